@@ -1,0 +1,51 @@
+# The front door. CMake does the work, in build/<preset>; `make help` lists what there is to say.
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 30
+JOBS ?= $(shell nproc)
+export JOBS
+
+.PHONY: all release demo test check format bench soak fuzz install clean help
+
+all: release ## build the program
+	@echo "built build/release/sharewell"
+
+release:
+	@tools/deps build
+	@cmake --preset release > /dev/null
+	@cmake --build build/release -j $(JOBS) -- --quiet
+
+demo: release ## build, then compare all policies on a generated trace
+	@tools/demo
+
+test: ## build and run every test; the last line counts them
+	@tools/deps build test
+	@tools/test
+
+check: ## format, clang-tidy, layers, headers, policy symbols
+	@tools/deps
+	@tools/check
+
+format: ## let clang-format lay out the source
+	@tools/deps check
+	@find src include tests bench examples -name '*.[ch]' | xargs clang-format -i
+
+bench: release ## measure speed and memory; prints the table of docs
+	@bench/run
+
+soak: release ## thousands of random clusters and faults, checked after every step
+	@tools/soak
+
+fuzz: ## run each fuzzer for FUZZ_SECONDS
+	@tools/deps build test
+	@cmake --preset fuzz > /dev/null
+	@cmake --build build/fuzz -j $(JOBS) -- --quiet tests-fuzz
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) ctest --test-dir build/fuzz -L fuzz -j $(JOBS) --timeout $$(($(FUZZ_SECONDS) + 300)) --output-on-failure
+
+install: release ## install to PREFIX (below DESTDIR)
+	@cmake --install build/release --prefix $(PREFIX)
+
+clean: ## remove all builds
+	rm -rf build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18

@@ -1,0 +1,185 @@
+#include "base/oset.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+
+#define NONE SW_OSET_NONE
+
+int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity)
+{
+	if (capacity <= links->capacity)
+		return 0;
+	uint32_t wanted = links->capacity + links->capacity / 2 + 64;
+	if (wanted < capacity)
+		wanted = capacity;
+	struct sw_oset_link *grown = realloc(links->items, (size_t)wanted * sizeof *grown);
+	if (grown == NULL)
+		return SW_ENOMEM;
+	links->items = grown;
+	links->capacity = wanted;
+	return 0;
+}
+
+void sw_oset_links_release(struct sw_oset_links *links)
+{
+	free(links->items);
+	*links = (struct sw_oset_links){0};
+}
+
+static uint32_t priority_of(uint32_t id)
+{
+	uint64_t x = (id + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
+	x ^= x >> 31;
+	x *= UINT64_C(0xD6E8FEB86659FD93);
+	return (uint32_t)(x >> 32);
+}
+
+static bool is_before(const struct sw_oset_link *a, uint32_t a_id, const struct sw_oset_link *b, uint32_t b_id)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	if (a->stamp != b->stamp)
+		return a->stamp < b->stamp;
+	return a_id < b_id;
+}
+
+/* Puts `heir` where `id` hangs below its parent. */
+static void replace_child(struct sw_oset *set, struct sw_oset_link *items, uint32_t id, uint32_t heir)
+{
+	uint32_t parent = items[id].parent;
+	if (parent == NONE)
+		set->root = heir;
+	else if (items[parent].left == id)
+		items[parent].left = heir;
+	else
+		items[parent].right = heir;
+	if (heir != NONE)
+		items[heir].parent = parent;
+}
+
+/* Lifts `id` above its parent, keeping the order. */
+static void rotate_up(struct sw_oset *set, struct sw_oset_link *items, uint32_t id)
+{
+	uint32_t parent = items[id].parent;
+	replace_child(set, items, parent, id);
+	if (items[parent].left == id) {
+		uint32_t middle = items[id].right;
+		items[parent].left = middle;
+		if (middle != NONE)
+			items[middle].parent = parent;
+		items[id].right = parent;
+	} else {
+		uint32_t middle = items[id].left;
+		items[parent].right = middle;
+		if (middle != NONE)
+			items[middle].parent = parent;
+		items[id].left = parent;
+	}
+	items[parent].parent = id;
+}
+
+void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp)
+{
+	assert(id < links->capacity);
+	struct sw_oset_link *items = links->items;
+	items[id] = (struct sw_oset_link){key, stamp, NONE, NONE, NONE, priority_of(id)};
+	set->count++;
+	if (set->root == NONE) {
+		set->root = set->first = set->last = id;
+		return;
+	}
+	/* Ends are where most insertions go: hang there at once. */
+	if (is_before(&items[set->last], set->last, &items[id], id)) {
+		items[set->last].right = id;
+		items[id].parent = set->last;
+		set->last = id;
+	} else if (is_before(&items[id], id, &items[set->first], set->first)) {
+		items[set->first].left = id;
+		items[id].parent = set->first;
+		set->first = id;
+	} else {
+		uint32_t at = set->root;
+		for (;;) {
+			bool left = is_before(&items[id], id, &items[at], at);
+			uint32_t below = left ? items[at].left : items[at].right;
+			if (below == NONE) {
+				if (left)
+					items[at].left = id;
+				else
+					items[at].right = id;
+				items[id].parent = at;
+				break;
+			}
+			at = below;
+		}
+	}
+	while (items[id].parent != NONE && items[items[id].parent].priority < items[id].priority)
+		rotate_up(set, items, id);
+}
+
+void sw_oset_remove(struct sw_oset *set, struct sw_oset_links *links, uint32_t id)
+{
+	struct sw_oset_link *items = links->items;
+	assert(set->count > 0);
+	if (set->first == id)
+		set->first = sw_oset_next(links, id);
+	if (set->last == id)
+		set->last = sw_oset_prev(links, id);
+	while (items[id].left != NONE && items[id].right != NONE) {
+		uint32_t left = items[id].left, right = items[id].right;
+		rotate_up(set, items, items[left].priority >= items[right].priority ? left : right);
+	}
+	replace_child(set, items, id, items[id].left != NONE ? items[id].left : items[id].right);
+	set->count--;
+}
+
+uint32_t sw_oset_next(const struct sw_oset_links *links, uint32_t id)
+{
+	const struct sw_oset_link *items = links->items;
+	if (items[id].right != NONE) {
+		for (id = items[id].right; items[id].left != NONE;)
+			id = items[id].left;
+		return id;
+	}
+	uint32_t parent = items[id].parent;
+	while (parent != NONE && items[parent].right == id) {
+		id = parent;
+		parent = items[id].parent;
+	}
+	return parent;
+}
+
+uint32_t sw_oset_prev(const struct sw_oset_links *links, uint32_t id)
+{
+	const struct sw_oset_link *items = links->items;
+	if (items[id].left != NONE) {
+		for (id = items[id].left; items[id].right != NONE;)
+			id = items[id].right;
+		return id;
+	}
+	uint32_t parent = items[id].parent;
+	while (parent != NONE && items[parent].left == id) {
+		id = parent;
+		parent = items[id].parent;
+	}
+	return parent;
+}
+
+bool sw_oset_is_sound(const struct sw_oset *set, const struct sw_oset_links *links)
+{
+	const struct sw_oset_link *items = links->items;
+	uint32_t seen = 0, last = NONE;
+	for (uint32_t id = set->first; id != NONE; id = sw_oset_next(links, id)) {
+		if (last != NONE && !is_before(&items[last], last, &items[id], id))
+			return false;
+		uint32_t parent = items[id].parent;
+		if (parent == NONE ? set->root != id : items[parent].priority < items[id].priority)
+			return false;
+		last = id;
+		if (++seen > set->count)
+			return false;
+	}
+	return seen == set->count && last == set->last && (set->count > 0 || set->root == NONE);
+}

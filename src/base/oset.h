@@ -1,0 +1,55 @@
+/* Ordered sets over small integer ids: many sets share one array of links, and each id is in at most one of them.
+ *
+ * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id: expected depth is logarithmic whatever
+ * the order of insertion, and the shape is the same in every run. Nothing here allocates except sw_oset_links_reserve().
+ *
+ * Invariants:
+ *  1. in-order walk of a set is strictly ascending by (key, stamp, id);
+ *  2. a parent's priority is not below its children's;
+ *  3. first and last of a set are its smallest and largest member, SW_OSET_NONE when it is empty.
+ */
+#ifndef SW_BASE_OSET_H
+#define SW_BASE_OSET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SW_OSET_NONE UINT32_MAX
+
+struct sw_oset_link {
+	int64_t key;
+	int64_t stamp;
+	uint32_t left, right, parent;
+	uint32_t priority;
+};
+
+struct sw_oset_links {
+	struct sw_oset_link *items;
+	uint32_t capacity;
+};
+
+struct sw_oset {
+	uint32_t root, first, last;
+	uint32_t count;
+};
+
+static inline struct sw_oset sw_oset_empty(void)
+{
+	return (struct sw_oset){SW_OSET_NONE, SW_OSET_NONE, SW_OSET_NONE, 0};
+}
+
+/* Makes ids below `capacity` usable; 0 or SW_ENOMEM. */
+int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity);
+void sw_oset_links_release(struct sw_oset_links *links);
+
+/* The id must be in no set. */
+void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp);
+/* The id must be in this set. */
+void sw_oset_remove(struct sw_oset *set, struct sw_oset_links *links, uint32_t id);
+/* Neighbours of a member; SW_OSET_NONE past the ends. */
+uint32_t sw_oset_next(const struct sw_oset_links *links, uint32_t id);
+uint32_t sw_oset_prev(const struct sw_oset_links *links, uint32_t id);
+/* Checks the invariants; for tests. */
+bool sw_oset_is_sound(const struct sw_oset *set, const struct sw_oset_links *links);
+
+#endif

@@ -1,0 +1,104 @@
+#!/bin/sh
+# The checks of the house find what they are for: each gets a small tree with one fault in it, and must name the place.
+set -u
+tools=$SW_SOURCE_DIR/tools
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+count=0
+status=0
+
+# expect <pass|fail> <text in the output> <aim> <command...>
+expect() {
+	wanted=$1 text=$2 aim=$3
+	shift 3
+	count=$((count + 1))
+	output=$("$@" 2>&1) && outcome=pass || outcome=fail
+	if [ "$outcome" = "$wanted" ] && printf '%s' "$output" | grep -qF -- "$text"; then
+		echo "ok $count - $aim"
+	else
+		printf 'not ok %s - %s\n# wanted %s and "%s", got %s:\n%s\n' "$count" "$aim" "$wanted" "$text" "$outcome" "$output"
+		status=1
+	fi
+}
+
+# fresh: a tree in which everything is as it should be.
+fresh() {
+	tree=$scratch/tree
+	rm -rf "$tree"
+	mkdir -p "$tree/include/sharewell" "$tree/src/base" "$tree/src/core" "$tree/src/policy"
+	printf '#include <stdint.h>\nuint32_t sw_view_jobs(void);\n' >"$tree/include/sharewell/policy.h"
+	printf '#include <stddef.h>\nstatic inline size_t sw_one(void) { return 1; }\n' >"$tree/src/base/one.h"
+	sed -i '1i #ifndef ONE_H\n#define ONE_H' "$tree/src/base/one.h"
+	echo '#endif' >>"$tree/src/base/one.h"
+	printf '#include <sharewell/policy.h>\n#include "base/one.h"\n' >"$tree/src/core/core.c"
+	printf '#include <sharewell/policy.h>\nuint32_t sw_mine(void);\nuint32_t sw_mine(void) { return sw_view_jobs(); }\n' >"$tree/src/policy/mine.c"
+}
+
+fresh
+expect pass 'keep to the table' 'layers: a clean tree passes' "$tools/check-layers" "$tree"
+expect pass '2 compile alone' 'headers: a clean tree passes' "$tools/check-headers" "$tree"
+expect pass 'nothing outside the SDK' 'symbols: a clean tree passes' "$tools/check-policy-symbols" "$tree"
+
+printf '\n#include "core/core.h"\n' >"$tree/src/base/two.c"
+expect fail 'src/base/two.c:2: "core/core.h": base may not use core' 'layers: base must not use core' "$tools/check-layers" "$tree"
+fresh
+printf '#  include "base/one.h"\n' >>"$tree/src/policy/mine.c"
+expect fail 'src/policy/mine.c:4:' 'layers: a policy must not use base' "$tools/check-layers" "$tree"
+fresh
+printf '#include <time.h>\n' >>"$tree/src/core/core.c"
+expect fail 'src/core/core.c:3: <time.h>' 'layers: core must not have a clock' "$tools/check-layers" "$tree"
+fresh
+printf '#include "one.h"\n' >>"$tree/src/base/two.c"
+expect fail 'src/base/two.c:1: "one.h": write it relative to src/' 'layers: includes name their folder' "$tools/check-layers" "$tree"
+fresh
+mkdir "$tree/src/attic" && : >"$tree/src/attic/old.c"
+expect fail 'src/attic is not in the table' 'layers: a folder that nobody placed is refused' "$tools/check-layers" "$tree"
+fresh
+rm -r "$tree/src" && mkdir "$tree/src"
+expect fail 'no sources' 'layers: an empty tree proves nothing' "$tools/check-layers" "$tree"
+
+fresh
+printf 'size_t sw_two(void);\n' >"$tree/src/base/two.h"
+expect fail 'src/base/two.h: does not compile alone' 'headers: one that needs another is found' "$tools/check-headers" "$tree"
+fresh
+printf 'struct sw_twice { int x; };\n' >"$tree/src/base/twice.h"
+expect fail 'src/base/twice.h: does not compile alone' 'headers: a missing guard is found' "$tools/check-headers" "$tree"
+
+fresh
+printf 'int sw_noise(void);\nint printf(const char *, ...);\nint sw_noise(void) { return printf("%%d", 1); }\n' >"$tree/src/policy/noise.c"
+expect fail 'src/policy/noise.c: uses printf' 'symbols: a policy that prints is found' "$tools/check-policy-symbols" "$tree"
+fresh
+printf 'int sw_ledger_take(void);\nint sw_thief(void);\nint sw_thief(void) { return sw_ledger_take(); }\n' >"$tree/src/policy/thief.c"
+expect fail 'src/policy/thief.c: uses sw_ledger_take' 'symbols: a policy that reaches into core is found' "$tools/check-policy-symbols" "$tree"
+
+# Reports as CTest writes them.
+report() {
+	case $2 in '<'*) content=$2 ;; *) content="<system-out>$2</system-out>" ;; esac
+	printf '<testsuite><testcase name="one" status="%s">%s</testcase></testsuite>\n' "$1" "$content" >"$scratch/report.xml"
+}
+report run '[ RUN      ] a
+[       OK ] a
+[       OK ] b
+[  SKIPPED ] c
+[  PASSED  ] 2 test(s).
+[  SKIPPED ] 1 test(s), listed below:'
+expect pass '2 tests passed, 1 skipped' 'count: cases of a cmocka program' "$tools/count-tests" "$scratch/report.xml"
+report run 'ok 1 - a
+ok 2 - b # SKIP no device'
+expect pass '1 tests passed, 1 skipped' 'count: lines of a script' "$tools/count-tests" "$scratch/report.xml"
+report run 'all is well'
+expect pass '1 tests passed, 0 skipped' 'count: any other program is one' "$tools/count-tests" "$scratch/report.xml"
+report fail '[       OK ] a
+[  FAILED  ] b
+[  FAILED  ] 1 test(s), listed below:
+[  FAILED  ] b'
+expect fail '1 tests passed, 0 skipped, 1 failed' 'count: a failed case fails the count' "$tools/count-tests" "$scratch/report.xml"
+report fail '[       OK ] a'
+expect fail '(ended badly)' 'count: a program that crashed fails the count' "$tools/count-tests" "$scratch/report.xml"
+report notrun '<skipped message="Unable to find executable"/>'
+expect fail '(did not run)' 'count: a program that was not there fails the count' "$tools/count-tests" "$scratch/report.xml"
+report notrun '<skipped message="SKIP_RETURN_CODE=77"/>'
+expect fail '0 tests passed, 1 skipped' 'count: nothing that passed is no success' "$tools/count-tests" "$scratch/report.xml"
+
+echo "1..$count"
+exit "$status"

@@ -1,0 +1,28 @@
+# The cmocka programs.
+pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
+
+foreach(kind unit sim golden)
+	file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${kind}/test_*.c)
+	foreach(source IN LISTS sources)
+		file(RELATIVE_PATH name ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+		string(REGEX REPLACE "test_([^/]*)\\.c$" "\\1" name ${name})
+		string(REPLACE "/" "_" target test_${name})
+		# Helpers that the tests of a folder share stand beside them and do not start with test_.
+		get_filename_component(folder ${source} DIRECTORY)
+		file(GLOB helpers CONFIGURE_DEPENDS ${folder}/*.c)
+		list(FILTER helpers EXCLUDE REGEX "/test_[^/]*\\.c$")
+
+		add_executable(${target} ${source} ${helpers})
+		target_compile_definitions(${target} PRIVATE SW_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+		target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+		if(kind STREQUAL unit)
+			target_link_libraries(${target} PRIVATE sw_some PkgConfig::cmocka)
+		else()
+			target_link_libraries(${target} PRIVATE sw_all PkgConfig::cmocka)
+		endif()
+		set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+		add_dependencies(tests-${kind} ${target})
+		add_test(NAME ${name} COMMAND ${target})
+		sw_describe_test(${name} ${kind})
+	endforeach()
+endforeach()
