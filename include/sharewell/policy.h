@@ -1,0 +1,319 @@
+/* The policy SDK: everything that a scheduling policy or a placement rule may know and do.
+ *
+ * A policy is one constant `struct sw_policy`; only `name`, `about` and one of `decide` or `order` are mandatory. The core owns all memory, the
+ * clock and the ledger. A policy reads a view and writes wishes into a plan; the plan answers each wish at once. It keeps no globals, allocates
+ * nothing, reads no clock, does no I/O and starts no threads; randomness comes from sw_view_random() alone. Then the same file runs live,
+ * in the simulator and over the journal, and the same seed gives the same decisions.
+ *
+ * The shortest useful policy is an order (see src/policy/srtf.c): say which job is ahead, and the core keeps the order, finds in time that does not
+ * grow with the queue who may run, and preempts who may not. A policy with other ideas writes `decide` (see src/policy/chaos.c for
+ * every verb). docs/write-a-policy.md builds one outside this tree.
+ *
+ * Units: time in nanoseconds, memory in bytes, compute in thousandths of a GPU. All orders are total: the job id breaks the last tie.
+ */
+#ifndef SHAREWELL_POLICY_H
+#define SHAREWELL_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a struct below changes its layout; a shared object built for another number is refused. */
+#define SW_POLICY_ABI 1
+
+typedef int64_t sw_ns;
+#define SW_TIME_NEVER INT64_MAX
+
+struct sw_job_id {
+	uint32_t v;
+};
+struct sw_node_id {
+	uint32_t v;
+};
+#define SW_NO_NODE ((struct sw_node_id){UINT32_MAX})
+
+struct sw_view; /* what is: the cluster and its jobs at one instant */
+struct sw_plan; /* what shall be: wishes, checked one by one */
+struct sw_spot; /* a place for one job, as a placement rule builds it */
+
+/* ------------------------------------------------------------------------------------------------ jobs */
+
+enum sw_job_state {
+	SW_JOB_WAITING = 0, /* has not run, or must start anew */
+	SW_JOB_SUSPENDED,   /* waits too; its state is kept and can be resumed */
+	SW_JOB_RUNNING,
+	SW_JOB_FINISHED,
+	SW_JOB_FAILED, /* used up its retries */
+	SW_JOB_CANCELLED,
+	SW_JOB_REFUSED, /* could never run here */
+};
+
+enum sw_job_class {
+	SW_CLASS_GUARANTEED = 0, /* counts against its tenant's quota, is not disturbed by neighbours */
+	SW_CLASS_OPPORTUNISTIC,	 /* takes what is left, pays no quota */
+};
+
+/* How the remaining work of a job is known. */
+enum sw_knowledge {
+	SW_UNKNOWN = 0,
+	SW_PREDICTED, /* from history or a profile */
+	SW_KNOWN,     /* from a trace */
+};
+
+/* Read-only to policies. */
+struct sw_job {
+	struct sw_job_id id; /* in submit order: a smaller id was submitted earlier */
+	uint32_t gpus;	     /* asked for */
+	uint32_t min_gpus;   /* an elastic job runs on any number from min to max */
+	uint32_t max_gpus;
+	uint32_t gpus_held; /* 0 unless running */
+	uint32_t tenant;
+	uint32_t weight_milli;	    /* 1000 is the ordinary job */
+	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share */
+	uint64_t gpu_memory_bytes;  /* on each of its GPUs; 0: unknown, so it takes the whole GPU */
+	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
+	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
+	uint32_t model;		    /* number of its model's profile; 0: none */
+	uint16_t skew_milli;	    /* largest tensor over model size, thousandths; 0: unknown */
+	uint8_t state;		    /* enum sw_job_state */
+	uint8_t job_class;	    /* enum sw_job_class */
+	uint8_t knowledge;	    /* enum sw_knowledge, of the remaining work */
+	uint8_t fresh;		    /* not yet part of any decision: it arrived, or was put last, since the last one */
+	uint16_t retries_left;
+	sw_ns submit_at;
+	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
+	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
+	sw_ns since;	      /* when the present state began */
+	uint32_t preemptions;
+	uint32_t migrations;
+	uint32_t restarts;   /* after failures */
+	uint32_t promotions; /* counted by policies through sw_count_promotion() */
+	/* Private to the core: read these through the functions below, which account for the time since. */
+	sw_ns ran_ns;
+	sw_ns gpu_time_ns;
+	sw_ns work_left_ns;
+	sw_ns ends_at;
+};
+
+/* Time on GPUs so far; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
+sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
+sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
+/* Time still to run: for a running job at its present speed, otherwise alone on the GPUs that it asked for. Meaningless where job->knowledge
+ * is SW_UNKNOWN (SW_TIME_NEVER). */
+sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
+/* The policy's own bytes for this job (job_state_size of them, zeroed at submit), or NULL. */
+void *sw_job_state(struct sw_view *view, const struct sw_job *job);
+
+static inline bool sw_job_is_waiting(const struct sw_job *job)
+{
+	return job->state == SW_JOB_WAITING || job->state == SW_JOB_SUSPENDED;
+}
+
+/* ------------------------------------------------------------------------------------------------ the view */
+
+sw_ns sw_view_now(const struct sw_view *view);
+/* A running job may not be preempted before it ran this long; 0: at any moment. */
+sw_ns sw_view_quantum(const struct sw_view *view);
+uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
+uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by nobody */
+uint32_t sw_view_waiting(const struct sw_view *view);	/* how many jobs wait */
+uint32_t sw_view_running(const struct sw_view *view);
+const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id);
+/* Jobs in submit order; NULL ends the walk. Walking costs what it looks at: prefer an order where the queue may be long. */
+const struct sw_job *sw_view_next_waiting(const struct sw_view *view, const struct sw_job *after);
+const struct sw_job *sw_view_next_running(const struct sw_view *view, const struct sw_job *after);
+/* GPUs that a tenant's guaranteed jobs hold, and its quota (UINT32_MAX: none). */
+uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant);
+uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
+/* Uniform in [0, bound), from the engine's seeded generator. */
+uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
+/* The policy's own bytes (state_size, zeroed before `start`), or NULL. */
+void *sw_view_state(struct sw_view *view);
+/* Value of the policy's parameter by its place in `params`. */
+const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);
+
+/* ------------------------------------------------------------------------------------------------ nodes */
+
+struct sw_node {
+	struct sw_node_id id;
+	uint32_t rack;
+	uint32_t gpus;
+	uint32_t gpus_free; /* held by nobody */
+	uint32_t cpus;
+	uint32_t cpus_free;
+	uint64_t memory_bytes;
+	uint64_t memory_free_bytes;
+	uint64_t gpu_memory_bytes; /* of each GPU */
+	uint32_t gpu_type;
+	bool up;
+};
+
+uint32_t sw_view_nodes(const struct sw_view *view);
+void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_node *ret_node);
+/* Racks are runs of nodes: rack r holds nodes [first, end). */
+uint32_t sw_view_racks(const struct sw_view *view);
+void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end);
+uint32_t sw_view_node_gpus_max(const struct sw_view *view); /* GPUs of the largest node */
+/* The first node in [from, end) that is up and has at least `free` GPUs held by nobody, in index order; SW_NO_NODE: none. */
+struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
+/* The same, but the tightest fit: fewest free GPUs that are enough; index order breaks ties. */
+struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
+/* The same, but the emptiest node. */
+struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
+
+/* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs and host memory beside them.
+ * False when they are not there or the node is in the spot already: the rule then gives up or adds another node. */
+bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes);
+uint32_t sw_spot_gpus(const struct sw_spot *spot); /* gathered so far */
+void sw_spot_clear(struct sw_spot *spot);	   /* starts over */
+/* Adds any free GPUs until the spot holds `gpus`: one node if one is enough (the tightest), else nodes in index order. Takes no CPUs and no host
+ * memory. False when the cluster has not that many that suit. */
+bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus);
+
+/* Where a job goes once it is chosen. `place` adds nodes to the spot until it holds `gpus` and returns true, or returns false.
+ * One shared constant struct per rule; rules have no state. */
+struct sw_placement {
+	uint32_t abi; /* SW_POLICY_ABI */
+	const char *name;
+	const char *about; /* one line for --help */
+	/* True: a job fits whenever enough GPUs are free anywhere; the core then need not ask while it chooses. */
+	bool counts_only;
+	/* Jobs that ask for the same and are of one kind are alike to this rule: where one finds no place, neither does the other. NULL: all are. */
+	uint32_t (*kind)(const struct sw_view *view, const struct sw_job *job);
+	bool (*place)(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot);
+};
+
+/* ------------------------------------------------------------------------------------------------ the plan */
+
+enum sw_answer {
+	SW_YES = 0,
+	SW_NO_ROOM,    /* not enough free, or not where the placement rule wants it */
+	SW_TOO_SOON,   /* the job has not run for its quantum yet */
+	SW_OVER_QUOTA, /* the tenant's guaranteed jobs hold all they may */
+	SW_MISUSE, /* makes no sense (starting a running job, too many GPUs); counted, and past a limit the policy is replaced by fifo */
+};
+
+/* Starts or resumes a waiting job on the GPUs it asked for, where the placement rule says; all of them or none. */
+enum sw_answer sw_plan_start(struct sw_plan *plan, const struct sw_job *job);
+/* The same with `gpus` in min..max of an elastic job. */
+enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
+/* Starts a waiting job on the GPUs of a running one, beside it. Both must say how much memory they need; guaranteed jobs' compute adds up to
+ * at most a whole GPU. */
+enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
+/* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
+enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
+/* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. */
+enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *job);
+/* Gives a running elastic job another number of GPUs; it may move. On SW_NO_ROOM it keeps what it has. */
+enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
+/* Sets memory and compute of a job on each of its GPUs. Raising is refused where others hold the rest. */
+enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
+/* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
+ * It is what a policy without `decide` gets. */
+void sw_plan_by_order(struct sw_plan *plan);
+struct sw_view *sw_plan_view(struct sw_plan *plan);
+
+/* ------------------------------------------------------------------------------------------------ orders and alarms */
+
+/* Among jobs with equal keys, who is ahead. */
+enum sw_ties {
+	SW_TIES_BY_ARRIVAL = 0, /* the job id, always */
+	SW_TIES_WAITING_FIRST, /* as a stable sort of one list by a key that falls while a job runs: who ran was behind, and stays behind */
+	SW_TIES_RUNNING_FIRST, /* running jobs by the time they started, then waiting ones, then new ones: least churn */
+};
+
+/* How the core orders jobs for the policy: ascending by the policy's `key`. */
+struct sw_order {
+	bool preemptive;	/* running jobs compete again at every decision */
+	bool head_blocks;	/* nobody overtakes the first job that does not fit */
+	bool key_counts_down;	/* the key of a running job falls by one each nanosecond (remaining time does) */
+	bool key_times_gpus;	/* keys compare after multiplication by the job's GPUs */
+	bool placement_is_wish; /* choose by count of free GPUs; take the placement rule's spot if there is one, else any */
+	enum sw_ties ties;
+};
+
+/* Another order than the policy's own, for policies whose parameters decide it; only in `start`. */
+void sw_order_use(struct sw_view *view, const struct sw_order *order);
+/* Asks `key` again for this job, now; it goes last among equals. The core itself asks at submit, start, stop and when the world reports progress. */
+void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
+
+/* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same
+ * decision ring in id order. A new alarm replaces the old; a job that starts, stops or ends loses its alarm. */
+void sw_alarm_set(struct sw_view *view, const struct sw_job *job, sw_ns due, sw_ns slack);
+void sw_alarm_clear(struct sw_view *view, const struct sw_job *job);
+
+void sw_count_promotion(struct sw_view *view, const struct sw_job *job);
+
+/* ------------------------------------------------------------------------------------------------ parameters */
+
+enum sw_param_kind {
+	SW_PARAM_INTEGER,	  /* value.number */
+	SW_PARAM_MILLI,		  /* a decimal; value.number in thousandths */
+	SW_PARAM_DURATION,	  /* value.number in ns */
+	SW_PARAM_NUMBERS,	  /* a list of whole numbers: value.list */
+	SW_PARAM_FLAG,		  /* value.number 0 or 1 */
+	SW_PARAM_FILE_OF_NUMBERS, /* a path; the core reads the numbers (one per line, a header line allowed) into value.list, sorted */
+};
+
+struct sw_param {
+	const char *name;
+	enum sw_param_kind kind;
+	const char *preset; /* text of the default, as a user would write it */
+	const char *about;
+	int64_t min, max; /* of number, or of each number of a list; both 0: any that is not negative */
+};
+
+struct sw_value {
+	int64_t number;
+	const int64_t *list;
+	size_t count;
+};
+
+/* ------------------------------------------------------------------------------------------------ the policy */
+
+struct sw_policy {
+	uint32_t abi;	   /* SW_POLICY_ABI */
+	const char *name;  /* lower case, as in --policy */
+	const char *about; /* one line for --help */
+
+	const struct sw_param *params;
+	size_t param_count;
+	size_t state_size;     /* bytes of sw_view_state() */
+	size_t job_state_size; /* bytes of sw_job_state() */
+
+	/* The order that the core keeps, and the key that sorts it. */
+	const struct sw_order *order;
+	int64_t (*key)(struct sw_view *view, const struct sw_job *job);
+
+	/* Once before everything else. Return NULL, or a sentence that says what is wrong with the parameters. */
+	const char *(*start)(struct sw_view *view);
+	void (*submit)(struct sw_view *view, const struct sw_job *job);
+	void (*started)(struct sw_view *view, const struct sw_job *job); /* runs now: started, resumed, moved or resized */
+	void (*stopped)(struct sw_view *view, const struct sw_job *job); /* waits again */
+	void (*ended)(struct sw_view *view, const struct sw_job *job);	 /* is gone: finished, failed, cancelled */
+	void (*alarm)(struct sw_view *view, const struct sw_job *job);
+
+	/* Makes the plan for this instant and returns when it wants to be called again even if nothing happens (SW_TIME_NEVER: no wish).
+	 * Without it the core calls sw_plan_by_order(). */
+	sw_ns (*decide)(struct sw_plan *plan);
+
+	/* Why this waiting job waits, in one sentence, into `text`. */
+	void (*explain)(struct sw_view *view, const struct sw_job *job, char *text, size_t size);
+};
+
+/* An out-of-tree policy exports one symbol of this name; so does an out-of-tree placement rule. */
+#define SW_POLICY_SYMBOL "sharewell_policy"
+#define SW_PLACEMENT_SYMBOL "sharewell_placement"
+#define SW_EXPORT_POLICY(policy) __attribute__((visibility("default"))) const struct sw_policy *const sharewell_policy = &(policy)
+#define SW_EXPORT_PLACEMENT(placement) \
+	__attribute__((visibility("default"))) const struct sw_placement *const sharewell_placement = &(placement)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

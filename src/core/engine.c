@@ -1,0 +1,654 @@
+#include "core/engine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/state.h"
+
+#define MISUSE_LIMIT 100u
+#define TENANTS_MAX 65536u
+
+/* ---- accounts of jobs */
+
+struct sw_share sw_share_of(const struct sw_job *job)
+{
+	return (struct sw_share){job->gpu_memory_bytes, job->compute_milli, job->job_class == SW_CLASS_GUARANTEED};
+}
+
+struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
+{
+	uintptr_t at = (uintptr_t)job, first = (uintptr_t)engine->jobs.items;
+	if (at < first || (at - first) % sizeof(struct sw_core_job) != 0 || (at - first) / sizeof(struct sw_core_job) >= engine->jobs.count)
+		return NULL;
+	return &engine->jobs.items[(at - first) / sizeof(struct sw_core_job)];
+}
+
+bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus)
+{
+	if (!engine->quotas || job->job_class != SW_CLASS_GUARANTEED)
+		return true;
+	const struct sw_tenant *tenant = &engine->tenants.items[job->tenant];
+	return tenant->quota == UINT32_MAX || (uint64_t)tenant->held + gpus <= tenant->quota;
+}
+
+static void count_held(struct sw_engine *engine, const struct sw_job *job, uint32_t gpus, bool more)
+{
+	if (job->job_class == SW_CLASS_GUARANTEED)
+		engine->tenants.items[job->tenant].held += more ? gpus : -gpus;
+}
+
+static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_job *seen = &job->seen;
+	seen->work_left_ns = sw_job_remaining(&engine->view, seen);
+	seen->gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
+	seen->ran_ns = sw_job_ran(&engine->view, seen);
+	count_held(engine, seen, seen->gpus_held, false);
+	seen->gpus_held = 0;
+	job->parts = SW_NO_PART;
+	sw_bitmap_remove(&engine->running, seen->id.v);
+}
+
+void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume)
+{
+	stop_running(engine, job);
+	job->seen.state = can_resume ? SW_JOB_SUSPENDED : SW_JOB_WAITING;
+	job->seen.since = engine->now;
+	sw_bitmap_add(&engine->waiting, job->seen.id.v);
+}
+
+void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts)
+{
+	struct sw_job *seen = &job->seen;
+	seen->state = SW_JOB_RUNNING;
+	seen->since = engine->now;
+	seen->gpus_held = gpus;
+	/* Until the world says otherwise: at full speed, and proportional to the GPUs. */
+	sw_ns left = seen->work_left_ns;
+	if (gpus != seen->gpus && left != SW_TIME_NEVER) {
+		__int128 scaled = (__int128)left * seen->gpus / gpus;
+		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
+	}
+	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
+	job->parts = parts;
+	count_held(engine, seen, gpus, true);
+	sw_bitmap_remove(&engine->waiting, seen->id.v);
+	sw_bitmap_add(&engine->running, seen->id.v);
+}
+
+void sw_engine_command(struct sw_engine *engine, struct sw_command command)
+{
+	struct sw_command *slot = sw_vec_push(&engine->commands);
+	assert(slot != NULL); /* reserved at submit */
+	*slot = command;
+	uint64_t hash = sw_hash_u64(engine->log_hash, (uint64_t)command.kind << 56 | (uint64_t)command.reason << 48 | command.job);
+	hash = sw_hash_u64(hash, (uint64_t)command.epoch << 32 | command.gpus);
+	for (uint32_t p = command.parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+		hash = sw_hash_u64(hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
+	engine->log_hash = hash;
+}
+
+/* The job is gone: takes it out of every list. */
+static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_job_state state)
+{
+	if (job->seen.state == SW_JOB_RUNNING) {
+		sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
+		sw_ledger_drop_parts(&engine->ledger, job->parts);
+		stop_running(engine, job);
+	} else {
+		sw_bitmap_remove(&engine->waiting, job->seen.id.v);
+	}
+	sw_order_remove(engine, job);
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	job->seen.state = (uint8_t)state;
+	job->seen.since = engine->now;
+	if (engine->policy->ended != NULL)
+		engine->policy->ended(&engine->view, &job->seen);
+}
+
+/* The run is over but the job is not: it waits to start anew. */
+static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
+{
+	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
+	sw_ledger_drop_parts(&engine->ledger, job->parts);
+	sw_order_remove(engine, job);
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_engine_set_waiting(engine, job, false);
+	job->seen.restarts++;
+	if (engine->policy->stopped != NULL)
+		engine->policy->stopped(&engine->view, &job->seen);
+	sw_order_add(engine, job);
+}
+
+/* ---- events */
+
+static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct sw_job_spec *spec)
+{
+	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
+	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
+		return SW_REASON_BAD_SPEC;
+	if (spec->gpus > engine->config.topology->gpu_count)
+		return SW_REASON_TOO_LARGE;
+	return SW_REASON_NONE;
+}
+
+static bool grow_tenants(struct sw_engine *engine, uint32_t tenant)
+{
+	while (engine->tenants.count <= tenant) {
+		struct sw_tenant *slot = sw_vec_push(&engine->tenants);
+		if (slot == NULL)
+			return false;
+		slot->quota = UINT32_MAX;
+	}
+	return true;
+}
+
+static bool is_possible(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	const struct sw_lane *lane = &engine->order.lanes.items[job->lane];
+	return lane->possible || (engine->order.rule != NULL && engine->order.rule->placement_is_wish);
+}
+
+static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
+{
+	enum sw_reason reason = what_is_wrong(engine, spec);
+	if (!grow_tenants(engine, reason == SW_REASON_BAD_SPEC ? 0 : spec->tenant))
+		return SW_ENOMEM;
+	struct sw_core_job *job = sw_vec_push(&engine->jobs);
+	assert(job != NULL); /* reserved by the step */
+	*job = (struct sw_core_job){
+		.seen =
+			{
+				.id = {(uint32_t)(engine->jobs.count - 1)},
+				.gpus = spec->gpus,
+				.min_gpus = spec->min_gpus,
+				.max_gpus = spec->max_gpus,
+				.tenant = reason == SW_REASON_BAD_SPEC ? 0 : spec->tenant,
+				.weight_milli = spec->weight_milli == 0 ? 1000 : spec->weight_milli,
+				.compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
+				.gpu_memory_bytes = spec->gpu_memory_bytes,
+				.host_memory_bytes = spec->host_memory_bytes,
+				.cpus = spec->cpus,
+				.model = spec->model,
+				.skew_milli = spec->skew_milli,
+				.job_class = spec->job_class,
+				.knowledge = spec->knowledge,
+				.retries_left = spec->retries,
+				.submit_at = engine->now,
+				.deadline_at = spec->deadline_at,
+				.first_start_at = SW_TIME_NEVER,
+				.since = engine->now,
+				.work_left_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns,
+				.ends_at = SW_TIME_NEVER,
+			},
+		.parts = SW_NO_PART,
+		.plan_slot = SW_NO_SLOT,
+	};
+	if (reason == SW_REASON_NONE) {
+		int r = sw_order_assign_lane(engine, job);
+		if (r < 0)
+			return r;
+		if (!is_possible(engine, job))
+			reason = SW_REASON_NO_SUCH_PLACE;
+	}
+	if (reason != SW_REASON_NONE) {
+		job->seen.state = SW_JOB_REFUSED;
+		sw_engine_command(
+			engine,
+			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = (uint8_t)reason, .job = job->seen.id.v, .parts = SW_NO_PART});
+		return 0;
+	}
+	sw_bitmap_add(&engine->waiting, job->seen.id.v);
+	if (engine->policy->submit != NULL)
+		engine->policy->submit(&engine->view, &job->seen);
+	sw_order_add(engine, job);
+	return 0;
+}
+
+/* The job that an answer is about, or NULL if it is late, repeated or made up. */
+static struct sw_core_job *job_of_answer(struct sw_engine *engine, const struct sw_event *event)
+{
+	if (event->job.v >= engine->jobs.count)
+		return NULL;
+	struct sw_core_job *job = &engine->jobs.items[event->job.v];
+	return job->epoch == event->epoch ? job : NULL;
+}
+
+static void fail(struct sw_engine *engine, struct sw_core_job *job, sw_ns left_ns)
+{
+	if (job->seen.retries_left == 0) {
+		end_job(engine, job, SW_JOB_FAILED);
+		return;
+	}
+	job->seen.retries_left--;
+	interrupt(engine, job);
+	if (job->seen.knowledge != SW_UNKNOWN && left_ns >= 0)
+		job->seen.work_left_ns = left_ns;
+	sw_order_refresh(engine, job);
+}
+
+static void cancel(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.state > SW_JOB_RUNNING)
+		return;
+	if (job->seen.state == SW_JOB_RUNNING)
+		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_KILL,
+							      .reason = SW_REASON_CANCELLED,
+							      .job = job->seen.id.v,
+							      .epoch = job->epoch,
+							      .gpus = job->seen.gpus_held,
+							      .parts = SW_NO_PART});
+	end_job(engine, job, SW_JOB_CANCELLED);
+}
+
+static void node_down(struct sw_engine *engine, uint32_t node)
+{
+	if (node >= engine->config.topology->node_count || !engine->ledger.nodes[node].up)
+		return;
+	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
+		struct sw_core_job *job = &engine->jobs.items[id];
+		if (!sw_ledger_touches(&engine->ledger, job->parts, node))
+			continue;
+		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+							      .reason = SW_REASON_NODE_LOST,
+							      .job = id,
+							      .epoch = job->epoch,
+							      .gpus = job->seen.gpus_held,
+							      .parts = SW_NO_PART});
+		interrupt(engine, job);
+	}
+	sw_ledger_set_up(&engine->ledger, node, false);
+}
+
+static void progress(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
+{
+	if (job->seen.state > SW_JOB_RUNNING || job->seen.knowledge == SW_UNKNOWN || event->left_ns < 0)
+		return;
+	job->seen.work_left_ns = event->left_ns;
+	if (job->seen.state == SW_JOB_RUNNING)
+		job->seen.ends_at = event->ends_at < engine->now ? engine->now : event->ends_at;
+	sw_order_refresh(engine, job);
+}
+
+static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
+{
+	if (tenant >= TENANTS_MAX)
+		return 0;
+	if (!grow_tenants(engine, tenant))
+		return SW_ENOMEM;
+	engine->tenants.items[tenant].quota = gpus;
+	if (engine->quotas)
+		return 0;
+	engine->quotas = true;
+	return sw_order_rebuild(engine);
+}
+
+static void hash_event(struct sw_engine *engine, const struct sw_event *event)
+{
+	uint64_t hash = sw_hash_u64(engine->log_hash, (uint64_t)event->kind << 56 | (uint64_t)event->epoch << 24 | event->gpus);
+	hash = sw_hash_u64(hash, (uint64_t)event->job.v << 32 ^ (uint64_t)event->left_ns ^ (uint64_t)event->ends_at << 1);
+	if (event->kind == SW_EV_SUBMIT)
+		hash = sw_hash_u64(hash, (uint64_t)event->spec->gpus << 40 ^ (uint64_t)event->spec->work_ns);
+	engine->log_hash = hash;
+}
+
+static int apply(struct sw_engine *engine, const struct sw_event *event)
+{
+	struct sw_core_job *job;
+	hash_event(engine, event);
+	switch (event->kind) {
+	case SW_EV_SUBMIT:
+		return submit(engine, event->spec);
+	case SW_EV_FINISH:
+		job = job_of_answer(engine, event);
+		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
+			end_job(engine, job, SW_JOB_FINISHED);
+		return 0;
+	case SW_EV_FAIL:
+		job = job_of_answer(engine, event);
+		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
+			fail(engine, job, event->left_ns);
+		return 0;
+	case SW_EV_CANCEL:
+		if (event->job.v < engine->jobs.count)
+			cancel(engine, &engine->jobs.items[event->job.v]);
+		return 0;
+	case SW_EV_NODE_DOWN:
+		node_down(engine, event->node.v);
+		return 0;
+	case SW_EV_NODE_UP:
+		if (event->node.v < engine->config.topology->node_count)
+			sw_ledger_set_up(&engine->ledger, event->node.v, true);
+		return 0;
+	case SW_EV_PROGRESS:
+		job = job_of_answer(engine, event);
+		if (job != NULL)
+			progress(engine, job, event);
+		return 0;
+	case SW_EV_QUOTA:
+		return set_quota(engine, event->tenant, event->gpus);
+	}
+	return SW_EINPUT;
+}
+
+/* ---- the policy in charge */
+
+static int give_policy_its_memory(struct sw_engine *engine)
+{
+	size_t per_job = engine->policy->job_state_size;
+	free(engine->policy_state);
+	free(engine->job_states);
+	engine->policy_state = calloc(1, engine->policy->state_size + 1);
+	engine->job_states_capacity = engine->jobs.capacity;
+	engine->job_states = calloc(engine->job_states_capacity + 1, per_job + 1);
+	return engine->policy_state == NULL || engine->job_states == NULL ? SW_ENOMEM : 0;
+}
+
+/* Puts `policy` in charge of whatever is there. */
+static int install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+{
+	struct sw_params *presets = NULL;
+	if (params == NULL) {
+		int r = sw_params_new(policy, &presets, err);
+		if (r < 0)
+			return r;
+	}
+	if (engine->presets != NULL)
+		sw_params_free(engine->presets);
+	engine->presets = presets;
+	engine->params = params != NULL ? params : presets;
+	engine->policy = policy;
+	while (engine->alarms.count > 0)
+		sw_heap_remove(&engine->alarms, engine->alarms.entries[0].id);
+	if (give_policy_its_memory(engine) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
+	engine->order.rule = policy->order;
+	engine->order.exact = false;
+	const char *complaint = policy->start != NULL ? policy->start(&engine->view) : NULL;
+	if (complaint != NULL) {
+		int r = sw_err_set(err, SW_EINPUT, "policy '%s' does not start", policy->name);
+		sw_err_detail(err, "%s", complaint);
+		return r;
+	}
+	engine->order.exact = engine->config.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+		const struct sw_job *job = &engine->jobs.items[id].seen;
+		if (job->state <= SW_JOB_RUNNING && policy->submit != NULL)
+			policy->submit(&engine->view, job);
+		if (job->state == SW_JOB_RUNNING && policy->started != NULL)
+			policy->started(&engine->view, job);
+	}
+	if (sw_order_rebuild(engine) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
+	return 0;
+}
+
+static void throw_out(struct sw_engine *engine, const char *why)
+{
+	const struct sw_policy *fallback = engine->config.fallback;
+	if (fallback == NULL || engine->policy == fallback)
+		return;
+	snprintf(engine->notes, sizeof engine->notes, "policy '%s' was replaced by '%s' at %lld.%03lld s: %s", engine->policy->name,
+		 fallback->name, (long long)(engine->now / 1000000000), (long long)(engine->now / 1000000 % 1000), why);
+	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
+	engine->misuses = 0;
+	(void)install(engine, fallback, NULL, NULL);
+}
+
+/* Nothing runs, every node is up, some job may start, and nobody will wake us: the policy sleeps on its watch. */
+static bool is_stalled(const struct sw_engine *engine, sw_ns wake_at)
+{
+	if (wake_at != SW_TIME_NEVER || engine->running.count > 0 || engine->waiting.count == 0 ||
+	    engine->ledger.gpus_up != engine->config.topology->gpu_count)
+		return false;
+	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1))
+		if (sw_engine_quota_allows(engine, &engine->jobs.items[id].seen, engine->jobs.items[id].seen.gpus))
+			return true;
+	return false;
+}
+
+static sw_ns decide_once(struct sw_engine *engine)
+{
+	struct sw_plan *plan = &engine->plan;
+	sw_plan_reset(plan);
+	if (engine->policy->decide != NULL)
+		plan->wake_at = engine->policy->decide(plan);
+	else
+		sw_plan_by_order(plan);
+	sw_plan_commit(plan);
+	/* A wish to be woken now or earlier would stop time. */
+	if (plan->wake_at <= engine->now) {
+		plan->misuses++;
+		plan->wake_at = engine->now + 1000000;
+	}
+	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
+	return plan->wake_at;
+}
+
+/* When the youngest protected job may be preempted, if anybody waits for that. */
+static sw_ns next_quantum(struct sw_engine *engine)
+{
+	sw_ns quantum = engine->config.quantum_ns;
+	if (quantum == 0)
+		return SW_TIME_NEVER;
+	for (size_t c = 0; c < engine->commands.count; c++) {
+		if (engine->commands.items[c].kind == SW_CMD_START || engine->commands.items[c].kind == SW_CMD_MOVE) {
+			sw_ns *slot = sw_vec_push(&engine->quanta);
+			if (slot != NULL) /* without it the next event comes in its place */
+				*slot = engine->now + quantum;
+			break; /* one wake-up serves all that started now */
+		}
+	}
+	while (engine->quanta_head < engine->quanta.count && engine->quanta.items[engine->quanta_head] <= engine->now)
+		engine->quanta_head++;
+	if (2 * engine->quanta_head >= engine->quanta.count) {
+		engine->quanta.count -= engine->quanta_head;
+		for (size_t q = 0; q < engine->quanta.count; q++)
+			engine->quanta.items[q] = engine->quanta.items[engine->quanta_head + q];
+		engine->quanta_head = 0;
+	}
+	return engine->quanta.count == 0 || engine->waiting.count == 0 ? SW_TIME_NEVER : engine->quanta.items[engine->quanta_head];
+}
+
+static sw_ns decide(struct sw_engine *engine)
+{
+	sw_ns wake_at = decide_once(engine);
+	uint32_t limit = engine->config.misuse_limit == 0 ? MISUSE_LIMIT : engine->config.misuse_limit;
+	if (engine->misuses >= limit) {
+		char why[96];
+		snprintf(why, sizeof why, "it misused the plan %u times in a row", engine->misuses);
+		throw_out(engine, why);
+		wake_at = decide_once(engine);
+	}
+	sw_ns quantum = next_quantum(engine), alarm = sw_alarms_next(engine);
+	wake_at = quantum < wake_at ? quantum : wake_at;
+	wake_at = alarm < wake_at ? alarm : wake_at;
+	if (is_stalled(engine, wake_at) && engine->config.fallback != NULL && engine->policy != engine->config.fallback) {
+		throw_out(engine, "nothing ran, jobs waited, and it did not start any");
+		wake_at = decide_once(engine);
+	}
+	return wake_at;
+}
+
+/* ---- life */
+
+/* Memory for `count` more jobs, all of it, before anything happens. */
+static int reserve(struct sw_engine *engine, size_t count)
+{
+	if (count == 0)
+		return 0;
+	size_t jobs = engine->jobs.count + count;
+	if (jobs >= UINT32_MAX / 2)
+		return SW_ELIMIT;
+	if (sw_vec_reserve(&engine->jobs, jobs) < 0)
+		return SW_ENOMEM;
+	uint32_t room = (uint32_t)engine->jobs.capacity;
+	/* One decision touches running jobs and those it starts: both are bounded by what GPUs can hold. */
+	size_t touched = 2 * (size_t)engine->config.topology->gpu_count * SW_GPU_RESIDENTS_MAX;
+	touched = touched < room ? touched : room;
+	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
+	    sw_heap_reserve(&engine->alarms, room) < 0 || sw_order_reserve(engine, (uint32_t)touched, room) < 0 ||
+	    sw_vec_reserve(&engine->plan.entries, touched) < 0 || sw_vec_reserve(&engine->commands, 2 * touched + count) < 0 ||
+	    sw_vec_reserve(&engine->ringing, touched) < 0)
+		return SW_ENOMEM;
+	size_t per_job = engine->policy->job_state_size;
+	if (per_job > 0 && engine->job_states_capacity < room) {
+		char *grown = realloc(engine->job_states, (size_t)room * per_job + 1);
+		if (grown == NULL)
+			return SW_ENOMEM;
+		memset(grown + engine->job_states_capacity * per_job, 0, (room - engine->job_states_capacity) * per_job);
+		engine->job_states = grown;
+		engine->job_states_capacity = room;
+	}
+	return 0;
+}
+
+int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
+		   struct sw_err *err)
+{
+	size_t submits = 0;
+	for (size_t e = 0; e < count; e++)
+		submits += events[e].kind == SW_EV_SUBMIT;
+	int r = reserve(engine, submits);
+	if (r < 0)
+		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
+	engine->commands.count = 0;
+	if (at > engine->now)
+		engine->now = at;
+	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
+	for (size_t e = 0; e < count; e++) {
+		r = apply(engine, &events[e]);
+		if (r < 0)
+			return sw_err_set(err, r, "cannot apply event %zu of %zu", e + 1, count);
+	}
+	sw_alarms_ring(engine);
+	sw_ns wake_at = decide(engine);
+	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, wake_at};
+	return 0;
+}
+
+int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_engine, struct sw_err *err)
+{
+	if (config->policy->abi != SW_POLICY_ABI || config->placement->abi != SW_POLICY_ABI)
+		return sw_err_set(err, SW_EINPUT, "policy '%s' or placement '%s' was built for another version of the SDK",
+				  config->policy->name, config->placement->name);
+	if (config->policy->decide == NULL && config->policy->order == NULL)
+		return sw_err_set(err, SW_EINPUT, "policy '%s' has neither an order nor a decide function", config->policy->name);
+	SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = calloc(1, sizeof *engine);
+	if (engine == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	engine->config = *config;
+	engine->view = (struct sw_view){engine, &engine->ledger};
+	engine->empty_view = (struct sw_view){engine, &engine->empty};
+	engine->plan.engine = engine;
+	engine->log_hash = SW_HASH_START;
+	engine->policy = config->policy;
+	engine->order.seq = 1;
+	sw_rng_seed(&engine->rng, config->seed);
+	if (sw_ledger_init(&engine->ledger, config->topology) < 0 || sw_ledger_init(&engine->empty, config->topology) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u GPUs", config->topology->gpu_count);
+	int r = reserve(engine, 1);
+	if (r < 0)
+		return sw_err_set(err, r, "out of memory");
+	r = install(engine, config->policy, config->params, err);
+	if (r < 0)
+		return r;
+	*ret_engine = SW_TAKE(engine);
+	return 0;
+}
+
+void sw_engine_free(struct sw_engine *engine)
+{
+	if (engine == NULL)
+		return;
+	if (engine->presets != NULL)
+		sw_params_free(engine->presets);
+	sw_ledger_release(&engine->ledger);
+	sw_ledger_release(&engine->empty);
+	sw_vec_free(&engine->jobs);
+	sw_bitmap_release(&engine->waiting);
+	sw_bitmap_release(&engine->running);
+	sw_heap_release(&engine->alarms);
+	sw_vec_free(&engine->tenants);
+	sw_order_release(&engine->order);
+	sw_vec_free(&engine->plan.entries);
+	sw_vec_free(&engine->commands);
+	sw_vec_free(&engine->ringing);
+	sw_vec_free(&engine->quanta);
+	free(engine->policy_state);
+	free(engine->job_states);
+	free(engine);
+}
+
+/* ---- looking */
+
+const struct sw_view *sw_engine_view(const struct sw_engine *engine)
+{
+	return &engine->view;
+}
+
+const struct sw_ledger *sw_engine_ledger(const struct sw_engine *engine)
+{
+	return &engine->ledger;
+}
+
+const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return sw_view_job(&engine->view, id);
+}
+
+uint32_t sw_engine_job_count(const struct sw_engine *engine)
+{
+	return (uint32_t)engine->jobs.count;
+}
+
+uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return engine->jobs.items[id.v].epoch;
+}
+
+uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return engine->jobs.items[id.v].parts;
+}
+
+uint64_t sw_engine_log_hash(const struct sw_engine *engine)
+{
+	return engine->log_hash;
+}
+
+const char *sw_engine_policy(const struct sw_engine *engine)
+{
+	return engine->policy->name;
+}
+
+const char *sw_engine_notes(const struct sw_engine *engine)
+{
+	return engine->notes;
+}
+
+void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size)
+{
+	const struct sw_job *job = sw_engine_job(engine, id);
+	if (size == 0)
+		return;
+	if (job == NULL)
+		snprintf(text, size, "there is no job %u", id.v);
+	else if (!sw_job_is_waiting(job))
+		snprintf(text, size, "it does not wait");
+	else if (!sw_engine_quota_allows(engine, job, job->gpus))
+		snprintf(text, size, "its tenant holds %u of a quota of %u GPUs and the job needs %u more",
+			 sw_view_tenant_held(&engine->view, job->tenant), sw_view_tenant_quota(&engine->view, job->tenant), job->gpus);
+	else if (job->gpus > engine->ledger.gpus_up)
+		snprintf(text, size, "it needs %u GPUs and only %u are up", job->gpus, engine->ledger.gpus_up);
+	else if (engine->policy->explain != NULL)
+		engine->policy->explain(&engine->view, job, text, size);
+	else if (job->gpus > engine->ledger.gpus_free)
+		snprintf(text, size, "it needs %u GPUs and %u are free", job->gpus, engine->ledger.gpus_free);
+	else
+		snprintf(text, size, "it needs %u GPUs; %u are free, but not where placement '%s' wants them, or others are ahead",
+			 job->gpus, engine->ledger.gpus_free, engine->config.placement->name);
+}

@@ -1,0 +1,79 @@
+/* The scheduler as a function of events: sw_engine_step(events of one instant) -> commands and the next wake-up.
+ *
+ * No I/O, no clock, no threads, no environment. Memory grows only when jobs are submitted; running out of it is an error code and leaves the state
+ * as it was. Three drivers feed it: the simulator, the live controller, and the journal.
+ *
+ * Invariants (sw_engine_validate() checks them all):
+ *  1. a running job holds exactly the GPUs it was started with, between its min and max; a job that does not run holds none;
+ *  2. the ledger equals what the running jobs' holdings add up to, and keeps its own invariants;
+ *  3. no running job holds a GPU of a node that is down;
+ *  4. every job is in exactly one of: waiting, running, ended; the two sets list exactly those;
+ *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was lowered below what they held;
+ *  6. time never goes back; an alarm or wake-up is never left in the past;
+ *  7. the order lists every job that competes, in the set its state says, sorted.
+ */
+#ifndef SW_CORE_ENGINE_H
+#define SW_CORE_ENGINE_H
+
+#include <sharewell/policy.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "core/event.h"
+#include "core/ledger.h"
+#include "core/params.h"
+#include "core/topology.h"
+
+struct sw_engine;
+
+struct sw_engine_config {
+	const struct sw_topology *topology; /* outlives the engine */
+	const struct sw_policy *policy;
+	const struct sw_policy *fallback; /* takes over from a policy that misbehaves; needs no parameters. NULL: none */
+	const struct sw_placement *placement;
+	const struct sw_params *params; /* of the policy; NULL: its presets */
+	uint64_t seed;
+	sw_ns quantum_ns;
+	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
+	bool replace_is_free; /* every decision may lay out all running jobs anew */
+	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
+	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
+	bool exact_ties;
+	uint32_t misuse_limit; /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
+};
+
+struct sw_step {
+	const struct sw_command *commands; /* the engine's; valid until the next step */
+	size_t command_count;
+	sw_ns wake_at; /* step again then, even if nothing happens; SW_TIME_NEVER */
+};
+
+int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_engine, struct sw_err *err);
+void sw_engine_free(struct sw_engine *engine);
+SW_DEFINE_FREEP(struct sw_engine, sw_engine_free)
+
+/* Handles all events of the instant `at` together, in this order, then decides once. An `at` before the last one is taken as the last one.
+ * On error nothing happened. */
+int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
+		   struct sw_err *err);
+
+/* What the drivers may look at. */
+const struct sw_view *sw_engine_view(const struct sw_engine *engine);
+const struct sw_ledger *sw_engine_ledger(const struct sw_engine *engine);
+const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job_id id);
+uint32_t sw_engine_job_count(const struct sw_engine *engine);
+uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
+uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
+/* A fingerprint of all events and commands so far. */
+uint64_t sw_engine_log_hash(const struct sw_engine *engine);
+/* The policy in charge: the fall-back once the other was thrown out. */
+const char *sw_engine_policy(const struct sw_engine *engine);
+/* What people should be told (a policy thrown out, and why); "" if nothing. */
+const char *sw_engine_notes(const struct sw_engine *engine);
+/* One sentence: why this job waits. */
+void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size);
+
+/* 0, or SW_EBUG and the first invariant that does not hold. Costs a pass over the whole state: for tests. */
+int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err);
+
+#endif

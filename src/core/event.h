@@ -1,0 +1,80 @@
+/* What happens to a cluster. The engine is a fold over these; time enters only as the moment of the step that carries them. */
+#ifndef SW_CORE_EVENT_H
+#define SW_CORE_EVENT_H
+
+#include <sharewell/policy.h>
+
+/* A job as it is asked for. */
+struct sw_job_spec {
+	uint32_t gpus, min_gpus, max_gpus;
+	uint32_t tenant;
+	uint32_t weight_milli;
+	uint32_t compute_milli;	    /* 0 means a whole GPU */
+	uint64_t gpu_memory_bytes;  /* per GPU; 0: unknown */
+	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
+	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
+	uint32_t model;
+	uint16_t skew_milli;
+	uint16_t retries;
+	uint8_t job_class; /* enum sw_job_class */
+	uint8_t knowledge; /* enum sw_knowledge */
+	sw_ns work_ns;	   /* run time alone on `gpus`; only where knowledge says so */
+	sw_ns deadline_at; /* SW_TIME_NEVER: none */
+};
+
+enum sw_event_kind {
+	SW_EV_SUBMIT = 1, /* spec; the job gets the next id */
+	SW_EV_FINISH,	  /* job, epoch: the run ended well */
+	SW_EV_FAIL,	  /* job, epoch: the run ended badly; it waits again while it has retries. left_ns: work left after what was lost */
+	SW_EV_CANCEL,	  /* job */
+	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
+	SW_EV_NODE_UP,	  /* node */
+	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work, and ends_at if it goes on like this */
+	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
+};
+
+struct sw_event {
+	enum sw_event_kind kind;
+	union {
+		struct sw_job_id job;
+		struct sw_node_id node;
+		uint32_t tenant;
+	};
+	uint32_t epoch; /* of the run this is about: a late answer about an earlier run is dropped */
+	uint32_t gpus;
+	sw_ns left_ns;
+	sw_ns ends_at;
+	const struct sw_job_spec *spec;
+};
+
+enum sw_command_kind {
+	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept */
+	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
+	SW_CMD_MOVE,	  /* job, epoch, parts: now runs there, maybe on another number of GPUs */
+	SW_CMD_LIMIT,	  /* job, epoch: memory and compute of its share changed */
+	SW_CMD_KILL,	  /* job, epoch: end it for good */
+	SW_CMD_REFUSE,	  /* job: it could never run; why */
+};
+
+/* Why a job stopped or was refused. */
+enum sw_reason {
+	SW_REASON_NONE = 0,
+	SW_REASON_PREEMPTED,
+	SW_REASON_NODE_LOST,
+	SW_REASON_CANCELLED,
+	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
+	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
+	SW_REASON_BAD_SPEC,
+};
+
+struct sw_command {
+	uint8_t kind;	/* enum sw_command_kind */
+	uint8_t reason; /* enum sw_reason */
+	bool resume;
+	uint32_t job;
+	uint32_t epoch;
+	uint32_t gpus;
+	uint32_t parts; /* in the engine's ledger, valid until the job moves or stops */
+};
+
+#endif

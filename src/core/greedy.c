@@ -1,0 +1,392 @@
+/* The greedy decision: walk the jobs in order, let run who fits into what those ahead left, let the others wait.
+ *
+ * Done plainly this costs a pass over all jobs and empties the cluster each time (rebuild() below does just that, for worlds in which running
+ * jobs may be laid out anew for free). Otherwise it is done by repair, and the cost follows what changed. Let avail(p) be the free GPUs
+ * plus those of running jobs behind p. The set of running jobs is the greedy one exactly when
+ *  1. no waiting job p has avail(p) >= gpus(p), and
+ *  2. every running job fits into what those ahead of it leave.
+ * (By induction along the order: the first job where another set differs breaks 1 or 2.) Jobs of one lane are alike, so only the best waiting job
+ * of each lane can break 1. We repair the first break in order: start p, taking from the tail of the running jobs what is missing. Since avail grows
+ * towards the front, a walk from the tail ends once it has seen as many GPUs as the largest waiting job wants, however long the queues are.
+ *
+ * Where the placement rule wants more than a count, the same walk lifts jobs from the tail until the rule finds a spot, puts back who still fits where
+ * it was, and gives the lane up for this decision when no spot is found within LIFT_LIMIT jobs.
+ */
+#include <assert.h>
+
+#include "core/state.h"
+
+#define LIFT_LIMIT 128u
+
+struct greedy {
+	struct sw_engine *engine;
+	bool by_count;		  /* a count of free GPUs decides; spots are found at the end */
+	int64_t free;		  /* by_count only: what is left for the jobs not yet placed */
+	struct sw_candidate best; /* the first break */
+};
+
+static struct sw_core_job *job_at(struct greedy *g, uint32_t id)
+{
+	return &g->engine->jobs.items[id];
+}
+
+static struct sw_lane *lane_of(struct greedy *g, uint32_t id)
+{
+	return &g->engine->order.lanes.items[job_at(g, id)->lane];
+}
+
+static int64_t free_gpus(const struct greedy *g)
+{
+	return g->by_count ? g->free : g->engine->ledger.gpus_free;
+}
+
+/* ---- walking the running jobs from the tail */
+
+static void skip_protected(struct greedy *g, struct sw_lane *lane)
+{
+	while (lane->cursor != SW_OSET_NONE && sw_plan_is_protected(g->engine, job_at(g, lane->cursor)))
+		lane->cursor = sw_oset_prev(&g->engine->order.links, lane->cursor);
+}
+
+static void tail_begin(struct greedy *g)
+{
+	struct sw_order_book *book = &g->engine->order;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		struct sw_lane *lane = &book->lanes.items[l];
+		lane->cursor = lane->running.last;
+		skip_protected(g, lane);
+	}
+}
+
+/* The last running job in order that was not seen yet; false at the end. */
+static bool tail_peek(struct greedy *g, struct sw_rank *ret_rank)
+{
+	struct sw_order_book *book = &g->engine->order;
+	bool found = false;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		if (book->lanes.items[l].cursor == SW_OSET_NONE)
+			continue;
+		struct sw_rank rank = sw_order_rank(g->engine, book->lanes.items[l].cursor);
+		if (!found || sw_rank_before(ret_rank, &rank)) {
+			*ret_rank = rank;
+			found = true;
+		}
+	}
+	return found;
+}
+
+static void tail_pass(struct greedy *g, uint32_t id)
+{
+	struct sw_lane *lane = lane_of(g, id);
+	lane->cursor = sw_oset_prev(&g->engine->order.links, id);
+	skip_protected(g, lane);
+}
+
+/* ---- finding the first break */
+
+static void consider(struct greedy *g, struct sw_candidate *candidate, int64_t avail, bool *found)
+{
+	if (!candidate->open || avail < candidate->need)
+		return;
+	candidate->open = false;
+	if (!*found || sw_rank_before(&candidate->rank, &g->best.rank))
+		g->best = *candidate;
+	*found = true;
+}
+
+static size_t gather(struct greedy *g)
+{
+	struct sw_order_book *book = &g->engine->order;
+	if (sw_vec_reserve(&book->candidates, book->lanes.count + book->dropped.count) < 0)
+		return 0; /* no decision is better than half of one */
+	struct sw_candidate *candidates = book->candidates.items;
+	size_t count = 0;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		struct sw_lane *lane = &book->lanes.items[l];
+		if (lane->blocked || lane->waiting.first == SW_OSET_NONE)
+			continue;
+		if (!sw_engine_quota_allows(g->engine, &job_at(g, lane->waiting.first)->seen, lane->gpus)) {
+			lane->blocked = true;
+			continue;
+		}
+		candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, lane->waiting.first), lane->gpus, true};
+	}
+	for (size_t d = 0; d < book->dropped.count; d++) {
+		uint32_t id = book->dropped.items[d];
+		candidates[count++] =
+			(struct sw_candidate){sw_order_rank(g->engine, id), job_at(g, id)->seen.gpus, !lane_of(g, id)->blocked};
+	}
+	return count;
+}
+
+static bool find_first_break(struct greedy *g)
+{
+	size_t count = gather(g), open = 0;
+	struct sw_candidate *candidates = g->engine->order.candidates.items;
+	int64_t avail = free_gpus(g);
+	bool found = false;
+	for (size_t c = 0; c < count; c++) {
+		consider(g, &candidates[c], avail, &found);
+		open += candidates[c].open;
+	}
+	if (open == 0 || !g->engine->order.rule->preemptive)
+		return found;
+	tail_begin(g);
+	struct sw_rank tail;
+	while (open > 0 && tail_peek(g, &tail)) {
+		open = 0;
+		for (size_t c = 0; c < count; c++) {
+			/* Nothing that runs is behind this one any more: what it saw was all. */
+			if (candidates[c].open && sw_rank_before(&tail, &candidates[c].rank))
+				candidates[c].open = false;
+			open += candidates[c].open;
+		}
+		if (open == 0)
+			break;
+		avail += job_at(g, tail.job)->seen.gpus_held;
+		tail_pass(g, tail.job);
+		for (size_t c = 0; c < count; c++)
+			consider(g, &candidates[c], avail, &found);
+	}
+	return found;
+}
+
+/* ---- repairing it */
+
+/* A job keeps its held GPUs in `seen` while it is only counted. */
+static void lift(struct greedy *g, uint32_t id)
+{
+	if (g->by_count)
+		g->free += job_at(g, id)->seen.gpus_held;
+	else
+		sw_plan_lift(&g->engine->plan, job_at(g, id));
+}
+
+static bool put_back(struct greedy *g, uint32_t id)
+{
+	struct sw_core_job *job = job_at(g, id);
+	if (!g->by_count)
+		return sw_plan_put_back(&g->engine->plan, job) ||
+		       sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES;
+	if (g->free < job->seen.gpus_held)
+		return false;
+	g->free -= job->seen.gpus_held;
+	return true;
+}
+
+static bool put(struct greedy *g, uint32_t id)
+{
+	struct sw_core_job *job = job_at(g, id);
+	if (job->ranks_as_running)
+		return put_back(g, id);
+	if (!g->by_count)
+		return sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES;
+	if (g->free < job->seen.gpus)
+		return false;
+	g->free -= job->seen.gpus;
+	return true;
+}
+
+static void forget_dropped(struct sw_order_book *book, uint32_t id)
+{
+	for (size_t d = 0; d < book->dropped.count; d++) {
+		if (book->dropped.items[d] == id) {
+			book->dropped.items[d] = book->dropped.items[--book->dropped.count];
+			return;
+		}
+	}
+}
+
+/* The job leaves the waiting set or the dropped ones: it will run. */
+static void choose(struct greedy *g, uint32_t id)
+{
+	struct sw_order_book *book = &g->engine->order;
+	struct sw_core_job *job = job_at(g, id);
+	if (job->order_set == SW_ORDER_WAITING) {
+		sw_oset_remove(&lane_of(g, id)->waiting, &book->links, id);
+		job->order_set = SW_ORDER_NOWHERE;
+		if (g->by_count)
+			*sw_vec_push(&book->chosen) = id;
+	} else {
+		forget_dropped(book, id);
+		sw_order_restore(g->engine, job);
+	}
+}
+
+static void drop(struct greedy *g, uint32_t id)
+{
+	struct sw_order_book *book = &g->engine->order;
+	sw_oset_remove(&lane_of(g, id)->running, &book->links, id);
+	job_at(g, id)->order_set = SW_ORDER_NOWHERE;
+	*sw_vec_push(&book->dropped) = id;
+}
+
+/* Lifts from the tail until the job fits; true if it does. Lifted jobs go to book->scratch, last in order first. */
+static bool make_room(struct greedy *g, const struct sw_candidate *wanted)
+{
+	struct sw_order_book *book = &g->engine->order;
+	book->scratch.count = 0;
+	if (put(g, wanted->rank.job))
+		return true;
+	if (!book->rule->preemptive)
+		return false;
+	tail_begin(g);
+	struct sw_rank tail;
+	while (tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail)) {
+		uint32_t *slot = g->by_count || book->scratch.count < LIFT_LIMIT ? sw_vec_push(&book->scratch) : NULL;
+		if (slot == NULL)
+			return false;
+		*slot = tail.job;
+		tail_pass(g, tail.job);
+		lift(g, tail.job);
+		if (free_gpus(g) >= wanted->need && put(g, wanted->rank.job))
+			return true;
+	}
+	return false;
+}
+
+static void repair(struct greedy *g, const struct sw_candidate *wanted)
+{
+	struct sw_order_book *book = &g->engine->order;
+	bool fits = make_room(g, wanted);
+	if (fits)
+		choose(g, wanted->rank.job);
+	else
+		lane_of(g, wanted->rank.job)->blocked = true;
+	for (size_t i = book->scratch.count; i-- > 0;)
+		if (!put_back(g, book->scratch.items[i]))
+			drop(g, book->scratch.items[i]);
+}
+
+/* Turns counts into spots: first everybody out who must go, then the chosen in order. */
+static void place_chosen(struct greedy *g)
+{
+	struct sw_engine *engine = g->engine;
+	struct sw_order_book *book = &engine->order;
+	const struct sw_placement *rule = engine->config.placement;
+	for (size_t d = 0; d < book->dropped.count; d++)
+		sw_plan_lift(&engine->plan, job_at(g, book->dropped.items[d]));
+	for (size_t c = 0; c < book->chosen.count; c++) {
+		struct sw_core_job *job = job_at(g, book->chosen.items[c]);
+		enum sw_answer answer = sw_plan_put(&engine->plan, job, job->seen.gpus, rule);
+		if (answer == SW_NO_ROOM && !rule->counts_only)
+			answer = sw_plan_put(&engine->plan, job, job->seen.gpus, NULL);
+		/* A count that does not hold (a GPU too small for the job, say) leaves it waiting. */
+		if (answer != SW_YES)
+			sw_order_restore(engine, job);
+	}
+}
+
+/* ---- orders without preemption: only the waiting ones compete */
+
+static void start_in_order(struct greedy *g)
+{
+	struct sw_order_book *book = &g->engine->order;
+	while (free_gpus(g) > 0) {
+		struct sw_rank head;
+		bool found = false;
+		for (size_t l = 0; l < book->lanes.count; l++) {
+			struct sw_lane *lane = &book->lanes.items[l];
+			if (lane->blocked || lane->waiting.first == SW_OSET_NONE || (lane->gpus > free_gpus(g) && !book->rule->head_blocks))
+				continue;
+			struct sw_rank rank = sw_order_rank(g->engine, lane->waiting.first);
+			if (!found || sw_rank_before(&rank, &head))
+				head = rank;
+			found = true;
+		}
+		if (!found)
+			return;
+		if (sw_engine_quota_allows(g->engine, &job_at(g, head.job)->seen, job_at(g, head.job)->seen.gpus) && put(g, head.job))
+			choose(g, head.job);
+		else if (book->rule->head_blocks)
+			return;
+		else
+			lane_of(g, head.job)->blocked = true;
+	}
+}
+
+/* ---- laying everything out anew */
+
+/* The next job in order, running or waiting, from the lanes' two cursors. */
+static bool next_in_order(struct greedy *g, struct sw_rank *ret_rank)
+{
+	struct sw_order_book *book = &g->engine->order;
+	bool found = false;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		uint32_t heads[2] = {book->lanes.items[l].cursor, book->lanes.items[l].cursor_waiting};
+		for (int i = 0; i < 2; i++) {
+			if (heads[i] == SW_OSET_NONE)
+				continue;
+			struct sw_rank rank = sw_order_rank(g->engine, heads[i]);
+			if (!found || sw_rank_before(&rank, ret_rank))
+				*ret_rank = rank;
+			found = true;
+		}
+	}
+	return found;
+}
+
+static void rebuild(struct greedy *g)
+{
+	struct sw_engine *engine = g->engine;
+	struct sw_order_book *book = &engine->order;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		struct sw_lane *lane = &book->lanes.items[l];
+		lane->cursor = lane->running.first;
+		lane->cursor_waiting = lane->waiting.first;
+		for (uint32_t id = lane->running.first; id != SW_OSET_NONE; id = sw_oset_next(&book->links, id))
+			if (!sw_plan_is_protected(engine, job_at(g, id)))
+				sw_plan_lift(&engine->plan, job_at(g, id));
+	}
+	struct sw_rank head;
+	while (next_in_order(g, &head)) {
+		struct sw_core_job *job = job_at(g, head.job);
+		struct sw_lane *lane = lane_of(g, head.job);
+		if (job->ranks_as_running)
+			lane->cursor = sw_oset_next(&book->links, head.job);
+		else
+			lane->cursor_waiting = sw_oset_next(&book->links, head.job);
+		if (job->seen.state == SW_JOB_RUNNING)
+			continue; /* protected: it stayed */
+		if (lane->blocked || !sw_engine_quota_allows(engine, &job->seen, job->seen.gpus) ||
+		    sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES) {
+			lane->blocked = true;
+			lane->cursor_waiting = SW_OSET_NONE; /* nobody behind it fits either */
+			if (lane->cursor != SW_OSET_NONE && !sw_view_quantum(&engine->view))
+				lane->cursor = SW_OSET_NONE;
+		}
+	}
+}
+
+void sw_greedy_decide(struct sw_engine *engine)
+{
+	struct sw_order_book *book = &engine->order;
+	const struct sw_order *rule = book->rule;
+	if (rule == NULL || book->lanes.count == 0)
+		return;
+	const struct sw_placement *placement = engine->config.placement;
+	struct greedy g = {
+		.engine = engine,
+		.by_count = placement->counts_only || rule->placement_is_wish,
+		.free = engine->ledger.gpus_free,
+	};
+	bool anew = rule->preemptive && engine->config.replace_is_free && !g.by_count;
+	if (engine->waiting.count == 0 && !anew)
+		return;
+	for (size_t l = 0; l < book->lanes.count; l++)
+		book->lanes.items[l].blocked = false;
+	book->dropped.count = 0;
+	book->chosen.count = 0;
+	if (anew) {
+		rebuild(&g);
+	} else if (!rule->preemptive) {
+		start_in_order(&g);
+	} else {
+		while (find_first_break(&g)) {
+			struct sw_candidate wanted = g.best;
+			repair(&g, &wanted);
+		}
+	}
+	if (g.by_count)
+		place_chosen(&g);
+}

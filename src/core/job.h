@@ -1,0 +1,27 @@
+/* A job as the core keeps it: what policies see, and what they do not. Private to src/core. */
+#ifndef SW_CORE_JOB_H
+#define SW_CORE_JOB_H
+
+#include <sharewell/policy.h>
+
+#define SW_NO_SLOT UINT32_MAX
+
+enum sw_order_set {
+	SW_ORDER_NOWHERE = 0,
+	SW_ORDER_WAITING,
+	SW_ORDER_RUNNING,
+};
+
+struct sw_core_job {
+	struct sw_job seen;    /* first: a policy's pointer to it is a pointer to this */
+	uint32_t epoch;	       /* counts runs */
+	uint32_t parts;	       /* what it holds; SW_NO_PART */
+	uint32_t plan_slot;    /* its place in the plan of this decision; SW_NO_SLOT */
+	uint32_t lane;	       /* of the order */
+	uint8_t order_set;     /* enum sw_order_set: which of the lane's sets it is in */
+	bool ranks_as_running; /* as of the last decision: frozen while one is made */
+	bool can_resume;       /* its state was kept at the last stop */
+	sw_ns alarm_slack;
+};
+
+#endif

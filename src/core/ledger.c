@@ -1,0 +1,413 @@
+#include "core/ledger.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t all_gpus(const struct sw_topology_node *node)
+{
+	return node->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << node->gpus) - 1;
+}
+
+int sw_ledger_init(struct sw_ledger *ledger, const struct sw_topology *topology)
+{
+	*ledger = (struct sw_ledger){.topology = topology, .part_free = SW_NO_PART};
+	ledger->nodes = calloc(topology->node_count, sizeof *ledger->nodes);
+	ledger->gpus = calloc(topology->gpu_count, sizeof *ledger->gpus);
+	ledger->buckets = calloc(topology->node_gpus_max + 1, sizeof *ledger->buckets);
+	if (ledger->nodes == NULL || ledger->gpus == NULL || ledger->buckets == NULL)
+		return SW_ENOMEM;
+	for (uint32_t free = 0; free <= topology->node_gpus_max; free++) {
+		int r = sw_bitmap_reserve(&ledger->buckets[free], topology->node_count);
+		if (r < 0)
+			return r;
+	}
+	uint32_t gpu = 0;
+	for (uint32_t n = 0; n < topology->node_count; n++) {
+		const struct sw_topology_node *shape = &topology->nodes[n];
+		ledger->nodes[n] = (struct sw_ledger_node){
+			.memory_free_bytes = shape->memory_bytes,
+			.cpus_free = shape->cpus,
+			.first_gpu = gpu,
+		};
+		gpu += shape->gpus;
+		sw_ledger_set_up(ledger, n, true);
+	}
+	return 0;
+}
+
+void sw_ledger_release(struct sw_ledger *ledger)
+{
+	for (uint32_t free = 0; ledger->buckets != NULL && free <= ledger->topology->node_gpus_max; free++)
+		sw_bitmap_release(&ledger->buckets[free]);
+	free(ledger->nodes);
+	free(ledger->gpus);
+	free(ledger->buckets);
+	free(ledger->parts);
+	*ledger = (struct sw_ledger){0};
+}
+
+void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
+{
+	struct sw_ledger_node *n = &ledger->nodes[node];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[node];
+	if (n->up == up)
+		return;
+	if (up) {
+		n->free = 0;
+		for (uint32_t g = 0; g < shape->gpus; g++)
+			if (ledger->gpus[n->first_gpu + g].residents == 0)
+				n->free |= UINT64_C(1) << g;
+		sw_bitmap_add(&ledger->buckets[__builtin_popcountll(n->free)], node);
+		ledger->gpus_up += shape->gpus;
+		ledger->gpus_free += (uint32_t)__builtin_popcountll(n->free);
+	} else {
+		sw_bitmap_remove(&ledger->buckets[__builtin_popcountll(n->free)], node);
+		ledger->gpus_up -= shape->gpus;
+		ledger->gpus_free -= (uint32_t)__builtin_popcountll(n->free);
+	}
+	n->up = up;
+}
+
+/* ---- parts */
+
+static uint32_t new_part(struct sw_ledger *ledger)
+{
+	if (ledger->part_free == SW_NO_PART) {
+		uint32_t wanted = ledger->part_capacity + ledger->part_capacity / 2 + 256;
+		struct sw_part *grown = realloc(ledger->parts, wanted * sizeof *grown);
+		if (grown == NULL)
+			return SW_NO_PART;
+		ledger->parts = grown;
+		for (uint32_t p = wanted; p-- > ledger->part_capacity;) {
+			grown[p].next = ledger->part_free;
+			ledger->part_free = p;
+		}
+		ledger->part_capacity = wanted;
+	}
+	uint32_t part = ledger->part_free;
+	ledger->part_free = ledger->parts[part].next;
+	ledger->parts[part].next = SW_NO_PART;
+	return part;
+}
+
+void sw_ledger_drop_parts(struct sw_ledger *ledger, uint32_t parts)
+{
+	while (parts != SW_NO_PART) {
+		uint32_t next = ledger->parts[parts].next;
+		ledger->parts[parts].next = ledger->part_free;
+		ledger->part_free = parts;
+		parts = next;
+	}
+}
+
+uint32_t sw_ledger_copy_parts(struct sw_ledger *ledger, uint32_t parts)
+{
+	uint32_t head = SW_NO_PART, tail = SW_NO_PART;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		uint32_t copy = new_part(ledger);
+		if (copy == SW_NO_PART) {
+			sw_ledger_drop_parts(ledger, head);
+			return SW_NO_PART;
+		}
+		ledger->parts[copy] = (struct sw_part){.mask = ledger->parts[p].mask, .node = ledger->parts[p].node, .next = SW_NO_PART};
+		if (tail == SW_NO_PART)
+			head = copy;
+		else
+			ledger->parts[tail].next = copy;
+		tail = copy;
+	}
+	return head;
+}
+
+bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b)
+{
+	while (a != SW_NO_PART && b != SW_NO_PART) {
+		const struct sw_part *x = &ledger->parts[a], *y = &ledger->parts[b];
+		if (x->node != y->node || x->mask != y->mask || x->cpus != y->cpus || x->memory_bytes != y->memory_bytes)
+			return false;
+		a = x->next;
+		b = y->next;
+	}
+	return a == b;
+}
+
+uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts)
+{
+	uint32_t gpus = 0;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
+	return gpus;
+}
+
+bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (ledger->parts[p].node == node)
+			return true;
+	return false;
+}
+
+enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t parts)
+{
+	if (parts == SW_NO_PART)
+		return SW_WITHIN_GROUP;
+	const struct sw_part *first = &ledger->parts[parts];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[first->node];
+	if (first->next == SW_NO_PART) {
+		uint32_t group = shape->link_group == 0 ? shape->gpus : shape->link_group;
+		uint32_t low = (uint32_t)__builtin_ctzll(first->mask);
+		uint32_t high = 63u - (uint32_t)__builtin_clzll(first->mask);
+		return low / group == high / group ? SW_WITHIN_GROUP : SW_WITHIN_NODE;
+	}
+	for (uint32_t p = first->next; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (ledger->topology->nodes[ledger->parts[p].node].rack != shape->rack)
+			return SW_ACROSS_RACKS;
+	return SW_WITHIN_RACK;
+}
+
+/* ---- spots */
+
+void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share)
+{
+	*spot = (struct sw_spot){.ledger = ledger, .share = share, .serial = ++ledger->spot_serial, .head = SW_NO_PART, .tail = SW_NO_PART};
+}
+
+void sw_spot_discard(struct sw_spot *spot)
+{
+	sw_ledger_drop_parts(spot->ledger, spot->head);
+	spot->head = spot->tail = SW_NO_PART;
+	spot->gpus = 0;
+}
+
+void sw_spot_clear(struct sw_spot *spot)
+{
+	sw_spot_discard(spot);
+	spot->serial = ++spot->ledger->spot_serial;
+}
+
+/* Picks `count` of the free GPUs: from the link group that fits tightest if one is enough, else the lowest ones. */
+static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint32_t count)
+{
+	uint32_t group = shape->link_group;
+	if (group != 0 && group < shape->gpus && count <= group) {
+		uint64_t best = 0;
+		uint32_t best_free = UINT32_MAX;
+		for (uint32_t first = 0; first < shape->gpus; first += group) {
+			uint64_t members = free & (((UINT64_C(1) << group) - 1) << first);
+			uint32_t available = (uint32_t)__builtin_popcountll(members);
+			if (available >= count && available < best_free) {
+				best = members;
+				best_free = available;
+			}
+		}
+		if (best != 0)
+			free = best;
+	}
+	uint64_t picked = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t lowest = free & (~free + 1);
+		picked |= lowest;
+		free ^= lowest;
+	}
+	return picked;
+}
+
+bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
+{
+	struct sw_ledger *ledger = spot->ledger;
+	if (node.v >= ledger->topology->node_count || gpus == 0)
+		return false;
+	struct sw_ledger_node *n = &ledger->nodes[node.v];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[node.v];
+	if (!n->up || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
+		return false;
+	if (n->cpus_free < cpus || n->memory_free_bytes < memory_bytes || shape->gpu_memory_bytes < spot->share.gpu_memory_bytes)
+		return false;
+	uint32_t part = new_part(ledger);
+	if (part == SW_NO_PART) {
+		spot->failed = true;
+		return false;
+	}
+	ledger->parts[part] = (struct sw_part){
+		.mask = pick_gpus(shape, n->free, gpus),
+		.memory_bytes = memory_bytes,
+		.cpus = cpus,
+		.node = node.v,
+		.next = SW_NO_PART,
+	};
+	if (spot->tail == SW_NO_PART)
+		spot->head = part;
+	else
+		ledger->parts[spot->tail].next = part;
+	spot->tail = part;
+	spot->gpus += gpus;
+	n->in_spot = spot->serial;
+	return true;
+}
+
+uint32_t sw_spot_gpus(const struct sw_spot *spot)
+{
+	return spot->gpus;
+}
+
+/* ---- taking and giving */
+
+static uint64_t held_bytes(const struct sw_topology_node *shape, struct sw_share share)
+{
+	return share.gpu_memory_bytes == 0 ? shape->gpu_memory_bytes : share.gpu_memory_bytes;
+}
+
+static bool gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
+{
+	if (gpu->residents == 0)
+		return held_bytes(shape, share) <= shape->gpu_memory_bytes;
+	if (gpu->whole || share.gpu_memory_bytes == 0 || gpu->residents >= SW_GPU_RESIDENTS_MAX)
+		return false;
+	if (share.guaranteed && gpu->compute_held_milli + share.compute_milli > SW_COMPUTE_WHOLE)
+		return false;
+	return share.gpu_memory_bytes <= shape->gpu_memory_bytes - gpu->memory_held_bytes;
+}
+
+bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_part *part = &ledger->parts[p];
+		const struct sw_ledger_node *n = &ledger->nodes[part->node];
+		const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
+		if (!n->up || n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes)
+			return false;
+		if ((part->mask & ~n->free) == 0 && held_bytes(shape, share) <= shape->gpu_memory_bytes)
+			continue;
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1)
+			if (!gpu_fits(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)], shape, share))
+				return false;
+	}
+	return true;
+}
+
+static void move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t free_before)
+{
+	struct sw_ledger_node *n = &ledger->nodes[node];
+	uint32_t before = (uint32_t)__builtin_popcountll(free_before), after = (uint32_t)__builtin_popcountll(n->free);
+	if (!n->up || before == after)
+		return;
+	sw_bitmap_remove(&ledger->buckets[before], node);
+	sw_bitmap_add(&ledger->buckets[after], node);
+	ledger->gpus_free += after - before;
+}
+
+void sw_ledger_take(struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_part *part = &ledger->parts[p];
+		struct sw_ledger_node *n = &ledger->nodes[part->node];
+		uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free;
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+			struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			gpu->memory_held_bytes += bytes;
+			gpu->compute_held_milli += share.guaranteed ? (uint16_t)share.compute_milli : 0;
+			gpu->residents++;
+			gpu->whole = share.gpu_memory_bytes == 0;
+		}
+		n->free &= ~part->mask;
+		n->cpus_free -= part->cpus;
+		n->memory_free_bytes -= part->memory_bytes;
+		move_bucket(ledger, part->node, before);
+	}
+}
+
+void sw_ledger_give(struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_part *part = &ledger->parts[p];
+		struct sw_ledger_node *n = &ledger->nodes[part->node];
+		uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free;
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+			uint32_t g = (uint32_t)__builtin_ctzll(rest);
+			struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
+			assert(gpu->residents > 0 && gpu->memory_held_bytes >= bytes);
+			gpu->memory_held_bytes -= bytes;
+			gpu->compute_held_milli -= share.guaranteed ? (uint16_t)share.compute_milli : 0;
+			gpu->whole = false;
+			if (--gpu->residents == 0)
+				n->free |= UINT64_C(1) << g;
+		}
+		n->cpus_free += part->cpus;
+		n->memory_free_bytes += part->memory_bytes;
+		move_bucket(ledger, part->node, before);
+	}
+}
+
+/* ---- searching */
+
+uint32_t sw_ledger_first(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)
+{
+	uint32_t best = end;
+	for (uint32_t bucket = free; bucket <= ledger->topology->node_gpus_max; bucket++) {
+		uint32_t node = sw_bitmap_next(&ledger->buckets[bucket], from);
+		if (node < best)
+			best = node;
+	}
+	return best < end ? best : UINT32_MAX;
+}
+
+uint32_t sw_ledger_tightest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)
+{
+	for (uint32_t bucket = free; bucket <= ledger->topology->node_gpus_max; bucket++) {
+		uint32_t node = sw_bitmap_next(&ledger->buckets[bucket], from);
+		if (node < end)
+			return node;
+	}
+	return UINT32_MAX;
+}
+
+uint32_t sw_ledger_emptiest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)
+{
+	for (uint32_t bucket = ledger->topology->node_gpus_max + 1; bucket-- > free;) {
+		uint32_t node = sw_bitmap_next(&ledger->buckets[bucket], from);
+		if (node < end)
+			return node;
+	}
+	return UINT32_MAX;
+}
+
+/* ---- checking */
+
+static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *derived, uint32_t n, struct sw_err *err)
+{
+	const struct sw_ledger_node *a = &ledger->nodes[n], *b = &derived->nodes[n];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
+	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up)
+		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
+	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
+		return sw_err_set(err, SW_EBUG, "ledger invariant 3: node %u gave away more CPUs or memory than it has", n);
+	for (uint32_t bucket = 0; bucket <= ledger->topology->node_gpus_max; bucket++)
+		if (sw_bitmap_has(&ledger->buckets[bucket], n) != (a->up && bucket == (uint32_t)__builtin_popcountll(a->free)))
+			return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u is in the wrong bucket", n);
+	if ((a->free & ~all_gpus(shape)) != 0)
+		return sw_err_set(err, SW_EBUG, "ledger invariant 5: node %u counts GPUs it does not have", n);
+	for (uint32_t g = 0; g < shape->gpus; g++) {
+		const struct sw_gpu *x = &ledger->gpus[a->first_gpu + g], *y = &derived->gpus[b->first_gpu + g];
+		if (x->memory_held_bytes != y->memory_held_bytes || x->compute_held_milli != y->compute_held_milli ||
+		    x->residents != y->residents)
+			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u does not match its holdings", g, n);
+		if (x->memory_held_bytes > shape->gpu_memory_bytes)
+			return sw_err_set(err, SW_EBUG, "ledger invariant 1: GPU %u of node %u is over-committed", g, n);
+		if (x->compute_held_milli > SW_COMPUTE_WHOLE || x->residents > SW_GPU_RESIDENTS_MAX)
+			return sw_err_set(err, SW_EBUG, "ledger invariant 2: GPU %u of node %u has too many residents", g, n);
+	}
+	return 0;
+}
+
+int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *derived, struct sw_err *err)
+{
+	for (uint32_t n = 0; n < ledger->topology->node_count; n++) {
+		int r = compare_node(ledger, derived, n, err);
+		if (r < 0)
+			return r;
+	}
+	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up)
+		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* The ledger: who holds what on which GPU. The only place where resources are counted.
+ *
+ * A holding is a list of parts, one per node, each a mask of GPUs with the CPUs and host memory beside them; memory and compute are per GPU and the
+ * same on all GPUs of a holding.
+ *
+ * Invariants (re-derived from the holdings by sw_ledger_matches()):
+ *  1. on every GPU, memory held by residents is at most the GPU's memory;
+ *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
+ *  3. CPUs and host memory held on a node are at most what the node has;
+ *  4. a GPU is free exactly when it has no resident; a node is in exactly one bucket, that of its free GPUs, while it is up, and in none while it is down;
+ *  5. no part names a GPU that the node does not have.
+ */
+#ifndef SW_CORE_LEDGER_H
+#define SW_CORE_LEDGER_H
+
+#include <sharewell/policy.h>
+
+#include "base/bitmap.h"
+#include "core/topology.h"
+
+#define SW_GPU_RESIDENTS_MAX 8u
+#define SW_COMPUTE_WHOLE 1000u
+#define SW_NO_PART UINT32_MAX
+
+struct sw_part {
+	uint64_t mask;
+	uint64_t memory_bytes;
+	uint32_t cpus;
+	uint32_t node;
+	uint32_t next;
+};
+
+/* What a job holds, or would hold, on each of its GPUs. */
+struct sw_share {
+	uint64_t gpu_memory_bytes; /* 0: the whole GPU */
+	uint32_t compute_milli;
+	bool guaranteed;
+};
+
+struct sw_gpu {
+	uint64_t memory_held_bytes;
+	uint16_t compute_held_milli; /* of guaranteed residents */
+	uint8_t residents;
+	bool whole; /* a resident holds all of it */
+};
+
+struct sw_ledger_node {
+	uint64_t free; /* mask of GPUs with no resident */
+	uint64_t memory_free_bytes;
+	uint32_t cpus_free;
+	uint32_t first_gpu;
+	uint32_t in_spot; /* number of the last spot that took from it */
+	bool up;
+};
+
+struct sw_ledger {
+	const struct sw_topology *topology;
+	struct sw_ledger_node *nodes;
+	struct sw_gpu *gpus;
+	struct sw_bitmap *buckets; /* [number of free GPUs] -> nodes that are up */
+	struct sw_part *parts;	   /* pool; free ones are linked by next */
+	uint32_t part_capacity;
+	uint32_t part_free;
+	uint32_t gpus_up;
+	uint32_t gpus_free;
+	uint32_t spot_serial;
+};
+
+int sw_ledger_init(struct sw_ledger *ledger, const struct sw_topology *topology);
+void sw_ledger_release(struct sw_ledger *ledger);
+
+/* A spot under construction; nothing is taken before sw_ledger_take(). */
+struct sw_spot {
+	struct sw_ledger *ledger;
+	struct sw_share share;
+	uint32_t serial;
+	uint32_t head, tail; /* parts */
+	uint32_t gpus;
+	bool failed; /* out of memory */
+};
+
+void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share);
+void sw_spot_discard(struct sw_spot *spot);
+
+/* Whether the parts (which need not be held now) could be taken by this share. */
+bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
+/* Takes or gives back; the list of parts itself stays the caller's. */
+void sw_ledger_take(struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
+void sw_ledger_give(struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
+/* A copy of the parts with the CPUs and memory left out: for a neighbour on the same GPUs. SW_NO_PART: out of memory. */
+uint32_t sw_ledger_copy_parts(struct sw_ledger *ledger, uint32_t parts);
+void sw_ledger_drop_parts(struct sw_ledger *ledger, uint32_t parts);
+bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b);
+uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts);
+enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t parts);
+bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
+
+/* Down: its GPUs are not counted and not found; holdings on it must be given back by the caller first. */
+void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up);
+
+/* Compares GPUs, nodes, buckets and totals with those of `derived`, a ledger into which all holdings were taken anew. */
+int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *derived, struct sw_err *err);
+
+/* Node searches over [from, end): see policy.h. UINT32_MAX: none. */
+uint32_t sw_ledger_first(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
+uint32_t sw_ledger_tightest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
+uint32_t sw_ledger_emptiest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
+
+#endif

@@ -1,0 +1,328 @@
+/* The order that the core keeps for a policy: lanes of alike jobs, each with the running and the waiting ones sorted.
+ *
+ * Not here: who runs (greedy.c).
+ *
+ * The place of a job among jobs with equal keys is its stamp. Stamps imitate one list, sorted stably at every decision, in which new jobs join at the end
+ * (SW_TIES_WAITING_FIRST), or which is split at every decision into those that run and those that do not (SW_TIES_RUNNING_FIRST). Because keys of running
+ * jobs fall at one speed within a lane, two jobs of one set keep their order as time passes, and nothing needs to be sorted again.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "core/state.h"
+
+/* A stamp: number of the decision, a bit for jobs that are new to it, and an index. */
+#define STAMP_SHIFT 25
+#define STAMP_FRESH (INT64_C(1) << 24)
+#define STAMP_INDEX_MAX (STAMP_FRESH - 1)
+
+int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs)
+{
+	struct sw_order_book *book = &engine->order;
+	if (sw_vec_reserve(&book->fresh, jobs) < 0 || sw_vec_reserve(&book->chosen, touched) < 0 ||
+	    sw_vec_reserve(&book->dropped, touched) < 0 || sw_vec_reserve(&book->scratch, touched) < 0 ||
+	    sw_vec_reserve(&book->ranked, touched) < 0)
+		return SW_ENOMEM;
+	return sw_oset_links_reserve(&book->links, jobs);
+}
+
+void sw_order_release(struct sw_order_book *book)
+{
+	sw_vec_free(&book->lanes);
+	sw_oset_links_release(&book->links);
+	sw_vec_free(&book->fresh);
+	sw_vec_free(&book->scratch);
+	sw_vec_free(&book->dropped);
+	sw_vec_free(&book->chosen);
+	sw_vec_free(&book->ranked);
+	sw_vec_free(&book->candidates);
+}
+
+static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_job *job)
+{
+	struct sw_lane lane = {
+		.gpus = job->gpus,
+		.cpus = job->cpus,
+		.host_memory_bytes = job->host_memory_bytes,
+		.gpu_memory_bytes = job->gpu_memory_bytes,
+		.running = sw_oset_empty(),
+		.waiting = sw_oset_empty(),
+	};
+	if (engine->config.placement->kind != NULL)
+		lane.kind = engine->config.placement->kind(&engine->view, job);
+	if (engine->quotas) {
+		lane.tenant = job->tenant;
+		lane.guaranteed = job->job_class == SW_CLASS_GUARANTEED;
+	}
+	return lane;
+}
+
+static bool same_lane(const struct sw_lane *a, const struct sw_lane *b)
+{
+	return a->gpus == b->gpus && a->kind == b->kind && a->cpus == b->cpus && a->tenant == b->tenant &&
+	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes && a->guaranteed == b->guaranteed;
+}
+
+int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_order_book *book = &engine->order;
+	struct sw_lane wanted = lane_for(engine, &job->seen);
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		if (same_lane(&book->lanes.items[l], &wanted)) {
+			job->lane = (uint32_t)l;
+			return 0;
+		}
+	}
+	struct sw_spot spot;
+	sw_spot_begin(&spot, &engine->empty, sw_share_of(&job->seen));
+	wanted.possible =
+		engine->config.placement->place(&engine->empty_view, &job->seen, job->seen.gpus, &spot) && spot.gpus == job->seen.gpus;
+	sw_spot_discard(&spot);
+	struct sw_lane *lane = spot.failed ? NULL : sw_vec_push(&book->lanes);
+	if (lane == NULL)
+		return SW_ENOMEM;
+	*lane = wanted;
+	job->lane = (uint32_t)(book->lanes.count - 1);
+	return 0;
+}
+
+static int64_t index_below_fresh(int64_t index)
+{
+	return index < STAMP_INDEX_MAX ? index : STAMP_INDEX_MAX;
+}
+
+/* A stamp behind all others. */
+static int64_t last_stamp(struct sw_order_book *book)
+{
+	if (book->rule->ties == SW_TIES_BY_ARRIVAL)
+		return 0;
+	return (book->seq << STAMP_SHIFT) + STAMP_FRESH + index_below_fresh(book->fresh_index++);
+}
+
+static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
+{
+	int64_t key = engine->policy->key != NULL ? engine->policy->key(&engine->view, &job->seen) : 0;
+	/* A falling key is kept as the moment when it reaches zero. */
+	if (engine->order.rule->key_counts_down && job->seen.state == SW_JOB_RUNNING && key <= INT64_MAX - engine->now)
+		key += engine->now;
+	return key;
+}
+
+static void insert(struct sw_engine *engine, struct sw_core_job *job, int64_t stamp)
+{
+	struct sw_order_book *book = &engine->order;
+	struct sw_lane *lane = &book->lanes.items[job->lane];
+	bool runs = job->seen.state == SW_JOB_RUNNING;
+	if (runs && !book->rule->preemptive)
+		return; /* running jobs do not compete */
+	sw_oset_insert(runs ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, key_now(engine, job), stamp);
+	job->order_set = runs ? SW_ORDER_RUNNING : SW_ORDER_WAITING;
+	job->ranks_as_running = runs;
+}
+
+static void take_out(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_lane *lane = &engine->order.lanes.items[job->lane];
+	if (job->order_set == SW_ORDER_RUNNING)
+		sw_oset_remove(&lane->running, &engine->order.links, job->seen.id.v);
+	else if (job->order_set == SW_ORDER_WAITING)
+		sw_oset_remove(&lane->waiting, &engine->order.links, job->seen.id.v);
+	job->order_set = SW_ORDER_NOWHERE;
+}
+
+static void mark_fresh(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.fresh)
+		return;
+	uint32_t *slot = sw_vec_push(&engine->order.fresh);
+	assert(slot != NULL); /* reserved at submit */
+	*slot = job->seen.id.v;
+	job->seen.fresh = 1;
+}
+
+void sw_order_add(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (engine->order.rule == NULL)
+		return;
+	mark_fresh(engine, job);
+	insert(engine, job, last_stamp(&engine->order));
+}
+
+void sw_order_remove(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (engine->order.rule != NULL)
+		take_out(engine, job);
+}
+
+void sw_order_refresh(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (engine->order.rule == NULL || job->order_set == SW_ORDER_NOWHERE)
+		return;
+	int64_t stamp = engine->order.links.items[job->seen.id.v].stamp;
+	take_out(engine, job);
+	insert(engine, job, stamp);
+}
+
+void sw_order_restore(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_order_book *book = &engine->order;
+	struct sw_lane *lane = &book->lanes.items[job->lane];
+	const struct sw_oset_link *link = &book->links.items[job->seen.id.v];
+	sw_oset_insert(job->ranks_as_running ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, link->key, link->stamp);
+	job->order_set = job->ranks_as_running ? SW_ORDER_RUNNING : SW_ORDER_WAITING;
+}
+
+void sw_order_use(struct sw_view *view, const struct sw_order *order)
+{
+	view->engine->order.rule = order;
+}
+
+void sw_order_rekey(struct sw_view *view, const struct sw_job *seen)
+{
+	struct sw_engine *engine = view->engine;
+	struct sw_core_job *job = sw_engine_own(engine, seen);
+	if (job == NULL)
+		return;
+	/* While a plan is made ranks are frozen: the next decision asks for keys anyway. */
+	if (engine->order.rule == NULL || job->order_set == SW_ORDER_NOWHERE || job->plan_slot != SW_NO_SLOT)
+		return;
+	take_out(engine, job);
+	mark_fresh(engine, job);
+	insert(engine, job, last_stamp(&engine->order));
+}
+
+struct sw_rank sw_order_rank(const struct sw_engine *engine, uint32_t id)
+{
+	const struct sw_order_book *book = &engine->order;
+	const struct sw_core_job *job = &engine->jobs.items[id];
+	const struct sw_oset_link *link = &book->links.items[id];
+	struct sw_rank rank = {.key = link->key, .stamp = link->stamp, .job = id};
+	if (book->rule->key_counts_down && job->ranks_as_running)
+		rank.key -= engine->now;
+	if (book->rule->key_times_gpus)
+		rank.key *= job->seen.gpus;
+	if (book->rule->ties == SW_TIES_BY_ARRIVAL)
+		rank.group = 0;
+	else if (job->seen.fresh)
+		rank.group = UINT32_MAX;
+	else if (book->exact)
+		rank.group = 0;
+	else if (book->rule->ties == SW_TIES_RUNNING_FIRST)
+		rank.group = !job->ranks_as_running;
+	else /* Keys that meet come from above and from below: the one that falls faster was behind until now. */
+		rank.group = !job->ranks_as_running ? 0 : book->rule->key_times_gpus ? job->seen.gpus : 1;
+	return rank;
+}
+
+bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b)
+{
+	if (a->key != b->key)
+		return a->key < b->key;
+	if (a->group != b->group)
+		return a->group < b->group;
+	if (a->stamp != b->stamp)
+		return a->stamp < b->stamp;
+	return a->job < b->job;
+}
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct sw_ranked *x = a, *y = b;
+	return sw_rank_before(&x->rank, &y->rank) ? -1 : 1;
+}
+
+/* The stamp of a job that moves between the sets; `index` counts such jobs in rank order. */
+static int64_t moved_stamp(const struct sw_order_book *book, bool start, bool fresh, int64_t index)
+{
+	int64_t block = book->seq << STAMP_SHIFT;
+	index = index_below_fresh(index);
+	switch (book->rule->ties) {
+	case SW_TIES_WAITING_FIRST: /* the list reads: waiting, running; who crosses stays next to the line */
+		if (start)
+			return fresh ? block + index : -block + index;
+		return block + index;
+	case SW_TIES_RUNNING_FIRST: /* the list reads: running, waiting, new; who was put last and stops stays last */
+		if (start)
+			return block + index;
+		return fresh ? block + STAMP_FRESH + index : -block + index;
+	default:
+		return 0;
+	}
+}
+
+/* Writes down the place of every job in the list as its stamp; places within a set do not change, so the sets stay sorted. */
+static void number_all(struct sw_engine *engine)
+{
+	struct sw_order_book *book = &engine->order;
+	book->ranked.count = 0;
+	for (int set = 0; set < 2; set++) {
+		const struct sw_bitmap *jobs = set == 0 ? &engine->running : &engine->waiting;
+		for (uint32_t id = sw_bitmap_next(jobs, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(jobs, id + 1)) {
+			struct sw_ranked *slot = sw_vec_push(&book->ranked);
+			if (slot != NULL)
+				*slot = (struct sw_ranked){.rank = sw_order_rank(engine, id)};
+		}
+	}
+	if (book->ranked.count > 1)
+		qsort(book->ranked.items, book->ranked.count, sizeof *book->ranked.items, compare_ranked);
+	for (size_t i = 0; i < book->ranked.count; i++)
+		book->links.items[book->ranked.items[i].rank.job].stamp = (int64_t)i;
+}
+
+void sw_order_settle(struct sw_engine *engine)
+{
+	struct sw_order_book *book = &engine->order;
+	if (book->rule == NULL)
+		return;
+	if (book->exact)
+		number_all(engine);
+	book->ranked.count = 0;
+	for (size_t e = 0; e < engine->plan.entries.count; e++) {
+		struct sw_core_job *job = &engine->jobs.items[engine->plan.entries.items[e].before.id.v];
+		bool runs = job->seen.state == SW_JOB_RUNNING;
+		if (job->ranks_as_running == runs) {
+			/* Lifted and put back: it never moved. */
+			if (job->order_set == SW_ORDER_NOWHERE)
+				sw_order_restore(engine, job);
+			continue;
+		}
+		struct sw_ranked *slot = sw_vec_push(&book->ranked);
+		assert(slot != NULL); /* reserved at submit */
+		*slot = (struct sw_ranked){sw_order_rank(engine, job->seen.id.v), runs};
+	}
+	if (book->ranked.count > 1)
+		qsort(book->ranked.items, book->ranked.count, sizeof *book->ranked.items, compare_ranked);
+	for (size_t i = 0; i < book->ranked.count; i++) {
+		struct sw_core_job *job = &engine->jobs.items[book->ranked.items[i].rank.job];
+		int64_t stamp = book->exact ? book->links.items[job->seen.id.v].stamp
+					    : moved_stamp(book, book->ranked.items[i].start, job->seen.fresh, (int64_t)i);
+		take_out(engine, job);
+		job->ranks_as_running = book->ranked.items[i].start;
+		insert(engine, job, stamp);
+	}
+	for (size_t f = 0; f < book->fresh.count; f++)
+		engine->jobs.items[book->fresh.items[f]].seen.fresh = 0;
+	book->fresh.count = 0;
+	book->fresh_index = 0;
+	book->seq++;
+}
+
+int sw_order_rebuild(struct sw_engine *engine)
+{
+	struct sw_order_book *book = &engine->order;
+	book->lanes.count = 0;
+	book->fresh.count = 0;
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+		struct sw_core_job *job = &engine->jobs.items[id];
+		job->seen.fresh = 0;
+		job->order_set = SW_ORDER_NOWHERE;
+		if (job->seen.state > SW_JOB_RUNNING)
+			continue;
+		int r = sw_order_assign_lane(engine, job);
+		if (r < 0)
+			return r;
+		if (book->rule != NULL)
+			insert(engine, job, book->rule->ties == SW_TIES_BY_ARRIVAL ? 0 : id);
+	}
+	return 0;
+}

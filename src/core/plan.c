@@ -1,0 +1,311 @@
+/* The plan: wishes of one decision, checked and applied one by one, turned into commands at the end.
+ *
+ * A wish takes effect in the ledger at once, so that the next wish sees what is left. What a job was before its first wish is kept; at commit only the
+ * difference counts: a job that was lifted and put back exactly where it was has not been touched at all.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "core/state.h"
+
+void sw_plan_reset(struct sw_plan *plan)
+{
+	plan->entries.count = 0;
+	plan->misuses = 0;
+	plan->wake_at = SW_TIME_NEVER;
+}
+
+struct sw_view *sw_plan_view(struct sw_plan *plan)
+{
+	return &plan->engine->view;
+}
+
+void sw_plan_by_order(struct sw_plan *plan)
+{
+	sw_greedy_decide(plan->engine);
+}
+
+static struct sw_plan_entry *touch(struct sw_plan *plan, struct sw_core_job *job)
+{
+	if (job->plan_slot == SW_NO_SLOT) {
+		struct sw_plan_entry *entry = sw_vec_push(&plan->entries);
+		assert(entry != NULL); /* reserved at submit */
+		entry->before = job->seen;
+		entry->parts_before = job->parts;
+		job->plan_slot = (uint32_t)(plan->entries.count - 1);
+	}
+	return &plan->entries.items[job->plan_slot];
+}
+
+/* Gives back what it holds; the list of parts survives if it is the one from before. */
+static void give(struct sw_plan *plan, struct sw_core_job *job)
+{
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	sw_ledger_give(ledger, job->parts, sw_share_of(&job->seen));
+	if (job->parts != plan->entries.items[job->plan_slot].parts_before)
+		sw_ledger_drop_parts(ledger, job->parts);
+}
+
+void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
+{
+	touch(plan, job);
+	give(plan, job);
+	sw_engine_set_waiting(plan->engine, job, plan->engine->config.keeps_state);
+}
+
+bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
+{
+	struct sw_plan_entry *entry = touch(plan, job);
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	if (entry->before.state != SW_JOB_RUNNING || !sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)))
+		return false;
+	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
+	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
+	return true;
+}
+
+/* A spot for the job by this rule (NULL: anywhere), or false. The caller owns the parts. */
+static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule, uint32_t *ret_parts)
+{
+	struct sw_engine *engine = plan->engine;
+	if (engine->ledger.gpus_free < gpus)
+		return false;
+	struct sw_spot spot;
+	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
+	bool found = rule == NULL ? sw_spot_fill(&engine->view, &spot, gpus) : rule->place(&engine->view, &job->seen, gpus, &spot);
+	if (!found || spot.gpus != gpus) {
+		sw_spot_discard(&spot);
+		return false;
+	}
+	*ret_parts = spot.head;
+	return true;
+}
+
+enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule)
+{
+	struct sw_engine *engine = plan->engine;
+	uint32_t parts;
+	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
+		return SW_OVER_QUOTA;
+	if (!find_spot(plan, job, gpus, rule, &parts))
+		return SW_NO_ROOM;
+	const struct sw_plan_entry *entry = touch(plan, job);
+	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
+	/* The very spot it had: then it has not moved. */
+	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		parts = entry->parts_before;
+	}
+	sw_engine_set_running(engine, job, gpus, parts);
+	return SW_YES;
+}
+
+bool sw_plan_is_protected(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	return engine->config.quantum_ns > 0 && job->seen.state == SW_JOB_RUNNING &&
+	       engine->now - job->seen.since < engine->config.quantum_ns;
+}
+
+/* ---- the verbs of policies */
+
+static enum sw_answer misuse(struct sw_plan *plan)
+{
+	plan->misuses++;
+	return SW_MISUSE;
+}
+
+enum sw_answer sw_plan_start(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	return job == NULL ? misuse(plan) : sw_plan_start_with(plan, seen, job->seen.gpus);
+}
+
+enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus)
+		return misuse(plan);
+	enum sw_answer answer = sw_plan_put(plan, job, gpus, plan->engine->config.placement);
+	const struct sw_order *order = plan->engine->order.rule;
+	if (answer == SW_NO_ROOM && order != NULL && order->placement_is_wish)
+		answer = sw_plan_put(plan, job, gpus, NULL);
+	return answer;
+}
+
+enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, const struct sw_job *with)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen), *host = sw_engine_own(plan->engine, with);
+	if (job == NULL || host == NULL || job == host || !sw_job_is_waiting(&job->seen) || host->seen.state != SW_JOB_RUNNING)
+		return misuse(plan);
+	uint32_t gpus = host->seen.gpus_held;
+	if (job->seen.gpu_memory_bytes == 0 || host->seen.gpu_memory_bytes == 0 || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus)
+		return misuse(plan);
+	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
+		return SW_OVER_QUOTA;
+	if (!sw_ledger_fits(
+		    &engine->ledger, host->parts,
+		    (struct sw_share){job->seen.gpu_memory_bytes, job->seen.compute_milli, job->seen.job_class == SW_CLASS_GUARANTEED}))
+		return SW_NO_ROOM;
+	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
+	if (parts == SW_NO_PART)
+		return SW_NO_ROOM;
+	touch(plan, job);
+	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
+	sw_engine_set_running(engine, job, gpus, parts);
+	return SW_YES;
+}
+
+enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING)
+		return misuse(plan);
+	if (sw_plan_is_protected(plan->engine, job))
+		return SW_TOO_SOON;
+	sw_plan_lift(plan, job);
+	return SW_YES;
+}
+
+/* Lifts the job and puts it elsewhere or with another size; back where it was if that fails. */
+static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job held = *job;
+	uint32_t parts;
+	touch(plan, job);
+	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
+	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	bool found = sw_engine_quota_allows(engine, &job->seen, gpus) && find_spot(plan, job, gpus, engine->config.placement, &parts);
+	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		found = false;
+	}
+	uint32_t target = found ? parts : held.parts;
+	sw_ledger_take(&engine->ledger, target, sw_share_of(&job->seen));
+	sw_engine_set_running(engine, job, found ? gpus : held.seen.gpus_held, target);
+	if (!found) { /* it never left */
+		job->seen = held.seen;
+		return SW_NO_ROOM;
+	}
+	if (held.parts != plan->entries.items[job->plan_slot].parts_before)
+		sw_ledger_drop_parts(&engine->ledger, held.parts);
+	return SW_YES;
+}
+
+enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING)
+		return misuse(plan);
+	if (sw_plan_is_protected(plan->engine, job))
+		return SW_TOO_SOON;
+	return move(plan, job, job->seen.gpus_held);
+}
+
+enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus)
+		return misuse(plan);
+	if (gpus == job->seen.gpus_held)
+		return SW_YES;
+	return sw_plan_is_protected(plan->engine, job) ? SW_TOO_SOON : move(plan, job, gpus);
+}
+
+enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, uint64_t gpu_memory_bytes, uint32_t compute_milli)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpu_memory_bytes == 0 || compute_milli == 0 ||
+	    compute_milli > SW_COMPUTE_WHOLE)
+		return misuse(plan);
+	struct sw_share old = sw_share_of(&job->seen);
+	struct sw_share wanted = {gpu_memory_bytes, compute_milli, old.guaranteed};
+	touch(plan, job);
+	sw_ledger_give(&engine->ledger, job->parts, old);
+	bool fits = sw_ledger_fits(&engine->ledger, job->parts, wanted);
+	sw_ledger_take(&engine->ledger, job->parts, fits ? wanted : old);
+	if (!fits)
+		return SW_NO_ROOM;
+	job->seen.gpu_memory_bytes = gpu_memory_bytes;
+	job->seen.compute_milli = compute_milli;
+	plan->entries.items[job->plan_slot].limits_changed = true;
+	return SW_YES;
+}
+
+/* ---- commit */
+
+/* The job is where it was: forget that it was lifted. */
+static void undo(struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	struct sw_job now = job->seen;
+	job->seen = entry->before;
+	job->seen.gpu_memory_bytes = now.gpu_memory_bytes;
+	job->seen.compute_milli = now.compute_milli;
+	job->seen.fresh = now.fresh;
+}
+
+static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
+	job->seen.preemptions++;
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+						      .reason = SW_REASON_PREEMPTED,
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = entry->before.gpus_held,
+						      .parts = SW_NO_PART});
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	if (engine->policy->stopped != NULL)
+		engine->policy->stopped(&engine->view, &job->seen);
+}
+
+static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	bool ran = entry->before.state == SW_JOB_RUNNING;
+	struct sw_command command = {.kind = SW_CMD_MOVE, .job = job->seen.id.v, .gpus = job->seen.gpus_held, .parts = job->parts};
+	if (ran) {
+		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
+		job->seen.migrations++;
+	} else {
+		command.kind = SW_CMD_START;
+		command.resume = entry->before.state == SW_JOB_SUSPENDED;
+		job->epoch++;
+		if (job->seen.first_start_at == SW_TIME_NEVER)
+			job->seen.first_start_at = engine->now;
+	}
+	command.epoch = job->epoch;
+	sw_engine_command(engine, command);
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	if (engine->policy->started != NULL)
+		engine->policy->started(&engine->view, &job->seen);
+}
+
+void sw_plan_commit(struct sw_plan *plan)
+{
+	struct sw_engine *engine = plan->engine;
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_plan_entry *entry = &plan->entries.items[e];
+		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+		if (entry->before.state == SW_JOB_RUNNING && job->seen.state != SW_JOB_RUNNING)
+			commit_stop(engine, job, entry);
+	}
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_plan_entry *entry = &plan->entries.items[e];
+		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+		bool ran = entry->before.state == SW_JOB_RUNNING, runs = job->seen.state == SW_JOB_RUNNING;
+		if (runs && !(ran && job->parts == entry->parts_before))
+			commit_run(engine, job, entry);
+		else if (ran == runs)
+			undo(job, entry);
+		if (runs && entry->limits_changed)
+			sw_engine_command(
+				engine,
+				(struct sw_command){.kind = SW_CMD_LIMIT, .job = job->seen.id.v, .epoch = job->epoch, .parts = job->parts});
+	}
+	sw_order_settle(engine);
+	for (size_t e = 0; e < plan->entries.count; e++)
+		engine->jobs.items[plan->entries.items[e].before.id.v].plan_slot = SW_NO_SLOT;
+}

@@ -1,0 +1,168 @@
+/* The engine's state, shared by the files of src/core and by nobody else. */
+#ifndef SW_CORE_STATE_H
+#define SW_CORE_STATE_H
+
+#include "base/bitmap.h"
+#include "base/heap.h"
+#include "base/oset.h"
+#include "base/rng.h"
+#include "base/vec.h"
+#include "core/engine.h"
+#include "core/job.h"
+
+struct sw_view {
+	struct sw_engine *engine;
+	struct sw_ledger *ledger; /* the real one, or the empty one that tells what could ever fit */
+};
+
+/* Jobs that are alike to the placement rule: where one does not fit, the others do not either. So in every decision a lane is cut once:
+ * ahead of the cut all run, behind it all wait. */
+struct sw_lane {
+	uint32_t gpus;
+	uint32_t kind; /* as the placement rule says */
+	uint32_t cpus;
+	uint32_t tenant; /* told apart only where quotas are in force */
+	uint64_t host_memory_bytes;
+	uint64_t gpu_memory_bytes;
+	bool guaranteed;
+	bool possible; /* has a place on the empty cluster */
+	struct sw_oset running, waiting;
+	/* Scratch of one decision. */
+	bool blocked;	 /* its best waiting job found no place */
+	uint32_t cursor; /* walks over running */
+	uint32_t cursor_waiting;
+};
+
+/* Where a job stands at one instant; total. */
+struct sw_rank {
+	__int128 key;
+	int64_t stamp;
+	uint32_t group;
+	uint32_t job;
+};
+
+struct sw_ranked {
+	struct sw_rank rank;
+	bool start; /* otherwise it stops */
+};
+
+/* A waiting job that may have to run: the best of its lane, or one that was dropped in this decision. */
+struct sw_candidate {
+	struct sw_rank rank;
+	uint32_t need;
+	bool open; /* not yet known whether it may */
+};
+
+struct sw_order_book {
+	const struct sw_order *rule; /* NULL: the policy keeps no order */
+	bool exact;		     /* stamps are places in one list, numbered anew at every decision */
+	SW_VEC(struct sw_lane) lanes;
+	struct sw_oset_links links; /* by job */
+	int64_t seq;		    /* counts decisions */
+	int64_t fresh_index;
+	SW_VEC(uint32_t) fresh; /* jobs put last since the last decision */
+	SW_VEC(uint32_t) scratch;
+	SW_VEC(uint32_t) dropped;
+	SW_VEC(uint32_t) chosen;
+	SW_VEC(struct sw_ranked) ranked;
+	SW_VEC(struct sw_candidate) candidates; /* room for every lane and every job that may be dropped */
+};
+
+/* What a job was before this decision touched it. */
+struct sw_plan_entry {
+	struct sw_job before;
+	uint32_t parts_before;
+	bool limits_changed;
+};
+
+struct sw_plan {
+	struct sw_engine *engine;
+	SW_VEC(struct sw_plan_entry) entries;
+	uint32_t misuses;
+	sw_ns wake_at;
+};
+
+struct sw_tenant {
+	uint32_t held;
+	uint32_t quota;
+};
+
+struct sw_engine {
+	struct sw_engine_config config;
+	const struct sw_policy *policy; /* in charge now */
+	struct sw_params *presets;	/* of the policy in charge, where the driver gave none */
+	const struct sw_params *params;
+	struct sw_view view;
+	struct sw_view empty_view;
+	struct sw_ledger ledger;
+	struct sw_ledger empty;
+	struct sw_rng rng;
+	sw_ns now;
+	SW_VEC(struct sw_core_job) jobs;
+	struct sw_bitmap waiting, running;
+	struct sw_heap alarms; /* by due time */
+	SW_VEC(struct sw_tenant) tenants;
+	bool quotas;
+	struct sw_order_book order;
+	struct sw_plan plan;
+	void *policy_state;
+	char *job_states;
+	size_t job_states_capacity;
+	SW_VEC(struct sw_command) commands;
+	SW_VEC(uint32_t) ringing;
+	SW_VEC(sw_ns) quanta; /* ends of quanta, in order */
+	size_t quanta_head;
+	uint64_t log_hash;
+	uint32_t misuses; /* since the last decision without one */
+	char notes[512];
+};
+
+/* ---- jobs and accounts (engine.c) */
+/* The core's own job behind a policy's pointer, or NULL if the policy made it up. */
+struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job);
+struct sw_share sw_share_of(const struct sw_job *job);
+/* Brings the job's run time up to now and lets it wait or run from now on; keeps lists and tenants true. */
+void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume);
+void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
+void sw_engine_command(struct sw_engine *engine, struct sw_command command);
+bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
+
+/* ---- order (order.c) */
+/* Room for `jobs` jobs, `touched` of which may take part in one decision. */
+int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs);
+void sw_order_release(struct sw_order_book *book);
+/* Finds or makes the job's lane; 0 or SW_ENOMEM. */
+int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job);
+void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);
+void sw_order_remove(struct sw_engine *engine, struct sw_core_job *job);
+/* The key changed by the job's own progress: its place among equals stays. */
+void sw_order_refresh(struct sw_engine *engine, struct sw_core_job *job);
+/* Into the set that its rank says, at the very place it had. */
+void sw_order_restore(struct sw_engine *engine, struct sw_core_job *job);
+struct sw_rank sw_order_rank(const struct sw_engine *engine, uint32_t job);
+bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b);
+/* After a decision: moves jobs that started or stopped to their new sets and gives them their place among equals. */
+void sw_order_settle(struct sw_engine *engine);
+/* Lists every living job anew: after a change of policy or of what tells lanes apart. */
+int sw_order_rebuild(struct sw_engine *engine);
+
+/* ---- greedy decisions over the order (greedy.c) */
+void sw_greedy_decide(struct sw_engine *engine);
+
+/* ---- plan (plan.c) */
+void sw_plan_reset(struct sw_plan *plan);
+/* Without the checks that policies get: */
+void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
+/* Back to exactly where it was before this decision, if that is still free. */
+bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
+/* Where the rule says; NULL: anywhere. */
+enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
+bool sw_plan_is_protected(const struct sw_engine *engine, const struct sw_core_job *job);
+/* Turns the plan into commands and tells the policy. */
+void sw_plan_commit(struct sw_plan *plan);
+
+/* ---- alarms (alarm.c) */
+void sw_alarms_ring(struct sw_engine *engine);
+sw_ns sw_alarms_next(const struct sw_engine *engine);
+
+#endif

@@ -1,0 +1,47 @@
+/* The shape of a cluster: GPUs in link groups (NVLink or one PCIe switch) in nodes in racks (one InfiniBand domain) in the cluster.
+ * A plain value, fixed for the life of an engine; what is up, free or held is the ledger's. */
+#ifndef SW_CORE_TOPOLOGY_H
+#define SW_CORE_TOPOLOGY_H
+
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#define SW_NODE_GPUS_MAX 64u /* one word of a mask */
+#define SW_CLUSTER_NODES_MAX 1000000u
+#define SW_CLUSTER_GPUS_MAX 1000000u
+
+struct sw_topology_node {
+	uint32_t rack;
+	uint32_t gpus;
+	uint32_t link_group; /* GPUs [0, link_group), [link_group, 2 link_group), ... share a fast link; 0: all of the node */
+	uint32_t cpus;
+	uint32_t gpu_type;
+	uint64_t memory_bytes;
+	uint64_t gpu_memory_bytes; /* of each GPU */
+};
+
+struct sw_topology {
+	struct sw_topology_node *nodes;
+	uint32_t node_count;
+	uint32_t *rack_first; /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
+	uint32_t rack_count;
+	uint32_t gpu_count;
+	uint32_t node_gpus_max;
+};
+
+/* Copies the nodes; racks must be numbered 0, 1, 2, ... in runs. */
+int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct sw_topology **ret_topology, struct sw_err *err);
+void sw_topology_free(struct sw_topology *topology);
+SW_DEFINE_FREEP(struct sw_topology, sw_topology_free)
+
+/* How far apart the parts of a placement are. */
+enum sw_distance {
+	SW_WITHIN_GROUP = 0, /* one GPU, or GPUs on one fast link */
+	SW_WITHIN_NODE,
+	SW_WITHIN_RACK,
+	SW_ACROSS_RACKS,
+};
+
+#endif

@@ -1,0 +1,103 @@
+/* Re-derives everything that the engine keeps incrementally and compares. The numbers are those of engine.h and ledger.h. */
+#include <stdlib.h>
+
+#include "core/state.h"
+
+static int check_job(const struct sw_engine *engine, const struct sw_core_job *job, struct sw_ledger *derived, struct sw_err *err)
+{
+	const struct sw_job *seen = &job->seen;
+	uint32_t id = seen->id.v;
+	bool runs = seen->state == SW_JOB_RUNNING;
+	if (sw_bitmap_has(&engine->running, id) != runs || sw_bitmap_has(&engine->waiting, id) != sw_job_is_waiting(seen))
+		return sw_err_set(err, SW_EBUG, "engine invariant 4: job %u in state %u is in the wrong list", id, seen->state);
+	if (!runs) {
+		if (seen->gpus_held != 0 || job->parts != SW_NO_PART)
+			return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u does not run and holds %u GPUs", id, seen->gpus_held);
+		return 0;
+	}
+	if (sw_ledger_count_gpus(&engine->ledger, job->parts) != seen->gpus_held || seen->gpus_held < seen->min_gpus ||
+	    seen->gpus_held > seen->max_gpus)
+		return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u should hold %u GPUs", id, seen->gpus_held);
+	for (uint32_t p = job->parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+		if (!engine->ledger.nodes[engine->ledger.parts[p].node].up)
+			return sw_err_set(err, SW_EBUG, "engine invariant 3: job %u runs on node %u, which is down", id,
+					  engine->ledger.parts[p].node);
+	if (!sw_ledger_fits(derived, job->parts, sw_share_of(seen)))
+		return sw_err_set(err, SW_EBUG, "engine invariant 2: job %u holds what others hold too", id);
+	sw_ledger_take(derived, job->parts, sw_share_of(seen));
+	if (job->plan_slot != SW_NO_SLOT || seen->since > engine->now)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: job %u runs since a moment to come, or a plan was left open", id);
+	return 0;
+}
+
+static int check_order(const struct sw_engine *engine, struct sw_err *err)
+{
+	const struct sw_order_book *book = &engine->order;
+	uint32_t running = 0, waiting = 0;
+	if (book->rule == NULL)
+		return 0;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		const struct sw_lane *lane = &book->lanes.items[l];
+		if (!sw_oset_is_sound(&lane->running, &book->links) || !sw_oset_is_sound(&lane->waiting, &book->links))
+			return sw_err_set(err, SW_EBUG, "engine invariant 7: lane %zu is not sorted", l);
+		running += lane->running.count;
+		waiting += lane->waiting.count;
+	}
+	if (waiting != engine->waiting.count || running != (book->rule->preemptive ? engine->running.count : 0))
+		return sw_err_set(err, SW_EBUG, "engine invariant 7: the order lists %u waiting and %u running jobs, there are %u and %u",
+				  waiting, running, engine->waiting.count, engine->running.count);
+	return 0;
+}
+
+static int check_tenants(const struct sw_engine *engine, struct sw_err *err)
+{
+	uint32_t *held = calloc(engine->tenants.count + 1, sizeof *held);
+	if (held == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+		const struct sw_job *job = &engine->jobs.items[id].seen;
+		if (job->state == SW_JOB_RUNNING && job->job_class == SW_CLASS_GUARANTEED)
+			held[job->tenant] += job->gpus_held;
+	}
+	int r = 0;
+	for (uint32_t t = 0; r == 0 && t < engine->tenants.count; t++)
+		if (held[t] != engine->tenants.items[t].held)
+			r = sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs, the account says %u", t, held[t],
+				       engine->tenants.items[t].held);
+	free(held);
+	return r;
+}
+
+static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived, struct sw_err *err)
+{
+	/* Parts are named by their place in the engine's pool: lend it to the other ledger. */
+	free(derived->parts);
+	derived->parts = engine->ledger.parts;
+	for (uint32_t n = 0; n < engine->config.topology->node_count; n++)
+		sw_ledger_set_up(derived, n, engine->ledger.nodes[n].up);
+	int r = 0;
+	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++)
+		r = check_job(engine, &engine->jobs.items[id], derived, err);
+	if (r == 0)
+		r = sw_ledger_matches(&engine->ledger, derived, err);
+	derived->parts = NULL;
+	return r;
+}
+
+int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
+{
+	struct sw_ledger derived;
+	int r = sw_ledger_init(&derived, engine->config.topology);
+	if (r < 0)
+		r = sw_err_set(err, r, "out of memory");
+	else
+		r = check_jobs(engine, &derived, err);
+	sw_ledger_release(&derived);
+	if (r == 0)
+		r = check_order(engine, err);
+	if (r == 0)
+		r = check_tenants(engine, err);
+	if (r == 0 && sw_heap_top_key(&engine->alarms) <= engine->now)
+		r = sw_err_set(err, SW_EBUG, "engine invariant 6: an alarm is left in the past");
+	return r;
+}

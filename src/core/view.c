@@ -1,0 +1,198 @@
+/* What policies and placement rules can see. */
+#include "core/state.h"
+
+static sw_ns add_until_never(sw_ns a, sw_ns b)
+{
+	sw_ns sum;
+	return __builtin_add_overflow(a, b, &sum) ? SW_TIME_NEVER : sum;
+}
+
+static sw_ns times_until_never(sw_ns a, uint32_t b)
+{
+	sw_ns product;
+	return __builtin_mul_overflow(a, (sw_ns)b, &product) ? SW_TIME_NEVER : product;
+}
+
+static sw_ns running_for(const struct sw_view *view, const struct sw_job *job)
+{
+	return job->state == SW_JOB_RUNNING ? view->engine->now - job->since : 0;
+}
+
+sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job)
+{
+	return add_until_never(job->ran_ns, running_for(view, job));
+}
+
+sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job)
+{
+	return add_until_never(job->gpu_time_ns, times_until_never(running_for(view, job), job->gpus_held));
+}
+
+sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job)
+{
+	if (job->knowledge == SW_UNKNOWN)
+		return SW_TIME_NEVER;
+	if (job->state != SW_JOB_RUNNING)
+		return job->work_left_ns;
+	return job->ends_at > view->engine->now ? job->ends_at - view->engine->now : 0;
+}
+
+void *sw_job_state(struct sw_view *view, const struct sw_job *job)
+{
+	size_t size = view->engine->policy->job_state_size;
+	return size == 0 ? NULL : view->engine->job_states + size * job->id.v;
+}
+
+sw_ns sw_view_now(const struct sw_view *view)
+{
+	return view->engine->now;
+}
+
+sw_ns sw_view_quantum(const struct sw_view *view)
+{
+	return view->engine->config.quantum_ns;
+}
+
+uint32_t sw_view_gpus(const struct sw_view *view)
+{
+	return view->ledger->gpus_up;
+}
+
+uint32_t sw_view_gpus_free(const struct sw_view *view)
+{
+	return view->ledger->gpus_free;
+}
+
+uint32_t sw_view_waiting(const struct sw_view *view)
+{
+	return view->engine->waiting.count;
+}
+
+uint32_t sw_view_running(const struct sw_view *view)
+{
+	return view->engine->running.count;
+}
+
+const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id)
+{
+	return id.v < view->engine->jobs.count ? &view->engine->jobs.items[id.v].seen : NULL;
+}
+
+static const struct sw_job *next_in(const struct sw_view *view, const struct sw_bitmap *set, const struct sw_job *after)
+{
+	uint32_t id = sw_bitmap_next(set, after == NULL ? 0 : after->id.v + 1);
+	return id == SW_BITMAP_NONE ? NULL : &view->engine->jobs.items[id].seen;
+}
+
+const struct sw_job *sw_view_next_waiting(const struct sw_view *view, const struct sw_job *after)
+{
+	return next_in(view, &view->engine->waiting, after);
+}
+
+const struct sw_job *sw_view_next_running(const struct sw_view *view, const struct sw_job *after)
+{
+	return next_in(view, &view->engine->running, after);
+}
+
+uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant)
+{
+	return tenant < view->engine->tenants.count ? view->engine->tenants.items[tenant].held : 0;
+}
+
+uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant)
+{
+	return tenant < view->engine->tenants.count ? view->engine->tenants.items[tenant].quota : UINT32_MAX;
+}
+
+uint64_t sw_view_random(struct sw_view *view, uint64_t bound)
+{
+	return sw_rng_below(&view->engine->rng, bound);
+}
+
+void *sw_view_state(struct sw_view *view)
+{
+	return view->engine->policy_state;
+}
+
+const struct sw_value *sw_view_param(const struct sw_view *view, size_t index)
+{
+	return &view->engine->params->values[index];
+}
+
+uint32_t sw_view_nodes(const struct sw_view *view)
+{
+	return view->ledger->topology->node_count;
+}
+
+void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_node *ret_node)
+{
+	const struct sw_topology_node *shape = &view->ledger->topology->nodes[id.v];
+	const struct sw_ledger_node *node = &view->ledger->nodes[id.v];
+	*ret_node = (struct sw_node){
+		.id = id,
+		.rack = shape->rack,
+		.gpus = shape->gpus,
+		.gpus_free = node->up ? (uint32_t)__builtin_popcountll(node->free) : 0,
+		.cpus = shape->cpus,
+		.cpus_free = node->cpus_free,
+		.memory_bytes = shape->memory_bytes,
+		.memory_free_bytes = node->memory_free_bytes,
+		.gpu_memory_bytes = shape->gpu_memory_bytes,
+		.gpu_type = shape->gpu_type,
+		.up = node->up,
+	};
+}
+
+uint32_t sw_view_racks(const struct sw_view *view)
+{
+	return view->ledger->topology->rack_count;
+}
+
+void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end)
+{
+	ret_first->v = view->ledger->topology->rack_first[rack];
+	ret_end->v = view->ledger->topology->rack_first[rack + 1];
+}
+
+uint32_t sw_view_node_gpus_max(const struct sw_view *view)
+{
+	return view->ledger->topology->node_gpus_max;
+}
+
+struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end)
+{
+	return (struct sw_node_id){sw_ledger_first(view->ledger, free, from.v, end.v)};
+}
+
+struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end)
+{
+	return (struct sw_node_id){sw_ledger_tightest(view->ledger, free, from.v, end.v)};
+}
+
+struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end)
+{
+	return (struct sw_node_id){sw_ledger_emptiest(view->ledger, free, from.v, end.v)};
+}
+
+bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus)
+{
+	const struct sw_ledger *ledger = view->ledger;
+	uint32_t end = ledger->topology->node_count, missing = gpus - spot->gpus;
+	uint32_t node = missing <= ledger->topology->node_gpus_max ? sw_ledger_tightest(ledger, missing, 0, end) : UINT32_MAX;
+	if (node != UINT32_MAX && sw_spot_add(spot, (struct sw_node_id){node}, missing, 0, 0))
+		return true;
+	for (node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && spot->gpus < gpus;
+	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
+		uint32_t free = (uint32_t)__builtin_popcountll(ledger->nodes[node].free);
+		missing = gpus - spot->gpus;
+		(void)sw_spot_add(spot, (struct sw_node_id){node}, free < missing ? free : missing, 0, 0);
+	}
+	return spot->gpus == gpus;
+}
+
+void sw_count_promotion(struct sw_view *view, const struct sw_job *job)
+{
+	struct sw_core_job *own = sw_engine_own(view->engine, job);
+	if (own != NULL)
+		own->seen.promotions++;
+}

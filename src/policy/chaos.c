@@ -1,0 +1,124 @@
+/* A policy that misbehaves on purpose: it does everything the SDK allows at random, and a good deal that it does not. No invariant of the core may break, and once it has
+ * misused the plan too often the engine must throw it out. For tests; it also shows every verb. */
+#include <sharewell/policy.h>
+
+enum { MANNERS, SLOTH };
+
+static const struct sw_param params[] = {
+	[MANNERS] = {"manners", SW_PARAM_INTEGER, "50", "percent of its wishes that at least make sense", 0, 100},
+	[SLOTH] = {"sloth", SW_PARAM_INTEGER, "10", "percent of its decisions in which it does nothing", 0, 100},
+};
+
+/* Its own bytes: scribbled over at will, they are nobody else's. */
+struct scribble {
+	uint64_t words[4];
+};
+
+static bool chance(struct sw_view *view, int64_t percent)
+{
+	return (int64_t)sw_view_random(view, 100) < percent;
+}
+
+/* A job by chance: any at all, in whatever state. */
+static const struct sw_job *any_job(struct sw_view *view)
+{
+	const struct sw_job *job = chance(view, 50) ? sw_view_next_waiting(view, NULL) : sw_view_next_running(view, NULL);
+	for (uint64_t skip = sw_view_random(view, 8); job != NULL && skip > 0; skip--) {
+		const struct sw_job *next = sw_job_is_waiting(job) ? sw_view_next_waiting(view, job) : sw_view_next_running(view, job);
+		if (next == NULL)
+			break;
+		job = next;
+	}
+	return job;
+}
+
+static void polite(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	if (sw_job_is_waiting(job)) {
+		const struct sw_job *with = sw_view_next_running(view, NULL);
+		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
+		    with->gpus_held <= job->max_gpus && chance(view, 30))
+			(void)sw_plan_share(plan, job, with);
+		else
+			(void)sw_plan_start_with(plan, job,
+						 job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
+		return;
+	}
+	switch (sw_view_random(view, 4)) {
+	case 0:
+		(void)sw_plan_preempt(plan, job);
+		break;
+	case 1:
+		(void)sw_plan_migrate(plan, job);
+		break;
+	case 2:
+		(void)sw_plan_resize(plan, job, job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
+		break;
+	default:
+		(void)sw_plan_limit(plan, job, 1 + sw_view_random(view, UINT64_C(1) << 36), 1 + (uint32_t)sw_view_random(view, 1000));
+		break;
+	}
+}
+
+static void rude(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
+	switch (sw_view_random(view, 8)) {
+	case 0:
+		(void)sw_plan_start(plan, &nobody);
+		break;
+	case 1:
+		(void)sw_plan_start(plan, job);
+		break;
+	case 2:
+		(void)sw_plan_start_with(plan, job, job->max_gpus + 1 + (uint32_t)sw_view_random(view, UINT32_MAX / 2));
+		break;
+	case 3:
+		(void)sw_plan_preempt(plan, job);
+		break;
+	case 4:
+		(void)sw_plan_share(plan, job, job);
+		break;
+	case 5:
+		(void)sw_plan_limit(plan, job, 0, 5000);
+		break;
+	case 6:
+		(void)sw_plan_resize(plan, job, 0);
+		break;
+	default:
+		sw_alarm_set(view, job, sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000), (sw_ns)sw_view_random(view, 3));
+		break;
+	}
+}
+
+static sw_ns decide(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct scribble *scribble = sw_view_state(view);
+	scribble->words[sw_view_random(view, 4)] ^= sw_view_random(view, UINT64_MAX);
+	if (chance(view, sw_view_param(view, SLOTH)->number))
+		return SW_TIME_NEVER;
+	for (uint64_t wishes = sw_view_random(view, 12); wishes > 0; wishes--) {
+		const struct sw_job *job = any_job(view);
+		if (job == NULL)
+			break;
+		if (chance(view, sw_view_param(view, MANNERS)->number))
+			polite(plan, job);
+		else
+			rude(plan, job);
+	}
+	return sw_view_now(view) + (chance(view, 98) ? 1 + (sw_ns)sw_view_random(view, 60000000000) : -5);
+}
+
+const struct sw_policy sw_policy_chaos = {
+	.abi = SW_POLICY_ABI,
+	.name = "chaos",
+	.about = "misbehaves on purpose, to test the core",
+	.params = params,
+	.param_count = sizeof params / sizeof params[0],
+	.state_size = sizeof(struct scribble),
+	.job_state_size = 8,
+	.decide = decide,
+};

@@ -1,0 +1,167 @@
+/* Least attained service in two dimensions (Tiresias): GPU time used so far decides, and durations need not be known.
+ *
+ * Discretised: queues with thresholds on attained GPU time. A job enters the first queue, moves down when it has used a queue's threshold, and strict priority
+ * rules between queues; within a queue, running jobs by the time they started, then waiting ones. So two jobs of one queue do not take turns for ever.
+ * Without thresholds: plain least attained service, compared anew every `tick`.
+ *
+ * Promotion: a job below the first queue that has waited `promote` times as long as it has run since it last entered the first queue goes
+ * back there, with both counts at zero. 0: never.
+ */
+#include <sharewell/policy.h>
+
+#define SECOND INT64_C(1000000000)
+
+enum { THRESHOLDS, PROMOTE, COUNT_GPUS, TICK };
+
+static const struct sw_param params[] = {
+	[THRESHOLDS] = {"thresholds", SW_PARAM_NUMBERS, "3250,7200",
+			"GPU-seconds at which a job leaves each queue; empty: no queues, plain least attained service", 1, 1000000000},
+	[PROMOTE] = {"promote", SW_PARAM_MILLI, "0", "back to the first queue after waiting this many times the run time; 0: never", 0,
+		     1000000000},
+	[COUNT_GPUS] = {"count-gpus", SW_PARAM_FLAG, "on", "service is time x GPUs; off: time alone", 0, 1},
+	[TICK] = {"tick", SW_PARAM_DURATION, "60s", "without thresholds: how often running jobs are compared again", 1000000,
+		  86400 * SECOND},
+};
+
+/* Of one job; the counts begin anew at a promotion. */
+struct account {
+	uint32_t level;
+	sw_ns ran_before;  /* what the core counted before that */
+	sw_ns used_before; /* the same in GPU time */
+	sw_ns waited;	   /* in all waits that are over, not counting the one before its first run */
+	sw_ns waits_since; /* while it waits and has run */
+	bool waits;
+};
+
+static const struct sw_order queues = {
+	.preemptive = true,
+	.placement_is_wish = true,
+	.ties = SW_TIES_RUNNING_FIRST,
+};
+
+static const struct sw_order plain = {
+	.preemptive = true,
+	.placement_is_wish = true,
+	.ties = SW_TIES_BY_ARRIVAL,
+};
+
+static const struct sw_value *thresholds(struct sw_view *view)
+{
+	return sw_view_param(view, THRESHOLDS);
+}
+
+static const char *start(struct sw_view *view)
+{
+	const struct sw_value *limits = thresholds(view);
+	for (size_t i = 1; i < limits->count; i++)
+		if (limits->list[i] <= limits->list[i - 1])
+			return "las.thresholds must grow from queue to queue";
+	sw_order_use(view, limits->count > 0 ? &queues : &plain);
+	return NULL;
+}
+
+static sw_ns service(struct sw_view *view, const struct sw_job *job)
+{
+	const struct account *account = sw_job_state(view, job);
+	if (sw_view_param(view, COUNT_GPUS)->number)
+		return sw_job_gpu_time(view, job) - account->used_before;
+	return sw_job_ran(view, job) - account->ran_before;
+}
+
+static int64_t key(struct sw_view *view, const struct sw_job *job)
+{
+	const struct account *account = sw_job_state(view, job);
+	return thresholds(view)->count > 0 ? account->level : service(view, job);
+}
+
+/* The alarm of a running job: when it has used up its queue. Slack up to the next whole second of its run time saves steps; a step that comes
+ * anyway in between is used. */
+static void watch_running(struct sw_view *view, const struct sw_job *job)
+{
+	const struct account *account = sw_job_state(view, job);
+	const struct sw_value *limits = thresholds(view);
+	if (limits->count == 0) {
+		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, TICK)->number, 0);
+		return;
+	}
+	if (account->level >= limits->count)
+		return;
+	sw_ns speed = sw_view_param(view, COUNT_GPUS)->number ? (sw_ns)job->gpus_held : 1;
+	sw_ns left = limits->list[account->level] * SECOND - service(view, job);
+	sw_ns due = left <= 0 ? 1 : (left + speed - 1) / speed;
+	sw_ns ran_then = sw_job_ran(view, job) - account->ran_before + due;
+	sw_ns slack = (SECOND - ran_then % SECOND) % SECOND;
+	sw_alarm_set(view, job, sw_view_now(view) + due, slack);
+}
+
+/* The alarm of a waiting job: when it has waited long enough to be promoted. */
+static void watch_waiting(struct sw_view *view, const struct sw_job *job)
+{
+	const struct account *account = sw_job_state(view, job);
+	int64_t knob_milli = sw_view_param(view, PROMOTE)->number;
+	sw_ns ran = sw_job_ran(view, job) - account->ran_before;
+	if (knob_milli == 0 || account->level == 0 || ran == 0)
+		return;
+	__extension__ typedef __int128 wide;
+	wide patience = (wide)ran * knob_milli / 1000; /* in whole seconds */
+	patience -= patience % SECOND + account->waited;
+	if (patience < SW_TIME_NEVER - sw_view_now(view))
+		sw_alarm_set(view, job, sw_view_now(view) + (patience > 0 ? (sw_ns)patience : 1), 0);
+}
+
+static void promote(struct sw_view *view, const struct sw_job *job)
+{
+	struct account *account = sw_job_state(view, job);
+	account->level = 0;
+	account->waited = 0;
+	account->waits = false;
+	account->ran_before = sw_job_ran(view, job);
+	account->used_before = sw_job_gpu_time(view, job);
+	sw_count_promotion(view, job);
+	sw_order_rekey(view, job);
+}
+
+static void alarm(struct sw_view *view, const struct sw_job *job)
+{
+	struct account *account = sw_job_state(view, job);
+	if (sw_job_is_waiting(job)) {
+		promote(view, job);
+		return;
+	}
+	if (thresholds(view)->count > 0)
+		account->level++;
+	sw_order_rekey(view, job);
+	watch_running(view, job);
+}
+
+static void started(struct sw_view *view, const struct sw_job *job)
+{
+	struct account *account = sw_job_state(view, job);
+	if (account->waits)
+		account->waited += sw_view_now(view) - account->waits_since;
+	account->waits = false;
+	watch_running(view, job);
+}
+
+static void stopped(struct sw_view *view, const struct sw_job *job)
+{
+	struct account *account = sw_job_state(view, job);
+	account->waits = true;
+	account->waits_since = sw_view_now(view);
+	watch_waiting(view, job);
+}
+
+const struct sw_policy sw_policy_las = {
+	.abi = SW_POLICY_ABI,
+	.name = "las",
+	.about = "least attained GPU time first, in queues (Tiresias 2D-LAS); needs no durations",
+	.params = params,
+	.param_count = sizeof params / sizeof params[0],
+	.job_state_size = sizeof(struct account),
+	.order = &queues,
+	.key = key,
+	.start = start,
+	.started = started,
+	.stopped = stopped,
+	.alarm = alarm,
+};

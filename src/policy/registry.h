@@ -1,0 +1,21 @@
+/* All policies of this program. */
+#ifndef SW_POLICY_REGISTRY_H
+#define SW_POLICY_REGISTRY_H
+
+#include <sharewell/policy.h>
+
+#define SW_DECLARE_POLICY(name) extern const struct sw_policy sw_policy_##name
+
+SW_DECLARE_POLICY(fifo);
+SW_DECLARE_POLICY(fjf);
+SW_DECLARE_POLICY(sjf);
+SW_DECLARE_POLICY(srtf);
+SW_DECLARE_POLICY(srsf);
+SW_DECLARE_POLICY(las);
+SW_DECLARE_POLICY(gittins);
+SW_DECLARE_POLICY(chaos);
+
+/* In the order in which people should meet them; NULL ends. */
+extern const struct sw_policy *const sw_policies[];
+
+#endif
