@@ -1,0 +1,18 @@
+/* What happened to each job, one line per job, in the columns that other simulators of this field print as well.
+ *
+ * Times are exact seconds since the trace's time zero: no decimals when whole, else as many as needed (up to nine). A cell is empty
+ * where there is nothing to say: a job that never started has no start_time, one that did not end has neither end_time nor JCT.
+ */
+#ifndef SW_SIM_REPORT_JOBS_CSV_H
+#define SW_SIM_REPORT_JOBS_CSV_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "sim/result.h"
+
+/* With more than one result, a leading column `policy` tells them apart. */
+int sw_report_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err);
+
+#endif

@@ -1,0 +1,333 @@
+#include "sim/simulator.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "policy/registry.h"
+#include "sim/world.h"
+
+#define USAGE_MAX 4096u
+
+/* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a percentile, small enough to keep. */
+#define BUCKETS (64 * 16)
+
+struct run {
+	const struct sw_sim_config *config;
+	struct sw_engine *engine;
+	struct sw_world_model *world;
+	struct sw_result *result;
+	sw_events events;
+	SW_VEC(struct sw_job_spec) specs; /* of the jobs that arrive now */
+	uint32_t arrived;
+	uint64_t ended;
+	sw_ns wake_at;
+	uint64_t usage_stride, usage_skip;
+	struct sw_usage last_step;  /* the step that is not over yet, averaged up to last_usage */
+	struct sw_usage last_usage; /* the figures since the last instant */
+	__int128 used_ns, up_ns;    /* GPU time */
+	uint64_t *buckets;	    /* NULL: nobody asks */
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * SW_NS_PER_S + now.tv_nsec;
+}
+
+static void count_decision(uint64_t *buckets, int64_t ns)
+{
+	uint64_t value = ns < 16 ? 16 : (uint64_t)ns;
+	uint32_t octave = 63u - (uint32_t)__builtin_clzll(value);
+	buckets[octave * 16 + (value >> (octave - 4) & 15)]++;
+}
+
+/* The upper edge of the bucket in which the 99th percentile lies. */
+static uint64_t decision_p99(const uint64_t *buckets, uint64_t total)
+{
+	uint64_t seen = 0;
+	for (uint32_t b = 0; b < BUCKETS; b++) {
+		seen += buckets[b];
+		if (seen * 100 >= total * 99 && seen > 0)
+			return (UINT64_C(16) + b % 16 + 1) << (b / 16 - 4);
+	}
+	return 0;
+}
+
+/* ---- one step */
+
+static sw_ns next_arrival(const struct run *run)
+{
+	const struct sw_trace *trace = run->config->trace;
+	return run->arrived < trace->jobs.count ? trace->jobs.items[run->arrived].submit_ns : SW_TIME_NEVER;
+}
+
+static int collect_arrivals(struct run *run, sw_ns now)
+{
+	size_t first = run->events.count;
+	run->specs.count = 0;
+	for (; next_arrival(run) == now; run->arrived++) {
+		struct sw_event *event = sw_vec_push(&run->events);
+		struct sw_job_spec *spec = sw_vec_push(&run->specs);
+		if (event == NULL || spec == NULL)
+			return SW_ENOMEM;
+		sw_world_spec(run->world, run->arrived, spec);
+		event->kind = SW_EV_SUBMIT;
+	}
+	for (size_t s = 0; s < run->specs.count; s++)
+		run->events.items[first + s].spec = &run->specs.items[s];
+	return 0;
+}
+
+/* How many jobs these events end; failures end a job only when its retries are used up, which only the engine knows. */
+static uint64_t count_ended(const struct run *run, const struct sw_step *step)
+{
+	uint64_t ended = 0;
+	for (size_t e = 0; e < run->events.count; e++) {
+		const struct sw_event *event = &run->events.items[e];
+		if (event->kind == SW_EV_FINISH || event->kind == SW_EV_FAIL)
+			ended += sw_engine_job(run->engine, event->job)->state > SW_JOB_RUNNING;
+	}
+	for (size_t c = 0; c < step->command_count; c++)
+		ended += step->commands[c].kind == SW_CMD_REFUSE;
+	return ended;
+}
+
+/* The mean of two neighbouring figures, weighed by how long each held. */
+static uint32_t weigh(uint32_t a, int64_t a_ns, uint32_t b, int64_t b_ns)
+{
+	return a_ns + b_ns == 0 ? b : (uint32_t)(((__int128)a * a_ns + (__int128)b * b_ns + (a_ns + b_ns) / 2) / (a_ns + b_ns));
+}
+
+/* The figures of `first` up to second->at_ns and of `second` up to end_ns, as one step that covers the same area. */
+static void merge_usage(struct sw_usage *first, const struct sw_usage *second, int64_t end_ns)
+{
+	int64_t a_ns = second->at_ns - first->at_ns, b_ns = end_ns - second->at_ns;
+	first->gpus_used = weigh(first->gpus_used, a_ns, second->gpus_used, b_ns);
+	first->gpus_up = weigh(first->gpus_up, a_ns, second->gpus_up, b_ns);
+	first->jobs_running = weigh(first->jobs_running, a_ns, second->jobs_running, b_ns);
+	first->jobs_waiting = weigh(first->jobs_waiting, a_ns, second->jobs_waiting, b_ns);
+}
+
+/* Usage is kept as a bounded number of steps: when there are too many, neighbours are merged, and from then on a step lasts twice as many instants. */
+static void sample_usage(struct run *run, sw_ns now)
+{
+	struct sw_result *result = run->result;
+	const struct sw_view *view = sw_engine_view(run->engine);
+	struct sw_usage usage = {
+		.at_ns = now,
+		.gpus_used = sw_view_gpus(view) - sw_view_gpus_free(view),
+		.gpus_up = sw_view_gpus(view),
+		.jobs_running = sw_view_running(view),
+		.jobs_waiting = sw_view_waiting(view),
+	};
+	if (run->usage_skip > 0) {
+		run->used_ns += (__int128)(now - run->last_usage.at_ns) * run->last_usage.gpus_used;
+		run->up_ns += (__int128)(now - run->last_usage.at_ns) * run->last_usage.gpus_up;
+	}
+	if (run->usage_skip++ % run->usage_stride != 0 && result->usage.count > 0) {
+		merge_usage(&run->last_step, &run->last_usage, now);
+		run->last_usage = usage;
+		return;
+	}
+	if (result->usage.count > 0) {
+		merge_usage(&run->last_step, &run->last_usage, now);
+		result->usage.items[result->usage.count - 1] = run->last_step;
+	}
+	if (result->usage.count == USAGE_MAX) {
+		for (size_t i = 0; 2 * i < USAGE_MAX; i++) {
+			struct sw_usage *pair = &result->usage.items[2 * i];
+			merge_usage(&pair[0], &pair[1], 2 * i + 2 < USAGE_MAX ? pair[2].at_ns : now);
+			result->usage.items[i] = pair[0];
+		}
+		result->usage.count /= 2;
+		run->usage_stride *= 2;
+	}
+	struct sw_usage *slot = sw_vec_push(&result->usage);
+	if (slot == NULL)
+		return; /* a gap in a plot */
+	*slot = run->last_step = run->last_usage = usage;
+}
+
+static int step(struct run *run, sw_ns now, struct sw_err *err)
+{
+	run->events.count = 0;
+	if (sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_arrivals(run, now) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
+	struct sw_step outcome;
+	int64_t before = run->buckets != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
+	int r = sw_engine_step(run->engine, now, run->events.items, run->events.count, &outcome, err);
+	if (r < 0)
+		return r;
+	if (run->buckets != NULL)
+		count_decision(run->buckets, clock_ns(CLOCK_MONOTONIC) - before);
+	if (run->config->validate) {
+		r = sw_engine_validate(run->engine, err);
+		if (r < 0)
+			return r;
+	}
+	run->result->events += run->events.count;
+	run->result->decisions++;
+	run->wake_at = outcome.wake_at;
+	uint64_t ended = count_ended(run, &outcome);
+	sw_world_obey(run->world, run->engine, now, &outcome);
+	run->ended += ended;
+	if (ended > 0 && run->config->ended != NULL)
+		atomic_fetch_add_explicit(run->config->ended, ended, memory_order_relaxed);
+	sample_usage(run, now);
+	return 0;
+}
+
+static int run_to_the_end(struct run *run, struct sw_err *err)
+{
+	while (run->ended < run->config->trace->jobs.count) {
+		sw_ns now = next_arrival(run), world = sw_world_next(run->world);
+		now = world < now ? world : now;
+		now = run->wake_at < now ? run->wake_at : now;
+		if (now == SW_TIME_NEVER)
+			return 0; /* jobs wait for something that will not come: they are reported as unfinished */
+		if (run->config->stop != NULL && atomic_load_explicit(run->config->stop, memory_order_relaxed))
+			return sw_err_set(err, SW_ESTOPPED, "the simulation of '%s' was stopped", run->config->policy->name);
+		int r = step(run, now, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- the result */
+
+static uint8_t outcome_state(const struct sw_job *job)
+{
+	switch (job->state) {
+	case SW_JOB_FINISHED:
+		return SW_OUTCOME_FINISHED;
+	case SW_JOB_FAILED:
+		return SW_OUTCOME_FAILED;
+	case SW_JOB_REFUSED:
+		return SW_OUTCOME_REFUSED;
+	default:
+		return SW_OUTCOME_UNFINISHED;
+	}
+}
+
+static int write_outcomes(struct run *run)
+{
+	const struct sw_trace *trace = run->config->trace;
+	struct sw_outcome *outcomes = sw_vec_push_n(&run->result->outcomes, trace->jobs.count);
+	if (outcomes == NULL)
+		return SW_ENOMEM;
+	for (uint32_t j = 0; j < trace->jobs.count; j++) {
+		const struct sw_trace_job *asked = &trace->jobs.items[j];
+		outcomes[j] = (struct sw_outcome){
+			.id = asked->id,
+			.submit_ns = asked->submit_ns,
+			.start_ns = SW_TIME_NEVER,
+			.end_ns = SW_TIME_NEVER,
+			.deadline_ns = asked->deadline_ns,
+			.work_ns = asked->duration_ns,
+			.gpus = asked->gpus,
+			.tenant = asked->tenant,
+			.state = SW_OUTCOME_UNFINISHED,
+		};
+		const struct sw_job *job = sw_engine_job(run->engine, (struct sw_job_id){j});
+		if (job == NULL)
+			continue; /* the run was over before it came */
+		outcomes[j].state = outcome_state(job);
+		outcomes[j].start_ns = job->first_start_at;
+		outcomes[j].run_ns = sw_job_ran(sw_engine_view(run->engine), job);
+		if (job->state == SW_JOB_FINISHED || job->state == SW_JOB_FAILED) {
+			outcomes[j].end_ns = job->since;
+			outcomes[j].wait_ns = job->since - job->submit_at - outcomes[j].run_ns;
+		}
+		outcomes[j].preemptions = job->preemptions;
+		outcomes[j].migrations = job->migrations;
+		outcomes[j].restarts = job->restarts;
+		outcomes[j].promotions = job->promotions;
+	}
+	return 0;
+}
+
+static int describe(struct run *run)
+{
+	const struct sw_sim_config *config = run->config;
+	struct sw_result *result = run->result;
+	result->policy = strdup(config->policy->name);
+	result->placement = strdup(config->placement->name);
+	result->world = strdup(config->world->name);
+	result->trace = strdup(config->trace->origin);
+	result->cluster = strdup(config->cluster);
+	result->assumptions = sw_world_describe(config->world);
+	result->notes = strdup(sw_engine_notes(run->engine));
+	result->seed = config->seed;
+	result->log_hash = sw_engine_log_hash(run->engine);
+	result->gpus = config->topology->gpu_count;
+	result->gpu_used_s = (double)run->used_ns / 1e9;
+	result->gpu_up_s = (double)run->up_ns / 1e9;
+	if (run->buckets != NULL)
+		result->decision_p99_ns = decision_p99(run->buckets, result->decisions);
+	struct rusage usage;
+	if (getrusage(RUSAGE_SELF, &usage) == 0)
+		result->max_rss_bytes = (uint64_t)usage.ru_maxrss * 1024;
+	bool whole = result->policy != NULL && result->placement != NULL && result->world != NULL && result->trace != NULL &&
+		     result->cluster != NULL && result->assumptions != NULL && result->notes != NULL;
+	return whole ? 0 : SW_ENOMEM;
+}
+
+static int prepare(struct run *run, struct sw_err *err)
+{
+	const struct sw_sim_config *config = run->config;
+	struct sw_engine_config engine = {
+		.topology = config->topology,
+		.policy = config->policy,
+		.fallback = &sw_policy_fifo,
+		.placement = config->placement,
+		.params = config->params,
+		.seed = config->seed,
+		.quantum_ns = config->world->quantum_ns,
+		.keeps_state = sw_world_keeps_state(config->world),
+		.replace_is_free = config->world->replace_is_free,
+		.exact_ties = config->world->event_overhead,
+	};
+	int r = sw_engine_new(&engine, &run->engine, err);
+	if (r == 0)
+		r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
+	if (r < 0)
+		return r;
+	run->result = calloc(1, sizeof *run->result);
+	run->buckets = config->time_decisions ? calloc(BUCKETS, sizeof *run->buckets) : NULL;
+	if (run->result == NULL || (config->time_decisions && run->buckets == NULL))
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	run->wake_at = SW_TIME_NEVER;
+	run->usage_stride = 1;
+	return 0;
+}
+
+int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_result, struct sw_err *err)
+{
+	struct run run = {.config = config};
+	int64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int r = prepare(&run, err);
+	if (r == 0)
+		r = run_to_the_end(&run, err);
+	if (r == 0 && (write_outcomes(&run) < 0 || describe(&run) < 0))
+		r = sw_err_set(err, SW_ENOMEM, "out of memory for the results");
+	if (r == 0) {
+		sw_result_summarise(run.result);
+		run.result->cpu_s = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began) / 1e9;
+		*ret_result = SW_TAKE(run.result);
+	}
+	if (run.result != NULL)
+		sw_result_free(run.result);
+	if (run.world != NULL)
+		sw_world_model_free(run.world);
+	if (run.engine != NULL)
+		sw_engine_free(run.engine);
+	sw_vec_free(&run.events);
+	sw_vec_free(&run.specs);
+	free(run.buckets);
+	return r;
+}
