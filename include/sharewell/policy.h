@@ -96,14 +96,14 @@ struct sw_job {
 	sw_ns ran_ns;
 	sw_ns gpu_time_ns;
 	sw_ns work_left_ns;
+	sw_ns work_left_as_of;
 	sw_ns ends_at;
 };
 
 /* Time on GPUs so far; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
-/* Time still to run: for a running job at its present speed, otherwise alone on the GPUs that it asked for. Meaningless where job->knowledge
- * is SW_UNKNOWN (SW_TIME_NEVER). */
+/* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
 /* The policy's own bytes for this job (job_state_size of them, zeroed at submit), or NULL. */
 void *sw_job_state(struct sw_view *view, const struct sw_job *job);

@@ -73,6 +73,7 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
 	}
 	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
+	seen->work_left_as_of = engine->now;
 	job->parts = parts;
 	count_held(engine, seen, gpus, true);
 	sw_bitmap_remove(&engine->waiting, seen->id.v);
@@ -268,6 +269,7 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 	if (job->seen.state > SW_JOB_RUNNING || job->seen.knowledge == SW_UNKNOWN || event->left_ns < 0)
 		return;
 	job->seen.work_left_ns = event->left_ns;
+	job->seen.work_left_as_of = event->as_of < engine->now ? event->as_of : engine->now;
 	if (job->seen.state == SW_JOB_RUNNING)
 		job->seen.ends_at = event->ends_at < engine->now ? engine->now : event->ends_at;
 	sw_order_refresh(engine, job);

@@ -29,7 +29,7 @@ enum sw_event_kind {
 	SW_EV_CANCEL,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
 	SW_EV_NODE_UP,	  /* node */
-	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work, and ends_at if it goes on like this */
+	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work at as_of, and ends_at if it goes on like this */
 	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
 };
 
@@ -43,6 +43,7 @@ struct sw_event {
 	uint32_t epoch; /* of the run this is about: a late answer about an earlier run is dropped */
 	uint32_t gpus;
 	sw_ns left_ns;
+	sw_ns as_of;
 	sw_ns ends_at;
 	const struct sw_job_spec *spec;
 };

@@ -38,6 +38,8 @@ int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct
 	for (uint32_t n = 0; n < count; n++) {
 		topology->rack_first[nodes[n].rack + 1] = n + 1;
 		topology->gpu_count += nodes[n].gpus;
+		if (n == 0 || nodes[n].gpu_memory_bytes < topology->gpu_memory_min_bytes)
+			topology->gpu_memory_min_bytes = nodes[n].gpu_memory_bytes;
 		if (nodes[n].gpus > topology->node_gpus_max)
 			topology->node_gpus_max = nodes[n].gpus;
 	}

@@ -29,6 +29,7 @@ struct sw_topology {
 	uint32_t rack_count;
 	uint32_t gpu_count;
 	uint32_t node_gpus_max;
+	uint64_t gpu_memory_min_bytes; /* of the smallest GPU */
 };
 
 /* Copies the nodes; racks must be numbered 0, 1, 2, ... in runs. */

@@ -34,7 +34,12 @@ sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job)
 		return SW_TIME_NEVER;
 	if (job->state != SW_JOB_RUNNING)
 		return job->work_left_ns;
-	return job->ends_at > view->engine->now ? job->ends_at - view->engine->now : 0;
+	sw_ns to_run = job->ends_at > view->engine->now ? job->ends_at - view->engine->now : 0;
+	sw_ns ran_for = job->ends_at - job->work_left_as_of;
+	/* At full speed time is work; otherwise work goes down evenly until the end. */
+	if (ran_for == job->work_left_ns || ran_for <= 0)
+		return to_run;
+	return (sw_ns)((__int128)job->work_left_ns * to_run / ran_for);
 }
 
 void *sw_job_state(struct sw_view *view, const struct sw_job *job)

@@ -2,7 +2,7 @@
  * GPU time jobs used before: a file of samples, or else the jobs that ended on this cluster. Durations of living jobs need not be known.
  *
  * Queues as in las.c; within a queue the index decides, in the last queue arrival does. The index of a running job is looked at again every `tick`, or when it
- * has run for an eighth longer, whichever is later. Until HISTORY_MIN jobs have ended and no file was given, the index is the same for all.
+ * has run for a quarter longer, whichever is later. Until HISTORY_MIN jobs have ended and no file was given, the index is the same for all.
  */
 #include <sharewell/policy.h>
 
@@ -99,15 +99,17 @@ static void watch(struct sw_view *view, const struct sw_job *job)
 	const struct account *account = sw_job_state(view, job);
 	const struct sw_value *limits = sw_view_param(view, THRESHOLDS);
 	sw_ns tick = sw_view_param(view, TICK)->number, ran = sw_job_ran(view, job);
-	sw_ns due = ran / 8 > tick ? ran / 8 : tick;
+	sw_ns due = ran / 4 > tick ? ran / 4 : tick;
+	sw_ns slack = (due - tick) / 2; /* the longer it ran, the less a moment matters */
 	if (account->level < limits->count) {
 		sw_ns left = limits->list[account->level] * SECOND - sw_job_gpu_time(view, job);
 		sw_ns leaves = left <= 0 ? 1 : (left + job->gpus_held - 1) / job->gpus_held;
+		slack = leaves < due ? 0 : slack;
 		due = leaves < due ? leaves : due;
 	} else if (limits->count > 0) {
 		return; /* the last queue: nothing changes any more */
 	}
-	sw_alarm_set(view, job, sw_view_now(view) + due, 0);
+	sw_alarm_set(view, job, sw_view_now(view) + due, slack);
 }
 
 static void alarm(struct sw_view *view, const struct sw_job *job)

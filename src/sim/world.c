@@ -241,6 +241,7 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 		.job = {id},
 		.epoch = model->lives[id].epoch,
 		.left_ns = model->lives[id].left_ns,
+		.as_of = model->lives[id].as_of_ns,
 		.ends_at = ends_at,
 	};
 }
@@ -445,6 +446,7 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 					   .job = job->id,
 					   .epoch = life->epoch,
 					   .left_ns = life->left_ns,
+					   .as_of = now,
 					   .ends_at = now + life->left_ns};
 	}
 	return 0;
