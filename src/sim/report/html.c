@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/embed.h"
 #include "sim/report/compare.h"
-#include "sim/report/embed.h"
 #include "sim/report/page.h"
 
 static const char *or_empty(const char *text)
@@ -103,7 +103,7 @@ static void write_head(const struct sw_page *page)
 		fputs(" on ", page->out);
 		sw_text_html(page->out, base_name(page->results[0]->trace));
 	}
-	fprintf(page->out, " \xC2\xB7 Sharewell simulation</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", sw_report_style);
+	fprintf(page->out, " \xC2\xB7 Sharewell simulation</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", sw_embedded("sim/report/style.css", NULL));
 }
 
 static void write_legend(const struct sw_page *page)
@@ -150,7 +150,7 @@ static int write_page(const struct sw_page *page)
 		sw_page_longest(page);
 	}
 	sw_page_facts(page);
-	fprintf(page->out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", sw_report_script);
+	fprintf(page->out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", sw_embedded("sim/report/script.js", NULL));
 	return 0;
 }
 
