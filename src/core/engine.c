@@ -124,6 +124,46 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_add(engine, job);
 }
 
+/* ---- memory */
+
+/* Room for what one decision touches: running jobs and those it starts, both bounded by what the GPUs can hold. */
+static int reserve_scratch(struct sw_engine *engine)
+{
+	uint32_t room = (uint32_t)engine->jobs.capacity;
+	size_t touched = 2 * (size_t)engine->topology->gpu_count * SW_GPU_RESIDENTS_MAX;
+	touched = touched < room ? touched : room;
+	if (sw_order_reserve(engine, (uint32_t)touched, room) < 0 || sw_vec_reserve(&engine->plan.entries, touched) < 0 ||
+	    sw_vec_reserve(&engine->commands, 2 * touched + room) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
+		return SW_ENOMEM;
+	return 0;
+}
+
+/* Memory for `count` more jobs, all of it, before anything happens. */
+static int reserve(struct sw_engine *engine, size_t count)
+{
+	if (count == 0)
+		return 0;
+	size_t jobs = engine->jobs.count + count;
+	if (jobs >= UINT32_MAX / 2)
+		return SW_ELIMIT;
+	if (sw_vec_reserve(&engine->jobs, jobs) < 0)
+		return SW_ENOMEM;
+	uint32_t room = (uint32_t)engine->jobs.capacity;
+	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
+	    sw_heap_reserve(&engine->alarms, room) < 0 || reserve_scratch(engine) < 0)
+		return SW_ENOMEM;
+	size_t per_job = engine->policy->job_state_size;
+	if (per_job > 0 && engine->job_states_capacity < room) {
+		char *grown = realloc(engine->job_states, (size_t)room * per_job + 1);
+		if (grown == NULL)
+			return SW_ENOMEM;
+		memset(grown + engine->job_states_capacity * per_job, 0, (room - engine->job_states_capacity) * per_job);
+		engine->job_states = grown;
+		engine->job_states_capacity = room;
+	}
+	return 0;
+}
+
 /* ---- events */
 
 static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct sw_job_spec *spec)
@@ -131,7 +171,7 @@ static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct
 	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
 	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
-	if (spec->gpus > engine->config.topology->gpu_count)
+	if (spec->gpus > engine->topology->gpu_count)
 		return SW_REASON_TOO_LARGE;
 	return SW_REASON_NONE;
 }
@@ -247,7 +287,7 @@ static void cancel(struct sw_engine *engine, struct sw_core_job *job)
 
 static void node_down(struct sw_engine *engine, uint32_t node)
 {
-	if (node >= engine->config.topology->node_count || !engine->ledger.nodes[node].up)
+	if (node >= engine->topology->node_count || !engine->ledger.nodes[node].up)
 		return;
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
@@ -273,6 +313,23 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 	if (job->seen.state == SW_JOB_RUNNING)
 		job->seen.ends_at = event->ends_at < engine->now ? engine->now : event->ends_at;
 	sw_order_refresh(engine, job);
+}
+
+static int add_node(struct sw_engine *engine, const struct sw_topology_node *shape)
+{
+	int r = sw_topology_reserve(engine->topology, shape);
+	if (r == 0)
+		r = sw_ledger_reserve_node(&engine->ledger, shape);
+	if (r == 0)
+		r = sw_ledger_reserve_node(&engine->empty, shape);
+	if (r < 0)
+		return r;
+	sw_topology_add(engine->topology, shape);
+	sw_ledger_add_node(&engine->ledger);
+	sw_ledger_add_node(&engine->empty);
+	r = reserve_scratch(engine);
+	/* What is possible on the empty cluster has changed. */
+	return r < 0 ? r : sw_order_rebuild(engine);
 }
 
 static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
@@ -321,8 +378,10 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_NODE_DOWN:
 		node_down(engine, event->node.v);
 		return 0;
+	case SW_EV_NODE_ADD:
+		return add_node(engine, event->shape);
 	case SW_EV_NODE_UP:
-		if (event->node.v < engine->config.topology->node_count)
+		if (event->node.v < engine->topology->node_count)
 			sw_ledger_set_up(&engine->ledger, event->node.v, true);
 		return 0;
 	case SW_EV_PROGRESS:
@@ -404,7 +463,7 @@ static void throw_out(struct sw_engine *engine, const char *why)
 static bool is_stalled(const struct sw_engine *engine, sw_ns wake_at)
 {
 	if (wake_at != SW_TIME_NEVER || engine->running.count > 0 || engine->waiting.count == 0 ||
-	    engine->ledger.gpus_up != engine->config.topology->gpu_count)
+	    engine->ledger.gpus_up != engine->topology->gpu_count)
 		return false;
 	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1))
 		if (sw_engine_quota_allows(engine, &engine->jobs.items[id].seen, engine->jobs.items[id].seen.gpus))
@@ -477,37 +536,6 @@ static sw_ns decide(struct sw_engine *engine)
 
 /* ---- life */
 
-/* Memory for `count` more jobs, all of it, before anything happens. */
-static int reserve(struct sw_engine *engine, size_t count)
-{
-	if (count == 0)
-		return 0;
-	size_t jobs = engine->jobs.count + count;
-	if (jobs >= UINT32_MAX / 2)
-		return SW_ELIMIT;
-	if (sw_vec_reserve(&engine->jobs, jobs) < 0)
-		return SW_ENOMEM;
-	uint32_t room = (uint32_t)engine->jobs.capacity;
-	/* One decision touches running jobs and those it starts: both are bounded by what GPUs can hold. */
-	size_t touched = 2 * (size_t)engine->config.topology->gpu_count * SW_GPU_RESIDENTS_MAX;
-	touched = touched < room ? touched : room;
-	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
-	    sw_heap_reserve(&engine->alarms, room) < 0 || sw_order_reserve(engine, (uint32_t)touched, room) < 0 ||
-	    sw_vec_reserve(&engine->plan.entries, touched) < 0 || sw_vec_reserve(&engine->commands, 2 * touched + count) < 0 ||
-	    sw_vec_reserve(&engine->ringing, touched) < 0)
-		return SW_ENOMEM;
-	size_t per_job = engine->policy->job_state_size;
-	if (per_job > 0 && engine->job_states_capacity < room) {
-		char *grown = realloc(engine->job_states, (size_t)room * per_job + 1);
-		if (grown == NULL)
-			return SW_ENOMEM;
-		memset(grown + engine->job_states_capacity * per_job, 0, (room - engine->job_states_capacity) * per_job);
-		engine->job_states = grown;
-		engine->job_states_capacity = room;
-	}
-	return 0;
-}
-
 int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err)
 {
@@ -550,7 +578,8 @@ int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_
 	engine->policy = config->policy;
 	engine->order.seq = 1;
 	sw_rng_seed(&engine->rng, config->seed);
-	if (sw_ledger_init(&engine->ledger, config->topology) < 0 || sw_ledger_init(&engine->empty, config->topology) < 0)
+	if (sw_topology_copy(config->topology, &engine->topology) < 0 || sw_ledger_init(&engine->ledger, engine->topology) < 0 ||
+	    sw_ledger_init(&engine->empty, engine->topology) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u GPUs", config->topology->gpu_count);
 	int r = reserve(engine, 1);
 	if (r < 0)
@@ -580,6 +609,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->commands);
 	sw_vec_free(&engine->ringing);
 	sw_vec_free(&engine->quanta);
+	sw_topology_free(engine->topology);
 	free(engine->policy_state);
 	free(engine->job_states);
 	free(engine);

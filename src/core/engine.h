@@ -27,7 +27,7 @@
 struct sw_engine;
 
 struct sw_engine_config {
-	const struct sw_topology *topology; /* outlives the engine */
+	const struct sw_topology *topology; /* copied */
 	const struct sw_policy *policy;
 	const struct sw_policy *fallback; /* takes over from a policy that misbehaves; needs no parameters. NULL: none */
 	const struct sw_placement *placement;

@@ -4,6 +4,8 @@
 
 #include <sharewell/policy.h>
 
+#include "core/topology.h"
+
 /* A job as it is asked for. */
 struct sw_job_spec {
 	uint32_t gpus, min_gpus, max_gpus;
@@ -28,6 +30,7 @@ enum sw_event_kind {
 	SW_EV_FAIL,	  /* job, epoch: the run ended badly; it waits again while it has retries. left_ns: work left after what was lost */
 	SW_EV_CANCEL,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
+	SW_EV_NODE_ADD,	  /* shape: one more node, up; it gets the next id. Its rack is the last one or the next */
 	SW_EV_NODE_UP,	  /* node */
 	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work at as_of, and ends_at if it goes on like this */
 	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
@@ -46,6 +49,7 @@ struct sw_event {
 	sw_ns as_of;
 	sw_ns ends_at;
 	const struct sw_job_spec *spec;
+	const struct sw_topology_node *shape;
 };
 
 enum sw_command_kind {

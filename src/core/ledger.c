@@ -9,36 +9,76 @@ static uint64_t all_gpus(const struct sw_topology_node *node)
 	return node->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << node->gpus) - 1;
 }
 
-int sw_ledger_init(struct sw_ledger *ledger, const struct sw_topology *topology)
+/* Arrays for this many nodes and GPUs, and a bucket for each number of free GPUs up to `node_gpus`. */
+static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, uint32_t node_gpus)
 {
-	*ledger = (struct sw_ledger){.topology = topology, .part_free = SW_NO_PART};
-	ledger->nodes = calloc(topology->node_count, sizeof *ledger->nodes);
-	ledger->gpus = calloc(topology->gpu_count, sizeof *ledger->gpus);
-	ledger->buckets = calloc(topology->node_gpus_max + 1, sizeof *ledger->buckets);
-	if (ledger->nodes == NULL || ledger->gpus == NULL || ledger->buckets == NULL)
+	struct sw_ledger_node *more_nodes = realloc(ledger->nodes, (nodes + 1) * sizeof *more_nodes);
+	if (more_nodes == NULL)
 		return SW_ENOMEM;
-	for (uint32_t free = 0; free <= topology->node_gpus_max; free++) {
-		int r = sw_bitmap_reserve(&ledger->buckets[free], topology->node_count);
+	ledger->nodes = more_nodes;
+	struct sw_gpu *more_gpus = realloc(ledger->gpus, (gpus + 1) * sizeof *more_gpus);
+	if (more_gpus == NULL)
+		return SW_ENOMEM;
+	ledger->gpus = more_gpus;
+	if (node_gpus + 1 > ledger->bucket_count) {
+		struct sw_bitmap *more_buckets = realloc(ledger->buckets, (node_gpus + 1) * sizeof *more_buckets);
+		if (more_buckets == NULL)
+			return SW_ENOMEM;
+		ledger->buckets = more_buckets;
+		for (; ledger->bucket_count < node_gpus + 1; ledger->bucket_count++)
+			ledger->buckets[ledger->bucket_count] = (struct sw_bitmap){0};
+	}
+	for (uint32_t free = 0; free < ledger->bucket_count; free++) {
+		int r = sw_bitmap_reserve(&ledger->buckets[free], nodes);
 		if (r < 0)
 			return r;
-	}
-	uint32_t gpu = 0;
-	for (uint32_t n = 0; n < topology->node_count; n++) {
-		const struct sw_topology_node *shape = &topology->nodes[n];
-		ledger->nodes[n] = (struct sw_ledger_node){
-			.memory_free_bytes = shape->memory_bytes,
-			.cpus_free = shape->cpus,
-			.first_gpu = gpu,
-		};
-		gpu += shape->gpus;
-		sw_ledger_set_up(ledger, n, true);
 	}
 	return 0;
 }
 
+static void add_node(struct sw_ledger *ledger, uint32_t n, uint32_t first_gpu)
+{
+	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
+	ledger->nodes[n] = (struct sw_ledger_node){
+		.memory_free_bytes = shape->memory_bytes,
+		.cpus_free = shape->cpus,
+		.first_gpu = first_gpu,
+	};
+	for (uint32_t g = 0; g < shape->gpus; g++)
+		ledger->gpus[first_gpu + g] = (struct sw_gpu){0};
+	sw_ledger_set_up(ledger, n, true);
+}
+
+int sw_ledger_init(struct sw_ledger *ledger, const struct sw_topology *topology)
+{
+	*ledger = (struct sw_ledger){.topology = topology, .part_free = SW_NO_PART};
+	int r = make_room(ledger, topology->node_count, topology->gpu_count, topology->node_gpus_max);
+	if (r < 0)
+		return r;
+	uint32_t gpu = 0;
+	for (uint32_t n = 0; n < topology->node_count; n++) {
+		add_node(ledger, n, gpu);
+		gpu += topology->nodes[n].gpus;
+	}
+	return 0;
+}
+
+int sw_ledger_reserve_node(struct sw_ledger *ledger, const struct sw_topology_node *shape)
+{
+	const struct sw_topology *topology = ledger->topology;
+	uint32_t node_gpus = shape->gpus > topology->node_gpus_max ? shape->gpus : topology->node_gpus_max;
+	return make_room(ledger, topology->node_count + 1, topology->gpu_count + shape->gpus, node_gpus);
+}
+
+void sw_ledger_add_node(struct sw_ledger *ledger)
+{
+	uint32_t n = ledger->topology->node_count - 1;
+	add_node(ledger, n, ledger->topology->gpu_count - ledger->topology->nodes[n].gpus);
+}
+
 void sw_ledger_release(struct sw_ledger *ledger)
 {
-	for (uint32_t free = 0; ledger->buckets != NULL && free <= ledger->topology->node_gpus_max; free++)
+	for (uint32_t free = 0; free < ledger->bucket_count; free++)
 		sw_bitmap_release(&ledger->buckets[free]);
 	free(ledger->nodes);
 	free(ledger->gpus);

@@ -64,10 +64,15 @@ struct sw_ledger {
 	uint32_t gpus_up;
 	uint32_t gpus_free;
 	uint32_t spot_serial;
+	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */
 };
 
 int sw_ledger_init(struct sw_ledger *ledger, const struct sw_topology *topology);
 void sw_ledger_release(struct sw_ledger *ledger);
+/* Makes room for one more node of this shape; 0 or SW_ENOMEM. */
+int sw_ledger_reserve_node(struct sw_ledger *ledger, const struct sw_topology_node *shape);
+/* Takes in the node that the topology got last, for which room was made; it is up and free. */
+void sw_ledger_add_node(struct sw_ledger *ledger);
 
 /* A spot under construction; nothing is taken before sw_ledger_take(). */
 struct sw_spot {

@@ -48,7 +48,7 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_j
 		.waiting = sw_oset_empty(),
 	};
 	/* A whole GPU is large enough for most: then how much of it a job uses does not matter to its place. */
-	if (job->gpu_memory_bytes > engine->config.topology->gpu_memory_min_bytes)
+	if (job->gpu_memory_bytes > engine->topology->gpu_memory_min_bytes)
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;
 	if (engine->config.placement->kind != NULL)
 		lane.kind = engine->config.placement->kind(&engine->view, job);

@@ -92,6 +92,7 @@ struct sw_engine {
 	const struct sw_policy *policy; /* in charge now */
 	struct sw_params *presets;	/* of the policy in charge, where the driver gave none */
 	const struct sw_params *params;
+	struct sw_topology *topology; /* its own: it may grow */
 	struct sw_view view;
 	struct sw_view empty_view;
 	struct sw_ledger ledger;

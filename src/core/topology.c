@@ -1,6 +1,6 @@
 #include "core/topology.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 static int check_nodes(const struct sw_topology_node *nodes, uint32_t count, struct sw_err *err)
 {
@@ -20,29 +20,85 @@ static int check_nodes(const struct sw_topology_node *nodes, uint32_t count, str
 	return 0;
 }
 
+int sw_topology_new_empty(struct sw_topology **ret_topology)
+{
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = calloc(1, sizeof *topology);
+	if (topology == NULL)
+		return SW_ENOMEM;
+	topology->rack_first = calloc(1, sizeof *topology->rack_first);
+	if (topology->rack_first == NULL)
+		return SW_ENOMEM;
+	*ret_topology = SW_TAKE(topology);
+	return 0;
+}
+
+static int make_room(struct sw_topology *topology, uint32_t nodes, uint32_t racks)
+{
+	if (nodes > topology->node_capacity) {
+		uint32_t wanted = topology->node_capacity + topology->node_capacity / 2 + 8;
+		wanted = wanted < nodes ? nodes : wanted;
+		struct sw_topology_node *grown = realloc(topology->nodes, wanted * sizeof *grown);
+		if (grown == NULL)
+			return SW_ENOMEM;
+		topology->nodes = grown;
+		topology->node_capacity = wanted;
+	}
+	uint32_t *first = realloc(topology->rack_first, (racks + 1) * sizeof *first);
+	if (first == NULL)
+		return SW_ENOMEM;
+	topology->rack_first = first;
+	return 0;
+}
+
+int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_node *node)
+{
+	if (node->rack > topology->rack_count || node->rack + 1 < topology->rack_count)
+		return SW_EINPUT;
+	if (node->gpus > SW_NODE_GPUS_MAX || topology->node_count >= SW_CLUSTER_NODES_MAX ||
+	    topology->gpu_count + node->gpus > SW_CLUSTER_GPUS_MAX)
+		return SW_ELIMIT;
+	return make_room(topology, topology->node_count + 1, node->rack + 1);
+}
+
+void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
+{
+	if (node->rack == topology->rack_count)
+		topology->rack_count++;
+	topology->nodes[topology->node_count++] = *node;
+	topology->rack_first[topology->rack_count] = topology->node_count;
+	topology->gpu_count += node->gpus;
+	if (topology->node_count == 1 || node->gpu_memory_bytes < topology->gpu_memory_min_bytes)
+		topology->gpu_memory_min_bytes = node->gpu_memory_bytes;
+	if (node->gpus > topology->node_gpus_max)
+		topology->node_gpus_max = node->gpus;
+}
+
+static int add_all(struct sw_topology *topology, const struct sw_topology_node *nodes, uint32_t count)
+{
+	if (count > 0 && make_room(topology, count, nodes[count - 1].rack + 1) < 0)
+		return SW_ENOMEM;
+	for (uint32_t n = 0; n < count; n++)
+		sw_topology_add(topology, &nodes[n]);
+	return 0;
+}
+
+int sw_topology_copy(const struct sw_topology *other, struct sw_topology **ret_topology)
+{
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
+	if (sw_topology_new_empty(&topology) < 0 || add_all(topology, other->nodes, other->node_count) < 0)
+		return SW_ENOMEM;
+	*ret_topology = SW_TAKE(topology);
+	return 0;
+}
+
 int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct sw_topology **ret_topology, struct sw_err *err)
 {
 	int r = check_nodes(nodes, count, err);
 	if (r < 0)
 		return r;
-	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = calloc(1, sizeof *topology);
-	if (topology == NULL)
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
+	if (sw_topology_new_empty(&topology) < 0 || add_all(topology, nodes, count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u nodes", count);
-	topology->rack_count = nodes[count - 1].rack + 1;
-	topology->nodes = malloc(count * sizeof *nodes);
-	topology->rack_first = calloc(topology->rack_count + 1, sizeof *topology->rack_first);
-	if (topology->nodes == NULL || topology->rack_first == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u nodes", count);
-	memcpy(topology->nodes, nodes, count * sizeof *nodes);
-	topology->node_count = count;
-	for (uint32_t n = 0; n < count; n++) {
-		topology->rack_first[nodes[n].rack + 1] = n + 1;
-		topology->gpu_count += nodes[n].gpus;
-		if (n == 0 || nodes[n].gpu_memory_bytes < topology->gpu_memory_min_bytes)
-			topology->gpu_memory_min_bytes = nodes[n].gpu_memory_bytes;
-		if (nodes[n].gpus > topology->node_gpus_max)
-			topology->node_gpus_max = nodes[n].gpus;
-	}
 	*ret_topology = SW_TAKE(topology);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* The shape of a cluster: GPUs in link groups (NVLink or one PCIe switch) in nodes in racks (one InfiniBand domain) in the cluster.
- * A plain value, fixed for the life of an engine; what is up, free or held is the ledger's. */
+ * A plain value that only grows; what is up, free or held is the ledger's. */
 #ifndef SW_CORE_TOPOLOGY_H
 #define SW_CORE_TOPOLOGY_H
 
@@ -25,6 +25,7 @@ struct sw_topology_node {
 struct sw_topology {
 	struct sw_topology_node *nodes;
 	uint32_t node_count;
+	uint32_t node_capacity;
 	uint32_t *rack_first; /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
 	uint32_t rack_count;
 	uint32_t gpu_count;
@@ -34,6 +35,13 @@ struct sw_topology {
 
 /* Copies the nodes; racks must be numbered 0, 1, 2, ... in runs. */
 int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct sw_topology **ret_topology, struct sw_err *err);
+/* The same with room to grow; `nodes` may be none at all. */
+int sw_topology_copy(const struct sw_topology *other, struct sw_topology **ret_topology);
+int sw_topology_new_empty(struct sw_topology **ret_topology);
+/* Makes room for one more node of this shape: 0, SW_ENOMEM, SW_ELIMIT, or SW_EINPUT for a rack that is neither the last one nor the next. */
+int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_node *node);
+/* Adds a node for which room was made. */
+void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node);
 void sw_topology_free(struct sw_topology *topology);
 SW_DEFINE_FREEP(struct sw_topology, sw_topology_free)
 

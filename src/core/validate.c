@@ -73,7 +73,7 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	/* Parts are named by their place in the engine's pool: lend it to the other ledger. */
 	free(derived->parts);
 	derived->parts = engine->ledger.parts;
-	for (uint32_t n = 0; n < engine->config.topology->node_count; n++)
+	for (uint32_t n = 0; n < engine->topology->node_count; n++)
 		sw_ledger_set_up(derived, n, engine->ledger.nodes[n].up);
 	int r = 0;
 	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++)
@@ -87,7 +87,7 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 {
 	struct sw_ledger derived;
-	int r = sw_ledger_init(&derived, engine->config.topology);
+	int r = sw_ledger_init(&derived, engine->topology);
 	if (r < 0)
 		r = sw_err_set(err, r, "out of memory");
 	else

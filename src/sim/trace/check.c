@@ -1,5 +1,6 @@
 #include "sim/trace/check.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -153,6 +154,7 @@ int sw_trace_check(const char *path, const char *format, uint64_t limit, sw_trac
 		r = sw_err_set(err, SW_ENOMEM, "cannot check trace '%s': out of memory", path);
 	if (r < 0)
 		return r;
+	assert(trace != NULL);
 	conclude(&checker, trace);
 	*ret_verdict = checker.verdict;
 	return 0;

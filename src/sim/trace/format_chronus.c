@@ -15,7 +15,9 @@ static int decode_deadlines(struct sw_row *row, const struct sw_column *column, 
 {
 	const char *dash = memchr(field->text, '-', field->size);
 	struct sw_row_field first = {field->text, dash != NULL ? (size_t)(dash - field->text) : field->size};
-	return sw_row_time(row, column, &first, MINUTE, &job->deadline_ns);
+	if (sw_row_time(row, column, &first, MINUTE, &job->deadline_ns) < 0)
+		return sw_row_wrong_value(row, column, field, "a list of minutes such as 159-189-229");
+	return 0;
 }
 
 static int decode_job_type(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)

@@ -13,7 +13,7 @@ static const struct sw_trace_format *const formats[] = {
 	&sw_trace_format_tiresias,    &sw_trace_format_shockwave, &sw_trace_format_gavel,
 };
 
-enum { FORMATS = sizeof formats / sizeof *formats };
+enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 const struct sw_trace_format_info *sw_trace_formats(size_t index)
 {
@@ -182,7 +182,7 @@ static int fit_header(const struct sw_trace_format *format, const struct sw_row 
 	for (size_t i = 0; i < layout->count; i++) {
 		int first = find_column(row, &layout->columns[i]);
 		at.field[i] = (int16_t)first;
-		for (size_t j = (size_t)(first + 1); first >= 0 && j < row->count; j++)
+		for (size_t j = (size_t)first + 1; first >= 0 && j < row->count; j++)
 			if (sw_field_is_any(&row->fields[j], layout->columns[i].name)) {
 				snprintf(what, sizeof what, "two columns %s", spell(&layout->columns[i], spelled));
 				return misfit(format, row, file, number, what, err);

@@ -180,7 +180,8 @@ static int prepare_tenants(struct generator *generator)
 		}
 		lottery_add(&generator->tenants, weight);
 		char name[40];
-		int size = snprintf(name, sizeof name, "tenant%0*llu", digits, (unsigned long long)(i + 1));
+		unsigned long long number = i + 1;
+		int size = snprintf(name, sizeof name, "tenant%0*llu", digits, number);
 		if (sw_trace_intern(generator->trace, name, (size_t)size, &generator->tenant_names[i]) < 0)
 			return SW_ENOMEM;
 	}

@@ -1,5 +1,6 @@
 #include "sim/trace/read.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +24,8 @@ struct reader {
 
 static int out_of_memory(struct reader *reader)
 {
-	return sw_err_set(reader->err, SW_ENOMEM, "cannot read trace '%s': out of memory", sw_stream_name(reader->stream));
+	sw_err_set(reader->err, SW_ENOMEM, "cannot read trace '%s': out of memory", sw_stream_name(reader->stream));
+	return SW_ENOMEM;
 }
 
 /* The name of the column as the file spells it. */
@@ -66,6 +68,7 @@ static int begin(struct reader *reader, const char *line, size_t size, const cha
 							      : sw_trace_format_find(format, &found, reader->err);
 	if (r < 0)
 		return r;
+	assert(found != NULL);
 	reader->header_line = strndup(line, size);
 	if (reader->header_line == NULL || sw_trace_new(name, found->info.name, &reader->trace) < 0)
 		return out_of_memory(reader);

@@ -65,18 +65,19 @@ static int read_failed(struct sw_stream *stream, struct sw_err *err)
 	}
 	bool compressed = archive_filter_count(stream->archive) > 1;
 	const char *why = archive_error_string(stream->archive);
-	int r = sw_err_set(err, SW_EINPUT, "cannot read trace '%s'", stream->name);
+	sw_err_set(err, SW_EINPUT, "cannot read trace '%s'", stream->name);
 	sw_err_detail(err, "the %s is damaged or cut off behind line %llu (%s)",
 		      compressed ? archive_filter_name(stream->archive, 0) : "archive", (unsigned long long)stream->line,
 		      why != NULL ? why : "no reason given");
 	sw_err_hint(err, "Fetch or compress the file again.");
-	return r;
+	return SW_EINPUT;
 }
 
 static int out_of_memory(struct sw_stream *stream, struct sw_err *err)
 {
 	stream->end = true;
-	return sw_err_set(err, SW_ENOMEM, "cannot read trace '%s': out of memory", stream->name);
+	sw_err_set(err, SW_ENOMEM, "cannot read trace '%s': out of memory", stream->name);
+	return SW_ENOMEM;
 }
 
 static int open_archive(struct sw_stream *stream, struct sw_err *err)
@@ -86,7 +87,6 @@ static int open_archive(struct sw_stream *stream, struct sw_err *err)
 	struct archive *archive = stream->archive = archive_read_new();
 	if (archive == NULL)
 		return out_of_memory(stream, err);
-	archive_read_support_filter_gzip(archive);
 	archive_read_support_filter_xz(archive);
 	archive_read_support_filter_zstd(archive);
 	archive_read_support_format_tar(archive);
@@ -177,7 +177,7 @@ static int no_such_member(struct sw_stream *stream, const member_names *names, s
 static int enter_tar(struct sw_stream *stream, struct archive_entry *first, struct sw_err *err)
 {
 	SW_CLEANUP(free_names) member_names names = {0};
-	bool found;
+	bool found = false;
 	int r = walk_members(stream, first, &names, &found, err);
 	if (r < 0 || found)
 		return r;
@@ -200,7 +200,7 @@ static int enter_tar(struct sw_stream *stream, struct archive_entry *first, stru
 
 static int enter(struct sw_stream *stream, struct sw_err *err)
 {
-	struct archive_entry *entry;
+	struct archive_entry *entry = NULL;
 	int r = open_archive(stream, err);
 	if (r == 0)
 		r = next_file(stream, &entry, err);
@@ -223,8 +223,10 @@ static int enter(struct sw_stream *stream, struct sw_err *err)
 static int stream_new(const char *name, struct sw_stream **ret_stream, struct sw_err *err)
 {
 	SW_CLEANUP(sw_stream_closep) struct sw_stream *stream = calloc(1, sizeof *stream);
-	if (stream == NULL || (stream->name = strdup(name)) == NULL)
-		return sw_err_set(err, SW_ENOMEM, "cannot read trace '%s': out of memory", name);
+	if (stream == NULL || (stream->name = strdup(name)) == NULL) {
+		sw_err_set(err, SW_ENOMEM, "cannot read trace '%s': out of memory", name);
+		return SW_ENOMEM;
+	}
 	*ret_stream = SW_TAKE(stream);
 	return 0;
 }

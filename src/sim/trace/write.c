@@ -86,12 +86,12 @@ static int64_t rounded(int64_t value, int64_t unit)
 	return value / unit + (value % unit >= unit - unit / 2);
 }
 
-/* Quoted where a reader would otherwise take it apart or trim it. */
+/* Quoted where a reader would otherwise take it apart, trim it, or take the line for a comment. */
 static void put_text(struct line *line, const char *text)
 {
 	size_t size = strlen(text);
 	bool spaced = size > 0 && (strchr(" \t", text[0]) != NULL || strchr(" \t", text[size - 1]) != NULL);
-	if (!spaced && strpbrk(text, ",\"") == NULL) {
+	if (!spaced && text[0] != '#' && strpbrk(text, ",\"") == NULL) {
 		put_bytes(line, text, size);
 		return;
 	}
@@ -319,7 +319,7 @@ static void add_loss(struct sw_trace_losses *losses, const char *field, const ch
 
 static void find_losses(const struct sw_trace *trace, const struct writer *writer, struct sw_trace_losses *losses)
 {
-	uint64_t set[FIELDS] = {0}, submits = 0, durations = 0, deadlines = 0, unknown = 0, best_effort = 0;
+	uint64_t set[FIELDS] = {0}, submits = 0, durations = 0, deadlines = 0, unknown = 0, best_effort = 0, uncounted = 0;
 	bool is_philly = strcmp(writer->name, "philly") == 0;
 	for (size_t i = 0; i < trace->jobs.count; i++) {
 		const struct sw_trace_job *job = &trace->jobs.items[i];
@@ -330,6 +330,7 @@ static void find_losses(const struct sw_trace *trace, const struct writer *write
 		durations += job->duration_ns % writer->time_unit_ns != 0 && !is_philly;
 		deadlines += job->deadline_ns != SW_NEVER && job->deadline_ns % writer->time_unit_ns != 0;
 		unknown += job->duration_ns == 0;
+		uncounted += job->iterations == 0 && strcmp(writer->name, "muri") == 0;
 		best_effort += job->deadline_ns != SW_NEVER && job->job_class == SW_TRACE_OPPORTUNISTIC;
 	}
 	losses->count = 0;
@@ -341,6 +342,7 @@ static void find_losses(const struct sw_trace *trace, const struct writer *write
 	add_loss(losses, "submit time", writer->time_unit, submits);
 	add_loss(losses, "duration", writer->time_unit, durations);
 	add_loss(losses, "duration", "not known, written as 0", unknown);
+	add_loss(losses, "iterations", "not known, written as one as long as the job", uncounted);
 	if ((writer->holds & BIT(DEADLINE)) != 0) {
 		add_loss(losses, "deadline", writer->time_unit, deadlines);
 		add_loss(losses, "deadline", "left out for opportunistic jobs", best_effort);
