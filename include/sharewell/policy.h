@@ -45,6 +45,7 @@ struct sw_spot; /* a place for one job, as a placement rule builds it */
 enum sw_job_state {
 	SW_JOB_WAITING = 0, /* has not run, or must start anew */
 	SW_JOB_SUSPENDED,   /* waits too; its state is kept and can be resumed */
+	SW_JOB_HELD,	    /* does not compete: somebody holds it back, or what it depends on has not ended */
 	SW_JOB_RUNNING,
 	SW_JOB_FINISHED,
 	SW_JOB_FAILED, /* used up its retries */

@@ -55,6 +55,7 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume)
 {
 	stop_running(engine, job);
+	job->can_resume = can_resume;
 	job->seen.state = can_resume ? SW_JOB_SUSPENDED : SW_JOB_WAITING;
 	job->seen.since = engine->now;
 	sw_bitmap_add(&engine->waiting, job->seen.id.v);
@@ -242,9 +243,13 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = (uint8_t)reason, .job = job->seen.id.v, .parts = SW_NO_PART});
 		return 0;
 	}
-	sw_bitmap_add(&engine->waiting, job->seen.id.v);
 	if (engine->policy->submit != NULL)
 		engine->policy->submit(&engine->view, &job->seen);
+	if (spec->held) {
+		job->seen.state = SW_JOB_HELD;
+		return 0;
+	}
+	sw_bitmap_add(&engine->waiting, job->seen.id.v);
 	sw_order_add(engine, job);
 	return 0;
 }
@@ -283,6 +288,42 @@ static void cancel(struct sw_engine *engine, struct sw_core_job *job)
 							      .gpus = job->seen.gpus_held,
 							      .parts = SW_NO_PART});
 	end_job(engine, job, SW_JOB_CANCELLED);
+}
+
+static void hold(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.state > SW_JOB_RUNNING || job->seen.state == SW_JOB_HELD)
+		return;
+	bool ran = job->seen.state == SW_JOB_RUNNING;
+	if (ran) {
+		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+							      .reason = SW_REASON_HELD,
+							      .job = job->seen.id.v,
+							      .epoch = job->epoch,
+							      .gpus = job->seen.gpus_held,
+							      .parts = SW_NO_PART});
+		sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
+		sw_ledger_drop_parts(&engine->ledger, job->parts);
+		sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	}
+	sw_order_remove(engine, job);
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_bitmap_remove(&engine->waiting, job->seen.id.v);
+	job->seen.state = SW_JOB_HELD;
+	job->seen.since = engine->now;
+	if (ran && engine->policy->stopped != NULL)
+		engine->policy->stopped(&engine->view, &job->seen);
+	sw_heap_remove(&engine->alarms, job->seen.id.v);
+}
+
+static void release(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.state != SW_JOB_HELD)
+		return;
+	job->seen.state = job->can_resume ? SW_JOB_SUSPENDED : SW_JOB_WAITING;
+	job->seen.since = engine->now;
+	sw_bitmap_add(&engine->waiting, job->seen.id.v);
+	sw_order_add(engine, job);
 }
 
 static void node_down(struct sw_engine *engine, uint32_t node)
@@ -374,6 +415,11 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_CANCEL:
 		if (event->job.v < engine->jobs.count)
 			cancel(engine, &engine->jobs.items[event->job.v]);
+		return 0;
+	case SW_EV_HOLD:
+	case SW_EV_RELEASE:
+		if (event->job.v < engine->jobs.count)
+			(event->kind == SW_EV_HOLD ? hold : release)(engine, &engine->jobs.items[event->job.v]);
 		return 0;
 	case SW_EV_NODE_DOWN:
 		node_down(engine, event->node.v);
@@ -669,6 +715,8 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 		return;
 	if (job == NULL)
 		snprintf(text, size, "there is no job %u", id.v);
+	else if (job->state == SW_JOB_HELD)
+		snprintf(text, size, "it is held");
 	else if (!sw_job_is_waiting(job))
 		snprintf(text, size, "it does not wait");
 	else if (!sw_engine_quota_allows(engine, job, job->gpus))

@@ -20,6 +20,7 @@ struct sw_job_spec {
 	uint16_t retries;
 	uint8_t job_class; /* enum sw_job_class */
 	uint8_t knowledge; /* enum sw_knowledge */
+	bool held;	   /* from the start */
 	sw_ns work_ns;	   /* run time alone on `gpus`; only where knowledge says so */
 	sw_ns deadline_at; /* SW_TIME_NEVER: none */
 };
@@ -29,6 +30,8 @@ enum sw_event_kind {
 	SW_EV_FINISH,	  /* job, epoch: the run ended well */
 	SW_EV_FAIL,	  /* job, epoch: the run ended badly; it waits again while it has retries. left_ns: work left after what was lost */
 	SW_EV_CANCEL,	  /* job */
+	SW_EV_HOLD,	  /* job: it stops if it runs, and does not compete until it is released */
+	SW_EV_RELEASE,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
 	SW_EV_NODE_ADD,	  /* shape: one more node, up; it gets the next id. Its rack is the last one or the next */
 	SW_EV_NODE_UP,	  /* node */
@@ -67,6 +70,7 @@ enum sw_reason {
 	SW_REASON_PREEMPTED,
 	SW_REASON_NODE_LOST,
 	SW_REASON_CANCELLED,
+	SW_REASON_HELD,
 	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
 	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
 	SW_REASON_BAD_SPEC,

@@ -323,7 +323,7 @@ int sw_order_rebuild(struct sw_engine *engine)
 		int r = sw_order_assign_lane(engine, job);
 		if (r < 0)
 			return r;
-		if (book->rule != NULL)
+		if (book->rule != NULL && job->seen.state != SW_JOB_HELD)
 			insert(engine, job, book->rule->ties == SW_TIES_BY_ARRIVAL ? 0 : id);
 	}
 	return 0;
