@@ -8,12 +8,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* Weak, so that naming libarchive alone is enough to link: it brings zlib with it. */
-#pragma weak inflate
-#pragma weak inflateEnd
-#pragma weak inflateInit2_
-#pragma weak inflateReset
-
 enum { PIECE = 64 * 1024 };
 
 struct sw_source {

@@ -154,6 +154,23 @@ static bool in_order(const struct sw_trace *trace)
 	return true;
 }
 
+/* Brings the jobs into the given order without a second copy of them: along each cycle, every job moves to where it belongs. */
+static void permute(struct sw_trace_job *jobs, struct order *order, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct sw_trace_job kept = jobs[i];
+		size_t to = i;
+		while (order[to].index != i) {
+			size_t from = order[to].index;
+			jobs[to] = jobs[from];
+			order[to].index = (uint32_t)to;
+			to = from;
+		}
+		jobs[to] = kept;
+		order[to].index = (uint32_t)to;
+	}
+}
+
 int sw_trace_sort(struct sw_trace *trace)
 {
 	size_t count = trace->jobs.count;
@@ -161,26 +178,22 @@ int sw_trace_sort(struct sw_trace *trace)
 		return 0;
 	SW_CLEANUP(sw_freep) struct order *a = malloc(count * sizeof *a);
 	SW_CLEANUP(sw_freep) struct order *b = malloc(count * sizeof *b);
-	SW_CLEANUP(sw_freep) struct sw_trace_job *jobs = malloc(count * sizeof *jobs);
-	if (a == NULL || b == NULL || jobs == NULL)
+	if (a == NULL || b == NULL)
 		return SW_ENOMEM;
-	uint64_t most = 0;
+	uint64_t bits = 0;
 	for (size_t i = 0; i < count; i++) {
 		a[i] = (struct order){(uint64_t)trace->jobs.items[i].submit_ns, (uint32_t)i};
-		most |= a[i].key;
+		bits |= a[i].key;
 	}
+	/* Only over the bits that some time has: whole seconds are multiples of 512 ns. Something is out of order, so there are such bits. */
 	struct order *from = a, *to = b;
-	for (unsigned shift = 0; shift < 64 && most >> shift != 0; shift += 11) {
+	for (unsigned shift = (unsigned)__builtin_ctzll(bits); shift < 64 && bits >> shift != 0; shift += 11) {
 		order_by_digit(from, to, count, shift);
 		struct order *turned = from;
 		from = to;
 		to = turned;
 	}
-	for (size_t i = 0; i < count; i++)
-		jobs[i] = trace->jobs.items[from[i].index];
-	free(trace->jobs.items);
-	trace->jobs.items = SW_TAKE(jobs);
-	trace->jobs.capacity = count;
+	permute(trace->jobs.items, from, count);
 	return 0;
 }
 
