@@ -16,6 +16,7 @@ enum sw_code {
 	SW_ELIMIT = -5,	   /* a stated bound was reached */
 	SW_EBUG = -6,	   /* a promise of this program was broken */
 	SW_ESTOPPED = -7,  /* interrupted on request */
+	SW_EDENIED = -8,   /* not allowed for this user */
 };
 
 struct sw_err {

@@ -493,6 +493,18 @@ static int install(struct sw_engine *engine, const struct sw_policy *policy, con
 	return 0;
 }
 
+int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+{
+	const struct sw_policy *old = engine->policy;
+	const struct sw_params *old_params = engine->presets != NULL ? NULL : engine->params;
+	int r = install(engine, policy, params, err);
+	if (r < 0)
+		(void)install(engine, old, old_params, NULL);
+	else
+		engine->log_hash = sw_hash_bytes(engine->log_hash, policy->name, strlen(policy->name));
+	return r;
+}
+
 static void throw_out(struct sw_engine *engine, const char *why)
 {
 	const struct sw_policy *fallback = engine->config.fallback;

@@ -36,6 +36,7 @@ struct sw_engine_config {
 	sw_ns quantum_ns;
 	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
+	bool cannot_move;     /* a running job stays where it is until it stops: nothing is migrated or resized */
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
 	bool exact_ties;
@@ -56,6 +57,9 @@ SW_DEFINE_FREEP(struct sw_engine, sw_engine_free)
  * On error nothing happened. */
 int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err);
+
+/* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
+int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 
 /* What the drivers may look at. */
 const struct sw_view *sw_engine_view(const struct sw_engine *engine);

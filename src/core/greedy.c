@@ -167,7 +167,8 @@ static bool put_back(struct greedy *g, uint32_t id)
 	struct sw_core_job *job = job_at(g, id);
 	if (!g->by_count)
 		return sw_plan_put_back(&g->engine->plan, job) ||
-		       sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES;
+		       (!g->engine->config.cannot_move &&
+			sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES);
 	if (g->free < job->seen.gpus_held)
 		return false;
 	g->free -= job->seen.gpus_held;

@@ -201,7 +201,7 @@ enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
 		return misuse(plan);
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return move(plan, job, job->seen.gpus_held);
+	return plan->engine->config.cannot_move ? SW_NO_ROOM : move(plan, job, job->seen.gpus_held);
 }
 
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)
@@ -211,7 +211,9 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, u
 		return misuse(plan);
 	if (gpus == job->seen.gpus_held)
 		return SW_YES;
-	return sw_plan_is_protected(plan->engine, job) ? SW_TOO_SOON : move(plan, job, gpus);
+	if (sw_plan_is_protected(plan->engine, job))
+		return SW_TOO_SOON;
+	return plan->engine->config.cannot_move ? SW_NO_ROOM : move(plan, job, gpus);
 }
 
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, uint64_t gpu_memory_bytes, uint32_t compute_milli)
