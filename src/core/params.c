@@ -155,7 +155,7 @@ const struct sw_param *sw_params_find(const struct sw_policy *policy, const char
 	else if (policy->param_count == 0)
 		sw_err_hint(err, "It takes no parameters.");
 	else
-		sw_err_hint(err, "See 'sharewell sim --policies'.");
+		sw_err_hint(err, "See 'sharewell policies'.");
 	return NULL;
 }
 

@@ -49,6 +49,8 @@ static bool place_in_rack(const struct sw_view *view, const struct sw_job *job, 
 {
 	struct need need = need_of(job, gpus);
 	uint32_t per_node = sw_view_node_gpus_max(view);
+	if (per_node == 0)
+		return false;
 	if (gpus <= per_node)
 		return add_first(view, spot, gpus, gpus * need.cpus_per_gpu, need.memory_on_one_node, first, end);
 	struct sw_node_id from = first;

@@ -9,6 +9,8 @@
  */
 #include <sharewell/policy.h>
 
+#include <stdio.h>
+
 #define SECOND INT64_C(1000000000)
 
 enum { THRESHOLDS, PROMOTE, COUNT_GPUS, TICK };
@@ -151,6 +153,21 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 	watch_waiting(view, job);
 }
 
+static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
+{
+	const struct account *account = sw_job_state(view, job);
+	long long used_s = (long long)(service(view, job) / SECOND);
+	size_t queues_count = thresholds(view)->count + 1;
+	if (queues_count == 1)
+		snprintf(text, size, "it has used %lld GPU-seconds, and jobs that used less go first; it needs %u GPUs and %u are free",
+			 used_s, job->gpus, sw_view_gpus_free(view));
+	else
+		snprintf(text, size,
+			 "it is in queue %u of %zu with %lld GPU-seconds used, and jobs of earlier queues or ahead in its own hold the "
+			 "GPUs; it needs %u and %u are free",
+			 account->level + 1, queues_count, used_s, job->gpus, sw_view_gpus_free(view));
+}
+
 const struct sw_policy sw_policy_las = {
 	.abi = SW_POLICY_ABI,
 	.name = "las",
@@ -164,4 +181,5 @@ const struct sw_policy sw_policy_las = {
 	.started = started,
 	.stopped = stopped,
 	.alarm = alarm,
+	.explain = explain,
 };

@@ -49,7 +49,7 @@ static void count_decision(uint64_t *buckets, int64_t ns)
 static uint64_t decision_p99(const uint64_t *buckets, uint64_t total)
 {
 	uint64_t seen = 0;
-	for (uint32_t b = 0; b < BUCKETS; b++) {
+	for (uint32_t b = 4 * 16; b < BUCKETS; b++) { /* nothing is below 16 ns */
 		seen += buckets[b];
 		if (seen * 100 >= total * 99 && seen > 0)
 			return (UINT64_C(16) + b % 16 + 1) << (b / 16 - 4);

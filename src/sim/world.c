@@ -76,7 +76,7 @@ static void measure_topology(struct sw_world_model *model)
 static int bring_to_life(struct sw_world_model *model, const struct sw_profiles *profiles)
 {
 	const struct sw_trace *trace = model->trace;
-	const struct sw_profile **by_name = calloc(trace->strings.count + 1, sizeof *by_name);
+	const struct sw_profile **by_name = calloc(trace->strings.count + 1, sizeof(void *));
 	if (by_name == NULL)
 		return SW_ENOMEM;
 	for (uint32_t j = 0; j < model->count; j++) {

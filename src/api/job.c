@@ -1,0 +1,247 @@
+/* A request for a job as a value: defaults, checks, freeing. Reading it is job_decode.c, writing it job_encode.c. */
+#include "api/job.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/job_private.h"
+#include "api/json.h"
+#include "api/when.h"
+
+/* Room in the canonical text for everything but strings: names of fields, numbers, up to 64 dependencies. */
+#define TEXT_OTHER 4096u
+
+void sw_job_request_free(struct sw_job_request *request)
+{
+	if (request == NULL)
+		return;
+	for (size_t i = 0; request->argv != NULL && i < request->argc; i++)
+		free(request->argv[i]);
+	for (size_t i = 0; request->env != NULL && i < request->env_count; i++)
+		free(request->env[i]);
+	free(request->argv);
+	free(request->env);
+	free(request->name);
+	free(request->workdir);
+	free(request->stdout_path);
+	free(request->stderr_path);
+	free(request->tenant);
+	free(request->comment);
+	free(request);
+}
+
+uint32_t sw_job_request_count(const struct sw_job_request *request)
+{
+	if (!request->is_array || request->is_member)
+		return 1;
+	uint32_t step = request->array_step > 0 ? request->array_step : 1;
+	return (request->array_last - request->array_first) / step + 1;
+}
+
+/* The last part of the path that the command's first word is; of a line for the shell, its first word. */
+static char *name_of(const struct sw_job_request *request)
+{
+	const char *word = request->argc > 0 ? request->argv[0] : "";
+	if (request->argc == 3 && strcmp(word, "/bin/sh") == 0 && strcmp(request->argv[1], "-c") == 0)
+		word = request->argv[2] + strspn(request->argv[2], " \t\n");
+	size_t size = strcspn(word, " \t\n;|&");
+	for (size_t i = 0; i < size; i++) {
+		if (word[i] == '/' && i + 1 < size) {
+			word += i + 1;
+			size -= i + 1;
+			i = (size_t)-1;
+		}
+	}
+	if (size > SW_JOB_NAME_MAX)
+		size = SW_JOB_NAME_MAX;
+	/* Not in the middle of a character. */
+	while (size > 0 && !sw_json_is_utf8(word, size))
+		size--;
+	for (size_t i = 0; i < size; i++)
+		if ((unsigned char)word[i] < 0x20 || word[i] == 0x7F)
+			size = 0;
+	return size == 0 ? strdup("job") : strndup(word, size);
+}
+
+bool sw_job_request_defaults(struct sw_job_request *request)
+{
+	if (request->name == NULL || request->name[0] == '\0') {
+		free(request->name);
+		request->name = name_of(request);
+	}
+	if (request->tenant == NULL)
+		request->tenant = strdup("");
+	if (request->comment == NULL)
+		request->comment = strdup("");
+	if (request->gpus == 0)
+		request->gpus = request->min_gpus > 0 ? request->min_gpus : 1;
+	if (request->min_gpus == 0)
+		request->min_gpus = request->gpus;
+	if (request->max_gpus == 0)
+		request->max_gpus = request->gpus;
+	if (request->weight_milli == 0)
+		request->weight_milli = 1000;
+	if (request->grace_ns == 0)
+		request->grace_ns = SW_JOB_GRACE_NS;
+	if (request->is_array && request->array_step == 0)
+		request->array_step = 1;
+	return request->name != NULL && request->tenant != NULL && request->comment != NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------ checks */
+
+__attribute__((format(printf, 4, 5))) static int refuse(struct sw_err *err, int code, const char *what, const char *fmt, ...)
+{
+	char detail[sizeof err->detail];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(detail, sizeof detail, fmt, args);
+	va_end(args);
+	sw_err_set(err, code, "cannot take the job of %s", what);
+	sw_err_detail(err, "%s", detail);
+	return code;
+}
+
+/* A string of a field: its length, UTF-8, and for `line` nothing that would disturb a table. */
+static int check_text(const char *what, const char *field, const char *text, size_t most, bool line, struct sw_err *err)
+{
+	if (text == NULL)
+		return 0;
+	size_t size = strlen(text);
+	if (size > most)
+		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu bytes, at most %zu are allowed", field, size, most);
+	if (!sw_json_is_utf8(text, size))
+		return refuse(err, SW_EINPUT, what, "field '%s' is not UTF-8", field);
+	for (size_t i = 0; line && i < size; i++)
+		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
+			return refuse(err, SW_EINPUT, what, "field '%s' holds a control character", field);
+	return 0;
+}
+
+static int check_texts(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	int r = check_text(what, "name", request->name, SW_JOB_NAME_MAX, true, err);
+	r = r < 0 ? r : check_text(what, "tenant", request->tenant, SW_JOB_TENANT_MAX, true, err);
+	r = r < 0 ? r : check_text(what, "comment", request->comment, SW_JOB_COMMENT_MAX, true, err);
+	r = r < 0 ? r : check_text(what, "workdir", request->workdir, SW_JOB_PATH_MAX, false, err);
+	r = r < 0 ? r : check_text(what, "stdout", request->stdout_path, SW_JOB_PATH_MAX, false, err);
+	r = r < 0 ? r : check_text(what, "stderr", request->stderr_path, SW_JOB_PATH_MAX, false, err);
+	for (size_t i = 0; r == 0 && i < request->argc; i++)
+		r = check_text(what, "command", request->argv[i], SW_JOB_STRING_MAX, false, err);
+	for (size_t i = 0; r == 0 && i < request->env_count; i++)
+		r = check_text(what, "env", request->env[i], SW_JOB_STRING_MAX, false, err);
+	if (r < 0)
+		return r;
+	if (request->workdir != NULL && request->workdir[0] != '/')
+		return refuse(err, SW_EINPUT, what, "field 'workdir' is '%.200s', expected an absolute path", request->workdir);
+	if ((request->stdout_path != NULL && request->stdout_path[0] == '\0') || (request->stderr_path != NULL && request->stderr_path[0] == '\0'))
+		return refuse(err, SW_EINPUT, what, "field 'stdout' or 'stderr' is empty, expected a path");
+	return 0;
+}
+
+static int check_env(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	for (size_t i = 0; i < request->env_count; i++) {
+		const char *variable = request->env[i], *equals = strchr(variable, '=');
+		if (equals == NULL || equals == variable)
+			return refuse(err, SW_EINPUT, what, "field 'env' has the variable '%.100s', expected NAME=value", variable);
+	}
+	return 0;
+}
+
+static int check_gpus(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	if (request->min_gpus < 1 || request->min_gpus > request->gpus || request->gpus > request->max_gpus)
+		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at least %u and at most %u: these contradict each other", request->gpus,
+			      request->min_gpus, request->max_gpus);
+	if (request->max_gpus > SW_JOB_GPUS_MAX)
+		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at most %u are possible", request->max_gpus, SW_JOB_GPUS_MAX);
+	return 0;
+}
+
+static int check_numbers(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	const struct {
+		const char *field;
+		uint64_t value, least, most;
+	} bounds[] = {
+		{"gpu_memory", request->gpu_memory_bytes, 0, SW_JOB_BYTES_MAX},
+		{"cpus", request->cpus, 0, SW_JOB_CPUS_MAX},
+		{"memory", request->memory_bytes, 0, SW_JOB_BYTES_MAX},
+		{"weight", request->weight_milli, 1, SW_JOB_WEIGHT_MILLI_MAX},
+		{"retries", request->retries, 0, SW_JOB_RETRIES_MAX},
+		{"signal", request->signal, 0, 64},
+		{"grace", (uint64_t)request->grace_ns, 1, SW_JOB_DURATION_MAX_NS},
+		{"time_limit", (uint64_t)request->time_limit_ns, 0, SW_JOB_DURATION_MAX_NS},
+		{"expected", (uint64_t)request->expected_ns, 0, SW_JOB_DURATION_MAX_NS},
+		{"deadline", (uint64_t)request->deadline_at_ns, 0, SW_WHEN_MAX_NS},
+		{"class", request->kind, 0, SW_KIND_AUTO},
+		{"preempt", request->preempt_by, 0, SW_PREEMPT_BY_SUSPEND},
+	};
+	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
+		if (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most)
+			return refuse(err, SW_EINPUT, what, "field '%s' is out of range", bounds[i].field);
+	return 0;
+}
+
+static int check_array(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	if (request->depend_count > SW_JOB_DEPENDS_MAX)
+		return refuse(err, SW_ELIMIT, what, "depends on %zu jobs, at most %u are allowed", request->depend_count, SW_JOB_DEPENDS_MAX);
+	for (size_t i = 0; i < request->depend_count; i++)
+		if (request->depends[i].job < 1 || request->depends[i].job > SW_JOB_ID_MAX || request->depends[i].kind > SW_AFTER_NOT_OK)
+			return refuse(err, SW_EINPUT, what, "field 'depends' names a job that cannot exist");
+	if (!request->is_array)
+		return request->is_member ? refuse(err, SW_EINPUT, what, "has an 'array_index' without an 'array'") : 0;
+	if (request->array_first > request->array_last || request->array_last > SW_JOB_ARRAY_INDEX_MAX)
+		return refuse(err, SW_EINPUT, what, "the array %u-%u is empty or goes beyond %u", request->array_first, request->array_last,
+			      SW_JOB_ARRAY_INDEX_MAX);
+	uint32_t step = request->array_step > 0 ? request->array_step : 1;
+	uint32_t members = (request->array_last - request->array_first) / step + 1;
+	if (members > SW_JOB_ARRAY_MAX)
+		return refuse(err, SW_ELIMIT, what, "the array has %u members, at most %u are allowed", members, SW_JOB_ARRAY_MAX);
+	uint32_t index = request->array_index;
+	if (request->is_member && (index < request->array_first || index > request->array_last || (index - request->array_first) % step != 0))
+		return refuse(err, SW_EINPUT, what, "'array_index' %u is not in the array", index);
+	return 0;
+}
+
+/* What the strings take in the canonical text. */
+static size_t text_size(const struct sw_job_request *request)
+{
+	const char *const texts[] = {request->name,	   request->tenant, request->comment, request->workdir, request->stdout_path,
+				     request->stderr_path};
+	size_t size = 0;
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		size += texts[i] != NULL ? sw_json_string_size(texts[i]) : 0;
+	for (size_t i = 0; i < request->argc; i++)
+		size += sw_json_string_size(request->argv[i]) + 1;
+	/* The name and the value of a variable are two strings. */
+	for (size_t i = 0; i < request->env_count; i++)
+		size += sw_json_string_size(request->env[i]) + 4;
+	return size;
+}
+
+int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	if (request->argc < 1 || request->argv[0][0] == '\0')
+		return refuse(err, SW_EINPUT, what, "it has no command");
+	if (request->argc > SW_JOB_ARGS_MAX)
+		return refuse(err, SW_ELIMIT, what, "the command has %zu words, at most %u are allowed", request->argc, SW_JOB_ARGS_MAX);
+	if (request->env_count > SW_JOB_ENV_MAX)
+		return refuse(err, SW_ELIMIT, what, "the environment has %zu variables, at most %u are allowed", request->env_count,
+			      SW_JOB_ENV_MAX);
+	int r = check_texts(what, request, err);
+	r = r < 0 ? r : check_env(what, request, err);
+	r = r < 0 ? r : check_gpus(what, request, err);
+	r = r < 0 ? r : check_numbers(what, request, err);
+	r = r < 0 ? r : check_array(what, request, err);
+	if (r < 0)
+		return r;
+	size_t size = text_size(request);
+	if (size > SW_JOB_TEXT_MAX - TEXT_OTHER)
+		return refuse(err, SW_ELIMIT, what, "command and environment take %zu bytes, at most %u are allowed", size,
+			      SW_JOB_TEXT_MAX - TEXT_OTHER);
+	return 0;
+}

@@ -1,0 +1,22 @@
+/* What the files job*.c and request.c share. */
+#ifndef SW_API_JOB_PRIVATE_H
+#define SW_API_JOB_PRIVATE_H
+
+#include <jansson.h>
+
+#include "api/job.h"
+
+/* As sw_job_request_decode(), from a value that was parsed. */
+int sw_job_request_from_json(const char *what, const json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
+
+/* "afterok:12,afterany:13": SW_EINPUT or SW_ELIMIT, without words. */
+int sw_job_depends_parse(const char *text, struct sw_job_request *request);
+/* "0-9:2%4". */
+int sw_job_array_parse(const char *text, struct sw_job_request *request);
+
+extern const char *const sw_job_kind_names[];	/* in the order of the enums; NULL behind the last */
+extern const char *const sw_job_preempt_names[];
+extern const char *const sw_job_depend_names[];
+extern const char *const sw_job_field_names[];
+
+#endif

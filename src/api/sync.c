@@ -1,0 +1,528 @@
+/* The tables of every struct that agent and controller exchange. A field is added here and in sync.h, nowhere else. */
+#include "api/sync.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/sync_fields.h"
+
+#define DETAIL_MAX 1000
+#define TEN_YEARS_MS (INT64_C(3650) * 86400 * 1000)
+#define SIGNAL_MAX 64
+
+static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
+static const char *const want_names[] = {"run", "suspend", "stop", "forget", NULL};
+static const char *const suspend_names[] = {"sigstop", "none", NULL};
+
+const char *sw_run_state_name(enum sw_run_state state)
+{
+	return state_names[state];
+}
+
+const char *sw_want_name(enum sw_want_kind want)
+{
+	return want_names[want];
+}
+
+#define AT(member) .offset = offsetof(THIS, member)
+
+#define THIS struct sw_sync_gpu
+static const struct sw_field gpu_fields[] = {
+	{"uuid", SW_FIELD_TEXT, AT(uuid), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"name", SW_FIELD_TEXT, AT(name), .max = SW_SYNC_NAME_MAX},
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
+	{"link_group", SW_FIELD_U32, AT(link_group), .max = UINT32_MAX},
+};
+#undef THIS
+
+#define THIS struct sw_sync_inventory
+static const struct sw_field inventory_fields[] = {
+	{"cpus", SW_FIELD_U32, AT(cpus), .max = 1 << 20},
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
+};
+#undef THIS
+
+#define THIS struct sw_sync_run
+static const struct sw_field run_fields[] = {
+	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
+	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
+	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
+	{"code", SW_FIELD_U32, AT(code), .max = 255},
+	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX},
+	{"pid", SW_FIELD_U32, AT(pid), .max = INT32_MAX, .brief = true},
+	{"started_at_ns", SW_FIELD_I64, AT(started_at_ns), .max = INT64_MAX},
+	{"ended_at_ns", SW_FIELD_I64, AT(ended_at_ns), .max = INT64_MAX},
+	{"reason", SW_FIELD_TEXT, AT(reason), .max = 64},
+	{"detail", SW_FIELD_TEXT, AT(detail), .max = DETAIL_MAX, .brief = true},
+	{"log_bytes", SW_FIELD_U64, AT(log_bytes), .max = INT64_MAX},
+	{"max_rss_bytes", SW_FIELD_U64, AT(max_rss_bytes), .max = INT64_MAX, .brief = true},
+	{"cpu_ns", SW_FIELD_U64, AT(cpu_ns), .max = INT64_MAX, .brief = true},
+};
+#undef THIS
+
+#define THIS struct sw_sync_sample
+static const struct sw_field sample_fields[] = {
+	{"at_ns", SW_FIELD_I64, AT(at_ns), .max = INT64_MAX},
+	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .brief = true},
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
+	{"busy_milli", SW_FIELD_U32, AT(busy_milli), .max = UINT32_MAX},
+	{"power_mw", SW_FIELD_U32, AT(power_mw), .max = UINT32_MAX, .brief = true},
+	{"temperature_c", SW_FIELD_I32, AT(temperature_c), .min = -300, .max = 10000, .brief = true},
+	{"processes", SW_FIELD_U32, AT(processes), .max = UINT32_MAX, .brief = true},
+};
+static const struct sw_field sample_run_fields[] = {
+	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},
+	{"epoch", SW_FIELD_U32, AT(run.epoch), .max = UINT32_MAX, .required = true},
+};
+#undef THIS
+
+#define THIS struct sw_sync
+static const struct sw_field sync_fields[] = {
+	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"instance", SW_FIELD_TEXT, AT(instance), .min = 1, .max = 64, .required = true},
+	{"number", SW_FIELD_U64, AT(number), .min = 1, .max = INT64_MAX, .required = true},
+	{"have", SW_FIELD_U64, AT(have), .max = INT64_MAX},
+};
+#undef THIS
+
+#define THIS struct sw_run_spec
+static const struct sw_field spec_fields[] = {
+	{"name", SW_FIELD_TEXT, AT(name), .max = SW_SYNC_NAME_MAX, .brief = true},
+	{"argv", SW_FIELD_TEXTS, AT(argv), .min = 1, .max = SW_SYNC_STRING_MAX, .most = SW_SYNC_ARGS_MAX, .required = true},
+	{"env", SW_FIELD_TEXTS, AT(env), .max = SW_SYNC_STRING_MAX, .most = SW_SYNC_ARGS_MAX, .brief = true},
+	{"workdir", SW_FIELD_TEXT, AT(workdir), .min = 1, .max = SW_SYNC_PATH_MAX, .required = true},
+	{"uid", SW_FIELD_U32, AT(uid), .max = UINT32_MAX - 1, .required = true},
+	{"gid", SW_FIELD_U32, AT(gid), .max = UINT32_MAX - 1, .required = true},
+	{"umask", SW_FIELD_U32, AT(umask), .max = 0777},
+	{"stdout", SW_FIELD_TEXT, AT(stdout_path), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
+	{"stderr", SW_FIELD_TEXT, AT(stderr_path), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
+	{"append", SW_FIELD_BOOL, AT(append), .brief = true},
+	{"log_limit_bytes", SW_FIELD_U64, AT(log_limit_bytes), .min = 4096, .max = INT64_C(1) << 50},
+	{"time_limit_ms", SW_FIELD_I64, AT(time_limit_ms), .max = TEN_YEARS_MS, .brief = true},
+	{"stop_signal", SW_FIELD_U32, AT(stop_signal), .min = 1, .max = SIGNAL_MAX},
+	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .max = TEN_YEARS_MS},
+	{"warn_signal", SW_FIELD_U32, AT(warn_signal), .max = SIGNAL_MAX, .brief = true},
+	{"warn_ms", SW_FIELD_I64, AT(warn_ms), .max = TEN_YEARS_MS, .brief = true},
+	{"suspend", SW_FIELD_WORD, AT(suspend), .words = suspend_names, .brief = true},
+	{"cpus", SW_FIELD_U32, AT(cpus), .max = 1 << 20, .brief = true},
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
+	{"open_files", SW_FIELD_U64, AT(open_files), .max = INT64_C(1) << 30, .brief = true},
+	{"core_bytes", SW_FIELD_U64, AT(core_bytes), .max = INT64_MAX, .brief = true},
+	{"slurm_env", SW_FIELD_BOOL, AT(slurm_env), .brief = true},
+};
+#undef THIS
+
+#define THIS struct sw_want
+static const struct sw_field want_fields[] = {
+	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
+	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
+	{"want", SW_FIELD_WORD, AT(want), .words = want_names, .required = true},
+	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
+	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = TEN_YEARS_MS},
+	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .brief = true},
+};
+#undef THIS
+
+#define THIS struct sw_answer_message
+static const struct sw_field answer_fields[] = {
+	{"version", SW_FIELD_U64, AT(version), .min = 1, .max = INT64_MAX, .required = true},
+	{"lease_ms", SW_FIELD_I64, AT(lease_ms), .min = 1, .max = SW_LEASE_MS_MAX, .required = true},
+	{"retry_ms", SW_FIELD_I64, AT(retry_ms), .max = SW_LEASE_MS_MAX},
+};
+#undef THIS
+
+#define THIS struct sw_run_order
+static const struct sw_field order_fields[] = {
+	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"lease_boot_ns", SW_FIELD_I64, AT(lease_boot_ns), .max = INT64_MAX, .required = true},
+	{"cgroup", SW_FIELD_TEXT, AT(cgroup), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
+};
+#undef THIS
+
+#define THIS struct sw_run_account
+static const struct sw_field account_fields[] = {
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
+	{"processes", SW_FIELD_U32, AT(processes), .max = UINT32_MAX, .brief = true},
+	{"note", SW_FIELD_TEXT, AT(note), .max = DETAIL_MAX, .brief = true},
+};
+#undef THIS
+
+#define DECODE(fields, object, target) sw_decode_fields(decoder, object, fields, SW_FIELD_COUNT(fields), target)
+#define ENCODE(object, fields, source) sw_encode_fields(object, fields, SW_FIELD_COUNT(fields), source)
+
+/* ------------------------------------------------------------------------------------------------ decoding */
+
+/* Opens a document and allocates the struct that is made of it; on failure everything is freed. */
+static int begin(struct sw_decoder *decoder, const char *text, size_t size, size_t limit, size_t struct_size, void **ret_struct)
+{
+	decoder->decoded = calloc(1, sizeof *decoder->decoded);
+	if (decoder->decoded == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	int r = sw_decoder_open(decoder, text, size, limit);
+	void *made = r == 0 ? sw_decoded_alloc(decoder->decoded, 1, struct_size) : NULL;
+	if (r == 0 && made == NULL)
+		r = sw_decoder_out_of_memory(decoder);
+	if (r < 0) {
+		sw_decoded_free(decoder->decoded);
+		return r;
+	}
+	*ret_struct = made;
+	return 0;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	return sw_run_id_compare(*(const struct sw_run_id *)a, *(const struct sw_run_id *)b);
+}
+
+/* No run stands twice in the list whose members, `size` bytes each, start with the run's id. */
+static int check_distinct(struct sw_decoder *decoder, const char *name, const void *items, size_t count, size_t size)
+{
+	struct sw_run_id *ids = sw_decoded_alloc(decoder->decoded, count, sizeof *ids);
+	if (ids == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < count; i++)
+		memcpy(&ids[i], (const char *)items + i * size, sizeof *ids);
+	if (count > 1)
+		qsort(ids, count, sizeof *ids, compare_ids);
+	for (size_t i = 1; i < count; i++)
+		if (sw_run_id_compare(ids[i - 1], ids[i]) == 0) {
+			sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+			sw_err_detail(decoder->err, "'%s' has job %llu, epoch %u twice", name, (unsigned long long)ids[i].job,
+				      ids[i].epoch);
+			return SW_EINPUT;
+		}
+	return 0;
+}
+_Static_assert(offsetof(struct sw_sync_run, id) == 0 && offsetof(struct sw_want, id) == 0, "check_distinct() finds the id first");
+
+static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	struct sw_sync_gpu *gpu = target;
+	gpu->name = "";
+	return DECODE(gpu_fields, value, gpu);
+}
+
+static int decode_inventory(struct sw_decoder *decoder, json_t *value, struct sw_sync *sync)
+{
+	if (value == NULL || json_is_null(value))
+		return 0;
+	struct sw_sync_inventory *inventory = sw_decoded_alloc(decoder->decoded, 1, sizeof *inventory);
+	if (inventory == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	size_t mark = sw_decoder_enter(decoder, "inventory", -1);
+	int r = DECODE(inventory_fields, value, inventory);
+	void *gpus = NULL;
+	if (r == 0)
+		r = sw_decode_list(decoder, value, "gpus", SW_SYNC_GPUS_MAX, sizeof(struct sw_sync_gpu), decode_gpu, &gpus,
+				   &inventory->gpu_count);
+	inventory->gpus = gpus;
+	sw_decoder_leave(decoder, mark);
+	sync->inventory = inventory;
+	return r;
+}
+
+static int decode_run(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	struct sw_sync_run *run = target;
+	run->reason = "";
+	return DECODE(run_fields, value, run);
+}
+
+static int decode_sample(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	struct sw_sync_sample *sample = target;
+	int r = DECODE(sample_fields, value, sample);
+	json_t *job = json_object_get(value, "job");
+	if (r < 0 || job == NULL || json_is_null(job))
+		return r;
+	sample->has_run = true;
+	return DECODE(sample_run_fields, value, sample);
+}
+
+int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err)
+{
+	struct sw_decoder context = {.what = "cannot read the sync", .err = err}, *decoder = &context;
+	void *made = NULL;
+	int r = begin(decoder, text, size, SW_SYNC_BYTES_MAX, sizeof(struct sw_sync), &made);
+	if (r < 0)
+		return r;
+	struct sw_sync *sync = made;
+	sync->owner = decoder->decoded;
+	json_t *root = decoder->decoded->root;
+	void *runs = NULL, *samples = NULL;
+	r = DECODE(sync_fields, root, sync);
+	if (r == 0)
+		r = decode_inventory(decoder, json_object_get(root, "inventory"), sync);
+	if (r == 0)
+		r = sw_decode_list(decoder, root, "jobs", SW_SYNC_RUNS_MAX, sizeof *sync->runs, decode_run, &runs, &sync->run_count);
+	if (r == 0)
+		r = check_distinct(decoder, "jobs", runs, sync->run_count, sizeof *sync->runs);
+	if (r == 0)
+		r = sw_decode_list(decoder, root, "samples", SW_SYNC_SAMPLES_MAX, sizeof *sync->samples, decode_sample, &samples,
+				   &sync->sample_count);
+	if (r < 0) {
+		sw_sync_free(sync);
+		return r;
+	}
+	sync->runs = runs;
+	sync->samples = samples;
+	*ret_sync = sync;
+	return 0;
+}
+
+void sw_sync_free(struct sw_sync *sync)
+{
+	if (sync != NULL)
+		sw_decoded_free(sync->owner);
+}
+
+void sw_run_spec_defaults(struct sw_run_spec *spec)
+{
+	memset(spec, 0, sizeof *spec);
+	spec->umask = 022;
+	spec->log_limit_bytes = UINT64_C(64) << 20;
+	spec->stop_signal = 15; /* SIGTERM, on every Linux */
+	spec->grace_ms = 30000;
+}
+
+static int decode_spec(struct sw_decoder *decoder, json_t *value, struct sw_run_spec *spec)
+{
+	sw_run_spec_defaults(spec);
+	int r = DECODE(spec_fields, value, spec);
+	if (r < 0)
+		return r;
+	if (spec->argv.items[0][0] == '\0')
+		return sw_decoder_refuse(decoder, "argv", json_object_get(value, "argv"), "a command as its first text");
+	for (size_t i = 0; i < spec->env.count; i++) {
+		const char *equals = strchr(spec->env.items[i], '=');
+		if (equals == NULL || equals == spec->env.items[i]) {
+			size_t mark = sw_decoder_enter(decoder, "env", (long)i);
+			r = sw_decoder_refuse(decoder, NULL, json_array_get(json_object_get(value, "env"), i), "NAME=VALUE");
+			sw_decoder_leave(decoder, mark);
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int decode_want(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	struct sw_want *want = target;
+	want->grace_ms = -1;
+	int r = DECODE(want_fields, value, want);
+	json_t *body = r == 0 ? json_object_get(value, "spec") : NULL;
+	if (body == NULL || json_is_null(body))
+		return r;
+	struct sw_run_spec *spec = sw_decoded_alloc(decoder->decoded, 1, sizeof *spec);
+	if (spec == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	size_t mark = sw_decoder_enter(decoder, "spec", -1);
+	r = decode_spec(decoder, body, spec);
+	sw_decoder_leave(decoder, mark);
+	want->spec = spec;
+	return r;
+}
+
+int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **ret_answer, struct sw_err *err)
+{
+	struct sw_decoder context = {.what = "cannot read the controller's answer", .err = err}, *decoder = &context;
+	void *made = NULL;
+	int r = begin(decoder, text, size, SW_ANSWER_BYTES_MAX, sizeof(struct sw_answer_message), &made);
+	if (r < 0)
+		return r;
+	struct sw_answer_message *answer = made;
+	answer->owner = decoder->decoded;
+	void *wants = NULL;
+	r = DECODE(answer_fields, decoder->decoded->root, answer);
+	if (r == 0)
+		r = sw_decode_list(decoder, decoder->decoded->root, "wants", SW_SYNC_WANTS_MAX, sizeof *answer->wants, decode_want, &wants,
+				   &answer->want_count);
+	if (r == 0)
+		r = check_distinct(decoder, "wants", wants, answer->want_count, sizeof *answer->wants);
+	if (r < 0) {
+		sw_answer_free(answer);
+		return r;
+	}
+	answer->wants = wants;
+	*ret_answer = answer;
+	return 0;
+}
+
+void sw_answer_free(struct sw_answer_message *answer)
+{
+	if (answer != NULL)
+		sw_decoded_free(answer->owner);
+}
+
+int sw_run_order_decode(const char *text, size_t size, struct sw_run_order **ret_order, struct sw_err *err)
+{
+	struct sw_decoder context = {.what = "cannot read the order of a run", .err = err}, *decoder = &context;
+	void *made = NULL;
+	int r = begin(decoder, text, size, SW_SYNC_BYTES_MAX, sizeof(struct sw_run_order), &made);
+	if (r < 0)
+		return r;
+	struct sw_run_order *order = made;
+	order->owner = decoder->decoded;
+	json_t *root = decoder->decoded->root;
+	r = DECODE(order_fields, root, order);
+	if (r == 0)
+		r = decode_want(decoder, root, &order->want);
+	if (r == 0 && order->want.spec == NULL)
+		r = sw_decoder_refuse(decoder, "spec", NULL, "an object");
+	if (r < 0) {
+		sw_run_order_free(order);
+		return r;
+	}
+	*ret_order = order;
+	return 0;
+}
+
+void sw_run_order_free(struct sw_run_order *order)
+{
+	if (order != NULL)
+		sw_decoded_free(order->owner);
+}
+
+int sw_run_account_decode(const char *text, size_t size, struct sw_run_account **ret_account, struct sw_err *err)
+{
+	struct sw_decoder context = {.what = "cannot read the account of a run", .err = err}, *decoder = &context;
+	void *made = NULL;
+	int r = begin(decoder, text, size, SW_SYNC_BYTES_MAX, sizeof(struct sw_run_account), &made);
+	if (r < 0)
+		return r;
+	struct sw_run_account *account = made;
+	account->owner = decoder->decoded;
+	r = decode_run(decoder, decoder->decoded->root, &account->run);
+	if (r == 0)
+		r = DECODE(account_fields, decoder->decoded->root, account);
+	if (r < 0) {
+		sw_run_account_free(account);
+		return r;
+	}
+	*ret_account = account;
+	return 0;
+}
+
+void sw_run_account_free(struct sw_run_account *account)
+{
+	if (account != NULL)
+		sw_decoded_free(account->owner);
+}
+
+/* ------------------------------------------------------------------------------------------------ encoding */
+
+/* Appends a new object made from `fields`; NULL and *r set when that fails. */
+static json_t *append(json_t *list, const struct sw_field *fields, size_t count, const void *source, int *r)
+{
+	json_t *object = json_object();
+	if (object == NULL || json_array_append_new(list, object) != 0) {
+		*r = SW_ENOMEM;
+		return NULL;
+	}
+	*r = sw_encode_fields(object, fields, count, source);
+	return *r == 0 ? object : NULL;
+}
+
+/* A new list under `name`; NULL: out of memory. */
+static json_t *new_list(json_t *object, const char *name)
+{
+	json_t *list = json_array();
+	return list != NULL && json_object_set_new_nocheck(object, name, list) == 0 ? list : NULL;
+}
+
+static int encode_inventory(json_t *root, const struct sw_sync_inventory *inventory)
+{
+	json_t *object = json_object();
+	if (object == NULL || json_object_set_new_nocheck(root, "inventory", object) != 0)
+		return SW_ENOMEM;
+	int r = ENCODE(object, inventory_fields, inventory);
+	json_t *gpus = r == 0 ? new_list(object, "gpus") : NULL;
+	if (gpus == NULL)
+		return r < 0 ? r : SW_ENOMEM;
+	for (size_t i = 0; i < inventory->gpu_count && r == 0; i++)
+		append(gpus, gpu_fields, SW_FIELD_COUNT(gpu_fields), &inventory->gpus[i], &r);
+	return r;
+}
+
+static int encode_sync(json_t *root, const struct sw_sync *sync)
+{
+	int r = ENCODE(root, sync_fields, sync);
+	if (r == 0 && sync->inventory != NULL)
+		r = encode_inventory(root, sync->inventory);
+	json_t *runs = r == 0 ? new_list(root, "jobs") : NULL;
+	if (runs == NULL)
+		return r < 0 ? r : SW_ENOMEM;
+	for (size_t i = 0; i < sync->run_count && r == 0; i++)
+		append(runs, run_fields, SW_FIELD_COUNT(run_fields), &sync->runs[i], &r);
+	if (r < 0 || sync->sample_count == 0)
+		return r;
+	json_t *samples = new_list(root, "samples");
+	if (samples == NULL)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < sync->sample_count && r == 0; i++) {
+		json_t *object = append(samples, sample_fields, SW_FIELD_COUNT(sample_fields), &sync->samples[i], &r);
+		if (r == 0 && sync->samples[i].has_run)
+			r = ENCODE(object, sample_run_fields, &sync->samples[i]);
+	}
+	return r;
+}
+
+int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	json_t *root = json_object();
+	int r = root != NULL ? encode_sync(root, sync) : SW_ENOMEM;
+	return sw_encode_finish(root, r, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+}
+
+static int encode_want(json_t *object, const struct sw_want *want)
+{
+	int r = ENCODE(object, want_fields, want);
+	if (r < 0 || want->spec == NULL)
+		return r;
+	json_t *spec = json_object();
+	if (spec == NULL || json_object_set_new_nocheck(object, "spec", spec) != 0)
+		return SW_ENOMEM;
+	return ENCODE(spec, spec_fields, want->spec);
+}
+
+static int encode_answer(json_t *root, const struct sw_answer_message *answer)
+{
+	int r = ENCODE(root, answer_fields, answer);
+	json_t *wants = r == 0 ? new_list(root, "wants") : NULL;
+	if (wants == NULL)
+		return r < 0 ? r : SW_ENOMEM;
+	for (size_t i = 0; i < answer->want_count && r == 0; i++) {
+		json_t *object = json_object();
+		if (object == NULL || json_array_append_new(wants, object) != 0)
+			return SW_ENOMEM;
+		r = encode_want(object, &answer->wants[i]);
+	}
+	return r;
+}
+
+int sw_answer_encode(const struct sw_answer_message *answer, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	json_t *root = json_object();
+	int r = root != NULL ? encode_answer(root, answer) : SW_ENOMEM;
+	return sw_encode_finish(root, r, "cannot write the answer to an agent", SW_ANSWER_BYTES_MAX, ret_text, ret_size, err);
+}
+
+int sw_run_order_encode(const struct sw_run_order *order, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	json_t *root = json_object();
+	int r = root != NULL ? ENCODE(root, order_fields, order) : SW_ENOMEM;
+	if (r == 0)
+		r = encode_want(root, &order->want);
+	return sw_encode_finish(root, r, "cannot write the order of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+}
+
+int sw_run_account_encode(const struct sw_run_account *account, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	json_t *root = json_object();
+	int r = root != NULL ? ENCODE(root, run_fields, &account->run) : SW_ENOMEM;
+	if (r == 0)
+		r = ENCODE(root, account_fields, account);
+	return sw_encode_finish(root, r, "cannot write the account of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+}

@@ -1,0 +1,229 @@
+/* What an agent tells the controller (the sync) and what it hears back (the answer): plain structs and their JSON.
+ *
+ * Both are complete each time: the sync holds every run that the agent knows, the answer every wish for its node. Messages may be lost, repeated or
+ * late without harm. Decoding is strict about what it knows (a wrong type or range is named with its place, "jobs[3].epoch") and ignores fields
+ * that it does not know, so that neighbouring versions understand each other. The structs of src/agent on disk (spec.json, status.json, exit.json)
+ * use the same forms.
+ *
+ * Decoded structs own everything they point to and are freed as a whole; structs that are only encoded point to what their maker owns.
+ * Times named _at_ns are CLOCK_REALTIME; a deadline named _boot_ns is CLOCK_BOOTTIME of the node.
+ */
+#ifndef SW_API_SYNC_H
+#define SW_API_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#define SW_SYNC_RUNS_MAX 4096u
+#define SW_SYNC_WANTS_MAX 4096u
+#define SW_SYNC_GPUS_MAX 256u
+#define SW_SYNC_SAMPLES_MAX 8192u
+#define SW_SYNC_ARGS_MAX 4096u /* of a command, and of its environment */
+#define SW_SYNC_NAME_MAX 255u  /* bytes of a node's name, a UUID, a job's name */
+#define SW_SYNC_PATH_MAX 4095u
+#define SW_SYNC_STRING_MAX (128u * 1024u) /* what the kernel takes as one argument */
+#define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
+#define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
+#define SW_ANSWER_BYTES_MAX ((size_t)64 << 20)
+#define SW_LEASE_MS_MAX INT64_C(86400000)
+
+/* One execution of a job: it is started at most once. A job that runs again does so under a higher epoch. */
+struct sw_run_id {
+	uint64_t job;
+	uint32_t epoch;
+};
+
+static inline int sw_run_id_compare(struct sw_run_id a, struct sw_run_id b)
+{
+	if (a.job != b.job)
+		return a.job < b.job ? -1 : 1;
+	return a.epoch < b.epoch ? -1 : a.epoch > b.epoch;
+}
+
+struct sw_texts {
+	const char **items; /* NULL behind the last */
+	size_t count;
+};
+
+/* ------------------------------------------------------------------------------------------------ what the agent tells */
+
+struct sw_sync_gpu {
+	const char *uuid;
+	const char *name;
+	uint64_t memory_bytes;
+	uint32_t link_group; /* GPUs of one number are joined by fast links */
+};
+
+struct sw_sync_inventory {
+	struct sw_sync_gpu *gpus;
+	size_t gpu_count;
+	uint32_t cpus;
+	uint64_t memory_bytes;
+};
+
+enum sw_run_state {
+	SW_RUN_STARTING = 0, /* asked for, not yet running: it may wait for its GPUs */
+	SW_RUN_RUNNING,
+	SW_RUN_SUSPENDED, /* all its processes stand still */
+	SW_RUN_EXITED,	  /* none of its processes is left */
+};
+
+/* Why a run ended, where it was not the job's own doing ("" then). */
+#define SW_REASON_STOPPED "stopped" /* as the controller wished */
+#define SW_REASON_TIME_LIMIT "time-limit"
+#define SW_REASON_MEMORY_LIMIT "memory-limit"	    /* of its control group */
+#define SW_REASON_LEASE "lease"			    /* the lease ran out: fenced */
+#define SW_REASON_LAUNCH "launch"		    /* its command could not be started; `detail` says why */
+#define SW_REASON_NEVER_STARTED "never-started"	    /* and never will be, under this epoch */
+#define SW_REASON_STALE "stale-epoch"		    /* the epoch was used or passed before: not started */
+#define SW_REASON_SUPERVISOR_LOST "supervisor-lost" /* its supervisor died: the true exit code is unknown */
+#define SW_REASON_SHUTDOWN "shutdown"		    /* somebody terminated the supervisor, as a machine that shuts down does */
+
+struct sw_sync_run {
+	struct sw_run_id id;
+	enum sw_run_state state;
+	uint32_t code;			    /* exit code, 0 to 255 */
+	uint32_t signal;		    /* that ended it; 0: none */
+	uint32_t pid;			    /* of its first process; 0: none yet */
+	int64_t started_at_ns, ended_at_ns; /* 0: not yet */
+	const char *reason;		    /* one of SW_REASON_..., or ""; never NULL once decoded */
+	const char *detail;		    /* a sentence for people; may be NULL */
+	uint64_t log_bytes;		    /* written by the job so far */
+	uint64_t max_rss_bytes;
+	uint64_t cpu_ns;
+};
+
+/* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). */
+struct sw_sync_sample {
+	int64_t at_ns;
+	const char *gpu; /* UUID; NULL: not of a GPU */
+	bool has_run;
+	struct sw_run_id run;
+	uint64_t memory_bytes; /* in use: of the GPU, or resident on the host */
+	uint32_t busy_milli;   /* thousandths of a GPU, or of one core */
+	uint32_t power_mw;
+	int32_t temperature_c;
+	uint32_t processes;
+};
+
+struct sw_sync {
+	const char *node;
+	const char *instance;			   /* new for each start of the agent */
+	uint64_t number;			   /* grows by 1 within an instance, from 1 */
+	uint64_t have;				   /* version of the wishes that it works on; 0: none, so the answer must hold every spec */
+	const struct sw_sync_inventory *inventory; /* NULL: as before */
+	struct sw_sync_run *runs;
+	size_t run_count;
+	struct sw_sync_sample *samples;
+	size_t sample_count;
+	void *owner; /* what a decoded sync points to; NULL in one that was made by hand */
+};
+
+/* ------------------------------------------------------------------------------------------------ what it hears */
+
+enum sw_suspend_mode {
+	SW_SUSPEND_SIGSTOP = 0,
+	SW_SUSPEND_NONE, /* must not be suspended: a wish to do so is not carried out */
+};
+
+/* How to run a job, with everything decided. sw_run_spec_defaults() gives what may be left out. */
+struct sw_run_spec {
+	const char *name;
+	struct sw_texts argv; /* at least one */
+	struct sw_texts env;  /* NAME=VALUE */
+	const char *workdir;
+	uint32_t uid, gid;
+	uint32_t umask;
+	const char *stdout_path;  /* NULL: out.log in the run's folder */
+	const char *stderr_path;  /* NULL: where standard output goes, in one stream */
+	bool append;		  /* to files that exist, instead of beginning them anew */
+	uint64_t log_limit_bytes; /* of each file; beyond it the middle is left out */
+	int64_t time_limit_ms;	  /* of time not suspended; 0: none */
+	uint32_t stop_signal;
+	int64_t grace_ms;     /* between that and SIGKILL */
+	uint32_t warn_signal; /* sent warn_ms before the time limit; 0: none */
+	int64_t warn_ms;
+	enum sw_suspend_mode suspend;
+	uint32_t cpus;	       /* 0: no limit */
+	uint64_t memory_bytes; /* 0: no limit */
+	uint64_t open_files;   /* 0: as the agent's own */
+	uint64_t core_bytes;   /* of a core file */
+	bool slurm_env;	       /* SLURM_* variables beside SHAREWELL_* */
+};
+
+enum sw_want_kind {
+	SW_WANT_RUN = 0,
+	SW_WANT_SUSPEND,
+	SW_WANT_STOP,
+	SW_WANT_FORGET, /* its exit is recorded: delete its traces */
+};
+
+struct sw_want {
+	struct sw_run_id id;
+	enum sw_want_kind want;
+	struct sw_texts gpus;		/* UUIDs */
+	const struct sw_run_spec *spec; /* with SW_WANT_RUN; may be NULL for a run that the sync reported */
+	int64_t grace_ms;		/* of a stop; -1: the spec's */
+	uint32_t signal;		/* of a stop; 0: the spec's */
+};
+
+struct sw_answer_message {
+	uint64_t version;      /* of the wishes; from 1 */
+	int64_t lease_ms;      /* all runs of the node may go on for so long, counted from when the agent sent the sync */
+	int64_t retry_ms;      /* when to sync again if the answer came at once and brought nothing new */
+	struct sw_want *wants; /* all of them: a run that is not among them must stop */
+	size_t want_count;
+	void *owner;
+};
+
+/* ------------------------------------------------------------------------------------------------ JSON */
+
+int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
+/* The caller frees *ret_text (free()); it is NUL-terminated. SW_EINPUT: text that is not UTF-8; SW_ELIMIT: too long. */
+int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
+void sw_sync_free(struct sw_sync *sync); /* of a decoded one */
+SW_DEFINE_FREEP(struct sw_sync, sw_sync_free)
+
+int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **ret_answer, struct sw_err *err);
+int sw_answer_encode(const struct sw_answer_message *answer, char **ret_text, size_t *ret_size, struct sw_err *err);
+void sw_answer_free(struct sw_answer_message *answer);
+SW_DEFINE_FREEP(struct sw_answer_message, sw_answer_free)
+
+void sw_run_spec_defaults(struct sw_run_spec *spec);
+/* A copy of a wish with everything it points to, in one block: free() frees it. */
+int sw_want_copy(const struct sw_want *want, struct sw_want **ret_copy);
+
+/* What the supervisor of a run is told by its folder (spec.json). */
+struct sw_run_order {
+	const char *node;
+	int64_t lease_boot_ns; /* how long it may run at first */
+	const char *cgroup;    /* folder of cgroup v2 below which the run may have its own; NULL: none */
+	struct sw_want want;
+	void *owner;
+};
+int sw_run_order_decode(const char *text, size_t size, struct sw_run_order **ret_order, struct sw_err *err);
+int sw_run_order_encode(const struct sw_run_order *order, char **ret_text, size_t *ret_size, struct sw_err *err);
+void sw_run_order_free(struct sw_run_order *order);
+SW_DEFINE_FREEP(struct sw_run_order, sw_run_order_free)
+
+/* One run's own account (status.json, exit.json, and the lines that a supervisor says). */
+struct sw_run_account {
+	struct sw_sync_run run;
+	uint64_t memory_bytes; /* resident now, all its processes */
+	uint32_t processes;
+	const char *note; /* what could not be done as asked, for people; may be NULL */
+	void *owner;
+};
+int sw_run_account_decode(const char *text, size_t size, struct sw_run_account **ret_account, struct sw_err *err);
+int sw_run_account_encode(const struct sw_run_account *account, char **ret_text, size_t *ret_size, struct sw_err *err);
+void sw_run_account_free(struct sw_run_account *account);
+SW_DEFINE_FREEP(struct sw_run_account, sw_run_account_free)
+
+const char *sw_run_state_name(enum sw_run_state state);
+const char *sw_want_name(enum sw_want_kind want);
+
+#endif

@@ -1,0 +1,384 @@
+#include "api/sync_fields.h"
+
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/sync.h"
+
+struct sw_block {
+	struct sw_block *next;
+	alignas(max_align_t) char bytes[];
+};
+
+void *sw_decoded_alloc(struct sw_decoded *decoded, size_t count, size_t size)
+{
+	size_t bytes;
+	if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
+		return NULL;
+	struct sw_block *block = calloc(1, sizeof *block + bytes);
+	if (block == NULL)
+		return NULL;
+	block->next = decoded->blocks;
+	decoded->blocks = block;
+	return block->bytes;
+}
+
+void sw_decoded_free(struct sw_decoded *decoded)
+{
+	json_decref(decoded->root);
+	for (struct sw_block *block = decoded->blocks, *next; block != NULL; block = next) {
+		next = block->next;
+		free(block);
+	}
+	free(decoded);
+}
+
+/* ------------------------------------------------------------------------------------------------ decoding */
+
+int sw_decoder_out_of_memory(struct sw_decoder *decoder)
+{
+	sw_err_set(decoder->err, SW_ENOMEM, "%s", decoder->what);
+	sw_err_detail(decoder->err, "out of memory");
+	return SW_ENOMEM;
+}
+
+int sw_decoder_open(struct sw_decoder *decoder, const char *text, size_t size, size_t limit)
+{
+	if (size > limit) {
+		sw_err_set(decoder->err, SW_ELIMIT, "%s", decoder->what);
+		sw_err_detail(decoder->err, "it has %zu bytes, expected at most %zu", size, limit);
+		return SW_ELIMIT;
+	}
+	json_error_t error;
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
+	if (root == NULL) {
+		if (json_error_code(&error) == json_error_out_of_memory)
+			return sw_decoder_out_of_memory(decoder);
+		sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+		sw_err_detail(decoder->err, "it is not JSON: line %d, column %d: %s", error.line, error.column, error.text);
+		return SW_EINPUT;
+	}
+	decoder->decoded->root = root;
+	if (!json_is_object(root))
+		return sw_decoder_refuse(decoder, NULL, root, "an object");
+	return 0;
+}
+
+size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index)
+{
+	size_t mark = strlen(decoder->place);
+	snprintf(decoder->place + mark, sizeof decoder->place - mark, "%s%s", mark > 0 ? "." : "", name);
+	if (index >= 0) {
+		size_t used = strlen(decoder->place);
+		snprintf(decoder->place + used, sizeof decoder->place - used, "[%ld]", index);
+	}
+	return mark;
+}
+
+void sw_decoder_leave(struct sw_decoder *decoder, size_t mark)
+{
+	decoder->place[mark] = '\0';
+}
+
+/* What a value is, in words, with the value itself where it is short. */
+static void describe(const json_t *value, char *text, size_t size)
+{
+	switch (json_typeof(value)) {
+	case JSON_OBJECT:
+		snprintf(text, size, "an object");
+		break;
+	case JSON_ARRAY:
+		snprintf(text, size, "a list of %zu", json_array_size(value));
+		break;
+	case JSON_STRING:
+		if (json_string_length(value) <= 60)
+			snprintf(text, size, "the text \"%s\"", json_string_value(value));
+		else
+			snprintf(text, size, "a text of %zu bytes", json_string_length(value));
+		break;
+	case JSON_INTEGER:
+		snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		break;
+	case JSON_REAL:
+		snprintf(text, size, "a number that is not whole");
+		break;
+	case JSON_TRUE:
+	case JSON_FALSE:
+		snprintf(text, size, json_is_true(value) ? "true" : "false");
+		break;
+	case JSON_NULL:
+		snprintf(text, size, "null");
+		break;
+	}
+}
+
+int sw_decoder_refuse(struct sw_decoder *decoder, const char *name, const json_t *value, const char *expected)
+{
+	sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+	const char *dot = decoder->place[0] != '\0' && name != NULL ? "." : "";
+	char place[280] = "it";
+	if (decoder->place[0] != '\0' || name != NULL)
+		snprintf(place, sizeof place, "'%s%s%s'", decoder->place, dot, name != NULL ? name : "");
+	if (value == NULL) {
+		sw_err_detail(decoder->err, "%s is missing, expected %s", place, expected);
+		return SW_EINPUT;
+	}
+	char found[100];
+	describe(value, found, sizeof found);
+	sw_err_detail(decoder->err, "%s is %s, expected %s", place, found, expected);
+	return SW_EINPUT;
+}
+
+static const char *expected_of(const struct sw_field *field, char *text, size_t size)
+{
+	switch (field->kind) {
+	case SW_FIELD_U64:
+	case SW_FIELD_I64:
+	case SW_FIELD_U32:
+	case SW_FIELD_I32:
+		snprintf(text, size, "a whole number from %" PRId64 " to %" PRId64, field->min, field->max);
+		break;
+	case SW_FIELD_BOOL:
+		snprintf(text, size, "true or false");
+		break;
+	case SW_FIELD_TEXT:
+		snprintf(text, size, "a text of %" PRId64 " to %" PRId64 " bytes", field->min, field->max);
+		break;
+	case SW_FIELD_TEXTS:
+		snprintf(text, size, "a list of %" PRId64 " to %zu texts", field->min, field->most);
+		break;
+	case SW_FIELD_WORD:
+		snprintf(text, size, "one of");
+		for (size_t i = 0; field->words[i] != NULL; i++) {
+			size_t used = strlen(text);
+			snprintf(text + used, size - used, "%s %s", i > 0 ? "," : "", field->words[i]);
+		}
+		break;
+	}
+	return text;
+}
+
+static int refuse_field(struct sw_decoder *decoder, const struct sw_field *field, const json_t *value)
+{
+	char expected[200];
+	return sw_decoder_refuse(decoder, field->name, value, expected_of(field, expected, sizeof expected));
+}
+
+static int decode_texts(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, struct sw_texts *target)
+{
+	size_t count = json_array_size(value);
+	if (!json_is_array(value) || count > field->most || count < (size_t)field->min)
+		return refuse_field(decoder, field, value);
+	const char **items = sw_decoded_alloc(decoder->decoded, count + 1, sizeof *items);
+	if (items == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < count; i++) {
+		json_t *member = json_array_get(value, i);
+		if (!json_is_string(member) || json_string_length(member) > (size_t)field->max) {
+			size_t mark = sw_decoder_enter(decoder, field->name, (long)i);
+			int r = sw_decoder_refuse(decoder, NULL, member, "a shorter text");
+			sw_decoder_leave(decoder, mark);
+			return r;
+		}
+		items[i] = json_string_value(member);
+	}
+	target->items = items;
+	target->count = count;
+	return 0;
+}
+
+static int decode_number(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
+{
+	if (!json_is_integer(value))
+		return refuse_field(decoder, field, value);
+	int64_t number = json_integer_value(value);
+	if (number < field->min || number > field->max)
+		return refuse_field(decoder, field, value);
+	switch (field->kind) {
+	case SW_FIELD_U64:
+		*(uint64_t *)target = (uint64_t)number;
+		break;
+	case SW_FIELD_I64:
+		*(int64_t *)target = number;
+		break;
+	case SW_FIELD_U32:
+		*(uint32_t *)target = (uint32_t)number;
+		break;
+	default:
+		*(int32_t *)target = (int32_t)number;
+		break;
+	}
+	return 0;
+}
+
+static int decode_word(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, unsigned *target)
+{
+	if (json_is_string(value))
+		for (unsigned i = 0; field->words[i] != NULL; i++)
+			if (strcmp(field->words[i], json_string_value(value)) == 0) {
+				*target = i;
+				return 0;
+			}
+	return refuse_field(decoder, field, value);
+}
+
+static int decode_field(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
+{
+	switch (field->kind) {
+	case SW_FIELD_BOOL:
+		if (!json_is_boolean(value))
+			return refuse_field(decoder, field, value);
+		*(bool *)target = json_is_true(value);
+		return 0;
+	case SW_FIELD_TEXT:
+		if (!json_is_string(value) || json_string_length(value) < (size_t)field->min ||
+		    json_string_length(value) > (size_t)field->max)
+			return refuse_field(decoder, field, value);
+		*(const char **)target = json_string_value(value);
+		return 0;
+	case SW_FIELD_TEXTS:
+		return decode_texts(decoder, value, field, target);
+	case SW_FIELD_WORD:
+		return decode_word(decoder, value, field, target);
+	default:
+		return decode_number(decoder, value, field, target);
+	}
+}
+
+int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target)
+{
+	if (!json_is_object(object))
+		return sw_decoder_refuse(decoder, NULL, object, "an object");
+	for (size_t i = 0; i < count; i++) {
+		json_t *value = json_object_get(object, fields[i].name);
+		if (value == NULL || json_is_null(value)) {
+			if (fields[i].required)
+				return refuse_field(decoder, &fields[i], value);
+			continue;
+		}
+		int r = decode_field(decoder, value, &fields[i], (char *)target + fields[i].offset);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
+		   void **ret_items, size_t *ret_count)
+{
+	json_t *list = json_object_get(object, name);
+	size_t count = 0;
+	if (list != NULL && !json_is_null(list)) {
+		count = json_array_size(list);
+		char expected[80];
+		snprintf(expected, sizeof expected, "a list of at most %zu", most);
+		if (!json_is_array(list) || count > most)
+			return sw_decoder_refuse(decoder, name, list, expected);
+	}
+	char *items = sw_decoded_alloc(decoder->decoded, count, size);
+	if (items == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < count; i++) {
+		size_t mark = sw_decoder_enter(decoder, name, (long)i);
+		int r = member(decoder, json_array_get(list, i), items + i * size);
+		if (r < 0)
+			return r;
+		sw_decoder_leave(decoder, mark);
+	}
+	*ret_items = items;
+	*ret_count = count;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ encoding */
+
+static json_t *encode_texts(const struct sw_texts *texts)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; list != NULL && i < texts->count; i++)
+		if (json_array_append_new(list, json_string(texts->items[i])) != 0) {
+			json_decref(list);
+			return NULL;
+		}
+	return list;
+}
+
+/* The value as JSON; NULL when it cannot be made. *ret_empty: it is zero or nothing. */
+static json_t *encode_field(const struct sw_field *field, const void *source, bool *ret_empty)
+{
+	json_int_t number = 0;
+	switch (field->kind) {
+	case SW_FIELD_U64:
+		number = (json_int_t)(*(const uint64_t *)source & INT64_MAX);
+		break;
+	case SW_FIELD_I64:
+		number = *(const int64_t *)source;
+		break;
+	case SW_FIELD_U32:
+		number = *(const uint32_t *)source;
+		break;
+	case SW_FIELD_I32:
+		number = *(const int32_t *)source;
+		break;
+	case SW_FIELD_BOOL:
+		*ret_empty = !*(const bool *)source;
+		return json_boolean(*(const bool *)source);
+	case SW_FIELD_TEXT: {
+		const char *text = *(const char *const *)source;
+		*ret_empty = text == NULL;
+		return text != NULL ? json_string(text) : json_null();
+	}
+	case SW_FIELD_TEXTS:
+		*ret_empty = ((const struct sw_texts *)source)->count == 0;
+		return encode_texts(source);
+	case SW_FIELD_WORD:
+		*ret_empty = *(const unsigned *)source == 0;
+		return json_string(field->words[*(const unsigned *)source]);
+	}
+	*ret_empty = number == 0;
+	return json_integer(number);
+}
+
+int sw_encode_fields(json_t *object, const struct sw_field *fields, size_t count, const void *source)
+{
+	for (size_t i = 0; i < count; i++) {
+		bool empty = false;
+		json_t *value = encode_field(&fields[i], (const char *)source + fields[i].offset, &empty);
+		/* jansson does not say whether memory or the text was at fault; text that is not UTF-8 is the likelier. */
+		if (value == NULL)
+			return SW_EINPUT;
+		if (empty && fields[i].brief) {
+			json_decref(value);
+			continue;
+		}
+		if (json_object_set_new_nocheck(object, fields[i].name, value) != 0)
+			return SW_ENOMEM;
+	}
+	return 0;
+}
+
+int sw_encode_finish(json_t *root, int r, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	char *text = r == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
+	json_decref(root);
+	if (text == NULL) {
+		r = r < 0 ? r : SW_ENOMEM;
+		sw_err_set(err, r, "%s", what);
+		sw_err_detail(err, r == SW_EINPUT ? "a text in it is not UTF-8" : "out of memory");
+		return r;
+	}
+	size_t size = strlen(text);
+	if (size > limit) {
+		free(text);
+		sw_err_set(err, SW_ELIMIT, "%s", what);
+		sw_err_detail(err, "it has %zu bytes, expected at most %zu", size, limit);
+		return SW_ELIMIT;
+	}
+	*ret_text = text;
+	if (ret_size != NULL)
+		*ret_size = size;
+	return 0;
+}

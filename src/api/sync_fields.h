@@ -1,0 +1,75 @@
+/* Structs from JSON and back by one table of fields; private to sync*.c.
+ *
+ * A field that the JSON does not have, or has as null, leaves the struct as it was: defaults are written before. A field that the table does
+ * not have is ignored.
+ */
+#ifndef SW_API_SYNC_FIELDS_H
+#define SW_API_SYNC_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+enum sw_field_kind {
+	SW_FIELD_U64,	/* uint64_t; `max` is at most INT64_MAX, as JSON's readers have it */
+	SW_FIELD_I64,	/* int64_t */
+	SW_FIELD_U32,	/* uint32_t */
+	SW_FIELD_I32,	/* int32_t */
+	SW_FIELD_BOOL,	/* bool */
+	SW_FIELD_TEXT,	/* const char *; min and max are lengths in bytes */
+	SW_FIELD_TEXTS, /* struct sw_texts; max is the longest member, `most` their number */
+	SW_FIELD_WORD,	/* an enum: the position in `words` */
+};
+
+struct sw_field {
+	const char *name;
+	enum sw_field_kind kind;
+	size_t offset;
+	int64_t min, max;
+	size_t most;
+	const char *const *words; /* ends with NULL */
+	bool required;
+	bool brief; /* left out of the text when it is zero, false, NULL or empty */
+};
+#define SW_FIELD_COUNT(fields) (sizeof(fields) / sizeof((fields)[0]))
+
+/* Everything that a decoded struct points to. */
+struct sw_decoded {
+	json_t *root;
+	struct sw_block *blocks;
+};
+void *sw_decoded_alloc(struct sw_decoded *decoded, size_t count, size_t size); /* zeroed; NULL: out of memory */
+void sw_decoded_free(struct sw_decoded *decoded);
+
+struct sw_decoder {
+	const char *what; /* opens every complaint: "cannot read the sync" */
+	struct sw_decoded *decoded;
+	struct sw_err *err;
+	char place[200]; /* where it is now: "jobs[3]"; "" at the top */
+};
+
+/* Parses; the root is an object, owned by decoder->decoded. */
+int sw_decoder_open(struct sw_decoder *decoder, const char *text, size_t size, size_t limit);
+/* Names the place and what was expected there; SW_EINPUT. */
+int sw_decoder_refuse(struct sw_decoder *decoder, const char *name, const json_t *value, const char *expected);
+int sw_decoder_out_of_memory(struct sw_decoder *decoder);
+int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target);
+
+/* Members of the list `name` of `object`, each decoded by `member` into `size` bytes of a new array. Absent: none. */
+typedef int sw_decode_member(struct sw_decoder *decoder, json_t *value, void *target);
+int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
+		   void **ret_items, size_t *ret_count);
+/* Steps into `name` (and its member `index`, if not negative) and back to what it was. */
+size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index);
+void sw_decoder_leave(struct sw_decoder *decoder, size_t mark);
+
+/* 0, SW_EINPUT (text that is not UTF-8) or SW_ENOMEM. */
+int sw_encode_fields(json_t *object, const struct sw_field *fields, size_t count, const void *source);
+/* Compact text of `root`, which is freed; `r` is what building it came to. */
+int sw_encode_finish(json_t *root, int r, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err);
+
+#endif

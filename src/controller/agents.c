@@ -1,0 +1,332 @@
+/* Agents: what they say becomes records, what the engine wants of their nodes becomes answers. And time: what is due. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/brain_state.h"
+
+/* ---- hearing */
+
+/* False for words that are late or repeated. */
+static bool is_news(struct sw_brain_node *node, const struct sw_sync *sync)
+{
+	if (strcmp(node->instances[0], sync->instance) == 0)
+		return sync->number > node->number;
+	for (int i = 1; i < INSTANCES_KEPT; i++)
+		if (strcmp(node->instances[i], sync->instance) == 0)
+			return false;
+	return true;
+}
+
+static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
+{
+	if (strcmp(node->instances[0], sync->instance) != 0) {
+		memmove(node->instances[1], node->instances[0], sizeof node->instances - sizeof node->instances[0]);
+		snprintf(node->instances[0], sizeof node->instances[0], "%s", sync->instance);
+	}
+	node->number = sync->number;
+}
+
+static int record_node(const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+{
+	const struct sw_sync_inventory *inventory = sync->inventory;
+	if (inventory == NULL)
+		return sw_record_push(records, SW_RECORD_NODE,
+				      json_pack("{s:s, s:i, s:i, s:i, s:[]}", "name", sync->node, "cpus", 0, "memory_bytes", 0,
+						"gpu_memory_bytes", 0, "gpus"),
+				      err);
+	if (inventory->gpu_count > SW_NODE_GPUS_MAX)
+		return sw_err_set(err, SW_EINPUT, "node '%.60s' has %zu GPUs, the most is %u", sync->node, inventory->gpu_count,
+				  SW_NODE_GPUS_MAX);
+	json_t *gpus = json_array();
+	uint64_t smallest = 0;
+	for (size_t g = 0; g < inventory->gpu_count; g++) {
+		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
+		if (g == 0 || inventory->gpus[g].memory_bytes < smallest)
+			smallest = inventory->gpus[g].memory_bytes;
+	}
+	return sw_record_push(records, SW_RECORD_NODE,
+			      json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
+					"memory_bytes", (json_int_t)inventory->memory_bytes, "gpu_memory_bytes", (json_int_t)smallest,
+					"gpus", gpus),
+			      err);
+}
+
+static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, int code, int signal, const char *reason,
+			 sw_records *records, struct sw_err *err)
+{
+	return sw_record_push(records, SW_RECORD_REPORT,
+			      json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)job, "epoch",
+					(json_int_t)epoch, "state", state, "code", code, "signal", signal, "reason", reason),
+			      err);
+}
+
+/* The run that an agent speaks of, if it is one that we wish for there. */
+static struct sw_run *wished(const struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said)
+{
+	struct sw_live *live = sw_brain_live(brain, said->id.job);
+	if (live == NULL || live->epoch != said->id.epoch)
+		return NULL;
+	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+}
+
+static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, sw_records *records,
+		    struct sw_err *err)
+{
+	const struct sw_run *run = wished(brain, node, said);
+	if (run == NULL || run->heard == SW_HEARD_EXITED)
+		return 0;
+	switch (said->state) {
+	case SW_RUN_EXITED:
+		return record_report(node->name, said->id.job, said->id.epoch, "exited", (int)said->code, (int)said->signal, said->reason,
+				     records, err);
+	case SW_RUN_STARTING:
+		if (run->heard >= SW_HEARD_STARTING)
+			return 0;
+		return record_report(node->name, said->id.job, said->id.epoch, "starting", 0, 0, "", records, err);
+	default:
+		if (run->heard >= SW_HEARD_RUNNING)
+			return 0;
+		return record_report(node->name, said->id.job, said->id.epoch, "running", 0, 0, "", records, err);
+	}
+}
+
+static bool mentions(const struct sw_sync *sync, uint64_t job, uint32_t epoch)
+{
+	for (size_t r = 0; r < sync->run_count; r++)
+		if (sync->runs[r].id.job == job && sync->runs[r].id.epoch == epoch)
+			return true;
+	return false;
+}
+
+/* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. */
+static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records,
+			struct sw_err *err)
+{
+	for (size_t j = 0; j < node->jobs.count; j++) {
+		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
+		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || mentions(sync, node->jobs.items[j] + 1, live->epoch))
+			continue;
+		int r = record_report(node->name, node->jobs.items[j] + 1, live->epoch, "exited", 0, 9, "lost", records, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+{
+	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
+	if (node == NULL)
+		return sync->inventory != NULL ? record_node(sync, records, err) : 0;
+	if (!is_news(node, sync))
+		return 0;
+	remember(node, sync);
+	node->heard_at = now;
+	/* A node that counted as lost holds no runs of ours any more: whatever it still has is stopped by the answer. */
+	if (!node->up)
+		return record_node(sync, records, err);
+	int r = 0;
+	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
+		r = hear_run(brain, node, &sync->runs[s], records, err);
+	return r < 0 ? r : hear_silence(brain, node, sync, records, err);
+}
+
+/* ---- answering */
+
+struct request {
+	struct sw_job_request *request;
+};
+
+/* An answer with all that it points to. */
+struct answer {
+	struct sw_answer_message message; /* first: the caller's pointer is a pointer to this */
+	SW_VEC(void *) owned;		  /* plain blocks */
+	SW_VEC(struct request) requests;
+};
+
+void sw_brain_answer_free(struct sw_answer_message *message)
+{
+	struct answer *answer = (struct answer *)message;
+	for (size_t i = 0; i < answer->owned.count; i++)
+		free(answer->owned.items[i]);
+	for (size_t i = 0; i < answer->requests.count; i++)
+		sw_job_request_free(answer->requests.items[i].request);
+	sw_vec_free(&answer->owned);
+	sw_vec_free(&answer->requests);
+	free(answer->message.wants);
+	free(answer);
+}
+
+static void *own(struct answer *answer, size_t count, size_t size)
+{
+	void *block = calloc(count, size);
+	void **slot = block != NULL ? sw_vec_push(&answer->owned) : NULL;
+	if (slot == NULL) {
+		free(block);
+		return NULL;
+	}
+	*slot = block;
+	return block;
+}
+
+static bool name_gpus(struct answer *answer, const struct sw_brain_node *node, uint64_t mask, struct sw_texts *ret_texts)
+{
+	const char **items = own(answer, (size_t)__builtin_popcountll(mask) + 1, sizeof(char *));
+	if (items == NULL)
+		return false;
+	size_t count = 0;
+	for (; mask != 0; mask &= mask - 1)
+		items[count++] = node->gpus[__builtin_ctzll(mask)].uuid;
+	*ret_texts = (struct sw_texts){items, count};
+	return true;
+}
+
+/* Adding const two levels down is safe, but C does not know. */
+static const char **as_texts(char **items)
+{
+	return (const char **)(void *)items;
+}
+
+static const struct sw_run_spec *make_spec(struct answer *answer, const struct sw_live *live)
+{
+	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
+	struct sw_job_request *request = NULL;
+	if (spec == NULL || sw_job_request_decode("journal", live->request, strlen(live->request), &request, NULL) < 0)
+		return NULL;
+	struct request *slot = sw_vec_push(&answer->requests);
+	if (slot == NULL) {
+		sw_job_request_free(request);
+		return NULL;
+	}
+	slot->request = request;
+	sw_run_spec_defaults(spec);
+	spec->name = live->name;
+	spec->argv = (struct sw_texts){as_texts(request->argv), request->argc};
+	spec->env = (struct sw_texts){as_texts(request->env), request->env_count};
+	spec->workdir = request->workdir;
+	spec->uid = live->uid;
+	spec->gid = live->gid;
+	spec->stdout_path = request->stdout_path;
+	spec->stderr_path = request->stderr_path;
+	spec->append = live->epoch > 1;
+	spec->time_limit_ms = request->time_limit_ns / SW_NS_PER_MS;
+	spec->grace_ms = request->grace_ns / SW_NS_PER_MS;
+	if (request->signal != 0)
+		spec->stop_signal = request->signal;
+	spec->cpus = request->cpus * request->gpus;
+	spec->memory_bytes = request->memory_bytes * request->gpus;
+	spec->slurm_env = request->slurm_env;
+	return spec;
+}
+
+static bool want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync)
+{
+	for (size_t j = 0; j < node->jobs.count; j++) {
+		uint32_t id = node->jobs.items[j];
+		const struct sw_live *live = &brain->jobs.items[id];
+		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+		if (run->heard == SW_HEARD_EXITED)
+			continue; /* it waits for the others of its gang; the words about it are below */
+		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
+		*want = (struct sw_want){.id = {id + 1, live->epoch}, .want = SW_WANT_RUN, .grace_ms = -1};
+		if (!name_gpus(answer, node, run->mask, &want->gpus))
+			return false;
+		if (mentions(sync, id + 1, live->epoch) && sync->have != 0)
+			continue;
+		want->spec = make_spec(answer, live);
+		if (want->spec == NULL)
+			return false;
+	}
+	return true;
+}
+
+static void want_the_rest_gone(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node,
+			       const struct sw_sync *sync)
+{
+	for (size_t s = 0; s < sync->run_count; s++) {
+		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
+		if (run != NULL && run->heard != SW_HEARD_EXITED)
+			continue;
+		answer->message.wants[answer->message.want_count++] = (struct sw_want){
+			.id = sync->runs[s].id,
+			.want = sync->runs[s].state == SW_RUN_EXITED ? SW_WANT_FORGET : SW_WANT_STOP,
+			.grace_ms = -1,
+		};
+	}
+}
+
+bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
+{
+	const struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
+	if (node == NULL || node->version != sync->have)
+		return true;
+	for (size_t s = 0; s < sync->run_count; s++) {
+		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
+		if (sync->runs[s].state == SW_RUN_EXITED && (run == NULL || run->heard == SW_HEARD_EXITED))
+			return true;
+	}
+	return false;
+}
+
+int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_answer_message **ret_answer,
+		    struct sw_err *err)
+{
+	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
+	if (node == NULL) {
+		int r = sw_err_set(err, SW_ENOTFOUND, "node '%.60s' is not known here", sync->node);
+		sw_err_hint(err, "Its next sync must hold its inventory.");
+		return r;
+	}
+	struct answer *answer = calloc(1, sizeof *answer);
+	if (answer == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	answer->message.version = node->version;
+	answer->message.lease_ms = brain->config.lease_ns / SW_NS_PER_MS;
+	answer->message.retry_ms = 200;
+	answer->message.wants = calloc(node->jobs.count + sync->run_count + 1, sizeof *answer->message.wants);
+	if (answer->message.wants == NULL || !want_runs(brain, answer, node, sync)) {
+		sw_brain_answer_free(&answer->message);
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	want_the_rest_gone(brain, answer, node, sync);
+	if (node->up)
+		node->lease_ends_at = now + brain->config.lease_ns + brain->config.lease_margin_ns;
+	*ret_answer = &answer->message;
+	return 0;
+}
+
+/* ---- time */
+
+void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now)
+{
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		if (brain->nodes.items[n].up)
+			brain->nodes.items[n].lease_ends_at = now + brain->config.lease_ns + brain->config.lease_margin_ns;
+}
+
+sw_ns sw_brain_next(const struct sw_brain *brain)
+{
+	sw_ns next = brain->wake_at < sw_heap_top_key(&brain->retries) ? brain->wake_at : sw_heap_top_key(&brain->retries);
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		if (brain->nodes.items[n].lease_ends_at < next)
+			next = brain->nodes.items[n].lease_ends_at;
+	return next;
+}
+
+int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err)
+{
+	int r = 0;
+	for (size_t n = 0; r == 0 && n < brain->nodes.count; n++)
+		if (brain->nodes.items[n].up && brain->nodes.items[n].lease_ends_at <= now)
+			r = sw_record_push(records, SW_RECORD_NODE_LOST, json_pack("{s:s}", "name", brain->nodes.items[n].name), err);
+	/* One a tick: applying it takes it off the heap. */
+	if (r == 0 && sw_heap_top_key(&brain->retries) <= now)
+		r = sw_record_push(records, SW_RECORD_RELEASE,
+				   json_pack("{s:I, s:i}", "job", (json_int_t)brain->retries.entries[0].id + 1, "by", -1), err);
+	if (r == 0 && brain->wake_at <= now)
+		r = sw_record_push(records, SW_RECORD_WAKE, json_object(), err);
+	return r;
+}

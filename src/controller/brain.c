@@ -1,0 +1,104 @@
+#include "controller/brain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+#include "placement/registry.h"
+#include "policy/registry.h"
+
+/* ---- finding */
+
+struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id)
+{
+	return id >= 1 && id <= brain->jobs.count ? &brain->jobs.items[id - 1] : NULL;
+}
+
+struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name)
+{
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		if (strcmp(brain->nodes.items[n].name, name) == 0)
+			return &brain->nodes.items[n];
+	return NULL;
+}
+
+struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node)
+{
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (live->runs[r].node == node)
+			return &live->runs[r];
+	return NULL;
+}
+
+bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live)
+{
+	return user->is_operator || user->uid == live->uid;
+}
+
+const struct sw_policy *sw_brain_find_policy(const char *name)
+{
+	for (size_t p = 0; sw_policies[p] != NULL; p++)
+		if (strcmp(sw_policies[p]->name, name) == 0)
+			return sw_policies[p];
+	return NULL;
+}
+
+/* ---- life */
+
+int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_brain, struct sw_err *err)
+{
+	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = calloc(1, sizeof *brain);
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *nothing = NULL;
+	if (brain == NULL || sw_topology_new_empty(&nothing) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	brain->config = *config;
+	brain->wake_at = SW_TIME_NEVER;
+	const struct sw_placement *placement = NULL;
+	for (size_t p = 0; sw_placements[p] != NULL; p++)
+		if (strcmp(sw_placements[p]->name, config->placement) == 0)
+			placement = sw_placements[p];
+	const struct sw_policy *policy = sw_brain_find_policy(config->policy);
+	if (policy == NULL || placement == NULL)
+		return sw_err_set(err, SW_ENOTFOUND, "there is no %s '%s'", policy == NULL ? "policy" : "placement rule",
+				  policy == NULL ? config->policy : config->placement);
+	struct sw_engine_config engine = {
+		.topology = nothing,
+		.policy = policy,
+		.fallback = &sw_policy_fifo,
+		.placement = placement,
+		.seed = config->seed,
+		.cannot_move = true,
+	};
+	int r = sw_engine_new(&engine, &brain->engine, err);
+	if (r < 0)
+		return r;
+	*ret_brain = SW_TAKE(brain);
+	return 0;
+}
+
+void sw_brain_free(struct sw_brain *brain)
+{
+	for (size_t j = 0; j < brain->jobs.count; j++) {
+		free(brain->jobs.items[j].request);
+		free(brain->jobs.items[j].name);
+		free(brain->jobs.items[j].depends);
+		free(brain->jobs.items[j].runs);
+	}
+	for (size_t n = 0; n < brain->nodes.count; n++) {
+		free(brain->nodes.items[n].name);
+		free(brain->nodes.items[n].gpus);
+		sw_vec_free(&brain->nodes.items[n].jobs);
+	}
+	for (size_t t = 0; t < brain->tenants.count; t++)
+		free(brain->tenants.items[t]);
+	if (brain->engine != NULL)
+		sw_engine_free(brain->engine);
+	if (brain->params != NULL)
+		sw_params_free(brain->params);
+	sw_vec_free(&brain->jobs);
+	sw_vec_free(&brain->nodes);
+	sw_vec_free(&brain->tenants);
+	sw_vec_free(&brain->dependents);
+	sw_heap_release(&brain->retries);
+	free(brain);
+}

@@ -1,0 +1,135 @@
+/* The controller without its surroundings: what the cluster is, as a fold over journal records, and how requests and agents' words become records.
+ *
+ * No I/O, no clock, no network: `now` comes in, records and answers go out. The driver (server.c) stores every record before it applies it, and applies it before it answers; a
+ * restart applies the journal again and has the same state. The deterministic system simulation drives this very code.
+ *
+ *	propose or hear -> records -> (driver: journal, commit) -> apply -> answers
+ *
+ * Invariants:
+ *  1. the state is a function of the applied records alone, except what is marked volatile: leases, what agents said last, versions;
+ *  2. job n of the users is job n - 1 of the engine;
+ *  3. a run (job, epoch) is wished for on a node exactly while the engine runs the job with that epoch there;
+ *  4. a job ends once: nothing that comes later changes its end.
+ */
+#ifndef SW_CONTROLLER_BRAIN_H
+#define SW_CONTROLLER_BRAIN_H
+
+#include "api/job.h"
+#include "api/sync.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "core/engine.h"
+
+enum sw_record_kind {
+	SW_RECORD_SUBMIT = 1, /* user, request */
+	SW_RECORD_CANCEL,     /* job, by */
+	SW_RECORD_HOLD,	      /* job, by */
+	SW_RECORD_RELEASE,    /* job, by */
+	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
+	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back */
+	SW_RECORD_NODE_LOST,  /* name */
+	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason, times */
+	SW_RECORD_WAKE,	      /* the engine wanted to be called */
+	SW_RECORD_POLICY,     /* policy, parameters */
+	SW_RECORD_QUOTA,      /* tenant, GPUs */
+};
+
+struct sw_record {
+	enum sw_record_kind kind;
+	char *body; /* JSON; owned */
+	size_t size;
+};
+typedef SW_VEC(struct sw_record) sw_records;
+void sw_records_clear(sw_records *records);
+
+struct sw_user {
+	uint32_t uid, gid;
+	bool is_operator;
+};
+
+struct sw_brain_config {
+	const char *policy; /* at the very beginning; a record may change it */
+	const char *placement;
+	uint64_t seed;
+	sw_ns lease_ns;		 /* given to agents with every answer */
+	sw_ns lease_margin_ns;	 /* waited on top before a silent node counts as lost */
+	sw_ns retry_backoff_ns;	 /* before the first retry; doubles */
+	uint32_t node_gpus_hint; /* for tests; 0 */
+};
+
+struct sw_brain;
+int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_brain, struct sw_err *err);
+void sw_brain_free(struct sw_brain *brain);
+SW_DEFINE_FREEP(struct sw_brain, sw_brain_free)
+
+/* ---- requests: 0 and one record more in `records`, or an error that the client is told (SW_ENOTFOUND, SW_EINPUT, SW_EDENIED) */
+int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
+			    struct sw_err *err);
+/* Cancel, hold, release, requeue. */
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
+			    struct sw_err *err);
+/* `settings` are "name=value" pairs of the policy's parameters. */
+int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *policy, const char *const *settings,
+			    size_t count, sw_records *records, struct sw_err *err);
+int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, const char *tenant, uint32_t gpus, sw_records *records,
+			   struct sw_err *err);
+
+/* ---- agents */
+/* What a sync changes. An old or repeated sync changes nothing. */
+int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+/* Whether the node of this sync must be told something at once, or may wait. */
+bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync);
+/* The answer to it; renews the lease. */
+int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_answer_message **ret_answer,
+		    struct sw_err *err);
+
+void sw_brain_answer_free(struct sw_answer_message *answer);
+
+/* ---- time */
+/* When to call sw_brain_tick() at the latest. */
+sw_ns sw_brain_next(const struct sw_brain *brain);
+/* Records for what is due: wake-ups, lost nodes, retries. */
+int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err);
+
+/* ---- the fold */
+/* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a submit made (0: none). */
+int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
+		   struct sw_err *err);
+/* After a restart: every node that was up has just been given a lease, for all we know. */
+void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now);
+
+/* ---- looking */
+struct sw_job_view {
+	uint64_t id;
+	const char *state;	/* Slurm's short names: PD R S CG CD F CA TO NF OOM */
+	const char *state_long; /* PENDING RUNNING ... */
+	const char *request;	/* JSON */
+	const char *name;
+	const char *tenant;
+	const char *reason; /* why it ended or waits, short; "" */
+	uint32_t uid, gid;
+	uint32_t gpus, epoch, restarts, preemptions;
+	int code, signal;			  /* of the last run */
+	sw_ns submitted_at, started_at, ended_at; /* SW_TIME_NEVER: not yet */
+	sw_ns ran_ns;
+	const char *node; /* where its first part runs or ran last; "" */
+	uint64_t gpu_mask;
+};
+uint64_t sw_brain_job_count(const struct sw_brain *brain);
+bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
+void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size);
+
+struct sw_node_view {
+	const char *name;
+	bool up;
+	uint32_t gpus, gpus_free, cpus;
+	uint64_t memory_bytes;
+	sw_ns heard_at;
+};
+uint32_t sw_brain_node_count(const struct sw_brain *brain);
+bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view);
+const char *sw_brain_policy(const struct sw_brain *brain);
+uint64_t sw_brain_log_hash(const struct sw_brain *brain);
+int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err);
+
+#endif

@@ -1,0 +1,89 @@
+/* The brain's state, shared by its files and by nobody else. */
+#ifndef SW_CONTROLLER_BRAIN_STATE_H
+#define SW_CONTROLLER_BRAIN_STATE_H
+
+#include <jansson.h>
+
+#include "base/heap.h"
+#include "controller/brain.h"
+
+/* How far a run has come, as its agent reported it. */
+enum sw_heard {
+	SW_HEARD_NOTHING = 0, /* nobody has seen it yet */
+	SW_HEARD_STARTING,
+	SW_HEARD_RUNNING,
+	SW_HEARD_EXITED,
+};
+
+/* The part of a job's present run on one node. */
+struct sw_run {
+	uint32_t node;
+	uint64_t mask;
+	uint8_t heard; /* enum sw_heard */
+	int code, signal;
+};
+
+struct sw_live {
+	char *request; /* canonical JSON */
+	char *name;
+	struct sw_depend *depends; /* what it still waits for; NULL */
+	uint32_t depend_count;
+	uint32_t uid, gid, tenant;
+	uint32_t epoch;	     /* of the present or last run */
+	struct sw_run *runs; /* while it runs */
+	uint32_t run_count;
+	uint32_t last_node; /* where the first part of the last run was */
+	uint64_t last_mask;
+	int code, signal;
+	char reason[48]; /* why the last run ended, or why it never will run */
+	sw_ns submitted_at, started_at, ended_at;
+	uint32_t failures;
+	bool user_held;
+	bool timed_out;
+};
+
+#define INSTANCES_KEPT 8
+
+struct sw_brain_gpu {
+	char uuid[48];
+};
+
+struct sw_brain_node {
+	char *name;
+	struct sw_brain_gpu *gpus;
+	struct sw_topology_node shape;
+	SW_VEC(uint32_t) jobs; /* that run here, in no order */
+	bool up;
+	/* Volatile. */
+	char instances[INSTANCES_KEPT][40]; /* the present one first, then those before it: words of theirs that come late are ignored */
+	uint64_t number;		    /* of the last sync of the present one */
+	uint64_t version;		    /* of the wish list */
+	sw_ns heard_at;
+	sw_ns lease_ends_at; /* when it may be counted as lost; SW_TIME_NEVER: it is not up */
+};
+
+struct sw_brain {
+	struct sw_brain_config config;
+	struct sw_engine *engine;
+	struct sw_params *params;
+	SW_VEC(struct sw_live) jobs;
+	SW_VEC(struct sw_brain_node) nodes; /* by the engine's id */
+	SW_VEC(char *) tenants;
+	SW_VEC(uint32_t) dependents; /* jobs that wait for others */
+	struct sw_heap retries;	     /* jobs that wait for their next try, by when */
+	sw_ns now;		     /* of the last record */
+	sw_ns wake_at;
+};
+
+/* ---- records (record.c): build and read their JSON. The builders steal `body` and fail with SW_ENOMEM. */
+int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, struct sw_err *err);
+json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err);
+
+/* ---- helpers (brain.c) */
+struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
+struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
+bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
+const struct sw_policy *sw_brain_find_policy(const char *name);
+struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
+
+#endif

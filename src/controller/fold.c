@@ -1,0 +1,503 @@
+/* The fold: journal records applied to the state, one by one. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_tenant)
+{
+	for (uint32_t t = 0; t < brain->tenants.count; t++) {
+		if (strcmp(brain->tenants.items[t], name) == 0) {
+			*ret_tenant = t;
+			return 0;
+		}
+	}
+	char *copy = strdup(name);
+	char **slot = copy != NULL ? sw_vec_push(&brain->tenants) : NULL;
+	if (slot == NULL) {
+		free(copy);
+		return SW_ENOMEM;
+	}
+	*slot = copy;
+	*ret_tenant = (uint32_t)(brain->tenants.count - 1);
+	return 0;
+}
+
+/* ---- runs: what the engine decided, as wishes to nodes */
+
+static void drop_runs(struct sw_brain *brain, uint32_t id)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++)
+			if (node->jobs.items[j] == id)
+				node->jobs.items[j--] = node->jobs.items[--node->jobs.count];
+		node->version++;
+	}
+	free(live->runs);
+	live->runs = NULL;
+	live->run_count = 0;
+}
+
+static int make_runs(struct sw_brain *brain, const struct sw_command *command)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	struct sw_live *live = &brain->jobs.items[command->job];
+	uint32_t count = 0;
+	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		count++;
+	struct sw_run *runs = calloc(count + 1, sizeof *runs);
+	if (runs == NULL)
+		return SW_ENOMEM;
+	live->runs = runs;
+	live->epoch = command->epoch;
+	live->reason[0] = '\0';
+	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		struct sw_brain_node *node = &brain->nodes.items[ledger->parts[p].node];
+		uint32_t *slot = sw_vec_push(&node->jobs);
+		if (slot == NULL)
+			return SW_ENOMEM;
+		*slot = command->job;
+		runs[live->run_count++] = (struct sw_run){.node = ledger->parts[p].node, .mask = ledger->parts[p].mask};
+		node->version++;
+	}
+	live->last_node = runs[0].node;
+	live->last_mask = runs[0].mask;
+	return 0;
+}
+
+static int obey(struct sw_brain *brain, const struct sw_step *step)
+{
+	int r = 0;
+	for (size_t c = 0; r == 0 && c < step->command_count; c++) {
+		const struct sw_command *command = &step->commands[c];
+		struct sw_live *live = &brain->jobs.items[command->job];
+		switch (command->kind) {
+		case SW_CMD_START:
+			r = make_runs(brain, command);
+			break;
+		case SW_CMD_STOP:
+			snprintf(live->reason, sizeof live->reason, "%s",
+				 command->reason == SW_REASON_NODE_LOST ? "node lost"
+				 : command->reason == SW_REASON_HELD	? "held"
+									: "preempted");
+			drop_runs(brain, command->job);
+			break;
+		case SW_CMD_KILL:
+			drop_runs(brain, command->job);
+			break;
+		case SW_CMD_REFUSE:
+			live->ended_at = brain->now;
+			snprintf(live->reason, sizeof live->reason, "%s",
+				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
+			break;
+		default: /* the engine was told that nothing moves */
+			assert(command->kind == SW_CMD_LIMIT);
+			break;
+		}
+	}
+	return r;
+}
+
+static int step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
+{
+	struct sw_step outcome;
+	int r = sw_engine_step(brain->engine, brain->now, events, count, &outcome, err);
+	if (r < 0)
+		return r;
+	brain->wake_at = outcome.wake_at;
+	return obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+}
+
+static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)
+{
+	return step(brain, &event, 1, err);
+}
+
+/* ---- dependencies */
+
+enum verdict { STILL_WAITS, MAY_GO, NEVER };
+
+static enum verdict judge(const struct sw_brain *brain, const struct sw_live *live)
+{
+	for (uint32_t d = 0; d < live->depend_count; d++) {
+		const struct sw_depend *depend = &live->depends[d];
+		const struct sw_job *other = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(depend->job - 1)});
+		if (other == NULL)
+			return NEVER;
+		if (other->state <= SW_JOB_RUNNING)
+			return STILL_WAITS;
+		bool ok = other->state == SW_JOB_FINISHED;
+		if ((depend->kind == SW_AFTER_OK && !ok) || (depend->kind == SW_AFTER_NOT_OK && ok))
+			return NEVER;
+	}
+	return MAY_GO;
+}
+
+/* Lets go who waited for what has ended; ends who waited in vain, which may end others in turn. */
+static int settle_dependents(struct sw_brain *brain, struct sw_err *err)
+{
+	for (size_t i = 0; i < brain->dependents.count;) {
+		uint32_t id = brain->dependents.items[i];
+		struct sw_live *live = &brain->jobs.items[id];
+		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+		enum verdict verdict = job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, live);
+		if (verdict == STILL_WAITS) {
+			i++;
+			continue;
+		}
+		brain->dependents.items[i] = brain->dependents.items[--brain->dependents.count];
+		free(live->depends);
+		live->depends = NULL;
+		live->depend_count = 0;
+		int r = 0;
+		if (verdict == NEVER) {
+			snprintf(live->reason, sizeof live->reason, "dependency never satisfied");
+			live->ended_at = brain->now;
+			r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
+			i = 0; /* others may have waited for this one */
+		} else if (job->state == SW_JOB_HELD && !live->user_held) {
+			r = step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}}, err);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* ---- applying records */
+
+static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request)
+{
+	if (request->depend_count == 0)
+		return 0;
+	live->depends = calloc(request->depend_count, sizeof *live->depends);
+	uint32_t *slot = live->depends != NULL ? sw_vec_push(&brain->dependents) : NULL;
+	if (slot == NULL)
+		return SW_ENOMEM;
+	memcpy(live->depends, request->depends, request->depend_count * sizeof *live->depends);
+	live->depend_count = (uint32_t)request->depend_count;
+	*slot = (uint32_t)(brain->jobs.count - 1);
+	return 0;
+}
+
+static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t tenant)
+{
+	return (struct sw_job_spec){
+		.gpus = request->gpus,
+		.min_gpus = request->min_gpus,
+		.max_gpus = request->max_gpus,
+		.tenant = tenant,
+		.weight_milli = request->weight_milli,
+		.gpu_memory_bytes = request->gpu_memory_bytes,
+		.host_memory_bytes = request->memory_bytes,
+		.cpus = request->cpus,
+		.retries = (uint16_t)(request->retries > UINT16_MAX ? UINT16_MAX : request->retries),
+		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.knowledge = request->expected_ns > 0 ? SW_PREDICTED : SW_UNKNOWN,
+		.work_ns = request->expected_ns,
+		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
+		.held = request->held || request->depend_count > 0,
+	};
+}
+
+static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+{
+	json_t *asked;
+	int uid, gid;
+	if (json_unpack(body, "{s:i, s:i, s:o}", "uid", &uid, "gid", &gid, "request", &asked) != 0)
+		return sw_err_set(err, SW_EBUG, "a submit record lacks a field");
+	SW_CLEANUP(sw_freep) char *text = json_dumps(asked, JSON_COMPACT | JSON_SORT_KEYS);
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+	if (text == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_job_request_decode("journal", text, strlen(text), &request, err);
+	if (r < 0)
+		return r;
+	uint32_t tenant;
+	char own[24];
+	snprintf(own, sizeof own, "uid%d", uid);
+	if (find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	struct sw_live *live = sw_vec_push(&brain->jobs);
+	if (live == NULL || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	*live = (struct sw_live){
+		.request = SW_TAKE(text),
+		.name = strdup(request->name != NULL ? request->name : ""),
+		.uid = (uint32_t)uid,
+		.gid = (uint32_t)gid,
+		.tenant = tenant,
+		.last_node = UINT32_MAX,
+		.submitted_at = brain->now,
+		.started_at = SW_TIME_NEVER,
+		.ended_at = SW_TIME_NEVER,
+		.user_held = request->held,
+	};
+	if (live->name == NULL || keep_depends(brain, live, request) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	struct sw_job_spec spec = spec_of(request, tenant);
+	*ret_job = brain->jobs.count;
+	r = step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
+	return r < 0 ? r : settle_dependents(brain, err);
+}
+
+static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+{
+	json_int_t number;
+	if (json_unpack(body, "{s:I}", "job", &number) != 0)
+		return sw_err_set(err, SW_EBUG, "a record lacks its job");
+	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
+	if (live == NULL)
+		return sw_err_set(err, SW_EBUG, "a record names job %lld, which is not there", (long long)number);
+	struct sw_job_id id = {(uint32_t)(number - 1)};
+	const struct sw_job *job = sw_engine_job(brain->engine, id);
+	if (job->state > SW_JOB_RUNNING)
+		return 0; /* it ended in the meantime */
+	sw_heap_remove(&brain->retries, id.v);
+	int r = 0;
+	switch (kind) {
+	case SW_RECORD_CANCEL:
+		snprintf(live->reason, sizeof live->reason, "cancelled");
+		live->ended_at = brain->now;
+		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
+		return r < 0 ? r : settle_dependents(brain, err);
+	case SW_RECORD_HOLD:
+		live->user_held = true;
+		return step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = id}, err);
+	case SW_RECORD_RELEASE:
+		live->user_held = false;
+		return live->depend_count > 0 ? 0 : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
+	default: { /* requeue: stop it and let it compete again */
+		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
+		return job->state == SW_JOB_RUNNING ? step(brain, events, 2, err) : 0;
+	}
+	}
+}
+
+static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name;
+	json_t *gpus;
+	json_int_t cpus, memory, gpu_memory;
+	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o}", "name", &name, "cpus", &cpus, "memory_bytes", &memory, "gpu_memory_bytes",
+			&gpu_memory, "gpus", &gpus) != 0)
+		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
+	struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	if (node != NULL) {
+		node->up = true;
+		return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+	}
+	size_t count = json_array_size(gpus);
+	node = sw_vec_push(&brain->nodes);
+	char *copy = strdup(name);
+	struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
+	if (node == NULL || copy == NULL || list == NULL) {
+		free(copy);
+		free(list);
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	for (size_t g = 0; g < count; g++)
+		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
+	*node = (struct sw_brain_node){
+		.name = copy,
+		.gpus = list,
+		.shape = {.gpus = (uint32_t)count,
+			  .cpus = (uint32_t)cpus,
+			  .memory_bytes = (uint64_t)memory,
+			  .gpu_memory_bytes = (uint64_t)gpu_memory},
+		.up = true,
+		.version = 1,
+		.heard_at = brain->now,
+		.lease_ends_at = SW_TIME_NEVER,
+	};
+	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_ADD, .shape = &node->shape}, err);
+}
+
+static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name;
+	struct sw_brain_node *node = json_unpack(body, "{s:s}", "name", &name) == 0 ? sw_brain_find_node(brain, name) : NULL;
+	if (node == NULL)
+		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
+	node->up = false;
+	node->lease_ends_at = SW_TIME_NEVER;
+	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+}
+
+/* The whole run has ended, well or badly. */
+static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	int code = 0, signal = 0;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		code = live->runs[r].code > code ? live->runs[r].code : code;
+		signal = live->runs[r].signal > signal ? live->runs[r].signal : signal;
+	}
+	live->code = code;
+	live->signal = signal;
+	bool ok = code == 0 && signal == 0 && !live->timed_out;
+	uint32_t epoch = live->epoch;
+	drop_runs(brain, id);
+	struct sw_event event = {.kind = ok ? SW_EV_FINISH : SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1};
+	int r;
+	if (!ok && live->timed_out) { /* trying again would only use up the same time again */
+		live->ended_at = brain->now;
+		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
+	} else if (ok) {
+		r = step_one(brain, event, err);
+	} else {
+		/* It must not start again before its time. */
+		const struct sw_event events[] = {event, {.kind = SW_EV_HOLD, .job = {id}}};
+		r = step(brain, events, 2, err);
+	}
+	if (r < 0)
+		return r;
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+	if (job->state > SW_JOB_RUNNING) {
+		brain->jobs.items[id].ended_at = brain->now;
+		return settle_dependents(brain, err);
+	}
+	uint32_t doublings = live->failures < 10 ? live->failures : 10;
+	live->failures++;
+	sw_heap_set(&brain->retries, id, brain->now + (brain->config.retry_backoff_ns << doublings));
+	return 0;
+}
+
+static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name, *state, *reason;
+	json_int_t number, epoch;
+	int code, signal;
+	if (json_unpack(body, "{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", &name, "job", &number, "epoch", &epoch, "state", &state,
+			"code", &code, "signal", &signal, "reason", &reason) != 0)
+		return sw_err_set(err, SW_EBUG, "a report record lacks a field");
+	struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
+	struct sw_run *run =
+		node != NULL && live != NULL && live->epoch == epoch ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items)) : NULL;
+	if (run == NULL)
+		return 0; /* about a run that is over */
+	if (strcmp(state, "exited") != 0) {
+		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
+		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
+			live->started_at = brain->now;
+		return 0;
+	}
+	run->heard = SW_HEARD_EXITED;
+	run->code = code;
+	run->signal = signal;
+	snprintf(live->reason, sizeof live->reason, "%s", reason);
+	live->timed_out = strcmp(reason, "time-limit") == 0;
+	if (live->started_at == SW_TIME_NEVER)
+		live->started_at = brain->now;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (live->runs[r].heard != SW_HEARD_EXITED)
+			return 0; /* the others of the gang */
+	return end_run(brain, (uint32_t)(number - 1), err);
+}
+
+static int apply_quota(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name;
+	json_int_t gpus;
+	uint32_t tenant;
+	if (json_unpack(body, "{s:s, s:I}", "tenant", &name, "gpus", &gpus) != 0)
+		return sw_err_set(err, SW_EBUG, "a quota record lacks a field");
+	if (find_tenant(brain, name, &tenant) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return step_one(brain, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = tenant, .gpus = gpus < 0 ? UINT32_MAX : (uint32_t)gpus},
+			err);
+}
+
+static int read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err)
+{
+	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
+	int r = sw_params_new(policy, &params, err);
+	const char *name;
+	json_t *value;
+	json_object_foreach(settings, name, value)
+	{
+		const struct sw_param *param = r == 0 ? sw_params_find(policy, name, err) : NULL;
+		const char *text = json_string_value(value);
+		if (param == NULL || text == NULL)
+			return r < 0 ? r : SW_EINPUT;
+		r = sw_params_set(params, param, text, strlen(text), err);
+	}
+	if (r < 0)
+		return r;
+	*ret_params = SW_TAKE(params);
+	return 0;
+}
+
+static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name;
+	json_t *settings;
+	if (json_unpack(body, "{s:s, s:o}", "policy", &name, "settings", &settings) != 0)
+		return sw_err_set(err, SW_EBUG, "a policy record lacks a field");
+	const struct sw_policy *policy = sw_brain_find_policy(name);
+	if (policy == NULL)
+		return sw_err_set(err, SW_ENOTFOUND, "there is no policy '%s'", name);
+	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
+	int r = read_settings(policy, settings, &params, err);
+	if (r == 0)
+		r = sw_engine_set_policy(brain->engine, policy, params, err);
+	if (r < 0)
+		return r;
+	if (brain->params != NULL)
+		sw_params_free(brain->params);
+	brain->params = SW_TAKE(params);
+	return step(brain, NULL, 0, err);
+}
+
+int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
+		   struct sw_err *err)
+{
+	uint64_t made = 0;
+	json_t *json = sw_record_parse(body, size, err);
+	if (json == NULL)
+		return SW_EBUG;
+	if (at > brain->now)
+		brain->now = at;
+	int r;
+	switch (kind) {
+	case SW_RECORD_SUBMIT:
+		r = apply_submit(brain, json, &made, err);
+		break;
+	case SW_RECORD_CANCEL:
+	case SW_RECORD_HOLD:
+	case SW_RECORD_RELEASE:
+	case SW_RECORD_REQUEUE:
+		r = apply_change(brain, kind, json, err);
+		break;
+	case SW_RECORD_NODE:
+		r = apply_node(brain, json, err);
+		break;
+	case SW_RECORD_NODE_LOST:
+		r = apply_node_lost(brain, json, err);
+		break;
+	case SW_RECORD_REPORT:
+		r = apply_report(brain, json, err);
+		break;
+	case SW_RECORD_WAKE:
+		r = step(brain, NULL, 0, err);
+		break;
+	case SW_RECORD_POLICY:
+		r = apply_policy(brain, json, err);
+		break;
+	case SW_RECORD_QUOTA:
+		r = apply_quota(brain, json, err);
+		break;
+	default:
+		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
+		break;
+	}
+	json_decref(json);
+	if (r == 0 && ret_job != NULL)
+		*ret_job = made;
+	return r;
+}

@@ -1,0 +1,138 @@
+/* What can be seen of the state: jobs and nodes as people know them. */
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+struct state_name {
+	const char *brief, *full;
+};
+
+static struct state_name state_of(const struct sw_live *live, const struct sw_job *job)
+{
+	switch (job->state) {
+	case SW_JOB_WAITING:
+		return (struct state_name){"PD", "PENDING"};
+	case SW_JOB_SUSPENDED:
+		return (struct state_name){"S", "SUSPENDED"};
+	case SW_JOB_HELD:
+		return live->user_held && live->epoch > 0 ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
+	case SW_JOB_RUNNING:
+		return (struct state_name){"R", "RUNNING"};
+	case SW_JOB_FINISHED:
+		return (struct state_name){"CD", "COMPLETED"};
+	case SW_JOB_CANCELLED:
+		return live->timed_out ? (struct state_name){"TO", "TIMEOUT"} : (struct state_name){"CA", "CANCELLED"};
+	default:
+		return (struct state_name){"F", "FAILED"};
+	}
+}
+
+uint64_t sw_brain_job_count(const struct sw_brain *brain)
+{
+	return brain->jobs.count;
+}
+
+bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	if (live == NULL)
+		return false;
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
+	struct state_name state = state_of(live, job);
+	sw_ns running = job->state == SW_JOB_RUNNING && now > job->since ? now - job->since : 0;
+	*ret_view = (struct sw_job_view){
+		.id = id,
+		.state = state.brief,
+		.state_long = state.full,
+		.request = live->request,
+		.name = live->name,
+		.tenant = brain->tenants.items[live->tenant],
+		.reason = live->depend_count > 0 ? "Dependency" : live->reason,
+		.uid = live->uid,
+		.gid = live->gid,
+		.gpus = job->state == SW_JOB_RUNNING ? job->gpus_held : job->gpus,
+		.epoch = live->epoch,
+		.restarts = job->restarts,
+		.preemptions = job->preemptions,
+		.code = live->code,
+		.signal = live->signal,
+		.submitted_at = live->submitted_at,
+		.started_at = live->started_at,
+		.ended_at = live->ended_at,
+		.ran_ns = job->ran_ns + running,
+		.node = live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "",
+		.gpu_mask = live->last_mask,
+	};
+	return true;
+}
+
+void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	if (size == 0)
+		return;
+	if (live == NULL)
+		snprintf(text, size, "there is no job %llu", (unsigned long long)id);
+	else if (live->depend_count > 0)
+		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
+	else if (live->user_held)
+		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
+	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
+		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,
+			 (long long)((sw_heap_key(&brain->retries, (uint32_t)(id - 1)) - brain->now) / 1000000000));
+	else if (brain->nodes.count == 0)
+		snprintf(text, size, "no node has joined yet");
+	else
+		sw_engine_explain(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}, text, size);
+}
+
+uint32_t sw_brain_node_count(const struct sw_brain *brain)
+{
+	return (uint32_t)brain->nodes.count;
+}
+
+bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view)
+{
+	if (index >= brain->nodes.count)
+		return false;
+	const struct sw_brain_node *node = &brain->nodes.items[index];
+	struct sw_node seen;
+	sw_view_node(sw_engine_view(brain->engine), (struct sw_node_id){index}, &seen);
+	*ret_view = (struct sw_node_view){
+		.name = node->name,
+		.up = node->up,
+		.gpus = node->shape.gpus,
+		.gpus_free = seen.gpus_free,
+		.cpus = node->shape.cpus,
+		.memory_bytes = node->shape.memory_bytes,
+		.heard_at = node->heard_at,
+	};
+	return true;
+}
+
+const char *sw_brain_policy(const struct sw_brain *brain)
+{
+	return sw_engine_policy(brain->engine);
+}
+
+uint64_t sw_brain_log_hash(const struct sw_brain *brain)
+{
+	return sw_engine_log_hash(brain->engine);
+}
+
+/* Invariant 3 of brain.h, and the engine's own. */
+int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
+{
+	for (uint32_t id = 0; id < brain->jobs.count; id++) {
+		const struct sw_live *live = &brain->jobs.items[id];
+		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+		bool runs = job->state == SW_JOB_RUNNING;
+		if (runs != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
+			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", id + 1, live->run_count,
+					  job->state);
+		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))
+			return sw_err_set(err, SW_EBUG, "brain invariant 4: job %u has ended, or not", id + 1);
+	}
+	return sw_engine_validate(brain->engine, err);
+}

@@ -1,0 +1,141 @@
+/* Requests of people, checked against the state and turned into records. Nothing changes here. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/suggest.h"
+#include "controller/brain_state.h"
+#include "policy/registry.h"
+
+/* What no cluster like this one could ever run is refused now, never left waiting. */
+static int check_size(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
+{
+	uint32_t total = 0, largest = 0;
+	for (size_t n = 0; n < brain->nodes.count; n++) {
+		total += brain->nodes.items[n].shape.gpus;
+		if (brain->nodes.items[n].shape.gpus > largest)
+			largest = brain->nodes.items[n].shape.gpus;
+	}
+	if (total == 0) /* no agent has come yet: nobody knows */
+		return 0;
+	if (request->gpus > total) {
+		int r = sw_err_set(err, SW_EINPUT, "the job asks for %u GPUs", request->gpus);
+		sw_err_detail(err, "the cluster has %u, and its largest node %u", total, largest);
+		sw_err_hint(err, "Ask for fewer, or add nodes first.");
+		return r;
+	}
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		if (brain->nodes.items[n].shape.gpu_memory_bytes >= request->gpu_memory_bytes)
+			return 0;
+	int r = sw_err_set(err, SW_EINPUT, "the job asks for more GPU memory than any GPU here has");
+	sw_err_detail(err, "it asks for %llu MiB on each GPU", (unsigned long long)(request->gpu_memory_bytes >> 20));
+	return r;
+}
+
+static int check_depends(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
+{
+	for (size_t d = 0; d < request->depend_count; d++)
+		if (request->depends[d].job < 1 || request->depends[d].job > brain->jobs.count)
+			return sw_err_set(err, SW_EINPUT, "the job depends on job %llu, which does not exist",
+					  (unsigned long long)request->depends[d].job);
+	return 0;
+}
+
+int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
+			    struct sw_err *err)
+{
+	int r = check_size(brain, request, err);
+	if (r == 0)
+		r = check_depends(brain, request, err);
+	if (r < 0)
+		return r;
+	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(request);
+	json_t *json = text != NULL ? json_loads(text, 0, NULL) : NULL;
+	if (json == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return sw_record_push(records, SW_RECORD_SUBMIT,
+			      json_pack("{s:i, s:i, s:o}", "uid", (int)user->uid, "gid", (int)user->gid, "request", json), err);
+}
+
+static const char *verb_of(enum sw_record_kind kind)
+{
+	switch (kind) {
+	case SW_RECORD_CANCEL:
+		return "cancel";
+	case SW_RECORD_HOLD:
+		return "hold";
+	case SW_RECORD_RELEASE:
+		return "release";
+	default:
+		return "requeue";
+	}
+}
+
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
+			    struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live == NULL)
+		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
+	if (!sw_brain_may_change(user, live))
+		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
+	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING) {
+		int r = sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb_of(kind), (unsigned long long)job);
+		sw_err_detail(err, "it has ended");
+		return r;
+	}
+	return sw_record_push(records, kind, json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid), err);
+}
+
+int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *name, const char *const *settings, size_t count,
+			    sw_records *records, struct sw_err *err)
+{
+	(void)brain;
+	if (!user->is_operator)
+		return sw_err_set(err, SW_EDENIED, "only operators change the policy");
+	const struct sw_policy *policy = sw_brain_find_policy(name);
+	if (policy == NULL) {
+		const char *names[64];
+		size_t known = 0;
+		for (; sw_policies[known] != NULL && known < 64; known++)
+			names[known] = sw_policies[known]->name;
+		const char *near = sw_suggest(name, names, known, sizeof names[0]);
+		int r = sw_err_set(err, SW_ENOTFOUND, "there is no policy '%.60s'", name);
+		if (near != NULL)
+			sw_err_hint(err, "Did you mean '%s'?", near);
+		return r;
+	}
+	SW_CLEANUP(sw_params_freep) struct sw_params *trial = NULL;
+	int r = sw_params_new(policy, &trial, err);
+	json_t *object = json_object();
+	for (size_t s = 0; r == 0 && s < count; s++) {
+		const char *equals = strchr(settings[s], '=');
+		char parameter[64];
+		if (equals == NULL || (size_t)(equals - settings[s]) >= sizeof parameter) {
+			r = sw_err_set(err, SW_EINPUT, "'%.60s' is not of the form name=value", settings[s]);
+			break;
+		}
+		snprintf(parameter, sizeof parameter, "%.*s", (int)(equals - settings[s]), settings[s]);
+		const struct sw_param *param = sw_params_find(policy, parameter, err);
+		r = param == NULL ? SW_EINPUT : sw_params_set(trial, param, equals + 1, strlen(equals + 1), err);
+		if (r == 0 && json_object_set_new(object, parameter, json_string(equals + 1)) != 0)
+			r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	if (r < 0) {
+		json_decref(object);
+		return r;
+	}
+	return sw_record_push(records, SW_RECORD_POLICY, json_pack("{s:s, s:o}", "policy", policy->name, "settings", object), err);
+}
+
+int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, const char *tenant, uint32_t gpus, sw_records *records,
+			   struct sw_err *err)
+{
+	(void)brain;
+	if (!user->is_operator)
+		return sw_err_set(err, SW_EDENIED, "only operators change quotas");
+	if (tenant[0] == '\0' || strlen(tenant) > 128)
+		return sw_err_set(err, SW_EINPUT, "a tenant's name has 1 to 128 characters");
+	json_int_t number = gpus == UINT32_MAX ? -1 : (json_int_t)gpus;
+	return sw_record_push(records, SW_RECORD_QUOTA, json_pack("{s:s, s:I}", "tenant", tenant, "gpus", number), err);
+}

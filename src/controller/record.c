@@ -1,0 +1,36 @@
+/* Journal records as JSON. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+{
+	char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	json_decref(body);
+	struct sw_record *record = text != NULL ? sw_vec_push(records) : NULL;
+	if (record == NULL) {
+		free(text);
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	*record = (struct sw_record){kind, text, strlen(text)};
+	return 0;
+}
+
+json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err)
+{
+	json_error_t problem;
+	json_t *json = json_loadb(body, size, 0, &problem);
+	if (json == NULL) {
+		sw_err_set(err, SW_EBUG, "a journal record cannot be read");
+		sw_err_detail(err, "%s at byte %d", problem.text, problem.position);
+	}
+	return json;
+}
+
+void sw_records_clear(sw_records *records)
+{
+	for (size_t r = 0; r < records->count; r++)
+		free(records->items[r].body);
+	sw_vec_free(records);
+}
