@@ -172,7 +172,7 @@ static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct
 	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
 	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
-	if (spec->gpus > engine->topology->gpu_count)
+	if (!engine->config.may_grow && spec->gpus > engine->topology->gpu_count)
 		return SW_REASON_TOO_LARGE;
 	return SW_REASON_NONE;
 }
@@ -191,7 +191,7 @@ static bool grow_tenants(struct sw_engine *engine, uint32_t tenant)
 static bool is_possible(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	const struct sw_lane *lane = &engine->order.lanes.items[job->lane];
-	return lane->possible || (engine->order.rule != NULL && engine->order.rule->placement_is_wish);
+	return lane->possible || engine->config.may_grow || (engine->order.rule != NULL && engine->order.rule->placement_is_wish);
 }
 
 static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)

@@ -36,6 +36,7 @@ struct sw_engine_config {
 	sw_ns quantum_ns;
 	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
+	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool cannot_move;     /* a running job stays where it is until it stops: nothing is migrated or resized */
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */

@@ -1,0 +1,397 @@
+/* The controller's brain: requests, words of agents and time become records; records become state; state becomes answers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "controller/brain.h"
+
+static const struct sw_brain_config config = {
+	.policy = "fifo",
+	.placement = "pack",
+	.lease_ns = 30 * SW_NS_PER_S,
+	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.retry_backoff_ns = 10 * SW_NS_PER_S,
+};
+static const struct sw_user alice = {.uid = 1000, .gid = 1000}, bob = {.uid = 1001, .gid = 1001}, root = {.is_operator = true};
+
+/* A controller without surroundings: keeps every record, as a journal would. */
+struct desk {
+	struct sw_brain *brain;
+	SW_VEC(struct kept {
+		sw_ns at;
+		struct sw_record record;
+	})
+	journal;
+	sw_ns now;
+	uint64_t number; /* of syncs */
+	struct sw_sync_run runs[8];
+	size_t run_count;
+	uint64_t have;
+};
+
+static void apply_all(struct desk *desk, sw_records *records, uint64_t *ret_job)
+{
+	struct sw_err err = {0};
+	for (size_t r = 0; r < records->count; r++) {
+		if (sw_brain_apply(desk->brain, desk->now, records->items[r].kind, records->items[r].body, records->items[r].size, ret_job,
+				   &err) < 0)
+			fail_msg("%s: %s", err.fact, err.detail);
+		*sw_vec_push(&desk->journal) = (struct kept){desk->now, records->items[r]};
+	}
+	sw_vec_free(records); /* the bodies live on in the journal */
+	if (sw_brain_validate(desk->brain, &err) < 0)
+		fail_msg("%s", err.fact);
+}
+
+static struct sw_job_request *request(const char *json)
+{
+	struct sw_job_request *asked = NULL;
+	struct sw_err err = {0};
+	if (sw_job_request_decode("test", json, strlen(json), &asked, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	return asked;
+}
+
+static uint64_t submit(struct desk *desk, const char *json)
+{
+	sw_records records = {0};
+	uint64_t job = 0;
+	struct sw_job_request *asked = request(json);
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
+	sw_job_request_free(asked);
+	apply_all(desk, &records, &job);
+	return job;
+}
+
+/* The agent of node "n" says what it has and hears what is wanted. */
+static struct sw_answer_message *sync_with(struct desk *desk, uint64_t number)
+{
+	struct sw_sync_gpu gpus[] = {{.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30},
+				     {.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
+	const struct sw_sync_inventory inventory = {gpus, 2, 16, UINT64_C(64) << 30};
+	const struct sw_sync sync = {.node = "n",
+				     .instance = "a1",
+				     .number = number,
+				     .have = desk->have,
+				     .inventory = &inventory,
+				     .runs = desk->runs,
+				     .run_count = desk->run_count};
+	sw_records records = {0};
+	struct sw_err err = {0};
+	struct sw_answer_message *answer = NULL;
+	assert_int_equal(sw_brain_hear(desk->brain, desk->now, &sync, &records, &err), 0);
+	apply_all(desk, &records, NULL);
+	assert_int_equal(sw_brain_answer(desk->brain, desk->now, &sync, &answer, &err), 0);
+	desk->have = answer->version;
+	return answer;
+}
+
+static struct sw_answer_message *sync_now(struct desk *desk)
+{
+	return sync_with(desk, ++desk->number);
+}
+
+static enum sw_want_kind wanted(const struct sw_answer_message *answer, uint64_t job, uint32_t epoch)
+{
+	for (size_t w = 0; w < answer->want_count; w++)
+		if (answer->wants[w].id.job == job && answer->wants[w].id.epoch == epoch)
+			return answer->wants[w].want;
+	return (enum sw_want_kind)99;
+}
+
+static void say(struct desk *desk, uint64_t job, uint32_t epoch, enum sw_run_state state, uint32_t code)
+{
+	desk->runs[0] = (struct sw_sync_run){.id = {job, epoch}, .state = state, .code = code, .reason = ""};
+	desk->run_count = 1;
+}
+
+static void sync_and_drop(struct desk *desk)
+{
+	sw_brain_answer_free(sync_now(desk));
+}
+
+static const char *state_of(const struct desk *desk, uint64_t job)
+{
+	struct sw_job_view view;
+	assert_true(sw_brain_job(desk->brain, desk->now, job, &view));
+	return view.state;
+}
+
+static void pass_time(struct desk *desk, sw_ns by)
+{
+	desk->now += by;
+	for (int rounds = 0; sw_brain_next(desk->brain) <= desk->now && rounds < 100; rounds++) {
+		sw_records records = {0};
+		assert_int_equal(sw_brain_tick(desk->brain, desk->now, &records, NULL), 0);
+		apply_all(desk, &records, NULL);
+	}
+}
+
+/* ---- */
+
+static void test_a_job_runs_once_and_its_exit_code_is_kept(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	uint64_t job = submit(desk, "{\"command\": [\"true\"], \"name\": \"first\"}");
+	assert_int_equal(job, 1);
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(answer->want_count, 1);
+	assert_int_equal(answer->wants[0].want, SW_WANT_RUN);
+	assert_int_equal(answer->wants[0].gpus.count, 1);
+	assert_string_equal(answer->wants[0].spec->argv.items[0], "true");
+	assert_int_equal(answer->wants[0].spec->uid, 1000);
+	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "R");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
+	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "CD");
+}
+
+static void test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_retries_are_used_up(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"false\"], \"retries\": 1}");
+	say(desk, 1, 1, SW_RUN_EXITED, 7);
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, 1), "PD");
+	pass_time(desk, 9 * SW_NS_PER_S);
+	assert_string_equal(state_of(desk, 1), "PD");
+	pass_time(desk, 2 * SW_NS_PER_S);
+	assert_string_equal(state_of(desk, 1), "R");
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
+	assert_int_equal(wanted(answer, 1, 2), SW_WANT_RUN);
+	sw_brain_answer_free(answer);
+	say(desk, 1, 2, SW_RUN_EXITED, 9);
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, 1), "F");
+	struct sw_job_view view;
+	sw_brain_job(desk->brain, desk->now, 1, &view);
+	assert_int_equal(view.code, 9);
+}
+
+static void test_a_silent_node_is_lost_after_its_lease_and_not_before(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	pass_time(desk, 34 * SW_NS_PER_S);
+	assert_string_equal(state_of(desk, 1), "R");
+	pass_time(desk, 2 * SW_NS_PER_S);
+	assert_string_equal(state_of(desk, 1), "PD");
+	/* It comes back and still has the old run, which its supervisor ended for want of a lease. */
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
+	assert_int_equal(wanted(answer, 1, 2), SW_WANT_RUN);
+	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "R");
+}
+
+static void test_late_repeated_and_made_up_words_change_nothing(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	sync_and_drop(desk);
+	uint64_t hash = sw_brain_log_hash(desk->brain);
+	say(desk, 1, 1, SW_RUN_EXITED, 3);
+	sw_brain_answer_free(sync_with(desk, desk->number)); /* a number that was used */
+	assert_string_equal(state_of(desk, 1), "R");
+	say(desk, 1, 9, SW_RUN_EXITED, 3); /* an epoch that never was */
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 9), SW_WANT_FORGET);
+	sw_brain_answer_free(answer);
+	say(desk, 77, 1, SW_RUN_RUNNING, 0); /* a job that never was */
+	answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 77, 1), SW_WANT_STOP);
+	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "R");
+	assert_true(hash == sw_brain_log_hash(desk->brain));
+}
+
+static void test_a_run_that_the_agent_forgot_is_lost_and_started_anew(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"sleep\", \"9\"], \"retries\": 3}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	desk->run_count = 0;
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, 1), "PD");
+	pass_time(desk, 11 * SW_NS_PER_S);
+	struct sw_job_view view;
+	sw_brain_job(desk->brain, desk->now, 1, &view);
+	assert_string_equal(view.state, "R");
+	assert_int_equal(view.epoch, 2);
+}
+
+static void test_only_the_owner_or_an_operator_changes_a_job(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	submit(desk, "{\"command\": [\"true\"]}");
+	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, 1, &records, &err), SW_EDENIED);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, 2, &records, NULL), SW_ENOTFOUND);
+	assert_int_equal(sw_brain_propose_quota(desk->brain, &alice, "t", 1, &records, NULL), SW_EDENIED);
+	assert_int_equal(records.count, 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &root, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(state_of(desk, 1), "CA");
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), SW_EINPUT);
+}
+
+static void test_what_could_never_run_is_refused_at_submit(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	sync_and_drop(desk);
+	struct sw_job_request *asked = request("{\"command\": [\"true\"], \"gpus\": 3}");
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, &err), SW_EINPUT);
+	assert_non_null(strstr(err.fact, "asks for 3 GPUs"));
+	sw_job_request_free(asked);
+	asked = request("{\"command\": [\"true\"], \"gpu_memory\": \"200G\"}");
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), SW_EINPUT);
+	sw_job_request_free(asked);
+	asked = request("{\"command\": [\"true\"], \"depends\": \"afterok:5\"}");
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), SW_EINPUT);
+	sw_job_request_free(asked);
+	assert_int_equal(records.count, 0);
+}
+
+static void test_dependents_go_when_they_may_and_end_when_they_never_can(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"]}");
+	submit(desk, "{\"command\": [\"b\"], \"depends\": \"afterok:1\"}");
+	submit(desk, "{\"command\": [\"c\"], \"depends\": \"afterok:2\"}");
+	submit(desk, "{\"command\": [\"d\"], \"depends\": \"afterany:1\"}");
+	assert_string_equal(state_of(desk, 4), "PD");
+	say(desk, 1, 1, SW_RUN_EXITED, 1);
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, 1), "F");
+	assert_string_equal(state_of(desk, 2), "CA");
+	assert_string_equal(state_of(desk, 3), "CA");
+	assert_string_equal(state_of(desk, 4), "R");
+}
+
+static void test_cancelling_a_running_job_stops_its_run(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 1), SW_WANT_STOP);
+	sw_brain_answer_free(answer);
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	answer = sync_now(desk);
+	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
+	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "CA");
+}
+
+static void test_the_policy_changes_while_jobs_wait_and_nonsense_does_not(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	sync_and_drop(desk);
+	for (int j = 0; j < 5; j++)
+		submit(desk, "{\"command\": [\"a\"]}");
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "lass", NULL, 0, &records, &err), SW_ENOTFOUND);
+	assert_non_null(strstr(err.hint, "las"));
+	const char *wrong[] = {"thresholds=x"}, *right[] = {"thresholds=100,200"};
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "las", wrong, 1, &records, NULL), SW_EINPUT);
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "las", right, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(sw_brain_policy(desk->brain), "las");
+}
+
+/* Runs after every test: the journal, applied to a new brain, gives the same state. */
+static void replay(struct desk *desk)
+{
+	struct sw_brain *again;
+	struct sw_err err = {0};
+	assert_int_equal(sw_brain_new(&config, &again, NULL), 0);
+	for (size_t r = 0; r < desk->journal.count; r++) {
+		const struct kept *kept = &desk->journal.items[r];
+		if (sw_brain_apply(again, kept->at, kept->record.kind, kept->record.body, kept->record.size, NULL, &err) < 0)
+			fail_msg("%s: %s", err.fact, err.detail);
+	}
+	assert_true(sw_brain_log_hash(again) == sw_brain_log_hash(desk->brain));
+	assert_int_equal(sw_brain_job_count(again), sw_brain_job_count(desk->brain));
+	for (uint64_t job = 1; job <= sw_brain_job_count(again); job++) {
+		struct sw_job_view a, b;
+		sw_brain_job(again, desk->now, job, &a);
+		sw_brain_job(desk->brain, desk->now, job, &b);
+		assert_string_equal(a.state, b.state);
+		assert_int_equal(a.code, b.code);
+		assert_int_equal(a.epoch, b.epoch);
+	}
+	sw_brain_free(again);
+}
+
+static int set_up(void **state)
+{
+	struct desk *desk = calloc(1, sizeof *desk);
+	struct sw_err err = {0};
+	if (desk == NULL || sw_brain_new(&config, &desk->brain, &err) < 0)
+		return -1;
+	desk->now = SW_NS_PER_S;
+	*state = desk;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct desk *desk = *state;
+	replay(desk);
+	for (size_t r = 0; r < desk->journal.count; r++)
+		free(desk->journal.items[r].record.body);
+	sw_vec_free(&desk->journal);
+	sw_brain_free(desk->brain);
+	free(desk);
+	return 0;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_job_runs_once_and_its_exit_code_is_kept),
+		TEST(test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_retries_are_used_up),
+		TEST(test_a_silent_node_is_lost_after_its_lease_and_not_before),
+		TEST(test_late_repeated_and_made_up_words_change_nothing),
+		TEST(test_a_run_that_the_agent_forgot_is_lost_and_started_anew),
+		TEST(test_only_the_owner_or_an_operator_changes_a_job),
+		TEST(test_what_could_never_run_is_refused_at_submit),
+		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
+		TEST(test_cancelling_a_running_job_stops_its_run),
+		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
