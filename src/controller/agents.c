@@ -116,6 +116,24 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	return 0;
 }
 
+/* Ghosts that have exited, or that the agent does not know: it heeds only the answer to its latest sync, so it will not start them either. */
+static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+{
+	for (size_t g = 0; g < node->ghosts.count; g++) {
+		const struct sw_ghost *ghost = &node->ghosts.items[g];
+		bool alive = false;
+		for (size_t s = 0; s < sync->run_count; s++)
+			if (sync->runs[s].id.job == ghost->job + 1 && sync->runs[s].id.epoch == ghost->epoch)
+				alive = sync->runs[s].state != SW_RUN_EXITED;
+		if (alive)
+			continue;
+		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", 0, 0, "", records, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
 {
 	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
@@ -131,6 +149,8 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
 		r = hear_run(brain, node, &sync->runs[s], records, err);
+	if (r == 0)
+		r = hear_ghosts(node, sync, records, err);
 	return r < 0 ? r : hear_silence(brain, node, sync, records, err);
 }
 
@@ -206,7 +226,7 @@ static const struct sw_run_spec *make_spec(struct answer *answer, const struct s
 	spec->name = live->name;
 	spec->argv = (struct sw_texts){as_texts(request->argv), request->argc};
 	spec->env = (struct sw_texts){as_texts(request->env), request->env_count};
-	spec->workdir = request->workdir;
+	spec->workdir = request->workdir != NULL ? request->workdir : "/";
 	spec->uid = live->uid;
 	spec->gid = live->gid;
 	spec->stdout_path = request->stdout_path;
@@ -228,6 +248,8 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 		uint32_t id = node->jobs.items[j];
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+		if (live->ghosts > 0)
+			continue; /* the run before this one may still be alive */
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
 		struct sw_want *want = &answer->message.wants[answer->message.want_count++];

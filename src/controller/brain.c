@@ -89,6 +89,7 @@ void sw_brain_free(struct sw_brain *brain)
 		free(brain->nodes.items[n].name);
 		free(brain->nodes.items[n].gpus);
 		sw_vec_free(&brain->nodes.items[n].jobs);
+		sw_vec_free(&brain->nodes.items[n].ghosts);
 	}
 	for (size_t t = 0; t < brain->tenants.count; t++)
 		free(brain->tenants.items[t]);

@@ -32,6 +32,7 @@ struct sw_live {
 	uint32_t epoch;	     /* of the present or last run */
 	struct sw_run *runs; /* while it runs */
 	uint32_t run_count;
+	uint32_t ghosts;    /* of earlier runs; nothing is wished for before they are gone */
 	uint32_t last_node; /* where the first part of the last run was */
 	uint64_t last_mask;
 	int code, signal;
@@ -48,11 +49,18 @@ struct sw_brain_gpu {
 	char uuid[48];
 };
 
+/* A run that must stop and has not been heard to. */
+struct sw_ghost {
+	uint32_t job;
+	uint32_t epoch;
+};
+
 struct sw_brain_node {
 	char *name;
 	struct sw_brain_gpu *gpus;
 	struct sw_topology_node shape;
 	SW_VEC(uint32_t) jobs; /* that run here, in no order */
+	SW_VEC(struct sw_ghost) ghosts;
 	bool up;
 	/* Volatile. */
 	char instances[INSTANCES_KEPT][40]; /* the present one first, then those before it: words of theirs that come late are ignored */
@@ -84,6 +92,8 @@ struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
 const struct sw_policy *sw_brain_find_policy(const char *name);
+/* Strikes out ghost `index` of the node; what waited for it may start. */
+void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
 struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 
 #endif

@@ -27,7 +27,8 @@ static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_t
 
 /* ---- runs: what the engine decided, as wishes to nodes */
 
-static void drop_runs(struct sw_brain *brain, uint32_t id)
+/* Takes back the wishes for a job's run. A part that may still be alive leaves a ghost behind, unless its node is lost: then its lease has ended it. */
+static int drop_runs(struct sw_brain *brain, uint32_t id)
 {
 	struct sw_live *live = &brain->jobs.items[id];
 	for (uint32_t r = 0; r < live->run_count; r++) {
@@ -36,10 +37,28 @@ static void drop_runs(struct sw_brain *brain, uint32_t id)
 			if (node->jobs.items[j] == id)
 				node->jobs.items[j--] = node->jobs.items[--node->jobs.count];
 		node->version++;
+		if (!node->up || live->runs[r].heard == SW_HEARD_EXITED)
+			continue;
+		struct sw_ghost *ghost = sw_vec_push(&node->ghosts);
+		if (ghost == NULL)
+			return SW_ENOMEM;
+		*ghost = (struct sw_ghost){id, live->epoch};
+		live->ghosts++;
 	}
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;
+	return 0;
+}
+
+void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index)
+{
+	struct sw_live *live = &brain->jobs.items[node->ghosts.items[index].job];
+	node->ghosts.items[index] = node->ghosts.items[--node->ghosts.count];
+	if (--live->ghosts > 0)
+		return;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		brain->nodes.items[live->runs[r].node].version++;
 }
 
 static int make_runs(struct sw_brain *brain, const struct sw_command *command)
@@ -84,10 +103,10 @@ static int obey(struct sw_brain *brain, const struct sw_step *step)
 				 command->reason == SW_REASON_NODE_LOST ? "node lost"
 				 : command->reason == SW_REASON_HELD	? "held"
 									: "preempted");
-			drop_runs(brain, command->job);
+			r = drop_runs(brain, command->job);
 			break;
 		case SW_CMD_KILL:
-			drop_runs(brain, command->job);
+			r = drop_runs(brain, command->job);
 			break;
 		case SW_CMD_REFUSE:
 			live->ended_at = brain->now;
@@ -325,6 +344,8 @@ static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *
 		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
 	node->up = false;
 	node->lease_ends_at = SW_TIME_NEVER;
+	while (node->ghosts.count > 0)
+		sw_brain_lay_ghost(brain, node, node->ghosts.count - 1);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
 }
 
@@ -341,7 +362,8 @@ static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 	live->signal = signal;
 	bool ok = code == 0 && signal == 0 && !live->timed_out;
 	uint32_t epoch = live->epoch;
-	drop_runs(brain, id);
+	if (drop_runs(brain, id) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_event event = {.kind = ok ? SW_EV_FINISH : SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1};
 	int r;
 	if (!ok && live->timed_out) { /* trying again would only use up the same time again */
@@ -377,6 +399,12 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return sw_err_set(err, SW_EBUG, "a report record lacks a field");
 	struct sw_brain_node *node = sw_brain_find_node(brain, name);
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
+	if (node != NULL && strcmp(state, "gone") == 0) {
+		for (size_t g = node->ghosts.count; g-- > 0;)
+			if (node->ghosts.items[g].job + UINT64_C(1) == (uint64_t)number && node->ghosts.items[g].epoch == epoch)
+				sw_brain_lay_ghost(brain, node, g);
+		return 0;
+	}
 	struct sw_run *run =
 		node != NULL && live != NULL && live->epoch == epoch ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items)) : NULL;
 	if (run == NULL)

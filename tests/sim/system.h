@@ -1,0 +1,32 @@
+/* A whole Sharewell in one thread: the controller's brain and agents' brains, the very code of the live system, under a simulated network, clock, disk and
+ * processes. Everything that goes wrong goes wrong by the seed. */
+#ifndef SW_TESTS_SIM_SYSTEM_H
+#define SW_TESTS_SIM_SYSTEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct sw_system_plan {
+	uint64_t seed;
+	uint32_t nodes;
+	uint32_t jobs;
+	int64_t storm_ns;		   /* how long things go wrong; then they are left in peace until all jobs have ended */
+	uint32_t lose_milli, repeat_milli; /* of messages */
+	int64_t delay_max_ns;
+	bool crash_controller, crash_agents, kill_supervisors, partitions;
+	bool verbose;
+};
+
+struct sw_system_score {
+	uint64_t messages, crashes, jobs_acknowledged, runs, retries;
+	int64_t ended_after_ns;
+};
+
+/* A plan drawn from the seed alone. */
+struct sw_system_plan sw_system_draw(uint64_t seed);
+/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU given twice, a gang torn, a lease not honoured. */
+int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *ret_score, struct sw_err *err);
+
+#endif

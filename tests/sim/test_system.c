@@ -1,0 +1,53 @@
+/* Thousands of lives of a whole Sharewell under loss, delay, repetition, reordering, partitions and crashes. A failure prints the seed that replays it; SEED=n runs that
+ * one alone, SEEDS=n that many. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "system.h"
+
+static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **state)
+{
+	(void)state;
+	const char *one = getenv("SEED"), *many = getenv("SEEDS");
+	uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 0;
+	uint64_t end = one != NULL ? first + 1 : many != NULL ? strtoull(many, NULL, 10) : 150;
+	struct sw_system_score sum = {0};
+	for (uint64_t seed = first; seed < end; seed++) {
+		struct sw_system_plan plan = sw_system_draw(seed);
+		struct sw_system_score score;
+		struct sw_err err = {0};
+		if (sw_system_live(&plan, &score, &err) < 0)
+			fail_msg("SEED=%llu: %s: %s", (unsigned long long)seed, err.fact, err.detail);
+		sum.messages += score.messages;
+		sum.crashes += score.crashes;
+		sum.jobs_acknowledged += score.jobs_acknowledged;
+		sum.runs += score.runs;
+	}
+	printf("%llu lives: %llu jobs in %llu runs, %llu messages, %llu crashes\n", (unsigned long long)(end - first),
+	       (unsigned long long)sum.jobs_acknowledged, (unsigned long long)sum.runs, (unsigned long long)sum.messages,
+	       (unsigned long long)sum.crashes);
+}
+
+static void test_same_seed_same_life(void **state)
+{
+	(void)state;
+	struct sw_system_plan plan = sw_system_draw(7);
+	struct sw_system_score a, b;
+	assert_int_equal(sw_system_live(&plan, &a, NULL), 0);
+	assert_int_equal(sw_system_live(&plan, &b, NULL), 0);
+	assert_memory_equal(&a, &b, sizeof a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_job_is_lost_none_runs_twice_and_leases_are_honoured),
+		cmocka_unit_test(test_same_seed_same_life),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
