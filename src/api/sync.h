@@ -112,7 +112,7 @@ struct sw_sync_sample {
 
 struct sw_sync {
 	const char *node;
-	const char *instance;			   /* new for each start of the agent */
+	const char *instance;			   /* of this start of the agent; sorts behind those of its earlier starts (strcmp) */
 	uint64_t number;			   /* grows by 1 within an instance, from 1 */
 	uint64_t have;				   /* version of the wishes that it works on; 0: none, so the answer must hold every spec */
 	const struct sw_sync_inventory *inventory; /* NULL: as before */
@@ -183,7 +183,7 @@ struct sw_answer_message {
 /* ------------------------------------------------------------------------------------------------ JSON */
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
-/* The caller frees *ret_text (free()); it is NUL-terminated. SW_EINPUT: text that is not UTF-8; SW_ELIMIT: too long. */
+/* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. */
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
 void sw_sync_free(struct sw_sync *sync); /* of a decoded one */
 SW_DEFINE_FREEP(struct sw_sync, sw_sync_free)
@@ -213,9 +213,8 @@ SW_DEFINE_FREEP(struct sw_run_order, sw_run_order_free)
 /* One run's own account (status.json, exit.json, and the lines that a supervisor says). */
 struct sw_run_account {
 	struct sw_sync_run run;
-	uint64_t memory_bytes; /* resident now, all its processes */
-	uint32_t processes;
-	const char *note; /* what could not be done as asked, for people; may be NULL */
+	uint32_t supervisor; /* process id */
+	const char *note;    /* what could not be done as asked, for people; may be NULL */
 	void *owner;
 };
 int sw_run_account_decode(const char *text, size_t size, struct sw_run_account **ret_account, struct sw_err *err);

@@ -8,23 +8,16 @@
 
 /* ---- hearing */
 
-/* False for words that are late or repeated. */
-static bool is_news(struct sw_brain_node *node, const struct sw_sync *sync)
+/* False for words that are late or repeated. Instances sort by the time they started. A node that counts as lost may begin anew. */
+static bool is_news(const struct sw_brain_node *node, const struct sw_sync *sync)
 {
-	if (strcmp(node->instances[0], sync->instance) == 0)
-		return sync->number > node->number;
-	for (int i = 1; i < INSTANCES_KEPT; i++)
-		if (strcmp(node->instances[i], sync->instance) == 0)
-			return false;
-	return true;
+	int order = strcmp(sync->instance, node->instance);
+	return order > 0 || !node->up || (order == 0 && sync->number > node->number);
 }
 
 static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
 {
-	if (strcmp(node->instances[0], sync->instance) != 0) {
-		memmove(node->instances[1], node->instances[0], sizeof node->instances - sizeof node->instances[0]);
-		snprintf(node->instances[0], sizeof node->instances[0], "%s", sync->instance);
-	}
+	snprintf(node->instance, sizeof node->instance, "%s", sync->instance);
 	node->number = sync->number;
 }
 

@@ -43,8 +43,6 @@ struct sw_live {
 	bool timed_out;
 };
 
-#define INSTANCES_KEPT 8
-
 struct sw_brain_gpu {
 	char uuid[48];
 };
@@ -63,9 +61,9 @@ struct sw_brain_node {
 	SW_VEC(struct sw_ghost) ghosts;
 	bool up;
 	/* Volatile. */
-	char instances[INSTANCES_KEPT][40]; /* the present one first, then those before it: words of theirs that come late are ignored */
-	uint64_t number;		    /* of the last sync of the present one */
-	uint64_t version;		    /* of the wish list */
+	char instance[64]; /* of the agent that was heard last */
+	uint64_t number;   /* of its last sync */
+	uint64_t version;  /* of the wish list */
 	sw_ns heard_at;
 	sw_ns lease_ends_at; /* when it may be counted as lost; SW_TIME_NEVER: it is not up */
 };

@@ -374,7 +374,7 @@ static void agent_starts(struct system *s, uint32_t n)
 {
 	struct machine *machine = &s->machines[n];
 	snprintf(machine->name, sizeof machine->name, "n%u", n);
-	snprintf(machine->instance, sizeof machine->instance, "n%u-%u", n, ++machine->starts);
+	snprintf(machine->instance, sizeof machine->instance, "%06u", ++machine->starts);
 	const struct sw_agent_brain_config config = {.node = machine->name, .instance = machine->instance, .seed = s->plan->seed};
 	check(s, sw_agent_brain_new(&config, &machine->brain, s->err), "an agent does not start");
 	struct sw_sync_gpu gpus[GPUS];

@@ -1,0 +1,349 @@
+/* The runs, what is said of them, and when to sync. The wishes are read in brain_wishes.c, actions found in brain_act.c. */
+#include "agent/brain.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/brain_state.h"
+
+static void free_run(struct sw_agent_run *run)
+{
+	if (run == NULL)
+		return;
+	free(run->want);
+	free(run->gpus);
+	free(run);
+}
+
+int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_agent_brain **ret_brain, struct sw_err *err)
+{
+	SW_CLEANUP(sw_agent_brain_freep) struct sw_agent_brain *brain = calloc(1, sizeof *brain);
+	if (brain != NULL) {
+		brain->node = strdup(config->node);
+		brain->instance = strdup(config->instance);
+	}
+	if (brain == NULL || brain->node == NULL || brain->instance == NULL)
+		return sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
+	sw_rng_seed(&brain->rng, config->seed);
+	brain->spacing_ns = SW_AGENT_SPACING_NS;
+	brain->patience_ns = SW_AGENT_PATIENCE_NS;
+	brain->sent_ns = brain->due_ns = brain->lease_ns = INT64_MIN;
+	*ret_brain = SW_TAKE(brain);
+	return 0;
+}
+
+void sw_agent_brain_free(struct sw_agent_brain *brain)
+{
+	if (brain == NULL)
+		return;
+	for (size_t i = 0; i < brain->runs.count; i++)
+		free_run(brain->runs.items[i]);
+	for (size_t i = 0; i < brain->gpus.count; i++)
+		free(brain->gpus.items[i].uuid);
+	sw_vec_free(&brain->runs);
+	sw_vec_free(&brain->seen);
+	sw_vec_free(&brain->gpus);
+	sw_vec_free(&brain->reports);
+	free(brain->inventory);
+	free(brain->node);
+	free(brain->instance);
+	free(brain);
+}
+
+/* ------------------------------------------------------------------------------------------------ runs */
+
+static size_t place_of(const struct sw_agent_brain *brain, struct sw_run_id id)
+{
+	size_t low = 0, high = brain->runs.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (sw_run_id_compare(brain->runs.items[middle]->id, id) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct sw_agent_run *sw_agent_find(const struct sw_agent_brain *brain, struct sw_run_id id)
+{
+	size_t place = place_of(brain, id);
+	if (place == brain->runs.count || sw_run_id_compare(brain->runs.items[place]->id, id) != 0)
+		return NULL;
+	return brain->runs.items[place];
+}
+
+/* The number of a GPU, known or new; 0 or SW_ENOMEM. */
+static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *ret_gpu)
+{
+	for (uint32_t i = 0; i < brain->gpus.count; i++)
+		if (strcmp(brain->gpus.items[i].uuid, uuid) == 0) {
+			*ret_gpu = i;
+			return 0;
+		}
+	char *copy = strdup(uuid);
+	struct sw_agent_gpu *gpu = copy != NULL ? sw_vec_push(&brain->gpus) : NULL;
+	if (gpu == NULL) {
+		free(copy);
+		return SW_ENOMEM;
+	}
+	gpu->uuid = copy;
+	*ret_gpu = (uint32_t)(brain->gpus.count - 1);
+	return 0;
+}
+
+static int set_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus)
+{
+	run->gpus = calloc(gpus->count + 1, sizeof *run->gpus);
+	if (run->gpus == NULL)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < gpus->count; i++) {
+		int r = intern_gpu(brain, gpus->items[i], &run->gpus[i]);
+		if (r < 0)
+			return r;
+		run->gpu_count++;
+	}
+	return 0;
+}
+
+int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_texts *gpus, struct sw_agent_run **ret_run)
+{
+	if (brain->runs.count >= SW_SYNC_RUNS_MAX)
+		return SW_ELIMIT;
+	struct sw_agent_run *run = calloc(1, sizeof *run);
+	/* Room for its report, and for itself, is made here, so that neither can be missing later. */
+	if (run == NULL || set_gpus(brain, run, gpus) < 0 || sw_vec_reserve(&brain->reports, brain->runs.count + 1) < 0 ||
+	    sw_vec_push(&brain->runs) == NULL) {
+		free_run(run);
+		return SW_ENOMEM;
+	}
+	run->id = run->said.id = id;
+	run->wish = SW_WISH_UNKNOWN;
+	run->grace_ms = -1;
+	run->said.reason = run->reason;
+	brain->runs.count--;
+	size_t place = place_of(brain, id);
+	memmove(&brain->runs.items[place + 1], &brain->runs.items[place], (brain->runs.count - place) * sizeof *brain->runs.items);
+	brain->runs.items[place] = run;
+	brain->runs.count++;
+	*ret_run = run;
+	return 0;
+}
+
+void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run)
+{
+	size_t place = place_of(brain, run->id);
+	assert(brain->runs.items[place] == run);
+	brain->runs.count--;
+	memmove(&brain->runs.items[place], &brain->runs.items[place + 1], (brain->runs.count - place) * sizeof *brain->runs.items);
+	free_run(run);
+}
+
+static void keep_account(struct sw_agent_run *run, const struct sw_sync_run *said)
+{
+	snprintf(run->reason, sizeof run->reason, "%s", said->reason != NULL ? said->reason : "");
+	snprintf(run->detail, sizeof run->detail, "%s", said->detail != NULL ? said->detail : "");
+	run->said = *said;
+	run->said.reason = run->reason;
+	run->said.detail = run->detail[0] != '\0' ? run->detail : NULL;
+	if (said->state == SW_RUN_EXITED)
+		run->phase = SW_PHASE_OVER;
+}
+
+void sw_agent_end(struct sw_agent_brain *brain, struct sw_agent_run *run, const char *reason, const char *detail)
+{
+	keep_account(run, &(struct sw_sync_run){.id = run->id, .state = SW_RUN_EXITED, .reason = reason, .detail = detail});
+	run->traceless = true;
+	sw_agent_use(brain, run->id);
+	brain->dirty = true;
+}
+
+bool sw_agent_is_active(const struct sw_agent_run *run)
+{
+	if (run->phase != SW_PHASE_ALIVE)
+		return false;
+	/* What a folder says of a suspended run is old until its supervisor confirms it; a stop wakes the run up. */
+	return !run->linked || run->said.state != SW_RUN_SUSPENDED || run->told == SW_TOLD_RESUME || run->told == SW_TOLD_STOP;
+}
+
+/* ------------------------------------------------------------------------------------------------ inputs */
+
+/* One block: the inventory, its GPUs, their texts. */
+static struct sw_sync_inventory *copy_inventory(const struct sw_sync_inventory *inventory)
+{
+	size_t size = sizeof *inventory + inventory->gpu_count * sizeof *inventory->gpus;
+	for (size_t i = 0; i < inventory->gpu_count; i++)
+		size += strlen(inventory->gpus[i].uuid) + strlen(inventory->gpus[i].name) + 2;
+	struct sw_sync_inventory *copy = malloc(size);
+	if (copy == NULL)
+		return NULL;
+	*copy = *inventory;
+	copy->gpus = (struct sw_sync_gpu *)(copy + 1);
+	char *text = (char *)(copy->gpus + inventory->gpu_count);
+	for (size_t i = 0; i < inventory->gpu_count; i++) {
+		copy->gpus[i] = inventory->gpus[i];
+		copy->gpus[i].uuid = strcpy(text, inventory->gpus[i].uuid);
+		text += strlen(text) + 1;
+		copy->gpus[i].name = strcpy(text, inventory->gpus[i].name);
+		text += strlen(text) + 1;
+	}
+	return copy;
+}
+
+int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_inventory *inventory)
+{
+	if (inventory->gpu_count > SW_SYNC_GPUS_MAX)
+		return SW_ELIMIT;
+	uint32_t numbers[SW_SYNC_GPUS_MAX];
+	for (size_t i = 0; i < inventory->gpu_count; i++) {
+		int r = intern_gpu(brain, inventory->gpus[i].uuid, &numbers[i]);
+		if (r < 0)
+			return r;
+	}
+	struct sw_sync_inventory *copy = copy_inventory(inventory);
+	if (copy == NULL)
+		return SW_ENOMEM;
+	free(brain->inventory);
+	brain->inventory = copy;
+	for (size_t i = 0; i < brain->gpus.count; i++)
+		brain->gpus.items[i].present = false;
+	for (size_t i = 0; i < inventory->gpu_count; i++)
+		brain->gpus.items[numbers[i]].present = true;
+	brain->inventory_known = brain->inventory_sent = false;
+	brain->dirty = true;
+	return 0;
+}
+
+int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run *run, const struct sw_texts *gpus)
+{
+	if (sw_agent_find(brain, run->id) != NULL)
+		return SW_EINPUT;
+	struct sw_agent_run *found = NULL;
+	int r = sw_agent_see(brain, run->id, true);
+	if (r == 0)
+		r = sw_agent_add(brain, run->id, gpus, &found);
+	if (r < 0)
+		return r;
+	found->phase = SW_PHASE_ALIVE;
+	keep_account(found, run);
+	brain->dirty = true;
+	return 0;
+}
+
+void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up)
+{
+	struct sw_agent_run *run = sw_agent_find(brain, id);
+	if (run == NULL || run->phase != SW_PHASE_ALIVE)
+		return;
+	run->linked = up;
+	run->lost = false;
+	/* Nobody knows what of it arrived: tell it again. */
+	run->told = SW_TOLD_NOTHING;
+	run->told_lease_ns = INT64_MIN;
+}
+
+void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *said)
+{
+	struct sw_agent_run *run = sw_agent_find(brain, said->id);
+	if (run == NULL || run->phase != SW_PHASE_ALIVE)
+		return;
+	if (run->said.state != said->state)
+		brain->dirty = true;
+	keep_account(run, said);
+	if ((run->told == SW_TOLD_SUSPEND && said->state == SW_RUN_SUSPENDED) ||
+	    (run->told == SW_TOLD_RESUME && said->state == SW_RUN_RUNNING))
+		run->told = SW_TOLD_NOTHING;
+}
+
+void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id)
+{
+	struct sw_agent_run *run = sw_agent_find(brain, id);
+	if (run == NULL || run->phase != SW_PHASE_ALIVE)
+		return;
+	run->linked = false;
+	run->lost = true;
+}
+
+void sw_agent_brain_nudge(struct sw_agent_brain *brain)
+{
+	brain->dirty = true;
+}
+
+/* ------------------------------------------------------------------------------------------------ the sync */
+
+void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number)
+{
+	if (!brain->waiting || number != brain->number)
+		return;
+	brain->waiting = false;
+	if (brain->failures < 20)
+		brain->failures++;
+	int64_t wait = SW_AGENT_BACKOFF_NS << (brain->failures - 1);
+	if (wait > SW_AGENT_BACKOFF_MOST_NS)
+		wait = SW_AGENT_BACKOFF_MOST_NS;
+	/* Half of it is chance, so that the agents of a cluster do not come back all at once. */
+	brain->retry_ns = now_ns + wait / 2 + (int64_t)sw_rng_below(&brain->rng, (uint64_t)(wait / 2 + 1));
+}
+
+int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
+{
+	if (brain->number == 0)
+		return INT64_MIN;
+	if (brain->waiting) {
+		int64_t patient = brain->sent_ns + brain->patience_ns;
+		int64_t news = brain->dirty ? brain->sent_ns + brain->spacing_ns : SW_NEVER;
+		return news < patient ? news : patient;
+	}
+	if (brain->failures > 0)
+		return brain->retry_ns;
+	int64_t spaced = brain->sent_ns + brain->spacing_ns;
+	return brain->dirty || brain->due_ns < spaced ? spaced : brain->due_ns;
+}
+
+size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_run **ret_runs)
+{
+	brain->reports.count = brain->runs.count;
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		const struct sw_agent_run *run = brain->runs.items[i];
+		struct sw_sync_run *report = &brain->reports.items[i];
+		*report = run->said;
+		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)
+			report->state = SW_RUN_SUSPENDED;
+		else if (run->phase == SW_PHASE_WAITING)
+			report->detail = "waits for its GPUs";
+	}
+	*ret_runs = brain->reports.items;
+	return brain->runs.count;
+}
+
+bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw_sync *ret_sync)
+{
+	if (now_ns < sw_agent_brain_wake(brain))
+		return false;
+	if (brain->waiting && brain->spacing_ns < SW_AGENT_SPACING_MOST_NS)
+		brain->spacing_ns *= 2;
+	brain->number++;
+	brain->waiting = true;
+	brain->dirty = false;
+	brain->sent_ns = now_ns;
+	brain->inventory_sent = brain->inventory != NULL && !brain->inventory_known;
+	const struct sw_sync_run *runs;
+	size_t count = sw_agent_brain_runs(brain, &runs);
+	*ret_sync = (struct sw_sync){
+		.node = brain->node,
+		.instance = brain->instance,
+		.number = brain->number,
+		.have = brain->have,
+		.inventory = brain->inventory_sent ? brain->inventory : NULL,
+		.runs = brain->reports.items,
+		.run_count = count,
+	};
+	return true;
+}
+
+int64_t sw_agent_brain_lease(const struct sw_agent_brain *brain)
+{
+	return brain->lease_ns;
+}

@@ -1,0 +1,102 @@
+/* The agent without its surroundings: which runs there are, what the controller wishes, and what follows from both.
+ *
+ * No I/O, no clock, no environment: `now` (CLOCK_BOOTTIME of the node) comes in with every call. The driver (agent.c) and the simulation of the
+ * whole system feed it alike:
+ *
+ *	inputs (found, answer, failed, link, said, lost, inventory, nudge) -> act() until it gives nothing -> sync() -> wait until wake()
+ *
+ * A restart is a new brain that is told what the folders on disk say (sw_agent_brain_found()). Messages from the controller may be lost, late or
+ * repeated: only the answer to the latest sync counts, once.
+ *
+ * Invariants:
+ *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
+ *     holds because the driver makes the run's folder before anything else.
+ *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, only within the
+ *     lease, and START only while no other run of the same job is alive.
+ *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
+ *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
+ *  5. a stop is never taken back.
+ *  6. runs are handled in ascending (job, epoch); same inputs, same outputs.
+ */
+#ifndef SW_AGENT_BRAIN_H
+#define SW_AGENT_BRAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/sync.h"
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct sw_agent_brain;
+
+struct sw_agent_brain_config {
+	const char *node;
+	const char *instance; /* of this start; sorts behind those of earlier starts (strcmp) */
+	uint64_t seed;	      /* of the jitter */
+};
+
+int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_agent_brain **ret_brain, struct sw_err *err);
+void sw_agent_brain_free(struct sw_agent_brain *brain);
+SW_DEFINE_FREEP(struct sw_agent_brain, sw_agent_brain_free)
+
+/* ---- inputs */
+
+/* What the node has; copied. Told to the controller until it has answered. */
+int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_inventory *inventory);
+/* A run whose folder was there when the agent started: what its folder says last. SW_ELIMIT: there are too many; SW_EINPUT: it is known. */
+int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run *run, const struct sw_texts *gpus);
+/* The answer to sync `number`. Late and repeated ones are ignored. SW_ENOMEM: nothing was taken over. */
+int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer);
+/* Sync `number` came to nothing. */
+void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number);
+/* Whether the run's supervisor can be told something. */
+void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up);
+/* What the supervisor says of its run, or the driver of one that it could not start. The first exit stands. */
+void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run);
+/* The supervisor is dead and left no exit behind. */
+void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id);
+/* There is something that the next sync should carry soon. */
+void sw_agent_brain_nudge(struct sw_agent_brain *brain);
+
+/* ---- outputs */
+
+enum sw_agent_act {
+	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease */
+	SW_ACT_STOP,	/* tell the supervisor: signal, grace */
+	SW_ACT_SUSPEND, /* tell the supervisor */
+	SW_ACT_RESUME,	/* tell the supervisor */
+	SW_ACT_LEASE,	/* tell the supervisor the new deadline */
+	SW_ACT_RECOVER, /* see that nothing of the run is left alive, and record its exit */
+	SW_ACT_DELETE,	/* remove the folder */
+};
+
+struct sw_agent_action {
+	enum sw_agent_act act;
+	struct sw_run_id id;
+	const struct sw_want *want; /* START; valid until the next answer or act */
+	int64_t lease_boot_ns;	    /* START, LEASE */
+	int64_t grace_ms;	    /* STOP; -1: the spec's */
+	uint32_t signal;	    /* STOP; 0: the spec's */
+};
+
+/* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */
+size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_action *actions, size_t capacity);
+/* Whether it is time for a sync, and then what it says; a sync that is still waiting for its answer is to be abandoned. The content is valid until
+ * the next input. */
+bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw_sync *ret_sync);
+/* When to call sw_agent_brain_sync() again, if nothing happens before. */
+int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain);
+
+/* ---- looking */
+
+/* All runs in ascending order, as the next sync would tell them. */
+size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_run **ret_runs);
+int64_t sw_agent_brain_lease(const struct sw_agent_brain *brain);
+/* Derives the invariants anew; SW_EBUG and which one is broken. */
+int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *err);
+
+const char *sw_agent_act_name(enum sw_agent_act act);
+
+#endif

@@ -1,0 +1,243 @@
+/* What follows from wishes and facts: one walk over the runs, which gives what is to be done and marks it as done. */
+#include <assert.h>
+#include <inttypes.h>
+
+#include "agent/brain_state.h"
+
+const char *sw_agent_act_name(enum sw_agent_act act)
+{
+	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "recover", "delete"};
+	return names[act];
+}
+
+/* The actions that are being collected. */
+struct collector {
+	struct sw_agent_action *actions;
+	size_t capacity, count;
+};
+
+static struct sw_agent_action *give(struct collector *out, enum sw_agent_act act, const struct sw_agent_run *run)
+{
+	assert(out->count < out->capacity);
+	struct sw_agent_action *action = &out->actions[out->count++];
+	*action = (struct sw_agent_action){.act = act, .id = run->id};
+	return action;
+}
+
+static void use_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	for (size_t i = 0; i < run->gpu_count; i++)
+		brain->gpus.items[run->gpus[i]].users++;
+}
+
+static void count_users(struct sw_agent_brain *brain)
+{
+	for (size_t i = 0; i < brain->gpus.count; i++)
+		brain->gpus.items[i].users = 0;
+	for (size_t i = 0; i < brain->runs.count; i++)
+		if (sw_agent_is_active(brain->runs.items[i]))
+			use_gpus(brain, brain->runs.items[i]);
+}
+
+/* Asked of runs that are not active: every user is another run. */
+static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	for (size_t i = 0; i < run->gpu_count; i++)
+		if (brain->gpus.items[run->gpus[i]].users > 0)
+			return false;
+	return true;
+}
+
+/* Runs of one job are neighbours. */
+static bool job_is_alive(const struct sw_agent_brain *brain, size_t place)
+{
+	uint64_t job = brain->runs.items[place]->id.job;
+	for (size_t i = place; i-- > 0 && brain->runs.items[i]->id.job == job;)
+		if (brain->runs.items[i]->phase == SW_PHASE_ALIVE)
+			return true;
+	for (size_t i = place + 1; i < brain->runs.count && brain->runs.items[i]->id.job == job; i++)
+		if (brain->runs.items[i]->phase == SW_PHASE_ALIVE)
+			return true;
+	return false;
+}
+
+static void maybe_start(struct sw_agent_brain *brain, int64_t now_ns, size_t place, struct collector *out)
+{
+	struct sw_agent_run *run = brain->runs.items[place];
+	if (run->wish != SW_WISH_RUN || now_ns >= brain->lease_ns || !gpus_are_free(brain, run) || job_is_alive(brain, place))
+		return;
+	struct sw_agent_action *action = give(out, SW_ACT_START, run);
+	action->want = run->want;
+	action->lease_boot_ns = brain->lease_ns;
+	run->phase = SW_PHASE_ALIVE;
+	run->told_lease_ns = brain->lease_ns;
+	sw_agent_use(brain, run->id);
+	use_gpus(brain, run);
+}
+
+static void maybe_stop(struct sw_agent_brain *brain, struct sw_agent_run *run, struct collector *out)
+{
+	/* Its exit is recorded although it lives: the controller gave it up. */
+	bool given_up = run->wish == SW_WISH_FORGET;
+	uint32_t signal = given_up ? 0 : run->signal;
+	int64_t grace_ms = given_up ? 0 : run->grace_ms;
+	if (run->told == SW_TOLD_STOP && run->told_signal == signal && run->told_grace_ms == grace_ms)
+		return;
+	struct sw_agent_action *action = give(out, SW_ACT_STOP, run);
+	action->signal = signal;
+	action->grace_ms = grace_ms;
+	if (!sw_agent_is_active(run)) {
+		/* To end in peace it would have to run beside the new user of its GPU. */
+		if (!gpus_are_free(brain, run))
+			action->grace_ms = 0;
+		use_gpus(brain, run);
+	}
+	run->told = SW_TOLD_STOP;
+	run->told_signal = signal;
+	run->told_grace_ms = grace_ms;
+}
+
+static void maybe_suspend(struct sw_agent_run *run, struct collector *out)
+{
+	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_SUSPEND)
+		return;
+	if (run->told == SW_TOLD_NOTHING && run->said.state == SW_RUN_SUSPENDED)
+		return;
+	give(out, SW_ACT_SUSPEND, run);
+	run->told = SW_TOLD_SUSPEND;
+}
+
+static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+{
+	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_RESUME)
+		return;
+	if (run->told == SW_TOLD_NOTHING && run->said.state != SW_RUN_SUSPENDED)
+		return;
+	if (now_ns >= brain->lease_ns)
+		return;
+	if (!sw_agent_is_active(run)) {
+		if (!gpus_are_free(brain, run))
+			return;
+		use_gpus(brain, run);
+	}
+	give(out, SW_ACT_RESUME, run);
+	run->told = SW_TOLD_RESUME;
+}
+
+static void maybe_extend(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+{
+	if (brain->lease_ns <= now_ns || brain->lease_ns <= run->told_lease_ns)
+		return;
+	int64_t step = brain->lease_length_ns / 1000 * SW_AGENT_LEASE_STEP_MILLI;
+	if (run->told_lease_ns != INT64_MIN && brain->lease_ns - run->told_lease_ns < step)
+		return;
+	give(out, SW_ACT_LEASE, run)->lease_boot_ns = brain->lease_ns;
+	run->told_lease_ns = brain->lease_ns;
+}
+
+static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+{
+	if (run->lost) {
+		run->lost = false;
+		give(out, SW_ACT_RECOVER, run);
+	}
+	if (!run->linked)
+		return;
+	maybe_extend(brain, now_ns, run, out);
+	switch (run->wish) {
+	case SW_WISH_RUN:
+		maybe_resume(brain, now_ns, run, out);
+		break;
+	case SW_WISH_SUSPEND:
+		maybe_suspend(run, out);
+		break;
+	case SW_WISH_STOP:
+	case SW_WISH_FORGET:
+		maybe_stop(brain, run, out);
+		break;
+	case SW_WISH_UNKNOWN:
+		break;
+	}
+}
+
+/* True: the run is gone. */
+static bool handle_over(struct sw_agent_brain *brain, struct sw_agent_run *run, struct collector *out)
+{
+	if (run->wish != SW_WISH_FORGET)
+		return false;
+	if (!run->traceless)
+		give(out, SW_ACT_DELETE, run);
+	sw_agent_remove(brain, run);
+	return true;
+}
+
+enum { ACTIONS_OF_A_RUN = 3 };
+
+size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_action *actions, size_t capacity)
+{
+	assert(capacity >= ACTIONS_OF_A_RUN);
+	struct collector out = {actions, capacity, 0};
+	count_users(brain);
+	for (size_t i = 0; i < brain->runs.count && out.capacity - out.count >= ACTIONS_OF_A_RUN;) {
+		struct sw_agent_run *run = brain->runs.items[i];
+		bool gone = false;
+		switch (run->phase) {
+		case SW_PHASE_WAITING:
+			maybe_start(brain, now_ns, i, &out);
+			break;
+		case SW_PHASE_ALIVE:
+			handle_alive(brain, now_ns, run, &out);
+			break;
+		case SW_PHASE_OVER:
+			gone = handle_over(brain, run, &out);
+			break;
+		}
+		if (!gone)
+			i++;
+	}
+	return out.count;
+}
+
+/* ------------------------------------------------------------------------------------------------ validation */
+
+static int broken(struct sw_err *err, const struct sw_agent_run *run, const char *what)
+{
+	return sw_err_set(err, SW_EBUG, "the agent's state is broken at job %" PRIu64 ", epoch %" PRIu32 ": %s", run->id.job, run->id.epoch,
+			  what);
+}
+
+static bool share_gpu(const struct sw_agent_run *a, const struct sw_agent_run *b)
+{
+	for (size_t i = 0; i < a->gpu_count; i++)
+		for (size_t j = 0; j < b->gpu_count; j++)
+			if (a->gpus[i] == b->gpus[j])
+				return true;
+	return false;
+}
+
+/* Certainly uses its GPUs. What wakes up only because it was told to stop is on its way out, without grace. */
+static bool is_running(const struct sw_agent_run *run)
+{
+	return run->phase == SW_PHASE_ALIVE && (run->said.state != SW_RUN_SUSPENDED || run->told == SW_TOLD_RESUME);
+}
+
+int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *err)
+{
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		const struct sw_agent_run *run = brain->runs.items[i];
+		if (i > 0 && sw_run_id_compare(brain->runs.items[i - 1]->id, run->id) >= 0)
+			return broken(err, run, "the runs are out of order");
+		if (run->phase != SW_PHASE_WAITING && !sw_agent_is_stale(brain, run->id))
+			return broken(err, run, "it was started but its epoch counts as fresh");
+		if (run->phase == SW_PHASE_WAITING && (run->want == NULL || run->want->spec == NULL))
+			return broken(err, run, "it waits but nobody knows its command");
+		if ((run->said.state == SW_RUN_EXITED) != (run->phase == SW_PHASE_OVER))
+			return broken(err, run, "state and phase differ");
+		for (size_t j = 0; j < i; j++) {
+			const struct sw_agent_run *other = brain->runs.items[j];
+			if (is_running(run) && is_running(other) && share_gpu(run, other))
+				return broken(err, run, "it shares a GPU with another active run");
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,129 @@
+/* The inside of the agent's brain; private to brain*.c. */
+#ifndef SW_AGENT_BRAIN_STATE_H
+#define SW_AGENT_BRAIN_STATE_H
+
+#include "agent/brain.h"
+#include "base/number.h"
+#include "base/rng.h"
+#include "base/vec.h"
+
+/* Of the jobs whose runs are gone, so many epochs are remembered; the oldest are dropped first. */
+#define SW_AGENT_SEEN_MAX 16384u
+/* Syncs follow each other at this distance at least; twice that each time one is overtaken by news before it was answered. */
+#define SW_AGENT_SPACING_NS (2 * SW_NS_PER_MS)
+#define SW_AGENT_SPACING_MOST_NS SW_NS_PER_S
+/* After failures: the first wait, and the longest. */
+#define SW_AGENT_BACKOFF_NS (50 * SW_NS_PER_MS)
+#define SW_AGENT_BACKOFF_MOST_NS (2 * SW_NS_PER_S)
+/* An answer that does not come is given up after this share of the lease (thousandths), so that there is time for another try. */
+#define SW_AGENT_PATIENCE_MILLI 430
+#define SW_AGENT_PATIENCE_NS (13 * SW_NS_PER_S)
+/* An answer that came sooner than this and brought nothing new did not wait for news: do not ask again at once. */
+#define SW_AGENT_HASTY_NS (100 * SW_NS_PER_MS)
+/* A new lease is passed on when it gains at least this share of its length; each supervisor would wake for every answer otherwise. */
+#define SW_AGENT_LEASE_STEP_MILLI 100
+
+enum sw_agent_phase {
+	SW_PHASE_WAITING, /* asked for, not started: nothing of it is on disk */
+	SW_PHASE_ALIVE,	  /* START was given, or its folder was found, and it has not exited */
+	SW_PHASE_OVER,
+};
+
+/* What the controller wishes of a run; the first five are ordered as in enum sw_want_kind. */
+enum sw_agent_wish {
+	SW_WISH_RUN = SW_WANT_RUN,
+	SW_WISH_SUSPEND = SW_WANT_SUSPEND,
+	SW_WISH_STOP = SW_WANT_STOP,
+	SW_WISH_FORGET = SW_WANT_FORGET,
+	SW_WISH_UNKNOWN, /* no answer yet: leave it alone */
+};
+
+/* What the supervisor was told last and has not shown yet. */
+enum sw_agent_told {
+	SW_TOLD_NOTHING,
+	SW_TOLD_SUSPEND,
+	SW_TOLD_RESUME,
+	SW_TOLD_STOP,
+};
+
+struct sw_agent_run {
+	struct sw_run_id id;
+	enum sw_agent_phase phase;
+	enum sw_agent_wish wish;
+	enum sw_agent_told told;
+	bool listed;	/* in the answer that is being read */
+	bool traceless; /* over without ever having had a folder */
+	bool linked;
+	bool lost;	 /* RECOVER is to be given */
+	uint32_t signal; /* of the wished stop */
+	int64_t grace_ms;
+	uint32_t told_signal;
+	int64_t told_grace_ms;
+	int64_t told_lease_ns;
+	struct sw_want *want; /* owned; NULL of a run that was found */
+	uint32_t *gpus;	      /* owned: places in brain->gpus */
+	size_t gpu_count;
+	struct sw_sync_run said; /* its texts are these: */
+	char reason[65], detail[256];
+};
+
+struct sw_agent_seen {
+	uint64_t job;
+	uint32_t epoch; /* the highest */
+	bool used;	/* that epoch was started, or never will be */
+	uint64_t stamp; /* grows */
+};
+
+/* A GPU by its UUID; those of runs that were found stay even if the node has lost them. */
+struct sw_agent_gpu {
+	char *uuid;
+	bool present;
+	uint32_t users; /* scratch of act(): runs that use it now */
+};
+
+struct sw_agent_brain {
+	char *node, *instance;
+	struct sw_rng rng;
+	SW_VEC(struct sw_agent_run *) runs; /* ascending */
+	SW_VEC(struct sw_agent_seen) seen;  /* ascending by job */
+	uint64_t stamp;
+	SW_VEC(struct sw_agent_gpu) gpus;
+	struct sw_sync_inventory *inventory; /* owned, in one block */
+	bool inventory_known;		     /* to the controller */
+	bool inventory_sent;		     /* in the sync that waits */
+	SW_VEC(struct sw_sync_run) reports;  /* scratch; has room for all runs */
+
+	uint64_t have;
+	uint64_t number; /* of the last sync */
+	bool waiting;	 /* for its answer */
+	bool dirty;	 /* there is news */
+	bool answered;	 /* ever */
+	int64_t sent_ns; /* the last sync */
+	int64_t due_ns;	 /* the next one, when there is no news */
+	int64_t spacing_ns;
+	int64_t patience_ns;
+	uint32_t failures; /* in a row */
+	int64_t retry_ns;  /* after a failure */
+	int64_t lease_ns;  /* deadline; INT64_MIN: never had one */
+	int64_t lease_length_ns;
+};
+
+/* brain.c */
+struct sw_agent_run *sw_agent_find(const struct sw_agent_brain *brain, struct sw_run_id id);
+/* A new run in its place, wished for nothing; its GPUs are interned. 0, SW_ENOMEM, SW_ELIMIT. */
+int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_texts *gpus, struct sw_agent_run **ret_run);
+void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run);
+/* The exit of a run that has no folder. */
+void sw_agent_end(struct sw_agent_brain *brain, struct sw_agent_run *run, const char *reason, const char *detail);
+/* Uses its GPUs, or may do so at any moment. */
+bool sw_agent_is_active(const struct sw_agent_run *run);
+
+/* brain_seen.c */
+/* Notes an epoch. 0 or SW_ENOMEM. */
+int sw_agent_see(struct sw_agent_brain *brain, struct sw_run_id id, bool used);
+/* Whether this run was started, or must not be any more. */
+bool sw_agent_is_stale(const struct sw_agent_brain *brain, struct sw_run_id id);
+/* Marks the run's epoch as used; it was seen before. */
+void sw_agent_use(struct sw_agent_brain *brain, struct sw_run_id id);
+
+#endif

@@ -1,0 +1,139 @@
+/* The answer of the controller: new runs are taken in first, which may fail; then every wish is noted, which cannot. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/brain_state.h"
+
+/* The first GPU of the wish that this node does not have; NULL: it has them all. */
+static const char *missing_gpu(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	for (size_t i = 0; i < run->gpu_count; i++)
+		if (!brain->gpus.items[run->gpus[i]].present)
+			return brain->gpus.items[run->gpus[i]].uuid;
+	return NULL;
+}
+
+/* A wish for a run that is not known here. *complete becomes false when it cannot be taken in now. 0 or SW_ENOMEM. */
+static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, bool *complete)
+{
+	if (want->want == SW_WANT_FORGET)
+		return 0;
+	bool stale = sw_agent_is_stale(brain, want->id);
+	bool is_run = want->want == SW_WANT_RUN;
+	if ((is_run && !stale && want->spec == NULL) || brain->runs.count >= SW_SYNC_RUNS_MAX) {
+		*complete = false;
+		return 0;
+	}
+	struct sw_want *copy = NULL;
+	struct sw_agent_run *run = NULL;
+	int r = sw_agent_see(brain, want->id, false);
+	if (r == 0)
+		r = sw_want_copy(want, &copy);
+	if (r == 0)
+		r = sw_agent_add(brain, want->id, &want->gpus, &run);
+	if (r < 0) {
+		free(copy);
+		return r;
+	}
+	run->phase = SW_PHASE_WAITING;
+	run->want = copy;
+	const char *missing = missing_gpu(brain, run);
+	char detail[400];
+	if (is_run && stale) {
+		sw_agent_end(brain, run, SW_REASON_STALE, "this epoch, or a later one of the job, was here before");
+	} else if (!is_run) {
+		sw_agent_end(brain, run, SW_REASON_NEVER_STARTED, "it was not wanted any more before it was started");
+	} else if (missing != NULL) {
+		snprintf(detail, sizeof detail, "GPU '%s' is not in this node", missing);
+		sw_agent_end(brain, run, SW_REASON_LAUNCH, detail);
+	}
+	/* A run that waits is told like any other. */
+	brain->dirty = true;
+	return 0;
+}
+
+static void note(struct sw_agent_run *run, const struct sw_want *want)
+{
+	run->listed = true;
+	run->wish = (enum sw_agent_wish)want->want;
+	run->signal = want->signal;
+	run->grace_ms = want->grace_ms;
+}
+
+/* Runs that have left no trace and are wanted no more. True: it is gone. */
+static bool settle(struct sw_agent_brain *brain, struct sw_agent_run *run)
+{
+	if (!run->listed && (run->phase == SW_PHASE_WAITING || run->traceless)) {
+		sw_agent_remove(brain, run);
+		return true;
+	}
+	if (!run->listed) {
+		run->wish = SW_WISH_STOP;
+		run->signal = 0;
+		run->grace_ms = -1;
+	}
+	if (run->phase != SW_PHASE_WAITING)
+		return false;
+	if (run->wish == SW_WISH_STOP || run->wish == SW_WISH_FORGET)
+		sw_agent_end(brain, run, SW_REASON_NEVER_STARTED, "it was not wanted any more before it was started");
+	else if (sw_agent_is_stale(brain, run->id))
+		sw_agent_end(brain, run, SW_REASON_STALE, "a later epoch of the job is here");
+	return false;
+}
+
+static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_message *answer)
+{
+	for (size_t i = 0; i < brain->runs.count; i++)
+		brain->runs.items[i]->listed = false;
+	for (size_t i = 0; i < answer->want_count; i++) {
+		struct sw_agent_run *run = sw_agent_find(brain, answer->wants[i].id);
+		if (run != NULL)
+			note(run, &answer->wants[i]);
+	}
+	for (size_t i = 0; i < brain->runs.count;)
+		if (!settle(brain, brain->runs.items[i]))
+			i++;
+}
+
+/* When to ask again: at once, since the controller keeps the question until it has news; unless it seems not to do so. */
+static int64_t next_due(const struct sw_agent_brain *brain, int64_t now_ns, const struct sw_answer_message *answer, bool complete)
+{
+	bool hasty = now_ns - brain->sent_ns < SW_AGENT_HASTY_NS;
+	if (complete && (answer->version != brain->have || !hasty))
+		return now_ns;
+	int64_t retry = answer->retry_ms * SW_NS_PER_MS;
+	if (retry < SW_AGENT_HASTY_NS)
+		retry = SW_AGENT_HASTY_NS;
+	return now_ns + (retry < 10 * SW_NS_PER_S ? retry : 10 * SW_NS_PER_S);
+}
+
+int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer)
+{
+	if (!brain->waiting || number != brain->number)
+		return 0;
+	bool complete = true;
+	for (size_t i = 0; i < answer->want_count; i++) {
+		if (sw_agent_find(brain, answer->wants[i].id) != NULL)
+			continue;
+		int r = take_in(brain, &answer->wants[i], &complete);
+		if (r < 0) {
+			sw_agent_brain_failed(brain, now_ns, number);
+			return r;
+		}
+	}
+	apply_wishes(brain, answer);
+	brain->waiting = false;
+	brain->failures = 0;
+	brain->spacing_ns = SW_AGENT_SPACING_NS;
+	brain->inventory_known |= brain->inventory_sent;
+	int64_t length = answer->lease_ms * SW_NS_PER_MS;
+	if (brain->sent_ns + length > brain->lease_ns)
+		brain->lease_ns = brain->sent_ns + length;
+	brain->lease_length_ns = length;
+	int64_t patience = length / 1000 * SW_AGENT_PATIENCE_MILLI;
+	brain->patience_ns = patience < SW_AGENT_PATIENCE_NS ? patience : SW_AGENT_PATIENCE_NS;
+	brain->due_ns = next_due(brain, now_ns, answer, complete);
+	/* Version 0 asks for everything, specs included. */
+	brain->have = complete ? answer->version : 0;
+	return 0;
+}

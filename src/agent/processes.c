@@ -1,0 +1,207 @@
+#include "agent/processes.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+#include "base/number.h"
+
+enum { DEPTH_MAX = 10000, ENVIRONMENT_MAX = 4 << 20 };
+
+/* Reads a small file of /proc; the number of bytes, or -1. */
+static ssize_t read_small(const char *path, char *buffer, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	size_t used = 0;
+	while (used + 1 < size) {
+		ssize_t n = read(fd, buffer + used, size - 1 - used);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		used += (size_t)n;
+	}
+	close(fd);
+	buffer[used] = '\0';
+	return (ssize_t)used;
+}
+
+bool sw_process_read(pid_t pid, struct sw_process *ret_process)
+{
+	char path[40], text[1024];
+	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+	if (read_small(path, text, sizeof text) <= 0)
+		return false;
+	/* The name in parentheses may hold anything; what follows its last parenthesis is regular. */
+	const char *rest = strrchr(text, ')');
+	struct sw_process process = {.pid = pid};
+	long parent;
+	unsigned long long user, system, started, rss;
+	if (rest == NULL || sscanf(rest + 1,
+				   " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
+				   &process.state, &parent, &user, &system, &started, &rss) != 6)
+		return false;
+	process.parent = (pid_t)parent;
+	process.cpu_ticks = user + system;
+	process.started = started;
+	process.rss_pages = rss;
+	*ret_process = process;
+	return true;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	pid_t left = ((const struct sw_process *)a)->pid, right = ((const struct sw_process *)b)->pid;
+	return left < right ? -1 : left > right;
+}
+
+int sw_processes_read(struct sw_processes *processes)
+{
+	processes->list.count = 0;
+	DIR *stream = opendir("/proc");
+	if (stream == NULL)
+		return SW_EIO;
+	int r = 0;
+	for (const struct dirent *entry; r == 0 && (entry = readdir(stream)) != NULL;) {
+		uint64_t pid;
+		struct sw_process process;
+		if (sw_parse_u64(entry->d_name, strlen(entry->d_name), &pid) < 0 || pid > INT32_MAX || !sw_process_read((pid_t)pid, &process))
+			continue;
+		struct sw_process *slot = sw_vec_push(&processes->list);
+		if (slot == NULL)
+			r = SW_ENOMEM;
+		else
+			*slot = process;
+	}
+	closedir(stream);
+	if (processes->list.count > 1)
+		qsort(processes->list.items, processes->list.count, sizeof *processes->list.items, compare_pids);
+	return r;
+}
+
+void sw_processes_release(struct sw_processes *processes)
+{
+	sw_vec_free(&processes->list);
+}
+
+static struct sw_process *find(const struct sw_processes *processes, pid_t pid)
+{
+	if (processes->list.count == 0)
+		return NULL;
+	const struct sw_process key = {.pid = pid};
+	return bsearch(&key, processes->list.items, processes->list.count, sizeof key, compare_pids);
+}
+
+static bool is_alive(const struct sw_process *process)
+{
+	return process->state != 'Z' && process->state != 'X' && process->state != 'x';
+}
+
+/* Follows the parents until the answer is known. */
+static bool descends(const struct sw_processes *processes, const struct sw_process *process, pid_t root, pid_t except)
+{
+	for (int depth = 0; process != NULL && depth < DEPTH_MAX; depth++) {
+		if (process->pid == except && except != 0)
+			return false;
+		if (process->visited)
+			return process->chosen;
+		if (process->parent == root)
+			return true;
+		process = process->parent > 0 ? find(processes, process->parent) : NULL;
+	}
+	return false;
+}
+
+size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, pid_t except)
+{
+	size_t living = 0;
+	for (size_t i = 0; i < processes->list.count; i++)
+		processes->list.items[i].visited = false;
+	for (size_t i = 0; i < processes->list.count; i++) {
+		struct sw_process *process = &processes->list.items[i];
+		process->chosen = process->pid != root && descends(processes, process, root, except);
+		process->visited = process->pid != root && process->pid != except;
+		living += process->chosen && is_alive(process);
+	}
+	return living;
+}
+
+static bool has_variable(pid_t pid, const char *variable, char *buffer)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/%ld/environ", (long)pid);
+	ssize_t size = read_small(path, buffer, ENVIRONMENT_MAX);
+	for (ssize_t at = 0; at < size; at += (ssize_t)strlen(buffer + at) + 1)
+		if (strcmp(buffer + at, variable) == 0)
+			return true;
+	return false;
+}
+
+size_t sw_processes_choose_marked(struct sw_processes *processes, const char *variable, pid_t except)
+{
+	SW_CLEANUP(sw_freep) char *buffer = malloc(ENVIRONMENT_MAX);
+	size_t living = 0;
+	for (size_t i = 0; i < processes->list.count; i++) {
+		struct sw_process *process = &processes->list.items[i];
+		process->chosen = buffer != NULL && process->pid != except && is_alive(process) && has_variable(process->pid, variable, buffer);
+		living += process->chosen;
+	}
+	return living;
+}
+
+bool sw_processes_are_stopped(const struct sw_processes *processes)
+{
+	for (size_t i = 0; i < processes->list.count; i++) {
+		const struct sw_process *process = &processes->list.items[i];
+		if (process->chosen && is_alive(process) && process->state != 'T' && process->state != 't')
+			return false;
+	}
+	return true;
+}
+
+/* 0 or an errno; a process that is gone is fine. */
+static int signal_one(const struct sw_process *process, int signal)
+{
+	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	if (fd < 0 && errno == ENOSYS) /* an old kernel */
+		return kill(process->pid, signal) != 0 && errno != ESRCH ? errno : 0;
+	if (fd < 0)
+		return errno == ESRCH ? 0 : errno;
+	struct sw_process now;
+	int error = 0;
+	if (sw_process_read(process->pid, &now) && now.started == process->started && is_alive(&now) &&
+	    syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0) != 0 && errno != ESRCH)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+size_t sw_processes_signal(const struct sw_processes *processes, int signal)
+{
+	size_t refused = 0;
+	for (size_t i = 0; i < processes->list.count; i++)
+		if (processes->list.items[i].chosen && is_alive(&processes->list.items[i]))
+			refused += signal_one(&processes->list.items[i], signal) != 0;
+	return refused;
+}
+
+bool sw_process_has_children(pid_t except)
+{
+	char path[64], text[256], own[16];
+	snprintf(path, sizeof path, "/proc/self/task/%ld/children", (long)getpid());
+	ssize_t size = read_small(path, text, sizeof text);
+	if (size < 0)
+		return true;
+	snprintf(own, sizeof own, "%ld ", (long)except);
+	return size > 0 && strcmp(text, own) != 0;
+}

@@ -1,0 +1,272 @@
+#include "soak_books.h"
+
+#include <string.h>
+
+void sw_soak_books_open(struct sw_soak_books *books, const struct sw_engine_config *config)
+{
+	memset(books, 0, sizeof *books);
+	books->config = config;
+	books->nodes = config->topology->node_count;
+	for (uint32_t t = 0; t < SW_SOAK_TENANTS_MAX; t++)
+		books->quota[t] = UINT32_MAX;
+}
+
+/* ---- what events must do ---- */
+
+static void expect(struct sw_soak_books *books, uint8_t kind, uint8_t reason, uint32_t job)
+{
+	books->due[books->due_count].kind = kind;
+	books->due[books->due_count].reason = reason;
+	books->due[books->due_count++].job = job;
+}
+
+static void lose_node(struct sw_soak_books *books, uint32_t node)
+{
+	if (node >= books->nodes || books->down[node])
+		return;
+	books->down[node] = true;
+	for (uint32_t j = 0; j < books->count; j++) {
+		struct sw_soak_entry *entry = &books->jobs[j];
+		bool touched = false;
+		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
+			touched |= entry->seats[s].node == node;
+		if (touched) {
+			entry->runs = false;
+			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
+		}
+	}
+}
+
+static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
+{
+	books->jobs[books->count++] = (struct sw_soak_entry){
+		.held = spec->held,
+		.retries = spec->retries,
+		.tenant = spec->tenant,
+		.guaranteed = spec->job_class == SW_CLASS_GUARANTEED,
+	};
+}
+
+static void foresee(struct sw_soak_books *books, const struct sw_event *event)
+{
+	struct sw_soak_entry *entry = event->job.v < books->count ? &books->jobs[event->job.v] : NULL;
+	bool meant = entry != NULL && entry->runs && entry->epoch == event->epoch;
+	switch (event->kind) {
+	case SW_EV_SUBMIT:
+		add_job(books, event->spec);
+		break;
+	case SW_EV_FINISH:
+		if (meant) {
+			entry->runs = false;
+			entry->ended = true;
+		}
+		break;
+	case SW_EV_FAIL:
+		if (meant) {
+			entry->runs = false;
+			entry->ended = entry->retries == 0;
+			entry->retries -= entry->retries > 0;
+		}
+		break;
+	case SW_EV_CANCEL:
+		if (entry != NULL && !entry->ended) {
+			if (entry->runs)
+				expect(books, SW_CMD_KILL, SW_REASON_CANCELLED, event->job.v);
+			entry->runs = false;
+			entry->ended = true;
+		}
+		break;
+	case SW_EV_HOLD:
+		if (entry != NULL && !entry->ended) {
+			if (entry->runs)
+				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
+			entry->runs = false;
+			entry->held = true;
+		}
+		break;
+	case SW_EV_RELEASE:
+		if (entry != NULL)
+			entry->held = false;
+		break;
+	case SW_EV_NODE_ADD:
+		books->nodes++;
+		break;
+	case SW_EV_NODE_DOWN:
+		lose_node(books, event->node.v);
+		break;
+	case SW_EV_NODE_UP:
+		if (event->node.v < books->nodes)
+			books->down[event->node.v] = false;
+		break;
+	case SW_EV_QUOTA:
+		if (event->tenant < SW_SOAK_TENANTS_MAX)
+			books->quota[event->tenant] = event->gpus;
+		break;
+	case SW_EV_PROGRESS:
+		break;
+	}
+}
+
+void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct sw_event *events, size_t count)
+{
+	if (at > books->now)
+		books->now = at;
+	books->due_count = books->due_next = 0;
+	for (size_t e = 0; e < count; e++)
+		foresee(books, &events[e]);
+}
+
+/* ---- commands ---- */
+
+static uint32_t held_by_tenant(const struct sw_soak_books *books, uint32_t tenant)
+{
+	uint32_t held = 0;
+	for (uint32_t j = 0; j < books->count; j++)
+		if (books->jobs[j].runs && books->jobs[j].guaranteed && books->jobs[j].tenant == tenant)
+			held += books->jobs[j].gpus;
+	return held;
+}
+
+static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
+{
+	struct sw_soak_entry *entry = &books->jobs[command->job];
+	const struct sw_ledger *ledger = sw_engine_ledger(engine);
+	uint32_t gpus = 0, before = entry->gpus;
+	bool ran = entry->runs;
+	entry->seat_count = 0;
+	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node])
+			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down or named twice", command->job, ledger->parts[p].node);
+		entry->seats[entry->seat_count++] = (struct sw_soak_seat){ ledger->parts[p].node, ledger->parts[p].mask };
+		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
+	}
+	if (gpus != command->gpus)
+		return sw_err_set(err, SW_EBUG, "job %u was sent to %u GPUs and shown %u", command->job, command->gpus, gpus);
+	entry->runs = true;
+	entry->gpus = gpus;
+	entry->since = books->now;
+	uint32_t quota = books->quota[entry->tenant];
+	if (entry->guaranteed && (!ran || gpus > before) && held_by_tenant(books, entry->tenant) > quota)
+		return sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs of a quota of %u", entry->tenant,
+				  held_by_tenant(books, entry->tenant), quota);
+	return 0;
+}
+
+static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
+{
+	struct sw_soak_entry *entry = &books->jobs[command->job];
+	if (command->reason != SW_REASON_PREEMPTED) {
+		if (books->due_next == books->due_count || books->due[books->due_next].kind != command->kind ||
+		    books->due[books->due_next].reason != command->reason || books->due[books->due_next].job != command->job)
+			return sw_err_set(err, SW_EBUG, "job %u was stopped for reason %u without cause", command->job, command->reason);
+		books->due_next++;
+		return 0;
+	}
+	if (!entry->runs)
+		return sw_err_set(err, SW_EBUG, "job %u was preempted and did not run", command->job);
+	if (books->now - entry->since < books->config->quantum_ns)
+		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
+	entry->runs = false;
+	return 0;
+}
+
+static int check_command(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
+{
+	if (command->job >= books->count)
+		return sw_err_set(err, SW_EBUG, "a command names job %u, which nobody submitted", command->job);
+	struct sw_soak_entry *entry = &books->jobs[command->job];
+	switch ((enum sw_command_kind)command->kind) {
+	case SW_CMD_START:
+		if (entry->runs || entry->held || entry->ended || command->epoch != entry->epoch + 1)
+			return sw_err_set(err, SW_EBUG, "job %u cannot start run %u now", command->job, command->epoch);
+		entry->epoch = command->epoch;
+		return sit_down(books, engine, command, err);
+	case SW_CMD_MOVE:
+		if (!entry->runs || command->epoch != entry->epoch)
+			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
+		if (books->now - entry->since < books->config->quantum_ns)
+			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
+		return sit_down(books, engine, command, err);
+	case SW_CMD_STOP:
+	case SW_CMD_KILL:
+		return command->epoch == entry->epoch ? check_stop(books, command, err)
+						      : sw_err_set(err, SW_EBUG, "job %u was stopped in run %u, not %u", command->job, command->epoch,
+								   entry->epoch);
+	case SW_CMD_LIMIT:
+		return entry->runs && command->epoch == entry->epoch ? 0 : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
+	case SW_CMD_REFUSE:
+		if (entry->epoch != 0 || entry->runs)
+			return sw_err_set(err, SW_EBUG, "job %u was refused after it ran", command->job);
+		entry->ended = true;
+		return 0;
+	}
+	return sw_err_set(err, SW_EBUG, "there is no command %u", command->kind);
+}
+
+/* ---- agreement ---- */
+
+static int check_jobs(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
+{
+	if (sw_view_nodes(sw_engine_view(engine)) != books->nodes)
+		return sw_err_set(err, SW_EBUG, "the engine has %u nodes, not %u", sw_view_nodes(sw_engine_view(engine)), books->nodes);
+	if (sw_engine_job_count(engine) != books->count)
+		return sw_err_set(err, SW_EBUG, "the engine has %u jobs, not %u", sw_engine_job_count(engine), books->count);
+	for (uint32_t j = 0; j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){ j });
+		if ((job->state == SW_JOB_RUNNING) != entry->runs || (job->state > SW_JOB_RUNNING) != entry->ended ||
+		    (job->state == SW_JOB_HELD) != (entry->held && !entry->ended) || job->gpus_held != (entry->runs ? entry->gpus : 0) || sw_engine_epoch(engine, job->id) != entry->epoch)
+			return sw_err_set(err, SW_EBUG, "job %u is in state %u with %u GPUs, its commands say otherwise", j, job->state, job->gpus_held);
+	}
+	return 0;
+}
+
+/* Adds up every GPU from the seats. */
+static int check_gpus(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
+{
+	static struct {
+		uint64_t bytes;
+		uint32_t compute, residents;
+	} gpus[SW_SOAK_NODES_MAX][64];
+	const struct sw_topology *topology = sw_engine_ledger(engine)->topology;
+	memset(gpus, 0, sizeof gpus);
+	for (uint32_t j = 0; j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){ j });
+		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++) {
+			const struct sw_topology_node *node = &topology->nodes[entry->seats[s].node];
+			for (uint32_t g = 0; g < 64; g++) {
+				if ((entry->seats[s].mask >> g & 1) == 0)
+					continue;
+				if (g >= node->gpus)
+					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g, entry->seats[s].node, node->gpus);
+				gpus[entry->seats[s].node][g].bytes += job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
+				gpus[entry->seats[s].node][g].compute += entry->guaranteed ? job->compute_milli : 0;
+				gpus[entry->seats[s].node][g].residents++;
+			}
+		}
+	}
+	for (uint32_t n = 0; n < topology->node_count; n++)
+		for (uint32_t g = 0; g < topology->nodes[n].gpus; g++)
+			if (gpus[n][g].bytes > topology->nodes[n].gpu_memory_bytes || gpus[n][g].compute > SW_COMPUTE_WHOLE ||
+			    gpus[n][g].residents > SW_GPU_RESIDENTS_MAX)
+				return sw_err_set(err, SW_EBUG, "GPU %u of node %u is over-committed", g, n);
+	return 0;
+}
+
+int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_step *step, struct sw_err *err)
+{
+	for (size_t c = 0; c < step->command_count; c++) {
+		int r = check_command(books, engine, &step->commands[c], err);
+		if (r < 0)
+			return r;
+	}
+	if (books->due_next != books->due_count)
+		return sw_err_set(err, SW_EBUG, "job %u should have been stopped", books->due[books->due_next].job);
+	if (step->wake_at <= books->now)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: a wake-up is left in the past");
+	if (sw_view_now(sw_engine_view(engine)) != books->now)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: time went back");
+	int r = check_jobs(books, engine, err);
+	return r < 0 ? r : check_gpus(books, engine, err);
+}

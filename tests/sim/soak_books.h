@@ -1,0 +1,51 @@
+/* Books that the storm keeps beside the engine, from its commands alone: who runs, where, since when. They share no code with the ledger. */
+#ifndef SW_TESTS_SIM_SOAK_BOOKS_H
+#define SW_TESTS_SIM_SOAK_BOOKS_H
+
+#include "core/engine.h"
+
+#define SW_SOAK_JOBS_MAX 200u
+#define SW_SOAK_NODES_MAX 16u
+#define SW_SOAK_TENANTS_MAX 6u
+
+struct sw_soak_seat {
+	uint32_t node;
+	uint64_t mask;
+};
+
+struct sw_soak_entry {
+	bool runs, held, ended;
+	uint32_t epoch;
+	uint32_t gpus;
+	sw_ns since;
+	uint32_t retries;
+	uint32_t tenant;
+	bool guaranteed;
+	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
+	uint32_t seat_count;
+};
+
+struct sw_soak_books {
+	const struct sw_engine_config *config;
+	struct sw_soak_entry jobs[SW_SOAK_JOBS_MAX];
+	uint32_t count;
+	uint32_t nodes;
+	bool down[SW_SOAK_NODES_MAX];
+	uint32_t quota[SW_SOAK_TENANTS_MAX]; /* UINT32_MAX: none */
+	sw_ns now;
+	/* Commands that the events of a step must bring, in this order. */
+	struct {
+		uint8_t kind;
+		uint8_t reason;
+		uint32_t job;
+	} due[SW_SOAK_JOBS_MAX * 4];
+	uint32_t due_count, due_next;
+};
+
+void sw_soak_books_open(struct sw_soak_books *books, const struct sw_engine_config *config);
+/* Before a step: what these events must do. */
+void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct sw_event *events, size_t count);
+/* After it: whether the commands make sense, and whether engine and books agree. */
+int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_step *step, struct sw_err *err);
+
+#endif

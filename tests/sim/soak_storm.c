@@ -1,0 +1,314 @@
+/* The storm: the engine alone, fed with everything that could ever arrive, sensible or not. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "placement/registry.h"
+#include "policy/registry.h"
+#include "soak.h"
+#include "soak_books.h"
+
+#define STEPS 250
+#define EVENTS_MAX 8
+#define DRAIN_STEPS 20000
+#define GIB (UINT64_C(1) << 30)
+
+struct storm {
+	struct sw_rng rng;
+	struct sw_engine_config config;
+	struct sw_engine *engine;
+	struct sw_soak_books books;
+	struct sw_event events[64];
+	struct sw_job_spec specs[64];
+	struct sw_topology_node shapes[64];
+	size_t count;
+	sw_ns wake_at;
+};
+
+static uint64_t below(struct storm *storm, uint64_t bound)
+{
+	return sw_rng_below(&storm->rng, bound);
+}
+
+static bool chance(struct storm *storm, uint32_t percent)
+{
+	return sw_soak_chance(&storm->rng, percent);
+}
+
+/* ---- events ---- */
+
+static struct sw_job_spec draw_spec(struct storm *storm)
+{
+	uint32_t cluster = sw_view_gpus(sw_engine_view(storm->engine));
+	struct sw_job_spec spec = {
+		.gpus = 1 + (uint32_t)below(storm, chance(storm, 70) ? 4 : cluster + 2),
+		.tenant = (uint32_t)below(storm, SW_SOAK_TENANTS_MAX),
+		.weight_milli = (uint32_t)below(storm, 3000),
+		.compute_milli = (uint32_t)(chance(storm, 50) ? 0 : below(storm, 1001)),
+		.gpu_memory_bytes = chance(storm, 50) ? 0 : below(storm, 90) * GIB,
+		.host_memory_bytes = chance(storm, 80) ? 0 : below(storm, 64) * GIB,
+		.cpus = (uint32_t)(chance(storm, 80) ? 0 : below(storm, 16)),
+		.skew_milli = (uint16_t)(chance(storm, 50) ? 0 : below(storm, 1001)),
+		.retries = (uint16_t)below(storm, 4),
+		.job_class = (uint8_t)below(storm, 2),
+		.knowledge = (uint8_t)below(storm, 3),
+		.held = chance(storm, 5),
+		.work_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
+		.deadline_at = SW_TIME_NEVER,
+	};
+	spec.min_gpus = spec.max_gpus = spec.gpus;
+	if (chance(storm, 30)) {
+		spec.min_gpus = 1 + (uint32_t)below(storm, spec.gpus);
+		spec.max_gpus = spec.gpus + (uint32_t)below(storm, 4);
+	}
+	if (chance(storm, 10))
+		spec.work_ns = chance(storm, 50) ? SW_TIME_NEVER - (sw_ns)below(storm, 3) : 0;
+	return spec;
+}
+
+/* A spec that makes no sense. */
+static void spoil(struct storm *storm, struct sw_job_spec *spec)
+{
+	switch (below(storm, 6)) {
+	case 0:
+		spec->gpus = 0;
+		break;
+	case 1:
+		spec->min_gpus = spec->gpus + 1;
+		break;
+	case 2:
+		spec->max_gpus = spec->gpus - 1;
+		break;
+	case 3:
+		spec->compute_milli = 1001 + (uint32_t)below(storm, UINT32_MAX - 1001);
+		break;
+	case 4:
+		spec->work_ns = -1 - (sw_ns)below(storm, INT64_MAX);
+		break;
+	default:
+		spec->gpus = spec->min_gpus = spec->max_gpus = UINT32_MAX - (uint32_t)below(storm, 3);
+		break;
+	}
+}
+
+static struct sw_event draw_submit(struct storm *storm)
+{
+	struct sw_job_spec *spec = &storm->specs[storm->count];
+	*spec = draw_spec(storm);
+	if (chance(storm, 5))
+		spoil(storm, spec);
+	return (struct sw_event){ .kind = SW_EV_SUBMIT, .spec = spec };
+}
+
+/* Mostly about a run that is on, sometimes about one that was or never will be. */
+static struct sw_event draw_answer(struct storm *storm, enum sw_event_kind kind)
+{
+	uint32_t jobs = storm->books.count, id = (uint32_t)below(storm, jobs + 2);
+	for (uint32_t tries = 0; tries < 6 && (id >= jobs || !storm->books.jobs[id].runs); tries++)
+		id = (uint32_t)below(storm, jobs + 2);
+	struct sw_event event = {
+		.kind = kind,
+		.job = { chance(storm, 98) ? id : (uint32_t)below(storm, UINT32_MAX) },
+		.epoch = id < jobs ? storm->books.jobs[id].epoch : 1,
+		.left_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
+		.as_of = storm->books.now - (sw_ns)below(storm, 3) * SW_NS_PER_S,
+		.ends_at = storm->books.now + (sw_ns)below(storm, 1000) * SW_NS_PER_S,
+	};
+	if (chance(storm, 20))
+		event.epoch = chance(storm, 50) ? event.epoch - 1 : (uint32_t)below(storm, UINT32_MAX);
+	if (chance(storm, 10))
+		event.left_ns = chance(storm, 50) ? -(sw_ns)below(storm, INT64_MAX) : SW_TIME_NEVER - (sw_ns)below(storm, 2);
+	if (chance(storm, 10))
+		event.ends_at = chance(storm, 50) ? -(sw_ns)below(storm, INT64_MAX) : SW_TIME_NEVER - (sw_ns)below(storm, 2);
+	return event;
+}
+
+static struct sw_event draw_node_event(struct storm *storm, enum sw_event_kind kind)
+{
+	return (struct sw_event){ .kind = kind, .node = { (uint32_t)below(storm, chance(storm, 95) ? storm->books.nodes : UINT32_MAX) } };
+}
+
+/* One more node, in the last rack or in a new one; false where the books have no room for it. */
+static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
+{
+	for (size_t e = 0; e < storm->count; e++)
+		if (storm->events[e].kind == SW_EV_NODE_ADD)
+			return false;
+	if (storm->books.nodes == SW_SOAK_NODES_MAX)
+		return false;
+	const struct sw_topology *topology = sw_engine_ledger(storm->engine)->topology;
+	struct sw_topology_node *shape = &storm->shapes[storm->count];
+	*shape = topology->nodes[below(storm, topology->node_count)];
+	shape->gpus = 1 + (uint32_t)below(storm, 8);
+	shape->rack = topology->nodes[topology->node_count - 1].rack + chance(storm, 30);
+	*ret_event = (struct sw_event){ .kind = SW_EV_NODE_ADD, .shape = shape };
+	return true;
+}
+
+static struct sw_event draw_event(struct storm *storm)
+{
+	struct sw_event event;
+	uint64_t kind = below(storm, 100);
+	if (kind < 40 && storm->books.count + EVENTS_MAX < SW_SOAK_JOBS_MAX)
+		return draw_submit(storm);
+	if (kind < 57)
+		return draw_answer(storm, SW_EV_FINISH);
+	if (kind < 64)
+		return draw_answer(storm, SW_EV_FAIL);
+	if (kind < 77)
+		return draw_answer(storm, SW_EV_PROGRESS);
+	if (kind < 81)
+		return draw_answer(storm, SW_EV_CANCEL);
+	if (kind < 87)
+		return draw_answer(storm, chance(storm, 40) ? SW_EV_HOLD : SW_EV_RELEASE);
+	if (kind < 88 && draw_new_node(storm, &event))
+		return event;
+	if (kind < 90)
+		return draw_node_event(storm, SW_EV_NODE_DOWN);
+	if (kind < 95)
+		return draw_node_event(storm, SW_EV_NODE_UP);
+	return (struct sw_event){
+		.kind = SW_EV_QUOTA,
+		.tenant = (uint32_t)below(storm, chance(storm, 98) ? SW_SOAK_TENANTS_MAX : UINT32_MAX),
+		.gpus = chance(storm, 40) ? UINT32_MAX : (uint32_t)below(storm, sw_view_gpus(sw_engine_view(storm->engine)) + 2),
+	};
+}
+
+/* ---- steps ---- */
+
+static int step(struct storm *storm, sw_ns at, struct sw_err *err)
+{
+	struct sw_step outcome;
+	sw_soak_books_foresee(&storm->books, at, storm->events, storm->count);
+	int r = sw_engine_step(storm->engine, at, storm->events, storm->count, &outcome, err);
+	if (r == 0)
+		r = sw_soak_books_check(&storm->books, storm->engine, &outcome, err);
+	if (r == 0)
+		r = sw_engine_validate(storm->engine, err);
+	storm->count = 0;
+	storm->wake_at = r == 0 ? outcome.wake_at : SW_TIME_NEVER;
+	return r;
+}
+
+/* Another policy takes over whatever is there, now and then. */
+static int change_policy(struct storm *storm, struct sw_err *err)
+{
+	size_t policies = 0;
+	while (sw_policies[policies] != NULL)
+		policies++;
+	return sw_engine_set_policy(storm->engine, sw_policies[below(storm, policies)], NULL, err);
+}
+
+static int one_gust(struct storm *storm, struct sw_err *err)
+{
+	sw_ns at = storm->books.now + (sw_ns)below(storm, chance(storm, 30) ? 2 : 100) * SW_NS_PER_S;
+	if (chance(storm, 20))
+		at -= (sw_ns)below(storm, 50) * SW_NS_PER_S; /* a clock that was set back, or an event from the past */
+	if (chance(storm, 40) && storm->wake_at < storm->books.now + 1000000 * SW_NS_PER_S)
+		at = storm->wake_at;
+	for (uint64_t wanted = below(storm, EVENTS_MAX); wanted > 0; wanted--) {
+		storm->events[storm->count] = draw_event(storm);
+		storm->count++;
+	}
+	int r = step(storm, at, err);
+	if (r == 0 && chance(storm, 1))
+		r = change_policy(storm, err);
+	if (r == 0 && storm->books.count > 0) {
+		char text[256];
+		sw_engine_explain(storm->engine, (struct sw_job_id){ (uint32_t)below(storm, storm->books.count + 1) }, text, sizeof text);
+		if (text[0] == '\0' || strlen(text) >= sizeof text - 1)
+			r = sw_err_set(err, SW_EBUG, "a job was not told in one sentence why it waits");
+	}
+	return r;
+}
+
+/* ---- the calm after it: everything is up and allowed, and every job must end ---- */
+
+static int calm_down(struct storm *storm, struct sw_err *err)
+{
+	for (uint32_t n = 0; n < storm->books.nodes; n++)
+		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_NODE_UP, .node = { n } };
+	for (uint32_t t = 0; t < SW_SOAK_TENANTS_MAX; t++)
+		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_QUOTA, .tenant = t, .gpus = UINT32_MAX };
+	int r = step(storm, storm->books.now, err);
+	for (uint32_t j = 0; r == 0 && j < storm->books.count; j++) {
+		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_RELEASE, .job = { j } };
+		r = step(storm, storm->books.now, err);
+	}
+	return r;
+}
+
+static int drain(struct storm *storm, struct sw_err *err)
+{
+	int r = calm_down(storm, err);
+	for (uint32_t s = 0; r == 0 && s < DRAIN_STEPS; s++) {
+		uint32_t alive = 0, running = 0;
+		for (uint32_t j = 0; j < storm->books.count; j++) {
+			const struct sw_soak_entry *entry = &storm->books.jobs[j];
+			alive += !entry->ended;
+			running += entry->runs;
+			if (entry->runs && storm->count < 32)
+				storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_FINISH, .job = { j }, .epoch = entry->epoch };
+		}
+		if (alive == 0)
+			return 0;
+		if (running == 0 && storm->wake_at == SW_TIME_NEVER)
+			return sw_err_set(err, SW_EBUG, "%u jobs wait, nothing runs, and nobody will wake the engine", alive);
+		r = step(storm, running > 0 ? storm->books.now + SW_NS_PER_S : storm->wake_at, err);
+	}
+	return r < 0 ? r : sw_err_set(err, SW_EBUG, "jobs are left after %u steps in which whatever ran ended", DRAIN_STEPS);
+}
+
+/* ---- one storm ---- */
+
+static void draw_config(struct storm *storm, const struct sw_policy *policy)
+{
+	size_t rules = 0;
+	while (sw_placements[rules] != NULL)
+		rules++;
+	storm->config = (struct sw_engine_config){
+		.topology = sw_soak_topology(&storm->rng),
+		.policy = policy,
+		.fallback = &sw_policy_fifo,
+		.placement = sw_placements[below(storm, rules)],
+		.params = sw_soak_params(&storm->rng, policy),
+		.seed = below(storm, UINT64_MAX),
+		.quantum_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 120)) * SW_NS_PER_S,
+		.keeps_state = chance(storm, 50),
+		.replace_is_free = chance(storm, 40),
+		.exact_ties = chance(storm, 30),
+		.misuse_limit = (uint32_t)below(storm, 50),
+	};
+}
+
+static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_hash, struct sw_err *err)
+{
+	static struct storm storm;
+	memset(&storm, 0, sizeof storm);
+	sw_rng_seed(&storm.rng, seed * 16 + 8);
+	draw_config(&storm, policy);
+	sw_soak_books_open(&storm.books, &storm.config);
+	storm.wake_at = SW_TIME_NEVER;
+	int r = sw_engine_new(&storm.config, &storm.engine, err);
+	for (int s = 0; r == 0 && s < STEPS; s++)
+		r = one_gust(&storm, err);
+	if (r == 0)
+		r = drain(&storm, err);
+	if (r == 0)
+		*ret_hash = sw_engine_log_hash(storm.engine);
+	sw_engine_free(storm.engine);
+	sw_topology_free((struct sw_topology *)(uintptr_t)storm.config.topology);
+	sw_params_free((struct sw_params *)(uintptr_t)storm.config.params);
+	return r;
+}
+
+int sw_soak_storm(uint64_t seed, const struct sw_policy *policy, struct sw_err *err)
+{
+	uint64_t first = 0, again = 0;
+	int r = blow(seed, policy, &first, err);
+	if (r == 0)
+		r = blow(seed, policy, &again, err);
+	if (r == 0 && first != again)
+		r = sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)first, (unsigned long long)again);
+	return r;
+}

@@ -1,0 +1,47 @@
+/* A part of the soak for every test run; with arguments, the program behind tools/soak. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "policy/registry.h"
+#include "soak.h"
+
+#define SEEDS 300u
+
+static unsigned workers(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	return cores > 4 ? 4 : cores > 0 ? (unsigned)cores : 1;
+}
+
+/* Aim: random clusters, jobs, worlds and faults under every policy break no invariant, every job ends, and the same seed gives the same log. */
+static void test_simulations(void **state)
+{
+	(void)state;
+	const struct sw_soak_plan plan = { .end = SEEDS, .simulate = true, .workers = workers() };
+	assert_int_equal(sw_soak_many(&plan), 0);
+}
+
+/* Aim: no event, however wrong or late, breaks an invariant or keeps a job from ending. */
+static void test_storms(void **state)
+{
+	(void)state;
+	const struct sw_soak_plan plan = { .end = SEEDS, .storm = true, .workers = workers() };
+	assert_int_equal(sw_soak_many(&plan), 0);
+}
+
+int main(int count, char **words)
+{
+	if (count > 1)
+		return sw_soak_main(count, words);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_simulations),
+		cmocka_unit_test(test_storms),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
