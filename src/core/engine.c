@@ -544,32 +544,8 @@ static sw_ns decide_once(struct sw_engine *engine)
 		plan->wake_at = engine->now + 1000000;
 	}
 	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
-	return plan->wake_at;
-}
-
-/* When the youngest protected job may be preempted, if anybody waits for that. */
-static sw_ns next_quantum(struct sw_engine *engine)
-{
-	sw_ns quantum = engine->config.quantum_ns;
-	if (quantum == 0)
-		return SW_TIME_NEVER;
-	for (size_t c = 0; c < engine->commands.count; c++) {
-		if (engine->commands.items[c].kind == SW_CMD_START || engine->commands.items[c].kind == SW_CMD_MOVE) {
-			sw_ns *slot = sw_vec_push(&engine->quanta);
-			if (slot != NULL) /* without it the next event comes in its place */
-				*slot = engine->now + quantum;
-			break; /* one wake-up serves all that started now */
-		}
-	}
-	while (engine->quanta_head < engine->quanta.count && engine->quanta.items[engine->quanta_head] <= engine->now)
-		engine->quanta_head++;
-	if (2 * engine->quanta_head >= engine->quanta.count) {
-		engine->quanta.count -= engine->quanta_head;
-		for (size_t q = 0; q < engine->quanta.count; q++)
-			engine->quanta.items[q] = engine->quanta.items[engine->quanta_head + q];
-		engine->quanta_head = 0;
-	}
-	return engine->quanta.count == 0 || engine->waiting.count == 0 ? SW_TIME_NEVER : engine->quanta.items[engine->quanta_head];
+	/* Somebody who waits was told that another is protected: until then. */
+	return plan->protected_until < plan->wake_at ? plan->protected_until : plan->wake_at;
 }
 
 static sw_ns decide(struct sw_engine *engine)
@@ -582,8 +558,7 @@ static sw_ns decide(struct sw_engine *engine)
 		throw_out(engine, why);
 		wake_at = decide_once(engine);
 	}
-	sw_ns quantum = next_quantum(engine), alarm = sw_alarms_next(engine);
-	wake_at = quantum < wake_at ? quantum : wake_at;
+	sw_ns alarm = sw_alarms_next(engine);
 	wake_at = alarm < wake_at ? alarm : wake_at;
 	if (is_stalled(engine, wake_at) && engine->config.fallback != NULL && engine->policy != engine->config.fallback) {
 		throw_out(engine, "nothing ran, jobs waited, and it did not start any");
@@ -666,7 +641,6 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->plan.entries);
 	sw_vec_free(&engine->commands);
 	sw_vec_free(&engine->ringing);
-	sw_vec_free(&engine->quanta);
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
 	free(engine->job_states);

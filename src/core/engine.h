@@ -24,6 +24,8 @@
 #include "core/params.h"
 #include "core/topology.h"
 
+#define SW_PREEMPTIONS_PER_DOUBLING 8u
+
 struct sw_engine;
 
 struct sw_engine_config {
@@ -34,6 +36,9 @@ struct sw_engine_config {
 	const struct sw_params *params; /* of the policy; NULL: its presets */
 	uint64_t seed;
 	sw_ns quantum_ns;
+	/* What a stop and a start cost a job, roughly; 0: nothing. A job that was preempted often runs ever longer before it is preempted again, so that it cannot
+	 * spend its life on starting: twice this time after SW_PREEMPTIONS_PER_DOUBLING preemptions, four times after as many more, and so on. */
+	sw_ns preemption_cost_ns;
 	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */

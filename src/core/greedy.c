@@ -353,8 +353,6 @@ static void rebuild(struct greedy *g)
 		    sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES) {
 			lane->blocked = true;
 			lane->cursor_waiting = SW_OSET_NONE; /* nobody behind it fits either */
-			if (lane->cursor != SW_OSET_NONE && !sw_view_quantum(&engine->view))
-				lane->cursor = SW_OSET_NONE;
 		}
 	}
 }

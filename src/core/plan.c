@@ -14,6 +14,7 @@ void sw_plan_reset(struct sw_plan *plan)
 	plan->entries.count = 0;
 	plan->misuses = 0;
 	plan->wake_at = SW_TIME_NEVER;
+	plan->protected_until = SW_TIME_NEVER;
 }
 
 struct sw_view *sw_plan_view(struct sw_plan *plan)
@@ -101,10 +102,26 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 	return SW_YES;
 }
 
-bool sw_plan_is_protected(const struct sw_engine *engine, const struct sw_core_job *job)
+static sw_ns protected_for(const struct sw_engine *engine, const struct sw_job *job)
 {
-	return engine->config.quantum_ns > 0 && job->seen.state == SW_JOB_RUNNING &&
-	       engine->now - job->seen.since < engine->config.quantum_ns;
+	uint32_t doublings = job->preemptions / SW_PREEMPTIONS_PER_DOUBLING;
+	sw_ns cost = engine->config.preemption_cost_ns, quantum = engine->config.quantum_ns;
+	if (cost == 0 || doublings == 0)
+		return quantum;
+	doublings = doublings < 20 ? doublings : 20;
+	sw_ns patience = cost > (INT64_MAX >> 21) ? INT64_MAX >> 1 : cost << doublings;
+	return patience > quantum ? patience : quantum;
+}
+
+bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	sw_ns needed = protected_for(engine, &job->seen);
+	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - job->seen.since >= needed)
+		return false;
+	sw_ns until = needed > INT64_MAX - job->seen.since ? SW_TIME_NEVER : job->seen.since + needed;
+	if (until < engine->plan.protected_until)
+		engine->plan.protected_until = until;
+	return true;
 }
 
 /* ---- the verbs of policies */

@@ -80,6 +80,7 @@ struct sw_plan {
 	SW_VEC(struct sw_plan_entry) entries;
 	uint32_t misuses;
 	sw_ns wake_at;
+	sw_ns protected_until; /* the earliest end of a protection that stood in somebody's way */
 };
 
 struct sw_tenant {
@@ -111,8 +112,6 @@ struct sw_engine {
 	size_t job_states_capacity;
 	SW_VEC(struct sw_command) commands;
 	SW_VEC(uint32_t) ringing;
-	SW_VEC(sw_ns) quanta; /* ends of quanta, in order */
-	size_t quanta_head;
 	uint64_t log_hash;
 	uint32_t misuses; /* since the last decision without one */
 	char notes[512];
@@ -158,7 +157,8 @@ void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
 /* Where the rule says; NULL: anywhere. */
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
-bool sw_plan_is_protected(const struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether the job may not be preempted yet; then the engine wakes when it may. */
+bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job);
 /* Turns the plan into commands and tells the policy. */
 void sw_plan_commit(struct sw_plan *plan);
 

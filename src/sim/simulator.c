@@ -277,6 +277,20 @@ static int describe(struct run *run)
 	return whole ? 0 : SW_ENOMEM;
 }
 
+/* Of a large job: one whose state fills a GPU. */
+static sw_ns preemption_cost(const struct sw_world *world)
+{
+	const uint64_t bytes = UINT64_C(80) << 30;
+	switch (world->preempt) {
+	case SW_PREEMPT_SUSPEND:
+		return sw_transfer_ns(&world->suspend, bytes) + sw_transfer_ns(&world->resume, bytes);
+	case SW_PREEMPT_RESTART:
+		return world->restart_ns;
+	default:
+		return 0;
+	}
+}
+
 static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
@@ -288,6 +302,7 @@ static int prepare(struct run *run, struct sw_err *err)
 		.params = config->params,
 		.seed = config->seed,
 		.quantum_ns = config->world->quantum_ns,
+		.preemption_cost_ns = preemption_cost(config->world),
 		.keeps_state = sw_world_keeps_state(config->world),
 		.replace_is_free = config->world->replace_is_free,
 		.exact_ties = config->world->event_overhead,
