@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/rng.h"
@@ -30,12 +31,15 @@ struct sw_soak_case {
 /* The same seed gives every policy the same cluster, jobs, world and placement. */
 void sw_soak_draw(uint64_t seed, const struct sw_policy *policy, struct sw_soak_case *ret_case);
 void sw_soak_release(struct sw_soak_case *drawn);
+/* What the simulation of this seed runs on, for whoever looks into a failure. */
+void sw_soak_describe(uint64_t seed, const struct sw_policy *policy, FILE *out);
 
 /* A number in [low, high]. */
 uint64_t sw_soak_between(struct sw_rng *rng, uint64_t low, uint64_t high);
 bool sw_soak_chance(struct sw_rng *rng, uint32_t percent);
 struct sw_topology *sw_soak_topology(struct sw_rng *rng);
-struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy);
+/* `patient`: nothing that changes its mind every few seconds. */
+struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient);
 
 /* ---- the two drivers (soak_run.c, soak_storm.c); 0, or an error that says what went wrong */
 

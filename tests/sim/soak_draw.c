@@ -1,6 +1,7 @@
 /* What a soak runs on: small, so that thousands fit into minutes, and as different as the SDK allows. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -187,36 +188,53 @@ static void set_number(struct sw_params *params, const char *name, uint64_t numb
 }
 
 /* Queues small enough that jobs of a soak pass through them. */
-static void draw_queues(struct sw_rng *rng, struct sw_params *params)
+static void draw_queues(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
 	static const char *const thresholds[] = { "3250,7200", "60", "10,100,1000", "1,2,3,4,5,6,7", "" };
-	set(params, "thresholds", thresholds[sw_rng_below(rng, 5)]);
+	set(params, "thresholds", thresholds[patient ? 0 : sw_rng_below(rng, 5)]);
 }
 
-struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy)
+static void draw_las(struct sw_rng *rng, struct sw_params *params, bool patient)
+{
+	static const char *const knobs[] = { "0", "0.5", "1", "8", "0.001" };
+	draw_queues(rng, params, patient);
+	set(params, "promote", knobs[sw_rng_below(rng, patient ? 4 : 5)]);
+	set(params, "count-gpus", sw_soak_chance(rng, 70) ? "on" : "off");
+	set_number(params, "tick", PICK(rng, 30, 60, 300), "s");
+}
+
+static void draw_gittins(struct sw_rng *rng, struct sw_params *params, bool patient)
+{
+	static const char *const samples[] = { "", "4\n8\n12\n", "gpu_time\n5\n5\n60\n600\n7000\n", "0\n" };
+	draw_queues(rng, params, patient);
+	set(params, "samples", samples[sw_rng_below(rng, 4)]);
+	set_number(params, "delta", PICK(rng, 1, 4, 3250), "");
+	set(params, "compat", sw_soak_chance(rng, 30) ? "on" : "off");
+	set_number(params, "tick", PICK(rng, 30, 60, 300), "s");
+}
+
+struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient)
 {
 	struct sw_params *params = NULL;
 	int r = sw_params_new(policy, &params, NULL);
 	assert(r == 0);
 	(void)r;
 	if (policy == &sw_policy_las) {
-		static const char *const knobs[] = { "0", "0.001", "0.5", "1", "8" };
-		draw_queues(rng, params);
-		set(params, "promote", knobs[sw_rng_below(rng, 5)]);
-		set(params, "count-gpus", sw_soak_chance(rng, 70) ? "on" : "off");
-		set_number(params, "tick", PICK(rng, 30, 60, 300), "s");
+		draw_las(rng, params, patient);
 	} else if (policy == &sw_policy_gittins) {
-		static const char *const samples[] = { "", "4\n8\n12\n", "gpu_time\n5\n5\n60\n600\n7000\n", "0\n" };
-		draw_queues(rng, params);
-		set(params, "samples", samples[sw_rng_below(rng, 4)]);
-		set_number(params, "delta", PICK(rng, 1, 4, 3250), "");
-		set(params, "compat", sw_soak_chance(rng, 30) ? "on" : "off");
-		set_number(params, "tick", PICK(rng, 30, 60, 300), "s");
+		draw_gittins(rng, params, patient);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");
 	}
 	return params;
+}
+
+/* Whether changing jobs costs so much that a policy which changes every few seconds would never get anything done. */
+static bool needs_patience(const struct sw_world *world)
+{
+	return world->event_overhead || world->start_ns > 0 || world->restart_ns > 0 ||
+	       (world->preempt == SW_PREEMPT_SUSPEND && (world->suspend.fixed_ns > SW_NS_PER_S || world->resume.fixed_ns > SW_NS_PER_S));
 }
 
 /* ---- all of it ---- */
@@ -231,7 +249,7 @@ void sw_soak_draw(uint64_t seed, const struct sw_policy *policy, struct sw_soak_
 	ret_case->trace = draw_trace(&jobs, ret_case->topology->gpu_count);
 	ret_case->world = draw_world(&world);
 	ret_case->placement = sw_placements[sw_rng_below(&placement, rules)];
-	ret_case->params = sw_soak_params(&params, policy);
+	ret_case->params = sw_soak_params(&params, policy, needs_patience(ret_case->world));
 }
 
 void sw_soak_release(struct sw_soak_case *drawn)
@@ -240,4 +258,40 @@ void sw_soak_release(struct sw_soak_case *drawn)
 	sw_trace_free(drawn->trace);
 	sw_world_free(drawn->world);
 	sw_params_free(drawn->params);
+}
+
+static void describe_params(const struct sw_params *params, FILE *out)
+{
+	for (size_t p = 0; p < params->policy->param_count; p++) {
+		const struct sw_value *value = &params->values[p];
+		fprintf(out, "  %s.%s", params->policy->name, params->policy->params[p].name);
+		if (params->policy->params[p].kind != SW_PARAM_NUMBERS && params->policy->params[p].kind != SW_PARAM_FILE_OF_NUMBERS)
+			fprintf(out, " %lld", (long long)value->number);
+		for (size_t i = 0; i < value->count; i++)
+			fprintf(out, "%c%lld", i == 0 ? ' ' : ',', (long long)value->list[i]);
+		fprintf(out, "\n");
+	}
+}
+
+void sw_soak_describe(uint64_t seed, const struct sw_policy *policy, FILE *out)
+{
+	struct sw_soak_case drawn;
+	sw_soak_draw(seed, policy, &drawn);
+	fprintf(out, "seed %llu: placement %s\n", (unsigned long long)seed, drawn.placement->name);
+	for (uint32_t n = 0; n < drawn.topology->node_count; n++) {
+		const struct sw_topology_node *node = &drawn.topology->nodes[n];
+		fprintf(out, "  node %u: rack %u, %u GPUs of %llu GiB in groups of %u, %u CPUs, %llu GiB\n", n, node->rack, node->gpus,
+			(unsigned long long)(node->gpu_memory_bytes / GIB), node->link_group, node->cpus, (unsigned long long)(node->memory_bytes / GIB));
+	}
+	for (size_t j = 0; j < drawn.trace->jobs.count; j++) {
+		const struct sw_trace_job *job = &drawn.trace->jobs.items[j];
+		fprintf(out, "  job %zu: at %lld ns, %lld ns on %u GPUs (%u to %u), model '%s'%s\n", j, (long long)job->submit_ns,
+			(long long)job->duration_ns, job->gpus, job->min_gpus, job->max_gpus, sw_trace_string(drawn.trace, job->model),
+			job->job_class == SW_TRACE_OPPORTUNISTIC ? ", opportunistic" : "");
+	}
+	char *world = sw_world_describe(drawn.world);
+	fprintf(out, "%s", world == NULL ? "" : world);
+	free(world);
+	describe_params(drawn.params, out);
+	sw_soak_release(&drawn);
 }

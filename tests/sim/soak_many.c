@@ -88,13 +88,14 @@ static void work(const struct sw_soak_plan *plan, struct desk *desk, uint64_t fi
 static void hire(const struct sw_soak_plan *plan, struct desk *desk, uint64_t first, uint32_t policy, bool skip_simulation, uint32_t stride)
 {
 	fflush(NULL);
-	desk->pid = fork();
-	assert(desk->pid >= 0);
-	if (desk->pid == 0) {
+	pid_t pid = fork();
+	assert(pid >= 0);
+	if (pid == 0) {
 		work(plan, desk, first, policy, skip_simulation, stride);
 		fflush(stdout);
 		exit(0);
 	}
+	desk->pid = pid;
 }
 
 /* A worker is gone. True if somebody took its place. */
@@ -220,6 +221,8 @@ int sw_soak_main(int count, char **words)
 	}
 	if (!plan.simulate && !plan.storm)
 		return usage();
+	if (plan.simulate && plan.only != NULL && plan.end == plan.first + 1)
+		sw_soak_describe(plan.first, plan.only, stdout);
 	unsigned failures = sw_soak_many(&plan);
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\n");

@@ -48,8 +48,8 @@ static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_jo
 		return 0;
 	bool rigid = job->min_gpus == job->max_gpus;
 	bool exact = rigid && keeps_time(world) && world->preempt == SW_PREEMPT_FREE && (outcome->migrations == 0 || world->replace_is_free);
-	/* An elastic job is faster at most by its GPUs; each change of size rounds. */
-	__int128 least = (__int128)job->duration_ns * job->gpus / job->max_gpus - 2 * (__int128)(outcome->migrations + outcome->preemptions + 1);
+	/* An elastic job is faster at most by its GPUs; speed is counted in thousandths. */
+	__int128 least = (__int128)job->duration_ns * job->gpus / job->max_gpus * 997 / 1000 - 1000;
 	if (world->placement_slowdown && !rigid)
 		least = 0;
 	if (exact ? outcome->run_ns != job->duration_ns : outcome->run_ns < (rigid ? job->duration_ns : least))

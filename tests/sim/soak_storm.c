@@ -1,5 +1,6 @@
 /* The storm: the engine alone, fed with everything that could ever arrive, sensible or not. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -61,6 +62,8 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 		spec.min_gpus = 1 + (uint32_t)below(storm, spec.gpus);
 		spec.max_gpus = spec.gpus + (uint32_t)below(storm, 4);
 	}
+	if (getenv("MILD"))
+		spec.gpu_memory_bytes = spec.gpu_memory_bytes ? 1 + below(storm, 16) * GIB : 0;
 	if (chance(storm, 10))
 		spec.work_ns = chance(storm, 50) ? SW_TIME_NEVER - (sw_ns)below(storm, 3) : 0;
 	return spec;
@@ -139,7 +142,7 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	const struct sw_topology *topology = sw_engine_ledger(storm->engine)->topology;
 	struct sw_topology_node *shape = &storm->shapes[storm->count];
 	*shape = topology->nodes[below(storm, topology->node_count)];
-	shape->gpus = 1 + (uint32_t)below(storm, 8);
+	shape->gpus = 1 + (uint32_t)below(storm, getenv("MILD") ? topology->node_gpus_max : 8);
 	shape->rack = topology->nodes[topology->node_count - 1].rack + chance(storm, 30);
 	*ret_event = (struct sw_event){ .kind = SW_EV_NODE_ADD, .shape = shape };
 	return true;
@@ -211,7 +214,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 		storm->count++;
 	}
 	int r = step(storm, at, err);
-	if (r == 0 && chance(storm, 1))
+	if (r == 0 && !getenv("MILD") && chance(storm, 1))
 		r = change_policy(storm, err);
 	if (r == 0 && storm->books.count > 0) {
 		char text[256];
@@ -220,6 +223,19 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 			r = sw_err_set(err, SW_EBUG, "a job was not told in one sentence why it waits");
 	}
 	return r;
+}
+
+/* Names the first of them, and what it would take. */
+static int report_stall(struct storm *storm, uint32_t alive, struct sw_err *err)
+{
+	char why[200] = "";
+	const struct sw_job *job = sw_view_next_waiting(sw_engine_view(storm->engine), NULL);
+	if (job == NULL)
+		return sw_err_set(err, SW_EBUG, "%u jobs neither wait nor run", alive);
+	sw_engine_explain(storm->engine, job->id, why, sizeof why);
+	return sw_err_set(err, SW_EBUG, "%u jobs wait, nothing runs, nobody will wake the engine (%s, %s); job %u, %llu GiB: %s", alive,
+			  sw_engine_policy(storm->engine), storm->config.placement->name, job->id.v,
+			  (unsigned long long)(job->gpu_memory_bytes / GIB), why);
 }
 
 /* ---- the calm after it: everything is up and allowed, and every job must end ---- */
@@ -253,7 +269,7 @@ static int drain(struct storm *storm, struct sw_err *err)
 		if (alive == 0)
 			return 0;
 		if (running == 0 && storm->wake_at == SW_TIME_NEVER)
-			return sw_err_set(err, SW_EBUG, "%u jobs wait, nothing runs, and nobody will wake the engine", alive);
+			return report_stall(storm, alive, err);
 		r = step(storm, running > 0 ? storm->books.now + SW_NS_PER_S : storm->wake_at, err);
 	}
 	return r < 0 ? r : sw_err_set(err, SW_EBUG, "jobs are left after %u steps in which whatever ran ended", DRAIN_STEPS);
@@ -271,7 +287,7 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.policy = policy,
 		.fallback = &sw_policy_fifo,
 		.placement = sw_placements[below(storm, rules)],
-		.params = sw_soak_params(&storm->rng, policy),
+		.params = sw_soak_params(&storm->rng, policy, false),
 		.seed = below(storm, UINT64_MAX),
 		.quantum_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 120)) * SW_NS_PER_S,
 		.keeps_state = chance(storm, 50),

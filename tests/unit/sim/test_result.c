@@ -1,4 +1,4 @@
-/* The summary of a result says what the outcomes and the usage say. */
+/* The summary of a result says what the outcomes say. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -127,20 +127,15 @@ static void test_deadlines(void **state)
 	assert_int_equal(result->summary.deadlines_missed, 3);
 }
 
-/* The history decides utilisation where there is one: lost nodes are not available, and nothing before the first submit or after the
- * last end counts. */
-static void test_utilization_of_usage(void **state)
+/* The cluster's own account decides utilisation where there is one: it knows lost nodes, and shared and resized jobs. */
+static void test_utilization_of_account(void **state)
 {
 	(void)state;
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = new_result(10);
 	add(result, 100, 100, 200, 10);
-	add_usage(result, 0, 0, 10);
-	add_usage(result, 100, 10, 10);
-	add_usage(result, 150, 5, 5);
-	add_usage(result, 180, 0, 10);
-	add_usage(result, 300, 10, 10);
+	result->gpu_used_s = 650;
+	result->gpu_up_s = 850;
 	sw_result_summarise(result);
-	/* 50 * 10 + 30 * 5 of 50 * 10 + 30 * 5 + 20 * 10. */
 	assert_near(result->summary.gpu_utilization, 650.0 / 850, 1e-12);
 }
 
@@ -227,7 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_hand),		  cmocka_unit_test(test_states),
-		cmocka_unit_test(test_deadlines),	  cmocka_unit_test(test_utilization_of_usage),
+		cmocka_unit_test(test_deadlines),	  cmocka_unit_test(test_utilization_of_account),
 		cmocka_unit_test(test_utilization_bound), cmocka_unit_test(test_order),
 		cmocka_unit_test(test_nothing),		  cmocka_unit_test(test_again),
 		cmocka_unit_test(test_freeing),
