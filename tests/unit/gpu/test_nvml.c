@@ -134,7 +134,7 @@ static void test_groups_by_node(void **state)
 	}
 }
 
-/* Where there is NVLink it alone makes the groups, also through a third GPU; one without is alone. */
+/* Where there is NVLink it alone makes the groups; GPUs without are alone. Samples follow the order of the list. */
 static void test_groups_by_nvlink(void **state)
 {
 	(void)state;
@@ -142,7 +142,7 @@ static void test_groups_by_nvlink(void **state)
 	static const int links[] = {0, 5, 0, 5};
 	for (int i = 0; i < 4; i++)
 		fake->gpus[i].nvlink = links[i];
-	fake->gpus[3].free = 1; /* to tell that samples follow the order */
+	fake->gpus[3].free = 1; /* to tell it from the others */
 	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
 	static const char order[] = "abdc";
 	static const uint32_t groups[] = {0, 1, 1, 2};
@@ -151,7 +151,22 @@ static void test_groups_by_nvlink(void **state)
 		assert_int_equal(sw_gpus_info(gpus, i)->link_group, groups[i]);
 		struct sw_gpu_sample sample;
 		assert_int_equal(sw_gpus_sample(gpus, i, &sample, NULL), 0);
-		assert_int_equal(sample.memory_used_bytes, order[i] == 'd' ? (80ULL << 30) - 1 : 10ULL << 30);
+		assert_int_equal(sample.memory_used_bytes, order[i] == 'd' ? (79ULL << 30) - 1 : 9ULL << 30);
+	}
+}
+
+/* A chain of links makes one group, also when its ends are not linked. */
+static void test_groups_by_chain(void **state)
+{
+	(void)state;
+	struct fake *fake = fake_of(FULL);
+	static const int links[] = {0, 1, 2, 3};
+	for (int i = 0; i < 4; i++)
+		fake->gpus[i].nvlink = links[i];
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(sw_gpus_info(gpus, i)->uuid[4], "abcd"[i]);
+		assert_int_equal(sw_gpus_info(gpus, i)->link_group, i > 0);
 	}
 }
 
@@ -168,7 +183,8 @@ static void test_sample(void **state)
 	assert_int_equal(sample.utilisation_milli, 870);
 	assert_int_equal(sample.memory_utilisation_milli, 430);
 	assert_int_equal(sample.memory_total_bytes, 80ULL << 30);
-	assert_int_equal(sample.memory_used_bytes, 10ULL << 30);
+	assert_int_equal(sample.memory_used_bytes, 9ULL << 30);
+	assert_int_equal(sample.memory_reserved_bytes, 1ULL << 30);
 	assert_int_equal(sample.power_mw, 312345);
 	assert_int_equal(sample.energy_mj, 5000000000ULL);
 	assert_int_equal(sample.temperature_c, 64);
@@ -286,6 +302,7 @@ static void test_old(void **state)
 	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
 	assert_int_equal(sample.known, SW_GPU_KNOWS_MEMORY | SW_GPU_KNOWS_PROCESSES);
 	assert_int_equal(sample.memory_used_bytes, 10ULL << 30);
+	assert_int_equal(sample.memory_reserved_bytes, 0);
 	assert_int_equal(sample.process_count, 5);
 	assert_int_equal(sample.processes[4].pid, 1004);
 	assert_int_equal(sample.processes[4].memory_bytes, 29);
@@ -317,10 +334,18 @@ static void test_absent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_info),	   cmocka_unit_test(test_groups_by_node), cmocka_unit_test(test_groups_by_nvlink),
-		cmocka_unit_test(test_sample),	   cmocka_unit_test(test_many_processes), cmocka_unit_test(test_unsupported),
-		cmocka_unit_test(test_lost_later), cmocka_unit_test(test_left_out),	  cmocka_unit_test(test_no_gpu),
-		cmocka_unit_test(test_old),	   cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_info),
+		cmocka_unit_test(test_groups_by_node),
+		cmocka_unit_test(test_groups_by_nvlink),
+		cmocka_unit_test(test_groups_by_chain),
+		cmocka_unit_test(test_sample),
+		cmocka_unit_test(test_many_processes),
+		cmocka_unit_test(test_unsupported),
+		cmocka_unit_test(test_lost_later),
+		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_no_gpu),
+		cmocka_unit_test(test_old),
+		cmocka_unit_test(test_absent),
 	};
 	return cmocka_run_group_tests(tests, compile_fakes, remove_fakes);
 }

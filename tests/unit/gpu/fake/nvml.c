@@ -114,7 +114,7 @@ DEFINE(nvmlDeviceGetMigMode, nvml_device device, unsigned *now, unsigned *next)
 
 DEFINE(nvmlDeviceGetP2PStatus, nvml_device a, nvml_device b, int index, int *status)
 {
-	int works = index == NVML_P2P_OVER_NVLINK && gpu_of(a)->nvlink != 0 && gpu_of(a)->nvlink == gpu_of(b)->nvlink;
+	int works = index == NVML_P2P_OVER_NVLINK && (gpu_of(a)->nvlink & gpu_of(b)->nvlink) != 0;
 	*status = works ? NVML_P2P_WORKS : 1;
 	return NVML_OK;
 }

@@ -8,7 +8,7 @@ struct fake_gpu {
 	const char *uuid, *name;
 	unsigned long long total, free, reserved;
 	int memory_code, other_code; /* what its calls return */
-	int nvlink;		     /* GPUs with the same number other than 0 are linked */
+	int nvlink;		     /* GPUs that have a bit in common are linked */
 	int node;		     /* of the machine */
 	int bus;
 	unsigned mig;

@@ -1,0 +1,79 @@
+/* What the files of this folder share; nobody else includes it. */
+#ifndef SW_STORE_INTERNAL_H
+#define SW_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "store/journal.h"
+
+/* Statements that are prepared once and kept; their text is in sql.c. */
+enum sw_sql {
+	SW_SQL_BEGIN,
+	SW_SQL_COMMIT,
+	SW_SQL_ROLLBACK,
+	SW_SQL_APPEND,
+	SW_SQL_REPLAY,
+	SW_SQL_PRUNE,
+	SW_SQL_BOUNDS,
+	SW_SQL_SNAPSHOT_PART,
+	SW_SQL_SNAPSHOT_SWITCH,
+	SW_SQL_SNAPSHOT_DROP,
+	SW_SQL_SNAPSHOT_STALE,
+	SW_SQL_SNAPSHOT_HEAD,
+	SW_SQL_SNAPSHOT_BODY,
+	SW_SQL_COUNT,
+};
+
+/* A snapshot on its way into the journal. */
+struct sw_snapshot_writer {
+	unsigned char *bytes;
+	size_t size;
+	size_t done;
+	uint64_t seq;
+	int64_t id;
+	int64_t part;
+	bool active;
+};
+
+struct sw_journal {
+	sqlite3 *db;
+	sqlite3_stmt *sql[SW_SQL_COUNT];
+	char *path;
+	int lock_fd;
+	/* Of what is committed. */
+	uint64_t first_seq;
+	uint64_t last_seq;
+	uint64_t snapshot_seq;
+	int64_t snapshot_id;	  /* 0: none */
+	int64_t last_snapshot_id; /* also of those that were given up */
+	/* The batch. A doomed one is rolled back already and only counts what is lost with it. */
+	uint64_t pending;
+	bool in_batch;
+	struct sw_err doom; /* code 0: not doomed */
+	bool replaying;
+	struct sw_snapshot_writer writer;
+};
+
+/* Prepares all statements; SQLITE_OK or SQLite's extended code. */
+int sw_sql_prepare(struct sw_journal *journal);
+/* Runs one that gives no rows, then forgets its arguments; SQLITE_DONE or SQLite's extended code. */
+int sw_sql_run(struct sw_journal *journal, enum sw_sql which);
+/* Ends a transaction that failed with `rc`, so that nothing of it comes back, not even after a crash; false where the disk does not let it
+ * promise that. */
+bool sw_sql_roll_back(struct sw_journal *journal, int rc);
+
+/* Sets the fact, and as detail and hint what SQLite's extended code means here: the disk is full, the file is damaged, ...; returns our
+ * code. */
+int sw_journal_fail(const struct sw_journal *journal, int rc, struct sw_err *err, const char *fact_fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* The journal contradicts itself; the words say how. */
+int sw_journal_damaged(const struct sw_journal *journal, struct sw_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* SW_EBUG, with the words, when a batch or a replay is under way; 0 otherwise. `verb` is what cannot be done meanwhile. */
+int sw_journal_must_rest(const struct sw_journal *journal, const char *verb, struct sw_err *err);
+
+/* Learns the id and number of the snapshot, and its size. */
+int sw_snapshot_find(struct sw_journal *journal, size_t *ret_size, struct sw_err *err);
+/* Forgets the snapshot that is on its way. */
+void sw_snapshot_give_up(struct sw_journal *journal);
+
+#endif

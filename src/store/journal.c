@@ -1,0 +1,181 @@
+/* The records of a journal: appending in batches, committing, replaying, pruning. The invariants are in journal.h. */
+#include "store/journal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "base/hash.h"
+#include "store/internal.h"
+
+uint64_t sw_journal_pending(const struct sw_journal *journal)
+{
+	return journal->pending;
+}
+
+uint64_t sw_journal_first_seq(const struct sw_journal *journal)
+{
+	return journal->first_seq;
+}
+
+uint64_t sw_journal_last_seq(const struct sw_journal *journal)
+{
+	return journal->last_seq;
+}
+
+/* Over everything, the number too: a record in another one's place is as bad as other bytes. */
+static int64_t checksum(uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
+{
+	uint64_t hash = sw_hash_u64(SW_HASH_START, seq);
+	hash = sw_hash_u64(hash, (uint64_t)at_ns);
+	hash = sw_hash_u64(hash, kind);
+	return (int64_t)sw_hash_bytes(hash, bytes, size);
+}
+
+/* Rolls the batch back and remembers why, for the commit that will come. */
+static int doom(struct sw_journal *journal, int rc)
+{
+	int code = sw_journal_fail(journal, rc, &journal->doom, "cannot append to the journal '%s'", journal->path);
+	/* No commit was tried, so none can come back. */
+	sw_sql_roll_back(journal, rc);
+	return code;
+}
+
+static int insert(struct sw_journal *journal, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
+{
+	sqlite3_stmt *append = journal->sql[SW_SQL_APPEND];
+	sqlite3_bind_int64(append, 1, (int64_t)seq);
+	sqlite3_bind_int64(append, 2, at_ns);
+	sqlite3_bind_int64(append, 3, kind);
+	sqlite3_bind_int64(append, 4, checksum(seq, at_ns, kind, bytes, size));
+	/* An empty record is an empty blob, not NULL. */
+	int rc = sqlite3_bind_blob64(append, 5, size > 0 ? bytes : "", size, SQLITE_STATIC);
+	return rc != SQLITE_OK ? rc : sw_sql_run(journal, SW_SQL_APPEND);
+}
+
+int sw_journal_append(struct sw_journal *journal, int64_t at_ns, uint32_t kind, const void *bytes, size_t size, uint64_t *ret_seq)
+{
+	assert(!journal->replaying);
+	if (size > SW_JOURNAL_RECORD_MAX)
+		return SW_ELIMIT;
+	bool first = !journal->in_batch;
+	journal->in_batch = true;
+	journal->pending++;
+	if (journal->doom.code != 0)
+		return journal->doom.code;
+	int rc = first ? sw_sql_run(journal, SW_SQL_BEGIN) : SQLITE_DONE;
+	uint64_t seq = journal->last_seq + journal->pending;
+	if (rc == SQLITE_DONE)
+		rc = insert(journal, seq, at_ns, kind, bytes, size);
+	if (rc != SQLITE_DONE)
+		return doom(journal, rc);
+	*ret_seq = seq;
+	return 0;
+}
+
+static int commit_failed(struct sw_journal *journal, uint64_t lost, int rc, struct sw_err *err)
+{
+	struct sw_err words = {0};
+	int code = sw_journal_fail(journal, rc, &words, "cannot store %" PRIu64 " record%s in the journal '%s'", lost, lost == 1 ? "" : "s",
+				   journal->path);
+	if (!sw_sql_roll_back(journal, rc))
+		sw_err_hint(&words, "The disk fails in a way that may bring them back after a restart.");
+	if (err != NULL && err->code == 0)
+		*err = words;
+	return code;
+}
+
+int sw_journal_commit(struct sw_journal *journal, struct sw_err *err)
+{
+	if (!journal->in_batch)
+		return 0;
+	uint64_t records = journal->pending;
+	struct sw_err doomed = journal->doom;
+	journal->pending = 0;
+	journal->in_batch = false;
+	sw_err_clear(&journal->doom);
+	if (doomed.code != 0) {
+		sw_err_set(err, doomed.code, "cannot store %" PRIu64 " record%s in the journal '%s'", records, records == 1 ? "" : "s",
+			   journal->path);
+		sw_err_detail(err, "%s", doomed.detail);
+		sw_err_hint(err, "%s", doomed.hint);
+		return doomed.code;
+	}
+	int rc = sw_sql_run(journal, SW_SQL_COMMIT);
+	if (rc != SQLITE_DONE)
+		return commit_failed(journal, records, rc, err);
+	journal->last_seq += records;
+	return 0;
+}
+
+/* Checks the row at hand and gives it to `fn`. */
+static int replay_row(struct sw_journal *journal, uint64_t expected, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
+{
+	sqlite3_stmt *row = journal->sql[SW_SQL_REPLAY];
+	uint64_t seq = (uint64_t)sqlite3_column_int64(row, 0);
+	int64_t at_ns = sqlite3_column_int64(row, 1);
+	int64_t kind = sqlite3_column_int64(row, 2);
+	const void *bytes = sqlite3_column_blob(row, 4);
+	int size = sqlite3_column_bytes(row, 4);
+	if (bytes == NULL && sqlite3_errcode(journal->db) == SQLITE_NOMEM)
+		return sw_journal_fail(journal, SQLITE_NOMEM, err, "cannot read the journal '%s'", journal->path);
+	if (seq != expected)
+		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", expected);
+	if (kind < 0 || kind > UINT32_MAX || checksum(seq, at_ns, (uint32_t)kind, bytes, (size_t)size) != sqlite3_column_int64(row, 3))
+		return sw_journal_damaged(journal, err, "record %" PRIu64 " does not match its checksum", seq);
+	return fn(user, seq, at_ns, (uint32_t)kind, bytes, (size_t)size);
+}
+
+int sw_journal_replay(struct sw_journal *journal, uint64_t from_seq, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
+{
+	int r = sw_journal_must_rest(journal, "replay", err);
+	if (r < 0)
+		return r;
+	uint64_t expected = from_seq > journal->first_seq ? from_seq : journal->first_seq;
+	if (expected > journal->last_seq)
+		return 0;
+	sqlite3_stmt *rows = journal->sql[SW_SQL_REPLAY];
+	sqlite3_bind_int64(rows, 1, (int64_t)expected);
+	journal->replaying = true;
+	int rc;
+	while (r == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+		r = replay_row(journal, expected++, fn, user, err);
+	sqlite3_reset(rows);
+	journal->replaying = false;
+	if (r != 0)
+		return r;
+	if (rc != SQLITE_DONE)
+		return sw_journal_fail(journal, rc, err, "cannot read the journal '%s'", journal->path);
+	if (expected != journal->last_seq + 1)
+		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", expected);
+	return 0;
+}
+
+int sw_journal_prune(struct sw_journal *journal, uint64_t before_seq, bool *ret_more, struct sw_err *err)
+{
+	int r = sw_journal_must_rest(journal, "prune", err);
+	if (r < 0)
+		return r;
+	if (before_seq > journal->snapshot_seq + 1) {
+		sw_err_set(err, SW_EINPUT, "cannot prune the journal '%s' below record %" PRIu64, journal->path, before_seq);
+		if (journal->snapshot_seq == 0)
+			sw_err_detail(err, "it has no snapshot");
+		else
+			sw_err_detail(err, "its snapshot ends with record %" PRIu64, journal->snapshot_seq);
+		return SW_EINPUT;
+	}
+	uint64_t first = before_seq;
+	if (before_seq > journal->first_seq + SW_JOURNAL_PRUNE_STEP)
+		first = journal->first_seq + SW_JOURNAL_PRUNE_STEP;
+	if (first > journal->first_seq) {
+		sqlite3_bind_int64(journal->sql[SW_SQL_PRUNE], 1, (int64_t)first);
+		int rc = sw_sql_run(journal, SW_SQL_PRUNE);
+		if (rc != SQLITE_DONE) {
+			r = sw_journal_fail(journal, rc, err, "cannot prune the journal '%s'", journal->path);
+			sw_sql_roll_back(journal, rc);
+			return r;
+		}
+		journal->first_seq = first;
+	}
+	*ret_more = first < before_seq;
+	return 0;
+}

@@ -1,0 +1,79 @@
+/* The journal: an append-only sequence of opaque records in one SQLite file, and snapshots of the state that they fold into.
+ *
+ *	sw_journal_open(path, &journal, &err);
+ *	sw_journal_snapshot_read(...), sw_journal_replay(journal, snapshot_seq + 1, ...)	start from what is there
+ *	sw_journal_append(...), sw_journal_append(...), sw_journal_commit(journal, &err)		then answer the clients
+ *	sw_journal_close(journal);
+ *
+ * What this is not: it does not know what a record means, and it has no reader beside its one owner.
+ *
+ * Invariants:
+ *  1. What a successful commit covered survives the death of the process and of the machine. What a failed or missing commit covered
+ *     is not there at all: a batch is stored whole or not.
+ *  2. Records are numbered 1, 2, 3, ... without gaps; pruning removes from the low end only.
+ *  3. A snapshot at `seq` is the state after the records up to and including `seq`. Every record above the snapshot is there.
+ *  4. Each record carries a checksum; one that does not match is an error that names the record, never data.
+ *  5. One process at a time holds a journal, from open to close or death. After fork() the child must exec or exit without touching it.
+ *
+ * Calls block for as long as the disk takes. Not thread-safe.
+ */
+#ifndef SW_STORE_JOURNAL_H
+#define SW_STORE_JOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+#define SW_JOURNAL_FORMAT 1 /* the newest that this program reads, and the one that it writes */
+#define SW_JOURNAL_RECORD_MAX ((size_t)64 << 20)
+#define SW_JOURNAL_SNAPSHOT_MAX ((size_t)1 << 30)
+#define SW_JOURNAL_SNAPSHOT_STEP ((size_t)1 << 20)
+#define SW_JOURNAL_PRUNE_STEP 8192 /* records */
+
+struct sw_journal;
+
+/* Opens, or makes (missing folders with mode 0700, files with mode 0600). Refused: a journal that another process holds, one of a newer
+ * format, a file that is something else, a damaged one. After a shutdown that was not orderly the whole file is checked first. */
+int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw_err *err);
+/* What was appended and not committed is dropped. */
+void sw_journal_close(struct sw_journal *journal);
+SW_DEFINE_FREEP(struct sw_journal, sw_journal_close)
+
+/* Adds a record to the batch, and starts one if need be. The number is final once the batch is committed; after a failed commit numbers
+ * are given again. A failure other than SW_ELIMIT (the record is too large; nothing else happened) dooms the batch: sw_journal_commit() will
+ * fail and say why. */
+int sw_journal_append(struct sw_journal *journal, int64_t at_ns, uint32_t kind, const void *bytes, size_t size, uint64_t *ret_seq);
+
+/* Stores the batch with one fsync for all of it; an empty batch costs nothing. On failure (disk full, I/O error) nothing of the batch is in
+ * the journal, the error says how many records were not stored and why, and the journal can be used on: append them again later. */
+int sw_journal_commit(struct sw_journal *journal, struct sw_err *err);
+
+/* Records in the batch. */
+uint64_t sw_journal_pending(const struct sw_journal *journal);
+/* Of the committed records: the number of the oldest one that is still there (one above the last when there is none), and of the last ever
+ * (0: none). */
+uint64_t sw_journal_first_seq(const struct sw_journal *journal);
+uint64_t sw_journal_last_seq(const struct sw_journal *journal);
+
+/* Called for each record; the bytes live until it returns. It must not use the journal. Other than 0 ends the replay and is its result. */
+typedef int sw_journal_replay_fn(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size);
+/* Calls `fn` for the committed records from `from_seq` on, in order. Not while a batch is open. */
+int sw_journal_replay(struct sw_journal *journal, uint64_t from_seq, sw_journal_replay_fn *fn, void *user, struct sw_err *err);
+
+/* Stores a snapshot in place of the one before, in steps, so that the caller is not held up for long: each call of
+ * sw_journal_snapshot_step() stores SW_JOURNAL_SNAPSHOT_STEP bytes; call it while *ret_more, between batches. Until the last step, and when
+ * a step fails, the snapshot before is the one that counts; a failed one is given up. `seq` is at least that of the one before and at most
+ * the last record. The journal takes `bytes`, which came from malloc(), also when it fails. */
+int sw_journal_snapshot_begin(struct sw_journal *journal, uint64_t seq, void *bytes, size_t size, struct sw_err *err);
+int sw_journal_snapshot_step(struct sw_journal *journal, bool *ret_more, struct sw_err *err);
+/* The last snapshot; seq 0 and NULL when there is none. The caller frees *ret_bytes. */
+int sw_journal_snapshot_read(struct sw_journal *journal, uint64_t *ret_seq, void **ret_bytes, size_t *ret_size, struct sw_err *err);
+
+/* Removes records below `before_seq`, the oldest first, at most SW_JOURNAL_PRUNE_STEP of them: call again while *ret_more. Refused beyond
+ * the snapshot: what that does not cover is here only. Not while a batch is open. */
+int sw_journal_prune(struct sw_journal *journal, uint64_t before_seq, bool *ret_more, struct sw_err *err);
+
+#endif
