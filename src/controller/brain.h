@@ -130,6 +130,7 @@ uint32_t sw_brain_node_count(const struct sw_brain *brain);
 bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view);
 const char *sw_brain_policy(const struct sw_brain *brain);
 uint64_t sw_brain_log_hash(const struct sw_brain *brain);
+uint64_t sw_brain_command_hash(const struct sw_brain *brain);
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err);
 
 #endif

@@ -121,6 +121,11 @@ uint64_t sw_brain_log_hash(const struct sw_brain *brain)
 	return sw_engine_log_hash(brain->engine);
 }
 
+uint64_t sw_brain_command_hash(const struct sw_brain *brain)
+{
+	return sw_engine_command_hash(brain->engine);
+}
+
 /* Invariant 3 of brain.h, and the engine's own. */
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 {

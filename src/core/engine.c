@@ -91,6 +91,10 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 	for (uint32_t p = command.parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
 		hash = sw_hash_u64(hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
 	engine->log_hash = hash;
+	engine->command_hash =
+		sw_hash_u64(sw_hash_u64(engine->command_hash, (uint64_t)engine->now), (uint64_t)command.kind << 56 ^ command.job);
+	for (uint32_t p = command.parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+		engine->command_hash = sw_hash_u64(engine->command_hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
 }
 
 /* The job is gone: takes it out of every list. */
@@ -607,7 +611,7 @@ int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_
 	engine->view = (struct sw_view){engine, &engine->ledger};
 	engine->empty_view = (struct sw_view){engine, &engine->empty};
 	engine->plan.engine = engine;
-	engine->log_hash = SW_HASH_START;
+	engine->log_hash = engine->command_hash = SW_HASH_START;
 	engine->policy = config->policy;
 	engine->order.seq = 1;
 	sw_rng_seed(&engine->rng, config->seed);
@@ -682,6 +686,11 @@ uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id)
 uint64_t sw_engine_log_hash(const struct sw_engine *engine)
 {
 	return engine->log_hash;
+}
+
+uint64_t sw_engine_command_hash(const struct sw_engine *engine)
+{
+	return engine->command_hash;
 }
 
 const char *sw_engine_policy(const struct sw_engine *engine)

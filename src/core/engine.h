@@ -76,6 +76,8 @@ uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
 /* A fingerprint of all events and commands so far. */
 uint64_t sw_engine_log_hash(const struct sw_engine *engine);
+/* The same of the commands alone and their times: what was decided, whoever told the events. */
+uint64_t sw_engine_command_hash(const struct sw_engine *engine);
 /* The policy in charge: the fall-back once the other was thrown out. */
 const char *sw_engine_policy(const struct sw_engine *engine);
 /* What people should be told (a policy thrown out, and why); "" if nothing. */

@@ -113,6 +113,7 @@ struct sw_engine {
 	SW_VEC(struct sw_command) commands;
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
+	uint64_t command_hash;
 	uint32_t misuses; /* since the last decision without one */
 	char notes[512];
 };

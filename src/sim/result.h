@@ -75,6 +75,7 @@ struct sw_result {
 	char *notes;	 /* what the engine had to say (a policy thrown out, for example); may be empty */
 	uint64_t seed;
 	uint64_t log_hash;
+	uint64_t command_hash; /* of the decisions alone, however the events were told */
 	uint64_t events;
 	uint64_t decisions;
 	uint64_t gpus;	 /* in the cluster */

@@ -264,6 +264,7 @@ static int describe(struct run *run)
 	result->notes = strdup(sw_engine_notes(run->engine));
 	result->seed = config->seed;
 	result->log_hash = sw_engine_log_hash(run->engine);
+	result->command_hash = sw_engine_command_hash(run->engine);
 	result->gpus = config->topology->gpu_count;
 	result->gpu_used_s = (double)run->used_ns / 1e9;
 	result->gpu_up_s = (double)run->up_ns / 1e9;
