@@ -83,7 +83,7 @@ struct sw_job {
 	uint8_t state;		    /* enum sw_job_state */
 	uint8_t job_class;	    /* enum sw_job_class */
 	uint8_t knowledge;	    /* enum sw_knowledge, of the remaining work */
-	uint8_t fresh;		    /* not yet part of any decision: it arrived, or was put last, since the last one */
+	uint8_t fresh;		    /* in an order: it arrived, or was put last, since the last decision */
 	uint16_t retries_left;
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
@@ -117,7 +117,8 @@ static inline bool sw_job_is_waiting(const struct sw_job *job)
 /* ------------------------------------------------------------------------------------------------ the view */
 
 sw_ns sw_view_now(const struct sw_view *view);
-/* A running job may not be preempted before it ran this long; 0: at any moment. */
+/* A running job may not be preempted before it ran this long; 0: at any moment. Where preemption costs something, one that was preempted
+ * often is protected longer. */
 sw_ns sw_view_quantum(const struct sw_view *view);
 uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
 uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by nobody */
@@ -132,7 +133,7 @@ uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant);
 uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
 /* Uniform in [0, bound), from the engine's seeded generator. */
 uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
-/* The policy's own bytes (state_size, zeroed before `start`), or NULL. */
+/* The policy's own bytes (state_size of them, zeroed before `start`). */
 void *sw_view_state(struct sw_view *view);
 /* Value of the policy's parameter by its place in `params`. */
 const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);
@@ -171,7 +172,7 @@ struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, s
 bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes);
 uint32_t sw_spot_gpus(const struct sw_spot *spot); /* gathered so far */
 void sw_spot_clear(struct sw_spot *spot);	   /* starts over */
-/* Adds any free GPUs until the spot holds `gpus`: one node if one is enough (the tightest), else nodes in index order. Takes no CPUs and no host
+/* Adds any free GPUs until the spot holds `gpus`: the tightest node that has enough, else nodes in index order. Takes no CPUs and no host
  * memory. False when the cluster has not that many that suit. */
 bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus);
 
@@ -193,7 +194,7 @@ struct sw_placement {
 enum sw_answer {
 	SW_YES = 0,
 	SW_NO_ROOM,    /* not enough free, or not where the placement rule wants it */
-	SW_TOO_SOON,   /* the job has not run for its quantum yet */
+	SW_TOO_SOON,   /* the job is still protected: see sw_view_quantum() */
 	SW_OVER_QUOTA, /* the tenant's guaranteed jobs hold all they may */
 	SW_MISUSE, /* makes no sense (starting a running job, too many GPUs); counted, and past a limit the policy is replaced by fifo */
 };
@@ -230,7 +231,7 @@ enum sw_ties {
 /* How the core orders jobs for the policy: ascending by the policy's `key`. */
 struct sw_order {
 	bool preemptive;	/* running jobs compete again at every decision */
-	bool head_blocks;	/* nobody overtakes the first job that does not fit */
+	bool head_blocks;	/* nobody overtakes the first job that does not fit; orders without preemption only */
 	bool key_counts_down;	/* the key of a running job falls by one each nanosecond (remaining time does) */
 	bool key_times_gpus;	/* keys compare after multiplication by the job's GPUs */
 	bool placement_is_wish; /* choose by count of free GPUs; take the placement rule's spot if there is one, else any */
@@ -239,7 +240,8 @@ struct sw_order {
 
 /* Another order than the policy's own, for policies whose parameters decide it; only in `start`. */
 void sw_order_use(struct sw_view *view, const struct sw_order *order);
-/* Asks `key` again for this job, now; it goes last among equals. The core itself asks at submit, start, stop and when the world reports progress. */
+/* Asks `key` again for this job; it goes last among equals. Not for jobs that the present plan has touched. The core itself asks at submit, start, stop and
+ * when the world reports progress. */
 void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 
 /* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same

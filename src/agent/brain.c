@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/brain_state.h"
+#include "base/hash.h"
 
 static void free_run(struct sw_agent_run *run)
 {
@@ -27,6 +28,7 @@ int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_age
 	if (brain == NULL || brain->node == NULL || brain->instance == NULL)
 		return sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
 	sw_rng_seed(&brain->rng, config->seed);
+	brain->order = sw_hash_bytes(SW_HASH_START, config->instance, strlen(config->instance)) >> 12;
 	brain->spacing_ns = SW_AGENT_SPACING_NS;
 	brain->patience_ns = SW_AGENT_PATIENCE_NS;
 	brain->sent_ns = brain->due_ns = brain->lease_ns = INT64_MIN;
@@ -164,8 +166,10 @@ bool sw_agent_is_active(const struct sw_agent_run *run)
 {
 	if (run->phase != SW_PHASE_ALIVE)
 		return false;
-	/* What a folder says of a suspended run is old until its supervisor confirms it; a stop wakes the run up. */
-	return !run->linked || run->said.state != SW_RUN_SUSPENDED || run->told == SW_TOLD_RESUME || run->told == SW_TOLD_STOP;
+	/* What is known of a suspended run is old until its supervisor confirms it, after all that it was told. A stop wakes the run up. */
+	bool up_to_date = run->fresh && run->done_order == run->told_order;
+	bool stays = run->told == SW_TOLD_NOTHING || run->told == SW_TOLD_SUSPEND;
+	return !(up_to_date && stays && run->said.state == SW_RUN_SUSPENDED);
 }
 
 /* ------------------------------------------------------------------------------------------------ inputs */
@@ -238,13 +242,15 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
 		return;
 	run->linked = up;
+	run->fresh = false;
 	run->lost = false;
 	/* Nobody knows what of it arrived: tell it again. */
 	run->told = SW_TOLD_NOTHING;
+	run->told_order = run->done_order = 0;
 	run->told_lease_ns = INT64_MIN;
 }
 
-void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *said)
+void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *said, uint64_t order)
 {
 	struct sw_agent_run *run = sw_agent_find(brain, said->id);
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
@@ -252,9 +258,9 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 	if (run->said.state != said->state)
 		brain->dirty = true;
 	keep_account(run, said);
-	if ((run->told == SW_TOLD_SUSPEND && said->state == SW_RUN_SUSPENDED) ||
-	    (run->told == SW_TOLD_RESUME && said->state == SW_RUN_RUNNING))
-		run->told = SW_TOLD_NOTHING;
+	run->fresh = true;
+	/* Numbers of earlier links and agents mean nothing here. */
+	run->done_order = order == run->told_order ? order : 0;
 }
 
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id)
@@ -262,7 +268,7 @@ void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id)
 	struct sw_agent_run *run = sw_agent_find(brain, id);
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
 		return;
-	run->linked = false;
+	run->linked = run->fresh = false;
 	run->lost = true;
 }
 
@@ -289,8 +295,9 @@ void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_
 
 int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
 {
+	/* The first word of an instance says what the node has. */
 	if (brain->number == 0)
-		return INT64_MIN;
+		return brain->inventory != NULL ? INT64_MIN : SW_NEVER;
 	if (brain->waiting) {
 		int64_t patient = brain->sent_ns + brain->patience_ns;
 		int64_t news = brain->dirty ? brain->sent_ns + brain->spacing_ns : SW_NEVER;
@@ -322,8 +329,13 @@ bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 {
 	if (now_ns < sw_agent_brain_wake(brain))
 		return false;
-	if (brain->waiting && brain->spacing_ns < SW_AGENT_SPACING_MOST_NS)
-		brain->spacing_ns *= 2;
+	/* A controller that is slow to answer must not be overtaken for ever; one that keeps the question is not slow. */
+	if (brain->waiting && now_ns - brain->sent_ns < SW_AGENT_KEPT_NS) {
+		if (brain->spacing_ns < SW_AGENT_SPACING_MOST_NS)
+			brain->spacing_ns *= 2;
+	} else {
+		brain->spacing_ns = SW_AGENT_SPACING_NS;
+	}
 	brain->number++;
 	brain->waiting = true;
 	brain->dirty = false;

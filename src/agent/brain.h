@@ -10,7 +10,7 @@
  *
  * Invariants:
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
- *     holds because the driver makes the run's folder before anything else.
+ *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
  *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, only within the
  *     lease, and START only while no other run of the same job is alive.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
@@ -43,18 +43,21 @@ SW_DEFINE_FREEP(struct sw_agent_brain, sw_agent_brain_free)
 
 /* ---- inputs */
 
-/* What the node has; copied. Told to the controller until it has answered. */
+/* What the node has; copied. Told to the controller until it has answered. There is no sync before the first call. */
 int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_inventory *inventory);
 /* A run whose folder was there when the agent started: what its folder says last. SW_ELIMIT: there are too many; SW_EINPUT: it is known. */
 int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run *run, const struct sw_texts *gpus);
+/* A run that was here once; its folder is gone. 0 or SW_ENOMEM. */
+int sw_agent_brain_seen(struct sw_agent_brain *brain, struct sw_run_id id);
 /* The answer to sync `number`. Late and repeated ones are ignored. SW_ENOMEM: nothing was taken over. */
 int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer);
 /* Sync `number` came to nothing. */
 void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number);
-/* Whether the run's supervisor can be told something. */
+/* Whether the run's supervisor can be told something. What was told to it before must have reached it, or be lost, before it says the next word. */
 void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up);
-/* What the supervisor says of its run, or the driver of one that it could not start. The first exit stands. */
-void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run);
+/* What the supervisor says of its run, or the driver of one that it could not start; `order` is the number of the last order that the supervisor had
+ * carried out by then. The first exit stands. */
+void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run, uint64_t order);
 /* The supervisor is dead and left no exit behind. */
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id);
 /* There is something that the next sync should carry soon. */
@@ -64,9 +67,9 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 
 enum sw_agent_act {
 	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease */
-	SW_ACT_STOP,	/* tell the supervisor: signal, grace */
-	SW_ACT_SUSPEND, /* tell the supervisor */
-	SW_ACT_RESUME,	/* tell the supervisor */
+	SW_ACT_STOP,	/* tell the supervisor: order, signal, grace */
+	SW_ACT_SUSPEND, /* tell the supervisor: order */
+	SW_ACT_RESUME,	/* tell the supervisor: order */
 	SW_ACT_LEASE,	/* tell the supervisor the new deadline */
 	SW_ACT_RECOVER, /* see that nothing of the run is left alive, and record its exit */
 	SW_ACT_DELETE,	/* remove the folder */
@@ -75,6 +78,7 @@ enum sw_agent_act {
 struct sw_agent_action {
 	enum sw_agent_act act;
 	struct sw_run_id id;
+	uint64_t order;		    /* STOP, SUSPEND, RESUME: its number */
 	const struct sw_want *want; /* START; valid until the next answer or act */
 	int64_t lease_boot_ns;	    /* START, LEASE */
 	int64_t grace_ms;	    /* STOP; -1: the spec's */

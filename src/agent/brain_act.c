@@ -24,6 +24,16 @@ static struct sw_agent_action *give(struct collector *out, enum sw_agent_act act
 	return action;
 }
 
+/* An order for the supervisor. */
+static struct sw_agent_action *tell(struct sw_agent_brain *brain, struct collector *out, enum sw_agent_act act, struct sw_agent_run *run,
+				    enum sw_agent_told told)
+{
+	struct sw_agent_action *action = give(out, act, run);
+	action->order = run->told_order = ++brain->order;
+	run->told = told;
+	return action;
+}
+
 static void use_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	for (size_t i = 0; i < run->gpu_count; i++)
@@ -83,28 +93,27 @@ static void maybe_stop(struct sw_agent_brain *brain, struct sw_agent_run *run, s
 	int64_t grace_ms = given_up ? 0 : run->grace_ms;
 	if (run->told == SW_TOLD_STOP && run->told_signal == signal && run->told_grace_ms == grace_ms)
 		return;
-	struct sw_agent_action *action = give(out, SW_ACT_STOP, run);
+	bool was_active = sw_agent_is_active(run);
+	struct sw_agent_action *action = tell(brain, out, SW_ACT_STOP, run, SW_TOLD_STOP);
 	action->signal = signal;
 	action->grace_ms = grace_ms;
-	if (!sw_agent_is_active(run)) {
+	if (!was_active) {
 		/* To end in peace it would have to run beside the new user of its GPU. */
 		if (!gpus_are_free(brain, run))
 			action->grace_ms = 0;
 		use_gpus(brain, run);
 	}
-	run->told = SW_TOLD_STOP;
 	run->told_signal = signal;
 	run->told_grace_ms = grace_ms;
 }
 
-static void maybe_suspend(struct sw_agent_run *run, struct collector *out)
+static void maybe_suspend(struct sw_agent_brain *brain, struct sw_agent_run *run, struct collector *out)
 {
 	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_SUSPEND)
 		return;
 	if (run->told == SW_TOLD_NOTHING && run->said.state == SW_RUN_SUSPENDED)
 		return;
-	give(out, SW_ACT_SUSPEND, run);
-	run->told = SW_TOLD_SUSPEND;
+	tell(brain, out, SW_ACT_SUSPEND, run, SW_TOLD_SUSPEND);
 }
 
 static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
@@ -120,8 +129,7 @@ static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 			return;
 		use_gpus(brain, run);
 	}
-	give(out, SW_ACT_RESUME, run);
-	run->told = SW_TOLD_RESUME;
+	tell(brain, out, SW_ACT_RESUME, run, SW_TOLD_RESUME);
 }
 
 static void maybe_extend(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
@@ -144,12 +152,15 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	if (!run->linked)
 		return;
 	maybe_extend(brain, now_ns, run, out);
+	/* Whether it stands still decides whether it may move, and what is known of that may be old: its supervisor speaks first. */
+	if (!run->fresh && (run->said.state == SW_RUN_SUSPENDED || run->want == NULL))
+		return;
 	switch (run->wish) {
 	case SW_WISH_RUN:
 		maybe_resume(brain, now_ns, run, out);
 		break;
 	case SW_WISH_SUSPEND:
-		maybe_suspend(run, out);
+		maybe_suspend(brain, run, out);
 		break;
 	case SW_WISH_STOP:
 	case SW_WISH_FORGET:

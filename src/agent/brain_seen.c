@@ -82,3 +82,8 @@ void sw_agent_use(struct sw_agent_brain *brain, struct sw_run_id id)
 	if (known != NULL && known->epoch == id.epoch)
 		known->used = true;
 }
+
+int sw_agent_brain_seen(struct sw_agent_brain *brain, struct sw_run_id id)
+{
+	return sw_agent_see(brain, id, true);
+}

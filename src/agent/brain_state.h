@@ -11,7 +11,9 @@
 #define SW_AGENT_SEEN_MAX 16384u
 /* Syncs follow each other at this distance at least; twice that each time one is overtaken by news before it was answered. */
 #define SW_AGENT_SPACING_NS (2 * SW_NS_PER_MS)
-#define SW_AGENT_SPACING_MOST_NS SW_NS_PER_S
+#define SW_AGENT_SPACING_MOST_NS (512 * SW_NS_PER_MS)
+/* A sync that has waited so long is being kept until there is news. */
+#define SW_AGENT_KEPT_NS (1500 * SW_NS_PER_MS)
 /* After failures: the first wait, and the longest. */
 #define SW_AGENT_BACKOFF_NS (50 * SW_NS_PER_MS)
 #define SW_AGENT_BACKOFF_MOST_NS (2 * SW_NS_PER_S)
@@ -38,7 +40,7 @@ enum sw_agent_wish {
 	SW_WISH_UNKNOWN, /* no answer yet: leave it alone */
 };
 
-/* What the supervisor was told last and has not shown yet. */
+/* What the supervisor was told last, since it was linked to. */
 enum sw_agent_told {
 	SW_TOLD_NOTHING,
 	SW_TOLD_SUSPEND,
@@ -54,9 +56,12 @@ struct sw_agent_run {
 	bool listed;	/* in the answer that is being read */
 	bool traceless; /* over without ever having had a folder */
 	bool linked;
+	bool fresh;	 /* `said` is from this link */
 	bool lost;	 /* RECOVER is to be given */
 	uint32_t signal; /* of the wished stop */
 	int64_t grace_ms;
+	uint64_t told_order; /* the number of that order */
+	uint64_t done_order; /* the last that the supervisor has carried out */
 	uint32_t told_signal;
 	int64_t told_grace_ms;
 	int64_t told_lease_ns;
@@ -87,6 +92,7 @@ struct sw_agent_brain {
 	SW_VEC(struct sw_agent_run *) runs; /* ascending */
 	SW_VEC(struct sw_agent_seen) seen;  /* ascending by job */
 	uint64_t stamp;
+	uint64_t order; /* the last number that was given; no other instance gives the same ones */
 	SW_VEC(struct sw_agent_gpu) gpus;
 	struct sw_sync_inventory *inventory; /* owned, in one block */
 	bool inventory_known;		     /* to the controller */

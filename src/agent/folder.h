@@ -7,7 +7,7 @@
  *	exit.json        the last account of all: if it is there, the run is over for ever
  *	lost             made by an agent that found the supervisor dead: nobody may start the job any more
  *	supervisor.sock  where the supervisor listens
- *	out.log, err.log what the job wrote, unless it wanted that elsewhere
+ *	out.log          what the job wrote, unless it wanted that elsewhere
  *
  * Readers never see half a file: files appear by rename.
  */

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <linux/close_range.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -191,6 +193,7 @@ _Noreturn void sw_launch_exec(const struct sw_launch *launch)
 	if (launch->cgroup_procs >= 0 && write(launch->cgroup_procs, "0", 1) != 1)
 		give_up(launch, 125, "cannot enter its control group: %s", strerror(errno));
 	set_streams(launch);
+	close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	set_limits(launch);
 	int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 	if (score >= 0) {

@@ -11,11 +11,11 @@ int sw_become_user(uid_t uid, gid_t gid);
 
 struct sw_launch {
 	const struct sw_run_order *order;
-	const char *token;    /* marks all its processes */
-	pid_t supervisor;     /* that forked: if it is gone, so is the job */
-	int out, err;	      /* where standard output and error go */
-	int cgroup_procs;     /* to enter its control group; -1: none */
-	int report;	      /* closed by a successful exec; else gets a struct sw_launch_failure */
+	const char *token; /* marks all its processes */
+	pid_t supervisor;  /* that forked: if it is gone, so is the job */
+	int out, err;	   /* where standard output and error go */
+	int cgroup_procs;  /* to enter its control group; -1: none */
+	int report;	   /* closed by a successful exec; else gets a struct sw_launch_failure */
 };
 
 struct sw_launch_failure {

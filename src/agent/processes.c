@@ -47,8 +47,7 @@ bool sw_process_read(pid_t pid, struct sw_process *ret_process)
 	struct sw_process process = {.pid = pid};
 	long parent;
 	unsigned long long user, system, started, rss;
-	if (rest == NULL || sscanf(rest + 1,
-				   " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
+	if (rest == NULL || sscanf(rest + 1, " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
 				   &process.state, &parent, &user, &system, &started, &rss) != 6)
 		return false;
 	process.parent = (pid_t)parent;
@@ -75,7 +74,8 @@ int sw_processes_read(struct sw_processes *processes)
 	for (const struct dirent *entry; r == 0 && (entry = readdir(stream)) != NULL;) {
 		uint64_t pid;
 		struct sw_process process;
-		if (sw_parse_u64(entry->d_name, strlen(entry->d_name), &pid) < 0 || pid > INT32_MAX || !sw_process_read((pid_t)pid, &process))
+		if (sw_parse_u64(entry->d_name, strlen(entry->d_name), &pid) < 0 || pid > INT32_MAX ||
+		    !sw_process_read((pid_t)pid, &process))
 			continue;
 		struct sw_process *slot = sw_vec_push(&processes->list);
 		if (slot == NULL)
@@ -153,7 +153,8 @@ size_t sw_processes_choose_marked(struct sw_processes *processes, const char *va
 	size_t living = 0;
 	for (size_t i = 0; i < processes->list.count; i++) {
 		struct sw_process *process = &processes->list.items[i];
-		process->chosen = buffer != NULL && process->pid != except && is_alive(process) && has_variable(process->pid, variable, buffer);
+		process->chosen =
+			buffer != NULL && process->pid != except && is_alive(process) && has_variable(process->pid, variable, buffer);
 		living += process->chosen;
 	}
 	return living;

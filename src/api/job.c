@@ -135,7 +135,8 @@ static int check_texts(const char *what, const struct sw_job_request *request, s
 		return r;
 	if (request->workdir != NULL && request->workdir[0] != '/')
 		return refuse(err, SW_EINPUT, what, "field 'workdir' is '%.200s', expected an absolute path", request->workdir);
-	if ((request->stdout_path != NULL && request->stdout_path[0] == '\0') || (request->stderr_path != NULL && request->stderr_path[0] == '\0'))
+	if ((request->stdout_path != NULL && request->stdout_path[0] == '\0') ||
+	    (request->stderr_path != NULL && request->stderr_path[0] == '\0'))
 		return refuse(err, SW_EINPUT, what, "field 'stdout' or 'stderr' is empty, expected a path");
 	return 0;
 }
@@ -153,8 +154,8 @@ static int check_env(const char *what, const struct sw_job_request *request, str
 static int check_gpus(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
 	if (request->min_gpus < 1 || request->min_gpus > request->gpus || request->gpus > request->max_gpus)
-		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at least %u and at most %u: these contradict each other", request->gpus,
-			      request->min_gpus, request->max_gpus);
+		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at least %u and at most %u: these contradict each other",
+			      request->gpus, request->min_gpus, request->max_gpus);
 	if (request->max_gpus > SW_JOB_GPUS_MAX)
 		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at most %u are possible", request->max_gpus, SW_JOB_GPUS_MAX);
 	return 0;
@@ -188,7 +189,8 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 static int check_array(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
 	if (request->depend_count > SW_JOB_DEPENDS_MAX)
-		return refuse(err, SW_ELIMIT, what, "depends on %zu jobs, at most %u are allowed", request->depend_count, SW_JOB_DEPENDS_MAX);
+		return refuse(err, SW_ELIMIT, what, "depends on %zu jobs, at most %u are allowed", request->depend_count,
+			      SW_JOB_DEPENDS_MAX);
 	for (size_t i = 0; i < request->depend_count; i++)
 		if (request->depends[i].job < 1 || request->depends[i].job > SW_JOB_ID_MAX || request->depends[i].kind > SW_AFTER_NOT_OK)
 			return refuse(err, SW_EINPUT, what, "field 'depends' names a job that cannot exist");
@@ -202,7 +204,8 @@ static int check_array(const char *what, const struct sw_job_request *request, s
 	if (members > SW_JOB_ARRAY_MAX)
 		return refuse(err, SW_ELIMIT, what, "the array has %u members, at most %u are allowed", members, SW_JOB_ARRAY_MAX);
 	uint32_t index = request->array_index;
-	if (request->is_member && (index < request->array_first || index > request->array_last || (index - request->array_first) % step != 0))
+	if (request->is_member &&
+	    (index < request->array_first || index > request->array_last || (index - request->array_first) % step != 0))
 		return refuse(err, SW_EINPUT, what, "'array_index' %u is not in the array", index);
 	return 0;
 }
@@ -210,8 +213,8 @@ static int check_array(const char *what, const struct sw_job_request *request, s
 /* What the strings take in the canonical text. */
 static size_t text_size(const struct sw_job_request *request)
 {
-	const char *const texts[] = {request->name,	   request->tenant, request->comment, request->workdir, request->stdout_path,
-				     request->stderr_path};
+	const char *const texts[] = {request->name,    request->tenant,	     request->comment,
+				     request->workdir, request->stdout_path, request->stderr_path};
 	size_t size = 0;
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		size += texts[i] != NULL ? sw_json_string_size(texts[i]) : 0;

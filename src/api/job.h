@@ -22,7 +22,7 @@
 
 #define SW_JOB_ARGS_MAX 4096u
 #define SW_JOB_ENV_MAX 4096u
-#define SW_JOB_TEXT_MAX (256u * 1024u) /* of the whole JSON */
+#define SW_JOB_TEXT_MAX (256u * 1024u)	      /* of the whole JSON */
 #define SW_JOB_STRING_MAX (128u * 1024u - 1u) /* one argument or variable, as the kernel takes it */
 #define SW_JOB_PATH_MAX 4095u
 #define SW_JOB_NAME_MAX 255u
@@ -79,20 +79,20 @@ struct sw_job_request {
 	uint64_t memory_bytes;	   /* of the host, per GPU; 0: unknown */
 	uint32_t weight_milli;
 	uint32_t retries;
-	uint32_t signal;	   /* sent before the job is stopped; 0: SIGTERM */
-	int64_t grace_ns;	   /* between that and SIGKILL */
-	int64_t time_limit_ns;	   /* 0: none */
-	int64_t expected_ns;	   /* how long the user thinks it runs; 0: no idea */
-	int64_t deadline_at_ns;	   /* since the epoch; 0: none */
+	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
+	int64_t grace_ns;	/* between that and SIGKILL */
+	int64_t time_limit_ns;	/* 0: none */
+	int64_t expected_ns;	/* how long the user thinks it runs; 0: no idea */
+	int64_t deadline_at_ns; /* since the epoch; 0: none */
 	enum sw_job_kind kind;
 	enum sw_preempt_by preempt_by;
-	bool held;		   /* submitted on hold */
-	bool slurm_env;		   /* SLURM_* beside SHAREWELL_* in its environment */
+	bool held;	/* submitted on hold */
+	bool slurm_env; /* SLURM_* beside SHAREWELL_* in its environment */
 	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
 	size_t depend_count;
 	bool is_array;
 	uint32_t array_first, array_last, array_step, array_limit; /* limit 0: all at once; a step of 0 is one of 1 */
-	bool is_member;	      /* of the array: this request is for the one job `array_index` of it */
+	bool is_member;						   /* of the array: this request is for the one job `array_index` of it */
 	uint32_t array_index;
 };
 

@@ -143,6 +143,20 @@ static void write_deadline(struct sw_json *json, int64_t at_ns)
 		sw_json_key_string(json, "deadline", sw_when_format(at_ns, text));
 }
 
+/* A fraction is text: a reader that makes it binary would write it back with other digits. */
+static void write_weight(struct sw_json *json, uint32_t milli)
+{
+	char text[32];
+	if (milli % 1000 == 0) {
+		sw_json_key_u64(json, "weight", milli / 1000);
+		return;
+	}
+	int size = snprintf(text, sizeof text, "%u.%03u", milli / 1000, milli % 1000);
+	while (text[size - 1] == '0')
+		text[--size] = '\0';
+	sw_json_key_string(json, "weight", text);
+}
+
 /* From "expected" on; split from the rest for length only. */
 static void write_later_fields(struct sw_json *json, const struct sw_job_request *request)
 {
@@ -167,8 +181,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_text(json, "stdout", request->stdout_path);
 	write_text(json, "tenant", request->tenant);
 	write_duration(json, "time_limit", request->time_limit_ns);
-	sw_json_key(json, "weight");
-	sw_json_decimal(json, request->weight_milli, 1000);
+	write_weight(json, request->weight_milli);
 	write_text(json, "workdir", request->workdir);
 }
 

@@ -14,9 +14,10 @@ int sw_job_depends_parse(const char *text, struct sw_job_request *request);
 /* "0-9:2%4". */
 int sw_job_array_parse(const char *text, struct sw_job_request *request);
 
-extern const char *const sw_job_kind_names[];	/* in the order of the enums; NULL behind the last */
+extern const char *const sw_job_kind_names[]; /* in the order of the enums; NULL behind the last */
 extern const char *const sw_job_preempt_names[];
 extern const char *const sw_job_depend_names[];
-extern const char *const sw_job_field_names[];
+/* The names of all fields in ascending order; NULL behind the last. */
+const char *sw_job_field_name(size_t index);
 
 #endif

@@ -10,9 +10,9 @@ const char *const sw_job_preempt_names[] = {"requeue", "suspend", NULL};
 const char *const sw_job_depend_names[] = {"afterok", "afterany", "afternotok", NULL};
 
 /* As Linux numbers them on the machines that have GPUs. */
-static const char *const signals[] = {NULL,   "HUP",  "INT",  "QUIT", "ILL",  "TRAP",	"ABRT", "BUS",	"FPE",	"KILL", "USR1",
-				      "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN",
-				      "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO",	"PWR",	"SYS"};
+static const char *const signals[] = {NULL,   "HUP",  "INT",  "QUIT", "ILL",	"TRAP",	  "ABRT",  "BUS",  "FPE",  "KILL", "USR1",
+				      "SEGV", "USR2", "PIPE", "ALRM", "TERM",	"STKFLT", "CHLD",  "CONT", "STOP", "TSTP", "TTIN",
+				      "TTOU", "URG",  "XCPU", "XFSZ", "VTALRM", "PROF",	  "WINCH", "IO",   "PWR",  "SYS"};
 #define SIGNALS (sizeof signals / sizeof signals[0])
 
 uint32_t sw_job_signal(const char *name)

@@ -142,14 +142,14 @@ static const struct sw_field order_fields[] = {
 
 #define THIS struct sw_run_account
 static const struct sw_field account_fields[] = {
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
-	{"processes", SW_FIELD_U32, AT(processes), .max = UINT32_MAX, .brief = true},
+	{"supervisor", SW_FIELD_U32, AT(supervisor), .max = INT32_MAX, .brief = true},
+	{"order", SW_FIELD_U64, AT(order), .max = INT64_MAX, .brief = true},
 	{"note", SW_FIELD_TEXT, AT(note), .max = DETAIL_MAX, .brief = true},
 };
 #undef THIS
 
 #define DECODE(fields, object, target) sw_decode_fields(decoder, object, fields, SW_FIELD_COUNT(fields), target)
-#define ENCODE(object, fields, source) sw_encode_fields(object, fields, SW_FIELD_COUNT(fields), source)
+#define ENCODE(fields, source) sw_encode_fields(json, fields, SW_FIELD_COUNT(fields), source)
 
 /* ------------------------------------------------------------------------------------------------ decoding */
 
@@ -413,116 +413,101 @@ void sw_run_account_free(struct sw_run_account *account)
 
 /* ------------------------------------------------------------------------------------------------ encoding */
 
-/* Appends a new object made from `fields`; NULL and *r set when that fails. */
-static json_t *append(json_t *list, const struct sw_field *fields, size_t count, const void *source, int *r)
+static void encode_object(struct sw_json *json, const struct sw_field *fields, size_t count, const void *source)
 {
-	json_t *object = json_object();
-	if (object == NULL || json_array_append_new(list, object) != 0) {
-		*r = SW_ENOMEM;
-		return NULL;
+	sw_json_object(json);
+	sw_encode_fields(json, fields, count, source);
+	sw_json_end_object(json);
+}
+#define OBJECT(fields, source) encode_object(json, fields, SW_FIELD_COUNT(fields), source)
+
+static void encode_inventory(struct sw_json *json, const struct sw_sync_inventory *inventory)
+{
+	sw_json_key(json, "inventory");
+	sw_json_object(json);
+	ENCODE(inventory_fields, inventory);
+	sw_json_key(json, "gpus");
+	sw_json_array(json);
+	for (size_t i = 0; i < inventory->gpu_count; i++)
+		OBJECT(gpu_fields, &inventory->gpus[i]);
+	sw_json_end_array(json);
+	sw_json_end_object(json);
+}
+
+static void encode_samples(struct sw_json *json, const struct sw_sync *sync)
+{
+	sw_json_key(json, "samples");
+	sw_json_array(json);
+	for (size_t i = 0; i < sync->sample_count; i++) {
+		sw_json_object(json);
+		ENCODE(sample_fields, &sync->samples[i]);
+		if (sync->samples[i].has_run)
+			ENCODE(sample_run_fields, &sync->samples[i]);
+		sw_json_end_object(json);
 	}
-	*r = sw_encode_fields(object, fields, count, source);
-	return *r == 0 ? object : NULL;
-}
-
-/* A new list under `name`; NULL: out of memory. */
-static json_t *new_list(json_t *object, const char *name)
-{
-	json_t *list = json_array();
-	return list != NULL && json_object_set_new_nocheck(object, name, list) == 0 ? list : NULL;
-}
-
-static int encode_inventory(json_t *root, const struct sw_sync_inventory *inventory)
-{
-	json_t *object = json_object();
-	if (object == NULL || json_object_set_new_nocheck(root, "inventory", object) != 0)
-		return SW_ENOMEM;
-	int r = ENCODE(object, inventory_fields, inventory);
-	json_t *gpus = r == 0 ? new_list(object, "gpus") : NULL;
-	if (gpus == NULL)
-		return r < 0 ? r : SW_ENOMEM;
-	for (size_t i = 0; i < inventory->gpu_count && r == 0; i++)
-		append(gpus, gpu_fields, SW_FIELD_COUNT(gpu_fields), &inventory->gpus[i], &r);
-	return r;
-}
-
-static int encode_sync(json_t *root, const struct sw_sync *sync)
-{
-	int r = ENCODE(root, sync_fields, sync);
-	if (r == 0 && sync->inventory != NULL)
-		r = encode_inventory(root, sync->inventory);
-	json_t *runs = r == 0 ? new_list(root, "jobs") : NULL;
-	if (runs == NULL)
-		return r < 0 ? r : SW_ENOMEM;
-	for (size_t i = 0; i < sync->run_count && r == 0; i++)
-		append(runs, run_fields, SW_FIELD_COUNT(run_fields), &sync->runs[i], &r);
-	if (r < 0 || sync->sample_count == 0)
-		return r;
-	json_t *samples = new_list(root, "samples");
-	if (samples == NULL)
-		return SW_ENOMEM;
-	for (size_t i = 0; i < sync->sample_count && r == 0; i++) {
-		json_t *object = append(samples, sample_fields, SW_FIELD_COUNT(sample_fields), &sync->samples[i], &r);
-		if (r == 0 && sync->samples[i].has_run)
-			r = ENCODE(object, sample_run_fields, &sync->samples[i]);
-	}
-	return r;
+	sw_json_end_array(json);
 }
 
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
-	json_t *root = json_object();
-	int r = root != NULL ? encode_sync(root, sync) : SW_ENOMEM;
-	return sw_encode_finish(root, r, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+	struct sw_json buffer = {0}, *json = &buffer;
+	sw_json_object(json);
+	ENCODE(sync_fields, sync);
+	if (sync->inventory != NULL)
+		encode_inventory(json, sync->inventory);
+	sw_json_key(json, "jobs");
+	sw_json_array(json);
+	for (size_t i = 0; i < sync->run_count; i++)
+		OBJECT(run_fields, &sync->runs[i]);
+	sw_json_end_array(json);
+	if (sync->sample_count > 0)
+		encode_samples(json, sync);
+	sw_json_end_object(json);
+	return sw_encode_finish(json, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }
 
-static int encode_want(json_t *object, const struct sw_want *want)
+static void encode_want(struct sw_json *json, const struct sw_want *want)
 {
-	int r = ENCODE(object, want_fields, want);
-	if (r < 0 || want->spec == NULL)
-		return r;
-	json_t *spec = json_object();
-	if (spec == NULL || json_object_set_new_nocheck(object, "spec", spec) != 0)
-		return SW_ENOMEM;
-	return ENCODE(spec, spec_fields, want->spec);
-}
-
-static int encode_answer(json_t *root, const struct sw_answer_message *answer)
-{
-	int r = ENCODE(root, answer_fields, answer);
-	json_t *wants = r == 0 ? new_list(root, "wants") : NULL;
-	if (wants == NULL)
-		return r < 0 ? r : SW_ENOMEM;
-	for (size_t i = 0; i < answer->want_count && r == 0; i++) {
-		json_t *object = json_object();
-		if (object == NULL || json_array_append_new(wants, object) != 0)
-			return SW_ENOMEM;
-		r = encode_want(object, &answer->wants[i]);
-	}
-	return r;
+	ENCODE(want_fields, want);
+	if (want->spec == NULL)
+		return;
+	sw_json_key(json, "spec");
+	OBJECT(spec_fields, want->spec);
 }
 
 int sw_answer_encode(const struct sw_answer_message *answer, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
-	json_t *root = json_object();
-	int r = root != NULL ? encode_answer(root, answer) : SW_ENOMEM;
-	return sw_encode_finish(root, r, "cannot write the answer to an agent", SW_ANSWER_BYTES_MAX, ret_text, ret_size, err);
+	struct sw_json buffer = {0}, *json = &buffer;
+	sw_json_object(json);
+	ENCODE(answer_fields, answer);
+	sw_json_key(json, "wants");
+	sw_json_array(json);
+	for (size_t i = 0; i < answer->want_count; i++) {
+		sw_json_object(json);
+		encode_want(json, &answer->wants[i]);
+		sw_json_end_object(json);
+	}
+	sw_json_end_array(json);
+	sw_json_end_object(json);
+	return sw_encode_finish(json, "cannot write the answer to an agent", SW_ANSWER_BYTES_MAX, ret_text, ret_size, err);
 }
 
 int sw_run_order_encode(const struct sw_run_order *order, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
-	json_t *root = json_object();
-	int r = root != NULL ? ENCODE(root, order_fields, order) : SW_ENOMEM;
-	if (r == 0)
-		r = encode_want(root, &order->want);
-	return sw_encode_finish(root, r, "cannot write the order of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+	struct sw_json buffer = {0}, *json = &buffer;
+	sw_json_object(json);
+	ENCODE(order_fields, order);
+	encode_want(json, &order->want);
+	sw_json_end_object(json);
+	return sw_encode_finish(json, "cannot write the order of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }
 
 int sw_run_account_encode(const struct sw_run_account *account, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
-	json_t *root = json_object();
-	int r = root != NULL ? ENCODE(root, run_fields, &account->run) : SW_ENOMEM;
-	if (r == 0)
-		r = ENCODE(root, account_fields, account);
-	return sw_encode_finish(root, r, "cannot write the account of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+	struct sw_json buffer = {0}, *json = &buffer;
+	sw_json_object(json);
+	ENCODE(run_fields, &account->run);
+	ENCODE(account_fields, account);
+	sw_json_end_object(json);
+	return sw_encode_finish(json, "cannot write the account of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }

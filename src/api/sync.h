@@ -214,6 +214,7 @@ SW_DEFINE_FREEP(struct sw_run_order, sw_run_order_free)
 struct sw_run_account {
 	struct sw_sync_run run;
 	uint32_t supervisor; /* process id */
+	uint64_t order;	     /* the last order that it has carried out; 0: none */
 	const char *note;    /* what could not be done as asked, for people; may be NULL */
 	void *owner;
 };

@@ -295,82 +295,87 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
 
 /* ------------------------------------------------------------------------------------------------ encoding */
 
-static json_t *encode_texts(const struct sw_texts *texts)
+static bool is_empty(const struct sw_field *field, const void *source)
 {
-	json_t *list = json_array();
-	for (size_t i = 0; list != NULL && i < texts->count; i++)
-		if (json_array_append_new(list, json_string(texts->items[i])) != 0) {
-			json_decref(list);
-			return NULL;
-		}
-	return list;
-}
-
-/* The value as JSON; NULL when it cannot be made. *ret_empty: it is zero or nothing. */
-static json_t *encode_field(const struct sw_field *field, const void *source, bool *ret_empty)
-{
-	json_int_t number = 0;
 	switch (field->kind) {
 	case SW_FIELD_U64:
-		number = (json_int_t)(*(const uint64_t *)source & INT64_MAX);
+	case SW_FIELD_I64:
+		return *(const uint64_t *)source == 0;
+	case SW_FIELD_U32:
+	case SW_FIELD_I32:
+	case SW_FIELD_WORD:
+		return *(const uint32_t *)source == 0;
+	case SW_FIELD_BOOL:
+		return !*(const bool *)source;
+	case SW_FIELD_TEXT:
+		return *(const char *const *)source == NULL;
+	case SW_FIELD_TEXTS:
+		return ((const struct sw_texts *)source)->count == 0;
+	}
+	return false;
+}
+
+static void encode_texts(struct sw_json *json, const struct sw_texts *texts)
+{
+	sw_json_array(json);
+	for (size_t i = 0; i < texts->count; i++)
+		sw_json_string(json, texts->items[i]);
+	sw_json_end_array(json);
+}
+
+static void encode_field(struct sw_json *json, const struct sw_field *field, const void *source)
+{
+	switch (field->kind) {
+	case SW_FIELD_U64:
+		sw_json_u64(json, *(const uint64_t *)source & INT64_MAX);
 		break;
 	case SW_FIELD_I64:
-		number = *(const int64_t *)source;
+		sw_json_i64(json, *(const int64_t *)source);
 		break;
 	case SW_FIELD_U32:
-		number = *(const uint32_t *)source;
+		sw_json_u64(json, *(const uint32_t *)source);
 		break;
 	case SW_FIELD_I32:
-		number = *(const int32_t *)source;
+		sw_json_i64(json, *(const int32_t *)source);
 		break;
 	case SW_FIELD_BOOL:
-		*ret_empty = !*(const bool *)source;
-		return json_boolean(*(const bool *)source);
-	case SW_FIELD_TEXT: {
-		const char *text = *(const char *const *)source;
-		*ret_empty = text == NULL;
-		return text != NULL ? json_string(text) : json_null();
-	}
+		sw_json_bool(json, *(const bool *)source);
+		break;
+	case SW_FIELD_TEXT:
+		if (is_empty(field, source))
+			sw_json_null(json);
+		else
+			sw_json_string(json, *(const char *const *)source);
+		break;
 	case SW_FIELD_TEXTS:
-		*ret_empty = ((const struct sw_texts *)source)->count == 0;
-		return encode_texts(source);
+		encode_texts(json, source);
+		break;
 	case SW_FIELD_WORD:
-		*ret_empty = *(const unsigned *)source == 0;
-		return json_string(field->words[*(const unsigned *)source]);
+		sw_json_string(json, field->words[*(const unsigned *)source]);
+		break;
 	}
-	*ret_empty = number == 0;
-	return json_integer(number);
 }
 
-int sw_encode_fields(json_t *object, const struct sw_field *fields, size_t count, const void *source)
+void sw_encode_fields(struct sw_json *json, const struct sw_field *fields, size_t count, const void *source)
 {
 	for (size_t i = 0; i < count; i++) {
-		bool empty = false;
-		json_t *value = encode_field(&fields[i], (const char *)source + fields[i].offset, &empty);
-		/* jansson does not say whether memory or the text was at fault; text that is not UTF-8 is the likelier. */
-		if (value == NULL)
-			return SW_EINPUT;
-		if (empty && fields[i].brief) {
-			json_decref(value);
+		const void *value = (const char *)source + fields[i].offset;
+		if (fields[i].brief && is_empty(&fields[i], value))
 			continue;
-		}
-		if (json_object_set_new_nocheck(object, fields[i].name, value) != 0)
-			return SW_ENOMEM;
+		sw_json_key(json, fields[i].name);
+		encode_field(json, &fields[i], value);
 	}
-	return 0;
 }
 
-int sw_encode_finish(json_t *root, int r, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err)
+int sw_encode_finish(struct sw_json *json, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
-	char *text = r == 0 ? json_dumps(root, JSON_COMPACT) : NULL;
-	json_decref(root);
+	size_t size = 0;
+	char *text = sw_json_take(json, &size);
 	if (text == NULL) {
-		r = r < 0 ? r : SW_ENOMEM;
-		sw_err_set(err, r, "%s", what);
-		sw_err_detail(err, r == SW_EINPUT ? "a text in it is not UTF-8" : "out of memory");
-		return r;
+		sw_err_set(err, SW_ENOMEM, "%s", what);
+		sw_err_detail(err, "out of memory");
+		return SW_ENOMEM;
 	}
-	size_t size = strlen(text);
 	if (size > limit) {
 		free(text);
 		sw_err_set(err, SW_ELIMIT, "%s", what);

@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "api/json.h"
 #include "base/error.h"
 
 enum sw_field_kind {
@@ -67,9 +68,9 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
 size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index);
 void sw_decoder_leave(struct sw_decoder *decoder, size_t mark);
 
-/* 0, SW_EINPUT (text that is not UTF-8) or SW_ENOMEM. */
-int sw_encode_fields(json_t *object, const struct sw_field *fields, size_t count, const void *source);
-/* Compact text of `root`, which is freed; `r` is what building it came to. */
-int sw_encode_finish(json_t *root, int r, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err);
+/* Writes the fields as members of the object that is open. */
+void sw_encode_fields(struct sw_json *json, const struct sw_field *fields, size_t count, const void *source);
+/* Moves the text out, or says what went wrong. */
+int sw_encode_finish(struct sw_json *json, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err);
 
 #endif

@@ -6,6 +6,7 @@
  * Invariants of the table (tests/unit/cli holds them):
  *  1. names and letters of a command's options differ; every option has an `about`; presets can be decoded.
  *  2. every example can be parsed.
+ *  3. -h is help, unless the command has a letter h of its own (as squeue does); --help always is.
  */
 #ifndef SW_CLI_COMMAND_H
 #define SW_CLI_COMMAND_H
@@ -17,7 +18,7 @@
 #include "base/error.h"
 
 #define SW_CLI_OPTIONS_MAX 40u
-#define SW_CLI_TEXTS_MAX 1000u
+#define SW_CLI_TEXTS_MAX 5000u
 #define SW_CLI_WORDS_MAX 100u
 
 /* What an option becomes in the command's values. */
@@ -79,6 +80,8 @@ struct sw_cli_command {
 	const struct sw_cli_example *examples;
 	size_t example_count;
 	size_t values_size;
+	bool hidden;	   /* started by the program itself; people need not know it */
+	bool words_follow; /* options end at the first operand: the words from there on are somebody else's command line */
 	/* Does it; returns the exit status, or a negative code and what happened in `err`. */
 	int (*run)(const struct sw_cli_call *call, struct sw_err *err);
 };
@@ -90,6 +93,9 @@ struct sw_cli_command {
 
 extern const struct sw_cli_command sw_cli_sim, sw_cli_policies, sw_cli_trace_stats, sw_cli_trace_convert, sw_cli_trace_generate,
 	sw_cli_trace_check, sw_cli_help, sw_cli_completion;
+extern const struct sw_cli_command sw_cli_up, sw_cli_down, sw_cli_controller, sw_cli_agent, sw_cli_supervise, sw_cli_submit, sw_cli_run,
+	sw_cli_ps, sw_cli_show, sw_cli_why, sw_cli_logs, sw_cli_wait, sw_cli_cancel_jobs, sw_cli_suspend_jobs, sw_cli_resume_jobs,
+	sw_cli_requeue_jobs, sw_cli_hold_jobs, sw_cli_release_jobs, sw_cli_nodes, sw_cli_quota, sw_cli_policy, sw_cli_history, sw_cli_top;
 
 /* In the order in which people should meet them; NULL ends. */
 extern const struct sw_cli_command *const sw_cli_commands[];
@@ -104,6 +110,8 @@ extern const struct sw_cli_group sw_cli_groups[]; /* a NULL name ends */
 /* Whether the command belongs to this group; its last word. */
 bool sw_cli_in_group(const struct sw_cli_command *command, const struct sw_cli_group *group);
 const char *sw_cli_last_word(const struct sw_cli_command *command);
+/* Whether an option of the command has this letter. */
+bool sw_cli_has_letter(const struct sw_cli_command *command, char letter);
 
 /* What the first words of a command line name: a command, or a group when nothing more is said. */
 struct sw_cli_target {

@@ -6,9 +6,42 @@
 #include "cli/command.h"
 
 const struct sw_cli_command *const sw_cli_commands[] = {
-	&sw_cli_sim,	       &sw_cli_policies,       &sw_cli_trace_stats,
-	&sw_cli_trace_convert, &sw_cli_trace_generate, &sw_cli_trace_check,
-	&sw_cli_completion,    &sw_cli_help,	       NULL,
+	/* a live cluster, for those who use it */
+	&sw_cli_up,
+	&sw_cli_submit,
+	&sw_cli_run,
+	&sw_cli_ps,
+	&sw_cli_top,
+	&sw_cli_show,
+	&sw_cli_why,
+	&sw_cli_logs,
+	&sw_cli_wait,
+	&sw_cli_cancel_jobs,
+	&sw_cli_suspend_jobs,
+	&sw_cli_resume_jobs,
+	&sw_cli_requeue_jobs,
+	&sw_cli_hold_jobs,
+	&sw_cli_release_jobs,
+	&sw_cli_history,
+	/* for those who run it */
+	&sw_cli_nodes,
+	&sw_cli_quota,
+	&sw_cli_policy,
+	&sw_cli_down,
+	&sw_cli_controller,
+	&sw_cli_agent,
+	&sw_cli_supervise,
+	/* clusters that are only thought of */
+	&sw_cli_sim,
+	&sw_cli_policies,
+	&sw_cli_trace_stats,
+	&sw_cli_trace_convert,
+	&sw_cli_trace_generate,
+	&sw_cli_trace_check,
+	/* about the program */
+	&sw_cli_completion,
+	&sw_cli_help,
+	NULL,
 };
 
 const struct sw_cli_group sw_cli_groups[] = {
@@ -26,6 +59,14 @@ const char *sw_cli_last_word(const struct sw_cli_command *command)
 {
 	const char *space = strrchr(command->name, ' ');
 	return space == NULL ? command->name : space + 1;
+}
+
+bool sw_cli_has_letter(const struct sw_cli_command *command, char letter)
+{
+	for (size_t i = 0; i < command->option_count; i++)
+		if (command->options[i].letter == letter)
+			return true;
+	return false;
 }
 
 static const struct sw_cli_group *find_group(const char *word)
@@ -53,7 +94,8 @@ static int unknown(const struct sw_cli_group *group, const char *word, struct sw
 	const char *names[SW_CLI_WORDS_MAX];
 	size_t count = 0;
 	for (size_t i = 0; sw_cli_commands[i] != NULL && count < SW_CLI_WORDS_MAX; i++)
-		if (group == NULL ? strchr(sw_cli_commands[i]->name, ' ') == NULL : sw_cli_in_group(sw_cli_commands[i], group))
+		if (!sw_cli_commands[i]->hidden &&
+		    (group == NULL ? strchr(sw_cli_commands[i]->name, ' ') == NULL : sw_cli_in_group(sw_cli_commands[i], group)))
 			names[count++] = sw_cli_last_word(sw_cli_commands[i]);
 	for (const struct sw_cli_group *g = sw_cli_groups; group == NULL && g->name != NULL && count < SW_CLI_WORDS_MAX; g++)
 		names[count++] = g->name;

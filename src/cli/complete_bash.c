@@ -52,7 +52,7 @@ static void put_first_words(FILE *out)
 {
 	fputs("\tif ((COMP_CWORD == 1)); then\n\t\t_sharewell_words '", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		if (sw_cli_last_word(sw_cli_commands[i]) == sw_cli_commands[i]->name)
+		if (!sw_cli_commands[i]->hidden && sw_cli_last_word(sw_cli_commands[i]) == sw_cli_commands[i]->name)
 			fprintf(out, "%s ", sw_cli_commands[i]->name);
 	for (const struct sw_cli_group *group = sw_cli_groups; group->name != NULL; group++)
 		fprintf(out, "%s ", group->name);
@@ -96,6 +96,7 @@ void sw_cli_complete_bash(FILE *out)
 			put_value(out, sw_cli_commands[i], &sw_cli_commands[i]->options[o]);
 	fputs("\tesac\n\tcase $command in\n", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		put_command(out, sw_cli_commands[i]);
+		if (!sw_cli_commands[i]->hidden)
+			put_command(out, sw_cli_commands[i]);
 	fputs("\tesac\n}\ncomplete -F _sharewell sharewell\n", out);
 }

@@ -55,6 +55,8 @@ static void put_commands(FILE *out)
 {
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++) {
 		const struct sw_cli_command *command = sw_cli_commands[i];
+		if (command->hidden)
+			continue;
 		const char *last = sw_cli_last_word(command);
 		if (last == command->name)
 			fprintf(out, "complete -c sharewell -n __fish_use_subcommand -f -a %s -d ", last);
@@ -86,6 +88,8 @@ void sw_cli_complete_fish(FILE *out)
 	put_commands(out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++) {
 		const struct sw_cli_command *command = sw_cli_commands[i];
+		if (command->hidden)
+			continue;
 		for (size_t o = 0; o < command->option_count; o++)
 			put_option(out, command, &command->options[o]);
 		for (size_t o = 0; o < command->operand_count; o++) {

@@ -61,7 +61,8 @@ static void put_command(FILE *out, const struct sw_cli_command *command)
 	fprintf(out, "\t('%s')\n\t\t_arguments -s", command->name);
 	for (size_t i = 0; i < command->option_count; i++)
 		put_option(out, &command->options[i]);
-	fputs(" \\\n\t\t\t'(-h --help)'{-h,--help}'[print help]'", out);
+	fputs(sw_cli_has_letter(command, 'h') ? " \\\n\t\t\t'--help[print help]'" : " \\\n\t\t\t'(-h --help)'{-h,--help}'[print help]'",
+	      out);
 	for (size_t i = 0; i < command->operand_count; i++) {
 		fputs(" \\\n\t\t\t'", out);
 		if (command->operands[i].kind == SW_CLI_TEXTS)
@@ -85,7 +86,7 @@ void sw_cli_complete_zsh(FILE *out)
 	      "_sharewell() {\n\tlocal -a found\n\tif ((CURRENT == 2)); then\n\t\tfound=(",
 	      out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		if (sw_cli_last_word(sw_cli_commands[i]) == sw_cli_commands[i]->name)
+		if (!sw_cli_commands[i]->hidden && sw_cli_last_word(sw_cli_commands[i]) == sw_cli_commands[i]->name)
 			put_described(out, sw_cli_commands[i]->name, sw_cli_commands[i]->about);
 	for (const struct sw_cli_group *group = sw_cli_groups; group->name != NULL; group++)
 		put_described(out, group->name, group->about);
@@ -103,7 +104,8 @@ void sw_cli_complete_zsh(FILE *out)
 	}
 	fputs("\tesac\n\tcase $command in\n", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		put_command(out, sw_cli_commands[i]);
+		if (!sw_cli_commands[i]->hidden)
+			put_command(out, sw_cli_commands[i]);
 	fputs("\tesac\n}\n"
 	      "# Sourced, it registers itself; found in $fpath, it is the body of the function.\n"
 	      "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n\t_sharewell \"$@\"\nelse\n\tcompdef _sharewell sharewell\nfi\n",

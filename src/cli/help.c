@@ -8,15 +8,16 @@
 
 enum { WIDTH_PRESET = 90, WIDTH_MIN = 50, WIDTH_MAX = 110 };
 
-const char sw_cli_summary[] = "Sharewell finds out how scheduling policies for GPU clusters would do: it replays traces of training jobs "
-			      "under the very code that schedules a "
-			      "live cluster.";
+const char sw_cli_summary[] =
+	"Sharewell shares the GPUs of a machine among jobs: 'sharewell up' starts a queue, 'sharewell submit' fills it. The same "
+	"scheduling code, fed with traces instead of live jobs, tells what another policy would have done.";
 
 const struct sw_cli_status sw_cli_statuses[] = {
 	{"0", "all went well"},
 	{"1", "something failed at run time: reading, writing, memory"},
 	{"2", "the command line or an input is wrong"},
 	{"130", "interrupted"},
+	{"any", "of 'run', 'wait' and 'submit --wait': that of the job; 128 and the number of the signal that ended it"},
 	{NULL, NULL},
 };
 
@@ -154,7 +155,7 @@ void sw_cli_print_command(FILE *out, const struct sw_cli_command *command, unsig
 	fputs("\nOptions:\n", out);
 	for (size_t i = 0; i < command->option_count; i++)
 		put_option(out, &command->options[i], width);
-	put_entry(out, "-h, --help", "print this text", 28, width);
+	put_entry(out, sw_cli_has_letter(command, 'h') ? "    --help" : "-h, --help", "print this text", 28, width);
 	if (command->example_count > 0)
 		fputs("\nExamples:\n", out);
 	for (size_t i = 0; i < command->example_count; i++)
@@ -180,11 +181,13 @@ void sw_cli_print_overview(FILE *out, unsigned width)
 	put_wrapped(out, sw_cli_summary, 0, 0, width);
 	fputs("\nCommands:\n", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		put_entry(out, sw_cli_commands[i]->name, sw_cli_commands[i]->about, 18, width);
+		if (!sw_cli_commands[i]->hidden)
+			put_entry(out, sw_cli_commands[i]->name, sw_cli_commands[i]->about, 18, width);
 	fputs("\nOptions:\n", out);
 	put_entry(out, "-h, --help", "print this text", 18, width);
 	put_entry(out, "-V, --version", "print the version", 18, width);
-	fputs("\nStart here:\n  sharewell trace generate jobs.csv --jobs 2000 --gpus 64\n"
+	fputs("\nStart here:\n  sharewell up\n  sharewell submit -- python train.py\n\nOr, without a cluster:\n  sharewell trace generate "
+	      "jobs.csv --jobs 2000 --gpus 64\n"
 	      "  sharewell sim --trace jobs.csv --cluster 8x8 --policy all --report report.html\n\n",
 	      out);
 	fputs("'sharewell help COMMAND' tells more, with examples.\n", out);

@@ -92,14 +92,19 @@ static void put_command(FILE *out, const struct sw_cli_command *command)
 void sw_cli_print_man(FILE *out)
 {
 	fputs(".\\\" Made by 'sharewell help --man'.\n.TH SHAREWELL 1 \"\" \"sharewell " SW_VERSION "\" \"User Commands\"\n", out);
-	fputs(".SH NAME\nsharewell \\- policies for GPU clusters, simulated\n", out);
+	fputs(".SH NAME\nsharewell \\- shares GPUs among jobs, live and simulated\n", out);
 	fputs(".SH SYNOPSIS\n\\fBsharewell\\fR \\fICOMMAND\\fR [options]\n.SH DESCRIPTION\n", out);
 	put_text(out, sw_cli_summary);
 	fputs("\n.SH COMMANDS\n", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		put_command(out, sw_cli_commands[i]);
+		if (!sw_cli_commands[i]->hidden)
+			put_command(out, sw_cli_commands[i]);
 	fputs(".SH EXIT STATUS\n", out);
 	for (const struct sw_cli_status *status = sw_cli_statuses; status->number != NULL; status++)
 		fprintf(out, ".TP\n.B %s\n%s\n", status->number, status->about);
-	fputs(".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nset to anything: no colours\n", out);
+	fputs(".SH ENVIRONMENT\n.TP\n.B SHAREWELL_CONTROLLER\nwhere the controller is: http://HOST:PORT or unix:/PATH\n"
+	      ".TP\n.B SHAREWELL_TOKEN\nsays who asks, over HTTP\n.TP\n.B SHAREWELL_STATE\nthe folder of the cluster, instead of one below "
+	      "XDG_STATE_HOME\n"
+	      ".TP\n.B NO_COLOR\nset to anything: no colours\n",
+	      out);
 }

@@ -203,14 +203,17 @@ static int misunderstood(const struct parser *parser, int what, const char *word
 
 struct forms {
 	struct option longs[SW_CLI_OPTIONS_MAX + 2];
-	char shorts[2 * SW_CLI_OPTIONS_MAX + 4];
+	char shorts[2 * SW_CLI_OPTIONS_MAX + 5];
 };
 
 static void build_forms(const struct sw_cli_command *command, struct forms *forms)
 {
 	size_t used = 0;
+	if (command->words_follow)
+		forms->shorts[used++] = '+';
 	forms->shorts[used++] = ':';
-	forms->shorts[used++] = 'h';
+	if (by_letter(command, 'h') == NULL)
+		forms->shorts[used++] = 'h';
 	for (size_t i = 0; i < command->option_count; i++) {
 		const struct sw_cli_option *option = &command->options[i];
 		bool takes = option->kind != SW_CLI_FLAG;
@@ -235,7 +238,7 @@ static int take_options(struct parser *parser, int argc, char **argv, bool *ret_
 	optind = 0; /* start over: this may not be the first call */
 	opterr = 0;
 	for (int what; (what = getopt_long(argc, argv, forms.shorts, forms.longs, NULL)) != -1;) {
-		if (what == 'h' || what == HELP) {
+		if (what == HELP || (what == 'h' && by_letter(command, 'h') == NULL)) {
 			*ret_help = true;
 			return 0;
 		}

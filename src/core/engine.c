@@ -9,7 +9,9 @@
 #include "core/state.h"
 
 #define MISUSE_LIMIT 100u
-#define TENANTS_MAX 65536u
+#define TENANTS_MAX 1000000u
+#define IDLE_DECISIONS_MAX 1000u     /* in a row, with nothing running and jobs that could */
+#define EMPTY_DECISIONS_MAX 4000000u /* in a row, without an event or a command */
 
 /* ---- accounts of jobs */
 
@@ -132,10 +134,13 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 /* ---- memory */
 
 /* Room for what one decision touches: running jobs and those it starts, both bounded by what the GPUs can hold. */
-static int reserve_scratch(struct sw_engine *engine)
+static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
 {
 	uint32_t room = (uint32_t)engine->jobs.capacity;
-	size_t touched = 2 * (size_t)engine->topology->gpu_count * SW_GPU_RESIDENTS_MAX;
+	size_t touched = 2 * (size_t)gpus * SW_GPU_RESIDENTS_MAX;
+	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a time on the empty cluster. */
+	if (sw_ledger_reserve_parts(&engine->ledger, 2 * gpus) < 0 || sw_ledger_reserve_parts(&engine->empty, gpus) < 0)
+		return SW_ENOMEM;
 	touched = touched < room ? touched : room;
 	if (sw_order_reserve(engine, (uint32_t)touched, room) < 0 || sw_vec_reserve(&engine->plan.entries, touched) < 0 ||
 	    sw_vec_reserve(&engine->commands, 2 * touched + room) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
@@ -155,7 +160,7 @@ static int reserve(struct sw_engine *engine, size_t count)
 		return SW_ENOMEM;
 	uint32_t room = (uint32_t)engine->jobs.capacity;
 	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
-	    sw_heap_reserve(&engine->alarms, room) < 0 || reserve_scratch(engine) < 0)
+	    sw_heap_reserve(&engine->alarms, room) < 0 || reserve_scratch(engine, engine->topology->gpu_count) < 0)
 		return SW_ENOMEM;
 	size_t per_job = engine->policy->job_state_size;
 	if (per_job > 0 && engine->job_states_capacity < room) {
@@ -194,8 +199,7 @@ static bool grow_tenants(struct sw_engine *engine, uint32_t tenant)
 
 static bool is_possible(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	const struct sw_lane *lane = &engine->order.lanes.items[job->lane];
-	return lane->possible || engine->config.may_grow || (engine->order.rule != NULL && engine->order.rule->placement_is_wish);
+	return engine->config.may_grow || engine->order.lanes.items[job->lane].possible;
 }
 
 static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
@@ -256,6 +260,21 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	sw_bitmap_add(&engine->waiting, job->seen.id.v);
 	sw_order_add(engine, job);
 	return 0;
+}
+
+/* After a change of policy: jobs that only the old one could have placed would wait for ever. */
+static void refuse_impossible(struct sw_engine *engine)
+{
+	engine->recheck = false;
+	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
+		struct sw_core_job *job = &engine->jobs.items[id];
+		if (is_possible(engine, job))
+			continue;
+		sw_engine_command(
+			engine,
+			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = SW_REASON_NO_SUCH_PLACE, .job = id, .parts = SW_NO_PART});
+		end_job(engine, job, SW_JOB_REFUSED);
+	}
 }
 
 /* The job that an answer is about, or NULL if it is late, repeated or made up. */
@@ -360,21 +379,30 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 	sw_order_refresh(engine, job);
 }
 
-static int add_node(struct sw_engine *engine, const struct sw_topology_node *shape)
+/* Room for one more node of this shape. */
+static int reserve_node(struct sw_engine *engine, const struct sw_topology_node *shape)
 {
 	int r = sw_topology_reserve(engine->topology, shape);
 	if (r == 0)
 		r = sw_ledger_reserve_node(&engine->ledger, shape);
 	if (r == 0)
 		r = sw_ledger_reserve_node(&engine->empty, shape);
+	if (r == 0)
+		r = reserve_scratch(engine, engine->topology->gpu_count + shape->gpus);
+	return r;
+}
+
+static int add_node(struct sw_engine *engine, const struct sw_topology_node *shape)
+{
+	/* Done before for the first node of a step; a second one needs more. */
+	int r = reserve_node(engine, shape);
 	if (r < 0)
 		return r;
 	sw_topology_add(engine->topology, shape);
 	sw_ledger_add_node(&engine->ledger);
 	sw_ledger_add_node(&engine->empty);
-	r = reserve_scratch(engine);
 	/* What is possible on the empty cluster has changed. */
-	return r < 0 ? r : sw_order_rebuild(engine);
+	return sw_order_rebuild(engine);
 }
 
 static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
@@ -505,6 +533,8 @@ int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *polic
 	if (r < 0)
 		(void)install(engine, old, old_params, NULL);
 	else
+		engine->recheck = true;
+	if (r == 0)
 		engine->log_hash = sw_hash_bytes(engine->log_hash, policy->name, strlen(policy->name));
 	return r;
 }
@@ -518,19 +548,35 @@ static void throw_out(struct sw_engine *engine, const char *why)
 		 fallback->name, (long long)(engine->now / 1000000000), (long long)(engine->now / 1000000 % 1000), why);
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
 	engine->misuses = 0;
+	engine->idle_decisions = engine->empty_decisions = 0;
+	/* Jobs that were let in because the other policy took any place must find one now too. */
+	engine->fell_back = true;
 	(void)install(engine, fallback, NULL, NULL);
 }
 
-/* Nothing runs, every node is up, some job may start, and nobody will wake us: the policy sleeps on its watch. */
-static bool is_stalled(const struct sw_engine *engine, sw_ns wake_at)
+/* Nothing runs, every node is up, and some job may start. */
+static bool is_idle(const struct sw_engine *engine)
 {
-	if (wake_at != SW_TIME_NEVER || engine->running.count > 0 || engine->waiting.count == 0 ||
-	    engine->ledger.gpus_up != engine->topology->gpu_count)
+	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up != engine->topology->gpu_count)
 		return false;
-	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1))
-		if (sw_engine_quota_allows(engine, &engine->jobs.items[id].seen, engine->jobs.items[id].seen.gpus))
+	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
+		const struct sw_core_job *job = &engine->jobs.items[id];
+		if (engine->order.lanes.items[job->lane].possible && sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 			return true;
+	}
 	return false;
+}
+
+/* Whether the policy sleeps on its watch, or runs on the spot. */
+static const char *what_stalls(struct sw_engine *engine, sw_ns wake_at, size_t events)
+{
+	engine->idle_decisions = is_idle(engine) ? engine->idle_decisions + 1 : 0;
+	engine->empty_decisions = events == 0 && engine->commands.count == 0 ? engine->empty_decisions + 1 : 0;
+	if (engine->idle_decisions > (wake_at == SW_TIME_NEVER ? 0 : IDLE_DECISIONS_MAX))
+		return "nothing ran, jobs waited, and it did not start any";
+	if (engine->empty_decisions > EMPTY_DECISIONS_MAX)
+		return "it woke millions of times in a row and did nothing";
+	return NULL;
 }
 
 static sw_ns decide_once(struct sw_engine *engine)
@@ -548,11 +594,12 @@ static sw_ns decide_once(struct sw_engine *engine)
 		plan->wake_at = engine->now + 1000000;
 	}
 	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
+	plan->misuses = 0;
 	/* Somebody who waits was told that another is protected: until then. */
 	return plan->protected_until < plan->wake_at ? plan->protected_until : plan->wake_at;
 }
 
-static sw_ns decide(struct sw_engine *engine)
+static sw_ns decide(struct sw_engine *engine, size_t events)
 {
 	sw_ns wake_at = decide_once(engine);
 	uint32_t limit = engine->config.misuse_limit == 0 ? MISUSE_LIMIT : engine->config.misuse_limit;
@@ -564,8 +611,9 @@ static sw_ns decide(struct sw_engine *engine)
 	}
 	sw_ns alarm = sw_alarms_next(engine);
 	wake_at = alarm < wake_at ? alarm : wake_at;
-	if (is_stalled(engine, wake_at) && engine->config.fallback != NULL && engine->policy != engine->config.fallback) {
-		throw_out(engine, "nothing ran, jobs waited, and it did not start any");
+	const char *stall = what_stalls(engine, wake_at, events);
+	if (stall != NULL && engine->config.fallback != NULL && engine->policy != engine->config.fallback) {
+		throw_out(engine, stall);
 		wake_at = decide_once(engine);
 	}
 	return wake_at;
@@ -573,26 +621,70 @@ static sw_ns decide(struct sw_engine *engine)
 
 /* ---- life */
 
+/* Whether every event makes sense, before any of them happens; *ret_submits and *ret_tenants say what room they need. */
+static int check_events(const struct sw_engine *engine, const struct sw_event *events, size_t count, size_t *ret_submits,
+			uint32_t *ret_tenants, struct sw_err *err)
+{
+	uint32_t racks = engine->topology->rack_count, nodes = engine->topology->node_count;
+	uint64_t gpus = engine->topology->gpu_count;
+	for (size_t e = 0; e < count; e++) {
+		const struct sw_event *event = &events[e];
+		uint32_t tenant = 0;
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_QUOTA)
+			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
+		if (event->kind == SW_EV_SUBMIT) {
+			(*ret_submits)++;
+			tenant = event->spec->tenant;
+		} else if (event->kind == SW_EV_QUOTA) {
+			tenant = event->tenant;
+		} else if (event->kind == SW_EV_NODE_ADD) {
+			gpus += event->shape->gpus;
+			if (event->shape->rack > racks || event->shape->rack + 1 < racks || event->shape->gpus > SW_NODE_GPUS_MAX ||
+			    gpus > SW_CLUSTER_GPUS_MAX || ++nodes > SW_CLUSTER_NODES_MAX)
+				return sw_err_set(err, SW_EINPUT, "event %zu of %zu adds a node that cannot be: rack %u, %u GPUs", e + 1,
+						  count, event->shape->rack, event->shape->gpus);
+			racks = event->shape->rack == racks ? racks + 1 : racks;
+		}
+		if (tenant < TENANTS_MAX && tenant >= *ret_tenants)
+			*ret_tenants = tenant + 1;
+	}
+	return 0;
+}
+
 int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err)
 {
 	size_t submits = 0;
-	for (size_t e = 0; e < count; e++)
-		submits += events[e].kind == SW_EV_SUBMIT;
-	int r = reserve(engine, submits);
+	uint32_t tenants = 1;
+	int r = check_events(engine, events, count, &submits, &tenants, err);
+	if (r < 0)
+		return r;
+	r = reserve(engine, submits);
+	size_t lanes = engine->order.lanes.count + submits;
+	for (size_t e = 0; r == 0 && e < count; e++) {
+		if (events[e].kind == SW_EV_NODE_ADD)
+			r = reserve_node(engine, events[e].shape);
+		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
+		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_QUOTA)
+			lanes = engine->jobs.count + submits;
+	}
+	if (r == 0 && (!grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes) < 0))
+		r = SW_ENOMEM;
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
 	engine->commands.count = 0;
 	if (at > engine->now)
 		engine->now = at;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
+	if (engine->recheck)
+		refuse_impossible(engine);
 	for (size_t e = 0; e < count; e++) {
 		r = apply(engine, &events[e]);
 		if (r < 0)
 			return sw_err_set(err, r, "cannot apply event %zu of %zu", e + 1, count);
 	}
 	sw_alarms_ring(engine);
-	sw_ns wake_at = decide(engine);
+	sw_ns wake_at = decide(engine, count);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, wake_at};
 	return 0;
 }

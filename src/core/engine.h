@@ -1,7 +1,7 @@
 /* The scheduler as a function of events: sw_engine_step(events of one instant) -> commands and the next wake-up.
  *
- * No I/O, no clock, no threads, no environment. Memory grows only when jobs are submitted; running out of it is an error code and leaves the state
- * as it was. Three drivers feed it: the simulator, the live controller, and the journal.
+ * No I/O, no clock, no threads, no environment. Memory grows with jobs and nodes; a step that finds none to take them in
+ * is an error code and changes nothing. Three drivers feed it: the simulator, the live controller, and the journal.
  *
  * Invariants (sw_engine_validate() checks them all):
  *  1. a running job holds exactly the GPUs it was started with, between its min and max; a job that does not run holds none;
@@ -24,7 +24,8 @@
 #include "core/params.h"
 #include "core/topology.h"
 
-#define SW_PREEMPTIONS_PER_DOUBLING 8u
+#define SW_PREEMPTIONS_PER_STEP 8u
+#define SW_PREEMPTION_STEPS_MAX 16u
 
 struct sw_engine;
 
@@ -36,8 +37,9 @@ struct sw_engine_config {
 	const struct sw_params *params; /* of the policy; NULL: its presets */
 	uint64_t seed;
 	sw_ns quantum_ns;
-	/* What a stop and a start cost a job, roughly; 0: nothing. A job that was preempted often runs ever longer before it is preempted again, so that it cannot
-	 * spend its life on starting: twice this time after SW_PREEMPTIONS_PER_DOUBLING preemptions, four times after as many more, and so on. */
+	/* What a stop and a start cost a job, roughly (less than a year); 0: nothing. A job that was preempted often is protected for longer than the quantum, so
+	 * that it cannot spend its life on starting: this time after SW_PREEMPTIONS_PER_STEP preemptions, twice this after as many more, and so on up to
+	 * SW_PREEMPTION_STEPS_MAX times. */
 	sw_ns preemption_cost_ns;
 	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */

@@ -153,6 +153,23 @@ static bool find_first_break(struct greedy *g)
 
 /* ---- repairing it */
 
+/* Where the rule says, or anywhere where that is a wish only. */
+static bool place(struct greedy *g, struct sw_core_job *job)
+{
+	struct sw_engine *engine = g->engine;
+	enum sw_answer answer = sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement);
+	if (answer == SW_NO_ROOM && !engine->config.placement->counts_only && sw_order_takes_any_place(engine))
+		answer = sw_plan_put(&engine->plan, job, job->seen.gpus, NULL);
+	return answer == SW_YES;
+}
+
+/* While jobs are only counted, quotas must count them too. */
+static void count_quota(struct greedy *g, const struct sw_core_job *job, bool more)
+{
+	if (g->by_count && g->engine->quotas && job->seen.job_class == SW_CLASS_GUARANTEED)
+		g->engine->tenants.items[job->seen.tenant].held += more ? job->seen.gpus : -job->seen.gpus;
+}
+
 /* A job keeps its held GPUs in `seen` while it is only counted. */
 static void lift(struct greedy *g, uint32_t id)
 {
@@ -166,9 +183,7 @@ static bool put_back(struct greedy *g, uint32_t id)
 {
 	struct sw_core_job *job = job_at(g, id);
 	if (!g->by_count)
-		return sw_plan_put_back(&g->engine->plan, job) ||
-		       (!g->engine->config.cannot_move &&
-			sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES);
+		return sw_plan_put_back(&g->engine->plan, job) || (!g->engine->config.cannot_move && place(g, job));
 	if (g->free < job->seen.gpus_held)
 		return false;
 	g->free -= job->seen.gpus_held;
@@ -181,7 +196,7 @@ static bool put(struct greedy *g, uint32_t id)
 	if (job->ranks_as_running)
 		return put_back(g, id);
 	if (!g->by_count)
-		return sw_plan_put(&g->engine->plan, job, job->seen.gpus, g->engine->config.placement) == SW_YES;
+		return place(g, job);
 	if (g->free < job->seen.gpus)
 		return false;
 	g->free -= job->seen.gpus;
@@ -208,8 +223,10 @@ static void choose(struct greedy *g, uint32_t id)
 		job->order_set = SW_ORDER_NOWHERE;
 		if (g->by_count)
 			*sw_vec_push(&book->chosen) = id;
+		count_quota(g, job, true);
 	} else {
 		forget_dropped(book, id);
+		count_quota(g, job, true);
 		sw_order_restore(g->engine, job);
 	}
 }
@@ -220,6 +237,7 @@ static void drop(struct greedy *g, uint32_t id)
 	sw_oset_remove(&lane_of(g, id)->running, &book->links, id);
 	job_at(g, id)->order_set = SW_ORDER_NOWHERE;
 	*sw_vec_push(&book->dropped) = id;
+	count_quota(g, job_at(g, id), false);
 }
 
 /* Lifts from the tail until the job fits; true if it does. Lifted jobs go to book->scratch, last in order first. */
@@ -264,16 +282,16 @@ static void place_chosen(struct greedy *g)
 {
 	struct sw_engine *engine = g->engine;
 	struct sw_order_book *book = &engine->order;
-	const struct sw_placement *rule = engine->config.placement;
+	for (size_t d = 0; d < book->dropped.count; d++)
+		count_quota(g, job_at(g, book->dropped.items[d]), true);
+	for (size_t c = 0; c < book->chosen.count; c++)
+		count_quota(g, job_at(g, book->chosen.items[c]), false);
 	for (size_t d = 0; d < book->dropped.count; d++)
 		sw_plan_lift(&engine->plan, job_at(g, book->dropped.items[d]));
 	for (size_t c = 0; c < book->chosen.count; c++) {
 		struct sw_core_job *job = job_at(g, book->chosen.items[c]);
-		enum sw_answer answer = sw_plan_put(&engine->plan, job, job->seen.gpus, rule);
-		if (answer == SW_NO_ROOM && !rule->counts_only)
-			answer = sw_plan_put(&engine->plan, job, job->seen.gpus, NULL);
-		/* A count that does not hold (a GPU too small for the job, say) leaves it waiting. */
-		if (answer != SW_YES)
+		/* A count that does not hold, for whatever reason, leaves it waiting. */
+		if (!place(g, job))
 			sw_order_restore(engine, job);
 	}
 }
@@ -366,7 +384,7 @@ void sw_greedy_decide(struct sw_engine *engine)
 	const struct sw_placement *placement = engine->config.placement;
 	struct greedy g = {
 		.engine = engine,
-		.by_count = placement->counts_only || rule->placement_is_wish,
+		.by_count = (placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven,
 		.free = engine->ledger.gpus_free,
 	};
 	bool anew = rule->preemptive && engine->config.replace_is_free && !g.by_count;

@@ -12,14 +12,22 @@ static uint64_t all_gpus(const struct sw_topology_node *node)
 /* Arrays for this many nodes and GPUs, and a bucket for each number of free GPUs up to `node_gpus`. */
 static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, uint32_t node_gpus)
 {
-	struct sw_ledger_node *more_nodes = realloc(ledger->nodes, (nodes + 1) * sizeof *more_nodes);
-	if (more_nodes == NULL)
-		return SW_ENOMEM;
-	ledger->nodes = more_nodes;
-	struct sw_gpu *more_gpus = realloc(ledger->gpus, (gpus + 1) * sizeof *more_gpus);
-	if (more_gpus == NULL)
-		return SW_ENOMEM;
-	ledger->gpus = more_gpus;
+	if (nodes > ledger->node_capacity || ledger->nodes == NULL) {
+		uint32_t wanted = nodes + nodes / 2 + 8;
+		struct sw_ledger_node *more = realloc(ledger->nodes, wanted * sizeof *more);
+		if (more == NULL)
+			return SW_ENOMEM;
+		ledger->nodes = more;
+		ledger->node_capacity = wanted;
+	}
+	if (gpus > ledger->gpu_capacity || ledger->gpus == NULL) {
+		uint32_t wanted = gpus + gpus / 4 + 64;
+		struct sw_gpu *more = realloc(ledger->gpus, wanted * sizeof *more);
+		if (more == NULL)
+			return SW_ENOMEM;
+		ledger->gpus = more;
+		ledger->gpu_capacity = wanted;
+	}
 	if (node_gpus + 1 > ledger->bucket_count) {
 		struct sw_bitmap *more_buckets = realloc(ledger->buckets, (node_gpus + 1) * sizeof *more_buckets);
 		if (more_buckets == NULL)
@@ -111,20 +119,26 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
 
 /* ---- parts */
 
+int sw_ledger_reserve_parts(struct sw_ledger *ledger, uint32_t wanted)
+{
+	if (wanted <= ledger->part_capacity)
+		return 0;
+	struct sw_part *grown = realloc(ledger->parts, wanted * sizeof *grown);
+	if (grown == NULL)
+		return SW_ENOMEM;
+	ledger->parts = grown;
+	for (uint32_t p = wanted; p-- > ledger->part_capacity;) {
+		grown[p].next = ledger->part_free;
+		ledger->part_free = p;
+	}
+	ledger->part_capacity = wanted;
+	return 0;
+}
+
 static uint32_t new_part(struct sw_ledger *ledger)
 {
-	if (ledger->part_free == SW_NO_PART) {
-		uint32_t wanted = ledger->part_capacity + ledger->part_capacity / 2 + 256;
-		struct sw_part *grown = realloc(ledger->parts, wanted * sizeof *grown);
-		if (grown == NULL)
-			return SW_NO_PART;
-		ledger->parts = grown;
-		for (uint32_t p = wanted; p-- > ledger->part_capacity;) {
-			grown[p].next = ledger->part_free;
-			ledger->part_free = p;
-		}
-		ledger->part_capacity = wanted;
-	}
+	if (ledger->part_free == SW_NO_PART && sw_ledger_reserve_parts(ledger, ledger->part_capacity + ledger->part_capacity / 2 + 256) < 0)
+		return SW_NO_PART;
 	uint32_t part = ledger->part_free;
 	ledger->part_free = ledger->parts[part].next;
 	ledger->parts[part].next = SW_NO_PART;
@@ -178,6 +192,23 @@ uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts)
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
 		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
 	return gpus;
+}
+
+bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if ((ledger->parts[p].mask & ~ledger->nodes[ledger->parts[p].node].free) != 0)
+			return false;
+	return true;
+}
+
+bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1)
+			if (ledger->gpus[ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest)].residents != 1)
+				return false;
+	return true;
 }
 
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node)

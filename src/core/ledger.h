@@ -59,6 +59,7 @@ struct sw_ledger {
 	struct sw_gpu *gpus;
 	struct sw_bitmap *buckets; /* [number of free GPUs] -> nodes that are up */
 	struct sw_part *parts;	   /* pool; free ones are linked by next */
+	uint32_t node_capacity, gpu_capacity;
 	uint32_t part_capacity;
 	uint32_t part_free;
 	uint32_t gpus_up;
@@ -73,6 +74,9 @@ void sw_ledger_release(struct sw_ledger *ledger);
 int sw_ledger_reserve_node(struct sw_ledger *ledger, const struct sw_topology_node *shape);
 /* Takes in the node that the topology got last, for which room was made; it is up and free. */
 void sw_ledger_add_node(struct sw_ledger *ledger);
+
+/* Room for `wanted` parts in all; 0 or SW_ENOMEM. */
+int sw_ledger_reserve_parts(struct sw_ledger *ledger, uint32_t wanted);
 
 /* A spot under construction; nothing is taken before sw_ledger_take(). */
 struct sw_spot {
@@ -98,6 +102,9 @@ void sw_ledger_drop_parts(struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b);
 uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts);
 enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t parts);
+/* Whether these GPUs have no resident at all; whether the holder of these parts is the only one on them. */
+bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts);
+bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
 
 /* Down: its GPUs are not counted and not found; holdings on it must be given back by the caller first. */

@@ -65,6 +65,11 @@ static bool same_lane(const struct sw_lane *a, const struct sw_lane *b)
 	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes && a->guaranteed == b->guaranteed;
 }
 
+bool sw_order_takes_any_place(const struct sw_engine *engine)
+{
+	return engine->fell_back || (engine->order.rule != NULL && engine->order.rule->placement_is_wish);
+}
+
 int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_order_book *book = &engine->order;
@@ -79,11 +84,16 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 	sw_spot_begin(&spot, &engine->empty, sw_share_of(&job->seen));
 	wanted.possible =
 		engine->config.placement->place(&engine->empty_view, &job->seen, job->seen.gpus, &spot) && spot.gpus == job->seen.gpus;
+	if (!wanted.possible && sw_order_takes_any_place(engine)) {
+		sw_spot_clear(&spot);
+		wanted.possible = sw_spot_fill(&engine->empty_view, &spot, job->seen.gpus);
+	}
 	sw_spot_discard(&spot);
 	struct sw_lane *lane = spot.failed ? NULL : sw_vec_push(&book->lanes);
 	if (lane == NULL)
 		return SW_ENOMEM;
 	*lane = wanted;
+	book->uneven |= wanted.gpu_memory_bytes > 0;
 	job->lane = (uint32_t)(book->lanes.count - 1);
 	return 0;
 }
@@ -313,6 +323,7 @@ int sw_order_rebuild(struct sw_engine *engine)
 {
 	struct sw_order_book *book = &engine->order;
 	book->lanes.count = 0;
+	book->uneven = false;
 	book->fresh.count = 0;
 	for (uint32_t id = 0; id < engine->jobs.count; id++) {
 		struct sw_core_job *job = &engine->jobs.items[id];

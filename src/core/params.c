@@ -1,5 +1,6 @@
 #include "core/params.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +10,31 @@
 
 typedef SW_VEC(int64_t) numbers;
 
-static int out_of_range(const struct sw_params *params, const struct sw_param *param, int64_t number, struct sw_err *err)
+/* A bound or value as people write it. */
+static const char *as_text(enum sw_param_kind kind, int64_t number, char buffer[32])
 {
+	if (kind == SW_PARAM_DURATION)
+		return sw_format_duration(number, buffer);
+	if (kind == SW_PARAM_MILLI)
+		snprintf(buffer, 32, number % 1000 == 0 ? "%lld" : "%lld.%03lld", (long long)(number / 1000), llabs(number % 1000));
+	else
+		snprintf(buffer, 32, "%lld", (long long)number);
+	return buffer;
+}
+
+static int out_of_range(const struct sw_params *params, const struct sw_param *param, int64_t number, const char *text, size_t size,
+			struct sw_err *err)
+{
+	char low[32], high[32];
 	bool any = param->min == 0 && param->max == 0;
 	if (any ? number >= 0 : number >= param->min && number <= param->max)
 		return 0;
-	int r = sw_err_set(err, SW_EINPUT, "%s.%s cannot be %lld", params->policy->name, param->name, (long long)number);
+	int r = sw_err_set(err, SW_EINPUT, "%s.%s cannot be '%.*s'", params->policy->name, param->name, (int)(size < 60 ? size : 60), text);
 	if (any)
 		sw_err_detail(err, "it must not be negative");
 	else
-		sw_err_detail(err, "it goes from %lld to %lld", (long long)param->min, (long long)param->max);
+		sw_err_detail(err, "it goes from %s to %s", as_text(param->kind, param->min, low), as_text(param->kind, param->max, high));
+	sw_err_hint(err, "Its preset is %s.", param->preset[0] ? param->preset : "empty");
 	return r;
 }
 
@@ -41,14 +57,18 @@ static int parse_list(const struct sw_params *params, const struct sw_param *par
 		int64_t number;
 		if (sw_parse_i64(text + at, end - at, &number) < 0)
 			return bad_text(params, param, text, size, "whole numbers with commas between them", err);
-		int r = out_of_range(params, param, number, err);
+		int r = out_of_range(params, param, number, text, size, err);
 		if (r < 0)
 			return r;
-		int64_t *slot = list->count < SW_PARAM_LIST_MAX ? sw_vec_push(list) : NULL;
-		if (slot == NULL)
+		if (list->count >= SW_PARAM_LIST_MAX)
 			return sw_err_set(err, SW_ELIMIT, "%s.%s has too many numbers", params->policy->name, param->name);
+		int64_t *slot = sw_vec_push(list);
+		if (slot == NULL)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		*slot = number;
 		at = end + 1;
+		if (at == size) /* a comma with nothing behind it */
+			return bad_text(params, param, text, size, "whole numbers with commas between them", err);
 	}
 	return 0;
 }
@@ -118,7 +138,7 @@ static int parse_number(const struct sw_params *params, const struct sw_param *p
 			return bad_text(params, param, text, size, "on or off", err);
 		break;
 	}
-	int r = out_of_range(params, param, number, err);
+	int r = out_of_range(params, param, number, text, size, err);
 	if (r < 0)
 		return r;
 	*ret_number = number;

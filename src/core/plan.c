@@ -12,7 +12,6 @@
 void sw_plan_reset(struct sw_plan *plan)
 {
 	plan->entries.count = 0;
-	plan->misuses = 0;
 	plan->wake_at = SW_TIME_NEVER;
 	plan->protected_until = SW_TIME_NEVER;
 }
@@ -34,6 +33,7 @@ static struct sw_plan_entry *touch(struct sw_plan *plan, struct sw_core_job *job
 		assert(entry != NULL); /* reserved at submit */
 		entry->before = job->seen;
 		entry->parts_before = job->parts;
+		entry->was_alone = sw_ledger_is_alone(&plan->engine->ledger, job->parts);
 		job->plan_slot = (uint32_t)(plan->entries.count - 1);
 	}
 	return &plan->entries.items[job->plan_slot];
@@ -60,6 +60,9 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	struct sw_plan_entry *entry = touch(plan, job);
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	if (entry->before.state != SW_JOB_RUNNING || !sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)))
+		return false;
+	/* Nobody asked it to share. */
+	if (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))
 		return false;
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
@@ -102,15 +105,13 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 	return SW_YES;
 }
 
+/* The quantum; and for a job that was preempted often, so long that most of its time goes into its work. */
 static sw_ns protected_for(const struct sw_engine *engine, const struct sw_job *job)
 {
-	uint32_t doublings = job->preemptions / SW_PREEMPTIONS_PER_DOUBLING;
 	sw_ns cost = engine->config.preemption_cost_ns, quantum = engine->config.quantum_ns;
-	if (cost == 0 || doublings == 0)
-		return quantum;
-	doublings = doublings < 20 ? doublings : 20;
-	sw_ns patience = cost > (INT64_MAX >> 21) ? INT64_MAX >> 1 : cost << doublings;
-	return patience > quantum ? patience : quantum;
+	uint32_t times = job->preemptions / SW_PREEMPTIONS_PER_STEP;
+	times = times < SW_PREEMPTION_STEPS_MAX ? times : SW_PREEMPTION_STEPS_MAX;
+	return cost * times > quantum ? cost * times : quantum;
 }
 
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job)
@@ -144,8 +145,7 @@ enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *see
 	if (job == NULL || !sw_job_is_waiting(&job->seen) || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus)
 		return misuse(plan);
 	enum sw_answer answer = sw_plan_put(plan, job, gpus, plan->engine->config.placement);
-	const struct sw_order *order = plan->engine->order.rule;
-	if (answer == SW_NO_ROOM && order != NULL && order->placement_is_wish)
+	if (answer == SW_NO_ROOM && sw_order_takes_any_place(plan->engine))
 		answer = sw_plan_put(plan, job, gpus, NULL);
 	return answer;
 }
@@ -161,9 +161,7 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 		return misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (!sw_ledger_fits(
-		    &engine->ledger, host->parts,
-		    (struct sw_share){job->seen.gpu_memory_bytes, job->seen.compute_milli, job->seen.job_class == SW_CLASS_GUARANTEED}))
+	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)))
 		return SW_NO_ROOM;
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
@@ -191,23 +189,30 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
 	uint32_t parts;
-	touch(plan, job);
+	const struct sw_plan_entry *entry = touch(plan, job);
 	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
 	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
-	bool found = sw_engine_quota_allows(engine, &job->seen, gpus) && find_spot(plan, job, gpus, engine->config.placement, &parts);
+	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
+	bool found = allowed && find_spot(plan, job, gpus, engine->config.placement, &parts);
 	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
 		sw_ledger_drop_parts(&engine->ledger, parts);
 		found = false;
 	}
 	uint32_t target = found ? parts : held.parts;
 	sw_ledger_take(&engine->ledger, target, sw_share_of(&job->seen));
-	sw_engine_set_running(engine, job, found ? gpus : held.seen.gpus_held, target);
 	if (!found) { /* it never left */
+		sw_engine_set_running(engine, job, held.seen.gpus_held, target);
 		job->seen = held.seen;
-		return SW_NO_ROOM;
+		return allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
 	}
-	if (held.parts != plan->entries.items[job->plan_slot].parts_before)
+	if (held.parts != entry->parts_before)
 		sw_ledger_drop_parts(&engine->ledger, held.parts);
+	/* Back where it was before this decision: then it has not moved. */
+	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		target = entry->parts_before;
+	}
+	sw_engine_set_running(engine, job, gpus, target);
 	return SW_YES;
 }
 

@@ -55,6 +55,7 @@ struct sw_candidate {
 
 struct sw_order_book {
 	const struct sw_order *rule; /* NULL: the policy keeps no order */
+	bool uneven;		     /* some jobs do not fit on some GPUs: a count of free ones says too little */
 	bool exact;		     /* stamps are places in one list, numbered anew at every decision */
 	SW_VEC(struct sw_lane) lanes;
 	struct sw_oset_links links; /* by job */
@@ -72,6 +73,7 @@ struct sw_order_book {
 struct sw_plan_entry {
 	struct sw_job before;
 	uint32_t parts_before;
+	bool was_alone; /* on its GPUs */
 	bool limits_changed;
 };
 
@@ -114,6 +116,9 @@ struct sw_engine {
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
 	uint64_t command_hash;
+	bool fell_back; /* the policy was thrown out */
+	bool recheck;	/* it was changed: see who can still run */
+	uint32_t idle_decisions, empty_decisions;
 	uint32_t misuses; /* since the last decision without one */
 	char notes[512];
 };
@@ -134,6 +139,8 @@ int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs);
 void sw_order_release(struct sw_order_book *book);
 /* Finds or makes the job's lane; 0 or SW_ENOMEM. */
 int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job);
+/* Whether a job that finds no place by the rule may take any. */
+bool sw_order_takes_any_place(const struct sw_engine *engine);
 void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);
 void sw_order_remove(struct sw_engine *engine, struct sw_core_job *job);
 /* The key changed by the job's own progress: its place among equals stays. */

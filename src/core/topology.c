@@ -43,10 +43,15 @@ static int make_room(struct sw_topology *topology, uint32_t nodes, uint32_t rack
 		topology->nodes = grown;
 		topology->node_capacity = wanted;
 	}
-	uint32_t *first = realloc(topology->rack_first, (racks + 1) * sizeof *first);
-	if (first == NULL)
-		return SW_ENOMEM;
-	topology->rack_first = first;
+	if (racks > topology->rack_capacity) {
+		uint32_t wanted = topology->rack_capacity + topology->rack_capacity / 2 + 8;
+		wanted = wanted < racks ? racks : wanted;
+		uint32_t *first = realloc(topology->rack_first, (wanted + 1) * sizeof *first);
+		if (first == NULL)
+			return SW_ENOMEM;
+		topology->rack_first = first;
+		topology->rack_capacity = wanted;
+	}
 	return 0;
 }
 

@@ -28,6 +28,7 @@ struct sw_topology {
 	uint32_t node_capacity;
 	uint32_t *rack_first; /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
 	uint32_t rack_count;
+	uint32_t rack_capacity;
 	uint32_t gpu_count;
 	uint32_t node_gpus_max;
 	uint64_t gpu_memory_min_bytes; /* of the smallest GPU */

@@ -121,6 +121,11 @@ void *sw_view_state(struct sw_view *view)
 
 const struct sw_value *sw_view_param(const struct sw_view *view, size_t index)
 {
+	static const struct sw_value none = {0};
+	if (index >= view->engine->policy->param_count) {
+		view->engine->plan.misuses++;
+		return &none;
+	}
 	return &view->engine->params->values[index];
 }
 
@@ -131,6 +136,11 @@ uint32_t sw_view_nodes(const struct sw_view *view)
 
 void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_node *ret_node)
 {
+	if (id.v >= view->ledger->topology->node_count) {
+		view->engine->plan.misuses++;
+		*ret_node = (struct sw_node){.id = id};
+		return;
+	}
 	const struct sw_topology_node *shape = &view->ledger->topology->nodes[id.v];
 	const struct sw_ledger_node *node = &view->ledger->nodes[id.v];
 	*ret_node = (struct sw_node){
@@ -155,6 +165,11 @@ uint32_t sw_view_racks(const struct sw_view *view)
 
 void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end)
 {
+	if (rack >= view->ledger->topology->rack_count) {
+		view->engine->plan.misuses++;
+		ret_first->v = ret_end->v = 0;
+		return;
+	}
 	ret_first->v = view->ledger->topology->rack_first[rack];
 	ret_end->v = view->ledger->topology->rack_first[rack + 1];
 }

@@ -22,7 +22,7 @@ static uint32_t kind(const struct sw_view *view, const struct sw_job *job)
 static bool consolidate(const struct sw_view *view, uint32_t gpus, struct sw_spot *spot, struct sw_node_id first, struct sw_node_id end)
 {
 	uint32_t most = sw_view_node_gpus_max(view);
-	for (uint32_t full = gpus / most; full > 0 && gpus > most; full--) {
+	for (uint32_t full = most == 0 || gpus <= most ? 0 : gpus / most; full > 0; full--) {
 		struct sw_node_id node = sw_nodes_first(view, most, first, end);
 		while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, most, 0, 0))
 			node = sw_nodes_first(view, most, (struct sw_node_id){node.v + 1}, end);
@@ -31,8 +31,12 @@ static bool consolidate(const struct sw_view *view, uint32_t gpus, struct sw_spo
 	}
 	uint32_t rest = gpus - sw_spot_gpus(spot);
 	struct sw_node_id node = rest == 0 ? SW_NO_NODE : sw_nodes_tightest(view, rest, first, end);
+	if (node.v == SW_NO_NODE.v || sw_spot_add(spot, node, rest, 0, 0))
+		return sw_spot_gpus(spot) == gpus;
+	/* The tightest does not suit (its GPUs are too small, or it is in the spot): then the first that does. */
+	node = sw_nodes_first(view, rest, first, end);
 	while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, rest, 0, 0))
-		node = sw_nodes_tightest(view, rest, (struct sw_node_id){node.v + 1}, end);
+		node = sw_nodes_first(view, rest, (struct sw_node_id){node.v + 1}, end);
 	return sw_spot_gpus(spot) == gpus;
 }
 

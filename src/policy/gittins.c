@@ -23,7 +23,7 @@ static const struct sw_param params[] = {
 			"GPU-seconds at which a job leaves each queue; empty: one queue, ruled by the index", 1, 1000000000},
 	[DELTA] = {"delta", SW_PARAM_INTEGER, "0", "GPU-seconds of service that the index looks ahead; 0: the queue's threshold", 0,
 		   1000000000},
-	[TICK] = {"tick", SW_PARAM_DURATION, "60s", "how often at most a running job's index is looked at again", 1000000, 86400 * SECOND},
+	[TICK] = {"tick", SW_PARAM_DURATION, "60s", "how often at most a running job's index is looked at again", SECOND, 86400 * SECOND},
 	[COMPAT] = {"compat", SW_PARAM_FLAG, "off",
 		    "the index as in the published artifact, which adds whole sizes instead of what is left of them", 0, 1},
 };
@@ -31,13 +31,13 @@ static const struct sw_param params[] = {
 /* What jobs used, ascending, in seconds of GPU time; sums[i] adds up the first i. */
 struct history {
 	size_t count;
-	uint64_t seen;
 	int64_t samples[HISTORY_MAX];
 	int64_t sums[HISTORY_MAX + 1];
 };
 
 struct account {
 	uint32_t level;
+	int64_t key; /* as it was last looked at */
 };
 
 static const struct sw_order queues = {
@@ -118,7 +118,18 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 	const struct sw_value *limits = sw_view_param(view, THRESHOLDS);
 	if (account->level < limits->count && sw_job_gpu_time(view, job) >= limits->list[account->level] * SECOND)
 		account->level++;
-	sw_order_rekey(view, job);
+	/* Only a change moves it: jobs that are alike must not take turns. */
+	int64_t now = key(view, job);
+	if (now != account->key)
+		sw_order_rekey(view, job);
+	account->key = now;
+	watch(view, job);
+}
+
+static void started(struct sw_view *view, const struct sw_job *job)
+{
+	struct account *account = sw_job_state(view, job);
+	account->key = key(view, job);
 	watch(view, job);
 }
 
@@ -138,9 +149,7 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	memmove(&history->samples[at + 1], &history->samples[at], (history->count - at) * sizeof history->samples[0]);
 	history->samples[at] = used;
 	history->count++;
-	/* Sums are brought up to date now and then: an index is a guess anyway. */
-	if (++history->seen % 32 == 0 || history->seen < 256)
-		add_up(history);
+	add_up(history);
 }
 
 const struct sw_policy sw_policy_gittins = {
@@ -154,7 +163,7 @@ const struct sw_policy sw_policy_gittins = {
 	.order = &queues,
 	.key = key,
 	.start = start,
-	.started = watch,
+	.started = started,
 	.ended = ended,
 	.alarm = alarm,
 };

@@ -33,10 +33,13 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 	case SW_PREEMPT_SUSPEND:
 		say_transfer(out, "suspending a job", &world->suspend);
 		say_transfer(out, ", resuming it", &world->resume);
-		fputs("\n", out);
+		fputs("; a job that was preempted often is protected for up to 16 times what that costs\n", out);
 		break;
 	case SW_PREEMPT_RESTART:
-		fprintf(out, "the job starts again from its checkpoint, which costs %s\n", time_text(world->restart_ns, text));
+		fprintf(out,
+			"the job starts again from its checkpoint, which costs %s; a job that was preempted often is protected for up to "
+			"16 times that\n",
+			time_text(world->restart_ns, text));
 		break;
 	}
 }

@@ -1,6 +1,5 @@
 #include "sim/faults.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/hash.h"
@@ -16,11 +15,28 @@ struct sw_faults {
 	bool *down;
 };
 
+/* The natural logarithm by additions, multiplications and divisions alone, so that it has the same bits everywhere. For 0 < x <= 1. */
+static double log_of(double x)
+{
+	const double ln2 = 0.69314718055994530942;
+	int halvings = 0;
+	while (x < 0.5) {
+		x *= 2;
+		halvings++;
+	}
+	double z = (x - 1) / (x + 1), square = z * z, power = z, sum = 0;
+	for (int k = 1; k < 60; k += 2) {
+		sum += power / k;
+		power *= square;
+	}
+	return 2 * sum - halvings * ln2;
+}
+
 /* Time to the next failure of a node. */
 static int64_t draw(struct sw_faults *faults)
 {
 	double unit = 1.0 - sw_rng_unit(&faults->rng);
-	double ns = -log(unit) * (double)faults->world->node_mtbf_ns;
+	double ns = -log_of(unit) * (double)faults->world->node_mtbf_ns;
 	return ns < 1.0 ? 1 : ns > 4e18 ? INT64_MAX / 2 : (int64_t)ns;
 }
 

@@ -12,8 +12,8 @@
 /* How a job's life ended. */
 enum sw_outcome_state {
 	SW_OUTCOME_FINISHED = 0,
-	SW_OUTCOME_FAILED = 1,	 /* used up its retries */
-	SW_OUTCOME_REFUSED = 2,	 /* can never run on this cluster */
+	SW_OUTCOME_FAILED = 1,	   /* used up its retries */
+	SW_OUTCOME_REFUSED = 2,	   /* can never run on this cluster */
 	SW_OUTCOME_UNFINISHED = 3, /* the simulation was stopped first */
 };
 
@@ -56,33 +56,33 @@ struct sw_summary {
 	double jct_max_s;
 	double queue_avg_s;
 	double queue_p95_s;
-	double makespan_s; /* the end of the last job, counted from the trace's time zero */
+	double makespan_s;	/* the end of the last job, counted from the trace's time zero */
 	double gpu_utilization; /* GPU time used over GPU time available between first submit and last end, 0..1 */
 	uint64_t preemptions;
 	uint64_t migrations;
 	uint64_t restarts;
-	uint64_t deadlines;	   /* jobs that had one */
+	uint64_t deadlines; /* jobs that had one */
 	uint64_t deadlines_missed;
 };
 
 struct sw_result {
-	char *policy;	 /* as asked for, with its parameters where set: "las" */
+	char *policy; /* as asked for, with its parameters where set: "las" */
 	char *placement;
 	char *world;
-	char *trace;	 /* path or "generated" */
-	char *cluster;	 /* "8 nodes x 8 GPUs" */
+	char *trace;	   /* path or "generated" */
+	char *cluster;	   /* "8 nodes x 8 GPUs" */
 	char *assumptions; /* several lines of text: what this world charged and what it left out */
-	char *notes;	 /* what the engine had to say (a policy thrown out, for example); may be empty */
+	char *notes;	   /* what the engine had to say (a policy thrown out, for example); may be empty */
 	uint64_t seed;
 	uint64_t log_hash;
 	uint64_t command_hash; /* of the decisions alone, however the events were told */
 	uint64_t events;
 	uint64_t decisions;
-	uint64_t gpus;	 /* in the cluster */
+	uint64_t gpus; /* in the cluster */
 	double cpu_s;
 	uint64_t max_rss_bytes;
 	uint64_t decision_p99_ns; /* wall time of one decision; measured, so not part of any comparison */
-	double gpu_used_s; /* GPU time held by somebody, and GPU time on nodes that were up; both 0 where nobody counted */
+	double gpu_used_s;	  /* GPU time held by somebody, and GPU time on nodes that were up; both 0 where nobody counted */
 	double gpu_up_s;
 	struct sw_summary summary;
 	SW_VEC(struct sw_outcome) outcomes; /* in trace order */

@@ -10,6 +10,8 @@
 #include "sim/world.h"
 
 #define USAGE_MAX 4096u
+/* A simulation that gets here will never end: nodes fail faster than jobs can run, say. */
+#define HORIZON_NS (INT64_C(50) * 365 * 86400 * SW_NS_PER_S)
 
 /* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a percentile, small enough to keep. */
 #define BUCKETS (64 * 16)
@@ -29,6 +31,7 @@ struct run {
 	struct sw_usage last_usage; /* the figures since the last instant */
 	__int128 used_ns, up_ns;    /* GPU time */
 	uint64_t *buckets;	    /* NULL: nobody asks */
+	bool hopeless;		    /* given up before all jobs had ended */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -183,12 +186,17 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 
 static int run_to_the_end(struct run *run, struct sw_err *err)
 {
+	const struct sw_trace *trace = run->config->trace;
+	sw_ns last_submit = trace->jobs.count > 0 ? trace->jobs.items[trace->jobs.count - 1].submit_ns : 0;
 	while (run->ended < run->config->trace->jobs.count) {
 		sw_ns now = next_arrival(run), world = sw_world_next(run->world);
 		now = world < now ? world : now;
 		now = run->wake_at < now ? run->wake_at : now;
-		if (now == SW_TIME_NEVER)
-			return 0; /* jobs wait for something that will not come: they are reported as unfinished */
+		if (now == SW_TIME_NEVER || now - HORIZON_NS > last_submit) {
+			/* Jobs wait for what will not come: they are reported as unfinished. */
+			run->hopeless = true;
+			return 0;
+		}
 		if (run->config->stop != NULL && atomic_load_explicit(run->config->stop, memory_order_relaxed))
 			return sw_err_set(err, SW_ESTOPPED, "the simulation of '%s' was stopped", run->config->policy->name);
 		int r = step(run, now, err);
@@ -262,6 +270,15 @@ static int describe(struct run *run)
 	result->cluster = strdup(config->cluster);
 	result->assumptions = sw_world_describe(config->world);
 	result->notes = strdup(sw_engine_notes(run->engine));
+	if (run->hopeless && result->notes != NULL) {
+		char *more = NULL;
+		const char *first = result->notes;
+		long long days = (long long)(sw_view_now(sw_engine_view(run->engine)) / SW_NS_PER_S / 86400);
+		int length = asprintf(&more, "%s%sgiven up after %lld days: the jobs that are left would never end", first,
+				      first[0] ? "; " : "", days);
+		free(result->notes);
+		result->notes = length < 0 ? NULL : more;
+	}
 	result->seed = config->seed;
 	result->log_hash = sw_engine_log_hash(run->engine);
 	result->command_hash = sw_engine_command_hash(run->engine);

@@ -199,7 +199,7 @@ static uint32_t sharing_milli(const struct sw_world_model *model, uint32_t id)
 		const struct sw_profile *others[SW_GPU_RESIDENTS_MAX];
 		size_t other_count = 0;
 		for (uint32_t r = 0; r < count; r++)
-			if (residents[r] != id)
+			if (residents[r] != id && model->lives[residents[r]].runs)
 				others[other_count++] = model->lives[residents[r]].profile;
 		if (other_count == 0)
 			continue;
@@ -251,11 +251,15 @@ static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
 	int64_t from = now > life->stall_until_ns ? now : life->stall_until_ns;
-	int64_t ends_at = from + time_for(life->left_ns, life->slow_milli);
-	if (ends_at != now + life->left_ns)
+	int64_t time = time_for(life->left_ns, life->slow_milli);
+	int64_t ends_at = time > SW_TIME_NEVER - 1 - from ? SW_TIME_NEVER - 1 : from + time;
+	if (ends_at - now != life->left_ns)
 		tell(model, id, ends_at);
-	if (!life->will_fail)
-		sw_heap_set(&model->ends, id, ends_at);
+	/* A failure that lies ahead stays where it is, unless the job ends before. */
+	if (life->will_fail && sw_heap_has(&model->ends, id) && sw_heap_key(&model->ends, id) < ends_at)
+		return;
+	life->will_fail = false;
+	sw_heap_set(&model->ends, id, ends_at);
 }
 
 /* ---- commands */
@@ -287,15 +291,14 @@ static void get_up(struct sw_world_model *model, const struct sw_engine *engine,
 	sw_heap_remove(&model->ends, id);
 	if (model->neighbours == NULL)
 		return;
-	/* Out of the way first, so that the others do not count it. */
-	life->runs = false;
 	disturb_neighbours(model, engine, id, now);
 	sw_neighbours_leave(model->neighbours, id);
 }
 
 static uint64_t gpu_state_bytes(const struct life *life)
 {
-	return life->profile->mem_persistent_bytes;
+	/* A caching allocator keeps what an iteration needs, too. */
+	return life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
 }
 
 /* Back to the last checkpoint of this run, or to its beginning. */
@@ -391,7 +394,6 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 	if (!model->world->replace_is_free)
 		life->stall_until_ns = now + sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life));
 	life->slow_milli = slowness(model, engine, command->job);
-	life->will_fail = false;
 	look_ahead(model, command->job, now);
 }
 

@@ -1,6 +1,5 @@
 /* The storm: the engine alone, fed with everything that could ever arrive, sensible or not. */
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -62,8 +61,6 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 		spec.min_gpus = 1 + (uint32_t)below(storm, spec.gpus);
 		spec.max_gpus = spec.gpus + (uint32_t)below(storm, 4);
 	}
-	if (getenv("MILD"))
-		spec.gpu_memory_bytes = spec.gpu_memory_bytes ? 1 + below(storm, 16) * GIB : 0;
 	if (chance(storm, 10))
 		spec.work_ns = chance(storm, 50) ? SW_TIME_NEVER - (sw_ns)below(storm, 3) : 0;
 	return spec;
@@ -121,6 +118,8 @@ static struct sw_event draw_answer(struct storm *storm, enum sw_event_kind kind)
 		event.epoch = chance(storm, 50) ? event.epoch - 1 : (uint32_t)below(storm, UINT32_MAX);
 	if (chance(storm, 10))
 		event.left_ns = chance(storm, 50) ? -(sw_ns)below(storm, INT64_MAX) : SW_TIME_NEVER - (sw_ns)below(storm, 2);
+	if (chance(storm, 5))
+		event.as_of = chance(storm, 50) ? -(sw_ns)below(storm, INT64_MAX) : SW_TIME_NEVER - (sw_ns)below(storm, 2);
 	if (chance(storm, 10))
 		event.ends_at = chance(storm, 50) ? -(sw_ns)below(storm, INT64_MAX) : SW_TIME_NEVER - (sw_ns)below(storm, 2);
 	return event;
@@ -142,7 +141,7 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	const struct sw_topology *topology = sw_engine_ledger(storm->engine)->topology;
 	struct sw_topology_node *shape = &storm->shapes[storm->count];
 	*shape = topology->nodes[below(storm, topology->node_count)];
-	shape->gpus = 1 + (uint32_t)below(storm, getenv("MILD") ? topology->node_gpus_max : 8);
+	shape->gpus = 1 + (uint32_t)below(storm, 8);
 	shape->rack = topology->nodes[topology->node_count - 1].rack + chance(storm, 30);
 	*ret_event = (struct sw_event){ .kind = SW_EV_NODE_ADD, .shape = shape };
 	return true;
@@ -214,7 +213,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 		storm->count++;
 	}
 	int r = step(storm, at, err);
-	if (r == 0 && !getenv("MILD") && chance(storm, 1))
+	if (r == 0 && chance(storm, 1))
 		r = change_policy(storm, err);
 	if (r == 0 && storm->books.count > 0) {
 		char text[256];

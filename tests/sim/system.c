@@ -31,6 +31,7 @@ struct process {
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
+	uint64_t order; /* the last one that it carried out */
 };
 
 struct message {
@@ -274,7 +275,7 @@ static void start_process(struct system *s, struct machine *machine, const struc
 	s->score.runs++;
 	check_alone(s, machine, process);
 	sw_agent_brain_link(machine->brain, action->id, true);
-	sw_agent_brain_said(machine->brain, &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = ""});
+	sw_agent_brain_said(machine->brain, &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = ""}, 0);
 }
 
 static struct sw_sync_run account_of(const struct process *process)
@@ -299,13 +300,15 @@ static void end_process(struct system *s, struct machine *machine, struct proces
 	snprintf(process->reason, sizeof process->reason, "%s", reason);
 	if (machine->brain != NULL) {
 		struct sw_sync_run account = account_of(process);
-		sw_agent_brain_said(machine->brain, &account);
+		sw_agent_brain_said(machine->brain, &account, process->order);
 	}
 }
 
 static void carry_out(struct system *s, struct machine *machine, const struct sw_agent_action *action)
 {
 	struct process *process = find_process(machine, action->id);
+	if (process != NULL && action->order > process->order)
+		process->order = action->order;
 	switch (action->act) {
 	case SW_ACT_START:
 		start_process(s, machine, action);

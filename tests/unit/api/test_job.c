@@ -203,12 +203,13 @@ static void test_bounds(void **state)
 static void test_canonical(void **state)
 {
 	(void)state;
-	struct sw_job_request *job =
-		decode("{\"weight\": 1.001, \"grace\": 1.5, \"command\": [\"a\\u001f\\\"\\\\/\\u00e9\"], \"env\": {\"b\": \"\\n\", \"a\": \"\"}, \"signal\": 40}");
+	struct sw_job_request *job = decode("{\"weight\": 1.001, \"grace\": 1.5, \"command\": [\"a\\u001f\\\"\\\\/\\u00e9\"], \"env\": "
+					    "{\"b\": \"\\n\", \"a\": \"\"}, \"signal\": 40}");
 	char *text = sw_job_request_encode(job);
-	assert_string_equal(text, "{\"class\":\"guaranteed\",\"command\":[\"a\\u001F\\\"\\\\/\xC3\xA9\"],\"env\":{\"a\":\"\",\"b\":\"\\n\"},"
-				  "\"gpus\":1,\"grace\":\"1500ms\",\"name\":\"\xC3\xA9\",\"preempt\":\"requeue\",\"signal\":40,"
-				  "\"weight\":\"1.001\"}");
+	assert_string_equal(text,
+			    "{\"class\":\"guaranteed\",\"command\":[\"a\\u001F\\\"\\\\/\xC3\xA9\"],\"env\":{\"a\":\"\",\"b\":\"\\n\"},"
+			    "\"gpus\":1,\"grace\":\"1500ms\",\"name\":\"\xC3\xA9\",\"preempt\":\"requeue\",\"signal\":40,"
+			    "\"weight\":\"1.001\"}");
 	json_t *root = json_loads(text, 0, NULL);
 	char *sorted = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
 	assert_string_equal(sorted, text);
@@ -228,7 +229,8 @@ static uint64_t below(struct sw_rng *rng, uint64_t bound)
 /* Printable ASCII, things that must be escaped, two- to four-byte characters. */
 static char *draw_text(struct sw_rng *rng, size_t least, size_t most, bool line)
 {
-	static const char *const characters[] = {"a", "Z", "0", " ", "=", "\"", "\\", "/", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\n", "\x01", "\x7F"};
+	static const char *const characters[] = {
+		"a", "Z", "0", " ", "=", "\"", "\\", "/", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\n", "\x01", "\x7F"};
 	char text[512] = "";
 	size_t count = least + below(rng, most - least + 1);
 	for (size_t i = 0; i < count; i++)
@@ -404,8 +406,9 @@ static void test_signals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_fields),     cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_bounds),	   cmocka_unit_test(test_canonical),  cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_defaults),	  cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_refusals),	  cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_canonical),	  cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_repeated_variable), cmocka_unit_test(test_signals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

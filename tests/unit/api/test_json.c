@@ -33,7 +33,8 @@ static void test_structure(void **state)
 	sw_json_key(&json, "raw");
 	sw_json_raw(&json, "[1]", 3);
 	sw_json_end_object(&json);
-	assert_string_equal(json.text, "{\"list\":[-1,[],null],\"yes\":true,\"inner\":{\"big\":18446744073709551615,\"text\":\"x\"},\"raw\":[1]}");
+	assert_string_equal(json.text,
+			    "{\"list\":[-1,[],null],\"yes\":true,\"inner\":{\"big\":18446744073709551615,\"text\":\"x\"},\"raw\":[1]}");
 	sw_json_release(&json);
 }
 

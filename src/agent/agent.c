@@ -1,0 +1,413 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <curl/curl.h>
+
+#include "agent/agent_state.h"
+#include "agent/cgroup.h"
+#include "agent/folder.h"
+#include "agent/supervisor_state.h"
+#include "base/cleanup.h"
+
+enum { ACTIONS = 64 };
+
+void sw_agent_options_defaults(struct sw_agent_options *options)
+{
+	*options = (struct sw_agent_options){.keep_logs_bytes = UINT64_C(1) << 30, .stop_fd = -1};
+}
+
+void sw_agent_say(struct sw_agent *agent, const char *fmt, ...)
+{
+	if (agent->options->say == NULL)
+		return;
+	char line[1000];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	agent->options->say(agent->options->context, line);
+}
+
+/* ------------------------------------------------------------------------------------------------ actions */
+
+static void start_run(struct sw_agent *agent, const struct sw_agent_action *action)
+{
+	struct sw_run_order order = {
+		.node = agent->node,
+		.lease_boot_ns = action->lease_boot_ns,
+		.cgroup = agent->cgroup[0] != '\0' ? agent->cgroup : NULL,
+		.want = *action->want,
+	};
+	struct sw_err err = {0};
+	if (sw_folder_create(agent->runs, &order, &err) == 0) {
+		sw_agent_spawn(agent, action->id);
+		return;
+	}
+	char detail[1000];
+	sw_err_format(&err, detail, sizeof detail);
+	sw_agent_say(agent, "job %" PRIu64 " cannot be started: %s", action->id.job, detail);
+	struct sw_sync_run run = {.id = action->id, .state = SW_RUN_EXITED, .code = 125, .reason = SW_REASON_LAUNCH, .detail = detail};
+	sw_agent_brain_said(agent->brain, &run, 0);
+}
+
+/* From now on no supervisor will start the job; the one that comes cleans up and records the exit. */
+static void recover_run(struct sw_agent *agent, struct sw_run_id id)
+{
+	char name[SW_FOLDER_NAME_MAX];
+	int folder = -1;
+	if (sw_folder_open(agent->runs, sw_folder_name(id, name), &folder, NULL) == 0) {
+		int fd = openat(folder, "lost", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd >= 0)
+			close(fd);
+		close(folder);
+	}
+	sw_agent_say(agent, "the supervisor of job %" PRIu64 " is lost", id.job);
+	sw_agent_spawn(agent, id);
+}
+
+static void delete_run(struct sw_agent *agent, struct sw_run_id id)
+{
+	char name[SW_FOLDER_NAME_MAX];
+	int folder = -1;
+	sw_agent_unlink(agent, id);
+	if (sw_folder_open(agent->runs, sw_folder_name(id, name), &folder, NULL) == 0) {
+		sw_kept_logs_keep(&agent->kept_logs, folder, id);
+		close(folder);
+	}
+	struct sw_err err = {0};
+	if (sw_epochs_add(&agent->epochs, id) < 0)
+		sw_agent_say(agent, "cannot note that job %" PRIu64 " was here: %s", id.job, strerror(errno));
+	if (sw_folder_delete(agent->runs, name, &err) < 0)
+		sw_agent_say(agent, "%s: %s", err.fact, err.detail);
+}
+
+static void carry_out(struct sw_agent *agent, const struct sw_agent_action *action)
+{
+	switch (action->act) {
+	case SW_ACT_START:
+		start_run(agent, action);
+		break;
+	case SW_ACT_STOP:
+		sw_agent_tell(agent, action->id, "stop %" PRIu64 " %" PRIu32 " %" PRId64 "\n", action->order, action->signal,
+			      action->grace_ms);
+		break;
+	case SW_ACT_SUSPEND:
+		sw_agent_tell(agent, action->id, "suspend %" PRIu64 "\n", action->order);
+		break;
+	case SW_ACT_RESUME:
+		sw_agent_tell(agent, action->id, "resume %" PRIu64 "\n", action->order);
+		break;
+	case SW_ACT_LEASE:
+		sw_agent_tell(agent, action->id, "lease %" PRId64 "\n", action->lease_boot_ns);
+		break;
+	case SW_ACT_RECOVER:
+		recover_run(agent, action->id);
+		break;
+	case SW_ACT_DELETE:
+		delete_run(agent, action->id);
+		break;
+	}
+}
+
+static void send_sync(struct sw_agent *agent, struct sw_sync *sync)
+{
+	if (agent->samples != NULL) {
+		sync->samples = agent->samples->samples;
+		sync->sample_count = agent->samples->sample_count;
+	}
+	char *text = NULL;
+	size_t size;
+	struct sw_err err = {0};
+	if (sw_sync_encode(sync, &text, &size, &err) < 0) {
+		sw_agent_say(agent, "%s: %s", err.fact, err.detail);
+		sw_agent_brain_failed(agent->brain, sw_boot_now(), sync->number);
+		return;
+	}
+	sw_client_post(agent->client, sync->number, text, size);
+}
+
+static void set_timer(struct sw_agent *agent)
+{
+	int64_t wake = sw_agent_brain_wake(agent->brain);
+	struct itimerspec when = {.it_value = {.tv_nsec = 1}};
+	if (wake > 0) {
+		when.it_value.tv_sec = wake / SW_NS_PER_S;
+		when.it_value.tv_nsec = wake % SW_NS_PER_S;
+	}
+	timerfd_settime(agent->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void sw_agent_pump(struct sw_agent *agent)
+{
+	struct sw_agent_action actions[ACTIONS];
+	for (size_t count; (count = sw_agent_brain_act(agent->brain, sw_boot_now(), actions, ACTIONS)) > 0;)
+		for (size_t i = 0; i < count; i++)
+			carry_out(agent, &actions[i]);
+	struct sw_sync sync;
+	if (sw_agent_brain_sync(agent->brain, sw_boot_now(), &sync))
+		send_sync(agent, &sync);
+	set_timer(agent);
+}
+
+/* ------------------------------------------------------------------------------------------------ events */
+
+static void on_answer(void *context, uint64_t number, const char *text, size_t size, const char *problem)
+{
+	struct sw_agent *agent = context;
+	SW_CLEANUP(sw_answer_freep) struct sw_answer_message *answer = NULL;
+	struct sw_err err = {0};
+	char words[1300];
+	int r = problem != NULL ? SW_EIO : sw_answer_decode(text, size, &answer, &err);
+	if (r == 0) {
+		/* What was sampled has arrived. */
+		sw_sync_free(agent->samples);
+		agent->samples = NULL;
+		r = sw_agent_brain_answer(agent->brain, sw_boot_now(), number, answer);
+	}
+	if (r < 0) {
+		sw_agent_brain_failed(agent->brain, sw_boot_now(), number);
+		sw_err_format(&err, words, sizeof words);
+		if (!agent->complaining)
+			sw_agent_say(agent, "no word from the controller: %s", problem != NULL ? problem : words);
+	} else if (agent->complaining) {
+		sw_agent_say(agent, "the controller is back");
+	}
+	agent->complaining = r < 0;
+	sw_agent_pump(agent);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	(void)what;
+	uint64_t expirations;
+	(void)!read(fd, &expirations, sizeof expirations);
+	sw_agent_pump(context);
+}
+
+static void on_stop(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	struct sw_agent *agent = context;
+	event_base_loopbreak(agent->base);
+}
+
+/* ------------------------------------------------------------------------------------------------ life */
+
+static int fail(struct sw_err *err, const char *what, const char *name)
+{
+	sw_err_set(err, SW_EIO, "cannot start the agent: cannot %s '%s'", what, name);
+	sw_err_detail(err, "%s", strerror(errno));
+	return SW_EIO;
+}
+
+static int open_state(struct sw_agent *agent, struct sw_err *err)
+{
+	const char *state = agent->options->state;
+	if (mkdir(state, 0700) != 0 && errno != EEXIST)
+		return fail(err, "make the folder", state);
+	agent->state = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (agent->state < 0)
+		return fail(err, "open the folder", state);
+	if (mkdirat(agent->state, "runs", 0700) != 0 && errno != EEXIST)
+		return fail(err, "make the folder runs in", state);
+	agent->runs = openat(agent->state, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char whole[PATH_MAX];
+	if (agent->runs < 0 || realpath(state, whole) == NULL || asprintf(&agent->runs_path, "%s/runs", whole) < 0)
+		return fail(err, "open the folder runs of", state);
+	if (sw_folder_lock(agent->state, &agent->lock, NULL) < 0) {
+		sw_err_set(err, SW_EINPUT, "cannot start the agent: another one works in '%s'", state);
+		sw_err_hint(err, "Give this one a folder of its own.");
+		return SW_EINPUT;
+	}
+	int r = sw_kept_logs_open(&agent->kept_logs, agent->state, agent->options->keep_logs_bytes);
+	return r < 0 ? fail(err, "keep logs in", state) : 0;
+}
+
+static void open_cgroup(struct sw_agent *agent)
+{
+	const char *wanted = agent->options->cgroup;
+	if (wanted == NULL)
+		return;
+	if (strcmp(wanted, "auto") != 0) {
+		snprintf(agent->cgroup, sizeof agent->cgroup, "%s", wanted);
+		return;
+	}
+	char note[200];
+	int error = sw_cgroup_prepare(agent->cgroup, sizeof agent->cgroup, note, sizeof note);
+	if (error != 0) {
+		agent->cgroup[0] = '\0';
+		sw_agent_say(agent, "jobs have no control groups: %s", strerror(error));
+	} else if (note[0] != '\0') {
+		sw_agent_say(agent, "control groups: %s", note);
+	}
+}
+
+static int on_seen(void *context, struct sw_run_id id)
+{
+	return sw_agent_brain_seen(context, id);
+}
+
+static int open_brain(struct sw_agent *agent, struct sw_err *err)
+{
+	uint64_t random[2] = {0};
+	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+		return fail(err, "read", "random numbers");
+	char instance[17];
+	snprintf(instance, sizeof instance, "%016" PRIx64, random[0]);
+	agent->node = agent->options->node;
+	if (agent->node == NULL) {
+		if (gethostname(agent->node_name, sizeof agent->node_name - 1) != 0)
+			return fail(err, "read", "the name of this machine");
+		agent->node = agent->node_name;
+	}
+	struct sw_agent_brain_config config = {.node = agent->node, .instance = instance, .seed = random[1]};
+	int r = sw_agent_brain_new(&config, &agent->brain, err);
+	if (r < 0)
+		return r;
+	r = sw_epochs_open(&agent->epochs, agent->state, on_seen, agent->brain);
+	return r < 0 ? fail(err, "read the epochs in", agent->options->state) : 0;
+}
+
+static int open_events(struct sw_agent *agent, struct sw_err *err)
+{
+	agent->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (agent->timer < 0)
+		return fail(err, "make", "a timer");
+	agent->timer_event = event_new(agent->base, agent->timer, EV_READ | EV_PERSIST, on_timer, agent);
+	bool good = agent->timer_event != NULL && event_add(agent->timer_event, NULL) == 0;
+	if (good && agent->options->stop_fd >= 0) {
+		agent->stop_event = event_new(agent->base, agent->options->stop_fd, EV_READ, on_stop, agent);
+		good = agent->stop_event != NULL && event_add(agent->stop_event, NULL) == 0;
+	}
+	if (good && agent->options->signals) {
+		agent->term_event = evsignal_new(agent->base, SIGTERM, on_stop, agent);
+		agent->int_event = evsignal_new(agent->base, SIGINT, on_stop, agent);
+		good = agent->term_event != NULL && agent->int_event != NULL && event_add(agent->term_event, NULL) == 0 &&
+		       event_add(agent->int_event, NULL) == 0;
+	}
+	return good ? 0 : sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
+}
+
+/* One file for each run that lives, and some. */
+static void take_files(struct sw_agent *agent)
+{
+	if (getrlimit(RLIMIT_NOFILE, &agent->open_files) != 0)
+		return;
+	struct rlimit more = {agent->open_files.rlim_max, agent->open_files.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &more);
+}
+
+static int set_up(struct sw_agent *agent, struct sw_err *err)
+{
+	take_files(agent);
+	int r = open_state(agent, err);
+	if (r < 0)
+		return r;
+	open_cgroup(agent);
+	r = open_brain(agent, err);
+	if (r == 0)
+		r = sw_agent_nursery_start(agent, err);
+	agent->base = event_base_new();
+	if (r == 0 && agent->base == NULL)
+		r = sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
+	/* Before the client: it forks. */
+	if (r == 0)
+		r = sw_agent_samples_start(agent, err);
+	struct sw_client_options client = {
+		.controller = agent->options->controller,
+		.path = "/v1/agents/sync",
+		.token = agent->options->token,
+		.ca_file = agent->options->ca_file,
+		.done = on_answer,
+		.context = agent,
+	};
+	if (r == 0)
+		r = sw_client_new(agent->base, &client, &agent->client, err);
+	if (r == 0)
+		r = open_events(agent, err);
+	return r < 0 ? r : sw_agent_scan(agent, err);
+}
+
+static void free_event(struct event *event)
+{
+	if (event != NULL)
+		event_free(event);
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void tear_down(struct sw_agent *agent)
+{
+	while (agent->links.count > 0)
+		sw_agent_unlink(agent, agent->links.items[agent->links.count - 1]->id);
+	sw_vec_free(&agent->links);
+	sw_client_free(agent->client);
+	sw_agent_samples_stop(agent);
+	free_event(agent->timer_event);
+	free_event(agent->stop_event);
+	free_event(agent->term_event);
+	free_event(agent->int_event);
+	if (agent->base != NULL)
+		event_base_free(agent->base);
+	sw_agent_brain_free(agent->brain);
+	sw_kept_logs_close(&agent->kept_logs);
+	sw_epochs_close(&agent->epochs);
+	free(agent->runs_path);
+	close_fd(agent->timer);
+	close_fd(agent->nursery);
+	close_fd(agent->runs);
+	close_fd(agent->lock);
+	close_fd(agent->state);
+	if (agent->open_files.rlim_max != 0)
+		setrlimit(RLIMIT_NOFILE, &agent->open_files);
+}
+
+int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err)
+{
+	struct sw_agent agent = {.options = options,
+				 .state = -1,
+				 .runs = -1,
+				 .lock = -1,
+				 .timer = -1,
+				 .nursery = -1,
+				 .kept_logs = {.folder = -1},
+				 .epochs = {.fd = -1}};
+	signal(SIGPIPE, SIG_IGN);
+	curl_global_init(CURL_GLOBAL_DEFAULT);
+	int r = set_up(&agent, err);
+	if (r == 0) {
+		/* The inventory comes first: it arrives with the sampler's next line, and its event asks for the first sync. */
+		event_base_dispatch(agent.base);
+	}
+	tear_down(&agent);
+	curl_global_cleanup();
+	return r;
+}
+
+int sw_agent_log_path(const char *state, struct sw_run_id id, char *path, size_t size)
+{
+	char name[SW_FOLDER_NAME_MAX];
+	sw_folder_name(id, name);
+	if ((size_t)snprintf(path, size, "%s/runs/%s/out.log", state, name) < size && access(path, F_OK) == 0)
+		return 0;
+	if ((size_t)snprintf(path, size, "%s/logs/%s.log", state, name) < size && access(path, F_OK) == 0)
+		return 0;
+	return SW_ENOTFOUND;
+}

@@ -1,0 +1,42 @@
+/* The agent of a node: keeps the runs of <state>/runs in step with what the controller wishes.
+ *
+ * It decides nothing (brain.h does) and supervises nothing (supervisor.h does): it carries words between the two, makes and deletes folders, and tells
+ * the controller. One event loop, which never waits for a disk's flush, a driver or a peer. It may be killed at any moment: the runs go on, and
+ * the next agent finds them.
+ */
+#ifndef SW_AGENT_AGENT_H
+#define SW_AGENT_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/sync.h"
+#include "base/error.h"
+
+struct sw_agent_options {
+	const char *node;	  /* NULL: the name of this machine */
+	const char *state;	  /* folder; made if it is missing */
+	const char *controller;	  /* "http://host:port", "https://...", "unix:/path" */
+	const char *token;	  /* NULL: none */
+	const char *ca_file;	  /* NULL: the system's */
+	const char *gpus;	  /* as sw_gpus_open() takes it; NULL: "auto" */
+	int64_t sample_ms;	  /* distance of samples; 0: 2000 */
+	const char *cgroup;	  /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */
+	const char *supervisor;	  /* the program that is called as `PROGRAM supervise -`; NULL: the one that is running */
+	uint64_t keep_logs_bytes; /* of the logs of runs that were forgotten; 0: they are deleted */
+	int stop_fd;		  /* ends the agent when it can be read; -1: none */
+	bool signals;		  /* SIGTERM and SIGINT end it, too */
+	void (*say)(void *context, const char *line); /* what an operator should know; NULL: nobody listens */
+	void *context;
+};
+
+void sw_agent_options_defaults(struct sw_agent_options *options);
+
+/* Runs until it is told to end: 0. Its runs go on. */
+int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err);
+
+/* Where the output of a run is, if it went to no file of the user's: that of a run that is known, or one that was kept. SW_ENOTFOUND: nowhere. */
+int sw_agent_log_path(const char *state, struct sw_run_id id, char *path, size_t size);
+
+#endif

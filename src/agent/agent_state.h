@@ -1,0 +1,76 @@
+/* The inside of the agent; private to agent*.c. */
+#ifndef SW_AGENT_AGENT_STATE_H
+#define SW_AGENT_AGENT_STATE_H
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <event2/event.h>
+
+#include "agent/agent.h"
+#include "agent/brain.h"
+#include "agent/client.h"
+#include "agent/epochs.h"
+#include "agent/kept_logs.h"
+#include "agent/sampler.h"
+#include "base/vec.h"
+
+struct bufferevent;
+
+/* The conversation with one supervisor; there is one for every run that is not over. */
+struct sw_link {
+	struct sw_agent *agent;
+	struct sw_run_id id;
+	struct bufferevent *stream; /* NULL: down */
+	struct event *timer;	    /* to look again */
+	int64_t wait_ms;	    /* before that; grows */
+	bool unborn;		    /* its supervisor could not be asked for yet */
+};
+
+struct sw_agent {
+	const struct sw_agent_options *options;
+	const char *node;
+	char node_name[256];
+	int state, runs, lock; /* folders, and what keeps a second agent away */
+	char *runs_path;
+	struct rlimit open_files; /* before the agent took more for itself */
+	char cgroup[4096];	  /* "": none */
+	struct event_base *base;
+	struct event *timer_event, *stop_event, *term_event, *int_event;
+	struct event *sampler_event, *sampler_timer;
+	int timer; /* CLOCK_BOOTTIME, as the brain counts */
+	struct sw_agent_brain *brain;
+	struct sw_client *client;
+	bool complaining;		/* the controller was away at the last try */
+	SW_VEC(struct sw_link *) links; /* ascending */
+	int nursery;			/* socket; -1: none */
+	struct sw_kept_logs kept_logs;
+	struct sw_epochs epochs;
+	struct sw_sampler sampler;
+	struct sw_sampler_options sampler_options;
+	SW_VEC(char) sampler_text; /* what came of the next line */
+	struct sw_sync *samples;   /* the last ones; NULL: none, or sent */
+};
+
+__attribute__((format(printf, 2, 3))) void sw_agent_say(struct sw_agent *agent, const char *fmt, ...);
+/* Does what follows from the last inputs. To be called after each. */
+void sw_agent_pump(struct sw_agent *agent);
+
+/* agent_links.c */
+int sw_agent_nursery_start(struct sw_agent *agent, struct sw_err *err);
+/* Starts a supervisor of the run's folder and links to it; it may fail, and will be tried again. */
+void sw_agent_spawn(struct sw_agent *agent, struct sw_run_id id);
+/* Looks what became of a run: links to its supervisor, or takes its exit. */
+void sw_agent_check(struct sw_agent *agent, struct sw_run_id id);
+__attribute__((format(printf, 3, 4))) void sw_agent_tell(struct sw_agent *agent, struct sw_run_id id, const char *fmt, ...);
+void sw_agent_unlink(struct sw_agent *agent, struct sw_run_id id);
+
+/* agent_scan.c */
+/* Takes in what the folders say. */
+int sw_agent_scan(struct sw_agent *agent, struct sw_err *err);
+
+/* agent_samples.c */
+int sw_agent_samples_start(struct sw_agent *agent, struct sw_err *err);
+void sw_agent_samples_stop(struct sw_agent *agent);
+
+#endif

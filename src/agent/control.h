@@ -1,0 +1,44 @@
+/* The socket of a supervisor, and who is connected to it. Requests are lines:
+ *
+ *	status                       says the account of the run
+ *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
+ *	suspend ORDER
+ *	resume ORDER
+ *	lease BOOT_NS                it may go on until then (CLOCK_BOOTTIME)
+ *
+ * What it says are lines too: the account as JSON, on request and after every order and change. The account names the last order that was carried
+ * out, so that who gave it knows what the account says of it. Only its own user and root are heard.
+ */
+#ifndef SW_AGENT_CONTROL_H
+#define SW_AGENT_CONTROL_H
+
+#include <poll.h>
+#include <stddef.h>
+
+#define SW_CONTROL_CLIENTS 8
+#define SW_CONTROL_POLLS (SW_CONTROL_CLIENTS + 1)
+#define SW_CONTROL_SOCKET "supervisor.sock"
+
+struct sw_control {
+	int listener;
+	struct {
+		int fd; /* -1: free */
+		size_t used;
+		char line[256];
+	} clients[SW_CONTROL_CLIENTS];
+};
+
+/* Listens in the current folder; `link` is a client from the beginning (-1: none). 0 or an errno. */
+int sw_control_open(struct sw_control *control, int link);
+void sw_control_close(struct sw_control *control);
+
+/* What to wait for; SW_CONTROL_POLLS of them. */
+void sw_control_polls(const struct sw_control *control, struct pollfd *polls);
+/* `request` is called for every whole line, with the client's number. */
+typedef void sw_control_request(void *context, int client, const char *line);
+void sw_control_handle(struct sw_control *control, const struct pollfd *polls, sw_control_request *request, void *context);
+
+/* Says a line to one client, or to all (-1). Who does not listen is dropped. */
+void sw_control_say(struct sw_control *control, int client, const char *text, size_t size);
+
+#endif

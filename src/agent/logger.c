@@ -1,0 +1,127 @@
+#include "agent/logger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/bounded_log.h"
+#include "agent/launch.h"
+
+enum { STEP = 1 << 18 };
+
+__attribute__((format(printf, 2, 3))) static _Noreturn void give_up(const struct sw_logger *logger, const char *fmt, ...)
+{
+	char text[500];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	if (logger->ready >= 0)
+		(void)!write(logger->ready, text, strlen(text) + 1);
+	_exit(1);
+}
+
+/* Ends of pipes and files that belong to the supervisor would keep locks and streams alive. */
+static void close_others(const struct sw_logger *logger)
+{
+	int kept[2 * SW_LOGGER_STREAMS + 1], count = 0;
+	for (size_t i = 0; i < logger->count; i++) {
+		kept[count++] = logger->streams[i].pipe;
+		if (logger->streams[i].file >= 0)
+			kept[count++] = logger->streams[i].file;
+	}
+	if (logger->ready >= 0)
+		kept[count++] = logger->ready;
+	unsigned next = 0;
+	while (next <= INT_MAX) {
+		unsigned first = INT_MAX + 1u;
+		for (int i = 0; i < count; i++)
+			if ((unsigned)kept[i] >= next && (unsigned)kept[i] < first)
+				first = (unsigned)kept[i];
+		if (first > next)
+			close_range(next, first - 1, 0);
+		next = first + 1;
+	}
+}
+
+static int open_file(const struct sw_logger *logger, const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (logger->spec->append ? 0 : O_TRUNC), 0666);
+	if (fd < 0)
+		give_up(logger, "cannot write its output to '%.300s': %s", path, strerror(errno));
+	return fd;
+}
+
+static void open_files(const struct sw_logger *logger, struct sw_bounded_log logs[SW_LOGGER_STREAMS])
+{
+	const struct sw_run_spec *spec = logger->spec;
+	int error = sw_become_user(spec->uid, spec->gid);
+	if (error != 0)
+		give_up(logger, "cannot become user %u of group %u: %s", spec->uid, spec->gid, strerror(error));
+	umask(spec->umask);
+	for (size_t i = 0; i < logger->count; i++) {
+		int fd = logger->streams[i].file;
+		const char *path = logger->streams[i].path;
+		if (fd < 0) {
+			if (path[0] != '/' && chdir(spec->workdir) != 0)
+				give_up(logger, "cannot change to folder '%.300s': %s", spec->workdir, strerror(errno));
+			fd = open_file(logger, path);
+		}
+		error = sw_bounded_log_init(&logs[i], fd, spec->log_limit_bytes);
+		if (error != 0)
+			give_up(logger, "cannot write its output to '%.300s': %s", path != NULL ? path : "its folder",
+				error == EINVAL ? "it is not a file" : strerror(error));
+	}
+}
+
+/* True: there is more to come. */
+static bool take(struct sw_bounded_log *log, int pipe, char *buffer, _Atomic uint64_t *bytes)
+{
+	ssize_t n = read(pipe, buffer, STEP);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return true;
+	if (n <= 0)
+		return false;
+	sw_bounded_log_write(log, buffer, (size_t)n);
+	atomic_fetch_add_explicit(bytes, (uint64_t)n, memory_order_relaxed);
+	return true;
+}
+
+_Noreturn void sw_logger_run(const struct sw_logger *logger)
+{
+	static const int ignored[] = {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+		signal(ignored[i], SIG_IGN);
+	close_others(logger);
+	struct sw_bounded_log logs[SW_LOGGER_STREAMS];
+	char *buffer = malloc(STEP);
+	if (buffer == NULL)
+		give_up(logger, "out of memory");
+	open_files(logger, logs);
+	if (logger->ready >= 0) {
+		(void)!write(logger->ready, "", 1);
+		close(logger->ready);
+	}
+	struct pollfd polls[SW_LOGGER_STREAMS];
+	for (size_t i = 0; i < logger->count; i++)
+		polls[i] = (struct pollfd){.fd = logger->streams[i].pipe, .events = POLLIN};
+	for (size_t open_count = logger->count; open_count > 0;) {
+		if (poll(polls, logger->count, -1) < 0)
+			continue;
+		for (size_t i = 0; i < logger->count; i++)
+			if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(&logs[i], polls[i].fd, buffer, logger->bytes)) {
+				polls[i].fd = -1;
+				open_count--;
+			}
+	}
+	_exit(0);
+}

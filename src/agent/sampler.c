@@ -1,0 +1,367 @@
+#include "agent/sampler.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "agent/folder.h"
+#include "agent/processes.h"
+#include "agent/supervisor_state.h"
+#include "api/json.h"
+#include "api/sync.h"
+#include "base/cleanup.h"
+#include "base/vec.h"
+#include "gpu/gpu.h"
+
+enum { OPEN_TIMEOUT_MS = 60000 };
+
+/* A run that lives, and what its processes used when they were looked at last. */
+struct watched {
+	struct sw_run_id id;
+	pid_t supervisor;
+	uint64_t cpu_ticks;
+	int64_t at_ns;
+	bool seen;
+};
+
+struct sampler {
+	int pipe;
+	int runs; /* folder */
+	struct sw_gpus *gpus;
+	struct sw_processes processes;
+	SW_VEC(struct watched) watched;
+	SW_VEC(struct sw_sync_sample) samples;
+};
+
+/* ------------------------------------------------------------------------------------------------ sending */
+
+static void put(int fd, const void *bytes, size_t size)
+{
+	const char *at = bytes;
+	while (size > 0) {
+		ssize_t n = write(fd, at, size);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			_exit(0); /* the agent is gone */
+		at += n;
+		size -= (size_t)n;
+	}
+}
+
+static void send_sync(struct sampler *sampler, const struct sw_sync *sync)
+{
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size;
+	if (sw_sync_encode(sync, &text, &size, NULL) < 0)
+		return;
+	put(sampler->pipe, text, size);
+	put(sampler->pipe, "\n", 1);
+}
+
+static uint64_t memory_of_machine(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+}
+
+static uint32_t cpus_of_machine(void)
+{
+	cpu_set_t set;
+	if (sched_getaffinity(0, sizeof set, &set) == 0)
+		return (uint32_t)CPU_COUNT(&set);
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+	return count > 0 ? (uint32_t)count : 1;
+}
+
+static void send_inventory(struct sampler *sampler)
+{
+	static struct sw_sync_gpu list[SW_GPUS_MAX];
+	uint32_t count = sw_gpus_count(sampler->gpus);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct sw_gpu_info *info = sw_gpus_info(sampler->gpus, i);
+		list[i] = (struct sw_sync_gpu){info->uuid, info->name, info->memory_bytes, info->link_group};
+	}
+	struct sw_sync_inventory inventory = {list, count, cpus_of_machine(), memory_of_machine()};
+	send_sync(sampler, &(struct sw_sync){.node = "-", .instance = "-", .number = 1, .inventory = &inventory});
+}
+
+/* ------------------------------------------------------------------------------------------------ runs */
+
+static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor)
+{
+	for (size_t i = 0; i < sampler->watched.count; i++)
+		if (sw_run_id_compare(sampler->watched.items[i].id, id) == 0) {
+			sampler->watched.items[i].seen = true;
+			return;
+		}
+	struct watched *slot = sampler->watched.count < SW_SYNC_RUNS_MAX ? sw_vec_push(&sampler->watched) : NULL;
+	if (slot != NULL)
+		*slot = (struct watched){.id = id, .supervisor = supervisor, .seen = true};
+}
+
+/* The supervisors that live, by their pid files. */
+static void find_runs(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->watched.count; i++)
+		sampler->watched.items[i].seen = false;
+	DIR *stream = fdopendir(openat(sampler->runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	for (const struct dirent *entry; stream != NULL && (entry = readdir(stream)) != NULL;) {
+		struct sw_run_id id;
+		int folder;
+		if (!sw_folder_parse(entry->d_name, &id) || sw_folder_open(sampler->runs, entry->d_name, &folder, NULL) < 0)
+			continue;
+		SW_CLEANUP(sw_freep) char *text = NULL;
+		size_t size;
+		long pid;
+		unsigned long long started;
+		struct sw_process process;
+		if (!sw_folder_has(folder, "exit.json") && sw_folder_read(folder, "pid", &text, &size, NULL) == 0 &&
+		    sscanf(text, "%ld %llu", &pid, &started) == 2 && sw_process_read((pid_t)pid, &process) && process.started == started)
+			watch(sampler, id, (pid_t)pid);
+		close(folder);
+	}
+	if (stream != NULL)
+		closedir(stream);
+	size_t kept = 0;
+	for (size_t i = 0; i < sampler->watched.count; i++)
+		if (sampler->watched.items[i].seen)
+			sampler->watched.items[kept++] = sampler->watched.items[i];
+	sampler->watched.count = kept;
+}
+
+static struct sw_sync_sample *add(struct sampler *sampler, int64_t at_ns)
+{
+	if (sampler->samples.count >= SW_SYNC_SAMPLES_MAX)
+		return NULL;
+	struct sw_sync_sample *sample = sw_vec_push(&sampler->samples);
+	if (sample != NULL)
+		sample->at_ns = at_ns;
+	return sample;
+}
+
+/* Memory and processors of one run; its processes stay chosen. */
+static void sample_run(struct sampler *sampler, struct watched *run, int64_t at_ns)
+{
+	sw_processes_choose_tree(&sampler->processes, run->supervisor, 0);
+	uint64_t ticks = 0, pages = 0;
+	uint32_t count = 0;
+	for (size_t i = 0; i < sampler->processes.list.count; i++) {
+		const struct sw_process *process = &sampler->processes.list.items[i];
+		if (!process->chosen)
+			continue;
+		ticks += process->cpu_ticks;
+		pages += process->rss_pages;
+		count++;
+	}
+	struct sw_sync_sample *sample = add(sampler, at_ns);
+	if (sample == NULL)
+		return;
+	sample->has_run = true;
+	sample->run = run->id;
+	sample->memory_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	sample->processes = count;
+	/* Processes that ended since took their ticks with them: never below zero. */
+	int64_t passed_ms = (at_ns - run->at_ns) / SW_NS_PER_MS;
+	if (run->at_ns != 0 && passed_ms > 0 && ticks > run->cpu_ticks)
+		sample->busy_milli = (uint32_t)((ticks - run->cpu_ticks) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK) / (uint64_t)passed_ms);
+	run->cpu_ticks = ticks;
+	run->at_ns = at_ns;
+}
+
+/* ------------------------------------------------------------------------------------------------ GPUs */
+
+/* Which run a process belongs to; NULL: none. */
+static const struct watched *run_of(const struct sampler *sampler, uint32_t pid)
+{
+	struct sw_process process;
+	for (int depth = 0; depth < 100 && pid > 1 && sw_process_read((pid_t)pid, &process); depth++) {
+		for (size_t i = 0; i < sampler->watched.count; i++)
+			if (sampler->watched.items[i].supervisor == process.parent)
+				return &sampler->watched.items[i];
+		pid = (uint32_t)process.parent;
+	}
+	return NULL;
+}
+
+static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, const char *uuid, int64_t at_ns)
+{
+	const struct watched *run = run_of(sampler, process->pid);
+	if (run == NULL)
+		return;
+	for (size_t i = 0; i < sampler->samples.count; i++) {
+		struct sw_sync_sample *sample = &sampler->samples.items[i];
+		if (sample->has_run && sample->gpu == uuid && sw_run_id_compare(sample->run, run->id) == 0) {
+			sample->memory_bytes += process->memory_bytes;
+			sample->processes++;
+			return;
+		}
+	}
+	struct sw_sync_sample *sample = add(sampler, at_ns);
+	if (sample == NULL)
+		return;
+	sample->has_run = true;
+	sample->run = run->id;
+	sample->gpu = uuid;
+	sample->memory_bytes = process->memory_bytes;
+	sample->processes = 1;
+}
+
+static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
+{
+	static struct sw_gpu_sample seen;
+	if (sw_gpus_sample(sampler->gpus, index, &seen, NULL) < 0)
+		return;
+	struct sw_sync_sample *sample = add(sampler, at_ns);
+	if (sample == NULL)
+		return;
+	sample->gpu = sw_gpus_info(sampler->gpus, index)->uuid;
+	sample->memory_bytes = seen.memory_used_bytes;
+	sample->busy_milli = seen.utilisation_milli;
+	sample->power_mw = seen.power_mw;
+	sample->temperature_c = seen.temperature_c;
+	sample->processes = seen.process_total;
+	for (uint32_t i = 0; i < seen.process_count; i++)
+		add_share(sampler, &seen.processes[i], sw_gpus_info(sampler->gpus, index)->uuid, at_ns);
+}
+
+/* ------------------------------------------------------------------------------------------------ life */
+
+static void look(struct sampler *sampler)
+{
+	int64_t at_ns = sw_real_now();
+	sampler->samples.count = 0;
+	find_runs(sampler);
+	if (sampler->watched.count > 0 && sw_processes_read(&sampler->processes) == 0)
+		for (size_t i = 0; i < sampler->watched.count; i++)
+			sample_run(sampler, &sampler->watched.items[i], at_ns);
+	for (uint32_t i = 0; i < sw_gpus_count(sampler->gpus); i++)
+		sample_gpu(sampler, i, at_ns);
+	send_sync(sampler, &(struct sw_sync){.node = "-",
+					     .instance = "-",
+					     .number = 1,
+					     .samples = sampler->samples.items,
+					     .sample_count = sampler->samples.count});
+}
+
+/* The first line. */
+static void greet(const struct sampler *sampler, int result, const struct sw_err *err)
+{
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_i64(&json, "result", result);
+	sw_json_key_string(&json, "about", result == 0 ? sw_gpus_about(sampler->gpus) : "");
+	sw_json_key_string(&json, "fact", err->fact);
+	sw_json_key_string(&json, "detail", err->detail);
+	sw_json_key_string(&json, "hint", err->hint);
+	sw_json_end_object(&json);
+	size_t size;
+	SW_CLEANUP(sw_freep) char *text = sw_json_take(&json, &size);
+	if (text == NULL)
+		_exit(1);
+	put(sampler->pipe, text, size);
+	put(sampler->pipe, "\n", 1);
+}
+
+static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, pid_t agent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	prctl(PR_SET_NAME, "sw:sampler");
+	if (getppid() != agent)
+		_exit(0);
+	/* The agent's lock must end with the agent. */
+	dup2(pipe, 3);
+	pipe = 3;
+	close_range(4, UINT_MAX, 0);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_DFL);
+	struct sampler sampler = {.pipe = pipe};
+	struct sw_err err = {0};
+	char runs[PATH_MAX];
+	snprintf(runs, sizeof runs, "%s/runs", options->state);
+	sampler.runs = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = sw_gpus_open(options->gpus, &sampler.gpus, &err);
+	greet(&sampler, r, &err);
+	if (r < 0)
+		_exit(1);
+	send_inventory(&sampler);
+	for (;;) {
+		look(&sampler);
+		poll(&(struct pollfd){.fd = pipe}, 1, (int)options->every_ms);
+	}
+}
+
+int sw_sampler_start(const struct sw_sampler_options *options, struct sw_sampler *ret_sampler, struct sw_err *err)
+{
+	int ends[2];
+	pid_t agent = getpid();
+	pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+	if (pid == 0) {
+		close(ends[0]);
+		serve(options, ends[1], agent);
+	}
+	if (pid < 0)
+		return sw_err_set(err, SW_EIO, "cannot start looking at GPUs: %s", strerror(errno));
+	close(ends[1]);
+	*ret_sampler = (struct sw_sampler){.pipe = ends[0], .pid = pid};
+	return 0;
+}
+
+/* The first line, without its end; false: none came. */
+static bool read_line(int pipe, char *line, size_t size)
+{
+	/* Byte by byte: what follows belongs to somebody else. */
+	for (size_t used = 0; used < size; used++) {
+		struct pollfd wait = {.fd = pipe, .events = POLLIN};
+		if (poll(&wait, 1, OPEN_TIMEOUT_MS) <= 0 || read(pipe, &line[used], 1) != 1)
+			return false;
+		if (line[used] == '\n') {
+			line[used] = '\0';
+			return true;
+		}
+	}
+	return false;
+}
+
+int sw_sampler_greet(const struct sw_sampler *sampler, char about[400], struct sw_err *err)
+{
+	char line[8192];
+	json_int_t result = SW_EIO;
+	const char *words = "", *fact = "cannot look at GPUs", *detail = "the driver does not answer", *hint = "";
+	json_t *root = read_line(sampler->pipe, line, sizeof line) ? json_loads(line, 0, NULL) : NULL;
+	if (root != NULL)
+		(void)json_unpack(root, "{s:I, s:s, s:s, s:s, s:s}", "result", &result, "about", &words, "fact", &fact, "detail", &detail,
+				  "hint", &hint);
+	snprintf(about, 400, "%s", words);
+	if (result < 0) {
+		sw_err_set(err, (int)result, "%s", fact);
+		sw_err_detail(err, "%s", detail);
+		sw_err_hint(err, "%s", hint);
+	}
+	json_decref(root);
+	return (int)result;
+}
+
+void sw_sampler_stop(struct sw_sampler *sampler)
+{
+	if (sampler->pid <= 0)
+		return;
+	close(sampler->pipe);
+	kill(sampler->pid, SIGKILL);
+	/* One that hangs in its driver cannot be waited for. */
+	waitpid(sampler->pid, NULL, WNOHANG);
+	sampler->pid = 0;
+}

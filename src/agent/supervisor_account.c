@@ -1,0 +1,110 @@
+/* What is known of the run, and how it becomes known to others. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/folder.h"
+#include "agent/supervisor_state.h"
+#include "base/cleanup.h"
+
+static int64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (int64_t)now.tv_sec * SW_NS_PER_S + now.tv_nsec;
+}
+
+int64_t sw_boot_now(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}
+
+int64_t sw_real_now(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail)
+{
+	if (supervisor->account.run.reason[0] != '\0')
+		return;
+	supervisor->account.run.reason = reason;
+	if (detail != NULL) {
+		snprintf(supervisor->detail, sizeof supervisor->detail, "%s", detail);
+		supervisor->account.run.detail = supervisor->detail;
+	}
+}
+
+void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text)
+{
+	size_t used = strlen(supervisor->note);
+	snprintf(supervisor->note + used, sizeof supervisor->note - used, "%s%s", used > 0 ? "; " : "", text);
+	supervisor->account.note = supervisor->note;
+}
+
+/* The account as text; NULL: out of memory. The caller frees. */
+static char *describe(struct sw_supervisor *supervisor, size_t *ret_size)
+{
+	char *text = NULL;
+	supervisor->account.run.log_bytes = atomic_load_explicit(supervisor->log_bytes, memory_order_relaxed);
+	return sw_run_account_encode(&supervisor->account, &text, ret_size, NULL) == 0 ? text : NULL;
+}
+
+void sw_supervisor_say(struct sw_supervisor *supervisor, int client)
+{
+	size_t size;
+	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
+	if (text != NULL)
+		sw_control_say(&supervisor->control, client, text, size);
+}
+
+void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state state)
+{
+	supervisor->account.run.state = state;
+	size_t size;
+	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
+	if (text == NULL)
+		return;
+	/* Nobody depends on this file: it is for people, and for an agent that starts before it can ask. */
+	(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
+	sw_control_say(&supervisor->control, -1, text, size);
+}
+
+void sw_supervisor_drain(struct sw_supervisor *supervisor)
+{
+	supervisor->stage = SW_STAGE_DRAINING;
+	if (supervisor->account.run.ended_at_ns == 0)
+		supervisor->account.run.ended_at_ns = sw_real_now();
+	for (int i = 0; i < 2; i++)
+		if (supervisor->streams[i] >= 0) {
+			close(supervisor->streams[i]);
+			supervisor->streams[i] = -1;
+		}
+	supervisor->look_at_ns = SW_NEVER;
+	supervisor->give_up_at_ns = sw_boot_now() + SW_DRAIN_NS;
+	if (supervisor->logger == 0)
+		sw_supervisor_record(supervisor);
+}
+
+void sw_supervisor_record(struct sw_supervisor *supervisor)
+{
+	if (supervisor->stage != SW_STAGE_RECORDING && sw_cgroup_ran_out(&supervisor->cgroup) && supervisor->account.run.signal == SIGKILL)
+		sw_supervisor_blame(supervisor, SW_REASON_MEMORY_LIMIT, "the kernel killed it: it used more memory than its limit");
+	supervisor->stage = SW_STAGE_RECORDING;
+	supervisor->give_up_at_ns = SW_NEVER;
+	supervisor->account.run.state = SW_RUN_EXITED;
+	size_t size;
+	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
+	/* A folder that is gone was forgotten: nobody waits for the exit any more. */
+	int r = text != NULL ? sw_folder_write(supervisor->folder, "exit.json", text, size, true, NULL) : SW_ENOMEM;
+	if (r < 0 && r != SW_ENOTFOUND) {
+		supervisor->record_at_ns = sw_boot_now() + SW_NS_PER_S;
+		return;
+	}
+	if (text != NULL)
+		sw_control_say(&supervisor->control, -1, text, size);
+	supervisor->stage = SW_STAGE_DONE;
+}

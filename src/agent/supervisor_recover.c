@@ -1,0 +1,72 @@
+/* What is left of a run whose supervisor died: its processes are found by the mark in their environment and by their control group, and killed. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/folder.h"
+#include "agent/launch.h"
+#include "agent/supervisor_state.h"
+#include "base/cleanup.h"
+
+enum { PATIENCE_MS = 10000, STEP_MS = 20 };
+
+/* The token of the dead supervisor; false: it had not come so far as to start the job. */
+static bool read_token(int folder, char token[33])
+{
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size;
+	return sw_folder_read(folder, "pid", &text, &size, NULL) == 0 && sscanf(text, "%*d %*u %32s", token) == 1;
+}
+
+/* Kills what carries the mark until none is left; false: some do not go. */
+static bool sweep(const char *token, const struct sw_cgroup *group)
+{
+	char mark[80];
+	sw_launch_mark(token, mark, sizeof mark);
+	struct sw_processes processes = {0};
+	bool clean = false;
+	for (int waited = 0; !clean && waited < PATIENCE_MS; waited += STEP_MS) {
+		sw_cgroup_kill(group);
+		clean = sw_processes_read(&processes) == 0 && sw_processes_choose_marked(&processes, mark, getpid()) == 0;
+		if (clean)
+			break;
+		sw_processes_signal(&processes, SIGKILL);
+		nanosleep(&(struct timespec){.tv_nsec = STEP_MS * SW_NS_PER_MS}, NULL);
+	}
+	sw_processes_release(&processes);
+	return clean;
+}
+
+int sw_supervisor_recover(int folder, const char *name, struct sw_err *err)
+{
+	struct sw_run_account exit_account = {.supervisor = (uint32_t)getpid()};
+	struct sw_sync_run *run = &exit_account.run;
+	if (!sw_folder_parse(name, &run->id))
+		return sw_err_set(err, SW_EINPUT, "'%s' is not the folder of a run", name);
+	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
+	SW_CLEANUP(sw_run_account_freep) struct sw_run_account *status = NULL;
+	struct sw_cgroup group = {.folder = -1};
+	(void)sw_folder_order(folder, &order, NULL);
+	(void)sw_folder_account(folder, "status.json", &status, NULL);
+	char note[100] = "", token[33];
+	if (order != NULL && order->cgroup != NULL)
+		(void)sw_cgroup_open(&group, order->cgroup, name, 0, 0, note, sizeof note);
+	bool started = read_token(folder, token);
+	if (started && !sweep(token, &group))
+		exit_account.note = "some of its processes could not be killed";
+	sw_cgroup_close(&group);
+
+	run->state = SW_RUN_EXITED;
+	run->reason = SW_REASON_SUPERVISOR_LOST;
+	run->detail = started ? "its supervisor died, and with it the job; the exit code is not known"
+			      : "its supervisor was lost before it started the command";
+	run->started_at_ns = status != NULL ? status->run.started_at_ns : 0;
+	run->ended_at_ns = sw_real_now();
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size;
+	int r = sw_run_account_encode(&exit_account, &text, &size, err);
+	return r < 0 ? r : sw_folder_write(folder, "exit.json", text, size, true, err);
+}

@@ -1,0 +1,107 @@
+/* The inside of a supervisor; private to supervisor*.c. */
+#ifndef SW_AGENT_SUPERVISOR_STATE_H
+#define SW_AGENT_SUPERVISOR_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/cgroup.h"
+#include "agent/control.h"
+#include "agent/processes.h"
+#include "api/sync.h"
+#include "base/number.h"
+
+/* Processes that a job leaves behind get so long to end by themselves. */
+#define SW_LEFTOVER_GRACE_MS 5000
+/* What remains unreachable (of other users) or does not die is given up after this. */
+#define SW_UNREACHABLE_NS (10 * SW_NS_PER_S)
+/* The log writer may finish for so long after the job. */
+#define SW_DRAIN_NS (5 * SW_NS_PER_S)
+
+enum sw_stage {
+	SW_STAGE_PREPARING, /* the log writer opens the user's files */
+	SW_STAGE_LAUNCHING, /* the job is on its way to exec */
+	SW_STAGE_RUNNING,
+	SW_STAGE_ENDING,    /* its first process has ended; the rest must go */
+	SW_STAGE_DRAINING,  /* the log writer finishes */
+	SW_STAGE_RECORDING, /* exit.json is being written */
+	SW_STAGE_DONE,
+};
+
+enum sw_pause {
+	SW_PAUSE_NONE,
+	SW_PAUSE_COMING, /* not all processes stand still yet */
+	SW_PAUSE_HERE,
+};
+
+struct sw_supervisor {
+	int folder, lock;
+	struct sw_run_order *order;
+	const struct sw_run_spec *spec; /* of the order */
+	char token[33];
+	struct sw_control control;
+	struct sw_cgroup cgroup;
+	struct sw_processes processes; /* scratch */
+	_Atomic uint64_t *log_bytes;   /* shared with the log writer */
+	int signals, timer;
+	int ready;	   /* of the log writer; -1: not waited for */
+	int report;	   /* of the launch; -1: over */
+	int streams[2];	   /* the ends of the pipes for the job; -1 once it has them */
+	pid_t job, logger; /* 0: none, or reaped */
+
+	enum sw_stage stage;
+	enum sw_pause pause;
+	struct sw_run_account account;
+	char detail[600], note[300];
+	bool stopping, killing;
+	uint32_t stop_signal; /* that was sent */
+
+	/* CLOCK_BOOTTIME; SW_NEVER: off */
+	int64_t lease_ns;
+	int64_t kill_at_ns;    /* end of the grace */
+	int64_t look_at_ns;    /* next look at the tree, while something shall happen to it */
+	int64_t look_step_ns;  /* grows */
+	int64_t give_up_at_ns; /* on processes that cannot be killed, or on the log writer */
+	int64_t record_at_ns;
+	int64_t running_since_ns; /* for the time limit; SW_NEVER: it stands still */
+	int64_t ran_ns;		  /* before that */
+	bool warned;
+};
+
+int64_t sw_boot_now(void);
+int64_t sw_real_now(void);
+
+/* supervisor_launch.c */
+/* Starts the log writer and, when its files are open, the job. A failure becomes the run's exit. */
+void sw_supervisor_begin(struct sw_supervisor *supervisor);
+void sw_supervisor_on_ready(struct sw_supervisor *supervisor);
+void sw_supervisor_on_report(struct sw_supervisor *supervisor);
+
+/* supervisor_tree.c */
+void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, uint32_t signal, int64_t grace_ms);
+void sw_supervisor_suspend(struct sw_supervisor *supervisor);
+void sw_supervisor_resume(struct sw_supervisor *supervisor);
+/* Takes up the dead. */
+void sw_supervisor_reap(struct sw_supervisor *supervisor);
+/* What is due: limits, the next look at a tree that is to stop, to stand still, or to end. */
+void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns);
+int64_t sw_supervisor_next(const struct sw_supervisor *supervisor);
+
+/* supervisor_account.c */
+/* Notes how it ends, if that is not known yet. */
+void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail);
+/* The state has changed: writes status.json, tells everybody. */
+void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state state);
+void sw_supervisor_say(struct sw_supervisor *supervisor, int client);
+/* The run is over without a process, or its last one is gone. */
+void sw_supervisor_drain(struct sw_supervisor *supervisor);
+void sw_supervisor_record(struct sw_supervisor *supervisor);
+void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text);
+
+/* supervisor_recover.c */
+/* For a folder whose job was, or may have been, started by a supervisor that is dead. `name` is that of the folder. */
+int sw_supervisor_recover(int folder, const char *name, struct sw_err *err);
+
+#endif

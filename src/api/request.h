@@ -1,0 +1,71 @@
+/* A request of the API, decoded: from method, target and body to plain values. Pure, and fuzzed.
+ *
+ * In two steps, since who asks and how much may come are known from the head alone:
+ *	sw_request_open()	method and target: the route and its parameters
+ *	sw_request_read()	the body
+ */
+#ifndef SW_API_REQUEST_H
+#define SW_API_REQUEST_H
+
+#include "api/job.h"
+#include "api/routes.h"
+#include "api/sync.h"
+#include "base/vec.h"
+
+#define SW_REQUEST_JOBS_MAX 10000u
+#define SW_LIST_MAX 1000u
+#define SW_LIST_USUAL 100u
+#define SW_SETTINGS_MAX 64u
+
+/* States as people filter by them; a job is in one of them. */
+#define SW_STATES 10u
+struct sw_state_name {
+	const char *brief, *full;
+	bool ended;
+};
+extern const struct sw_state_name sw_state_names[SW_STATES];
+/* The position of the short name; SW_STATES when it is none. */
+unsigned sw_state_find(const char *brief);
+
+struct sw_request {
+	const struct sw_route *route;
+	uint64_t job; /* {id}, or the `job` of events; 0: none */
+
+	struct {
+		uint32_t states; /* a bit for each of sw_state_names; all of them unless told */
+		char *user;	 /* NULL: any */
+		char *name;	 /* NULL: any */
+		bool name_is_prefix;
+		uint32_t limit;
+		uint64_t cursor; /* 0: from the start */
+		bool descending;
+	} list;
+	struct {
+		int64_t offset;
+		uint64_t limit; /* UINT64_MAX: none */
+		uint32_t run;	/* 0: the last */
+		bool follow;
+	} logs;
+	uint64_t after; /* events behind this one */
+	bool has_after;
+
+	SW_VEC(struct sw_job_request *) jobs;
+	uint64_t job_total;   /* jobs that these stand for */
+	bool jobs_are_listed; /* a list was sent, not one job */
+	char *policy;
+	char *settings[SW_SETTINGS_MAX]; /* "name=value" */
+	size_t setting_count;
+	char *tenant;
+	uint32_t quota_gpus; /* UINT32_MAX: lifted */
+	struct sw_sync *sync;
+};
+
+int sw_request_open(enum sw_method method, const char *target, struct sw_request **ret_request, int *ret_status, struct sw_err *err);
+int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err);
+void sw_request_free(struct sw_request *request);
+SW_DEFINE_FREEP(struct sw_request, sw_request_free)
+
+/* The HTTP status that goes with an error code. */
+int sw_status_of(int code);
+
+#endif

@@ -1,0 +1,204 @@
+/* Bodies of requests, by route. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/job_private.h"
+#include "api/request.h"
+
+static int refuse(struct sw_err *err, int code, const char *detail)
+{
+	sw_err_set(err, code, "the body of the request cannot be used");
+	sw_err_detail(err, "%s", detail);
+	return code;
+}
+
+static int parse(const char *body, size_t size, json_t **ret_root, struct sw_err *err)
+{
+	json_error_t error;
+	json_t *root = json_loadb(body, size, JSON_REJECT_DUPLICATES, &error);
+	if (root == NULL) {
+		if (json_error_code(&error) == json_error_out_of_memory)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		char detail[320];
+		snprintf(detail, sizeof detail, "it is not JSON: line %d, column %d: %s", error.line, error.column, error.text);
+		return refuse(err, SW_EINPUT, detail);
+	}
+	*ret_root = root;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------ submit */
+
+static int add_job(struct sw_request *request, const char *what, const json_t *value, struct sw_err *err)
+{
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *job = NULL;
+	int r = sw_job_request_from_json(what, value, &job, err);
+	if (r < 0)
+		return r;
+	request->job_total += sw_job_request_count(job);
+	if (request->job_total > SW_REQUEST_JOBS_MAX) {
+		sw_err_set(err, SW_ELIMIT, "one request makes at most %u jobs", SW_REQUEST_JOBS_MAX);
+		sw_err_hint(err, "Send them in several requests.");
+		return SW_ELIMIT;
+	}
+	struct sw_job_request **slot = sw_vec_push(&request->jobs);
+	if (slot == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	*slot = SW_TAKE(job);
+	return 0;
+}
+
+static int read_jobs(struct sw_request *request, const json_t *root, struct sw_err *err)
+{
+	request->jobs_are_listed = json_is_array(root);
+	if (!request->jobs_are_listed)
+		return add_job(request, "the request", root, err);
+	if (json_array_size(root) == 0)
+		return refuse(err, SW_EINPUT, "its list of jobs is empty");
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < json_array_size(root); i++) {
+		char what[64];
+		snprintf(what, sizeof what, "the request, number %zu of its list", i + 1);
+		r = add_job(request, what, json_array_get(root, i), err);
+	}
+	return r;
+}
+
+static int read_submit(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
+{
+	/* One job has its own, smaller bound; a list begins with a bracket. */
+	size_t start = 0;
+	while (start < size && strchr(" \t\r\n", body[start]) != NULL && body[start] != '\0')
+		start++;
+	if (start < size && body[start] != '[' && size > SW_JOB_TEXT_MAX)
+		return refuse(err, SW_ELIMIT, "it is larger than a job may be");
+	json_t *root;
+	int r = parse(body, size, &root, err);
+	if (r < 0)
+		return r;
+	r = read_jobs(request, root, err);
+	json_decref(root);
+	return r;
+}
+
+/* ------------------------------------------------------------------------------------------------ policy and quota */
+
+/* "name=value", with numbers and booleans as one would write them. */
+static int add_setting(struct sw_request *request, const char *name, const json_t *value, struct sw_err *err)
+{
+	char number[40];
+	const char *text = number;
+	if (json_is_string(value))
+		text = json_string_value(value);
+	else if (json_is_integer(value))
+		snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_real(value))
+		snprintf(number, sizeof number, "%.15g", json_real_value(value));
+	else if (json_is_boolean(value))
+		text = json_is_true(value) ? "true" : "false";
+	else
+		return refuse(err, SW_EINPUT, "a setting in 'set' is neither text nor a number nor true or false");
+	if (request->setting_count == SW_SETTINGS_MAX || strlen(text) > 16384)
+		return refuse(err, SW_ELIMIT, "'set' has too many settings, or one that is too long");
+	if (asprintf(&request->settings[request->setting_count], "%s=%s", name, text) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	request->setting_count++;
+	return 0;
+}
+
+static int copy_text(const json_t *value, const char *complaint, char **ret_text, struct sw_err *err)
+{
+	if (!json_is_string(value) || json_string_length(value) == 0 || json_string_length(value) > 255)
+		return refuse(err, SW_EINPUT, complaint);
+	*ret_text = strdup(json_string_value(value));
+	return *ret_text != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+static int unknown_field(const char *name, struct sw_err *err)
+{
+	char detail[160];
+	snprintf(detail, sizeof detail, "there is no field '%.100s' here", name);
+	return refuse(err, SW_EINPUT, detail);
+}
+
+static int read_policy(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name, *parameter;
+	json_t *value, *setting;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "policy") != 0 && strcmp(name, "set") != 0)
+			return unknown_field(name, err);
+	}
+	int r = copy_text(json_object_get(root, "policy"), "'policy' must be the name of a policy", &request->policy, err);
+	json_t *set = json_object_get(root, "set");
+	if (r < 0 || set == NULL || json_is_null(set))
+		return r;
+	if (!json_is_object(set))
+		return refuse(err, SW_EINPUT, "'set' must be an object of names and values");
+	json_object_foreach(set, parameter, setting)
+	{
+		r = add_setting(request, parameter, setting, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_quota(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "tenant") != 0 && strcmp(name, "gpus") != 0)
+			return unknown_field(name, err);
+	}
+	int r = copy_text(json_object_get(root, "tenant"), "'tenant' must be the name of a tenant", &request->tenant, err);
+	if (r < 0)
+		return r;
+	json_t *gpus = json_object_get(root, "gpus");
+	bool lifted = gpus != NULL && json_is_null(gpus);
+	if (!lifted && (!json_is_integer(gpus) || json_integer_value(gpus) < 0 || json_integer_value(gpus) > INT32_MAX))
+		return refuse(err, SW_EINPUT, "'gpus' must be a number of GPUs, or null to lift the quota");
+	request->quota_gpus = lifted ? UINT32_MAX : (uint32_t)json_integer_value(gpus);
+	return 0;
+}
+
+static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
+{
+	json_t *root;
+	int r = parse(body, size, &root, err);
+	if (r < 0)
+		return r;
+	if (!json_is_object(root))
+		r = refuse(err, SW_EINPUT, "it is not an object");
+	else
+		r = request->route->id == SW_ROUTE_SET_POLICY ? read_policy(request, root, err) : read_quota(request, root, err);
+	json_decref(root);
+	return r;
+}
+
+int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err)
+{
+	int r = 0;
+	if (size > request->route->body_max) {
+		r = refuse(err, SW_ELIMIT, "it is too large");
+	} else if (request->route->request != NULL) {
+		switch (request->route->id) {
+		case SW_ROUTE_SUBMIT:
+			r = read_submit(request, body, size, err);
+			break;
+		case SW_ROUTE_SYNC:
+			r = sw_sync_decode(body, size, &request->sync, err);
+			break;
+		default:
+			r = read_object(request, body, size, err);
+			break;
+		}
+	}
+	if (r < 0)
+		*ret_status = sw_status_of(r);
+	return r;
+}

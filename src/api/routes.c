@@ -1,0 +1,128 @@
+#include "api/routes.h"
+
+#include <string.h>
+
+#include "api/job.h"
+#include "base/number.h"
+
+#define KIB(n) ((size_t)(n) << 10)
+#define MIB(n) ((size_t)(n) << 20)
+#define JSON "application/json"
+
+#define USERS (SW_ROLE_USER | SW_ROLE_OPERATOR)
+#define ALL (SW_ROLE_USER | SW_ROLE_OPERATOR | SW_ROLE_AGENT)
+
+static const struct sw_api_field list_parameters[] = {
+	{"state", "string", "only jobs in these states, separated by commas: PD or PENDING, R or RUNNING, ..., `active`, `ended`"},
+	{"user", "string", "only jobs of this user: a name, a number, or `me`"},
+	{"name", "string", "only jobs with this name; a `*` at the end stands for anything"},
+	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 unless told"},
+	{"cursor", "integer", "go on behind this job: the `next` of the page before"},
+	{"order", "string", "`asc` (oldest first, unless told) or `desc`"},
+	{NULL, NULL, NULL},
+};
+static const struct sw_api_field log_parameters[] = {
+	{"offset", "integer", "start at this byte; a negative one counts from the end"},
+	{"limit", "integer", "at most this many bytes"},
+	{"follow", "boolean", "stay until the job has ended, and send what it writes"},
+	{"run", "integer", "which run of the job, by its epoch; the last one unless told"},
+	{NULL, NULL, NULL},
+};
+static const struct sw_api_field event_parameters[] = {
+	{"after", "integer", "go on behind this event; the header Last-Event-ID says the same and comes first"},
+	{"job", "integer", "only events of this job"},
+	{NULL, NULL, NULL},
+};
+
+/* id, method, path, roles, name, about, parameters, request, response, media, status, body_max */
+const struct sw_route sw_routes[SW_ROUTES] = {
+	{SW_ROUTE_SUBMIT, SW_POST, "/v1/jobs", USERS, "submitJobs", "Submit a job, or a list of up to 10000; all of them or none", NULL,
+	 "#JobRequest|#JobRequest[]", "#Submitted", JSON, 201, MIB(16)},
+	{SW_ROUTE_LIST, SW_GET, "/v1/jobs", USERS, "listJobs", "List jobs, a page at a time", list_parameters, NULL, "#JobList", JSON, 200,
+	 0},
+	{SW_ROUTE_JOB, SW_GET, "/v1/jobs/{id}", USERS, "getJob", "Show one job, with what was asked for", NULL, NULL, "#Job", JSON, 200, 0},
+	{SW_ROUTE_CANCEL, SW_POST, "/v1/jobs/{id}/cancel", USERS, "cancelJob", "End a job for good", NULL, NULL, "#Job", JSON, 200, KIB(1)},
+	{SW_ROUTE_HOLD, SW_POST, "/v1/jobs/{id}/hold", USERS, "holdJob",
+	 "Keep a job from running until it is released; stops it if it runs", NULL, NULL, "#Job", JSON, 200, KIB(1)},
+	{SW_ROUTE_RELEASE, SW_POST, "/v1/jobs/{id}/release", USERS, "releaseJob", "Let a held job compete again", NULL, NULL, "#Job", JSON,
+	 200, KIB(1)},
+	{SW_ROUTE_REQUEUE, SW_POST, "/v1/jobs/{id}/requeue", USERS, "requeueJob", "Stop a running job and let it start anew", NULL, NULL,
+	 "#Job", JSON, 200, KIB(1)},
+	{SW_ROUTE_SUSPEND, SW_POST, "/v1/jobs/{id}/suspend", USERS, "suspendJob", "Take a job off its GPUs until it is resumed", NULL, NULL,
+	 "#Job", JSON, 200, KIB(1)},
+	{SW_ROUTE_RESUME, SW_POST, "/v1/jobs/{id}/resume", USERS, "resumeJob", "Let a suspended job go on as soon as there is room", NULL,
+	 NULL, "#Job", JSON, 200, KIB(1)},
+	{SW_ROUTE_WHY, SW_GET, "/v1/jobs/{id}/why", USERS, "explainJob", "Say in one sentence why a job waits, or how it ended", NULL, NULL,
+	 "#Why", JSON, 200, 0},
+	{SW_ROUTE_LOGS, SW_GET, "/v1/jobs/{id}/logs", USERS, "readLogs", "Read what a job wrote, a range of it or as it comes",
+	 log_parameters, NULL, NULL, "text/plain", 200, 0},
+	{SW_ROUTE_NODES, SW_GET, "/v1/nodes", USERS, "listNodes", "List nodes and their GPUs with the last figures of each", NULL, NULL,
+	 "#NodeList", JSON, 200, 0},
+	{SW_ROUTE_CLUSTER, SW_GET, "/v1/cluster", USERS, "getCluster", "Show the cluster as a whole: GPUs, jobs by state, policy", NULL,
+	 NULL, "#Cluster", JSON, 200, 0},
+	{SW_ROUTE_GET_POLICY, SW_GET, "/v1/policy", USERS, "getPolicy", "Show the policy in charge, and those there are", NULL, NULL,
+	 "#Policy", JSON, 200, 0},
+	{SW_ROUTE_SET_POLICY, SW_POST, "/v1/policy", SW_ROLE_OPERATOR, "setPolicy", "Change the policy while the cluster runs", NULL,
+	 "#PolicyChange", "#Policy", JSON, 200, KIB(64)},
+	{SW_ROUTE_QUOTA, SW_POST, "/v1/quota", SW_ROLE_OPERATOR, "setQuota", "Set or lift a tenant's quota of GPUs", NULL, "#Quota",
+	 "#Quota", JSON, 200, KIB(4)},
+	{SW_ROUTE_EVENTS, SW_GET, "/v1/events", USERS, "watchEvents", "Watch what happens, as server-sent events", event_parameters, NULL,
+	 "#Event", "text/event-stream", 200, 0},
+	{SW_ROUTE_SYNC, SW_POST, "/v1/agents/sync", SW_ROLE_AGENT, "syncAgent",
+	 "An agent tells all it knows and hears all that is wanted; waits up to 10 s", NULL, "#Sync", "#Answer", JSON, 200, MIB(16)},
+	{SW_ROUTE_METRICS, SW_GET, "/metrics", ALL, "getMetrics", "Figures for Prometheus", NULL, NULL, NULL, "text/plain; version=0.0.4",
+	 200, 0},
+	{SW_ROUTE_HEALTH, SW_GET, "/healthz", SW_ROLE_NOBODY, "getHealth", "Say whether the controller can do its work (503: it cannot)",
+	 NULL, NULL, "#Health", JSON, 200, 0},
+	{SW_ROUTE_OPENAPI, SW_GET, "/v1/openapi.json", ALL, "getOpenapi", "This description, for machines", NULL, NULL, NULL, JSON, 200, 0},
+};
+
+/* Matches a path against a pattern with at most one "{id}". An id that is no number matches nothing. */
+static bool match(const char *pattern, const char *path, size_t size, uint64_t *ret_job)
+{
+	const char *hole = strstr(pattern, "{id}");
+	if (hole == NULL)
+		return strlen(pattern) == size && memcmp(pattern, path, size) == 0;
+	size_t before = (size_t)(hole - pattern), after = strlen(hole + 4);
+	if (size <= before + after || memcmp(path, pattern, before) != 0 || memcmp(path + size - after, hole + 4, after) != 0)
+		return false;
+	const char *number = path + before;
+	size_t digits = size - before - after;
+	for (size_t i = 0; i < digits; i++)
+		if (number[i] < '0' || number[i] > '9')
+			return false;
+	uint64_t job;
+	if (sw_parse_u64(number, digits, &job) < 0 || job == 0 || job > SW_JOB_ID_MAX)
+		return false;
+	*ret_job = job;
+	return true;
+}
+
+int sw_route_find(enum sw_method method, const char *path, size_t size, const struct sw_route **ret_route, uint64_t *ret_job,
+		  int *ret_status, struct sw_err *err)
+{
+	bool gets = false, posts = false;
+	for (size_t i = 0; i < SW_ROUTES; i++) {
+		uint64_t job = 0;
+		if (!match(sw_routes[i].path, path, size, &job))
+			continue;
+		if (sw_routes[i].method == method) {
+			*ret_route = &sw_routes[i];
+			*ret_job = job;
+			return 0;
+		}
+		gets = gets || sw_routes[i].method == SW_GET;
+		posts = posts || sw_routes[i].method == SW_POST;
+	}
+	int shown = size < 200 ? (int)size : 200;
+	if (gets || posts) {
+		*ret_status = 405;
+		sw_err_set(err, SW_EINPUT, "this method does not go with '%.*s'", shown, path);
+		sw_err_hint(err, "%s.", gets && posts ? "GET and POST do" : gets ? "GET does" : "POST does");
+		return SW_EINPUT;
+	}
+	*ret_status = 404;
+	sw_err_set(err, SW_ENOTFOUND, "there is nothing at '%.*s'", shown, path);
+	sw_err_hint(err, "/v1/openapi.json lists what there is.");
+	return SW_ENOTFOUND;
+}

@@ -1,0 +1,192 @@
+/* The bodies of requests and answers, described. What writes and reads them is elsewhere; tests hold the two together. */
+#include <string.h>
+
+#include "api/routes.h"
+
+#define END                      \
+	{                        \
+		NULL, NULL, NULL \
+	}
+
+static const struct sw_api_field job_request[] = {
+	{"array", "string", "makes many jobs of one: `0-9`, `0-90:10` (a step), `0-99%4` (four at a time)"},
+	{"array_index", "integer", "only this member of the array"},
+	{"class", "string", "`guaranteed` (unless told), `opportunistic`, or `auto`"},
+	{"command", "string[]|string",
+	 "the program and its arguments; or one line of text, which /bin/sh runs. The only field that must be there"},
+	{"comment", "string", "for people"},
+	{"cpus", "integer", "cores for each GPU"},
+	{"deadline", "string", "when it should be done: RFC 3339"},
+	{"depends", "string", "`afterok:12,afterany:13`: it waits until these jobs have ended well, or at all; `afternotok`: badly"},
+	{"env", "object", "variables of its environment"},
+	{"expected", "number|string", "how long it will probably run: seconds, or `2h`"},
+	{"gpu_memory", "integer|string", "memory it needs on each GPU: bytes, or `20G`"},
+	{"gpus", "integer|string", "how many GPUs; or `2-8`: two, and up to eight where there is room. 1 unless told"},
+	{"grace", "number|string", "time between the signal that stops it and SIGKILL; 30 s unless told"},
+	{"hold", "boolean", "does not run until it is released"},
+	{"max_gpus", "integer", "may grow to this many GPUs"},
+	{"memory", "integer|string", "memory of the host for each GPU"},
+	{"min_gpus", "integer", "may shrink to this many GPUs"},
+	{"name", "string", "the command's name unless told"},
+	{"preempt", "string", "`requeue` (it is stopped and starts anew) or `suspend` (it stands still and goes on)"},
+	{"retries", "integer", "how often it is tried again after it failed"},
+	{"signal", "integer|string", "asks it to stop: `USR1`, or a number; TERM unless told"},
+	{"slurm_env", "boolean", "SLURM_* variables beside SHAREWELL_*"},
+	{"stderr", "string", "file for standard error; with the run unless told"},
+	{"stdout", "string", "file for standard output; with the run unless told"},
+	{"tenant", "string", "on whose quota; the user's own unless told"},
+	{"time_limit", "number|string", "it is ended after running so long: seconds, `2h`, `1-12:00:00`"},
+	{"weight", "number|string", "1 is the ordinary job"},
+	{"workdir", "string", "absolute path; the run's own folder unless told"},
+	END,
+};
+static const struct sw_api_field submitted[] = {
+	{"id", "integer", "of the first job"},
+	{"ids", "integer[]", "of all of them, in the order of the request"},
+	END,
+};
+static const struct sw_api_field job[] = {
+	{"id", "integer", "counted from 1"},
+	{"state", "string", "short, as Slurm's: PD R S CG CD F CA TO NF OOM"},
+	{"state_long", "string", "PENDING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
+	{"gpus", "integer", "it holds, or asks for"},
+	{"submitted_at", "string", "RFC 3339"},
+	{"started_at", "string", "its first run; null: not yet"},
+	{"ended_at", "string", "null: not yet"},
+	{"name", "string", "this and all that follows: only for its owner and for operators"},
+	{"user", "string", "who submitted it"},
+	{"uid", "integer", "who submitted it"},
+	{"tenant", "string", "on whose quota"},
+	{"reason", "string", "why it waits or ended, short"},
+	{"node", "string", "where it runs or ran last; null: nowhere yet"},
+	{"gpu_indexes", "integer[]", "its GPUs there"},
+	{"ran_s", "number", "seconds it has run, all runs together"},
+	{"epoch", "integer", "number of its present or last run"},
+	{"restarts", "integer", "runs that started anew"},
+	{"preemptions", "integer", "times it had to make room"},
+	{"code", "integer", "exit code of the last run that ended"},
+	{"signal", "integer", "that ended it; 0: none"},
+	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
+	END,
+};
+static const struct sw_api_field job_list[] = {
+	{"jobs", "#Job[]", "one page"},
+	{"next", "integer", "the cursor of the next page; null: there is none. A page may be short and have a next one"},
+	END,
+};
+static const struct sw_api_field why[] = {
+	{"id", "integer", "the job"},
+	{"state", "string", "as in Job"},
+	{"why", "string", "one sentence"},
+	END,
+};
+static const struct sw_api_field gpu[] = {
+	{"index", "integer", "on its node"},
+	{"uuid", "string", "as the driver names it"},
+	{"name", "string", "its model; null: not known"},
+	{"memory_bytes", "integer", "in all"},
+	{"memory_used_bytes", "integer", "this and what follows: as last sampled; null: no sample"},
+	{"busy", "number", "share of the time that it worked, 0 to 1"},
+	{"power_w", "number", "watts"},
+	{"temperature_c", "integer", "degrees Celsius"},
+	{"sampled_at", "string", "RFC 3339"},
+	END,
+};
+static const struct sw_api_field node[] = {
+	{"name", "string", ""},
+	{"up", "boolean", "its agent was heard in time"},
+	{"gpus", "integer", ""},
+	{"gpus_free", "integer", ""},
+	{"cpus", "integer", ""},
+	{"memory_bytes", "integer", ""},
+	{"heard_at", "string", "when its agent spoke last; null: not since the controller started"},
+	{"devices", "#Gpu[]", "as its agent described them; empty until it has since the controller started"},
+	END,
+};
+static const struct sw_api_field node_list[] = {
+	{"nodes", "#Node[]", ""},
+	END,
+};
+static const struct sw_api_field cluster[] = {
+	{"version", "string", "of Sharewell"},
+	{"policy", "string", "in charge"},
+	{"nodes", "integer", ""},
+	{"nodes_up", "integer", ""},
+	{"gpus", "integer", "of the nodes that are up"},
+	{"gpus_free", "integer", "of those"},
+	{"jobs", "object", "how many in each state, by its short name"},
+	{"now", "string", "the controller's clock"},
+	{"started_at", "string", "when this controller started"},
+	{"seq", "integer", "number of the last event"},
+	END,
+};
+static const struct sw_api_field policy[] = {
+	{"policy", "string", "in charge"},
+	{"available", "object[]", "each with name, about and parameters"},
+	END,
+};
+static const struct sw_api_field policy_change[] = {
+	{"policy", "string", "its name"},
+	{"set", "object", "its parameters, by name; what is left out has its preset"},
+	END,
+};
+static const struct sw_api_field quota[] = {
+	{"tenant", "string", ""},
+	{"gpus", "integer", "its guaranteed jobs may hold this many; null lifts the quota"},
+	END,
+};
+static const struct sw_api_field event[] = {
+	{"seq", "integer", "its number; also the id of the server-sent event"},
+	{"at", "string", "RFC 3339"},
+	{"kind", "string",
+	 "submit cancel hold release requeue node node_lost report policy quota; or reset: events were missed, look anew"},
+	{"job", "#Job", "as it is now, which may be later than the event"},
+	{"node", "string", "where it happened, if it did somewhere"},
+	END,
+};
+static const struct sw_api_field health[] = {
+	{"status", "string", "`ok` or `failing`"},
+	{"journal", "string", "`ok`, or why it cannot be written; only for those with a name"},
+	END,
+};
+static const struct sw_api_field error_inner[] = {
+	{"fact", "string", "what went wrong"},
+	{"detail", "string", "where and why; may be empty"},
+	{"hint", "string", "what to do; may be empty"},
+	END,
+};
+static const struct sw_api_field error[] = {
+	{"error", "#Problem", ""},
+	END,
+};
+static const struct sw_api_field none[] = {END};
+
+const struct sw_schema sw_schemas[] = {
+	{"JobRequest", "A job as it is asked for", job_request},
+	{"Submitted", "What a submit made", submitted},
+	{"Job", "A job as it stands", job},
+	{"JobList", "A page of jobs", job_list},
+	{"Why", "Why a job waits", why},
+	{"Gpu", "A GPU and its last figures", gpu},
+	{"Node", "A node", node},
+	{"NodeList", "All nodes", node_list},
+	{"Cluster", "The whole", cluster},
+	{"Policy", "The policy in charge", policy},
+	{"PolicyChange", "Another policy, or other parameters", policy_change},
+	{"Quota", "GPUs that a tenant's guaranteed jobs may hold", quota},
+	{"Event", "Something that happened", event},
+	{"Sync", "What an agent tells: src/api/sync.h", none},
+	{"Answer", "What it hears: src/api/sync.h", none},
+	{"Health", "Whether the controller can do its work", health},
+	{"Error", "What went wrong", error},
+	{"Problem", "The same, in three parts", error_inner},
+	{NULL, NULL, NULL},
+};
+
+const struct sw_schema *sw_schema_find(const char *name)
+{
+	for (const struct sw_schema *schema = sw_schemas; schema->name != NULL; schema++)
+		if (strcmp(schema->name, name) == 0)
+			return schema;
+	return NULL;
+}

@@ -1,0 +1,85 @@
+/* sharewell agent */
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "api/routes.h"
+#include "base/cleanup.h"
+#include "cli/daemon.h"
+#include "cli/places.h"
+#include "controller/tokens.h"
+
+struct values {
+	const char *controller, *state, *gpus, *node, *token_file;
+};
+
+/* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
+static int find_token(const struct values *values, const struct sw_cli_places *places, char **ret_token, struct sw_err *err)
+{
+	const char *given = getenv("SHAREWELL_TOKEN");
+	struct sw_err ignored = {0};
+	if (strncmp(values->controller, "unix:", 5) == 0)
+		return 0;
+	if (given != NULL && given[0] != '\0') {
+		*ret_token = strdup(given);
+		return *ret_token != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	if (values->token_file != NULL)
+		return sw_tokens_first(values->token_file, SW_ROLE_AGENT, ret_token, err);
+	/* Beside a controller on the same machine; elsewhere the controller will say that it wants one. */
+	sw_tokens_first(places->tokens, SW_ROLE_AGENT, ret_token, &ignored);
+	return 0;
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_freep) char *token = NULL;
+	struct sw_cli_places places;
+	int r = sw_cli_places(values->state, false, &places, err);
+	r = r < 0 ? r : find_token(values, &places, &token, err);
+	if (r < 0)
+		return r;
+	struct sw_agent_options options;
+	sw_agent_options_defaults(&options);
+	options.node = values->node;
+	options.state = places.state;
+	options.controller = values->controller;
+	options.token = token;
+	options.gpus = values->gpus;
+	options.cgroup = "auto";
+	options.keep_logs_bytes = SW_CLI_KEEP_LOGS;
+	options.signals = true;
+	options.say = sw_cli_daemon_note;
+	return sw_agent_run(&options, err);
+}
+
+static const struct sw_cli_option options[] = {
+	{"controller", .kind = SW_CLI_TEXT, .required = true, .argument = "PLACE", .about = "http://HOST:PORT or unix:/PATH",
+	 .offset = offsetof(struct values, controller)},
+	{"gpus", .kind = SW_CLI_TEXT, .is_path = true, .argument = "SOURCE", .preset = "auto",
+	 .about = "auto (what the driver has), none, or a file that describes GPUs", .offset = offsetof(struct values, gpus)},
+	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
+	 .about = "where the runs are kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
+	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",
+	 .offset = offsetof(struct values, node)},
+	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell agent --controller http://127.0.0.1:7411", "offer the GPUs of this machine"},
+	{"sharewell agent --controller unix:/run/sharewell/controller.sock --gpus gpus.yaml --node b",
+	 "offer GPUs that do not exist, to try things"},
+};
+
+const struct sw_cli_command sw_cli_agent = {
+	.name = "agent",
+	.about = "run the agent alone: offers this machine's GPUs to a controller",
+	.text = "Every job has a supervisor of its own, which outlives the agent: jobs go on when the agent or the controller is "
+		"restarted.",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

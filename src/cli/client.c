@@ -1,0 +1,318 @@
+#include "cli/client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/routes.h"
+#include "cli/interrupt.h"
+#include "cli/places.h"
+#include "controller/tokens.h"
+
+#define ANSWER_MAX ((size_t)64 << 20)
+#define CALL_SECONDS 60L
+#define CONNECT_SECONDS 5L
+
+struct sw_cli_client {
+	CURL *curl;
+	struct curl_slist *headers;
+	char socket[PATH_MAX]; /* empty: by URL */
+	char url[512];	       /* without a slash at the end */
+	char place[PATH_MAX + 8];
+	bool away;
+};
+
+/* What one transfer gathers. */
+struct transfer {
+	struct sw_cli_client *client;
+	sw_cli_client_take_fn *take; /* of a stream */
+	void *user;
+	char *text; /* of an answer, or of the error that came instead of a stream */
+	size_t size;
+	bool enough, too_large, out_of_memory;
+};
+
+const char *sw_cli_client_place(const struct sw_cli_client *client)
+{
+	return client->place;
+}
+
+bool sw_cli_client_is_away(const struct sw_cli_client *client)
+{
+	return client->away;
+}
+
+void sw_cli_client_free(struct sw_cli_client *client)
+{
+	if (client == NULL)
+		return;
+	curl_slist_free_all(client->headers);
+	curl_easy_cleanup(client->curl);
+	free(client);
+}
+
+/* ---- where it is */
+
+static int add_token(struct sw_cli_client *client, struct sw_err *err)
+{
+	const char *given = getenv("SHAREWELL_TOKEN");
+	SW_CLEANUP(sw_freep) char *own = NULL;
+	struct sw_cli_places places;
+	if (given == NULL || given[0] == '\0') {
+		struct sw_err ignored = {0};
+		if (sw_cli_places(NULL, false, &places, &ignored) == 0 && sw_tokens_first(places.tokens, SW_ROLE_USER, &own, &ignored) == 0)
+			given = own;
+	}
+	/* Without one the controller says that it wants one. */
+	if (given == NULL || given[0] == '\0')
+		return 0;
+	SW_CLEANUP(sw_freep) char *line = NULL;
+	if (asprintf(&line, "Authorization: Bearer %s", given) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	struct curl_slist *headers = curl_slist_append(client->headers, line);
+	if (headers == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	client->headers = headers;
+	return 0;
+}
+
+static int aim_at_socket(struct sw_cli_client *client, const char *path, struct sw_err *err)
+{
+	if (path[0] != '/' || strlen(path) > 107) {
+		sw_err_set(err, SW_EINPUT, "'unix:%.200s' is no place of a controller", path);
+		sw_err_detail(err, "it takes an absolute path of at most 107 bytes");
+		return SW_EINPUT;
+	}
+	snprintf(client->socket, sizeof client->socket, "%s", path);
+	snprintf(client->url, sizeof client->url, "http://localhost");
+	snprintf(client->place, sizeof client->place, "%s", path);
+	return 0;
+}
+
+static int aim(struct sw_cli_client *client, const char *controller, struct sw_err *err)
+{
+	const char *named = getenv("SHAREWELL_CONTROLLER");
+	controller = controller != NULL ? controller : named != NULL && named[0] != '\0' ? named : NULL;
+	if (controller == NULL) {
+		struct sw_cli_places places;
+		int r = sw_cli_places(NULL, false, &places, err);
+		if (r < 0)
+			return r;
+		bool machine = access(places.socket, F_OK) != 0 && access(SW_CLI_SOCKET_FOR_ALL, F_OK) == 0;
+		return aim_at_socket(client, machine ? SW_CLI_SOCKET_FOR_ALL : places.socket, err);
+	}
+	if (strncmp(controller, "unix:", 5) == 0)
+		return aim_at_socket(client, controller + 5, err);
+	bool is_url = strncmp(controller, "http://", 7) == 0 || strncmp(controller, "https://", 8) == 0;
+	size_t size = strlen(controller);
+	if (!is_url || size >= sizeof client->url) {
+		sw_err_set(err, SW_EINPUT, "'%.200s' is no place of a controller", controller);
+		sw_err_hint(err, "It takes http://HOST:PORT or unix:/PATH.");
+		return SW_EINPUT;
+	}
+	while (size > 8 && controller[size - 1] == '/')
+		size--;
+	snprintf(client->url, sizeof client->url, "%.*s", (int)size, controller);
+	snprintf(client->place, sizeof client->place, "%s", client->url);
+	return add_token(client, err);
+}
+
+int sw_cli_client_open(const char *controller, struct sw_cli_client **ret_client, struct sw_err *err)
+{
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = calloc(1, sizeof *client);
+	if (client == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	client->curl = curl_easy_init();
+	client->headers = curl_slist_append(NULL, "Content-Type: application/json");
+	/* An empty one stops curl from waiting for "100 Continue". */
+	struct curl_slist *headers = curl_slist_append(client->headers, "Expect:");
+	if (client->curl == NULL || headers == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	client->headers = headers;
+	int r = aim(client, controller, err);
+	if (r == 0)
+		*ret_client = SW_TAKE(client);
+	return r;
+}
+
+/* ---- one transfer */
+
+static bool keep(struct transfer *transfer, const char *bytes, size_t size)
+{
+	transfer->too_large = size > ANSWER_MAX - transfer->size;
+	if (transfer->too_large)
+		return false;
+	char *grown = realloc(transfer->text, transfer->size + size + 1);
+	transfer->out_of_memory = grown == NULL;
+	if (grown == NULL)
+		return false;
+	memcpy(grown + transfer->size, bytes, size);
+	transfer->text = grown;
+	transfer->size += size;
+	transfer->text[transfer->size] = '\0';
+	return true;
+}
+
+static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
+{
+	struct transfer *transfer = user;
+	size_t size = unit * count;
+	long status = 0;
+	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* An error is read whole, also where a stream was asked for. */
+	if (transfer->take == NULL || status < 200 || status > 299)
+		return keep(transfer, bytes, size) ? size : 0;
+	transfer->enough = !transfer->take(transfer->user, bytes, size);
+	return transfer->enough ? 0 : size;
+}
+
+static int ask_whether_to_stop(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
+{
+	(void)user, (void)a, (void)b, (void)c, (void)d;
+	return sw_cli_interrupted() != 0;
+}
+
+static void prepare(struct transfer *transfer, const char *url, const char *body)
+{
+	CURL *curl = transfer->client->curl;
+	curl_easy_reset(curl); /* keeps the connection */
+	curl_easy_setopt(curl, CURLOPT_URL, url);
+	if (transfer->client->socket[0] != '\0')
+		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, transfer->client->socket);
+	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a controller is near; proxies of the environment are for elsewhere */
+	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, "sharewell/" SW_VERSION);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, transfer->client->headers);
+	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT, transfer->take != NULL ? 0L : CALL_SECONDS);
+	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, arrived);
+	curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_whether_to_stop);
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	if (body != NULL)
+		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+}
+
+/* What went wrong below HTTP. */
+static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_err *err)
+{
+	struct sw_cli_client *client = transfer->client;
+	if (transfer->out_of_memory)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	if (transfer->too_large)
+		return sw_err_set(err, SW_ELIMIT, "the controller at %s sent more than %zu bytes", client->place, ANSWER_MAX);
+	if (code == CURLE_ABORTED_BY_CALLBACK)
+		return sw_err_set(err, SW_ESTOPPED, "interrupted");
+	client->away = true;
+	if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
+		sw_err_set(err, SW_EIO, "no controller answers at %s", client->place);
+		if (client->socket[0] != '\0' && access(client->socket, F_OK) == 0 && access(client->socket, W_OK) != 0)
+			sw_err_hint(err, "You may not use this socket; its owner can allow it with 'sharewell up --all-users'.");
+		else
+			sw_err_hint(err, "start one with 'sharewell up'");
+		return SW_EIO;
+	}
+	sw_err_set(err, SW_EIO, "the controller at %s broke off", client->place);
+	sw_err_detail(err, "%s", curl_easy_strerror(code));
+	return SW_EIO;
+}
+
+static int code_of(long status)
+{
+	switch (status) {
+	case 401:
+	case 403:
+		return SW_EDENIED;
+	case 404:
+		return SW_ENOTFOUND;
+	case 413:
+		return SW_ELIMIT;
+	default:
+		return status >= 400 && status < 500 ? SW_EINPUT : SW_EIO;
+	}
+}
+
+/* What the controller itself says. */
+static int explain_refusal(const struct transfer *transfer, long status, struct sw_err *err)
+{
+	json_t *root = transfer->size > 0 ? json_loadb(transfer->text, transfer->size, 0, NULL) : NULL;
+	const char *fact = NULL, *detail = NULL, *hint = NULL;
+	json_unpack(root, "{s:{s?s, s?s, s?s}}", "error", "fact", &fact, "detail", &detail, "hint", &hint);
+	int code = code_of(status);
+	if (fact == NULL || fact[0] == '\0') {
+		sw_err_set(err, code, "the controller at %s refused", transfer->client->place);
+		sw_err_detail(err, "HTTP status %ld", status);
+	} else {
+		sw_err_set(err, code, "%s", fact);
+	}
+	if (detail != NULL && detail[0] != '\0')
+		sw_err_detail(err, "%s", detail);
+	if (hint != NULL && hint[0] != '\0')
+		sw_err_hint(err, "%s", hint);
+	json_decref(root);
+	return code;
+}
+
+static int perform(struct transfer *transfer, const char *path, const char *body, struct sw_err *err)
+{
+	struct sw_cli_client *client = transfer->client;
+	SW_CLEANUP(sw_freep) char *url = NULL;
+	if (asprintf(&url, "%s%s", client->url, path) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	client->away = false;
+	prepare(transfer, url, body);
+	CURLcode code = curl_easy_perform(client->curl);
+	if (code != CURLE_OK && transfer->enough)
+		return 0;
+	if (code != CURLE_OK)
+		return explain_failure(transfer, code, err);
+	long status = 0;
+	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
+	client->away = status == 503;
+	return status >= 200 && status <= 299 ? 0 : explain_refusal(transfer, status, err);
+}
+
+/* ---- what commands call */
+
+static int call(struct sw_cli_client *client, const char *path, const char *body, json_t **ret_answer, struct sw_err *err)
+{
+	struct transfer transfer = {.client = client};
+	int r = perform(&transfer, path, body, err);
+	SW_CLEANUP(sw_freep) char *text = transfer.text;
+	if (r < 0)
+		return r;
+	json_error_t error;
+	json_t *answer = json_loadb(text != NULL ? text : "", transfer.size, JSON_DECODE_ANY, &error);
+	if (answer == NULL) {
+		sw_err_set(err, SW_EIO, "what answers at %s is no controller of Sharewell", client->place);
+		sw_err_detail(err, "%s", error.text);
+		return SW_EIO;
+	}
+	*ret_answer = answer;
+	return 0;
+}
+
+int sw_cli_client_get(struct sw_cli_client *client, const char *path, json_t **ret_answer, struct sw_err *err)
+{
+	return call(client, path, NULL, ret_answer, err);
+}
+
+int sw_cli_client_post(struct sw_cli_client *client, const char *path, const json_t *body, json_t **ret_answer, struct sw_err *err)
+{
+	if (body == NULL)
+		return call(client, path, "", ret_answer, err);
+	SW_CLEANUP(sw_freep) char *text = json_dumps(body, JSON_COMPACT);
+	if (text == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return call(client, path, text, ret_answer, err);
+}
+
+int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err)
+{
+	struct transfer transfer = {.client = client, .take = take, .user = user};
+	int r = perform(&transfer, path, NULL, err);
+	free(transfer.text);
+	return r;
+}

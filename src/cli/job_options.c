@@ -1,0 +1,353 @@
+/* From options to the fields of a job. */
+#include "cli/job_options.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/job.h"
+#include "api/json.h"
+#include "api/when.h"
+#include "base/cleanup.h"
+#include "base/number.h"
+
+extern char **environ;
+
+static const char *class_at(size_t index)
+{
+	static const char *const words[] = {"guaranteed", "opportunistic", "auto"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+const struct sw_cli_words sw_cli_class_words = {.at = class_at};
+
+static const char *preempt_at(size_t index)
+{
+	static const char *const words[] = {"requeue", "suspend"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+const struct sw_cli_words sw_cli_preempt_words = {.at = preempt_at};
+
+static int wrong(struct sw_err *err, const char *option, const char *text, const char *expected)
+{
+	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
+	sw_err_detail(err, "it takes %s", expected);
+	return SW_EINPUT;
+}
+
+/* ---- times */
+
+/* Up to `most` numbers with colons between them. */
+static int split_clock(const char *text, int64_t *numbers, int most, int *ret_count)
+{
+	int count = 0;
+	for (;;) {
+		size_t size = strspn(text, "0123456789");
+		uint64_t number;
+		if (size == 0 || count == most || sw_parse_u64(text, size, &number) < 0 || number > 100000000)
+			return SW_EINPUT;
+		numbers[count++] = (int64_t)number;
+		text += size;
+		if (*text == '\0') {
+			*ret_count = count;
+			return 0;
+		}
+		if (*text++ != ':')
+			return SW_EINPUT;
+	}
+}
+
+int sw_cli_time_limit(const char *text, int64_t *ret_ns)
+{
+	int64_t parts[3] = {0}, days = 0;
+	int count = 0;
+	const char *dash = strchr(text, '-');
+	if (dash != NULL) {
+		if (sw_parse_i64(text, (size_t)(dash - text), &days) < 0 || days < 0 || days > 36500)
+			return SW_EINPUT;
+		/* Behind days come hours, then minutes, then seconds. */
+		if (split_clock(dash + 1, parts, 3, &count) < 0)
+			return SW_EINPUT;
+		*ret_ns = (days * 86400 + parts[0] * 3600 + parts[1] * 60 + parts[2]) * SW_NS_PER_S;
+		return 0;
+	}
+	if (split_clock(text, parts, 3, &count) < 0)
+		return sw_parse_duration(text, strlen(text), ret_ns);
+	int64_t seconds = count == 1 ? parts[0] * 60 : count == 2 ? parts[0] * 60 + parts[1] : parts[0] * 3600 + parts[1] * 60 + parts[2];
+	*ret_ns = seconds * SW_NS_PER_S;
+	return 0;
+}
+
+int sw_cli_moment(const char *text, int64_t now_ns, bool ago, int64_t *ret_ns)
+{
+	static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"};
+	int64_t span;
+	if (sw_when_parse(text, strlen(text), ret_ns) == 0)
+		return 0;
+	if (strcmp(text, "now") == 0) {
+		*ret_ns = now_ns;
+		return 0;
+	}
+	time_t now = (time_t)(now_ns / SW_NS_PER_S);
+	struct tm parts, today;
+	localtime_r(&now, &today);
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(forms); i++) {
+		memset(&parts, 0, sizeof parts);
+		const char *end = strptime(text, forms[i], &parts);
+		if (end != NULL && *end == '\0') {
+			parts.tm_isdst = -1;
+			*ret_ns = (int64_t)mktime(&parts) * SW_NS_PER_S;
+			return 0;
+		}
+	}
+	parts = today;
+	parts.tm_sec = 0;
+	parts.tm_isdst = -1;
+	const char *end = strptime(text, "%H:%M", &parts);
+	if (end != NULL && *end == '\0') {
+		int64_t ns = (int64_t)mktime(&parts) * SW_NS_PER_S;
+		*ret_ns = !ago && ns < now_ns ? ns + INT64_C(86400) * SW_NS_PER_S : ns;
+		return 0;
+	}
+	if (sw_parse_duration(text + (text[0] == '+'), strlen(text) - (text[0] == '+'), &span) < 0 || span > SW_JOB_DURATION_MAX_NS)
+		return SW_EINPUT;
+	*ret_ns = ago ? now_ns - span : now_ns + span;
+	return 0;
+}
+
+/* ---- single fields */
+
+/* Whole seconds where it can be, so that the fields read well. */
+static int set_duration(json_t *fields, const char *key, const char *option, const char *text, struct sw_err *err)
+{
+	int64_t ns;
+	if (text == NULL)
+		return 0;
+	if (sw_cli_time_limit(text, &ns) < 0)
+		return wrong(err, option, text, "a time such as 90s, 2h, 30 (minutes) or 1-12:00:00");
+	char value[48];
+	if (ns % SW_NS_PER_S == 0)
+		return json_object_set_new(fields, key, json_integer(ns / SW_NS_PER_S));
+	snprintf(value, sizeof value, "%lldms", (long long)(ns / SW_NS_PER_MS));
+	return json_object_set_new(fields, key, json_string(value));
+}
+
+static int set_deadline(json_t *fields, const char *text, struct sw_err *err)
+{
+	int64_t ns;
+	char buffer[SW_WHEN_SIZE];
+	if (text == NULL)
+		return 0;
+	if (sw_cli_moment(text, (int64_t)time(NULL) * SW_NS_PER_S, false, &ns) < 0 || ns <= 0)
+		return wrong(err, "deadline", text, "a moment such as 2030-01-31T18:00, 18:00, or 8h (from now)");
+	return json_object_set_new(fields, "deadline", json_string(sw_when_format(ns, buffer)));
+}
+
+/* "USR1", "B:USR1@120" */
+static int set_signal(json_t *fields, const char *text, struct sw_err *err)
+{
+	if (text == NULL)
+		return 0;
+	const char *name = strncmp(text, "B:", 2) == 0 || strncmp(text, "R:", 2) == 0 ? text + 2 : text;
+	const char *at = strchr(name, '@');
+	char word[16] = "";
+	size_t size = at != NULL ? (size_t)(at - name) : strlen(name);
+	if (size < sizeof word)
+		memcpy(word, name, size);
+	uint64_t seconds = 0;
+	if (sw_job_signal(word) == 0 || (at != NULL && (sw_parse_u64(at + 1, strlen(at + 1), &seconds) < 0 || seconds > 86400)))
+		return wrong(err, "signal", text, "a signal such as USR1, and how many seconds before the end: USR1@120");
+	if (seconds > 0)
+		json_object_set_new(fields, "grace", json_integer((json_int_t)seconds));
+	return json_object_set_new(fields, "signal", json_string(word));
+}
+
+/* The least number of GPUs that the fields ask for: what is given for the whole job is divided among them. */
+static uint64_t gpus_of(const json_t *fields)
+{
+	const json_t *gpus = json_object_get(fields, "gpus");
+	uint64_t count = json_is_integer(gpus) && json_integer_value(gpus) > 0 ? (uint64_t)json_integer_value(gpus) : 1;
+	if (json_is_string(gpus)) {
+		const char *text = json_string_value(gpus);
+		if (sw_parse_u64(text, strcspn(text, "-"), &count) < 0 || count == 0)
+			count = 1;
+	}
+	return count;
+}
+
+static int set_share(json_t *fields, const char *key, uint64_t whole)
+{
+	uint64_t gpus = gpus_of(fields);
+	return json_object_set_new(fields, key, json_integer((json_int_t)((whole + gpus - 1) / gpus)));
+}
+
+static int set_memory(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+{
+	const char *text = options->mem != NULL ? options->mem : options->mem_per_gpu;
+	const char *option = options->mem != NULL ? "mem" : "mem-per-gpu";
+	uint64_t bytes;
+	if (text == NULL)
+		return 0;
+	bool bare = text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+	if (sw_parse_bytes(text, strlen(text), &bytes) < 0 || bytes > (bare ? SW_JOB_BYTES_MAX >> 20 : SW_JOB_BYTES_MAX))
+		return wrong(err, option, text, "a size such as 64G");
+	bytes = bare ? bytes << 20 : bytes;
+	return options->mem != NULL ? set_share(fields, "memory", bytes)
+				    : json_object_set_new(fields, "memory", json_integer((json_int_t)bytes));
+}
+
+static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+{
+	const char *text = options->cpus != NULL ? options->cpus : options->cpus_per_gpu;
+	uint64_t cpus;
+	if (text == NULL)
+		return 0;
+	if (sw_parse_u64(text, strlen(text), &cpus) < 0 || cpus > SW_JOB_CPUS_MAX)
+		return wrong(err, options->cpus != NULL ? "cpus" : "cpus-per-gpu", text, "a number of cores");
+	return options->cpus != NULL ? set_share(fields, "cpus", cpus)
+				     : json_object_set_new(fields, "cpus", json_integer((json_int_t)cpus));
+}
+
+/* A path as seen from the present folder. */
+static int set_workdir(json_t *fields, const char *path, struct sw_err *err)
+{
+	char here[PATH_MAX];
+	path = path != NULL ? path : json_string_value(json_object_get(fields, "workdir"));
+	if (path != NULL && path[0] == '/')
+		return json_object_set_new(fields, "workdir", json_string(path));
+	if (getcwd(here, sizeof here) == NULL) {
+		sw_err_set(err, SW_EIO, "cannot tell the present folder");
+		sw_err_hint(err, "Name one with --chdir.");
+		return SW_EIO;
+	}
+	if (path == NULL || path[0] == '\0')
+		return json_object_set_new(fields, "workdir", json_string(here));
+	return json_object_set_new(fields, "workdir", json_sprintf("%s/%s", here, path));
+}
+
+/* ---- environment */
+
+/* What a shell keeps for itself, and what says where one was when submitting: of no use to a job elsewhere. */
+static bool is_of_the_shell(const char *name, size_t size)
+{
+	static const char *const names[] = {"_", "OLDPWD", "PWD", "SHLVL", "LS_COLORS", "WINDOWID", "COLUMNS", "LINES"};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(names); i++)
+		if (strlen(names[i]) == size && strncmp(names[i], name, size) == 0)
+			return true;
+	return strncmp(name, "SHAREWELL_", 10) == 0;
+}
+
+static bool is_in_list(const char *list, const char *name, size_t size)
+{
+	while (*list != '\0') {
+		size_t part = strcspn(list, ",");
+		if (part == size && strncmp(list, name, size) == 0)
+			return true;
+		list += part + (list[part] == ',');
+	}
+	return false;
+}
+
+static void export_variables(json_t *env, const char *what)
+{
+	bool all = what == NULL || strcmp(what, "ALL") == 0 || strncmp(what, "ALL,", 4) == 0;
+	for (char **variable = environ; *variable != NULL; variable++) {
+		const char *equals = strchr(*variable, '=');
+		size_t size = equals != NULL ? (size_t)(equals - *variable) : 0;
+		bool wanted = size > 0 && ((all && !is_of_the_shell(*variable, size)) || (!all && is_in_list(what, *variable, size)));
+		/* JSON has no place for other bytes. */
+		if (!wanted || !sw_json_is_utf8(*variable, strlen(*variable)))
+			continue;
+		SW_CLEANUP(sw_freep) char *name = strndup(*variable, size);
+		if (name != NULL)
+			json_object_set_new(env, name, json_string(equals + 1));
+	}
+}
+
+/* Exported ones first, then the file's, then those of --env. */
+static int set_env(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+{
+	json_t *env = json_object(), *named = json_object_get(fields, "env");
+	if (options->export == NULL || strcmp(options->export, "NONE") != 0)
+		export_variables(env, options->export);
+	if (json_is_object(named))
+		json_object_update(env, named);
+	for (size_t i = 0; i < options->env.count; i++) {
+		const char *text = options->env.items[i], *equals = strchr(text, '=');
+		if (equals == NULL || equals == text) {
+			json_decref(env);
+			return wrong(err, "env", text, "NAME=VALUE");
+		}
+		SW_CLEANUP(sw_freep) char *name = strndup(text, (size_t)(equals - text));
+		json_t *value = json_string(equals + 1);
+		if (name == NULL || value == NULL) {
+			json_decref(env);
+			json_decref(value);
+			return wrong(err, "env", text, "text in UTF-8");
+		}
+		json_object_set_new(env, name, value);
+	}
+	/* A wrong field of the file is left for the check to name. */
+	if (named != NULL && !json_is_object(named) && !json_is_null(named)) {
+		json_decref(env);
+		return 0;
+	}
+	return json_object_set_new(fields, "env", env);
+}
+
+/* ---- all of them */
+
+static int set_texts(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+{
+	const struct {
+		const char *key, *option, *text;
+	} texts[] = {
+		{"name", "job-name", options->name},
+		{"gpus", "gpus", options->gpus},
+		{"gpu_memory", "gpu-memory", options->gpu_memory},
+		{"class", "class", options->job_class},
+		{"weight", "weight", options->weight},
+		{"tenant", "tenant", options->tenant},
+		{"retries", "retries", options->retries},
+		{"depends", "dependency", options->depends},
+		{"preempt", "preempt", options->preempt},
+		{"array", "array", options->array},
+		{"stdout", "output", options->out},
+		{"stderr", "error", options->errors},
+		{"comment", "comment", options->comment},
+		{"command", "wrap", options->wrap},
+	};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(texts); i++) {
+		json_t *value = texts[i].text != NULL ? json_string(texts[i].text) : NULL;
+		if (texts[i].text != NULL && value == NULL)
+			return wrong(err, texts[i].option, texts[i].text, "text in UTF-8");
+		if (value != NULL && json_object_set_new(fields, texts[i].key, value) != 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, struct sw_err *err)
+{
+	int r = set_texts(fields, options, err);
+	if (r == 0 && options->hold)
+		json_object_set_new(fields, "hold", json_true());
+	if (r == 0 && options->slurm_env)
+		json_object_set_new(fields, "slurm_env", json_true());
+	r = r < 0 ? r : set_duration(fields, "time_limit", "time", options->time, err);
+	r = r < 0 ? r : set_duration(fields, "expected", "expected", options->expected, err);
+	r = r < 0 ? r : set_deadline(fields, options->deadline, err);
+	r = r < 0 ? r : set_signal(fields, options->signal, err);
+	r = r < 0 ? r : set_duration(fields, "grace", "grace", options->grace, err);
+	r = r < 0 ? r : set_memory(fields, options, err);
+	r = r < 0 ? r : set_cpus(fields, options, err);
+	r = r < 0 ? r : set_workdir(fields, options->workdir, err);
+	r = r < 0 ? r : set_env(fields, options, err);
+	/* jansson's own failures are -1: out of memory, or text that is not UTF-8. */
+	if (r < 0)
+		sw_err_set(err, r, "a value of the command line is not UTF-8");
+	return r;
+}

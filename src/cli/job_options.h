@@ -1,0 +1,111 @@
+/* The options that describe a job, shared by `submit` and `run`, and what becomes of them: the JSON of api/job.h.
+ *
+ * A job comes from a command, from a job file, or from a script with directives; options of the command line win over all of them.
+ */
+#ifndef SW_CLI_JOB_OPTIONS_H
+#define SW_CLI_JOB_OPTIONS_H
+
+#include <jansson.h>
+
+#include "cli/command.h"
+
+struct sw_cli_job_options {
+	const char *name, *gpus, *gpu_memory, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
+	const char *job_class, *deadline, *weight, *tenant, *export, *workdir, *time, *expected;
+	const char *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
+	struct sw_cli_texts env;
+	bool hold, slurm_env;
+	struct sw_cli_texts words; /* the operands */
+};
+
+extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words;
+
+#define SW_CLI_JOB_TEXT(type, option, key, value, field, text)                                                          \
+	{                                                                                                               \
+		option, key, .kind = SW_CLI_TEXT, .argument = value, .about = text, .offset = offsetof(type, job.field) \
+	}
+#define SW_CLI_JOB_FLAG(type, option, key, field, text)                         \
+	{                                                                       \
+		option, key, .about = text, .offset = offsetof(type, job.field) \
+	}
+
+/* For a struct with a member `job`. */
+#define SW_CLI_JOB_OPTIONS(type)                                                                                                          \
+	SW_CLI_JOB_TEXT(type, "job-name", 'J', "NAME", name, "what it is called; the command's name unless told"),                        \
+		SW_CLI_JOB_TEXT(type, "gpus", 'G', "N", gpus, "how many GPUs, or MIN-MAX for a job that can run on any number between"),  \
+		SW_CLI_JOB_TEXT(type, "gpu-memory", '\0', "SIZE", gpu_memory, "memory it needs on each GPU: 20G"),                        \
+		SW_CLI_JOB_TEXT(type, "cpus", 'c', "N", cpus, "cores for the job"),                                                       \
+		SW_CLI_JOB_TEXT(type, "cpus-per-gpu", '\0', "N", cpus_per_gpu, "cores for each of its GPUs"),                             \
+		SW_CLI_JOB_TEXT(type, "mem", '\0', "SIZE", mem, "memory of the machine for the job; a bare number is MiB, as in Slurm"),  \
+		SW_CLI_JOB_TEXT(type, "mem-per-gpu", '\0', "SIZE", mem_per_gpu, "the same for each of its GPUs"),                         \
+		{"class",                                                                                                                 \
+		 .kind = SW_CLI_WORD,                                                                                                     \
+		 .argument = "CLASS",                                                                                                     \
+		 .words = &sw_cli_class_words,                                                                                            \
+		 .about = "whether it may be stopped for others",                                                                         \
+		 .offset = offsetof(type, job.job_class)},                                                                                \
+		SW_CLI_JOB_TEXT(type, "deadline", '\0', "WHEN", deadline, "when it should be done: 2030-01-31T18:00, or 8h from now"),    \
+		SW_CLI_JOB_TEXT(type, "weight", '\0', "X", weight, "how much it counts; 1 is the ordinary job"),                          \
+		SW_CLI_JOB_TEXT(type, "tenant", 'A', "NAME", tenant, "on whose quota"),                                                   \
+		{"env", .kind = SW_CLI_TEXTS, .argument = "NAME=VALUE", .about = "a variable of its environment",                         \
+		 .offset = offsetof(type, job.env)},                                                                                      \
+		SW_CLI_JOB_TEXT(type, "export", '\0', "WHAT", export,                                                                     \
+				"which of your variables it gets: ALL (unless told), NONE, or a list"),                                   \
+		SW_CLI_JOB_TEXT(type, "chdir", 'D', "DIR", workdir, "where it runs; here unless told"),                                   \
+		SW_CLI_JOB_TEXT(type, "time", 't', "TIME", time,                                                                          \
+				"ends it after so long: 90s, 2h, 1-12:00:00; a bare number is minutes, as in Slurm"),                     \
+		SW_CLI_JOB_TEXT(type, "expected", '\0', "TIME", expected, "how long you think it runs; only a hint for the policy"),      \
+		SW_CLI_JOB_TEXT(type, "retries", '\0', "N", retries, "how often it is tried again after a failure"),                      \
+		SW_CLI_JOB_TEXT(type, "dependency", 'd', "KIND:JOB", depends, "waits for jobs: afterok:12:13,afterany:14,afternotok:15"), \
+		SW_CLI_JOB_TEXT(type, "signal", '\0', "SIG[@SECONDS]", signal,                                                            \
+				"what asks it to stop, and how long before it is killed: USR1@120"),                                      \
+		SW_CLI_JOB_TEXT(type, "grace", '\0', "TIME", grace, "time between that signal and SIGKILL; 30s unless told"),             \
+		{"preempt",                                                                                                               \
+		 .kind = SW_CLI_WORD,                                                                                                     \
+		 .argument = "HOW",                                                                                                       \
+		 .words = &sw_cli_preempt_words,                                                                                          \
+		 .about = "how it makes room for others: it starts anew, or stands still",                                                \
+		 .offset = offsetof(type, job.preempt)},                                                                                  \
+		SW_CLI_JOB_TEXT(type, "array", 'a', "LIST", array, "makes many jobs of one: 0-9, 0-90:10, 0-99%4 (four at a time)"),      \
+		SW_CLI_JOB_TEXT(type, "output", 'o', "FILE", out, "where standard output goes; kept for 'sharewell logs' unless told"),   \
+		SW_CLI_JOB_TEXT(type, "error", 'e', "FILE", errors, "where standard error goes; with standard output unless told"),       \
+		SW_CLI_JOB_FLAG(type, "hold", 'H', hold, "does not run before 'sharewell resume'"),                                       \
+		SW_CLI_JOB_TEXT(type, "comment", '\0', "TEXT", comment, "a note for people"),                                             \
+		SW_CLI_JOB_TEXT(type, "wrap", '\0', "LINE", wrap, "a line for /bin/sh instead of a command"),                             \
+		SW_CLI_JOB_FLAG(type, "slurm-env", '\0', slurm_env, "gives it SLURM_* variables too, for programs that look for them")
+
+/* Where the words of the command line came from. */
+struct sw_cli_job_source {
+	const struct sw_cli_command *command; /* whose options directives are read with */
+	const struct sw_cli_call *call;
+	size_t job_offset; /* of struct sw_cli_job_options in the command's values */
+};
+
+/* The jobs that the command line, a file or a script describes: one object, or a list of them. Checked, so that what is wrong is found here. */
+int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, struct sw_err *err);
+
+/* ---- parts of it, for tests */
+/* Fields of one job by options; `fields` is changed. */
+int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, struct sw_err *err);
+/* "90" (minutes), "90s", "1-12", "2:30:00", "10:30" (minutes and seconds): as Slurm reads times, and with units. */
+int sw_cli_time_limit(const char *text, int64_t *ret_ns);
+/* "2030-01-31T18:00:00Z", "2030-01-31T18:00" or "18:00" (local), "8h" (from `now_ns`; `ago`: before it). */
+int sw_cli_moment(const char *text, int64_t now_ns, bool ago, int64_t *ret_ns);
+
+/* jobfile.c: a job file to one object or a list of them. */
+int sw_cli_jobfile(const char *path, json_t **ret_jobs, struct sw_err *err);
+
+/* script.c: the words of the directives of a script, up to its first command. */
+struct sw_cli_script {
+	char *text;	   /* owned */
+	char *interpreter; /* of "#!", NULL: none; owned */
+	char **words;
+	size_t word_count;
+	void (*warn)(unsigned line, const char *what); /* of directives that are not understood; NULL: nobody listens */
+};
+/* `command`: its options are the ones that are known. */
+int sw_cli_script_parse(const char *name, const char *text, size_t size, const struct sw_cli_command *command, struct sw_cli_script *script,
+			struct sw_err *err);
+void sw_cli_script_release(struct sw_cli_script *script);
+
+#endif

@@ -1,0 +1,179 @@
+/* sharewell show: all that is known of a job, as scontrol shows it, one fact in a line. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/job.h"
+#include "base/number.h"
+#include "cli/live.h"
+#include "sim/report/text.h"
+
+struct values {
+	struct sw_cli_texts jobs;
+	const char *controller;
+	bool json;
+};
+
+static void put(const char *name, const char *text)
+{
+	SW_CLEANUP(sw_freep) char *clean = sw_text_clean(text);
+	printf("  %-12s", name);
+	for (const char *c = clean; c != NULL && *c != '\0'; c++)
+		fputc(*c == '\n' ? ' ' : *c, stdout);
+	fputc('\n', stdout);
+}
+
+static void put_command(const json_t *request)
+{
+	size_t i;
+	json_t *word;
+	printf("  %-12s", "Command");
+	json_array_foreach(json_object_get(request, "command"), i, word)
+	{
+		SW_CLEANUP(sw_freep) char *clean = sw_text_clean(json_string_value(word));
+		bool quoted = clean != NULL && (clean[0] == '\0' || strpbrk(clean, " \t\n'\"$*;&|<>()\\") != NULL);
+		printf("%s%s", i > 0 ? " " : "", quoted ? "'" : "");
+		for (const char *c = clean; c != NULL && *c != '\0'; c++)
+			if (*c == '\'')
+				fputs("'\\''", stdout);
+			else
+				fputc(*c, stdout);
+		fputs(quoted ? "'" : "", stdout);
+	}
+	fputc('\n', stdout);
+}
+
+/* What it asked for beyond the ordinary. */
+static void put_request(const json_t *request)
+{
+	static const char *const keys[] = {"gpus",     "min_gpus", "max_gpus",	 "gpu_memory",	"cpus",	   "memory",  "class",
+					   "deadline", "weight",   "time_limit", "expected",	"retries", "depends", "signal",
+					   "grace",    "preempt",  "array",	 "array_index", "stdout",  "stderr",  "comment"};
+	const char *key;
+	json_t *value;
+	printf("  %-12s", "Asked for");
+	bool any = false;
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(keys); i++) {
+		key = keys[i];
+		value = json_object_get(request, key);
+		if (value == NULL || json_is_null(value))
+			continue;
+		SW_CLEANUP(sw_freep) char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+		printf("%s%s=%s", any ? ", " : "", key, text != NULL ? text : "");
+		any = true;
+	}
+	fputs(any ? "\n" : "nothing special\n", stdout);
+}
+
+/* How it ended, in words. */
+static void put_end(const json_t *job)
+{
+	char text[200];
+	int64_t code = sw_cli_number(job, "code", 0), signal = sw_cli_number(job, "signal", 0);
+	if (signal > 0) {
+		const char *name = sw_job_signal_name((uint32_t)signal);
+		snprintf(text, sizeof text, "%" PRId64 ":%" PRId64 " (ended by signal %s%s)", code, signal, name != NULL ? "SIG" : "",
+			 name != NULL ? name : "");
+	} else {
+		snprintf(text, sizeof text, "%" PRId64 ":0", code);
+	}
+	put("ExitCode", text);
+}
+
+static void put_place(const json_t *job)
+{
+	char text[400];
+	size_t i;
+	json_t *index;
+	int used = snprintf(text, sizeof text, "%.200s", sw_cli_text(job, "node", "-"));
+	json_array_foreach(json_object_get(job, "gpu_indexes"), i, index) if (used < (int)sizeof text - 12) used += snprintf(
+		text + used, sizeof text - (size_t)used, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : ", GPU ", json_integer_value(index));
+	put("Node", text);
+}
+
+static void print_job(const json_t *job, const char *why)
+{
+	const json_t *request = json_object_get(job, "request");
+	char text[200], time[32], more[32];
+	SW_CLEANUP(sw_freep) char *name = sw_text_clean(sw_cli_text(job, "name", "-"));
+	printf("Job %" PRId64 " %s\n", sw_cli_number(job, "id", 0), name != NULL ? name : "");
+	const char *reason = sw_cli_text(job, "reason", "");
+	snprintf(text, sizeof text, "%s%s%.150s", sw_cli_text(job, "state_long", "?"), reason[0] != '\0' ? ", " : "", reason);
+	put("State", text);
+	if (why[0] != '\0')
+		put("Why", why);
+	if (json_object_get(job, "user") == NULL) {
+		puts("  It belongs to somebody else, who alone sees the rest.");
+		return;
+	}
+	snprintf(text, sizeof text, "%.60s (uid %" PRId64 "), tenant %.60s", sw_cli_text(job, "user", "-"), sw_cli_number(job, "uid", 0),
+		 sw_cli_text(job, "tenant", "-"));
+	put("User", text);
+	put("Submitted", sw_cli_local_time(sw_cli_text(job, "submitted_at", NULL), time));
+	snprintf(text, sizeof text, "%s, ran %s", sw_cli_local_time(sw_cli_text(job, "started_at", NULL), time),
+		 sw_cli_elapsed((int64_t)sw_cli_real(job, "ran_s", 0), more));
+	put("Started", text);
+	put("Ended", sw_cli_local_time(sw_cli_text(job, "ended_at", NULL), time));
+	if (sw_cli_number(job, "epoch", 0) > 0) {
+		put_place(job);
+		put_end(job);
+	}
+	snprintf(text, sizeof text, "%" PRId64 ", restarts %" PRId64 ", preemptions %" PRId64, sw_cli_number(job, "epoch", 0),
+		 sw_cli_number(job, "restarts", 0), sw_cli_number(job, "preemptions", 0));
+	put("Runs", text);
+	put_command(request);
+	put("WorkDir", sw_cli_text(request, "workdir", "-"));
+	put_request(request);
+}
+
+static int show(struct sw_cli_client *client, uint64_t id, bool json, struct sw_err *err)
+{
+	SW_JSON *job = NULL, *why = NULL;
+	struct sw_err ignored = {0};
+	char path[64];
+	int r = sw_cli_get_job(client, id, &job, err);
+	if (r < 0 || json)
+		return r < 0 ? r : sw_cli_print_json(job, err);
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
+	if (sw_cli_client_get(client, path, &why, &ignored) < 0)
+		why = NULL;
+	print_job(job, sw_cli_text(why, "why", ""));
+	return 0;
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	sw_cli_ids ids = {0};
+	int r = sw_cli_job_ids(&values->jobs, &ids, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	for (size_t i = 0; r == 0 && i < ids.count; i++)
+		r = show(client, ids.items[i], values->json, err);
+	sw_vec_free(&ids);
+	return r;
+}
+
+static const struct sw_cli_option options[] = {
+	SW_CLI_OPTION_JSON(struct values),
+	SW_CLI_OPTION_CONTROLLER(struct values),
+};
+
+static const struct sw_cli_option operands[] = {
+	{"JOB", .kind = SW_CLI_TEXTS, .required = true, .about = "numbers, or ranges such as 12-15",
+	 .offset = offsetof(struct values, jobs)},
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell show 12", "see all that is known of job 12"},
+};
+
+const struct sw_cli_command sw_cli_show = {
+	.name = "show",
+	.about = "show all that is known of a job",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

@@ -1,0 +1,121 @@
+/* sharewell nodes */
+#include <inttypes.h>
+
+#include "base/number.h"
+#include "cli/live.h"
+
+struct values {
+	const char *controller;
+	bool json, noheader, gpus;
+};
+
+static const struct sw_cli_column node_columns[] = {
+	{.name = "NODE"},
+	{.name = "STATE"},
+	{.name = "GPUS", .right = true},
+	{.name = "FREE", .right = true},
+	{.name = "CPUS", .right = true},
+	{.name = "MEMORY", .right = true},
+};
+static const struct sw_cli_column gpu_columns[] = {
+	{.name = "NODE"},
+	{.name = "GPU", .right = true},
+	{.name = "NAME", .most = 32},
+	{.name = "UTIL", .right = true},
+	{.name = "USED", .right = true},
+	{.name = "MEMORY", .right = true},
+	{.name = "POWER", .right = true},
+	{.name = "TEMP", .right = true},
+	{.name = "UUID"},
+};
+
+/* As sinfo has them: idle, mix, alloc, and down* for one that does not answer. */
+static const char *state_of(const json_t *node)
+{
+	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);
+	if (!json_is_true(json_object_get(node, "up")))
+		return "down*";
+	return spare == gpus ? "idle" : spare > 0 ? "mix" : "alloc";
+}
+
+static int add_node(struct sw_cli_rows *rows, const json_t *node)
+{
+	char memory[32];
+	int r = sw_cli_rows_add(rows, sw_cli_text(node, "name", "?"));
+	r = r < 0 ? r : sw_cli_rows_add(rows, state_of(node));
+	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus", 0));
+	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus_free", 0));
+	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "cpus", 0));
+	return r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(node, "memory_bytes", 0), memory));
+}
+
+static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *gpu)
+{
+	char used[32], memory[32];
+	bool sampled = json_is_string(json_object_get(gpu, "sampled_at"));
+	int r = sw_cli_rows_add(rows, sw_cli_text(node, "name", "?"));
+	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(gpu, "index", 0));
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "name", "-"));
+	r = r < 0 ? r : sampled ? sw_cli_rows_addf(rows, "%.0f%%", 100 * sw_cli_real(gpu, "busy", 0)) : sw_cli_rows_add(rows, "-");
+	r = r < 0 ? r : sw_cli_rows_add(rows, sampled ? sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_used_bytes", 0), used) : "-");
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), memory));
+	r = r < 0 ? r : sampled ? sw_cli_rows_addf(rows, "%.0fW", sw_cli_real(gpu, "power_w", 0)) : sw_cli_rows_add(rows, "-");
+	r = r < 0     ? r
+	    : sampled ? sw_cli_rows_addf(rows, "%" PRId64 "C", sw_cli_number(gpu, "temperature_c", 0))
+		      : sw_cli_rows_add(rows, "-");
+	return r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "uuid", "-"));
+}
+
+static int print(const json_t *answer, const struct values *values, struct sw_err *err)
+{
+	struct sw_cli_rows rows = {values->gpus ? gpu_columns : node_columns,
+				   values->gpus ? SW_CLI_COUNT_OF(gpu_columns) : SW_CLI_COUNT_OF(node_columns),
+				   {0}};
+	size_t i, g;
+	json_t *node, *gpu;
+	int r = 0;
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+	{
+		if (!values->gpus)
+			r = r < 0 ? r : add_node(&rows, node);
+		json_array_foreach(json_object_get(node, "devices"), g, gpu) if (values->gpus) r = r < 0 ? r : add_gpu(&rows, node, gpu);
+	}
+	if (r == 0)
+		sw_cli_rows_print(&rows, stdout, !values->noheader);
+	sw_cli_rows_release(&rows);
+	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_JSON *answer = NULL;
+	int r = sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	if (r < 0)
+		return r;
+	return values->json ? sw_cli_print_json(answer, err) : print(answer, values, err);
+}
+
+static const struct sw_cli_option options[] = {
+	{"gpus", 'g', .about = "one line for each GPU, with its last figures", .offset = offsetof(struct values, gpus)},
+	SW_CLI_OPTION_NOHEADER(struct values),
+	SW_CLI_OPTION_JSON(struct values),
+	SW_CLI_OPTION_CONTROLLER(struct values),
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell nodes", "see the nodes and how many of their GPUs are free"},
+	{"sharewell nodes --gpus", "see what every GPU does"},
+};
+
+const struct sw_cli_command sw_cli_nodes = {
+	.name = "nodes",
+	.about = "list nodes and their GPUs",
+	.text = "States: idle (all GPUs are free), mix (some), alloc (none), down* (its agent is not heard).",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

@@ -1,0 +1,162 @@
+/* sharewell submit */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/job_options.h"
+#include "cli/live.h"
+#include "cli/message.h"
+
+struct values {
+	struct sw_cli_job_options job;
+	const char *controller;
+	bool parsable, test_only, json, wait;
+};
+
+/* The most GPUs of one node, and of all. */
+static int measure_cluster(struct sw_cli_client *client, int64_t *ret_most, int64_t *ret_all, struct sw_err *err)
+{
+	SW_JSON *answer = NULL;
+	size_t i;
+	json_t *node;
+	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	*ret_most = *ret_all = 0;
+	if (r < 0)
+		return r;
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+	{
+		int64_t gpus = sw_cli_number(node, "gpus", 0);
+		*ret_most = gpus > *ret_most ? gpus : *ret_most;
+		*ret_all += gpus;
+	}
+	return 0;
+}
+
+/* The jobs are well formed, or this would not be reached; the cluster has the last word. */
+static int test_only(struct sw_cli_client *client, const json_t *jobs, struct sw_err *err)
+{
+	int64_t most, all;
+	int r = measure_cluster(client, &most, &all, err);
+	if (r < 0)
+		return r;
+	size_t count = json_is_array(jobs) ? json_array_size(jobs) : 1;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
+		const json_t *field = json_object_get(job, "gpus");
+		int64_t gpus = json_is_string(field)	? strtoll(json_string_value(field), NULL, 10)
+			       : json_is_integer(field) ? json_integer_value(field)
+							: 1;
+		if (gpus > all) {
+			sw_err_set(err, SW_EINPUT, "the job would never run");
+			sw_err_detail(err, "it asks for %" PRId64 " GPUs, the cluster has %" PRId64 " and its largest node %" PRId64, gpus,
+				      all, most);
+			return SW_EINPUT;
+		}
+	}
+	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPUs, its largest node %" PRId64 "\n", count,
+	       count == 1 ? "job" : "jobs", all, most);
+	return 0;
+}
+
+static void print_ids(const json_t *answer, const json_t *jobs, bool parsable)
+{
+	size_t i;
+	json_t *id;
+	const json_t *ids = json_object_get(answer, "ids");
+	bool list = json_is_array(jobs);
+	if (!list && json_array_size(ids) > 1 && !parsable) {
+		printf("Submitted batch job %" PRId64 " (array of %zu: jobs %" PRId64 " to %" JSON_INTEGER_FORMAT ")\n",
+		       sw_cli_number(answer, "id", 0), json_array_size(ids), sw_cli_number(answer, "id", 0),
+		       json_integer_value(json_array_get(ids, json_array_size(ids) - 1)));
+		return;
+	}
+	if (!list) {
+		printf(parsable ? "%" PRId64 "\n" : "Submitted batch job %" PRId64 "\n", sw_cli_number(answer, "id", 0));
+		return;
+	}
+	json_array_foreach(ids, i, id)
+		printf("%s%" JSON_INTEGER_FORMAT "\n", parsable ? "" : "Submitted batch job ", json_integer_value(id));
+}
+
+/* The highest exit status of them all. */
+static int wait_for_all(struct sw_cli_client *client, const json_t *answer, struct sw_err *err)
+{
+	int highest = 0;
+	size_t i;
+	json_t *id;
+	json_array_foreach(json_object_get(answer, "ids"), i, id)
+	{
+		SW_JSON *job = NULL;
+		int r = sw_cli_wait_job(client, (uint64_t)json_integer_value(id), &job, err);
+		if (r < 0)
+			return r;
+		int status = sw_cli_job_exit(job);
+		highest = status > highest ? status : highest;
+	}
+	return highest;
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_JSON *jobs = NULL, *answer = NULL;
+	const struct sw_cli_job_source source = {&sw_cli_submit, call, offsetof(struct values, job)};
+	int r = sw_cli_job_build(&source, &jobs, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	if (r < 0)
+		return r;
+	if (values->test_only)
+		return test_only(client, jobs, err);
+	r = sw_cli_client_post(client, "/v1/jobs", jobs, &answer, err);
+	if (r < 0)
+		return r;
+	if (values->json)
+		r = sw_cli_print_json(answer, err);
+	else
+		print_ids(answer, jobs, values->parsable);
+	fflush(stdout);
+	return r == 0 && values->wait ? wait_for_all(client, answer, err) : r;
+}
+
+static const struct sw_cli_option options[] = {
+	SW_CLI_JOB_OPTIONS(struct values),
+	{"wait", 'W', .about = "wait until it has ended, and end with its exit status", .offset = offsetof(struct values, wait)},
+	{"parsable", .about = "print the number alone", .offset = offsetof(struct values, parsable)},
+	{"test-only", .about = "check the job, and whether it could ever run, without submitting it",
+	 .offset = offsetof(struct values, test_only)},
+	SW_CLI_OPTION_JSON(struct values),
+	SW_CLI_OPTION_CONTROLLER(struct values),
+};
+
+static const struct sw_cli_option operands[] = {
+	{"COMMAND", .kind = SW_CLI_TEXTS, .is_path = true,
+	 .about = "the command and its arguments; or a job file (.yaml), or a script with directives",
+	 .offset = offsetof(struct values, job.words)},
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell submit -- python train.py --lr 0.1", "run a program as soon as there is a GPU"},
+	{"sharewell submit -G 2 -t 4h -J resnet -- torchrun train.py", "ask for two GPUs, and end it after four hours"},
+	{"sharewell submit -G 1-4 --class opportunistic script.sh",
+	 "submit a script, whose #SHAREWELL or #SBATCH lines may hold options, too"},
+	{"sharewell submit job.yaml", "submit what a file describes"},
+	{"sharewell submit -a 0-9 -- sh -c 'python sweep.py $SHAREWELL_ARRAY_INDEX'", "make ten jobs"},
+	{"sharewell submit -d afterok:12 -- python evaluate.py", "wait for another job"},
+};
+
+const struct sw_cli_command sw_cli_submit = {
+	.name = "submit",
+	.about = "submit a job: a command, a script, or a job file",
+	.text = "The job runs where you are and with your environment. Options end at the command; '--' before it makes sure of that. In a "
+		"script, lines that begin "
+		"with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line win.\n\n"
+		"The keys of a job file are: command, name, gpus, gpu_memory, cpus and memory (for each GPU), class, deadline, weight, "
+		"tenant, env, workdir, "
+		"time_limit, expected, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, slurm_env.",
+	.words_follow = true,
+	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

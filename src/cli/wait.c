@@ -1,0 +1,69 @@
+/* sharewell wait */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "cli/live.h"
+#include "cli/message.h"
+
+struct values {
+	struct sw_cli_texts jobs;
+	const char *controller;
+	bool json, quiet;
+};
+
+static int wait_for(struct sw_cli_client *client, uint64_t id, const struct values *values, struct sw_err *err)
+{
+	SW_JSON *job = NULL;
+	int r = sw_cli_wait_job(client, id, &job, err);
+	if (r < 0)
+		return r;
+	if (values->json)
+		r = sw_cli_print_json(job, err);
+	else if (!values->quiet)
+		printf("%" PRIu64 " %s %" PRId64 ":%" PRId64 "\n", id, sw_cli_text(job, "state_long", "?"), sw_cli_number(job, "code", 0),
+		       sw_cli_number(job, "signal", 0));
+	fflush(stdout);
+	return r < 0 ? r : sw_cli_job_exit(job);
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	sw_cli_ids ids = {0};
+	int highest = 0, r = sw_cli_job_ids(&values->jobs, &ids, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	for (size_t i = 0; r >= 0 && i < ids.count; i++) {
+		r = wait_for(client, ids.items[i], values, err);
+		highest = r > highest ? r : highest;
+	}
+	sw_vec_free(&ids);
+	return r < 0 ? r : highest;
+}
+
+static const struct sw_cli_option options[] = {
+	{"quiet", 'q', .about = "print nothing", .offset = offsetof(struct values, quiet)},
+	SW_CLI_OPTION_JSON(struct values),
+	SW_CLI_OPTION_CONTROLLER(struct values),
+};
+
+static const struct sw_cli_option operands[] = {
+	{"JOB", .kind = SW_CLI_TEXTS, .required = true, .about = "numbers, or ranges such as 12-15",
+	 .offset = offsetof(struct values, jobs)},
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell wait 12 13", "wait until both have ended, and end with the worse exit status"},
+};
+
+const struct sw_cli_command sw_cli_wait = {
+	.name = "wait",
+	.about = "wait until jobs have ended",
+	.text = "Prints number, state and exit code of each; the exit status is the highest of theirs. It does not poll, and waits through "
+		"restarts of the controller.",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

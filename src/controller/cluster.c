@@ -1,0 +1,230 @@
+/* Requests about the cluster as a whole: nodes, policy, quota, health. */
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+#include "policy/registry.h"
+
+/* ------------------------------------------------------------------------------------------------ nodes */
+
+static void write_device(struct sw_json *json, size_t index, const struct sw_device *device)
+{
+	sw_json_object(json);
+	sw_json_key_u64(json, "index", index);
+	sw_json_key_string(json, "uuid", device->uuid);
+	sw_json_key(json, "name");
+	if (device->name != NULL)
+		sw_json_string(json, device->name);
+	else
+		sw_json_null(json);
+	sw_json_key_u64(json, "memory_bytes", device->memory_bytes);
+	if (device->sampled) {
+		sw_json_key_u64(json, "memory_used_bytes", device->memory_used_bytes);
+		sw_json_key(json, "busy");
+		sw_json_decimal(json, device->busy_milli, 1000);
+		sw_json_key(json, "power_w");
+		sw_json_decimal(json, device->power_mw, 1000);
+		sw_json_key_i64(json, "temperature_c", device->temperature_c);
+		sw_write_time(json, "sampled_at", device->sampled_at_ns);
+	}
+	sw_json_end_object(json);
+}
+
+static void write_node(struct sw_server *server, struct sw_json *json, const struct sw_node_view *view)
+{
+	const struct sw_machine *machine = sw_machines_find(&server->machines, view->name);
+	sw_json_object(json);
+	sw_json_key_string(json, "name", view->name);
+	sw_json_key_bool(json, "up", view->up);
+	sw_json_key_u64(json, "gpus", view->gpus);
+	sw_json_key_u64(json, "gpus_free", view->gpus_free);
+	sw_json_key_u64(json, "cpus", view->cpus);
+	sw_json_key_u64(json, "memory_bytes", view->memory_bytes);
+	sw_write_time(json, "heard_at", view->heard_at);
+	sw_json_key(json, "devices");
+	sw_json_array(json);
+	for (size_t d = 0; machine != NULL && d < machine->devices.count; d++)
+		write_device(json, d, &machine->devices.items[d]);
+	sw_json_end_array(json);
+	sw_json_end_object(json);
+}
+
+void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_json json = {0};
+	struct sw_node_view view;
+	sw_json_object(&json);
+	sw_json_key(&json, "nodes");
+	sw_json_array(&json);
+	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++)
+		write_node(server, &json, &view);
+	sw_json_end_array(&json);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+static void write_totals(struct sw_server *server, struct sw_json *json)
+{
+	uint64_t up = 0, gpus = 0, gpus_free = 0;
+	struct sw_node_view view;
+	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++) {
+		if (!view.up)
+			continue;
+		up++;
+		gpus += view.gpus;
+		gpus_free += view.gpus_free;
+	}
+	sw_json_key_u64(json, "nodes", sw_brain_node_count(server->brain));
+	sw_json_key_u64(json, "nodes_up", up);
+	sw_json_key_u64(json, "gpus", gpus);
+	sw_json_key_u64(json, "gpus_free", gpus_free);
+}
+
+void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn)
+{
+	uint64_t counts[SW_STATES];
+	sw_count_jobs(server, counts);
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_string(&json, "version", SW_VERSION);
+	sw_json_key_string(&json, "policy", sw_brain_policy(server->brain));
+	write_totals(server, &json);
+	sw_json_key(&json, "jobs");
+	sw_json_object(&json);
+	for (unsigned s = 0; s < SW_STATES; s++)
+		sw_json_key_u64(&json, sw_state_names[s].brief, counts[s]);
+	sw_json_end_object(&json);
+	sw_write_time(&json, "now", sw_server_now(server));
+	sw_write_time(&json, "started_at", server->started_at_ns);
+	sw_json_key_u64(&json, "seq", server->turn.applied_seq);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+/* ------------------------------------------------------------------------------------------------ policy and quota */
+
+static void write_policy(struct sw_json *json, const struct sw_policy *policy)
+{
+	sw_json_object(json);
+	sw_json_key_string(json, "name", policy->name);
+	sw_json_key_string(json, "about", policy->about);
+	sw_json_key(json, "parameters");
+	sw_json_array(json);
+	for (size_t p = 0; p < policy->param_count; p++) {
+		sw_json_object(json);
+		sw_json_key_string(json, "name", policy->params[p].name);
+		sw_json_key_string(json, "about", policy->params[p].about);
+		sw_json_end_object(json);
+	}
+	sw_json_end_array(json);
+	sw_json_end_object(json);
+}
+
+void sw_handle_policy(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_string(&json, "policy", sw_brain_policy(server->brain));
+	sw_json_key(&json, "available");
+	sw_json_array(&json);
+	for (size_t p = 0; sw_policies[p] != NULL; p++)
+		write_policy(&json, sw_policies[p]);
+	sw_json_end_array(&json);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+static void policy_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)op;
+	if (conn == NULL)
+		return;
+	if (failure != NULL)
+		sw_conn_reply_error(conn, 507, failure);
+	else
+		sw_handle_policy(server, conn);
+}
+
+static const char *const *as_settings(char **settings)
+{
+	return (const char *const *)settings;
+}
+
+void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, policy_set);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_policy(server->brain, &user, request->policy, as_settings(request->settings), request->setting_count,
+					&op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
+static void quota_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)server;
+	if (conn == NULL)
+		return;
+	if (failure != NULL) {
+		sw_conn_reply_error(conn, 507, failure);
+		return;
+	}
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_string(&json, "tenant", op->request->tenant);
+	sw_json_key(&json, "gpus");
+	if (op->request->quota_gpus == UINT32_MAX)
+		sw_json_null(&json);
+	else
+		sw_json_u64(&json, op->request->quota_gpus);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+void sw_handle_quota(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, quota_set);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_quota(server->brain, &user, request->tenant, request->quota_gpus, &op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
+/* ------------------------------------------------------------------------------------------------ health */
+
+void sw_handle_health(struct sw_server *server, struct sw_conn *conn)
+{
+	bool failing = server->turn.failing;
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_string(&json, "status", failing ? "failing" : "ok");
+	if (sw_conn_peer(conn)->roles != 0) {
+		char words[1300] = "ok";
+		if (failing)
+			sw_err_format(&server->turn.failure, words, sizeof words);
+		sw_json_key_string(&json, "journal", words);
+	}
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, failing ? 503 : 200, &json);
+}
+
+void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn)
+{
+	sw_conn_reply(conn, 200, "application/json", NULL, server->openapi, strlen(server->openapi));
+}

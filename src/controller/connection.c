@@ -1,0 +1,512 @@
+/* HTTP on one socket: heads and bodies in, answers and streams out, one request at a time.
+ *
+ *	HEAD -> BODY -> BUSY (somebody works on it) -> HEAD ...
+ *	                  \-> STREAM -> HEAD ...
+ *	any -> LINGER (the answer is written; what still comes is thrown away, so that the client can read the answer) -> gone
+ *
+ * Invariants:
+ *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in finish();
+ *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
+ *  3. `idle` lists exactly the connections that have not begun a request.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "controller/server_state.h"
+
+#define HEAD_S 10
+#define BODY_S 60
+#define IDLE_S 90
+#define WRITE_S 60
+#define LINGER_S 2
+#define INPUT_USUAL ((size_t)64 << 10)
+/* Bodies above this count against SW_BODIES_MAX. */
+#define BODY_SMALL ((size_t)64 << 10)
+
+enum phase { HEAD, BODY, BUSY, STREAM, LINGER };
+
+struct sw_conn {
+	TAILQ_ENTRY(sw_conn) link, idle_link;
+	struct sw_server *server;
+	struct bufferevent *bev;
+	struct event *timer;
+	struct sw_peer peer;
+	enum phase phase;
+	bool is_tcp, is_idle, keep_alive, is_old; /* old: HTTP/1.0 */
+	bool advancing, eof, doomed;
+	size_t body_size, body_counted;
+	uint64_t last_event_id;
+	bool has_last_event_id;
+	struct sw_request *request;
+	void *attached;
+	sw_conn_fn *closed, *drained;
+	bool patient;
+};
+
+static void advance(struct sw_conn *conn);
+
+static void set_deadline(struct sw_conn *conn, int seconds)
+{
+	if (seconds == 0) {
+		evtimer_del(conn->timer);
+		return;
+	}
+	struct timeval wait = {.tv_sec = seconds};
+	evtimer_add(conn->timer, &wait);
+}
+
+static void set_idle(struct sw_conn *conn, bool idle)
+{
+	if (idle == conn->is_idle)
+		return;
+	conn->is_idle = idle;
+	if (idle)
+		TAILQ_INSERT_TAIL(&conn->server->idle, conn, idle_link);
+	else
+		TAILQ_REMOVE(&conn->server->idle, conn, idle_link);
+}
+
+static void drop_request(struct sw_conn *conn)
+{
+	sw_request_free(conn->request);
+	conn->request = NULL;
+	conn->server->body_bytes -= conn->body_counted;
+	conn->body_counted = 0;
+	conn->body_size = 0;
+}
+
+static void close_conn(struct sw_conn *conn)
+{
+	struct sw_server *server = conn->server;
+	if (conn->closed != NULL) {
+		sw_conn_fn *closed = conn->closed;
+		conn->closed = NULL;
+		closed(conn->attached);
+	}
+	if (conn->phase == STREAM)
+		server->stream_count--;
+	drop_request(conn);
+	set_idle(conn, false);
+	TAILQ_REMOVE(&server->conns, conn, link);
+	server->conn_count--;
+	event_free(conn->timer);
+	bufferevent_free(conn->bev);
+	free(conn);
+}
+
+/* Now, or when the call that is at work on it comes back. */
+static void doom(struct sw_conn *conn)
+{
+	if (conn->advancing)
+		conn->doomed = true;
+	else
+		close_conn(conn);
+}
+
+static void linger(struct sw_conn *conn)
+{
+	conn->phase = LINGER;
+	drop_request(conn);
+	set_idle(conn, false);
+	set_deadline(conn, LINGER_S);
+	/* Once the answer has left, on_write() shuts our side down and waits for the client's. */
+	struct evbuffer *input = bufferevent_get_input(conn->bev);
+	evbuffer_drain(input, evbuffer_get_length(input));
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, 0);
+	bufferevent_enable(conn->bev, EV_READ);
+	if (evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0)
+		shutdown(bufferevent_getfd(conn->bev), SHUT_WR);
+}
+
+/* The answer is on its way: the next request, or the end. */
+static void finish(struct sw_conn *conn)
+{
+	conn->attached = NULL;
+	conn->closed = NULL;
+	conn->drained = NULL;
+	if (!conn->keep_alive || conn->eof) {
+		linger(conn);
+		return;
+	}
+	drop_request(conn);
+	conn->phase = HEAD;
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	set_deadline(conn, IDLE_S);
+	set_idle(conn, true);
+	if (!conn->advancing)
+		advance(conn);
+}
+
+/* ------------------------------------------------------------------------------------------------ answers */
+
+static void start_answer(struct sw_conn *conn, int status, const char *media, const char *headers)
+{
+	evbuffer_add_printf(bufferevent_get_output(conn->bev),
+			    "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n%s%s",
+			    status, sw_http_reason(status), media, headers != NULL ? headers : "",
+			    conn->keep_alive ? "" : "Connection: close\r\n");
+}
+
+void sw_conn_reply(struct sw_conn *conn, int status, const char *media, const char *headers, const char *body, size_t size)
+{
+	assert(conn->phase != STREAM && conn->phase != LINGER);
+	struct evbuffer *output = bufferevent_get_output(conn->bev);
+	start_answer(conn, status, media, headers);
+	evbuffer_add_printf(output, "Content-Length: %zu\r\n\r\n", size);
+	evbuffer_add(output, body, size);
+	finish(conn);
+}
+
+void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json)
+{
+	if (json->failed) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		sw_conn_reply_error(conn, 503, &err);
+	} else {
+		sw_json_bytes(json, "\n", 1);
+		sw_conn_reply(conn, status, "application/json", NULL, json->text, json->size);
+	}
+	sw_json_release(json);
+}
+
+void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err)
+{
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key(&json, "error");
+	sw_json_object(&json);
+	sw_json_key_string(&json, "fact", err->fact);
+	sw_json_key_string(&json, "detail", err->detail);
+	sw_json_key_string(&json, "hint", err->hint);
+	sw_json_end_object(&json);
+	sw_json_end_object(&json);
+	sw_json_bytes(&json, "\n", 1);
+	const char *headers = status == 401 ? "WWW-Authenticate: Bearer\r\n" : status == 503 ? "Retry-After: 1\r\n" : NULL;
+	sw_conn_reply(conn, status, "application/json", headers, json.failed ? "{}" : json.text, json.failed ? 2 : json.size);
+	sw_json_release(&json);
+}
+
+void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers, sw_conn_fn *drained)
+{
+	assert(conn->phase == BUSY);
+	if (conn->is_old)
+		conn->keep_alive = false;
+	start_answer(conn, 200, media, headers);
+	struct evbuffer *output = bufferevent_get_output(conn->bev);
+	evbuffer_add_printf(output, "%s\r\n", conn->is_old ? "" : "Transfer-Encoding: chunked\r\n");
+	conn->phase = STREAM;
+	conn->drained = drained;
+	conn->server->stream_count++;
+}
+
+bool sw_conn_has_room(const struct sw_conn *conn)
+{
+	return evbuffer_get_length(bufferevent_get_output(conn->bev)) < SW_OUTPUT_HIGH;
+}
+
+void sw_conn_write(struct sw_conn *conn, const char *bytes, size_t size)
+{
+	assert(conn->phase == STREAM);
+	struct evbuffer *output = bufferevent_get_output(conn->bev);
+	if (size == 0)
+		return;
+	if (!conn->is_old)
+		evbuffer_add_printf(output, "%zx\r\n", size);
+	evbuffer_add(output, bytes, size);
+	if (!conn->is_old)
+		evbuffer_add(output, "\r\n", 2);
+}
+
+void sw_conn_end_stream(struct sw_conn *conn)
+{
+	assert(conn->phase == STREAM);
+	if (!conn->is_old)
+		evbuffer_add(bufferevent_get_output(conn->bev), "0\r\n\r\n", 5);
+	conn->server->stream_count--;
+	conn->phase = BUSY;
+	finish(conn);
+}
+
+void sw_conn_attach(struct sw_conn *conn, void *attached, sw_conn_fn *closed, bool patient)
+{
+	conn->attached = attached;
+	conn->closed = closed;
+	conn->patient = patient;
+	/* Who only waits has nobody to wait for once the other side has gone. */
+	if (conn->eof && !patient)
+		doom(conn);
+}
+
+void sw_conn_detach(struct sw_conn *conn)
+{
+	conn->attached = NULL;
+	conn->closed = NULL;
+}
+
+struct sw_request *sw_conn_request(struct sw_conn *conn)
+{
+	return conn->request;
+}
+
+struct sw_request *sw_conn_take_request(struct sw_conn *conn)
+{
+	return SW_TAKE(conn->request);
+}
+
+const struct sw_peer *sw_conn_peer(const struct sw_conn *conn)
+{
+	return &conn->peer;
+}
+
+bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id)
+{
+	if (conn->has_last_event_id)
+		*ret_id = conn->last_event_id;
+	return conn->has_last_event_id;
+}
+
+/* ------------------------------------------------------------------------------------------------ requests */
+
+/* What the head asks for cannot be: says so, and ends the connection if a body is still to come that nobody will read. */
+static void refuse(struct sw_conn *conn, int status, const struct sw_err *err)
+{
+	conn->server->figures.refused++;
+	if (conn->body_size > 0)
+		conn->keep_alive = false;
+	sw_conn_reply_error(conn, status, err);
+}
+
+/* Room for the body, or the status that says that there is none. */
+static int admit_body(struct sw_conn *conn, uint64_t size, struct sw_err *err)
+{
+	struct sw_server *server = conn->server;
+	size_t most = conn->request->route->body_max;
+	if (size > most) {
+		sw_err_set(err, SW_ELIMIT, "the body of the request is too large");
+		sw_err_detail(err, "it has %" PRIu64 " bytes, at most %zu are taken here", size, most);
+		return 413;
+	}
+	if (size > BODY_SMALL && server->body_bytes + size > SW_BODIES_MAX) {
+		sw_err_set(err, SW_ELIMIT, "too much is being sent to the controller at once");
+		sw_err_hint(err, "Try again in a moment.");
+		return 503;
+	}
+	conn->body_counted = size > BODY_SMALL ? (size_t)size : 0;
+	server->body_bytes += conn->body_counted;
+	return 0;
+}
+
+static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
+{
+	struct sw_err err = {0};
+	int status = 0;
+	set_idle(conn, false);
+	conn->keep_alive = head->keep_alive;
+	conn->is_old = head->is_old;
+	conn->body_size = head->body_size < SIZE_MAX ? (size_t)head->body_size : SIZE_MAX;
+	conn->has_last_event_id = head->has_last_event_id;
+	conn->last_event_id = head->last_event_id;
+	if (sw_request_open(head->method, head->target, &conn->request, &status, &err) == 0)
+		status = sw_authorise(conn->server, conn->request, conn->is_tcp, head->token, &conn->peer, &err);
+	if (status == 0)
+		status = admit_body(conn, head->body_size, &err);
+	if (status != 0) {
+		refuse(conn, status, &err);
+		return;
+	}
+	conn->phase = BODY;
+	set_deadline(conn, BODY_S);
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, conn->body_size > INPUT_USUAL ? conn->body_size : INPUT_USUAL);
+	if (head->expects_continue && evbuffer_get_length(bufferevent_get_input(conn->bev)) < conn->body_size)
+		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+/* False: it has not come yet. */
+static bool try_head(struct sw_conn *conn)
+{
+	struct evbuffer *input = bufferevent_get_input(conn->bev);
+	size_t size = evbuffer_get_length(input);
+	if (size == 0)
+		return false;
+	if (conn->is_idle) {
+		set_idle(conn, false);
+		set_deadline(conn, HEAD_S);
+	}
+	if (size > SW_HTTP_HEAD_MAX)
+		size = SW_HTTP_HEAD_MAX;
+	const char *bytes = (const char *)evbuffer_pullup(input, (ssize_t)size);
+	struct sw_http_head head;
+	struct sw_err err = {0};
+	int status = 503;
+	if (bytes == NULL)
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+	int r = bytes != NULL ? sw_http_parse_head(bytes, size, &head, &status, &err) : SW_ENOMEM;
+	if (r == 0)
+		return false;
+	if (r < 0) {
+		conn->keep_alive = false;
+		refuse(conn, status, &err);
+		return true;
+	}
+	evbuffer_drain(input, head.size);
+	take_head(conn, &head);
+	return true;
+}
+
+static bool try_body(struct sw_conn *conn)
+{
+	struct evbuffer *input = bufferevent_get_input(conn->bev);
+	if (evbuffer_get_length(input) < conn->body_size)
+		return false;
+	set_deadline(conn, 0);
+	const char *body = conn->body_size > 0 ? (const char *)evbuffer_pullup(input, (ssize_t)conn->body_size) : "";
+	struct sw_err err = {0};
+	int status = 503;
+	if (body == NULL)
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+	int r = body != NULL ? sw_request_read(conn->request, body, conn->body_size, &status, &err) : SW_ENOMEM;
+	evbuffer_drain(input, conn->body_size);
+	conn->body_size = 0;
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	conn->phase = BUSY;
+	if (r < 0)
+		refuse(conn, status, &err);
+	else
+		sw_dispatch(conn->server, conn);
+	return true;
+}
+
+/* Goes on with what has come in, as far as it reaches. Answers that pile up because the client does not read them end it for now. */
+static void advance(struct sw_conn *conn)
+{
+	conn->advancing = true;
+	bool moved = true;
+	while (moved && !conn->doomed && sw_conn_has_room(conn)) {
+		if (conn->phase == HEAD)
+			moved = try_head(conn);
+		else if (conn->phase == BODY)
+			moved = try_body(conn);
+		else
+			moved = false;
+	}
+	conn->advancing = false;
+	if (conn->doomed || (conn->eof && (conn->phase == HEAD || conn->phase == BODY)))
+		close_conn(conn);
+}
+
+/* ------------------------------------------------------------------------------------------------ libevent */
+
+static void on_read(struct bufferevent *bev, void *user)
+{
+	struct sw_conn *conn = user;
+	if (conn->phase == LINGER)
+		evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
+	else if (conn->phase == HEAD || conn->phase == BODY)
+		advance(conn);
+}
+
+/* The output has run empty. */
+static void on_write(struct bufferevent *bev, void *user)
+{
+	struct sw_conn *conn = user;
+	if (conn->phase == LINGER) {
+		shutdown(bufferevent_getfd(bev), SHUT_WR);
+		if (conn->eof)
+			close_conn(conn);
+	} else if (conn->phase == STREAM) {
+		if (conn->drained != NULL)
+			conn->drained(conn->attached);
+	} else if (conn->phase != BUSY) {
+		advance(conn);
+	}
+}
+
+static void on_event(struct bufferevent *bev, short what, void *user)
+{
+	struct sw_conn *conn = user;
+	bool quiet = evbuffer_get_length(bufferevent_get_output(bev)) == 0;
+	if ((what & (BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)) != 0) {
+		close_conn(conn);
+		return;
+	}
+	/* The client has shut its side down: it may still want the answer to what it asked. */
+	conn->eof = true;
+	if (conn->phase == HEAD || conn->phase == BODY)
+		advance(conn);
+	else if (conn->phase == STREAM || (conn->phase == BUSY && !conn->patient) || (conn->phase == LINGER && quiet))
+		close_conn(conn);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_conn *conn = user;
+	if (conn->phase == LINGER || conn->is_idle) {
+		close_conn(conn);
+		return;
+	}
+	struct sw_err err = {0};
+	sw_err_set(&err, SW_ESTOPPED, "the request took too long to arrive");
+	conn->keep_alive = false;
+	conn->server->figures.refused++;
+	sw_conn_reply_error(conn, 408, &err);
+}
+
+/* When all places are taken, who waits longest without asking makes room. */
+static bool make_room(struct sw_server *server)
+{
+	uint32_t most = server->options->connections_max > 0 ? server->options->connections_max : 4096;
+	if (server->conn_count < most)
+		return true;
+	struct sw_conn *longest = TAILQ_FIRST(&server->idle);
+	if (longest == NULL)
+		return false;
+	close_conn(longest);
+	return true;
+}
+
+int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer)
+{
+	if (!make_room(server))
+		return SW_ELIMIT;
+	struct sw_conn *conn = calloc(1, sizeof *conn);
+	if (conn == NULL)
+		return SW_ENOMEM;
+	conn->timer = evtimer_new(server->base, on_deadline, conn);
+	conn->bev = conn->timer != NULL ? bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
+	if (conn->bev == NULL) {
+		if (conn->timer != NULL)
+			event_free(conn->timer);
+		free(conn);
+		return SW_ENOMEM;
+	}
+	conn->server = server;
+	conn->is_tcp = is_tcp;
+	conn->peer = *peer;
+	conn->keep_alive = true;
+	TAILQ_INSERT_TAIL(&server->conns, conn, link);
+	server->conn_count++;
+	set_idle(conn, true);
+	set_deadline(conn, HEAD_S);
+	bufferevent_priority_set(conn->bev, SW_FIRST);
+	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
+	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	struct timeval stalled = {.tv_sec = WRITE_S};
+	bufferevent_set_timeouts(conn->bev, NULL, &stalled);
+	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+	return 0;
+}
+
+void sw_conns_close_all(struct sw_server *server)
+{
+	struct sw_conn *conn;
+	while ((conn = TAILQ_FIRST(&server->conns)) != NULL)
+		close_conn(conn);
+}

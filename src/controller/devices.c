@@ -1,0 +1,125 @@
+/* What agents said of their GPUs, and how these did lately. Volatile: figures for people, nothing that decides. */
+#include <jansson.h>
+#include <string.h>
+
+#include "controller/server_state.h"
+
+static void clear_devices(struct sw_machine *machine)
+{
+	for (size_t d = 0; d < machine->devices.count; d++) {
+		free(machine->devices.items[d].uuid);
+		free(machine->devices.items[d].name);
+	}
+	sw_vec_free(&machine->devices);
+}
+
+void sw_machines_clear(sw_machines *machines)
+{
+	for (size_t m = 0; m < machines->count; m++) {
+		clear_devices(&machines->items[m]);
+		free(machines->items[m].name);
+	}
+	sw_vec_free(machines);
+}
+
+/* Where it is, or would be. */
+static size_t place_of(const sw_machines *machines, const char *name)
+{
+	size_t low = 0, high = machines->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(machines->items[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct sw_machine *sw_machines_find(const sw_machines *machines, const char *name)
+{
+	size_t place = place_of(machines, name);
+	return place < machines->count && strcmp(machines->items[place].name, name) == 0 ? &machines->items[place] : NULL;
+}
+
+/* NULL: too many, or out of memory. Then there are no figures of it. */
+static struct sw_machine *find_or_add(sw_machines *machines, const char *name)
+{
+	size_t place = place_of(machines, name);
+	if (place < machines->count && strcmp(machines->items[place].name, name) == 0)
+		return &machines->items[place];
+	char *copy = machines->count < SW_NODES_MAX ? strdup(name) : NULL;
+	if (copy == NULL || sw_vec_push(machines) == NULL) {
+		free(copy);
+		return NULL;
+	}
+	memmove(&machines->items[place + 1], &machines->items[place], (machines->count - 1 - place) * sizeof machines->items[0]);
+	machines->items[place] = (struct sw_machine){.name = copy};
+	return &machines->items[place];
+}
+
+static bool add_device(struct sw_machine *machine, const char *uuid, const char *name, uint64_t memory_bytes)
+{
+	struct sw_device device = {.uuid = strdup(uuid), .name = name != NULL ? strdup(name) : NULL, .memory_bytes = memory_bytes};
+	struct sw_device *slot = device.uuid != NULL && (name == NULL || device.name != NULL) ? sw_vec_push(&machine->devices) : NULL;
+	if (slot == NULL) {
+		free(device.uuid);
+		free(device.name);
+		return false;
+	}
+	*slot = device;
+	return true;
+}
+
+static void take_sample(struct sw_machine *machine, const struct sw_sync_sample *sample)
+{
+	for (size_t d = 0; d < machine->devices.count; d++) {
+		struct sw_device *device = &machine->devices.items[d];
+		if (strcmp(device->uuid, sample->gpu) != 0 || (device->sampled && device->sampled_at_ns > sample->at_ns))
+			continue;
+		device->sampled = true;
+		device->sampled_at_ns = sample->at_ns;
+		device->memory_used_bytes = sample->memory_bytes;
+		device->busy_milli = sample->busy_milli;
+		device->power_mw = sample->power_mw;
+		device->temperature_c = sample->temperature_c;
+	}
+}
+
+void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
+{
+	if (sync->inventory == NULL && sync->sample_count == 0)
+		return;
+	struct sw_machine *machine = find_or_add(machines, sync->node);
+	if (machine == NULL)
+		return;
+	if (sync->inventory != NULL) {
+		clear_devices(machine);
+		for (size_t g = 0; g < sync->inventory->gpu_count; g++) {
+			const struct sw_sync_gpu *gpu = &sync->inventory->gpus[g];
+			if (!add_device(machine, gpu->uuid, gpu->name, gpu->memory_bytes))
+				return;
+		}
+	}
+	for (size_t s = 0; s < sync->sample_count; s++)
+		if (sync->samples[s].gpu != NULL && !sync->samples[s].has_run)
+			take_sample(machine, &sync->samples[s]);
+}
+
+void sw_machines_recall(sw_machines *machines, const char *body, size_t size)
+{
+	json_t *root = json_loadb(body, size, 0, NULL);
+	const char *name = json_string_value(json_object_get(root, "name"));
+	json_t *gpus = json_object_get(root, "gpus");
+	/* What the agent itself said to this controller knows more. */
+	if (name != NULL && json_array_size(gpus) > 0 && sw_machines_find(machines, name) == NULL) {
+		struct sw_machine *machine = find_or_add(machines, name);
+		json_int_t memory = json_integer_value(json_object_get(root, "gpu_memory_bytes"));
+		for (size_t g = 0; machine != NULL && g < json_array_size(gpus); g++) {
+			const char *uuid = json_string_value(json_array_get(gpus, g));
+			if (uuid == NULL || !add_device(machine, uuid, NULL, memory > 0 ? (uint64_t)memory : 0))
+				break;
+		}
+	}
+	json_decref(root);
+}

@@ -1,0 +1,272 @@
+/* Requests about jobs. */
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+
+/* Jobs looked at for one page: a filter that nothing passes must not hold up everybody. */
+#define LOOKED_AT_MAX 200000u
+/* Of the records that one request makes. */
+#define RECORDS_BYTES_MAX ((size_t)64 << 20)
+
+/* ------------------------------------------------------------------------------------------------ submit */
+
+static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)server;
+	if (conn == NULL)
+		return;
+	if (failure != NULL) {
+		sw_conn_reply_error(conn, 507, failure);
+		return;
+	}
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_u64(&json, "id", op->jobs.count > 0 ? op->jobs.items[0] : 0);
+	sw_json_key(&json, "ids");
+	sw_json_array(&json);
+	for (size_t i = 0; i < op->jobs.count; i++)
+		sw_json_u64(&json, op->jobs.items[i]);
+	sw_json_end_array(&json);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 201, &json);
+}
+
+/* One record for each member; the request stands for them in turn. */
+static int propose_members(struct sw_server *server, const struct sw_user *user, struct sw_job_request *job, struct sw_op *op,
+			   struct sw_err *err)
+{
+	int r = 0;
+	uint32_t first = job->array_first, step = job->array_step > 0 ? job->array_step : 1;
+	uint32_t count = sw_job_request_count(job);
+	job->is_member = true;
+	for (uint32_t i = 0; r == 0 && i < count; i++) {
+		job->array_index = first + i * step;
+		r = sw_brain_propose_submit(server->brain, user, job, &op->records, err);
+	}
+	return r;
+}
+
+static int propose_jobs(struct sw_server *server, const struct sw_user *user, struct sw_op *op, struct sw_err *err)
+{
+	const struct sw_request *request = op->request;
+	size_t bytes = 0, counted = 0;
+	for (size_t i = 0; i < request->jobs.count; i++) {
+		struct sw_job_request *job = request->jobs.items[i];
+		int r = job->is_array && !job->is_member ? propose_members(server, user, job, op, err)
+							 : sw_brain_propose_submit(server->brain, user, job, &op->records, err);
+		if (r < 0) {
+			if (request->jobs_are_listed)
+				sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", i + 1);
+			return r;
+		}
+		for (; counted < op->records.count; counted++)
+			bytes += op->records.items[counted].size;
+		if (bytes > RECORDS_BYTES_MAX) {
+			sw_err_set(err, SW_ELIMIT, "the jobs of this request take more than %zu MiB all together", RECORDS_BYTES_MAX >> 20);
+			sw_err_hint(err, "Send them in several requests, or keep large environments in a file.");
+			return SW_ELIMIT;
+		}
+	}
+	return 0;
+}
+
+void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, submitted);
+	if (op == NULL)
+		return;
+	int r = propose_jobs(server, &user, op, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
+/* ------------------------------------------------------------------------------------------------ change */
+
+static void reply_job(struct sw_server *server, struct sw_conn *conn, uint64_t id, int status, bool with_request)
+{
+	struct sw_job_view view;
+	struct sw_err err = {0};
+	if (!sw_brain_job(server->brain, sw_server_now(server), id, &view)) {
+		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
+		sw_conn_reply_error(conn, 404, &err);
+		return;
+	}
+	struct sw_json json = {0};
+	sw_write_job(server, &json, &view, sw_may_see(sw_conn_peer(conn), &view), with_request);
+	sw_conn_reply_json(conn, status, &json);
+}
+
+static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	if (conn == NULL)
+		return;
+	if (failure != NULL)
+		sw_conn_reply_error(conn, 507, failure);
+	else
+		reply_job(server, conn, op->request->job, 200, false);
+}
+
+static enum sw_record_kind record_of(enum sw_route_id id)
+{
+	switch (id) {
+	case SW_ROUTE_CANCEL:
+		return SW_RECORD_CANCEL;
+	case SW_ROUTE_HOLD:
+	case SW_ROUTE_SUSPEND:
+		return SW_RECORD_HOLD;
+	case SW_ROUTE_RELEASE:
+	case SW_ROUTE_RESUME:
+		return SW_RECORD_RELEASE;
+	default:
+		return SW_RECORD_REQUEUE;
+	}
+}
+
+void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, changed);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_change(server->brain, &user, record_of(request->route->id), request->job, &op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		/* The request is right in itself, but not for a job in this state. */
+		sw_conn_reply_error(conn, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
+/* ------------------------------------------------------------------------------------------------ look */
+
+void sw_handle_job(struct sw_server *server, struct sw_conn *conn)
+{
+	reply_job(server, conn, sw_conn_request(conn)->job, 200, true);
+}
+
+void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
+{
+	uint64_t id = sw_conn_request(conn)->job;
+	struct sw_job_view view;
+	struct sw_err err = {0};
+	bool found = sw_brain_job(server->brain, sw_server_now(server), id, &view);
+	if (!found || !sw_may_see(sw_conn_peer(conn), &view)) {
+		sw_err_set(&err, found ? SW_EDENIED : SW_ENOTFOUND,
+			   found ? "job %" PRIu64 " belongs to somebody else" : "there is no job %" PRIu64, id);
+		sw_conn_reply_error(conn, found ? 403 : 404, &err);
+		return;
+	}
+	char text[512] = "";
+	sw_brain_explain(server->brain, id, text, sizeof text);
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key_u64(&json, "id", id);
+	sw_json_key_string(&json, "state", view.state);
+	sw_json_key_string(&json, "why", text);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+/* What a page is made of. */
+struct filter {
+	uint32_t states;
+	bool by_user;
+	uint32_t uid;
+	const char *name;
+	size_t name_size;
+	bool is_prefix;
+};
+
+/* The user whom a word names: a number, a name, "me". */
+static bool find_user(const char *word, const struct sw_peer *peer, uint32_t *ret_uid)
+{
+	uint64_t number;
+	if (strcmp(word, "me") == 0) {
+		*ret_uid = peer->user.uid;
+		return true;
+	}
+	if (sw_parse_u64(word, strlen(word), &number) == 0 && number < UINT32_MAX) {
+		*ret_uid = (uint32_t)number;
+		return true;
+	}
+	const struct passwd *entry = getpwnam(word);
+	if (entry != NULL)
+		*ret_uid = entry->pw_uid;
+	return entry != NULL;
+}
+
+/* Filters by what one may not see find nothing: else they would tell it. */
+static bool passes(const struct filter *filter, const struct sw_peer *peer, const struct sw_job_view *view)
+{
+	unsigned state = sw_state_find(view->state);
+	if (state < SW_STATES && (filter->states >> state & 1) == 0)
+		return false;
+	if (filter->by_user && (view->uid != filter->uid || !sw_may_see(peer, view)))
+		return false;
+	if (filter->name == NULL)
+		return true;
+	if (!sw_may_see(peer, view) || strncmp(view->name, filter->name, filter->name_size) != 0)
+		return false;
+	return filter->is_prefix || view->name[filter->name_size] == '\0';
+}
+
+/* Writes a page and returns the cursor of the next one; 0: there is none. */
+static uint64_t write_page(struct sw_server *server, const struct sw_request *request, const struct filter *filter,
+			   const struct sw_peer *peer, struct sw_json *json)
+{
+	uint64_t jobs = sw_brain_job_count(server->brain), cursor = request->list.cursor;
+	int64_t now_ns = sw_server_now(server);
+	bool down = request->list.descending;
+	uint64_t id = down ? (cursor == 0 || cursor > jobs ? jobs : cursor - 1) : cursor + 1;
+	uint32_t written = 0, looked = 0;
+	struct sw_job_view view;
+	for (; id >= 1 && id <= jobs; id += down ? -1 : 1) {
+		if (written == request->list.limit || looked++ == LOOKED_AT_MAX)
+			return down ? id + 1 : id - 1;
+		if (!sw_brain_job(server->brain, now_ns, id, &view) || !passes(filter, peer, &view))
+			continue;
+		sw_write_job(server, json, &view, sw_may_see(peer, &view), false);
+		written++;
+	}
+	return 0;
+}
+
+void sw_handle_list(struct sw_server *server, struct sw_conn *conn)
+{
+	const struct sw_request *request = sw_conn_request(conn);
+	const struct sw_peer *peer = sw_conn_peer(conn);
+	struct filter filter = {.states = request->list.states, .name = request->list.name, .is_prefix = request->list.name_is_prefix};
+	filter.name_size = filter.name != NULL ? strlen(filter.name) : 0;
+	filter.by_user = request->list.user != NULL;
+	if (filter.by_user && !find_user(request->list.user, peer, &filter.uid)) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ENOTFOUND, "there is no user '%.60s' on this machine", request->list.user);
+		sw_conn_reply_error(conn, 404, &err);
+		return;
+	}
+	struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_json_key(&json, "jobs");
+	sw_json_array(&json);
+	uint64_t next = write_page(server, request, &filter, peer, &json);
+	sw_json_end_array(&json);
+	sw_json_key(&json, "next");
+	if (next > 0)
+		sw_json_u64(&json, next);
+	else
+		sw_json_null(&json);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}

@@ -1,0 +1,164 @@
+/* Figures for Prometheus: ours as sharewell_*, those of GPUs under the names that DCGM's exporter gave them, so that dashboards made for it work. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+
+__attribute__((format(printf, 2, 3))) static void print(struct sw_json *text, const char *fmt, ...)
+{
+	char line[512];
+	va_list args;
+	va_start(args, fmt);
+	int size = vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	if (size > 0 && (size_t)size < sizeof line)
+		sw_json_bytes(text, line, (size_t)size);
+}
+
+static void head(struct sw_json *text, const char *name, const char *type, const char *help)
+{
+	print(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void figure(struct sw_json *text, const char *name, const char *type, const char *help, uint64_t value)
+{
+	head(text, name, type, help);
+	print(text, "%s %" PRIu64 "\n", name, value);
+}
+
+/* A label's value: backslash, quote and new line are escaped, control characters are left out. */
+static const char *label(const char *value, char buffer[300])
+{
+	size_t size = 0;
+	for (; *value != '\0' && size < 290; value++) {
+		if ((unsigned char)*value < 0x20)
+			continue;
+		if (*value == '"' || *value == '\\')
+			buffer[size++] = '\\';
+		buffer[size++] = *value;
+	}
+	buffer[size] = '\0';
+	return buffer;
+}
+
+static void write_cluster(struct sw_server *server, struct sw_json *text)
+{
+	uint64_t counts[SW_STATES], up = 0, gpus = 0, gpus_free = 0;
+	struct sw_node_view view;
+	sw_count_jobs(server, counts);
+	head(text, "sharewell_jobs", "gauge", "Jobs by state.");
+	for (unsigned s = 0; s < SW_STATES; s++)
+		print(text, "sharewell_jobs{state=\"%s\"} %" PRIu64 "\n", sw_state_names[s].full, counts[s]);
+	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++) {
+		up += view.up;
+		gpus += view.up ? view.gpus : 0;
+		gpus_free += view.up ? view.gpus_free : 0;
+	}
+	head(text, "sharewell_nodes", "gauge", "Nodes by state.");
+	print(text, "sharewell_nodes{state=\"up\"} %" PRIu64 "\nsharewell_nodes{state=\"down\"} %" PRIu64 "\n", up,
+	      sw_brain_node_count(server->brain) - up);
+	figure(text, "sharewell_gpus", "gauge", "GPUs of the nodes that are up.", gpus);
+	figure(text, "sharewell_gpus_free", "gauge", "GPUs of those that no job holds.", gpus_free);
+}
+
+static void write_seconds(struct sw_json *text, const char *name, const char *type, const char *help, int64_t ns)
+{
+	head(text, name, type, help);
+	print(text, "%s %" PRId64 ".%09" PRId64 "\n", name, ns / SW_NS_PER_S, ns % SW_NS_PER_S);
+}
+
+static void write_own(struct sw_server *server, struct sw_json *text)
+{
+	const struct sw_figures *figures = &server->figures;
+	head(text, "sharewell_http_requests_total", "counter", "Requests by operation.");
+	for (size_t i = 0; i < SW_ROUTES; i++)
+		print(text, "sharewell_http_requests_total{operation=\"%s\"} %" PRIu64 "\n", sw_routes[i].name, figures->requests[i]);
+	figure(text, "sharewell_http_refused_total", "counter", "Requests that were malformed, unauthorised or too large.",
+	       figures->refused);
+	figure(text, "sharewell_http_connections", "gauge", "Open connections.", server->conn_count);
+	figure(text, "sharewell_http_streams", "gauge", "Open streams of events and logs.", server->stream_count);
+	figure(text, "sharewell_journal_seq", "counter", "Number of the last record.", server->turn.applied_seq);
+	figure(text, "sharewell_journal_records_total", "counter", "Records stored since the start.", figures->records);
+	figure(text, "sharewell_journal_commits_total", "counter", "Commits since the start, each with one fsync.", figures->commits);
+	figure(text, "sharewell_journal_commits_failed_total", "counter", "Commits that failed, for lack of space or otherwise.",
+	       figures->commits_failed);
+	figure(text, "sharewell_journal_failing", "gauge", "1 while the journal cannot be written.", server->turn.failing);
+	write_seconds(text, "sharewell_journal_commit_seconds_total", "counter", "Time spent in commits.", figures->commit_ns);
+	write_seconds(text, "sharewell_journal_commit_seconds_max", "gauge", "The longest commit.", figures->commit_longest_ns);
+	write_seconds(text, "sharewell_turn_seconds_max", "gauge", "The longest that the loop stored and applied at one go.",
+		      figures->turn_longest_ns);
+}
+
+/* One figure of every GPU that was sampled. */
+static void write_devices(struct sw_server *server, struct sw_json *text, const char *name, const char *help,
+			  int64_t (*value)(const struct sw_device *device), bool in_thousandths)
+{
+	bool started = false;
+	char host[300], model[300], uuid[300];
+	for (size_t m = 0; m < server->machines.count; m++) {
+		const struct sw_machine *machine = &server->machines.items[m];
+		for (size_t d = 0; d < machine->devices.count; d++) {
+			const struct sw_device *device = &machine->devices.items[d];
+			if (!device->sampled)
+				continue;
+			if (!started)
+				head(text, name, "gauge", help);
+			started = true;
+			int64_t number = value(device);
+			print(text, "%s{gpu=\"%zu\",UUID=\"%s\",", name, d, label(device->uuid, uuid));
+			print(text, "modelName=\"%s\",", label(device->name != NULL ? device->name : "", model));
+			print(text, "Hostname=\"%s\"} ", label(machine->name, host));
+			if (in_thousandths)
+				print(text, "%" PRId64 ".%03" PRId64 "\n", number / 1000, number % 1000);
+			else
+				print(text, "%" PRId64 "\n", number);
+		}
+	}
+}
+
+static int64_t busy_percent(const struct sw_device *device)
+{
+	return device->busy_milli / 10;
+}
+
+static int64_t used_mib(const struct sw_device *device)
+{
+	return (int64_t)(device->memory_used_bytes >> 20);
+}
+
+static int64_t free_mib(const struct sw_device *device)
+{
+	return device->memory_bytes > device->memory_used_bytes ? (int64_t)((device->memory_bytes - device->memory_used_bytes) >> 20) : 0;
+}
+
+static int64_t power_mw(const struct sw_device *device)
+{
+	return device->power_mw;
+}
+
+static int64_t temperature(const struct sw_device *device)
+{
+	return device->temperature_c;
+}
+
+void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_json text = {0};
+	write_cluster(server, &text);
+	write_own(server, &text);
+	write_devices(server, &text, "DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", busy_percent, false);
+	write_devices(server, &text, "DCGM_FI_DEV_FB_USED", "Framebuffer memory used (in MiB).", used_mib, false);
+	write_devices(server, &text, "DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", free_mib, false);
+	write_devices(server, &text, "DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", power_mw, true);
+	write_devices(server, &text, "DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", temperature, false);
+	if (text.failed) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		sw_conn_reply_error(conn, 503, &err);
+	} else {
+		sw_conn_reply(conn, 200, sw_routes[SW_ROUTE_METRICS].media, NULL, text.text, text.size);
+	}
+	sw_json_release(&text);
+}

@@ -1,0 +1,155 @@
+/* Agents' long polls: a sync is heard at once and answered when there is something to say, or after a while.
+ *
+ * An agent is answered even when what it said could not be stored: the answer renews its lease, so what runs goes on; it will say the same again.
+ */
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+
+#define PARKED_NS (10 * SW_NS_PER_S)
+
+struct sw_poll {
+	TAILQ_ENTRY(sw_poll) link;
+	struct sw_server *server;
+	struct sw_conn *conn;
+	struct sw_request *request;
+	int64_t until_ns; /* uptime */
+};
+
+static void free_poll(struct sw_poll *poll)
+{
+	TAILQ_REMOVE(&poll->server->polls.parked, poll, link);
+	sw_request_free(poll->request);
+	free(poll);
+}
+
+static void agent_left(void *attached)
+{
+	free_poll(attached);
+}
+
+static void answer(struct sw_server *server, struct sw_conn *conn, const struct sw_sync *sync)
+{
+	struct sw_answer_message *message = NULL;
+	struct sw_err err = {0};
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size = 0;
+	int r = sw_brain_answer(server->brain, sw_server_now(server), sync, &message, &err);
+	if (r == 0) {
+		r = sw_answer_encode(message, &text, &size, &err);
+		sw_brain_answer_free(message);
+	}
+	if (r < 0)
+		sw_conn_reply_error(conn, sw_status_of(r), &err);
+	else
+		sw_conn_reply(conn, 200, "application/json", NULL, text, size);
+}
+
+static void set_timer(struct sw_server *server)
+{
+	const struct sw_poll *oldest = TAILQ_FIRST(&server->polls.parked);
+	if (oldest == NULL || evtimer_pending(server->polls.timer, NULL))
+		return;
+	int64_t wait_us = (oldest->until_ns - sw_clock_boot_ns()) / SW_NS_PER_US + 1000;
+	if (wait_us < 0)
+		wait_us = 0;
+	struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
+	evtimer_add(server->polls.timer, &wait);
+}
+
+/* Answers now, or keeps it for later. Takes the request. */
+static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struct sw_request *request)
+{
+	struct sw_poll *poll = NULL;
+	if (!sw_brain_has_word(server->brain, request->sync))
+		poll = calloc(1, sizeof *poll);
+	if (poll == NULL) {
+		answer(server, conn, request->sync);
+		sw_request_free(request);
+		return;
+	}
+	*poll = (struct sw_poll){.server = server, .conn = conn, .request = request, .until_ns = sw_clock_boot_ns() + PARKED_NS};
+	TAILQ_INSERT_TAIL(&server->polls.parked, poll, link);
+	set_timer(server);
+	/* Last: an agent that has gone already takes the poll with it. */
+	sw_conn_attach(conn, poll, agent_left, false);
+}
+
+static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)failure;
+	if (conn != NULL)
+		answer_or_park(server, conn, SW_TAKE(op->request));
+}
+
+void sw_polls_hear(struct sw_server *server, struct sw_conn *conn)
+{
+	const struct sw_sync *sync = sw_conn_request(conn)->sync;
+	sw_machines_hear(&server->machines, sync);
+	struct sw_op *op = sw_op_new(conn, heard);
+	if (op == NULL)
+		return;
+	struct sw_err err = {0};
+	int r = sw_brain_hear(server->brain, sw_server_now(server), sync, &op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		return;
+	}
+	if (op->records.count > 0) {
+		sw_turn_add(server, op);
+		return;
+	}
+	struct sw_request *request = SW_TAKE(op->request);
+	sw_op_free(op);
+	answer_or_park(server, conn, request);
+}
+
+static void let_go(struct sw_server *server, struct sw_poll *poll)
+{
+	struct sw_conn *conn = poll->conn;
+	struct sw_request *request = SW_TAKE(poll->request);
+	sw_conn_detach(conn);
+	free_poll(poll);
+	answer(server, conn, request->sync);
+	sw_request_free(request);
+}
+
+void sw_polls_wake(struct sw_server *server)
+{
+	struct sw_poll *poll = TAILQ_FIRST(&server->polls.parked);
+	/* Answering one frees that one alone; a new one that comes of it stands at the end. */
+	while (poll != NULL) {
+		struct sw_poll *next = TAILQ_NEXT(poll, link);
+		if (sw_brain_has_word(server->brain, poll->request->sync))
+			let_go(server, poll);
+		poll = next;
+	}
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	struct sw_poll *poll;
+	int64_t now_ns = sw_clock_boot_ns();
+	while ((poll = TAILQ_FIRST(&server->polls.parked)) != NULL && poll->until_ns <= now_ns)
+		let_go(server, poll);
+	set_timer(server);
+	sw_server_arm(server);
+}
+
+int sw_polls_start(struct sw_server *server, struct sw_err *err)
+{
+	TAILQ_INIT(&server->polls.parked);
+	server->polls.timer = evtimer_new(server->base, on_timer, server);
+	return server->polls.timer != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+void sw_polls_stop(struct sw_server *server)
+{
+	if (server->polls.timer != NULL)
+		event_free(server->polls.timer);
+}

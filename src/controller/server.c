@@ -1,0 +1,284 @@
+/* Start, replay, loop, end. */
+#include "controller/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+
+#define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
+#define TICK_MOST_S 3600
+
+int64_t sw_server_now(struct sw_server *server)
+{
+	return sw_clock_read(&server->clock, sw_clock_boot_ns());
+}
+
+void sw_server_note(struct sw_server *server, const char *fmt, ...)
+{
+	char line[1200];
+	if (server->options->on_note == NULL)
+		return;
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	server->options->on_note(server->options->user, line);
+}
+
+void sw_server_give_up(struct sw_server *server, const struct sw_err *err)
+{
+	if (server->fatal.code == 0)
+		server->fatal = *err;
+	event_base_loopbreak(server->base);
+}
+
+/* ------------------------------------------------------------------------------------------------ time */
+
+static void set_tick(struct sw_server *server, int64_t wait_ns)
+{
+	if (wait_ns > TICK_MOST_S * SW_NS_PER_S)
+		wait_ns = TICK_MOST_S * SW_NS_PER_S;
+	if (wait_ns < 0)
+		wait_ns = 0;
+	/* Rounded up: waking a little early would be to wake twice. */
+	int64_t wait_us = (wait_ns + SW_NS_PER_US - 1) / SW_NS_PER_US;
+	struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
+	evtimer_add(server->tick, &wait);
+}
+
+void sw_server_arm(struct sw_server *server)
+{
+	sw_ns next = sw_brain_next(server->brain);
+	int64_t now_ns = sw_server_now(server);
+	int64_t wait_ns = next == SW_TIME_NEVER ? INT64_MAX : next - now_ns;
+	/* While the journal cannot be written, what is due stays due. */
+	if (server->turn.failing && wait_ns < SW_NS_PER_S)
+		wait_ns = SW_NS_PER_S;
+	set_tick(server, wait_ns);
+}
+
+static void tick_done(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)op;
+	(void)conn;
+	if (failure != NULL)
+		sw_server_arm(server);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	/* What is stored and not applied yet may be what is due. The turn that applies it sets the timer again. */
+	if (!TAILQ_EMPTY(&server->turn.stored) || !TAILQ_EMPTY(&server->turn.open)) {
+		set_tick(server, SW_NS_PER_MS);
+		return;
+	}
+	struct sw_op *op = sw_op_new(NULL, tick_done);
+	struct sw_err err = {0};
+	if (op == NULL || sw_brain_tick(server->brain, sw_server_now(server), &op->records, &err) < 0 || op->records.count == 0) {
+		if (op != NULL)
+			sw_op_free(op);
+		int64_t wait_ns = sw_brain_next(server->brain) - sw_server_now(server);
+		set_tick(server, wait_ns > TICK_LEAST_NS ? wait_ns : TICK_LEAST_NS);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
+/* ------------------------------------------------------------------------------------------------ start */
+
+static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
+{
+	struct sw_server *server = user;
+	uint64_t job = 0;
+	struct sw_err err = {0};
+	int r = sw_brain_apply(server->brain, at_ns, (enum sw_record_kind)kind, bytes, size, &job, &err);
+	if (r < 0) {
+		sw_err_set(&server->fatal, r, "record %llu of the journal cannot be applied", (unsigned long long)seq);
+		sw_err_detail(&server->fatal, "%s%s%s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
+		sw_err_hint(&server->fatal, "It may have been written by a newer version.");
+		return r;
+	}
+	if (kind == SW_RECORD_NODE)
+		sw_machines_recall(&server->machines, bytes, size);
+	if (seq + SW_EVENTS_KEPT > sw_journal_last_seq(server->journal))
+		sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
+	server->clock.last_ns = at_ns;
+	server->turn.applied_seq = seq;
+	return 0;
+}
+
+static int replay(struct sw_server *server, struct sw_err *err)
+{
+	int r = sw_journal_replay(server->journal, 1, replay_record, server, err);
+	if (r < 0) {
+		if (err != NULL && server->fatal.code != 0)
+			*err = server->fatal;
+		return r;
+	}
+	sw_clock_start(&server->clock, sw_clock_boot_ns(), sw_clock_real_ns(), server->clock.last_ns);
+	server->started_at_ns = server->clock.last_ns;
+	sw_brain_assume_leases(server->brain, sw_server_now(server));
+	return 0;
+}
+
+static int make_brain(struct sw_server *server, struct sw_err *err)
+{
+	const struct sw_controller_options *options = server->options;
+	const struct sw_brain_config config = {
+		.policy = options->policy != NULL ? options->policy : "las",
+		.placement = options->placement != NULL ? options->placement : "pack",
+		.seed = options->seed,
+		.lease_ns = options->lease_ns > 0 ? options->lease_ns : 30 * SW_NS_PER_S,
+		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
+		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 10 * SW_NS_PER_S,
+	};
+	return sw_brain_new(&config, &server->brain, err);
+}
+
+/* As many files as the system lets us have: each client is one. */
+static void raise_limits(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static void on_signal(evutil_socket_t number, short what, void *user)
+{
+	(void)what;
+	struct sw_server *server = user;
+	if (number != SIGHUP) {
+		event_base_loopbreak(server->base);
+		return;
+	}
+	struct sw_tokens *tokens = NULL;
+	struct sw_err err = {0};
+	if (server->options->tokens_path == NULL)
+		return;
+	if (sw_tokens_read(server->options->tokens_path, &tokens, &err) < 0) {
+		sw_server_note(server, "%s: %s; the tokens read before stay", err.fact, err.detail);
+		return;
+	}
+	sw_tokens_free(server->tokens);
+	server->tokens = tokens;
+	sw_server_note(server, "read the tokens again");
+}
+
+static int make_loop(struct sw_server *server, struct sw_err *err)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+	server->base = event_base_new();
+	if (server->base == NULL || event_base_priority_init(server->base, SW_PRIORITIES) < 0)
+		return sw_err_set(err, SW_ENOMEM, "cannot make an event loop");
+	for (size_t i = 0; i < 3; i++) {
+		server->signals[i] = evsignal_new(server->base, numbers[i], on_signal, server);
+		if (server->signals[i] == NULL || evsignal_add(server->signals[i], NULL) < 0)
+			return sw_err_set(err, SW_ENOMEM, "cannot listen to signals");
+	}
+	server->tick = evtimer_new(server->base, on_tick, server);
+	if (server->tick == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_turn_start(server, err);
+	r = r < 0 ? r : sw_events_start(server, err);
+	return r < 0 ? r : sw_polls_start(server, err);
+}
+
+static int start(struct sw_server *server, struct sw_err *err)
+{
+	const struct sw_controller_options *options = server->options;
+	if (options->socket_path == NULL && options->listen == NULL)
+		return sw_err_set(err, SW_EINPUT, "the controller has nowhere to listen");
+	/* The journal first: whoever holds it is the controller, and may clear away what another one left behind. */
+	int r = sw_journal_open(options->journal_path, &server->journal, err);
+	if (r == 0 && options->tokens_path != NULL)
+		r = sw_tokens_read(options->tokens_path, &server->tokens, err);
+	r = r < 0 ? r : make_brain(server, err);
+	r = r < 0 ? r : make_loop(server, err);
+	r = r < 0 ? r : replay(server, err);
+	if (r < 0)
+		return r;
+	server->openapi = sw_openapi_encode();
+	if (server->openapi == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return sw_listen(server, &server->listeners, err);
+}
+
+static void stop(struct sw_server *server)
+{
+	if (server->listeners != NULL)
+		sw_listeners_free(server->listeners);
+	if (server->fatal.code == 0 && server->turn.soon != NULL) {
+		sw_turn_finish(server);
+		/* Once more around, for the answers to leave. */
+		event_base_loop(server->base, EVLOOP_NONBLOCK);
+	}
+	sw_conns_close_all(server);
+	if (server->turn.soon != NULL)
+		sw_turn_stop(server);
+	sw_events_stop(server);
+	sw_polls_stop(server);
+	sw_machines_clear(&server->machines);
+	sw_vec_free(&server->user_names);
+	free(server->openapi);
+	if (server->tick != NULL)
+		event_free(server->tick);
+	for (size_t i = 0; i < 3; i++)
+		if (server->signals[i] != NULL)
+			event_free(server->signals[i]);
+	if (server->base != NULL)
+		event_base_free(server->base);
+	if (server->brain != NULL)
+		sw_brain_free(server->brain);
+	sw_tokens_free(server->tokens);
+	if (server->journal != NULL)
+		sw_journal_close(server->journal);
+}
+
+static void tell_ready(struct sw_server *server)
+{
+	const struct sw_controller_place place = {
+		.socket_path = server->options->socket_path,
+		.address = sw_listeners_address(server->listeners),
+		.records = server->turn.applied_seq,
+		.jobs = sw_brain_job_count(server->brain),
+	};
+	if (server->options->on_ready != NULL)
+		server->options->on_ready(server->options->user, &place);
+}
+
+int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err)
+{
+	struct sw_server server = {.options = options};
+	TAILQ_INIT(&server.conns);
+	TAILQ_INIT(&server.idle);
+	TAILQ_INIT(&server.followers);
+	raise_limits();
+	/* A client that goes away while it is written to is an error code, not the end. */
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
+	sigaction(SIGPIPE, &ignore, &before);
+	int r = start(&server, err);
+	if (r == 0) {
+		tell_ready(&server);
+		sw_server_arm(&server);
+		if (event_base_dispatch(server.base) < 0)
+			r = sw_err_set(err, SW_EIO, "the event loop failed");
+	}
+	stop(&server);
+	if (r == 0 && server.fatal.code != 0) {
+		r = server.fatal.code;
+		if (err != NULL)
+			*err = server.fatal;
+	}
+	sigaction(SIGPIPE, &before, NULL);
+	return r;
+}

@@ -1,0 +1,251 @@
+/* The server's state, shared by its files and by nobody else.
+ *
+ *	server.c	start, replay, loop, end
+ *	listen.c	sockets
+ *	connection.c	HTTP on one socket
+ *	dispatch.c	who asks for what
+ *	turn.c		the group commit
+ *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
+ */
+#ifndef SW_CONTROLLER_SERVER_STATE_H
+#define SW_CONTROLLER_SERVER_STATE_H
+
+#include <event2/event.h>
+#include <stdio.h>
+#include <sys/queue.h>
+
+#include "api/json.h"
+#include "api/request.h"
+#include "controller/brain.h"
+#include "controller/clock.h"
+#include "controller/server.h"
+#include "controller/tokens.h"
+#include "store/journal.h"
+
+#define SW_EVENTS_KEPT 8192u /* a power of two */
+#define SW_STREAMS_MAX 512u
+#define SW_NODES_MAX 16384u
+#define SW_BODIES_MAX ((size_t)256 << 20)  /* bytes of bodies that are on their way, all together */
+#define SW_OUTPUT_HIGH ((size_t)512 << 10) /* of one connection, before nothing more is made for it */
+
+/* What runs first when several can. */
+enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
+
+struct sw_conn;
+struct sw_server;
+
+/* Who is at the other end. */
+struct sw_peer {
+	unsigned roles;
+	struct sw_user user;
+};
+
+/* ---- connection.c */
+typedef void sw_conn_fn(void *attached);
+
+int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer);
+/* Answers the request at hand. `headers` are whole lines with CR LF, or NULL. */
+void sw_conn_reply(struct sw_conn *conn, int status, const char *media, const char *headers, const char *body, size_t size);
+void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json); /* releases it */
+void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err);
+/* An answer of unknown length; `drained` is called when more can be written. */
+void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers, sw_conn_fn *drained);
+bool sw_conn_has_room(const struct sw_conn *conn);
+void sw_conn_write(struct sw_conn *conn, const char *bytes, size_t size);
+void sw_conn_end_stream(struct sw_conn *conn);
+/* Something that waits for this connection, or feeds it: `closed` is called, once, when the connection ends before sw_conn_detach(). A connection without
+ * `patient` attachments ends as soon as the client shuts its side down. */
+void sw_conn_attach(struct sw_conn *conn, void *attached, sw_conn_fn *closed, bool patient);
+void sw_conn_detach(struct sw_conn *conn);
+struct sw_request *sw_conn_request(struct sw_conn *conn);
+struct sw_request *sw_conn_take_request(struct sw_conn *conn);
+const struct sw_peer *sw_conn_peer(const struct sw_conn *conn);
+bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id);
+void sw_conns_close_all(struct sw_server *server);
+
+TAILQ_HEAD(sw_conns, sw_conn);
+
+/* ---- listen.c */
+struct sw_listeners;
+int sw_listen(struct sw_server *server, struct sw_listeners **ret_listeners, struct sw_err *err);
+const char *sw_listeners_address(const struct sw_listeners *listeners); /* NULL: not on TCP */
+void sw_listeners_free(struct sw_listeners *listeners);
+
+/* ---- dispatch.c: a request that is complete */
+void sw_dispatch(struct sw_server *server, struct sw_conn *conn);
+/* Whether the token or the socket allows what the head asks for. 0, or the status (401, 403). */
+int sw_authorise(struct sw_server *server, const struct sw_request *request, bool is_tcp, const char *token, struct sw_peer *peer,
+		 struct sw_err *err);
+
+/* ---- turn.c */
+struct sw_op;
+/* `conn` is NULL when nobody waits any more; once answered it may be gone. */
+typedef void sw_op_fn(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure);
+
+/* Records that somebody waits for. */
+struct sw_op {
+	TAILQ_ENTRY(sw_op) link;
+	struct sw_conn *conn; /* NULL: it is gone, or nobody asked */
+	struct sw_request *request;
+	sw_records records;
+	size_t applied;
+	int64_t stored_at_ns;
+	SW_VEC(uint64_t) jobs; /* that were made */
+	sw_op_fn *done;	       /* called once: applied, or not stored (failure) */
+};
+TAILQ_HEAD(sw_ops, sw_op);
+
+struct sw_turn {
+	struct event *soon, *now; /* the same, but one waits until nothing else is ready */
+	struct event *retry;	  /* after a commit that failed */
+	struct sw_ops open;	  /* not stored yet */
+	struct sw_ops stored;	  /* to be applied */
+	uint64_t applied_seq;	  /* of the last record that was applied */
+	int64_t opened_ns;	  /* uptime, of the first in `open` */
+	size_t open_records;
+	bool failing;
+	struct sw_err failure;
+};
+int sw_turn_start(struct sw_server *server, struct sw_err *err);
+void sw_turn_stop(struct sw_server *server);
+/* An operation for the request of this connection (NULL: none); NULL: out of memory, and the client was told. */
+struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done);
+/* Drops an operation that was not begun. */
+void sw_op_free(struct sw_op *op);
+void sw_turn_add(struct sw_server *server, struct sw_op *op);
+/* Called now and then: a turn does not stay open because requests keep coming. */
+void sw_turn_poke(struct sw_server *server);
+/* Stores and applies what is there, at the end. */
+void sw_turn_finish(struct sw_server *server);
+
+/* ---- events.c: what happened lately, and who watches */
+struct sw_happening {
+	uint64_t seq;
+	int64_t at_ns;
+	uint64_t job; /* 0: none */
+	char *node;   /* NULL: none */
+	enum sw_record_kind kind;
+};
+struct sw_events {
+	struct sw_happening *kept; /* SW_EVENTS_KEPT of them, at seq modulo that */
+	TAILQ_HEAD(, sw_watcher) watchers;
+	struct event *heartbeat;
+};
+int sw_events_start(struct sw_server *server, struct sw_err *err);
+void sw_events_stop(struct sw_server *server);
+void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum sw_record_kind kind, const char *body, size_t size,
+		    uint64_t job);
+void sw_events_send(struct sw_server *server);
+void sw_events_watch(struct sw_server *server, struct sw_conn *conn);
+
+/* ---- polls.c: agents */
+struct sw_polls {
+	TAILQ_HEAD(, sw_poll) parked; /* the oldest first */
+	struct event *timer;
+};
+int sw_polls_start(struct sw_server *server, struct sw_err *err);
+void sw_polls_stop(struct sw_server *server);
+void sw_polls_hear(struct sw_server *server, struct sw_conn *conn);
+/* Answers those for whom there is news. */
+void sw_polls_wake(struct sw_server *server);
+
+/* ---- logs.c */
+TAILQ_HEAD(sw_followers, sw_reader);
+void sw_logs_read(struct sw_server *server, struct sw_conn *conn);
+/* Those who follow a job that has ended need not wait for the next look. */
+void sw_logs_wake(struct sw_server *server);
+
+/* ---- devices.c: what agents said of their GPUs, and how these did */
+struct sw_device {
+	char *uuid, *name; /* name NULL: not known */
+	uint64_t memory_bytes;
+	bool sampled;
+	int64_t sampled_at_ns;
+	uint64_t memory_used_bytes;
+	uint32_t busy_milli, power_mw;
+	int32_t temperature_c;
+};
+struct sw_machine {
+	char *name;
+	SW_VEC(struct sw_device) devices;
+};
+typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */
+void sw_machines_clear(sw_machines *machines);
+const struct sw_machine *sw_machines_find(const sw_machines *machines, const char *name);
+void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync);
+/* From a node record, for what was said before this controller started. */
+void sw_machines_recall(sw_machines *machines, const char *body, size_t size);
+
+/* ---- views.c */
+bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
+void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, bool with_request);
+void sw_write_time(struct sw_json *json, const char *key, int64_t ns); /* null for never */
+const char *sw_user_name(struct sw_server *server, uint32_t uid);
+/* Jobs in each state. */
+void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES]);
+
+struct sw_user_name {
+	uint32_t uid;
+	char name[64];
+};
+
+/* ---- jobs.c, cluster.c, metrics.c: handlers */
+void sw_handle_submit(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_list(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_job(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_change(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_why(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_policy(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);
+
+struct sw_figures {
+	uint64_t requests[SW_ROUTES];
+	uint64_t refused; /* heads that came to nothing: malformed, unauthorised, too large */
+	uint64_t commits, commits_failed, records;
+	int64_t commit_ns, commit_longest_ns;
+	int64_t turn_longest_ns;
+};
+
+struct sw_server {
+	const struct sw_controller_options *options;
+	struct event_base *base;
+	struct sw_journal *journal;
+	struct sw_brain *brain;
+	struct sw_clock clock;
+	int64_t started_at_ns;
+	struct sw_tokens *tokens;
+	struct sw_listeners *listeners;
+	struct event *signals[3];
+	struct event *tick;
+
+	struct sw_conns conns;
+	struct sw_conns idle; /* between requests, the longest first */
+	uint32_t conn_count;
+	uint32_t stream_count;
+	size_t body_bytes;
+
+	struct sw_turn turn;
+	struct sw_events events;
+	struct sw_polls polls;
+	struct sw_followers followers;
+	sw_machines machines;
+	SW_VEC(struct sw_user_name) user_names;
+	char *openapi;
+	struct sw_figures figures;
+	struct sw_err fatal; /* why the loop was left, if not on request */
+};
+
+int64_t sw_server_now(struct sw_server *server);
+/* When the brain wants to be called may have changed. */
+void sw_server_arm(struct sw_server *server);
+void sw_server_note(struct sw_server *server, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Leaves the loop: the state can no longer be trusted. */
+void sw_server_give_up(struct sw_server *server, const struct sw_err *err);
+
+#endif

@@ -1,0 +1,302 @@
+/* The group commit: records of all requests that come in one turn of the loop are stored with one fsync, applied in their order, and answered.
+ *
+ * A turn stays open while more requests are ready to be read, for at most TURN_NS. Applying is done in slices, so that a thousand jobs in one request do not hold
+ * up the others.
+ *
+ * Invariants:
+ *  1. `open` operations are stored together or not at all; `stored` ones are applied in the order of the journal, whatever becomes of their clients;
+ *  2. done() is called exactly once for each operation, with its client if that is still there, and frees nothing of the operation.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "controller/server_state.h"
+
+#define TURN_NS (2 * SW_NS_PER_MS)
+#define SLICE_NS (20 * SW_NS_PER_MS)
+#define RETRY_S 1
+
+void sw_op_free(struct sw_op *op)
+{
+	if (op->conn != NULL)
+		sw_conn_detach(op->conn);
+	sw_records_clear(&op->records);
+	sw_request_free(op->request);
+	sw_vec_free(&op->jobs);
+	free(op);
+}
+
+static void client_left(void *attached)
+{
+	struct sw_op *op = attached;
+	op->conn = NULL;
+}
+
+struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done)
+{
+	struct sw_op *op = calloc(1, sizeof *op);
+	if (op == NULL) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		if (conn != NULL)
+			sw_conn_reply_error(conn, 503, &err);
+		return NULL;
+	}
+	op->done = done;
+	op->conn = conn;
+	if (conn != NULL) {
+		op->request = sw_conn_take_request(conn);
+		sw_conn_attach(conn, op, client_left, true);
+	}
+	return op;
+}
+
+/* The connection may not outlive the answer, so it is let go of before. */
+static void finish(struct sw_server *server, struct sw_op *op, const struct sw_err *failure)
+{
+	struct sw_conn *conn = SW_TAKE(op->conn);
+	if (conn != NULL)
+		sw_conn_detach(conn);
+	op->done(server, op, conn, failure);
+	sw_op_free(op);
+}
+
+static void schedule(struct sw_server *server)
+{
+	event_active(server->turn.soon, EV_TIMEOUT, 0);
+}
+
+void sw_turn_poke(struct sw_server *server)
+{
+	if (!TAILQ_EMPTY(&server->turn.open) && sw_clock_boot_ns() - server->turn.opened_ns > TURN_NS)
+		event_active(server->turn.now, EV_TIMEOUT, 0);
+}
+
+void sw_turn_add(struct sw_server *server, struct sw_op *op)
+{
+	if (TAILQ_EMPTY(&server->turn.open))
+		server->turn.opened_ns = sw_clock_boot_ns();
+	TAILQ_INSERT_TAIL(&server->turn.open, op, link);
+	server->turn.open_records += op->records.count;
+	schedule(server);
+	sw_turn_poke(server);
+}
+
+/* ------------------------------------------------------------------------------------------------ storing */
+
+static int store(struct sw_server *server, struct sw_err *err)
+{
+	int64_t at_ns = sw_server_now(server);
+	struct sw_op *op;
+	uint64_t seq;
+	/* A failed append dooms the batch; the commit says why. */
+	TAILQ_FOREACH(op, &server->turn.open, link)
+	{
+		for (size_t i = 0; i < op->records.count; i++) {
+			const struct sw_record *record = &op->records.items[i];
+			assert(record->size <= SW_JOURNAL_RECORD_MAX);
+			sw_journal_append(server->journal, at_ns, record->kind, record->body, record->size, &seq);
+		}
+	}
+	int64_t start_ns = sw_clock_boot_ns();
+	int r = sw_journal_commit(server->journal, err);
+	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	struct sw_figures *figures = &server->figures;
+	figures->commit_ns += took_ns;
+	if (took_ns > figures->commit_longest_ns)
+		figures->commit_longest_ns = took_ns;
+	if (r < 0) {
+		figures->commits_failed++;
+		return r;
+	}
+	figures->commits++;
+	figures->records += server->turn.open_records;
+	TAILQ_FOREACH(op, &server->turn.open, link)
+	op->stored_at_ns = at_ns;
+	return 0;
+}
+
+/* Nothing of this turn was stored: everybody hears it, and nothing has changed. */
+static void fail(struct sw_server *server, const struct sw_err *err)
+{
+	struct sw_turn *turn = &server->turn;
+	if (!turn->failing)
+		sw_server_note(server, "%s: %s", err->fact, err->detail);
+	turn->failing = true;
+	turn->failure = *err;
+	struct timeval wait = {.tv_sec = RETRY_S};
+	evtimer_add(turn->retry, &wait);
+	struct sw_ops failed = TAILQ_HEAD_INITIALIZER(failed);
+	TAILQ_CONCAT(&failed, &turn->open, link);
+	struct sw_op *op;
+	while ((op = TAILQ_FIRST(&failed)) != NULL) {
+		TAILQ_REMOVE(&failed, op, link);
+		finish(server, op, err);
+	}
+}
+
+static void commit(struct sw_server *server)
+{
+	struct sw_turn *turn = &server->turn;
+	struct sw_err err = {0};
+	if (TAILQ_EMPTY(&turn->open))
+		return;
+	int r = store(server, &err);
+	turn->open_records = 0;
+	if (r < 0) {
+		fail(server, &err);
+		return;
+	}
+	if (turn->failing)
+		sw_server_note(server, "the journal can be written again");
+	turn->failing = false;
+	TAILQ_CONCAT(&turn->stored, &turn->open, link);
+}
+
+/* ------------------------------------------------------------------------------------------------ applying */
+
+/* One record; false when the state can no longer be trusted. */
+static bool apply_one(struct sw_server *server, struct sw_op *op)
+{
+	const struct sw_record *record = &op->records.items[op->applied];
+	struct sw_err err = {0};
+	uint64_t job = 0;
+	uint64_t seq = ++server->turn.applied_seq;
+	int r = sw_brain_apply(server->brain, op->stored_at_ns, record->kind, record->body, record->size, &job, &err);
+	if (r < 0) {
+		sw_err_set(&err, r, "a record cannot be applied");
+		sw_server_give_up(server, &err);
+		return false;
+	}
+	if (job != 0) {
+		uint64_t *slot = sw_vec_push(&op->jobs);
+		if (slot == NULL) {
+			sw_err_set(&err, SW_ENOMEM, "out of memory");
+			sw_server_give_up(server, &err);
+			return false;
+		}
+		*slot = job;
+	}
+	if (record->kind == SW_RECORD_NODE)
+		sw_machines_recall(&server->machines, record->body, record->size);
+	sw_events_note(server, seq, op->stored_at_ns, record->kind, record->body, record->size, job);
+	op->applied++;
+	return true;
+}
+
+/* As many as fit into a slice of time; true when all are done. */
+static bool apply(struct sw_server *server, int64_t budget_ns)
+{
+	int64_t start_ns = sw_clock_boot_ns();
+	struct sw_op *op;
+	while ((op = TAILQ_FIRST(&server->turn.stored)) != NULL) {
+		while (op->applied < op->records.count) {
+			if (!apply_one(server, op))
+				return true;
+			if (op->applied % 16 == 0 && sw_clock_boot_ns() - start_ns > budget_ns)
+				return false;
+		}
+		TAILQ_REMOVE(&server->turn.stored, op, link);
+		finish(server, op, NULL);
+	}
+	return true;
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	int64_t start_ns = sw_clock_boot_ns();
+	commit(server);
+	bool had_work = !TAILQ_EMPTY(&server->turn.stored);
+	if (!apply(server, SLICE_NS))
+		schedule(server);
+	if (had_work) {
+		sw_events_send(server);
+		sw_polls_wake(server);
+		sw_logs_wake(server);
+		sw_server_arm(server);
+	}
+	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	if (took_ns > server->figures.turn_longest_ns)
+		server->figures.turn_longest_ns = took_ns;
+}
+
+static void nobody_asked(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)server;
+	(void)op;
+	(void)conn;
+	(void)failure;
+}
+
+/* Whether the journal can be written again shows when something is written: a wake-up changes nothing that time does not. */
+static void on_retry(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	if (!server->turn.failing || !TAILQ_EMPTY(&server->turn.open))
+		return;
+	struct sw_op *op = sw_op_new(NULL, nobody_asked);
+	struct sw_record *record = op != NULL ? sw_vec_push(&op->records) : NULL;
+	char *body = record != NULL ? strdup("{}") : NULL;
+	if (body == NULL) {
+		if (record != NULL)
+			op->records.count--;
+		if (op != NULL)
+			sw_op_free(op);
+		struct timeval wait = {.tv_sec = RETRY_S};
+		evtimer_add(server->turn.retry, &wait);
+		return;
+	}
+	*record = (struct sw_record){SW_RECORD_WAKE, body, 2};
+	sw_turn_add(server, op);
+}
+
+int sw_turn_start(struct sw_server *server, struct sw_err *err)
+{
+	struct sw_turn *turn = &server->turn;
+	TAILQ_INIT(&turn->open);
+	TAILQ_INIT(&turn->stored);
+	turn->soon = event_new(server->base, -1, EV_PERSIST, on_turn, server);
+	turn->now = event_new(server->base, -1, EV_PERSIST, on_turn, server);
+	turn->retry = evtimer_new(server->base, on_retry, server);
+	if (turn->soon == NULL || turn->now == NULL || turn->retry == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	event_priority_set(turn->soon, SW_LAST);
+	event_priority_set(turn->now, SW_FIRST);
+	return 0;
+}
+
+void sw_turn_finish(struct sw_server *server)
+{
+	commit(server);
+	apply(server, INT64_MAX);
+}
+
+static void free_ops(struct sw_ops *ops)
+{
+	struct sw_op *op;
+	while ((op = TAILQ_FIRST(ops)) != NULL) {
+		TAILQ_REMOVE(ops, op, link);
+		sw_op_free(op);
+	}
+}
+
+void sw_turn_stop(struct sw_server *server)
+{
+	struct sw_turn *turn = &server->turn;
+	if (turn->open.tqh_last != NULL) {
+		free_ops(&turn->open);
+		free_ops(&turn->stored);
+	}
+	if (turn->soon != NULL)
+		event_free(turn->soon);
+	if (turn->now != NULL)
+		event_free(turn->now);
+	if (turn->retry != NULL)
+		event_free(turn->retry);
+}

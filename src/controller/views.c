@@ -1,0 +1,102 @@
+/* Jobs as JSON, for those who may see all of them and for those who may not. */
+#include <pwd.h>
+#include <string.h>
+
+#include "api/when.h"
+#include "base/number.h"
+#include "controller/server_state.h"
+
+#define NAMES_KEPT 1024u
+
+bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view)
+{
+	return peer->user.is_operator || ((peer->roles & SW_ROLE_USER) != 0 && peer->user.uid == view->uid);
+}
+
+void sw_write_time(struct sw_json *json, const char *key, int64_t ns)
+{
+	char text[SW_WHEN_SIZE];
+	sw_json_key(json, key);
+	if (ns < 0 || ns > SW_WHEN_MAX_NS) /* SW_TIME_NEVER is one of these */
+		sw_json_null(json);
+	else
+		sw_json_string(json, sw_when_format(ns, text));
+}
+
+const char *sw_user_name(struct sw_server *server, uint32_t uid)
+{
+	for (size_t i = 0; i < server->user_names.count; i++)
+		if (server->user_names.items[i].uid == uid)
+			return server->user_names.items[i].name;
+	/* Few users, asked for often, and the system may have to ask others. */
+	if (server->user_names.count == NAMES_KEPT)
+		server->user_names.count = 0;
+	struct sw_user_name *slot = sw_vec_push(&server->user_names);
+	if (slot == NULL)
+		return "";
+	const struct passwd *entry = getpwuid(uid);
+	slot->uid = uid;
+	if (entry != NULL && strlen(entry->pw_name) < sizeof slot->name)
+		strcpy(slot->name, entry->pw_name);
+	else
+		snprintf(slot->name, sizeof slot->name, "%u", uid);
+	return slot->name;
+}
+
+static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
+{
+	sw_json_key_string(json, "name", view->name);
+	sw_json_key_string(json, "user", sw_user_name(server, view->uid));
+	sw_json_key_u64(json, "uid", view->uid);
+	sw_json_key_string(json, "tenant", view->tenant);
+	sw_json_key_string(json, "reason", view->reason);
+	sw_json_key(json, "node");
+	if (view->node[0] != '\0')
+		sw_json_string(json, view->node);
+	else
+		sw_json_null(json);
+	sw_json_key(json, "gpu_indexes");
+	sw_json_array(json);
+	for (uint64_t mask = view->gpu_mask; mask != 0; mask &= mask - 1)
+		sw_json_u64(json, (uint64_t)__builtin_ctzll(mask));
+	sw_json_end_array(json);
+	sw_json_key(json, "ran_s");
+	sw_json_decimal(json, view->ran_ns, SW_NS_PER_S);
+	sw_json_key_u64(json, "epoch", view->epoch);
+	sw_json_key_u64(json, "restarts", view->restarts);
+	sw_json_key_u64(json, "preemptions", view->preemptions);
+	sw_json_key_i64(json, "code", view->code);
+	sw_json_key_i64(json, "signal", view->signal);
+}
+
+void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, bool with_request)
+{
+	sw_json_object(json);
+	sw_json_key_u64(json, "id", view->id);
+	sw_json_key_string(json, "state", view->state);
+	sw_json_key_string(json, "state_long", view->state_long);
+	sw_json_key_u64(json, "gpus", view->gpus);
+	sw_write_time(json, "submitted_at", view->submitted_at);
+	sw_write_time(json, "started_at", view->started_at);
+	sw_write_time(json, "ended_at", view->ended_at);
+	if (in_full)
+		write_details(server, json, view);
+	if (in_full && with_request) {
+		sw_json_key(json, "request");
+		sw_json_raw(json, view->request, strlen(view->request));
+	}
+	sw_json_end_object(json);
+}
+
+void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES])
+{
+	memset(counts, 0, SW_STATES * sizeof counts[0]);
+	uint64_t jobs = sw_brain_job_count(server->brain);
+	int64_t now_ns = sw_server_now(server);
+	struct sw_job_view view;
+	for (uint64_t id = 1; id <= jobs; id++) {
+		unsigned state = sw_brain_job(server->brain, now_ns, id, &view) ? sw_state_find(view.state) : SW_STATES;
+		if (state < SW_STATES)
+			counts[state]++;
+	}
+}

@@ -1,0 +1,106 @@
+#!/bin/sh
+# The many ways to describe a job: options, scripts, job files, arrays, dependencies.
+. "$(dirname "$0")/lib.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
+up
+
+# The command line.
+submit -J named -G 2 --env COLOUR=red -D / -A vision --comment 'a note' -t 10 -- sh -c 'echo $COLOUR in $PWD; echo $CUDA_VISIBLE_DEVICES | tr , "\n" | wc -l'
+ends 'a job with options' "$job" 0
+works 'has its environment and folder' 'red in /' logs "$job"
+out_has 2
+said $? 'and its GPUs'
+works 'shows what it asked for' 'time_limit' show "$job"
+out_has 'tenant vision' && out_has 'a note' && out_has 'Job '"$job"' named'
+said $? 'with tenant, comment and name'
+MINE=yes submit -- sh -c 'echo mine $MINE'
+ends 'variables go along' "$job" 0
+works 'with their values' 'mine yes' logs "$job"
+MINE=yes submit --export NONE -- sh -c 'echo mine $MINE.'
+ends 'unless told' "$job" 0
+works 'then they do not' 'mine .' logs "$job"
+submit -t 1s --grace 1s -- sleep 30
+run wait "$job"
+[ "$status" -ne 0 ] && out_has TIMEOUT
+said $? 'a time limit ends a job'
+submit -o out-%j.txt -- sh -c 'echo to a file; echo and errors >&2'
+ends 'output goes where it is told' "$job" 0
+todo 'with the number of the job in its name' grep -q 'to a file' "out-$job.txt"
+works 'the signal of a stop can be chosen' 'Submitted' submit --signal USR1@5 -- sh -c 'trap "echo caught; exit 11" USR1; while :; do sleep 0.1; done'
+job=$(sed 's/.* //' "$scratch/out")
+holds 'it runs' until_holds 20 is_state "$job" R
+sleep 0.3
+"$SHAREWELL" cancel "$job"
+"$SHAREWELL" wait "$job" >/dev/null
+works 'and the job hears it' 'caught' logs "$job"
+works 'a test submits nothing' 'could be submitted' submit --test-only -- true
+refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
+
+# Words of the command are its own.
+run run -- echo -G 7 --help
+[ "$status" -eq 0 ] && out_has '-G 7 --help'
+said $? 'options behind the command are the command'"'"'s'
+run run echo --json
+[ "$status" -eq 0 ] && out_has '--json'
+said $? 'also without two dashes'
+
+# Scripts.
+cat >job.sh <<'S'
+#!/bin/sh
+#SHAREWELL -J by-script --env NAME=script
+#SBATCH --gres=gpu:2 --partition=fast
+echo "$NAME $1 $SHAREWELL_GPUS"
+#SHAREWELL -J too-late
+exit 5
+S
+run run job.sh argument
+[ "$status" -eq 5 ] && out_has 'script argument 2' && err_has "line 3: there is no such thing here, left out: '--partition=fast'"
+said $? 'a script with directives'
+run run --env NAME=line -G 1 job.sh x
+[ "$status" -eq 5 ] && out_has 'line x 1'
+said $? 'the command line wins over them'
+submit -H job.sh
+printf '#!/bin/sh\nexit 0\n' >job.sh
+"$SHAREWELL" resume "$job"
+ends 'a script that was submitted does not change any more' "$job" 5
+printf '#!/usr/bin/env python3\nprint("from python")\n' >job.py && chmod +x job.py
+run run ./job.py
+[ "$status" -eq 0 ] && out_has 'from python'
+said $? 'a script of another language'
+
+# Job files.
+printf 'name: by-file\ncommand: [sh, -c, "echo $WHO; exit 2"]\ngpus: 1\nenv: {WHO: file}\n' >job.yaml
+run run job.yaml
+[ "$status" -eq 2 ] && out_has file
+said $? 'a job file'
+run run --env WHO=line job.yaml
+[ "$status" -eq 2 ] && out_has line
+said $? 'and the command line wins'
+printf -- '- command: "true"\n- command: "true"\n  depends: ""\n' >two.yaml
+works 'a file of several jobs' 'Submitted batch job' submit two.yaml
+printf 'comand: x\n' >wrong.yaml
+refuses 2 'an unknown field is named, with the nearest' "Did you mean 'command'?" submit wrong.yaml
+printf 'command: [x\n' >wrong.yaml
+refuses 2 'a file that is no YAML' "cannot read job file 'wrong.yaml'" submit wrong.yaml
+refuses 2 'a file that is not there' "cannot read 'none.yaml'" submit none.yaml
+refuses 2 'a wrong option' '--time cannot be' submit -t soon -- true
+refuses 2 'a wrong dependency' 'depends' submit -d after:1 -- true
+
+# Arrays and dependencies.
+works 'an array' 'array of 5' submit -a 0-8:2 -- sh -c 'echo index $SHAREWELL_ARRAY_INDEX'
+first=$(sed 's/Submitted batch job \([0-9]*\).*/\1/' "$scratch/out")
+ends 'all of it ends' "$first-$((first + 4))" 0
+todo 'each has its index' sh -c '"$0" logs "$1" | grep -q "index 4"' "$SHAREWELL" "$((first + 2))"
+submit -H -- sh -c 'exit 1'
+bad=$job
+submit -d "afterok:$bad" -- true
+never=$job
+submit -d "afternotok:$bad" -- echo sorry
+sorry=$job
+works 'a dependency is a reason to wait' '(Dependency)' ps --noheader -j "$sorry"
+"$SHAREWELL" resume "$bad"
+ends 'what waits for a failure runs after it' "$sorry" 0
+run wait "$never"
+[ "$status" -ne 0 ] && out_has CANCELLED
+said $? 'what waits for success never runs'
+end

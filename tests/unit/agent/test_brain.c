@@ -1,0 +1,680 @@
+/* Every rule of the agent's brain, one by one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+#define ANSWER(now, version, ...)                                                              \
+	do {                                                                                   \
+		const struct sw_want wants_[] = {__VA_ARGS__};                                 \
+		fixture_answer(brain, now, version, wants_, sizeof wants_ / sizeof wants_[0]); \
+	} while (0)
+#define RUN(job, epoch, gpus) fixture_want(job, epoch, SW_WANT_RUN, gpus)
+#define SUSPEND(job, epoch) fixture_want(job, epoch, SW_WANT_SUSPEND, 0)
+#define STOP(job, epoch) fixture_want(job, epoch, SW_WANT_STOP, 0)
+#define FORGET(job, epoch) fixture_want(job, epoch, SW_WANT_FORGET, 0)
+#define ACTS(expected) assert_string_equal(fixture_act(brain, now, false), expected)
+#define RUNS(expected) assert_string_equal(fixture_runs(brain), expected)
+
+static int set_up(void **state)
+{
+	*state = fixture_brain("aa", 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	sw_agent_brain_free(*state);
+	return 0;
+}
+
+/* Starts a run and lets it say that it runs. */
+static void start(struct sw_agent_brain *brain, int64_t now, uint64_t version, uint64_t job, uint32_t epoch, unsigned gpus)
+{
+	struct sw_want want = RUN(job, epoch, gpus);
+	fixture_answer(brain, now, version, &want, 1);
+	fixture_act(brain, now, false);
+	fixture_link(brain, job, epoch, true);
+	fixture_said(brain, job, epoch, SW_RUN_RUNNING);
+	fixture_act(brain, now, false);
+}
+
+/* A wish becomes one START with its GPUs and lease; the same wish again, or repeated answers, start nothing. */
+static void test_start_once(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	struct sw_want want = RUN(1, 1, 3);
+	struct sw_answer_message answer = {.version = 4, .lease_ms = LEASE_MS, .wants = &want, .want_count = 1};
+	now += 5 * MS;
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
+	struct sw_agent_action actions[8];
+	assert_int_equal(sw_agent_brain_act(brain, now, actions, 8), 1);
+	assert_int_equal(actions[0].act, SW_ACT_START);
+	assert_int_equal(actions[0].want->gpus.count, 2);
+	assert_string_equal(actions[0].want->gpus.items[1], "GPU-1");
+	assert_string_equal(actions[0].want->spec->argv.items[0], "true");
+	/* The lease counts from when the question was sent. */
+	assert_true(actions[0].lease_boot_ns == START_NS + LEASE_MS * MS);
+	RUNS("1.1 starting");
+	/* Again the same answer: it was to a question that is answered. */
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 1, 3));
+	ACTS("");
+}
+
+/* Only the answer to the latest sync counts: one to an older question could bring back old wishes. */
+static void test_only_latest_answer(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_sync first, second;
+	assert_true(sw_agent_brain_sync(brain, now, &first));
+	sw_agent_brain_nudge(brain);
+	now += 100 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &second));
+	assert_true(second.number == first.number + 1);
+	struct sw_want want = RUN(1, 1, 1);
+	struct sw_answer_message answer = {.version = 1, .lease_ms = LEASE_MS, .wants = &want, .want_count = 1};
+	assert_int_equal(sw_agent_brain_answer(brain, now, first.number, &answer), 0);
+	assert_int_equal(sw_agent_brain_answer(brain, now, second.number + 1, &answer), 0);
+	ACTS("");
+	RUNS("");
+	assert_true(sw_agent_brain_lease(brain) == INT64_MIN);
+	assert_int_equal(sw_agent_brain_answer(brain, now, second.number, &answer), 0);
+	ACTS("start 1.1");
+}
+
+/* A start waits while one of its GPUs is used, until that run is suspended or exited. */
+static void test_start_waits_for_gpus(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += MS * 100;
+	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 3), RUN(3, 1, 4));
+	ACTS("start 3.1");
+	RUNS("1.1 running; 2.1 starting; 3.1 starting");
+	now += MS * 100;
+	ANSWER(now, 3, SUSPEND(1, 1), RUN(2, 1, 3), RUN(3, 1, 4));
+	ACTS("suspend 1.1");
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("start 2.1");
+	fixture_said(brain, 2, 1, SW_RUN_EXITED);
+	ACTS("");
+}
+
+/* A resume waits in the same way, and of two that want one GPU only one gets it. */
+static void test_resume_waits_for_gpus(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(1, 1), RUN(2, 1, 1));
+	ACTS("suspend 1.1");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("start 2.1");
+	fixture_link(brain, 2, 1, true);
+	fixture_said(brain, 2, 1, SW_RUN_RUNNING);
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 1, 1), RUN(2, 1, 1));
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 1, 1), SUSPEND(2, 1));
+	ACTS("suspend 2.1");
+	fixture_said(brain, 2, 1, SW_RUN_SUSPENDED);
+	ACTS("resume 1.1");
+	/* Told, not yet shown: its GPU is taken. */
+	now += 100 * MS;
+	ANSWER(now, 5, RUN(1, 1, 1), RUN(2, 1, 1), RUN(3, 1, 1));
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_RUNNING);
+	ACTS("");
+}
+
+/* An epoch below one that was seen is not started, even after the later one is forgotten; nor is the same epoch twice. */
+static void test_epochs(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 5, 1);
+	fixture_said(brain, 1, 5, SW_RUN_EXITED);
+	now += 100 * MS;
+	ANSWER(now, 2, FORGET(1, 5));
+	ACTS("delete 1.5");
+	RUNS("");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 4, 1), RUN(2, 1, 2));
+	ACTS("start 2.1");
+	RUNS("1.4 exited (stale-epoch); 2.1 starting");
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 5, 1), RUN(2, 1, 2));
+	ACTS("");
+	RUNS("1.5 exited (stale-epoch); 2.1 starting");
+	now += 100 * MS;
+	ANSWER(now, 5, RUN(1, 6, 1), RUN(2, 1, 2));
+	ACTS("start 1.6");
+}
+
+/* A lower epoch that waits for its GPU gives way to a higher one of its job. */
+static void test_waiting_epoch_is_overtaken(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 9, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(9, 1, 1), RUN(1, 1, 1));
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(9, 1, 1), RUN(1, 1, 1), RUN(1, 2, 2));
+	ACTS("start 1.2");
+	RUNS("1.1 exited (stale-epoch); 1.2 starting; 9.1 running");
+}
+
+/* Two runs of one job never live at the same time, whatever GPUs they have. */
+static void test_one_life_at_a_time(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(1, 1), RUN(1, 2, 2));
+	ACTS("suspend 1.1");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 2, 2));
+	ACTS("stop 1.1 0 -1");
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	ACTS("start 1.2");
+}
+
+/* An exit is told in every sync until it is to be forgotten; only then is its folder deleted. */
+static void test_exit_until_forget(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_EXITED, .code = 3, .reason = "", .detail = "first"},
+			    0);
+	/* What comes later changes nothing. */
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_EXITED, .code = 4, .reason = ""}, 0);
+	fixture_said(brain, 1, 1, SW_RUN_RUNNING);
+	for (uint64_t version = 2; version < 6; version++) {
+		now += 100 * MS;
+		struct sw_sync sync;
+		assert_true(sw_agent_brain_sync(brain, now, &sync));
+		assert_int_equal(sync.run_count, 1);
+		assert_true(sync.runs[0].state == SW_RUN_EXITED && sync.runs[0].code == 3);
+		assert_string_equal(sync.runs[0].detail, "first");
+		/* Neither a wish to run it nor no wish at all makes it go away. */
+		struct sw_want want = RUN(1, 1, 1);
+		struct sw_answer_message answer = {.version = version, .lease_ms = LEASE_MS, .wants = &want, .want_count = version % 2};
+		assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
+		ACTS("");
+	}
+	now += 100 * MS;
+	ANSWER(now, 9, FORGET(1, 1));
+	ACTS("delete 1.1");
+	RUNS("");
+}
+
+/* What lives and is to be forgotten was given up by the controller: it is killed first, then forgotten. */
+static void test_forget_alive(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, FORGET(1, 1));
+	ACTS("stop 1.1 0 0");
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	ACTS("delete 1.1");
+}
+
+/* A run that is not wished for is stopped; before the first answer everything that was found is left alone. */
+static void test_unknown_runs_are_stopped(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_texts gpus = fixture_gpus(1);
+	assert_int_equal(sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""}, &gpus), 0);
+	assert_int_equal(sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""}, &gpus),
+			 SW_EINPUT);
+	fixture_link(brain, 1, 1, true);
+	ACTS("");
+	ANSWER(now, 1, RUN(2, 1, 1));
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_RUNNING);
+	ACTS("stop 1.1 0 -1");
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	ACTS("start 2.1");
+	RUNS("1.1 exited; 2.1 starting");
+}
+
+/* Found runs count as started: their epoch is not started again, and their GPUs are theirs even before their supervisors answer. */
+static void test_found_runs(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_texts gpus = fixture_gpus(1);
+	assert_int_equal(sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {1, 2}, .state = SW_RUN_SUSPENDED, .reason = ""}, &gpus),
+			 0);
+	assert_int_equal(sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {4, 1}, .state = SW_RUN_EXITED, .reason = ""}, &gpus), 0);
+	ANSWER(now, 1, SUSPEND(1, 2), RUN(1, 1, 2), RUN(3, 1, 1), RUN(4, 1, 2));
+	ACTS("");
+	RUNS("1.1 exited (stale-epoch); 1.2 suspended; 3.1 starting; 4.1 exited");
+	fixture_link(brain, 1, 2, true);
+	ACTS("");
+	fixture_said(brain, 1, 2, SW_RUN_SUSPENDED);
+	ACTS("start 3.1");
+}
+
+/* What was never started and is not wanted any more ends without a trace: told once as an exit if somebody asks, dropped if nobody does. */
+static void test_never_started(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 9, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(9, 1, 1), RUN(1, 1, 1), RUN(2, 1, 1), RUN(3, 1, 1), STOP(4, 1), SUSPEND(5, 1), FORGET(6, 1));
+	ACTS("");
+	RUNS("1.1 starting; 2.1 starting; 3.1 starting; 4.1 exited (never-started); 5.1 exited (never-started); 9.1 running");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(9, 1, 1), STOP(1, 1), SUSPEND(3, 1), FORGET(4, 1));
+	ACTS("");
+	RUNS("1.1 exited (never-started); 3.1 suspended; 9.1 running");
+	/* It is over: a later wish to run it comes too late. But 2.1 was only dropped. */
+	fixture_said(brain, 9, 1, SW_RUN_EXITED);
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 1, 1), RUN(2, 1, 2), FORGET(9, 1));
+	ACTS("start 2.1; delete 9.1");
+	RUNS("1.1 exited (never-started); 2.1 starting");
+}
+
+/* A wish for a GPU that the node does not have is answered with an exit that says so. */
+static void test_missing_gpu(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	static const char *uuids[] = {"GPU-0", "GPU-77", NULL};
+	struct sw_want want = RUN(1, 1, 0);
+	want.gpus = (struct sw_texts){uuids, 2};
+	fixture_answer(brain, now, 1, &want, 1);
+	ACTS("");
+	RUNS("1.1 exited (launch)");
+	const struct sw_sync_run *runs;
+	sw_agent_brain_runs(brain, &runs);
+	assert_string_equal(runs[0].detail, "GPU 'GPU-77' is not in this node");
+}
+
+/* A wish without a spec for a run that is not here cannot be followed: the next sync has no version, so that the spec comes. */
+static void test_missing_spec(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_want want = RUN(1, 1, 1);
+	want.spec = NULL;
+	fixture_answer(brain, now, 7, &want, 1);
+	ACTS("");
+	RUNS("");
+	struct sw_sync sync;
+	assert_false(sw_agent_brain_sync(brain, now + 99 * MS, &sync));
+	now += 1000 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_int_equal(sync.have, 0);
+	sw_agent_brain_failed(brain, now, sync.number);
+	now += 100 * MS;
+	ANSWER(now, 7, RUN(1, 1, 1));
+	ACTS("start 1.1");
+	/* Once it is known it need not be told again. */
+	now += 100 * MS;
+	fixture_answer(brain, now, 8, &want, 1);
+	ACTS("");
+	RUNS("1.1 starting");
+	assert_true(sw_agent_brain_sync(brain, now + 10 * MS, &sync));
+	assert_int_equal(sync.have, 8);
+}
+
+/* Stop is told once, again when its terms change or the link was down, and is never taken back. */
+static void test_stop(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	struct sw_want stop = STOP(1, 1);
+	stop.signal = 10;
+	stop.grace_ms = 5000;
+	now += 100 * MS;
+	fixture_answer(brain, now, 2, &stop, 1);
+	ACTS("stop 1.1 10 5000");
+	ACTS("");
+	stop.grace_ms = 0;
+	now += 100 * MS;
+	fixture_answer(brain, now, 3, &stop, 1);
+	ACTS("stop 1.1 10 0");
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 1, 1));
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 5, SUSPEND(1, 1));
+	ACTS("");
+	now += 100 * MS;
+	fixture_answer(brain, now, 6, &stop, 1);
+	fixture_link(brain, 1, 1, false);
+	ACTS("");
+	fixture_link(brain, 1, 1, true);
+	ACTS("stop 1.1 10 0");
+}
+
+/* A suspended run that is to stop gets its grace only if its GPUs are free; and then they are its own until it has gone. */
+static void test_stop_of_suspended(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(1, 1), RUN(2, 1, 1));
+	ACTS("suspend 1.1");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("start 2.1");
+	fixture_link(brain, 2, 1, true);
+	fixture_said(brain, 2, 1, SW_RUN_RUNNING);
+	now += 100 * MS;
+	ANSWER(now, 3, STOP(1, 1), SUSPEND(2, 1));
+	ACTS("stop 1.1 0 0; suspend 2.1");
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	fixture_said(brain, 2, 1, SW_RUN_SUSPENDED);
+	now += 100 * MS;
+	ANSWER(now, 4, STOP(2, 1), RUN(3, 1, 1));
+	ACTS("stop 2.1 0 -1");
+	fixture_said(brain, 2, 1, SW_RUN_EXITED);
+	ACTS("start 3.1");
+}
+
+/* Suspend and resume follow the last wish even when it changes before the supervisor has shown the one before. */
+static void test_changed_mind(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(1, 1));
+	ACTS("suspend 1.1");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 1, 1));
+	ACTS("resume 1.1");
+	fixture_said_early(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 4, SUSPEND(1, 1), RUN(2, 1, 1));
+	ACTS("suspend 1.1");
+	/* It is suspended, but a resume is on its way to it: its GPU is not free until the last order is carried out. */
+	fixture_said_early(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("");
+	fixture_said_early(brain, 1, 1, SW_RUN_RUNNING);
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_RUNNING);
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("start 2.1");
+	RUNS("1.1 suspended; 2.1 starting");
+}
+
+/* A suspended run that is linked to anew is left alone until its supervisor has spoken: it might be told to move beside another. */
+static void test_relink_of_suspended(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(1, 1), RUN(2, 1, 1));
+	ACTS("suspend 1.1");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("start 2.1");
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 1, 1), RUN(2, 1, 1));
+	ACTS("");
+	now += 100 * MS;
+	ANSWER(now, 4, STOP(1, 1), RUN(2, 1, 1));
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("stop 1.1 0 0");
+}
+
+/* The lease is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
+static void test_lease(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	int64_t lease = sw_agent_brain_lease(brain);
+	assert_true(lease == now + LEASE_MS * MS);
+	now += 1000 * MS;
+	ANSWER(now, 1, RUN(1, 1, 1));
+	assert_string_equal(fixture_act(brain, now, true), "");
+	now += 2000 * MS;
+	ANSWER(now, 1, RUN(1, 1, 1));
+	assert_string_equal(fixture_act(brain, now, true), "lease 1.1");
+	assert_string_equal(fixture_act(brain, now, true), "");
+	assert_true(sw_agent_brain_lease(brain) == now + LEASE_MS * MS);
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	assert_string_equal(fixture_act(brain, now, true), "lease 1.1");
+	struct sw_sync sync;
+	now += 1000 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	struct sw_want want = RUN(1, 1, 1);
+	struct sw_answer_message brief = {.version = 1, .lease_ms = 1000, .wants = &want, .want_count = 1};
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &brief), 0);
+	assert_true(sw_agent_brain_lease(brain) == now - 1000 * MS + LEASE_MS * MS);
+}
+
+/* Nothing is started or resumed past the lease, since the controller may have given the node up; the next answer frees it. */
+static void test_nothing_starts_past_the_lease(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
+	ACTS("");
+	now += (LEASE_MS + 1) * MS;
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	ACTS("");
+	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
+	ACTS("start 2.1");
+}
+
+/* A supervisor that is lost is asked to be cleaned up after, once for each time; its GPUs stay taken until that is done. */
+static void test_lost(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	ACTS("recover 1.1");
+	ACTS("");
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	ACTS("recover 1.1");
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_EXITED, .reason = SW_REASON_SUPERVISOR_LOST}, 0);
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	ACTS("start 2.1");
+	RUNS("1.1 exited (supervisor-lost); 2.1 starting");
+}
+
+/* The inventory is in every sync until one that has it was answered, and again when it changes. No sync goes without it. */
+static void test_inventory(void **state)
+{
+	struct sw_agent_brain *brain = *state, *mute = NULL;
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	assert_int_equal(sw_agent_brain_new(&(struct sw_agent_brain_config){"n", "i", 1}, &mute, NULL), 0);
+	assert_false(sw_agent_brain_sync(mute, now, &sync));
+	assert_true(sw_agent_brain_wake(mute) == SW_NEVER);
+	sw_agent_brain_free(mute);
+
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.inventory != NULL && sync.inventory->gpu_count == 4 && sync.number == 1 && sync.have == 0);
+	assert_string_equal(sync.instance, "aa");
+	sw_agent_brain_failed(brain, now, 1);
+	now += 100 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.inventory != NULL && sync.number == 2);
+	assert_int_equal(sw_agent_brain_answer(brain, now, 2, &(struct sw_answer_message){.version = 3, .lease_ms = LEASE_MS}), 0);
+	now += 100 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.inventory == NULL && sync.have == 3);
+	/* It changes while the question is out: the answer to that one does not count. */
+	assert_int_equal(sw_agent_brain_inventory(brain, &(struct sw_sync_inventory){.cpus = 1}), 0);
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 3, .lease_ms = LEASE_MS}),
+			 0);
+	now += 100 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.inventory != NULL && sync.inventory->gpu_count == 0 && sync.inventory->cpus == 1);
+}
+
+/* Syncs go out at once after news, but not closer than they can be answered; idle ones wait for the controller's answer. */
+static void test_when_to_sync(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	start(brain, now, 1, 1, 1, 1);
+	now += 10 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	/* The controller keeps the question: nothing to do until it is overdue. */
+	assert_false(sw_agent_brain_sync(brain, now + 10000 * MS, &sync));
+	assert_true(sw_agent_brain_wake(brain) == now + LEASE_MS * 43 / 100 * MS);
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
+	now += 10 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	/* News after news before any answer: the distance grows, so that an answer can come in between. */
+	int64_t last = 0;
+	for (int i = 0; i < 12; i++) {
+		sw_agent_brain_nudge(brain);
+		int64_t wake = sw_agent_brain_wake(brain);
+		assert_true(wake - now >= last && wake - now <= 1000 * MS);
+		last = wake - now;
+		now = wake;
+		assert_true(sw_agent_brain_sync(brain, now, &sync));
+	}
+	assert_true(last >= 500 * MS);
+	/* An answer that brings nothing and came at once: the controller does not keep questions, so do not flood it. */
+	struct sw_answer_message answer = {.version = sync.have, .lease_ms = LEASE_MS, .retry_ms = 700};
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
+	assert_true(sw_agent_brain_wake(brain) == now + 700 * MS);
+	sw_agent_brain_nudge(brain);
+	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
+}
+
+/* A controller that is away is asked again after a while that grows up to two seconds, and differs between agents. */
+static void test_back_off(void **state)
+{
+	struct sw_agent_brain *brain = *state, *other = fixture_brain("bb", 2);
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	int64_t longest = 0;
+	int differ = 0;
+	for (int i = 0; i < 20; i++) {
+		assert_true(sw_agent_brain_sync(brain, now, &sync));
+		sw_agent_brain_failed(brain, now, sync.number);
+		/* Once is enough. */
+		sw_agent_brain_failed(brain, now, sync.number);
+		assert_true(sw_agent_brain_sync(other, now, &sync));
+		sw_agent_brain_failed(other, now, sync.number);
+		/* News does not cut the wait short. */
+		sw_agent_brain_nudge(brain);
+		int64_t wait = sw_agent_brain_wake(brain) - now;
+		assert_true(wait >= 25 * MS && wait <= 2000 * MS);
+		differ += sw_agent_brain_wake(other) != sw_agent_brain_wake(brain);
+		if (wait > longest)
+			longest = wait;
+		now += 2000 * MS;
+	}
+	assert_true(longest > 1000 * MS && differ > 15);
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 1, .lease_ms = LEASE_MS}),
+			 0);
+	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
+	sw_agent_brain_free(other);
+}
+
+/* The agent keeps as many runs as a sync can tell; a wish beyond that is put off, not lost. */
+static void test_bound(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_texts none = {0};
+	for (uint32_t i = 0; i < SW_SYNC_RUNS_MAX; i++)
+		assert_int_equal(
+			sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {i + 100, 1}, .state = SW_RUN_EXITED, .reason = ""}, &none),
+			0);
+	assert_int_equal(sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_EXITED, .reason = ""}, &none),
+			 SW_ELIMIT);
+	ANSWER(now, 1, RUN(2, 1, 1));
+	ACTS("");
+	now += 1000 * MS;
+	struct sw_sync sync;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.have == 0 && sync.run_count == SW_SYNC_RUNS_MAX);
+	sw_agent_brain_failed(brain, now, sync.number);
+	now += 1000 * MS;
+	ANSWER(now, 1, RUN(2, 1, 1), FORGET(100, 1));
+	ACTS("delete 100.1");
+	now += 1000 * MS;
+	ANSWER(now, 1, RUN(2, 1, 1));
+	ACTS("start 2.1");
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_start_once),
+		TEST(test_only_latest_answer),
+		TEST(test_start_waits_for_gpus),
+		TEST(test_resume_waits_for_gpus),
+		TEST(test_epochs),
+		TEST(test_waiting_epoch_is_overtaken),
+		TEST(test_one_life_at_a_time),
+		TEST(test_exit_until_forget),
+		TEST(test_forget_alive),
+		TEST(test_unknown_runs_are_stopped),
+		TEST(test_found_runs),
+		TEST(test_never_started),
+		TEST(test_missing_gpu),
+		TEST(test_missing_spec),
+		TEST(test_stop),
+		TEST(test_stop_of_suspended),
+		TEST(test_changed_mind),
+		TEST(test_relink_of_suspended),
+		TEST(test_lease),
+		TEST(test_nothing_starts_past_the_lease),
+		TEST(test_lost),
+		TEST(test_inventory),
+		TEST(test_when_to_sync),
+		TEST(test_back_off),
+		TEST(test_bound),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+/* Requests from their parts: routes, parameters, bodies. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/query.h"
+#include "api/request.h"
+
+static struct sw_request *open_request(enum sw_method method, const char *target)
+{
+	struct sw_err err = {0};
+	struct sw_request *request = NULL;
+	int status = 0;
+	if (sw_request_open(method, target, &request, &status, &err) < 0)
+		fail_msg("%s gave %d: %s: %s", target, status, err.fact, err.detail);
+	return request;
+}
+
+static void refused(enum sw_method method, const char *target, int status, const char *word)
+{
+	struct sw_err err = {0};
+	struct sw_request *request = NULL;
+	int got = 0;
+	assert_true(sw_request_open(method, target, &request, &got, &err) < 0);
+	assert_null(request);
+	if (got != status)
+		fail_msg("%s gave %d, expected %d", target, got, status);
+	if (strstr(err.fact, word) == NULL && strstr(err.detail, word) == NULL && strstr(err.hint, word) == NULL)
+		fail_msg("%s: '%s' is not in '%s', '%s', '%s'", target, word, err.fact, err.detail, err.hint);
+}
+
+/* Each path of the table leads to its route, with the job's number where there is one. */
+static void test_routes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SW_ROUTES; i++) {
+		const struct sw_route *route = &sw_routes[i];
+		assert_int_equal(route->id, i);
+		char target[64];
+		const char *hole = strstr(route->path, "{id}");
+		if (hole != NULL)
+			snprintf(target, sizeof target, "%.*s4294967295%s", (int)(hole - route->path), route->path, hole + 4);
+		else
+			snprintf(target, sizeof target, "%s", route->path);
+		struct sw_request *request = open_request(route->method, target);
+		assert_ptr_equal(request->route, route);
+		assert_int_equal(request->job, hole != NULL ? 4294967295u : 0);
+		sw_request_free(request);
+		/* What the table names exists, and nothing is described twice. */
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(sw_routes[j].name, route->name);
+		assert_true(route->response == NULL || sw_schema_find(route->response + 1) != NULL);
+		assert_int_equal(route->method == SW_POST, route->body_max > 0);
+	}
+	refused(SW_GET, "/", 404, "openapi");
+	refused(SW_GET, "/v1/jobs/", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/0", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/-1", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/1.0", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/4294967296", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/1/2/why", 404, "nothing");
+	refused(SW_GET, "/v1/jobs/1/cancel", 405, "POST");
+	refused(SW_OTHER_METHOD, "/v1/jobs", 405, "GET and POST");
+	refused(SW_POST, "/healthz", 405, "GET");
+}
+
+/* Parameters are understood in the forms that people write, and refused by name. */
+static void test_parameters(void **state)
+{
+	(void)state;
+	struct sw_request *request = open_request(SW_GET, "/v1/jobs");
+	assert_int_equal(request->list.states, (1u << SW_STATES) - 1);
+	assert_int_equal(request->list.limit, SW_LIST_USUAL);
+	sw_request_free(request);
+	request = open_request(SW_GET, "/v1/jobs?state=pd,Running&user=j%C3%B6rg+x&name=a%2ab*&limit=1000&cursor=7&order=desc&");
+	assert_int_equal(request->list.states, 3);
+	assert_string_equal(request->list.user, "j\xC3\xB6rg x");
+	assert_string_equal(request->list.name, "a*b");
+	assert_true(request->list.name_is_prefix && request->list.descending);
+	assert_int_equal(request->list.limit, 1000);
+	assert_int_equal(request->list.cursor, 7);
+	sw_request_free(request);
+	request = open_request(SW_GET, "/v1/jobs?state=active");
+	for (unsigned i = 0; i < SW_STATES; i++)
+		assert_int_equal(request->list.states >> i & 1, !sw_state_names[i].ended);
+	sw_request_free(request);
+	request = open_request(SW_GET, "/v1/jobs/5/logs?offset=-10&limit=3&follow&run=2");
+	assert_int_equal(request->logs.offset, -10);
+	assert_int_equal(request->logs.limit, 3);
+	assert_int_equal(request->logs.run, 2);
+	assert_true(request->logs.follow);
+	sw_request_free(request);
+	request = open_request(SW_GET, "/v1/events?after=9&job=3");
+	assert_true(request->has_after && request->after == 9 && request->job == 3);
+	sw_request_free(request);
+
+	refused(SW_GET, "/v1/jobs?limit=1001", 400, "1 to 1000");
+	refused(SW_GET, "/v1/jobs?limit=", 400, "limit");
+	refused(SW_GET, "/v1/jobs?state=", 400, "states");
+	refused(SW_GET, "/v1/jobs?state=PD,,R", 400, "states");
+	refused(SW_GET, "/v1/jobs?order=up", 400, "asc or desc");
+	refused(SW_GET, "/v1/jobs?limt=3", 400, "'limit'");
+	refused(SW_GET, "/v1/jobs?name=%", 400, "escape");
+	refused(SW_GET, "/v1/jobs?name=%0", 400, "escape");
+	refused(SW_GET, "/v1/jobs?name=%00", 400, "escape");
+	refused(SW_GET, "/v1/jobs?name=%ff", 400, "UTF-8");
+	refused(SW_GET, "/v1/jobs/5/logs?follow=maybe", 400, "true or false");
+	refused(SW_GET, "/v1/cluster?x=1", 400, "'x'");
+	refused(SW_GET,
+		"/v1/"
+		"jobs?limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&limit=1&"
+		"limit=1"
+		"&limit=1&limit=1",
+		414, "16 parameters");
+	refused(SW_POST, "/v1/jobs?force=1", 400, "'force'");
+}
+
+static int read_body(struct sw_request *request, const char *body, int *ret_status)
+{
+	return sw_request_read(request, body, strlen(body), ret_status, NULL);
+}
+
+/* Bodies by route; wrong ones leave nothing behind. */
+static void test_bodies(void **state)
+{
+	(void)state;
+	int status = 0;
+	struct sw_request *request = open_request(SW_POST, "/v1/jobs");
+	assert_int_equal(read_body(request, " [{\"command\":[\"a\"]},{\"command\":\"b\",\"array\":\"0-9\"}]", &status), 0);
+	assert_int_equal(request->jobs.count, 2);
+	assert_int_equal(request->job_total, 11);
+	assert_true(request->jobs_are_listed);
+	sw_request_free(request);
+	request = open_request(SW_POST, "/v1/jobs");
+	assert_int_equal(read_body(request, "", &status), SW_EINPUT);
+	assert_int_equal(status, 400);
+	sw_request_free(request);
+	request = open_request(SW_POST, "/v1/policy");
+	assert_int_equal(read_body(request, "{\"policy\":\"las\",\"set\":{\"a\":\"x\",\"b\":2,\"c\":1.5,\"d\":true}}", &status), 0);
+	assert_string_equal(request->policy, "las");
+	assert_int_equal(request->setting_count, 4);
+	assert_string_equal(request->settings[2], "c=1.5");
+	sw_request_free(request);
+	static const char *const bad[] = {"[]",
+					  "{}",
+					  "{\"policy\":1}",
+					  "{\"policy\":\"a\",\"set\":[]}",
+					  "{\"policy\":\"a\",\"set\":{\"a\":[]}}",
+					  "{\"policy\":\"a\",\"x\":1}"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		request = open_request(SW_POST, "/v1/policy");
+		assert_int_equal(read_body(request, bad[i], &status), SW_EINPUT);
+		sw_request_free(request);
+	}
+	request = open_request(SW_POST, "/v1/quota");
+	assert_int_equal(read_body(request, "{\"tenant\":\"t\",\"gpus\":null}", &status), 0);
+	assert_int_equal(request->quota_gpus, UINT32_MAX);
+	sw_request_free(request);
+	static const char *const wrong[] = {"{\"tenant\":\"t\"}", "{\"gpus\":1}", "{\"tenant\":\"\",\"gpus\":1}",
+					    "{\"tenant\":\"t\",\"gpus\":-1}", "{\"tenant\":\"t\",\"gpus\":1,\"x\":1}"};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		request = open_request(SW_POST, "/v1/quota");
+		assert_int_equal(read_body(request, wrong[i], &status), SW_EINPUT);
+		sw_request_free(request);
+	}
+	request = open_request(SW_POST, "/v1/agents/sync");
+	assert_int_equal(read_body(request, "{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"have\":0}", &status), 0);
+	assert_string_equal(request->sync->node, "n");
+	sw_request_free(request);
+	/* A verb on a job has no body that matters. */
+	request = open_request(SW_POST, "/v1/jobs/1/cancel");
+	assert_int_equal(read_body(request, "{}", &status), 0);
+	sw_request_free(request);
+}
+
+/* Ten thousand jobs in one request are the most, however they are written. */
+static void test_most_jobs(void **state)
+{
+	(void)state;
+	size_t size = 10001 * 20;
+	char *body = malloc(size);
+	for (int count = 10000; count <= 10001; count++) {
+		strcpy(body, "[");
+		char *end = body + 1;
+		for (int i = 0; i < count; i++)
+			end += sprintf(end, "%s{\"command\":\"a\"}", i > 0 ? "," : "");
+		strcpy(end, "]");
+		int status = 0;
+		struct sw_request *request = open_request(SW_POST, "/v1/jobs");
+		assert_int_equal(read_body(request, body, &status), count == 10000 ? 0 : SW_ELIMIT);
+		assert_int_equal(status, count == 10000 ? 0 : 413);
+		sw_request_free(request);
+	}
+	free(body);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_routes),
+		cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_most_jobs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

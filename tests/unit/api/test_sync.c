@@ -1,0 +1,340 @@
+/* What agent and controller say to each other: nothing is lost on the way, and nonsense is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "api/sync.h"
+
+static const char *gpu_items[] = {"GPU-a", "GPU-b", NULL};
+static const char *argv_items[] = {"python", "train.py", "--name=\"x\"\n", NULL};
+static const char *env_items[] = {"HOME=/home/u", "EMPTY=", NULL};
+
+static struct sw_run_spec full_spec(void)
+{
+	struct sw_run_spec spec;
+	sw_run_spec_defaults(&spec);
+	spec.name = "großer Lauf";
+	spec.argv = (struct sw_texts){argv_items, 3};
+	spec.env = (struct sw_texts){env_items, 2};
+	spec.workdir = "/home/u";
+	spec.uid = 1000;
+	spec.gid = 100;
+	spec.umask = 077;
+	spec.stdout_path = "/home/u/out";
+	spec.stderr_path = "err";
+	spec.append = true;
+	spec.log_limit_bytes = 12345678;
+	spec.time_limit_ms = 3600000;
+	spec.stop_signal = 10;
+	spec.grace_ms = 0;
+	spec.warn_signal = 12;
+	spec.warn_ms = 60000;
+	spec.suspend = SW_SUSPEND_NONE;
+	spec.cpus = 8;
+	spec.memory_bytes = UINT64_C(1) << 36;
+	spec.open_files = 4096;
+	spec.core_bytes = 1;
+	spec.slurm_env = true;
+	return spec;
+}
+
+static void assert_same_texts(const struct sw_texts *a, const struct sw_texts *b)
+{
+	assert_int_equal(a->count, b->count);
+	for (size_t i = 0; i < a->count; i++)
+		assert_string_equal(a->items[i], b->items[i]);
+	assert_null(a->items[a->count]);
+}
+
+static void assert_same_spec(const struct sw_run_spec *a, const struct sw_run_spec *b)
+{
+	assert_string_equal(a->name, b->name);
+	assert_same_texts(&a->argv, &b->argv);
+	assert_same_texts(&a->env, &b->env);
+	assert_string_equal(a->workdir, b->workdir);
+	assert_string_equal(a->stdout_path, b->stdout_path);
+	assert_string_equal(a->stderr_path, b->stderr_path);
+	/* The numbers: everything, once the pointers are made equal. */
+	struct sw_run_spec left = *a, right = *b;
+	left.name = right.name;
+	left.argv = right.argv;
+	left.env = right.env;
+	left.workdir = right.workdir;
+	left.stdout_path = right.stdout_path;
+	left.stderr_path = right.stderr_path;
+	assert_int_equal(left.uid, right.uid);
+	assert_int_equal(left.gid, right.gid);
+	assert_int_equal(left.umask, right.umask);
+	assert_int_equal(left.append, right.append);
+	assert_true(left.log_limit_bytes == right.log_limit_bytes && left.time_limit_ms == right.time_limit_ms);
+	assert_true(left.stop_signal == right.stop_signal && left.grace_ms == right.grace_ms);
+	assert_true(left.warn_signal == right.warn_signal && left.warn_ms == right.warn_ms && left.suspend == right.suspend);
+	assert_true(left.cpus == right.cpus && left.memory_bytes == right.memory_bytes && left.open_files == right.open_files);
+	assert_true(left.core_bytes == right.core_bytes && left.slurm_env == right.slurm_env);
+}
+
+/* A sync with everything in it comes back as it was. */
+static void test_sync_round_trip(void **state)
+{
+	(void)state;
+	struct sw_sync_gpu gpus[] = {{"GPU-a", "H100", UINT64_C(80) << 30, 1}, {"GPU-b", "", 0, 0}};
+	struct sw_sync_inventory inventory = {gpus, 2, 64, UINT64_C(1) << 39};
+	struct sw_sync_run runs[] = {
+		{.id = {7, 2}, .state = SW_RUN_RUNNING, .pid = 4321, .started_at_ns = 17, .reason = "", .log_bytes = 99},
+		{.id = {8, 1},
+		 .state = SW_RUN_EXITED,
+		 .code = 255,
+		 .signal = 9,
+		 .started_at_ns = 1,
+		 .ended_at_ns = INT64_MAX,
+		 .reason = SW_REASON_LEASE,
+		 .detail = "too long",
+		 .max_rss_bytes = 5,
+		 .cpu_ns = 6},
+	};
+	struct sw_sync_sample samples[] = {
+		{.at_ns = 3,
+		 .gpu = "GPU-a",
+		 .memory_bytes = 4,
+		 .busy_milli = 1000,
+		 .power_mw = 700000,
+		 .temperature_c = -3,
+		 .processes = 2},
+		{.at_ns = 3, .has_run = true, .run = {7, 2}, .memory_bytes = 8},
+	};
+	struct sw_sync sync = {.node = "n1",
+			       .instance = "abc",
+			       .number = 12,
+			       .have = 5,
+			       .inventory = &inventory,
+			       .runs = runs,
+			       .run_count = 2,
+			       .samples = samples,
+			       .sample_count = 2};
+	char *text = NULL;
+	size_t size;
+	assert_int_equal(sw_sync_encode(&sync, &text, &size, NULL), 0);
+	assert_int_equal(size, strlen(text));
+	struct sw_sync *back = NULL;
+	struct sw_err err = {0};
+	assert_int_equal(sw_sync_decode(text, size, &back, &err), 0);
+	assert_string_equal(back->node, "n1");
+	assert_string_equal(back->instance, "abc");
+	assert_true(back->number == 12 && back->have == 5 && back->run_count == 2 && back->sample_count == 2);
+	assert_true(back->inventory->gpu_count == 2 && back->inventory->cpus == 64 && back->inventory->memory_bytes == UINT64_C(1) << 39);
+	assert_string_equal(back->inventory->gpus[0].uuid, "GPU-a");
+	assert_true(back->inventory->gpus[0].memory_bytes == UINT64_C(80) << 30 && back->inventory->gpus[0].link_group == 1);
+	assert_true(back->runs[0].id.job == 7 && back->runs[0].id.epoch == 2 && back->runs[0].state == SW_RUN_RUNNING);
+	assert_true(back->runs[0].pid == 4321 && back->runs[0].log_bytes == 99);
+	assert_string_equal(back->runs[0].reason, "");
+	assert_null(back->runs[0].detail);
+	assert_true(back->runs[1].code == 255 && back->runs[1].signal == 9 && back->runs[1].ended_at_ns == INT64_MAX);
+	assert_true(back->runs[1].max_rss_bytes == 5 && back->runs[1].cpu_ns == 6);
+	assert_string_equal(back->runs[1].reason, SW_REASON_LEASE);
+	assert_string_equal(back->runs[1].detail, "too long");
+	assert_string_equal(back->samples[0].gpu, "GPU-a");
+	assert_true(!back->samples[0].has_run && back->samples[0].temperature_c == -3 && back->samples[0].busy_milli == 1000);
+	assert_null(back->samples[1].gpu);
+	assert_true(back->samples[1].has_run && back->samples[1].run.job == 7 && back->samples[1].memory_bytes == 8);
+	sw_sync_free(back);
+	free(text);
+}
+
+/* An answer with a full spec comes back as it was; so does an order for a supervisor. */
+static void test_answer_round_trip(void **state)
+{
+	(void)state;
+	struct sw_run_spec spec = full_spec();
+	struct sw_want wants[] = {
+		{.id = {1, 1}, .want = SW_WANT_RUN, .gpus = {gpu_items, 2}, .spec = &spec, .grace_ms = -1},
+		{.id = {2, 3}, .want = SW_WANT_STOP, .grace_ms = 0, .signal = 2},
+		{.id = {SW_SYNC_JOB_MAX, UINT32_MAX}, .want = SW_WANT_FORGET, .grace_ms = -1},
+	};
+	struct sw_answer_message answer = {.version = 9, .lease_ms = 30000, .retry_ms = 1000, .wants = wants, .want_count = 3};
+	char *text = NULL;
+	size_t size;
+	assert_int_equal(sw_answer_encode(&answer, &text, &size, NULL), 0);
+	struct sw_answer_message *back = NULL;
+	assert_int_equal(sw_answer_decode(text, size, &back, NULL), 0);
+	assert_true(back->version == 9 && back->lease_ms == 30000 && back->retry_ms == 1000 && back->want_count == 3);
+	assert_same_texts(&back->wants[0].gpus, &wants[0].gpus);
+	assert_same_spec(back->wants[0].spec, &spec);
+	assert_true(back->wants[1].want == SW_WANT_STOP && back->wants[1].grace_ms == 0 && back->wants[1].signal == 2);
+	assert_null(back->wants[1].spec);
+	assert_true(back->wants[2].id.job == SW_SYNC_JOB_MAX && back->wants[2].id.epoch == UINT32_MAX);
+	sw_answer_free(back);
+	free(text);
+
+	struct sw_run_order order = {.node = "n", .lease_boot_ns = 5, .cgroup = "/sys/x", .want = wants[0]}, *again = NULL;
+	assert_int_equal(sw_run_order_encode(&order, &text, &size, NULL), 0);
+	assert_int_equal(sw_run_order_decode(text, size, &again, NULL), 0);
+	assert_string_equal(again->cgroup, "/sys/x");
+	assert_true(again->lease_boot_ns == 5 && again->want.id.job == 1);
+	assert_same_spec(again->want.spec, &spec);
+	sw_run_order_free(again);
+	free(text);
+}
+
+/* A copy of a wish stays whole when the original is gone. */
+static void test_copy(void **state)
+{
+	(void)state;
+	struct sw_run_spec spec = full_spec();
+	struct sw_want want = {.id = {1, 1}, .gpus = {gpu_items, 2}, .spec = &spec, .grace_ms = 7}, *copy = NULL, *bare = NULL;
+	assert_int_equal(sw_want_copy(&want, &copy), 0);
+	assert_true(copy->spec != &spec && copy->gpus.items != gpu_items && copy->grace_ms == 7);
+	assert_same_spec(copy->spec, &spec);
+	assert_same_texts(&copy->gpus, &want.gpus);
+	free(copy);
+	assert_int_equal(sw_want_copy(&(struct sw_want){.id = {2, 2}}, &bare), 0);
+	assert_true(bare->spec == NULL && bare->gpus.count == 0 && bare->id.job == 2);
+	free(bare);
+}
+
+/* What is left out has the documented defaults, and fields of a later version are no trouble. */
+static void test_defaults_and_unknown_fields(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"{\"version\":1,\"lease_ms\":1,\"news\":{\"a\":[1.5]},\"wants\":[{\"job\":1,\"epoch\":0,\"want\":\"run\",\"moon\":true,"
+		"\"spec\":{\"argv\":[\"true\"],\"workdir\":\"/\",\"uid\":0,\"gid\":0,\"name\":null,\"colour\":\"red\"}}]}";
+	struct sw_answer_message *answer = NULL;
+	struct sw_err err = {0};
+	assert_int_equal(sw_answer_decode(text, sizeof text - 1, &answer, &err), 0);
+	struct sw_run_spec preset;
+	sw_run_spec_defaults(&preset);
+	const struct sw_run_spec *spec = answer->wants[0].spec;
+	assert_null(spec->name);
+	assert_true(spec->umask == 022 && spec->stop_signal == 15 && spec->grace_ms == preset.grace_ms && spec->env.count == 0);
+	assert_true(spec->log_limit_bytes == preset.log_limit_bytes && answer->wants[0].grace_ms == -1);
+	sw_answer_free(answer);
+}
+
+static void refuse_sync(const char *text, const char *complaint)
+{
+	struct sw_sync *sync = (void *)1;
+	struct sw_err err = {0};
+	int r = sw_sync_decode(text, strlen(text), &sync, &err);
+	assert_int_equal(r, SW_EINPUT);
+	assert_ptr_equal(sync, (void *)1);
+	assert_string_equal(err.fact, "cannot read the sync");
+	if (strstr(err.detail, complaint) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", err.detail, complaint);
+}
+
+/* Wrong syncs are refused, and the complaint names the place and what was expected there. */
+static void test_bad_syncs(void **state)
+{
+	(void)state;
+	refuse_sync("", "not JSON");
+	refuse_sync("{\"node\":\"n\",\"node\":\"m\"}", "not JSON");
+	refuse_sync("[1]", "it is a list of 1, expected an object");
+	refuse_sync("{}", "'node' is missing, expected a text of 1 to 255 bytes");
+	refuse_sync("{\"node\":\"\",\"instance\":\"i\",\"number\":1}", "'node' is the text \"\"");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":0}", "'number' is 0, expected a whole number from 1 to");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1.5}", "'number' is a number that is not whole");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":{}}", "'jobs' is an object, expected a list of at most 4096");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[3]}", "'jobs[0]' is 3, expected an object");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":-1,\"state\":\"exited\"}]}",
+		    "'jobs[0].epoch' is -1, expected a whole number from 0 to 4294967295");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":1,\"state\":\"sleeping\"}]}",
+		    "'jobs[0].state' is the text \"sleeping\", expected one of starting, running, suspended, exited");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":1,\"state\":\"exited\",\"code\":256}]}",
+		    "'jobs[0].code' is 256");
+	refuse_sync(
+		"{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":9007199254740992,\"epoch\":1,\"state\":\"exited\"}]}",
+		"'jobs[0].job' is 9007199254740992");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":1,\"state\":\"exited\"},"
+		    "{\"job\":2,\"epoch\":1,\"state\":\"exited\"},{\"job\":1,\"epoch\":1,\"state\":\"running\"}]}",
+		    "'jobs' has job 1, epoch 1 twice");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"inventory\":{\"gpus\":[{\"uuid\":5}]}}",
+		    "'inventory.gpus[0].uuid' is 5, expected a text");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"samples\":[{\"job\":1}]}", "'samples[0].epoch' is missing");
+}
+
+static void refuse_answer(const char *text, const char *complaint)
+{
+	struct sw_answer_message *answer = (void *)1;
+	struct sw_err err = {0};
+	assert_int_equal(sw_answer_decode(text, strlen(text), &answer, &err), SW_EINPUT);
+	assert_ptr_equal(answer, (void *)1);
+	if (strstr(err.detail, complaint) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", err.detail, complaint);
+}
+
+/* Wrong answers are refused as a whole: half a list of wishes would stop runs that nobody wants stopped. */
+static void test_bad_answers(void **state)
+{
+	(void)state;
+#define WANT(spec) "{\"version\":1,\"lease_ms\":1,\"wants\":[{\"job\":1,\"epoch\":1,\"want\":\"run\",\"spec\":" spec "}]}"
+	refuse_answer("{\"version\":0,\"lease_ms\":1}", "'version' is 0");
+	refuse_answer("{\"version\":1}", "'lease_ms' is missing");
+	refuse_answer("{\"version\":1,\"lease_ms\":86400001}", "'lease_ms' is 86400001");
+	refuse_answer("{\"version\":1,\"lease_ms\":1,\"wants\":[{\"job\":1,\"epoch\":1,\"want\":\"dance\"}]}",
+		      "expected one of run, suspend, stop, forget");
+	refuse_answer(WANT("[]"), "'wants[0].spec' is a list of 0, expected an object");
+	refuse_answer(WANT("{\"argv\":[],\"workdir\":\"/\",\"uid\":0,\"gid\":0}"),
+		      "'wants[0].spec.argv' is a list of 0, expected a list of 1 to 4096 texts");
+	refuse_answer(WANT("{\"argv\":[\"\"],\"workdir\":\"/\",\"uid\":0,\"gid\":0}"), "expected a command as its first text");
+	refuse_answer(WANT("{\"argv\":[\"a\",7],\"workdir\":\"/\",\"uid\":0,\"gid\":0}"), "'wants[0].spec.argv[1]' is 7");
+	refuse_answer(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"gid\":0}"), "'wants[0].spec.uid' is missing");
+	refuse_answer(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"uid\":4294967295,\"gid\":0}"), "'wants[0].spec.uid' is 4294967295");
+	refuse_answer(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"uid\":0,\"gid\":0,\"env\":[\"A=1\",\"=x\"]}"),
+		      "'wants[0].spec.env[1]' is the text \"=x\", expected NAME=VALUE");
+	refuse_answer(WANT("{\"argv\":[\"a\\u0000b\"],\"workdir\":\"/\",\"uid\":0,\"gid\":0}"), "not JSON");
+#undef WANT
+	struct sw_run_order *order = NULL;
+	struct sw_err err = {0};
+	static const char bare[] = "{\"node\":\"n\",\"lease_boot_ns\":1,\"job\":1,\"epoch\":1,\"want\":\"run\"}";
+	assert_int_equal(sw_run_order_decode(bare, sizeof bare - 1, &order, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "'spec' is missing, expected an object");
+}
+
+/* More than the bounds say is refused before it costs anything. */
+static void test_bounds(void **state)
+{
+	(void)state;
+	struct sw_sync_run *runs = calloc(SW_SYNC_RUNS_MAX + 1, sizeof *runs);
+	for (uint32_t i = 0; i <= SW_SYNC_RUNS_MAX; i++)
+		runs[i] = (struct sw_sync_run){.id = {i, 1}, .reason = ""};
+	struct sw_sync sync = {.node = "n", .instance = "i", .number = 1, .runs = runs, .run_count = SW_SYNC_RUNS_MAX}, *back = NULL;
+	struct sw_err err = {0};
+	for (int extra = 0; extra <= 1; extra++) {
+		char *text = NULL;
+		size_t size;
+		sync.run_count = SW_SYNC_RUNS_MAX + (size_t)extra;
+		assert_int_equal(sw_sync_encode(&sync, &text, &size, NULL), 0);
+		assert_int_equal(sw_sync_decode(text, size, &back, &err), extra ? SW_EINPUT : 0);
+		if (!extra)
+			sw_sync_free(back);
+		free(text);
+	}
+	assert_non_null(strstr(err.detail, "a list of 4097, expected a list of at most 4096"));
+	free(runs);
+	char *big = malloc(SW_SYNC_BYTES_MAX + 1);
+	memset(big, ' ', SW_SYNC_BYTES_MAX + 1);
+	sw_err_clear(&err);
+	assert_int_equal(sw_sync_decode(big, SW_SYNC_BYTES_MAX + 1, &back, &err), SW_ELIMIT);
+	assert_non_null(strstr(err.detail, "expected at most"));
+	free(big);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sync_round_trip),
+		cmocka_unit_test(test_answer_round_trip),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_defaults_and_unknown_fields),
+		cmocka_unit_test(test_bad_syncs),
+		cmocka_unit_test(test_bad_answers),
+		cmocka_unit_test(test_bounds),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

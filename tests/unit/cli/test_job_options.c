@@ -1,0 +1,145 @@
+/* Options become the fields of a job, with the meaning that Slurm's users expect. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "cli/job_options.h"
+
+static int64_t limit_of(const char *text)
+{
+	int64_t ns = -1;
+	return sw_cli_time_limit(text, &ns) == 0 ? ns / SW_NS_PER_S : -1;
+}
+
+/* Times without a unit are read as Slurm reads them; with one, as everywhere else. */
+static void test_time_limit(void **state)
+{
+	(void)state;
+	assert_int_equal(limit_of("90"), 90 * 60);
+	assert_int_equal(limit_of("10:30"), 630);
+	assert_int_equal(limit_of("2:30:00"), 9000);
+	assert_int_equal(limit_of("1-12"), 36 * 3600);
+	assert_int_equal(limit_of("1-12:30"), 36 * 3600 + 1800);
+	assert_int_equal(limit_of("1-00:00:01"), 86401);
+	assert_int_equal(limit_of("90s"), 90);
+	assert_int_equal(limit_of("2h"), 7200);
+	assert_int_equal(limit_of(""), -1);
+	assert_int_equal(limit_of("1:2:3:4"), -1);
+	assert_int_equal(limit_of("1-"), -1);
+	assert_int_equal(limit_of("-5"), -1);
+	assert_int_equal(limit_of("soon"), -1);
+	assert_int_equal(limit_of("99999999999999999999"), -1);
+}
+
+/* Moments are exact, local, or counted from now in the direction that makes sense. */
+static void test_moment(void **state)
+{
+	(void)state;
+	const int64_t now = INT64_C(1900000000) * SW_NS_PER_S;
+	int64_t ns;
+	setenv("TZ", "UTC", 1);
+	assert_int_equal(sw_cli_moment("2030-01-31T18:00:00Z", now, false, &ns), 0);
+	assert_int_equal(ns / SW_NS_PER_S, 1896112800);
+	assert_int_equal(sw_cli_moment("2030-01-31T18:00", now, false, &ns), 0);
+	assert_int_equal(ns / SW_NS_PER_S, 1896112800);
+	assert_int_equal(sw_cli_moment("8h", now, false, &ns), 0);
+	assert_int_equal((ns - now) / SW_NS_PER_S, 8 * 3600);
+	assert_int_equal(sw_cli_moment("8h", now, true, &ns), 0);
+	assert_int_equal((now - ns) / SW_NS_PER_S, 8 * 3600);
+	assert_int_equal(sw_cli_moment("tomorrow", now, false, &ns), SW_EINPUT);
+}
+
+static json_t *apply(struct sw_cli_job_options *options)
+{
+	struct sw_err err = {0};
+	json_t *fields = json_object();
+	options->export = options->export != NULL ? options->export : "NONE";
+	assert_int_equal(sw_cli_job_apply(options, fields, &err), 0);
+	return fields;
+}
+
+/* What is asked for the whole job is divided among its GPUs; what is asked for each of them is not. */
+static void test_shares(void **state)
+{
+	(void)state;
+	json_t *fields = apply(&(struct sw_cli_job_options){.gpus = "4", .mem = "64G", .cpus = "10"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(16) << 30);
+	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 3);
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.gpus = "2-8", .mem = "1024"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(512) << 20);
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.gpus = "4", .mem_per_gpu = "64G", .cpus_per_gpu = "10"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(64) << 30);
+	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 10);
+	json_decref(fields);
+}
+
+/* The signal of Slurm's form carries the grace time; --grace of its own wins. */
+static void test_signal(void **state)
+{
+	(void)state;
+	json_t *fields = apply(&(struct sw_cli_job_options){.signal = "B:USR1@120"});
+	assert_string_equal(json_string_value(json_object_get(fields, "signal")), "USR1");
+	assert_int_equal(json_integer_value(json_object_get(fields, "grace")), 120);
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.signal = "USR1@120", .grace = "5s"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "grace")), 5);
+	json_decref(fields);
+}
+
+/* The environment: nothing, a list, or all; --env wins over it. */
+static void test_env(void **state)
+{
+	(void)state;
+	const char *named[] = {"SW_TEST_A=other"};
+	setenv("SW_TEST_A", "one", 1);
+	setenv("SW_TEST_B", "two", 1);
+	json_t *fields = apply(&(struct sw_cli_job_options){.export = "SW_TEST_A"});
+	const json_t *env = json_object_get(fields, "env");
+	assert_int_equal(json_object_size(env), 1);
+	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_A")), "one");
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.export = "ALL", .env = {named, 1}});
+	env = json_object_get(fields, "env");
+	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_A")), "other");
+	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_B")), "two");
+	assert_null(json_object_get(env, "PWD"));
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.export = "NONE"});
+	assert_int_equal(json_object_size(json_object_get(fields, "env")), 0);
+	json_decref(fields);
+}
+
+/* Wrong values name the option and what it takes. */
+static void test_wrong(void **state)
+{
+	(void)state;
+	const char *bad_env[] = {"NOVALUE"};
+	struct sw_cli_job_options wrong[] = {
+		{.time = "soon"}, {.mem = "much"},	 {.cpus = "-1"},    {.signal = "WAVE"},	   {.signal = "USR1@x"},
+		{.grace = "x"},	  {.deadline = "never"}, {.expected = "?"}, {.env = {bad_env, 1}}, {.name = "\xff"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct sw_err err = {0};
+		json_t *fields = json_object();
+		wrong[i].export = "NONE";
+		assert_int_equal(sw_cli_job_apply(&wrong[i], fields, &err), SW_EINPUT);
+		assert_int_equal(strncmp(err.fact, "--", 2), 0);
+		json_decref(fields);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_time_limit), cmocka_unit_test(test_moment), cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_signal),	   cmocka_unit_test(test_env),	  cmocka_unit_test(test_wrong),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

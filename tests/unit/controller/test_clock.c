@@ -1,0 +1,38 @@
+/* The controller's clock under machines whose clocks jump. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "controller/clock.h"
+
+/* It starts at the real time, and then follows the uptime alone. */
+static void test_follows_uptime(void **state)
+{
+	(void)state;
+	struct sw_clock clock;
+	sw_clock_start(&clock, 100, 5000, 0);
+	assert_int_equal(sw_clock_read(&clock, 100), 5000);
+	assert_int_equal(sw_clock_read(&clock, 350), 5250);
+	/* An uptime that goes back, as no kernel should show it, stands still instead. */
+	assert_int_equal(sw_clock_read(&clock, 200), 5250);
+	assert_int_equal(sw_clock_read(&clock, 351), 5251);
+}
+
+/* A wall clock that was set back before a restart does not bring the clock behind the journal. */
+static void test_floor(void **state)
+{
+	(void)state;
+	struct sw_clock clock;
+	sw_clock_start(&clock, 100, 5000, 9000);
+	assert_int_equal(sw_clock_read(&clock, 100), 9000);
+	assert_int_equal(sw_clock_read(&clock, 101), 9001);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_follows_uptime), cmocka_unit_test(test_floor)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

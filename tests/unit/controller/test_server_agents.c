@@ -1,0 +1,336 @@
+/* Agents: long polls, wishes, exits, figures of GPUs, logs. The agent here is a hand that writes syncs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/routes.h"
+#include "unit/controller/served.h"
+
+static struct served served;
+static int number; /* of the last sync */
+
+static int set_up(void **state)
+{
+	(void)state;
+	served_make(&served);
+	served_start(&served);
+	number = 0;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	served_remove(&served);
+	return 0;
+}
+
+#define INVENTORY                                                                                                                        \
+	"\"inventory\": {\"gpus\": [{\"uuid\": \"GPU-a\", \"name\": \"Card \\\"X\\\"\", \"memory_bytes\": 17179869184, \"link_group\": " \
+	"0},"                                                                                                                            \
+	" {\"uuid\": \"GPU-b\", \"name\": \"Card\", \"memory_bytes\": 17179869184, \"link_group\": 0}],"                                 \
+	" \"cpus\": 8, \"memory_bytes\": 34359738368}"
+
+/* Sends a sync; `more` are further fields, with their comma in front. */
+static void say_sync(int fd, long long have, const char *more)
+{
+	char body[4096], head[256];
+	int size = snprintf(body, sizeof body, "{\"node\": \"n1\", \"instance\": \"abc\", \"number\": %d, \"have\": %lld%s}", ++number,
+			    have, more);
+	snprintf(head, sizeof head, "POST /v1/agents/sync HTTP/1.1\r\nContent-Length: %d\r\n\r\n", size);
+	say_text(fd, head);
+	say_text(fd, body);
+}
+
+static json_t *hear_answer(int fd)
+{
+	struct reply reply = hear(fd);
+	if (reply.status != 200)
+		fail_msg("the sync gave %d: %s", reply.status, reply.body);
+	json_t *answer = json_loads(reply.body, 0, NULL);
+	assert_non_null(answer);
+	reply_free(&reply);
+	return answer;
+}
+
+static long long version_of(json_t *answer)
+{
+	return json_integer_value(json_object_get(answer, "version"));
+}
+
+/* The word for this job in the answer ("run", "stop", ...), or "". */
+static const char *wanted(json_t *answer, long long job)
+{
+	json_t *wants = json_object_get(answer, "wants");
+	for (size_t i = 0; i < json_array_size(wants); i++)
+		if (json_integer_value(json_object_get(json_array_get(wants, i), "job")) == job)
+			return json_string_value(json_object_get(json_array_get(wants, i), "want"));
+	return "";
+}
+
+/* A poll that has nothing to hear stays open, and is answered as soon as there is something. */
+static void test_long_poll(void **state)
+{
+	(void)state;
+	int fd = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_t *answer = hear_answer(fd);
+	long long version = version_of(answer);
+	assert_true(json_integer_value(json_object_get(answer, "lease_ms")) > 0);
+	assert_int_equal(json_array_size(json_object_get(answer, "wants")), 0);
+	json_decref(answer);
+	say_sync(fd, version, "");
+	/* It is parked: the controller serves others meanwhile, and the job wakes it. */
+	assert_int_equal((int)figure(&served, "sharewell_gpus"), 2);
+	long long id = submit(&served, "{\"command\": [\"x\"], \"gpus\": 2}");
+	answer = hear_answer(fd);
+	assert_true(version_of(answer) > version);
+	assert_string_equal(wanted(answer, id), "run");
+	version = version_of(answer);
+	json_decref(answer);
+	/* A poll whose agent went away is forgotten, and leaves no trace. */
+	say_sync(fd, version, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]");
+	shutdown(fd, SHUT_WR);
+	assert_true(hears_end(fd));
+	close(fd);
+	expect_state(&served, id, "R");
+}
+
+/* A job runs, its exit is told until it is recorded, then the agent may forget it; the end is known for ever. */
+static void test_life_of_a_job(void **state)
+{
+	(void)state;
+	long long id = submit(&served, "{\"command\": [\"x\"]}");
+	int fd = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_t *answer = hear_answer(fd);
+	assert_string_equal(wanted(answer, id), "run");
+	long long version = version_of(answer);
+	json_decref(answer);
+	say_sync(fd, version, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"exited\", \"code\": 3, \"reason\": \"\"}]");
+	answer = hear_answer(fd);
+	assert_string_equal(wanted(answer, id), "forget");
+	json_decref(answer);
+	expect_state(&served, id, "F");
+	served_kill(&served);
+	served_start(&served);
+	json_t *job = ask_json(&served, "GET", "/v1/jobs/1", NULL, 200);
+	assert_string_equal(json_string_value(json_object_get(job, "state")), "F");
+	assert_int_equal(json_integer_value(json_object_get(job, "code")), 3);
+	assert_string_equal(json_string_value(json_object_get(job, "node")), "n1");
+	json_decref(job);
+	close(fd);
+}
+
+/* Samples come out as figures under DCGM's names, and as facts of the nodes; the text is what Prometheus reads. */
+static void test_samples(void **state)
+{
+	(void)state;
+	int fd = dial(&served);
+	say_sync(fd, 0,
+		 ", " INVENTORY ", \"samples\": [{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"memory_bytes\": 4294967296,"
+		 " \"busy_milli\": 875, \"power_mw\": 250500, \"temperature_c\": 61}]");
+	json_decref(hear_answer(fd));
+	struct reply reply = ask(fd, "GET", "/metrics", NULL, NULL);
+	assert_non_null(strstr(reply.head, "text/plain; version=0.0.4"));
+	assert_non_null(
+		strstr(reply.body, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"\",Hostname=\"n1\"} 87\n"));
+	assert_non_null(
+		strstr(reply.body, "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"\",Hostname=\"n1\"} 4096\n"));
+	assert_non_null(strstr(reply.body, "} 250.500\n"));
+	assert_null(strstr(reply.body, "GPU-b"));
+	/* Each line is a comment or a name, labels and a number; each name is introduced once, before its first value. */
+	char *rest = reply.body, *line, *known = strdup("\n");
+	while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
+		char name[128], type[16], value[64];
+		if (sscanf(line, "# TYPE %127s %15s", name, type) == 2) {
+			assert_true(strcmp(type, "counter") == 0 || strcmp(type, "gauge") == 0);
+			char *longer = NULL;
+			char item[140];
+			snprintf(item, sizeof item, "\n%s\n", name);
+			assert_null(strstr(known, item));
+			assert_true(asprintf(&longer, "%s%s\n", known, name) > 0);
+			free(known);
+			known = longer;
+		}
+		if (line[0] == '#')
+			continue;
+		assert_int_equal(sscanf(line, "%127[A-Za-z0-9_]", name), 1);
+		char item[140];
+		snprintf(item, sizeof item, "\n%s\n", name);
+		assert_non_null(strstr(known, item));
+		const char *number_at = strrchr(line, ' ');
+		assert_non_null(number_at);
+		char *end;
+		snprintf(value, sizeof value, "%s", number_at + 1);
+		strtod(value, &end);
+		assert_true(end != value && *end == '\0');
+	}
+	free(known);
+	reply_free(&reply);
+	json_t *nodes = ask_json(&served, "GET", "/v1/nodes", NULL, 200);
+	json_t *node = json_array_get(json_object_get(nodes, "nodes"), 0);
+	json_t *device = json_array_get(json_object_get(node, "devices"), 0);
+	assert_string_equal(json_string_value(json_object_get(device, "uuid")), "GPU-a");
+	assert_int_equal(json_integer_value(json_object_get(device, "memory_used_bytes")), 4294967296);
+	assert_int_equal(json_array_size(json_object_get(node, "devices")), 2);
+	json_decref(nodes);
+	close(fd);
+}
+
+/* A user's token is no agent's, and a sync that is not one changes nothing. */
+static void test_not_an_agent(void **state)
+{
+	(void)state;
+	char *user = served_token(&served, SW_ROLE_USER);
+	int fd = dial_tcp(&served);
+	struct reply reply = ask(fd, "POST", "/v1/agents/sync", user, "{}");
+	assert_int_equal(reply.status, 403);
+	reply_free(&reply);
+	close(fd);
+	free(user);
+	json_decref(ask_json(&served, "POST", "/v1/agents/sync", "{\"node\": 7}", 400));
+	json_decref(
+		ask_json(&served, "POST", "/v1/agents/sync", "{\"node\": \"n\", \"instance\": \"i\", \"number\": 1, \"have\": 0}", 404));
+	assert_int_equal((int)figure(&served, "sharewell_journal_records_total"), 0);
+}
+
+/* ------------------------------------------------------------------------------------------------ logs */
+
+static FILE *open_log(long long job, int epoch)
+{
+	char path[200];
+	mkdir(served.runs, 0700);
+	snprintf(path, sizeof path, "%s/%lld.%d", served.runs, job, epoch);
+	mkdir(path, 0700);
+	strcat(path, "/out.log");
+	return fopen(path, "a");
+}
+
+static void check_log(const char *query, int status, const char *expected)
+{
+	char target[128];
+	snprintf(target, sizeof target, "/v1/jobs/1/logs%s", query);
+	int fd = dial(&served);
+	struct reply reply = ask(fd, "GET", target, NULL, NULL);
+	if (reply.status != status || (status == 200 && strcmp(reply.body, expected) != 0))
+		fail_msg("%s gave %d: %s", target, reply.status, reply.body);
+	reply_free(&reply);
+	close(fd);
+}
+
+/* A range of the output can be read; where there is none it is said why. */
+static void test_logs(void **state)
+{
+	(void)state;
+	submit(&served, "{\"command\": [\"x\"]}");
+	check_log("", 404, "");
+	int fd = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_decref(hear_answer(fd));
+	check_log("", 404, "");
+	FILE *log = open_log(1, 1);
+	fputs("hello world\n", log);
+	fclose(log);
+	check_log("", 200, "hello world\n");
+	check_log("?offset=6", 200, "world\n");
+	check_log("?offset=-6&limit=5", 200, "world");
+	check_log("?offset=100", 200, "");
+	check_log("?offset=-100", 200, "hello world\n");
+	check_log("?run=1", 200, "hello world\n");
+	check_log("?run=2", 404, "");
+	check_log("?offset=x", 400, "");
+	/* A link is not followed, wherever it leads. */
+	char path[200];
+	snprintf(path, sizeof path, "%s/1.1/out.log", served.runs);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(served.tokens, path), 0);
+	check_log("", 404, "");
+	/* What the agent has put away is still found. */
+	mkdir(served.logs, 0700);
+	snprintf(path, sizeof path, "%s/1.1.log", served.logs);
+	log = fopen(path, "w");
+	fputs("kept\n", log);
+	fclose(log);
+	check_log("", 200, "kept\n");
+	assert_int_equal(submit(&served, "{\"command\": [\"x\"], \"stdout\": \"/tmp/elsewhere\"}"), 2);
+	json_t *error = ask_json(&served, "GET", "/v1/jobs/2/logs", NULL, 409);
+	assert_non_null(strstr(json_string_value(json_object_get(json_object_get(error, "error"), "detail")), "/tmp/elsewhere"));
+	json_decref(error);
+	close(fd);
+}
+
+/* Who follows a job from before it starts hears all of it, over several runs, until it has ended. */
+static void test_follow(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	served.options.retry_backoff_ns = 1;
+	served_start(&served);
+	submit(&served, "{\"command\": [\"x\"], \"retries\": 1}");
+	int follower = dial(&served);
+	say_text(follower, "GET /v1/jobs/1/logs?follow=true HTTP/1.1\r\n\r\n");
+	hear_head(follower, 200);
+	int fd = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_decref(hear_answer(fd));
+	FILE *log = open_log(1, 1);
+	fputs("first run\n", log);
+	fflush(log);
+	free(hear_until(follower, "first run\n"));
+	fputs("fails\n", log);
+	fclose(log);
+	say_sync(fd, 0, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"exited\", \"code\": 1, \"reason\": \"\"}]");
+	json_decref(hear_answer(fd));
+	log = open_log(1, 2);
+	fputs("second run\n", log);
+	fclose(log);
+	free(hear_until(follower, "fails\n"));
+	/* The second run is begun when the controller's timer says so. */
+	for (int i = 0; i < 200; i++) {
+		say_sync(fd, 0, "");
+		json_t *answer = hear_answer(fd);
+		bool runs = strcmp(wanted(answer, 1), "run") == 0;
+		json_decref(answer);
+		if (runs)
+			break;
+		usleep(20000);
+	}
+	free(hear_until(follower, "second run\n"));
+	say_sync(fd, 0, ", \"jobs\": [{\"job\": 1, \"epoch\": 2, \"state\": \"exited\", \"code\": 0, \"reason\": \"\"}]");
+	json_decref(hear_answer(fd));
+	/* The last chunk, and the connection is free for the next request. */
+	char end[8] = "";
+	for (size_t got = 0; got < 5;) {
+		ssize_t n = recv(follower, end + got, 5 - got, 0);
+		assert_true(n > 0);
+		got += (size_t)n;
+	}
+	assert_string_equal(end, "0\r\n\r\n");
+	struct reply reply = ask(follower, "GET", "/healthz", NULL, NULL);
+	assert_int_equal(reply.status, 200);
+	reply_free(&reply);
+	expect_state(&served, 1, "CD");
+	close(follower);
+	close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples),
+		TEST(test_not_an_agent), TEST(test_logs),	   TEST(test_follow),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

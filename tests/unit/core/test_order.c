@@ -1,0 +1,378 @@
+/* Orders that the core keeps: who is ahead, who overtakes whom, who is preempted, and what happens among equals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "rig.h"
+
+/* ---- a policy whose keys the test sets ---- */
+
+static int64_t keys[16];
+
+static int64_t key_of(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return keys[job->id.v];
+}
+
+static struct sw_order order;
+static struct sw_policy keyed = {.abi = SW_POLICY_ABI, .name = "keyed", .about = "keys of the test", .order = &order, .key = key_of};
+
+static const struct sw_topology_node two_gpus[] = {RIG_NODE(0, 2)};
+static const struct sw_topology_node four_gpus[] = {RIG_NODE(0, 2), RIG_NODE(0, 2)};
+
+static void open_keyed(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, struct sw_order rule,
+		       const struct sw_placement *placement)
+{
+	order = rule;
+	for (size_t k = 0; k < RIG_COUNT(keys); k++)
+		keys[k] = 0;
+	rig_open(rig, nodes, count, (struct sw_engine_config){.policy = &keyed, .placement = placement}, NULL);
+}
+
+/* The running jobs as bits. */
+static uint32_t running(const struct rig *rig)
+{
+	uint32_t bits = 0;
+	for (uint32_t id = 0; id < sw_engine_job_count(rig->engine); id++)
+		bits |= (uint32_t)rig_runs(rig, id) << id;
+	return bits;
+}
+
+#define BIT(id) (1u << (id))
+
+/* ---- overtaking and preempting ---- */
+
+/* Aim: where the head blocks nobody overtakes it; where it does not, whoever fits runs. */
+static void test_head_of_line(void **state)
+{
+	(void)state;
+	for (int blocks = 0; blocks < 2; blocks++) {
+		struct rig rig;
+		open_keyed(&rig, two_gpus, 1, (struct sw_order){.head_blocks = blocks}, NULL);
+		rig_submit_plain(&rig, 0, 1, 10);
+		rig_submit_plain(&rig, 0, 2, 10); /* does not fit beside the first */
+		rig_submit_plain(&rig, 0, 1, 10);
+		assert_int_equal(running(&rig), blocks ? BIT(0) : BIT(0) | BIT(2));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a preemptive order lets run, in order, whoever fits into what those ahead leave, and nobody else. */
+static void test_greedy(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn, &sw_placement_pack};
+	for (size_t r = 0; r < RIG_COUNT(rules); r++) {
+		struct rig rig;
+		open_keyed(&rig, four_gpus, 2, (struct sw_order){.preemptive = true}, rules[r]);
+		keys[0] = 50, keys[1] = 40, keys[2] = 30, keys[3] = 20, keys[4] = 10;
+		rig_submit_plain(&rig, 0, 2, 10);
+		rig_submit_plain(&rig, 0, 2, 10);
+		assert_int_equal(running(&rig), BIT(0) | BIT(1));
+		rig_submit_plain(&rig, 1, 1, 10); /* ahead of both: the last one goes, and one GPU stays free */
+		assert_int_equal(running(&rig), BIT(1) | BIT(2));
+		rig_submit_plain(&rig, 2, 1, 10); /* fits beside */
+		assert_int_equal(running(&rig), BIT(1) | BIT(2) | BIT(3));
+		rig_submit_plain(&rig, 3, 2, 10); /* first of all: with 3 and 2 the cluster is full */
+		assert_int_equal(running(&rig), BIT(4) | BIT(2) | BIT(3));
+		assert_int_equal(rig_job(&rig, 1)->preemptions, 1);
+		rig_finish(&rig, 4, 4);
+		assert_int_equal(running(&rig), BIT(1) | BIT(2) | BIT(3));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a job that is preempted makes room that those behind it may use, if they fit and it does not. */
+static void test_backfill_after_preemption(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, four_gpus, 2, (struct sw_order){.preemptive = true}, NULL);
+	keys[0] = 10, keys[1] = 30, keys[2] = 5;
+	rig_submit_plain(&rig, 0, 3, 10);
+	rig_submit_plain(&rig, 0, 2, 10);
+	assert_int_equal(running(&rig), BIT(0));
+	rig_submit_plain(&rig, 1, 2, 10); /* 0 no longer fits, 1 does */
+	assert_int_equal(running(&rig), BIT(1) | BIT(2));
+	rig_close(&rig);
+}
+
+/* Aim: nobody is preempted for a job that would not fit anyway. */
+static void test_no_vain_preemption(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, four_gpus, 2, (struct sw_order){.preemptive = true}, NULL);
+	keys[0] = 1, keys[1] = 30, keys[2] = 5;
+	rig_submit_plain(&rig, 0, 2, 10);
+	rig_submit_plain(&rig, 0, 1, 10);
+	rig_submit_plain(&rig, 1, 3, 10); /* with 0 ahead there are only 2 GPUs for it */
+	assert_int_equal(rig_commands(&rig), 0);
+	assert_int_equal(running(&rig), BIT(0) | BIT(1));
+	rig_close(&rig);
+}
+
+/* Aim: a job that made room is not let back onto a GPU that another took, even if both would fit there together: sharing is the policy's wish alone. */
+static void test_making_room_does_not_share(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn, &sw_placement_skew};
+	for (size_t r = 0; r < RIG_COUNT(rules); r++) {
+		struct rig rig;
+		const struct sw_topology_node one[] = {RIG_NODE(0, 1)};
+		struct sw_job_spec small = rig_spec(1, 10);
+		small.gpu_memory_bytes = RIG_GIB;
+		small.job_class = SW_CLASS_OPPORTUNISTIC;
+		open_keyed(&rig, one, 1, (struct sw_order){.preemptive = true}, rules[r]);
+		keys[0] = 2, keys[1] = 1;
+		rig_submit(&rig, 0, &small);
+		rig_submit(&rig, 1, &small);
+		assert_int_equal(running(&rig), BIT(1));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: within its quantum a job keeps its GPUs whoever comes; when it is over it must go, and the engine wakes for that. */
+static void test_quantum(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn};
+	for (int variant = 0; variant < 4; variant++) {
+		struct rig rig;
+		order = (struct sw_order){.preemptive = true};
+		keys[0] = 9, keys[1] = 1;
+		rig_open(&rig, two_gpus, 1,
+			 (struct sw_engine_config){.policy = &keyed,
+						   .placement = rules[variant & 1],
+						   .quantum_ns = 60 * SW_NS_PER_S,
+						   .replace_is_free = variant & 2},
+			 NULL);
+		rig_submit_plain(&rig, 5, 2, 100);
+		assert_int_equal(rig.step.wake_at, SW_TIME_NEVER); /* nobody waits for it */
+		rig_submit_plain(&rig, 20, 1, 100);
+		assert_int_equal(running(&rig), BIT(0));
+		assert_int_equal(rig.step.wake_at, 65 * SW_NS_PER_S);
+		rig_tick(&rig, 65);
+		assert_int_equal(running(&rig), BIT(1));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: jobs over their tenant's quota hold up nobody else, however many of them there are. */
+static void test_quota_does_not_block_others(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn};
+	for (int variant = 0; variant < 4; variant++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 10);
+		open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = variant & 1}, rules[variant >> 1]);
+		rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
+		struct sw_job_spec limited = spec;
+		limited.tenant = 1;
+		const struct sw_event all[] = {{.kind = SW_EV_SUBMIT, .spec = &limited},
+					       {.kind = SW_EV_SUBMIT, .spec = &limited},
+					       {.kind = SW_EV_SUBMIT, .spec = &limited},
+					       {.kind = SW_EV_SUBMIT, .spec = &spec}};
+		rig_step(&rig, 0, all, 4);
+		if (running(&rig) != (BIT(0) | BIT(3)))
+			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name, running(&rig));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: nobody is preempted for a job that its tenant's quota keeps out. */
+static void test_no_preemption_over_quota(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_job_spec limited = rig_spec(1, 10);
+	limited.tenant = 1;
+	open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = true}, NULL);
+	keys[0] = 9, keys[1] = 9, keys[2] = 1, keys[3] = 1;
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
+	rig_submit_plain(&rig, 0, 1, 10);
+	rig_submit_plain(&rig, 0, 1, 10);
+	const struct sw_event both[] = {{.kind = SW_EV_SUBMIT, .spec = &limited}, {.kind = SW_EV_SUBMIT, .spec = &limited}};
+	rig_step(&rig, 1, both, 2);
+	assert_int_equal(running(&rig), BIT(0) | BIT(2));
+	rig_close(&rig);
+}
+
+/* Aim: a GPU that is too small for a job is not room for it: a job that fits there runs on it, and nobody is preempted in vain. */
+static void test_small_gpus_are_no_room(void **state)
+{
+	(void)state;
+	const struct sw_topology_node uneven[] = {
+		{.gpus = 2, .gpu_memory_bytes = 16 * RIG_GIB}, {.gpus = 2, .gpu_memory_bytes = 80 * RIG_GIB}};
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_pack, &sw_placement_spread};
+	for (int variant = 0; variant < 6; variant++) {
+		struct rig rig;
+		open_keyed(&rig, uneven, 2, (struct sw_order){.preemptive = variant & 1}, rules[variant >> 1]);
+		struct sw_job_spec large = rig_spec(2, 10), small = rig_spec(2, 10);
+		large.gpu_memory_bytes = 40 * RIG_GIB;
+		small.gpu_memory_bytes = 8 * RIG_GIB;
+		keys[0] = 1, keys[1] = 2, keys[2] = 3;
+		rig_submit(&rig, 0, &large);
+		rig_submit(&rig, 0, &large); /* by count there is room; by size there is not */
+		rig_submit(&rig, 0, &small);
+		if (running(&rig) != (BIT(0) | BIT(2)))
+			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name, running(&rig));
+		rig_close(&rig);
+	}
+}
+
+/* ---- keys ---- */
+
+/* Aim: a key that counts down falls while a job runs, and stays while it waits. */
+static void test_keys_that_count_down(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = true, .key_counts_down = true}, NULL);
+	keys[0] = 10 * SW_NS_PER_S, keys[1] = 5 * SW_NS_PER_S + 1;
+	rig_submit_plain(&rig, 0, 2, 100);
+	rig_submit_plain(&rig, 5, 2, 100); /* by now the first has come down to 5 s */
+	assert_int_equal(running(&rig), BIT(0));
+	keys[2] = 4 * SW_NS_PER_S;
+	rig_submit_plain(&rig, 5, 2, 100);
+	assert_int_equal(running(&rig), BIT(2));
+	rig_close(&rig);
+}
+
+/* Aim: keys can be weighed by GPUs, also where the product does not fit a 64-bit number. */
+static void test_keys_times_gpus(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, four_gpus, 2, (struct sw_order){.preemptive = true, .key_times_gpus = true}, NULL);
+	keys[0] = INT64_MAX / 2, keys[1] = INT64_MAX - 1, keys[2] = INT64_MAX / 4;
+	rig_submit_plain(&rig, 0, 4, 100); /* 4 x a half */
+	rig_submit_plain(&rig, 0, 1, 100); /* 1 x a whole */
+	assert_int_equal(running(&rig), BIT(1));
+	rig_submit_plain(&rig, 0, 4, 100); /* 4 x a quarter, a little less than a whole */
+	assert_int_equal(running(&rig), BIT(2));
+	rig_close(&rig);
+}
+
+/* ---- ties ---- */
+
+/* Aim: by arrival, equals run in the order they were submitted, and a running newcomer yields to nobody who came later. */
+static void test_ties_by_arrival(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = true, .ties = SW_TIES_BY_ARRIVAL}, NULL);
+	for (int j = 0; j < 4; j++)
+		rig_submit_plain(&rig, 0, 1, 10);
+	assert_int_equal(running(&rig), BIT(0) | BIT(1));
+	rig_finish(&rig, 1, 0);
+	assert_int_equal(running(&rig), BIT(1) | BIT(2));
+	rig_close(&rig);
+}
+
+/* Aim: with the running first, a job that got its GPUs keeps them among equals, also when an older one waits. */
+static void test_ties_running_first(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = true, .ties = SW_TIES_RUNNING_FIRST}, NULL);
+	rig_submit_plain(&rig, 0, 1, 10);
+	rig_submit_plain(&rig, 0, 2, 10); /* older than 2, but it never fits */
+	rig_submit_plain(&rig, 0, 1, 10);
+	assert_int_equal(running(&rig), BIT(0) | BIT(2));
+	rig_finish(&rig, 1, 0);
+	assert_int_equal(running(&rig), BIT(2)); /* 2 is ahead of 1 now, and 1 does not fit behind it */
+	rig_finish(&rig, 2, 2);
+	assert_int_equal(running(&rig), BIT(1));
+	rig_close(&rig);
+}
+
+/* Aim: with the waiting first, a job whose key came down to that of a waiting one is behind it. */
+static void test_ties_waiting_first(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_keyed(&rig, two_gpus, 1, (struct sw_order){.preemptive = true, .key_counts_down = true, .ties = SW_TIES_WAITING_FIRST}, NULL);
+	keys[0] = 5 * SW_NS_PER_S, keys[1] = 10 * SW_NS_PER_S, keys[2] = 7 * SW_NS_PER_S;
+	rig_submit_plain(&rig, 0, 2, 100);
+	rig_submit_plain(&rig, 0, 2, 100);
+	rig_submit_plain(&rig, 0, 2, 100);
+	rig_finish(&rig, 5, 0);
+	assert_int_equal(running(&rig), BIT(2));
+	/* Three seconds on, 2 stands at 4: a newcomer of 4 joins at the end and stays behind. */
+	keys[3] = 4 * SW_NS_PER_S;
+	rig_submit_plain(&rig, 8, 2, 100);
+	assert_int_equal(running(&rig), BIT(2));
+	/* A second later 2 stands at 3 and leaves; 3 is next. */
+	rig_finish(&rig, 9, 2);
+	assert_int_equal(running(&rig), BIT(3));
+	rig_close(&rig);
+}
+
+/* ---- a policy that decides for itself and then lets the order do the rest ---- */
+
+static sw_ns last_first(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *last = NULL;
+	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = sw_view_next_waiting(view, job))
+		last = job;
+	if (last != NULL)
+		(void)sw_plan_start(plan, last);
+	sw_plan_by_order(plan);
+	return SW_TIME_NEVER;
+}
+
+static const struct sw_policy mixed = {
+	.abi = SW_POLICY_ABI, .name = "mixed", .about = "the last first, then by order", .order = &order, .key = key_of, .decide = last_first};
+
+/* Aim: a policy may start jobs of its own choice and let the order fill the rest in the same decision. */
+static void test_own_choice_then_order(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn};
+	for (int variant = 0; variant < 8; variant++) {
+		struct rig rig;
+		order = (struct sw_order){.preemptive = variant & 1};
+		keys[0] = keys[1] = keys[2] = 0;
+		rig_open(&rig, two_gpus, 1,
+			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .replace_is_free = variant & 4}, NULL);
+		struct sw_job_spec spec = rig_spec(1, 10);
+		const struct sw_event all[] = {
+			{.kind = SW_EV_SUBMIT, .spec = &spec}, {.kind = SW_EV_SUBMIT, .spec = &spec}, {.kind = SW_EV_SUBMIT, .spec = &spec}};
+		rig_step(&rig, 0, all, 3);
+		/* What the order makes of a job that was started behind its back is its affair; nobody may run twice or on too few GPUs. */
+		assert_int_equal(__builtin_popcount(running(&rig)), 2);
+		rig_tick(&rig, 1);
+		rig_tick(&rig, 2);
+		rig_close(&rig);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_head_of_line),
+		cmocka_unit_test(test_greedy),
+		cmocka_unit_test(test_backfill_after_preemption),
+		cmocka_unit_test(test_no_vain_preemption),
+		cmocka_unit_test(test_making_room_does_not_share),
+		cmocka_unit_test(test_quantum),
+		cmocka_unit_test(test_quota_does_not_block_others),
+		cmocka_unit_test(test_no_preemption_over_quota),
+		cmocka_unit_test(test_small_gpus_are_no_room),
+		cmocka_unit_test(test_keys_that_count_down),
+		cmocka_unit_test(test_keys_times_gpus),
+		cmocka_unit_test(test_ties_by_arrival),
+		cmocka_unit_test(test_ties_running_first),
+		cmocka_unit_test(test_ties_waiting_first),
+		cmocka_unit_test(test_own_choice_then_order),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
