@@ -159,7 +159,8 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 /* Racks are runs of nodes: rack r holds nodes [first, end). */
 uint32_t sw_view_racks(const struct sw_view *view);
 void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end);
-uint32_t sw_view_node_gpus_max(const struct sw_view *view); /* GPUs of the largest node */
+uint32_t sw_view_node_gpus_max(const struct sw_view *view);			/* GPUs of the largest node */
+uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack); /* the same of one rack */
 /* The first node in [from, end) that is up and has at least `free` GPUs held by nobody, in index order; SW_NO_NODE: none. */
 struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 /* The same, but the tightest fit: fewest free GPUs that are enough; index order breaks ties. */

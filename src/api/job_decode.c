@@ -109,7 +109,7 @@ static int64_t scaled(const json_t *value, int64_t scale, int64_t most)
 			number = json_integer_value(value) * scale;
 	} else if (json_is_real(value)) {
 		double real = json_real_value(value);
-		if (real >= 0 && real <= REAL_MAX && real <= (double)(most / scale))
+		if (real >= 0 && real <= REAL_MAX && real <= (double)most / (double)scale)
 			number = llround(real * (double)scale);
 	}
 	return number > most ? -1 : number;

@@ -38,7 +38,7 @@ int sw_query_parse(const char *text, struct sw_query *query, struct sw_err *err)
 	query->count = 0;
 	if (strlen(text) >= sizeof query->text)
 		return sw_err_set(err, SW_ELIMIT, "the query is too long");
-	strcpy(query->text, text);
+	memcpy(query->text, text, strlen(text) + 1);
 	for (char *item = query->text, *next; item != NULL; item = next) {
 		next = strchr(item, '&');
 		if (next != NULL)

@@ -51,7 +51,7 @@ void sw_request_free(struct sw_request *request)
 	free(request->list.user);
 	free(request->list.name);
 	for (size_t i = 0; i < request->jobs.count; i++)
-		sw_job_request_free(request->jobs.items[i]);
+		sw_job_request_free(request->jobs.items[i].job);
 	sw_vec_free(&request->jobs);
 	free(request->policy);
 	for (size_t i = 0; i < request->setting_count; i++)

@@ -27,6 +27,10 @@ extern const struct sw_state_name sw_state_names[SW_STATES];
 /* The position of the short name; SW_STATES when it is none. */
 unsigned sw_state_find(const char *brief);
 
+struct sw_request_job {
+	struct sw_job_request *job;
+};
+
 struct sw_request {
 	const struct sw_route *route;
 	uint64_t job; /* {id}, or the `job` of events; 0: none */
@@ -49,7 +53,7 @@ struct sw_request {
 	uint64_t after; /* events behind this one */
 	bool has_after;
 
-	SW_VEC(struct sw_job_request *) jobs;
+	SW_VEC(struct sw_request_job) jobs;
 	uint64_t job_total;   /* jobs that these stand for */
 	bool jobs_are_listed; /* a list was sent, not one job */
 	char *policy;

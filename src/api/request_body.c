@@ -42,10 +42,10 @@ static int add_job(struct sw_request *request, const char *what, const json_t *v
 		sw_err_hint(err, "Send them in several requests.");
 		return SW_ELIMIT;
 	}
-	struct sw_job_request **slot = sw_vec_push(&request->jobs);
+	struct sw_request_job *slot = sw_vec_push(&request->jobs);
 	if (slot == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	*slot = SW_TAKE(job);
+	slot->job = SW_TAKE(job);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static int read_submit(struct sw_request *request, const char *body, size_t size
 		start++;
 	if (start < size && body[start] != '[' && size > SW_JOB_TEXT_MAX)
 		return refuse(err, SW_ELIMIT, "it is larger than a job may be");
-	json_t *root;
+	json_t *root = NULL;
 	int r = parse(body, size, &root, err);
 	if (r < 0)
 		return r;
@@ -168,7 +168,7 @@ static int read_quota(struct sw_request *request, json_t *root, struct sw_err *e
 
 static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
 {
-	json_t *root;
+	json_t *root = NULL;
 	int r = parse(body, size, &root, err);
 	if (r < 0)
 		return r;

@@ -54,15 +54,15 @@ struct sw_route {
 	enum sw_route_id id;
 	enum sw_method method;
 	const char *path;  /* "{id}" stands for the number of a job */
-	unsigned roles;	   /* one of them is needed; SW_ROLE_NOBODY: open to all */
 	const char *name;  /* of the operation: "submitJobs" */
 	const char *about; /* one line */
 	const struct sw_api_field *parameters;
 	const char *request;  /* type of the body, as in struct sw_api_field; NULL: none */
 	const char *response; /* type of what comes back; NULL: text */
 	const char *media;    /* of what comes back */
-	int status;	      /* when all is well */
 	size_t body_max;
+	unsigned roles; /* one of them is needed; SW_ROLE_NOBODY: open to all */
+	int status;	/* when all is well */
 };
 extern const struct sw_route sw_routes[SW_ROUTES]; /* in the order of the ids */
 

@@ -495,7 +495,6 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	server->conn_count++;
 	set_idle(conn, true);
 	set_deadline(conn, HEAD_S);
-	bufferevent_priority_set(conn->bev, SW_FIRST);
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
 	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
 	struct timeval stalled = {.tv_sec = WRITE_S};

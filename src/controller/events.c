@@ -1,6 +1,6 @@
 /* What happened lately, and those who watch: server-sent events.
  *
- * Every record is an event; its number in the journal is the event's id, so a watcher that comes back says where it was. The last SW_EVENTS_KEPT are kept
+ * Every record is an event; its number in the journal is the event's id, so a watcher that comes back says where it was. The last ones are kept
  * in memory. Who asks for older ones, or falls behind them, is told to look anew ("reset"): an event carries a job as it is, not how it came to be, so nothing
  * is lost by that but the steps between.
  */
@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "controller/server_state.h"
 
+#define EVENTS_KEPT 8192u
 #define HEARTBEAT_S 15
 
 struct sw_watcher {
@@ -81,7 +82,7 @@ static char *find_node(const char *body, size_t size, enum sw_record_kind kind)
 void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum sw_record_kind kind, const char *body, size_t size,
 		    uint64_t job)
 {
-	struct sw_happening *slot = &server->events.kept[seq % SW_EVENTS_KEPT];
+	struct sw_happening *slot = &server->events.kept[seq % server->events.size];
 	free(slot->node);
 	*slot = (struct sw_happening){.seq = seq, .at_ns = at_ns, .kind = kind, .job = job};
 	if ((kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE) || kind == SW_RECORD_REPORT)
@@ -156,7 +157,7 @@ static void feed(void *attached)
 	struct sw_server *server = watcher->server;
 	uint64_t last = server->turn.applied_seq;
 	while (watcher->next <= last && sw_conn_has_room(watcher->conn)) {
-		const struct sw_happening *happening = &server->events.kept[watcher->next % SW_EVENTS_KEPT];
+		const struct sw_happening *happening = &server->events.kept[watcher->next % server->events.size];
 		if (happening->seq != watcher->next) {
 			watcher->next = last + 1;
 			send_word(watcher, "reset", last);
@@ -217,7 +218,8 @@ int sw_events_start(struct sw_server *server, struct sw_err *err)
 {
 	struct sw_events *events = &server->events;
 	TAILQ_INIT(&events->watchers);
-	events->kept = calloc(SW_EVENTS_KEPT, sizeof *events->kept);
+	events->size = server->options->events_kept > 0 ? server->options->events_kept : EVENTS_KEPT;
+	events->kept = calloc(events->size, sizeof *events->kept);
 	events->heartbeat = event_new(server->base, -1, EV_PERSIST, on_heartbeat, server);
 	struct timeval each = {.tv_sec = HEARTBEAT_S};
 	if (events->kept == NULL || events->heartbeat == NULL || event_add(events->heartbeat, &each) < 0)
@@ -228,7 +230,7 @@ int sw_events_start(struct sw_server *server, struct sw_err *err)
 void sw_events_stop(struct sw_server *server)
 {
 	struct sw_events *events = &server->events;
-	for (size_t i = 0; events->kept != NULL && i < SW_EVENTS_KEPT; i++)
+	for (size_t i = 0; events->kept != NULL && i < events->size; i++)
 		free(events->kept[i].node);
 	free(events->kept);
 	if (events->heartbeat != NULL)

@@ -54,7 +54,7 @@ static int propose_jobs(struct sw_server *server, const struct sw_user *user, st
 	const struct sw_request *request = op->request;
 	size_t bytes = 0, counted = 0;
 	for (size_t i = 0; i < request->jobs.count; i++) {
-		struct sw_job_request *job = request->jobs.items[i];
+		struct sw_job_request *job = request->jobs.items[i].job;
 		int r = job->is_array && !job->is_member ? propose_members(server, user, job, op, err)
 							 : sw_brain_propose_submit(server->brain, user, job, &op->records, err);
 		if (r < 0) {

@@ -141,7 +141,7 @@ static int listen_local(struct sw_server *server, struct sw_listeners *listeners
 		sw_err_hint(err, "Choose a shorter folder for the state.");
 		return SW_EINPUT;
 	}
-	strcpy(address.sun_path, path);
+	memcpy(address.sun_path, path, strlen(path) + 1);
 	int r = make_folders(path, err);
 	r = r < 0 ? r : clear_place(path, &address, err);
 	int fd = r < 0 ? r : bind_local(path, &address, server->options->socket_for_all, err);
@@ -202,7 +202,7 @@ static int parse_address(const char *text, union address *ret_address, socklen_t
 /* The port may have been chosen by the system. */
 static int name_address(int fd, struct sw_listeners *listeners)
 {
-	union address address;
+	union address address = {0};
 	socklen_t size = sizeof address;
 	char host[INET6_ADDRSTRLEN];
 	if (getsockname(fd, &address.any, &size) < 0)
@@ -219,8 +219,8 @@ static int name_address(int fd, struct sw_listeners *listeners)
 static int listen_tcp(struct sw_server *server, struct sw_listeners *listeners, struct sw_err *err)
 {
 	const char *text = server->options->listen;
-	union address address;
-	socklen_t size;
+	union address address = {0};
+	socklen_t size = 0;
 	if (server->tokens == NULL) {
 		refuse(err, SW_EDENIED, text, "TCP needs tokens, and no file of them was given");
 		return SW_EDENIED;

@@ -108,7 +108,7 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 	}
 	if (kind == SW_RECORD_NODE)
 		sw_machines_recall(&server->machines, bytes, size);
-	if (seq + SW_EVENTS_KEPT > sw_journal_last_seq(server->journal))
+	if (seq + server->events.size > sw_journal_last_seq(server->journal))
 		sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
 	server->clock.last_ns = at_ns;
 	server->turn.applied_seq = seq;
@@ -263,9 +263,10 @@ int sw_controller_run(const struct sw_controller_options *options, struct sw_err
 	TAILQ_INIT(&server.idle);
 	TAILQ_INIT(&server.followers);
 	raise_limits();
-	/* A client that goes away while it is written to is an error code, not the end. */
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, before;
-	sigaction(SIGPIPE, &ignore, &before);
+	/* A client that goes away while it is written to, and a journal that reaches a limit, are error codes and not the end. */
+	struct sigaction ignore = {.sa_handler = SIG_IGN}, on_pipe, on_size;
+	sigaction(SIGPIPE, &ignore, &on_pipe);
+	sigaction(SIGXFSZ, &ignore, &on_size);
 	int r = start(&server, err);
 	if (r == 0) {
 		tell_ready(&server);
@@ -279,6 +280,7 @@ int sw_controller_run(const struct sw_controller_options *options, struct sw_err
 		if (err != NULL)
 			*err = server.fatal;
 	}
-	sigaction(SIGPIPE, &before, NULL);
+	sigaction(SIGPIPE, &on_pipe, NULL);
+	sigaction(SIGXFSZ, &on_size, NULL);
 	return r;
 }

@@ -42,6 +42,7 @@ struct sw_controller_options {
 	sw_ns lease_margin_ns;	  /* 5 s */
 	sw_ns retry_backoff_ns;	  /* 10 s */
 	uint32_t connections_max; /* 4096 */
+	uint32_t events_kept;	  /* for watchers that come back: 8192 */
 	/* Called once, when clients can connect. NULL: nobody cares. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
 	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody cares. */

@@ -22,13 +22,12 @@
 #include "controller/tokens.h"
 #include "store/journal.h"
 
-#define SW_EVENTS_KEPT 8192u /* a power of two */
 #define SW_STREAMS_MAX 512u
 #define SW_NODES_MAX 16384u
 #define SW_BODIES_MAX ((size_t)256 << 20)  /* bytes of bodies that are on their way, all together */
 #define SW_OUTPUT_HIGH ((size_t)512 << 10) /* of one connection, before nothing more is made for it */
 
-/* What runs first when several can. */
+/* What runs first when several can. libevent gives everything the one in the middle; only the end of a turn waits until nothing else is ready. */
 enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
 
 struct sw_conn;
@@ -127,7 +126,8 @@ struct sw_happening {
 	enum sw_record_kind kind;
 };
 struct sw_events {
-	struct sw_happening *kept; /* SW_EVENTS_KEPT of them, at seq modulo that */
+	struct sw_happening *kept; /* `size` of them, at seq modulo that */
+	uint32_t size;
 	TAILQ_HEAD(, sw_watcher) watchers;
 	struct event *heartbeat;
 };

@@ -1,5 +1,6 @@
 #include "controller/tokens.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -128,10 +129,11 @@ int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_er
 	if (r < 0)
 		return r;
 	SW_CLEANUP(sw_freep) char *text = NULL;
-	size_t size;
+	size_t size = 0;
 	r = sw_file_read(path, FILE_MAX, &text, &size, err);
 	if (r < 0)
 		return r;
+	assert(text != NULL);
 	SW_CLEANUP(sw_tokens_freep) struct sw_tokens *tokens = calloc(1, sizeof *tokens);
 	if (tokens == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -212,6 +214,7 @@ int sw_tokens_first(const char *path, unsigned role, char **ret_token, struct sw
 	int r = sw_tokens_read(path, &tokens, err);
 	if (r < 0)
 		return r;
+	assert(tokens != NULL);
 	for (size_t i = 0; i < tokens->entries.count; i++) {
 		if (tokens->entries.items[i].owner.role != role)
 			continue;

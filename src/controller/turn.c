@@ -267,7 +267,6 @@ int sw_turn_start(struct sw_server *server, struct sw_err *err)
 	if (turn->soon == NULL || turn->now == NULL || turn->retry == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	event_priority_set(turn->soon, SW_LAST);
-	event_priority_set(turn->now, SW_FIRST);
 	return 0;
 }
 

@@ -37,7 +37,7 @@ const char *sw_user_name(struct sw_server *server, uint32_t uid)
 	const struct passwd *entry = getpwuid(uid);
 	slot->uid = uid;
 	if (entry != NULL && strlen(entry->pw_name) < sizeof slot->name)
-		strcpy(slot->name, entry->pw_name);
+		memcpy(slot->name, entry->pw_name, strlen(entry->pw_name) + 1);
 	else
 		snprintf(slot->name, sizeof slot->name, "%u", uid);
 	return slot->name;

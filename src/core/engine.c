@@ -50,6 +50,8 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	seen->ran_ns = sw_job_ran(&engine->view, seen);
 	count_held(engine, seen, seen->gpus_held, false);
 	seen->gpus_held = 0;
+	seen->gpu_memory_bytes = job->asked_memory_bytes;
+	seen->compute_milli = job->asked_compute_milli;
 	job->parts = SW_NO_PART;
 	sw_bitmap_remove(&engine->running, seen->id.v);
 }
@@ -234,6 +236,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.work_left_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns,
 				.ends_at = SW_TIME_NEVER,
 			},
+		.asked_memory_bytes = spec->gpu_memory_bytes,
+		.asked_compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 		.parts = SW_NO_PART,
 		.plan_slot = SW_NO_SLOT,
 	};
@@ -262,19 +266,28 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	return 0;
 }
 
-/* After a change of policy: jobs that only the old one could have placed would wait for ever. */
-static void refuse_impossible(struct sw_engine *engine)
+/* A change of policy or a new node (which may be larger than what the placement rule took for a node) can leave jobs without any place that suits, to wait for ever.
+ * Those that have run, or that the policy is not to blame for, may then go anywhere; others are refused. */
+static int recheck(struct sw_engine *engine, bool may_refuse)
 {
-	engine->recheck = false;
-	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
+	bool rescue = false;
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		if (is_possible(engine, job))
+		if (job->seen.state > SW_JOB_RUNNING || is_possible(engine, job))
 			continue;
+		if (!may_refuse || job->seen.state != SW_JOB_WAITING || job->seen.first_start_at != SW_TIME_NEVER) {
+			rescue = true;
+			continue;
+		}
 		sw_engine_command(
 			engine,
 			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = SW_REASON_NO_SUCH_PLACE, .job = id, .parts = SW_NO_PART});
 		end_job(engine, job, SW_JOB_REFUSED);
 	}
+	if (!rescue || engine->fell_back)
+		return 0;
+	engine->fell_back = true;
+	return sw_order_rebuild(engine);
 }
 
 /* The job that an answer is about, or NULL if it is late, repeated or made up. */
@@ -402,7 +415,8 @@ static int add_node(struct sw_engine *engine, const struct sw_topology_node *sha
 	sw_ledger_add_node(&engine->ledger);
 	sw_ledger_add_node(&engine->empty);
 	/* What is possible on the empty cluster has changed. */
-	return sw_order_rebuild(engine);
+	r = sw_order_rebuild(engine);
+	return r < 0 ? r : recheck(engine, false);
 }
 
 static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
@@ -676,8 +690,9 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (at > engine->now)
 		engine->now = at;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
-	if (engine->recheck)
-		refuse_impossible(engine);
+	if (engine->recheck && recheck(engine, true) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	engine->recheck = false;
 	for (size_t e = 0; e < count; e++) {
 		r = apply(engine, &events[e]);
 		if (r < 0)

@@ -13,7 +13,9 @@ enum sw_order_set {
 };
 
 struct sw_core_job {
-	struct sw_job seen;    /* first: a policy's pointer to it is a pointer to this */
+	struct sw_job seen;	     /* first: a policy's pointer to it is a pointer to this */
+	uint64_t asked_memory_bytes; /* as submitted: limits hold for one run */
+	uint32_t asked_compute_milli;
 	uint32_t epoch;	       /* counts runs */
 	uint32_t parts;	       /* what it holds; SW_NO_PART */
 	uint32_t plan_slot;    /* its place in the plan of this decision; SW_NO_SLOT */

@@ -192,6 +192,9 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	const struct sw_plan_entry *entry = touch(plan, job);
 	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
 	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	/* It is the same run, with the limits it has. */
+	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
+	job->seen.compute_milli = held.seen.compute_milli;
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
 	bool found = allowed && find_spot(plan, job, gpus, engine->config.placement, &parts);
 	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
@@ -324,7 +327,9 @@ void sw_plan_commit(struct sw_plan *plan)
 			commit_run(engine, job, entry);
 		else if (ran == runs)
 			undo(job, entry);
-		if (runs && entry->limits_changed)
+		bool limited = entry->limits_changed || (ran && (job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
+								 job->seen.compute_milli != entry->before.compute_milli));
+		if (runs && limited)
 			sw_engine_command(
 				engine,
 				(struct sw_command){.kind = SW_CMD_LIMIT, .job = job->seen.id.v, .epoch = job->epoch, .parts = job->parts});

@@ -116,7 +116,7 @@ struct sw_engine {
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
 	uint64_t command_hash;
-	bool fell_back; /* the policy was thrown out */
+	bool fell_back; /* jobs that no place suits take any: the policy was thrown out, or changed under jobs that it could not place */
 	bool recheck;	/* it was changed: see who can still run */
 	uint32_t idle_decisions, empty_decisions;
 	uint32_t misuses; /* since the last decision without one */

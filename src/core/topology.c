@@ -50,6 +50,10 @@ static int make_room(struct sw_topology *topology, uint32_t nodes, uint32_t rack
 		if (first == NULL)
 			return SW_ENOMEM;
 		topology->rack_first = first;
+		uint32_t *largest = realloc(topology->rack_node_gpus, wanted * sizeof *largest);
+		if (largest == NULL)
+			return SW_ENOMEM;
+		topology->rack_node_gpus = largest;
 		topology->rack_capacity = wanted;
 	}
 	return 0;
@@ -68,7 +72,9 @@ int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_n
 void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
 {
 	if (node->rack == topology->rack_count)
-		topology->rack_count++;
+		topology->rack_node_gpus[topology->rack_count++] = 0;
+	if (node->gpus > topology->rack_node_gpus[node->rack])
+		topology->rack_node_gpus[node->rack] = node->gpus;
 	topology->nodes[topology->node_count++] = *node;
 	topology->rack_first[topology->rack_count] = topology->node_count;
 	topology->gpu_count += node->gpus;
@@ -114,5 +120,6 @@ void sw_topology_free(struct sw_topology *topology)
 		return;
 	free(topology->nodes);
 	free(topology->rack_first);
+	free(topology->rack_node_gpus);
 	free(topology);
 }

@@ -26,7 +26,8 @@ struct sw_topology {
 	struct sw_topology_node *nodes;
 	uint32_t node_count;
 	uint32_t node_capacity;
-	uint32_t *rack_first; /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
+	uint32_t *rack_first;	  /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
+	uint32_t *rack_node_gpus; /* GPUs of the largest node of each rack */
 	uint32_t rack_count;
 	uint32_t rack_capacity;
 	uint32_t gpu_count;

@@ -19,9 +19,11 @@ static uint32_t kind(const struct sw_view *view, const struct sw_job *job)
 }
 
 /* As few nodes as can hold the job, in one rack. */
-static bool consolidate(const struct sw_view *view, uint32_t gpus, struct sw_spot *spot, struct sw_node_id first, struct sw_node_id end)
+static bool consolidate(const struct sw_view *view, uint32_t gpus, uint32_t most, struct sw_spot *spot, struct sw_node_id first,
+			struct sw_node_id end)
 {
-	uint32_t most = sw_view_node_gpus_max(view);
+	if (most == 0)
+		return false;
 	for (uint32_t full = most == 0 || gpus <= most ? 0 : gpus / most; full > 0; full--) {
 		struct sw_node_id node = sw_nodes_first(view, most, first, end);
 		while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, most, 0, 0))
@@ -47,7 +49,7 @@ static bool place(const struct sw_view *view, const struct sw_job *job, uint32_t
 	for (uint32_t rack = 0; rack < sw_view_racks(view); rack++) {
 		struct sw_node_id first, end;
 		sw_view_rack(view, rack, &first, &end);
-		if (consolidate(view, gpus, spot, first, end))
+		if (consolidate(view, gpus, sw_view_rack_node_gpus_max(view, rack), spot, first, end))
 			return true;
 		sw_spot_clear(spot);
 	}

@@ -44,11 +44,10 @@ static bool add_first(const struct sw_view *view, struct sw_spot *spot, uint32_t
 	return false;
 }
 
-static bool place_in_rack(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot,
+static bool place_in_rack(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot, uint32_t per_node,
 			  struct sw_node_id first, struct sw_node_id end)
 {
 	struct need need = need_of(job, gpus);
-	uint32_t per_node = sw_view_node_gpus_max(view);
 	if (per_node == 0)
 		return false;
 	if (gpus <= per_node)
@@ -73,7 +72,7 @@ static bool place(const struct sw_view *view, const struct sw_job *job, uint32_t
 	for (uint32_t rack = 0; rack < sw_view_racks(view); rack++) {
 		struct sw_node_id first, end;
 		sw_view_rack(view, rack, &first, &end);
-		if (place_in_rack(view, job, gpus, spot, first, end))
+		if (place_in_rack(view, job, gpus, spot, sw_view_rack_node_gpus_max(view, rack), first, end))
 			return true;
 		if (sw_spot_gpus(spot) > 0)
 			sw_spot_clear(spot);

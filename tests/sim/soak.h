@@ -1,8 +1,9 @@
 /* The soak: random clusters, jobs, worlds and parameters, every policy, and a look at everything after every step.
  *
- * Two drivers. The *simulation* runs sw_simulate() with the validator on and then judges the outcomes; the *storm* feeds the engine directly with events that no
- * simulator would send (quotas, cancellations, answers about runs that never were, time that goes back) and keeps books of its own. Everything follows from the
- * seed: a failure is replayed by `tools/soak --seed N --policy P`, with --storm for the second driver.
+ * Two drivers. The *simulation* runs sw_simulate() with the validator on and then judges the outcomes; the *storm* feeds the engine
+ * directly with events that no simulator would send (quotas, cancellations, answers about runs that never were, time that goes back) and
+ * keeps books of its own. Everything follows from the seed: a failure is replayed by `tools/soak --seed N --policy P`, with --storm for
+ * the second driver.
  */
 #ifndef SW_TESTS_SIM_SOAK_H
 #define SW_TESTS_SIM_SOAK_H

@@ -136,8 +136,9 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	entry->seat_count = 0;
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node])
-			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down or named twice", command->job, ledger->parts[p].node);
-		entry->seats[entry->seat_count++] = (struct sw_soak_seat){ ledger->parts[p].node, ledger->parts[p].mask };
+			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down or named twice", command->job,
+					  ledger->parts[p].node);
+		entry->seats[entry->seat_count++] = (struct sw_soak_seat){ledger->parts[p].node, ledger->parts[p].mask};
 		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
 	}
 	if (gpus != command->gpus)
@@ -190,14 +191,17 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 	case SW_CMD_STOP:
 	case SW_CMD_KILL:
 		return command->epoch == entry->epoch ? check_stop(books, command, err)
-						      : sw_err_set(err, SW_EBUG, "job %u was stopped in run %u, not %u", command->job, command->epoch,
-								   entry->epoch);
+						      : sw_err_set(err, SW_EBUG, "job %u was stopped in run %u, not %u", command->job,
+								   command->epoch, entry->epoch);
 	case SW_CMD_LIMIT:
-		return entry->runs && command->epoch == entry->epoch ? 0 : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
+		return entry->runs && command->epoch == entry->epoch
+			       ? 0
+			       : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
 	case SW_CMD_REFUSE:
-		if (entry->epoch != 0 || entry->runs)
-			return sw_err_set(err, SW_EBUG, "job %u was refused after it ran", command->job);
-		entry->ended = true;
+		/* Also later than at once: another policy, or what happened to the cluster, may leave no place for it. */
+		if (entry->runs || entry->refused)
+			return sw_err_set(err, SW_EBUG, "job %u was refused while it ran, or twice", command->job);
+		entry->ended = entry->refused = true;
 		return 0;
 	}
 	return sw_err_set(err, SW_EBUG, "there is no command %u", command->kind);
@@ -213,10 +217,12 @@ static int check_jobs(const struct sw_soak_books *books, const struct sw_engine 
 		return sw_err_set(err, SW_EBUG, "the engine has %u jobs, not %u", sw_engine_job_count(engine), books->count);
 	for (uint32_t j = 0; j < books->count; j++) {
 		const struct sw_soak_entry *entry = &books->jobs[j];
-		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){ j });
+		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){j});
 		if ((job->state == SW_JOB_RUNNING) != entry->runs || (job->state > SW_JOB_RUNNING) != entry->ended ||
-		    (job->state == SW_JOB_HELD) != (entry->held && !entry->ended) || job->gpus_held != (entry->runs ? entry->gpus : 0) || sw_engine_epoch(engine, job->id) != entry->epoch)
-			return sw_err_set(err, SW_EBUG, "job %u is in state %u with %u GPUs, its commands say otherwise", j, job->state, job->gpus_held);
+		    (job->state == SW_JOB_HELD) != (entry->held && !entry->ended) || job->gpus_held != (entry->runs ? entry->gpus : 0) ||
+		    sw_engine_epoch(engine, job->id) != entry->epoch)
+			return sw_err_set(err, SW_EBUG, "job %u is in state %u with %u GPUs, its commands say otherwise", j, job->state,
+					  job->gpus_held);
 	}
 	return 0;
 }
@@ -232,15 +238,17 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 	memset(gpus, 0, sizeof gpus);
 	for (uint32_t j = 0; j < books->count; j++) {
 		const struct sw_soak_entry *entry = &books->jobs[j];
-		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){ j });
+		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){j});
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++) {
 			const struct sw_topology_node *node = &topology->nodes[entry->seats[s].node];
 			for (uint32_t g = 0; g < 64; g++) {
 				if ((entry->seats[s].mask >> g & 1) == 0)
 					continue;
 				if (g >= node->gpus)
-					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g, entry->seats[s].node, node->gpus);
-				gpus[entry->seats[s].node][g].bytes += job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
+					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g,
+							  entry->seats[s].node, node->gpus);
+				gpus[entry->seats[s].node][g].bytes +=
+					job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
 				gpus[entry->seats[s].node][g].compute += entry->guaranteed ? job->compute_milli : 0;
 				gpus[entry->seats[s].node][g].residents++;
 			}

@@ -14,7 +14,7 @@ struct sw_soak_seat {
 };
 
 struct sw_soak_entry {
-	bool runs, held, ended;
+	bool runs, held, ended, refused;
 	uint32_t epoch;
 	uint32_t gpus;
 	sw_ns since;

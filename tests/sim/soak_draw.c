@@ -11,7 +11,7 @@
 
 #define GIB (UINT64_C(1) << 30)
 #define NODES_MAX 10u
-#define PICK(rng, ...) pick((rng), (const uint64_t[]){ __VA_ARGS__ }, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))
+#define PICK(rng, ...) pick((rng), (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 uint64_t sw_soak_between(struct sw_rng *rng, uint64_t low, uint64_t high)
 {
@@ -69,7 +69,7 @@ struct sw_topology *sw_soak_topology(struct sw_rng *rng)
 
 /* ---- the jobs ---- */
 
-static const char *const models[] = { "", "", "resnet50", "vgg16", "bert", "gpt2", "a2c", "dqn", "never-heard-of", "alexnet", "dlrm" };
+static const char *const models[] = {"", "", "resnet50", "vgg16", "bert", "gpt2", "a2c", "dqn", "never-heard-of", "alexnet", "dlrm"};
 
 static void draw_job(struct sw_rng *rng, struct sw_trace *trace, uint32_t cluster_gpus, int64_t submit_ns)
 {
@@ -102,7 +102,8 @@ static void draw_job(struct sw_rng *rng, struct sw_trace *trace, uint32_t cluste
 	const char *model = models[sw_rng_below(rng, sizeof models / sizeof models[0])];
 	char tenant[16];
 	snprintf(tenant, sizeof tenant, "t%u", (unsigned)sw_rng_below(rng, 4));
-	if (sw_trace_intern(trace, model, strlen(model), &job->model) < 0 || sw_trace_intern(trace, tenant, strlen(tenant), &job->tenant) < 0)
+	if (sw_trace_intern(trace, model, strlen(model), &job->model) < 0 ||
+	    sw_trace_intern(trace, tenant, strlen(tenant), &job->tenant) < 0)
 		assert(false);
 }
 
@@ -117,7 +118,8 @@ static struct sw_trace *draw_trace(struct sw_rng *rng, uint32_t cluster_gpus)
 	for (uint64_t j = 0; j < count; j++) {
 		draw_job(rng, trace, cluster_gpus, now);
 		if (!sw_soak_chance(rng, 40)) /* the others come together */
-			now += (int64_t)sw_rng_below(rng, spread_s) * SW_NS_PER_S + (int64_t)(sw_soak_chance(rng, 20) ? sw_rng_below(rng, 1000000000) : 0);
+			now += (int64_t)sw_rng_below(rng, spread_s) * SW_NS_PER_S +
+			       (int64_t)(sw_soak_chance(rng, 20) ? sw_rng_below(rng, 1000000000) : 0);
 	}
 	return trace;
 }
@@ -126,7 +128,8 @@ static struct sw_trace *draw_trace(struct sw_rng *rng, uint32_t cluster_gpus)
 
 static struct sw_transfer_cost draw_cost(struct sw_rng *rng)
 {
-	return (struct sw_transfer_cost){ (int64_t)PICK(rng, 0, 5, 1500, 20000) * SW_NS_PER_MS, PICK(rng, 0, 1, 10, 55) * UINT64_C(1000000000) };
+	return (struct sw_transfer_cost){(int64_t)PICK(rng, 0, 5, 1500, 20000) * SW_NS_PER_MS,
+					 PICK(rng, 0, 1, 10, 55) * UINT64_C(1000000000)};
 }
 
 /* Another mix of assumptions than anybody wrote down. */
@@ -157,7 +160,7 @@ static void break_things(struct sw_rng *rng, struct sw_world *world)
 
 static struct sw_world *draw_world(struct sw_rng *rng)
 {
-	static const char *const names[] = { "ideal", "muri", "measured" };
+	static const char *const names[] = {"ideal", "muri", "measured"};
 	struct sw_world *world = NULL;
 	int r = sw_world_load(names[sw_rng_below(rng, 3)], &world, NULL);
 	assert(r == 0);
@@ -173,7 +176,7 @@ static struct sw_world *draw_world(struct sw_rng *rng)
 
 static void set(struct sw_params *params, const char *name, const char *text)
 {
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	const struct sw_param *param = sw_params_find(params->policy, name, &err);
 	if (param == NULL || sw_params_set(params, param, text, strlen(text), &err) < 0) {
 		fprintf(stderr, "%s\n", err.fact);
@@ -191,13 +194,13 @@ static void set_number(struct sw_params *params, const char *name, uint64_t numb
 /* Queues small enough that jobs of a soak pass through them. */
 static void draw_queues(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
-	static const char *const thresholds[] = { "3250,7200", "60", "10,100,1000", "1,2,3,4,5,6,7", "" };
+	static const char *const thresholds[] = {"3250,7200", "60", "10,100,1000", "1,2,3,4,5,6,7", ""};
 	set(params, "thresholds", thresholds[patient ? 0 : sw_rng_below(rng, 5)]);
 }
 
 static void draw_las(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
-	static const char *const knobs[] = { "0", "0.5", "1", "8", "0.001" };
+	static const char *const knobs[] = {"0", "0.5", "1", "8", "0.001"};
 	draw_queues(rng, params, patient);
 	set(params, "promote", knobs[sw_rng_below(rng, patient ? 4 : 5)]);
 	set(params, "count-gpus", sw_soak_chance(rng, 70) ? "on" : "off");
@@ -206,7 +209,7 @@ static void draw_las(struct sw_rng *rng, struct sw_params *params, bool patient)
 
 static void draw_gittins(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
-	static const char *const samples[] = { "", "4\n8\n12\n", "gpu_time\n5\n5\n60\n600\n7000\n", "0\n" };
+	static const char *const samples[] = {"", "4\n8\n12\n", "gpu_time\n5\n5\n60\n600\n7000\n", "0\n"};
 	draw_queues(rng, params, patient);
 	set(params, "samples", samples[sw_rng_below(rng, 4)]);
 	set_number(params, "delta", PICK(rng, 1, 4, 3250), "");
@@ -242,7 +245,8 @@ static bool needs_patience(const struct sw_world *world)
 
 void sw_soak_draw(uint64_t seed, const struct sw_policy *policy, struct sw_soak_case *ret_case)
 {
-	struct sw_rng cluster = stream(seed, 0), jobs = stream(seed, 1), world = stream(seed, 2), placement = stream(seed, 3), params = stream(seed, 4);
+	struct sw_rng cluster = stream(seed, 0), jobs = stream(seed, 1), world = stream(seed, 2), placement = stream(seed, 3),
+		      params = stream(seed, 4);
 	size_t rules = 0;
 	while (sw_placements[rules] != NULL)
 		rules++;
@@ -282,7 +286,8 @@ void sw_soak_describe(uint64_t seed, const struct sw_policy *policy, FILE *out)
 	for (uint32_t n = 0; n < drawn.topology->node_count; n++) {
 		const struct sw_topology_node *node = &drawn.topology->nodes[n];
 		fprintf(out, "  node %u: rack %u, %u GPUs of %llu GiB in groups of %u, %u CPUs, %llu GiB\n", n, node->rack, node->gpus,
-			(unsigned long long)(node->gpu_memory_bytes / GIB), node->link_group, node->cpus, (unsigned long long)(node->memory_bytes / GIB));
+			(unsigned long long)(node->gpu_memory_bytes / GIB), node->link_group, node->cpus,
+			(unsigned long long)(node->memory_bytes / GIB));
 	}
 	for (size_t j = 0; j < drawn.trace->jobs.count; j++) {
 		const struct sw_trace_job *job = &drawn.trace->jobs.items[j];

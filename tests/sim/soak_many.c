@@ -40,24 +40,26 @@ static void on_bell(int signal)
 
 static void set_bell(void)
 {
-	const struct itimerval bell = { .it_interval = { RUN_CPU_S, 0 }, .it_value = { RUN_CPU_S, 0 } };
+	const struct itimerval bell = {.it_interval = {RUN_CPU_S, 0}, .it_value = {RUN_CPU_S, 0}};
 	atomic_store(&takes_too_long, false);
 	setitimer(ITIMER_PROF, &bell, NULL);
 }
 
 static void print_failure(uint64_t seed, uint32_t policy, bool storm, const char *why)
 {
-	printf("tools/soak %s--seed %llu --policy %s  # %s\n", storm ? "--storm " : "", (unsigned long long)seed, sw_policies[policy]->name, why);
+	printf("tools/soak %s--seed %llu --policy %s  # %s\n", storm ? "--storm " : "", (unsigned long long)seed, sw_policies[policy]->name,
+	       why);
 	fflush(stdout);
 }
 
 static void run_one(struct desk *desk, bool storm)
 {
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	uint32_t policy = desk->policy;
 	atomic_store(&desk->storm, storm);
 	set_bell();
-	int r = storm ? sw_soak_storm(desk->seed, sw_policies[policy], &err) : sw_soak_simulate(desk->seed, sw_policies[policy], &takes_too_long, &err);
+	int r = storm ? sw_soak_storm(desk->seed, sw_policies[policy], &err)
+		      : sw_soak_simulate(desk->seed, sw_policies[policy], &takes_too_long, &err);
 	if (r == 0)
 		return;
 	print_failure(desk->seed, policy, storm, err.fact);
@@ -133,8 +135,8 @@ static void show_progress(const struct sw_soak_plan *plan, const struct desk *de
 	if (!plan->progress || (!terminal && time(NULL) < last + 20))
 		return;
 	last = time(NULL);
-	fprintf(stderr, "%s%llu of %llu seeds, %u failures%s", terminal ? "\r" : "", (unsigned long long)done, (unsigned long long)all, failures,
-		terminal ? "" : "\n");
+	fprintf(stderr, "%s%llu of %llu seeds, %u failures%s", terminal ? "\r" : "", (unsigned long long)done, (unsigned long long)all,
+		failures, terminal ? "" : "\n");
 }
 
 unsigned sw_soak_many(const struct sw_soak_plan *plan)
@@ -145,10 +147,11 @@ unsigned sw_soak_many(const struct sw_soak_plan *plan)
 	for (uint32_t w = 0; w < workers && plan->first + w < plan->end; w++, alive++)
 		hire(plan, &desks[w], plan->first + w, 0, false, workers);
 	while (alive > 0) {
-		const struct timespec nap = { 0, 100 * SW_NS_PER_MS };
+		const struct timespec nap = {0, 100 * SW_NS_PER_MS};
 		for (uint32_t w = 0; w < workers; w++) {
 			int status;
-			if (desks[w].pid > 0 && waitpid(desks[w].pid, &status, WNOHANG) == desks[w].pid && !replace(plan, &desks[w], status, workers))
+			if (desks[w].pid > 0 && waitpid(desks[w].pid, &status, WNOHANG) == desks[w].pid &&
+			    !replace(plan, &desks[w], status, workers))
 				alive--;
 		}
 		show_progress(plan, desks, workers);
@@ -166,8 +169,9 @@ unsigned sw_soak_many(const struct sw_soak_plan *plan)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: tools/soak [--seed N | --seeds FIRST..END] [--policy NAME] [--storm | --simulation] [--jobs N]\n"
-			"Random clusters, jobs and faults under every policy, checked after every step; 10,000 seeds unless told otherwise.\n");
+	fprintf(stderr,
+		"usage: tools/soak [--seed N | --seeds FIRST..END] [--policy NAME] [--storm | --simulation] [--jobs N]\n"
+		"Random clusters, jobs and faults under every policy, checked after every step; 10,000 seeds unless told otherwise.\n");
 	return 2;
 }
 
@@ -182,8 +186,8 @@ static const struct sw_policy *find_policy(const char *name)
 static bool parse_seeds(const char *text, struct sw_soak_plan *plan)
 {
 	const char *dots = strstr(text, "..");
-	return dots != NULL && sw_parse_u64(text, (size_t)(dots - text), &plan->first) == 0 && sw_parse_u64(dots + 2, strlen(dots + 2), &plan->end) == 0 &&
-	       plan->first < plan->end;
+	return dots != NULL && sw_parse_u64(text, (size_t)(dots - text), &plan->first) == 0 &&
+	       sw_parse_u64(dots + 2, strlen(dots + 2), &plan->end) == 0 && plan->first < plan->end;
 }
 
 /* One option with its value; false: not understood. */
@@ -208,7 +212,8 @@ static bool parse_option(const char *name, const char *value, struct sw_soak_pla
 int sw_soak_main(int count, char **words)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	struct sw_soak_plan plan = { .first = 0, .end = 10000, .simulate = true, .storm = true, .workers = cores > 0 ? (unsigned)cores : 1, .progress = true };
+	struct sw_soak_plan plan = {
+		.first = 0, .end = 10000, .simulate = true, .storm = true, .workers = cores > 0 ? (unsigned)cores : 1, .progress = true};
 	for (int w = 1; w < count; w++) {
 		if (strcmp(words[w], "--storm") == 0)
 			plan.simulate = false;

@@ -19,16 +19,16 @@ static const struct sw_profiles *profiles(void)
 /* Nothing in this world makes a job faster or slower than its trace says, or takes work from it. */
 static bool keeps_time(const struct sw_world *world)
 {
-	return world->start_ns == 0 && world->restart_ns == 0 && !world->placement_slowdown && !world->sharing_slowdown && !world->event_overhead &&
-	       !world->work_from_iterations && world->node_mtbf_ns == 0 && world->job_failure_ppm == 0;
+	return world->start_ns == 0 && world->restart_ns == 0 && !world->placement_slowdown && !world->sharing_slowdown &&
+	       !world->event_overhead && !world->work_from_iterations && world->node_mtbf_ns == 0 && world->job_failure_ppm == 0;
 }
 
 static int check_times(const struct sw_outcome *outcome, struct sw_err *err)
 {
 	bool ran = outcome->start_ns != SW_TIME_NEVER;
 	if (outcome->run_ns < 0 || outcome->wait_ns < 0)
-		return sw_err_set(err, SW_EBUG, "job %lld ran %lld ns and waited %lld ns", (long long)outcome->id, (long long)outcome->run_ns,
-				  (long long)outcome->wait_ns);
+		return sw_err_set(err, SW_EBUG, "job %lld ran %lld ns and waited %lld ns", (long long)outcome->id,
+				  (long long)outcome->run_ns, (long long)outcome->wait_ns);
 	if (outcome->state == SW_OUTCOME_REFUSED)
 		return ran ? sw_err_set(err, SW_EBUG, "job %lld was refused and ran", (long long)outcome->id) : 0;
 	if (!ran || outcome->start_ns < outcome->submit_ns || outcome->end_ns < outcome->start_ns)
@@ -41,13 +41,15 @@ static int check_times(const struct sw_outcome *outcome, struct sw_err *err)
 }
 
 /* A job that finished has done its work: exactly, where nothing disturbs it; at least, where things only get slower. */
-static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome, struct sw_err *err)
+static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome,
+		      struct sw_err *err)
 {
 	const struct sw_world *world = drawn->world;
 	if (outcome->state != SW_OUTCOME_FINISHED || world->work_from_iterations || job->duration_ns == 0)
 		return 0;
 	bool rigid = job->min_gpus == job->max_gpus;
-	bool exact = rigid && keeps_time(world) && world->preempt == SW_PREEMPT_FREE && (outcome->migrations == 0 || world->replace_is_free);
+	bool exact =
+		rigid && keeps_time(world) && world->preempt == SW_PREEMPT_FREE && (outcome->migrations == 0 || world->replace_is_free);
 	/* An elastic job is faster at most by its GPUs; speed is counted in thousandths. */
 	__int128 least = (__int128)job->duration_ns * job->gpus / job->max_gpus * 997 / 1000 - 1000;
 	if (world->placement_slowdown && !rigid)
@@ -58,7 +60,8 @@ static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_jo
 	return 0;
 }
 
-static int check_state(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome, struct sw_err *err)
+static int check_state(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome,
+		       struct sw_err *err)
 {
 	if (outcome->state == SW_OUTCOME_UNFINISHED)
 		return sw_err_set(err, SW_EBUG, "job %lld never ended", (long long)outcome->id);
@@ -96,7 +99,8 @@ static int check_fifo(const struct sw_soak_case *drawn, const struct sw_policy *
 	return 0;
 }
 
-static int check_totals(const struct sw_soak_case *drawn, const struct sw_policy *policy, const struct sw_result *result, struct sw_err *err)
+static int check_totals(const struct sw_soak_case *drawn, const struct sw_policy *policy, const struct sw_result *result,
+			struct sw_err *err)
 {
 	const struct sw_summary *summary = &result->summary;
 	__int128 used = 0;
@@ -111,8 +115,9 @@ static int check_totals(const struct sw_soak_case *drawn, const struct sw_policy
 	if (policy != &sw_policy_chaos && used > (__int128)last * drawn->topology->gpu_count)
 		return sw_err_set(err, SW_EBUG, "jobs used more GPU time than there was");
 	if (summary->finished + summary->failed + summary->refused != result->outcomes.count)
-		return sw_err_set(err, SW_EBUG, "%llu finished, %llu failed and %llu refused jobs are not all %zu", (unsigned long long)summary->finished,
-				  (unsigned long long)summary->failed, (unsigned long long)summary->refused, result->outcomes.count);
+		return sw_err_set(err, SW_EBUG, "%llu finished, %llu failed and %llu refused jobs are not all %zu",
+				  (unsigned long long)summary->finished, (unsigned long long)summary->failed,
+				  (unsigned long long)summary->refused, result->outcomes.count);
 	if (policy != &sw_policy_chaos && result->notes[0] != '\0')
 		return sw_err_set(err, SW_EBUG, "%s", result->notes);
 	return check_fifo(drawn, policy, result, err);
@@ -139,7 +144,8 @@ static int compare(const struct sw_result *a, const struct sw_result *b, struct 
 		return sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)a->log_hash,
 				  (unsigned long long)b->log_hash);
 	for (size_t j = 0; j < a->outcomes.count; j++)
-		if (a->outcomes.items[j].end_ns != b->outcomes.items[j].end_ns || a->outcomes.items[j].run_ns != b->outcomes.items[j].run_ns)
+		if (a->outcomes.items[j].end_ns != b->outcomes.items[j].end_ns ||
+		    a->outcomes.items[j].run_ns != b->outcomes.items[j].run_ns)
 			return sw_err_set(err, SW_EBUG, "the same seed ended job %lld at another time", (long long)a->outcomes.items[j].id);
 	return 0;
 }

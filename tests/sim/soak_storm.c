@@ -97,7 +97,7 @@ static struct sw_event draw_submit(struct storm *storm)
 	*spec = draw_spec(storm);
 	if (chance(storm, 5))
 		spoil(storm, spec);
-	return (struct sw_event){ .kind = SW_EV_SUBMIT, .spec = spec };
+	return (struct sw_event){.kind = SW_EV_SUBMIT, .spec = spec};
 }
 
 /* Mostly about a run that is on, sometimes about one that was or never will be. */
@@ -108,7 +108,7 @@ static struct sw_event draw_answer(struct storm *storm, enum sw_event_kind kind)
 		id = (uint32_t)below(storm, jobs + 2);
 	struct sw_event event = {
 		.kind = kind,
-		.job = { chance(storm, 98) ? id : (uint32_t)below(storm, UINT32_MAX) },
+		.job = {chance(storm, 98) ? id : (uint32_t)below(storm, UINT32_MAX)},
 		.epoch = id < jobs ? storm->books.jobs[id].epoch : 1,
 		.left_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
 		.as_of = storm->books.now - (sw_ns)below(storm, 3) * SW_NS_PER_S,
@@ -127,7 +127,7 @@ static struct sw_event draw_answer(struct storm *storm, enum sw_event_kind kind)
 
 static struct sw_event draw_node_event(struct storm *storm, enum sw_event_kind kind)
 {
-	return (struct sw_event){ .kind = kind, .node = { (uint32_t)below(storm, chance(storm, 95) ? storm->books.nodes : UINT32_MAX) } };
+	return (struct sw_event){.kind = kind, .node = {(uint32_t)below(storm, chance(storm, 95) ? storm->books.nodes : UINT32_MAX)}};
 }
 
 /* One more node, in the last rack or in a new one; false where the books have no room for it. */
@@ -143,7 +143,7 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	*shape = topology->nodes[below(storm, topology->node_count)];
 	shape->gpus = 1 + (uint32_t)below(storm, 8);
 	shape->rack = topology->nodes[topology->node_count - 1].rack + chance(storm, 30);
-	*ret_event = (struct sw_event){ .kind = SW_EV_NODE_ADD, .shape = shape };
+	*ret_event = (struct sw_event){.kind = SW_EV_NODE_ADD, .shape = shape};
 	return true;
 }
 
@@ -217,7 +217,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 		r = change_policy(storm, err);
 	if (r == 0 && storm->books.count > 0) {
 		char text[256];
-		sw_engine_explain(storm->engine, (struct sw_job_id){ (uint32_t)below(storm, storm->books.count + 1) }, text, sizeof text);
+		sw_engine_explain(storm->engine, (struct sw_job_id){(uint32_t)below(storm, storm->books.count + 1)}, text, sizeof text);
 		if (text[0] == '\0' || strlen(text) >= sizeof text - 1)
 			r = sw_err_set(err, SW_EBUG, "a job was not told in one sentence why it waits");
 	}
@@ -242,12 +242,12 @@ static int report_stall(struct storm *storm, uint32_t alive, struct sw_err *err)
 static int calm_down(struct storm *storm, struct sw_err *err)
 {
 	for (uint32_t n = 0; n < storm->books.nodes; n++)
-		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_NODE_UP, .node = { n } };
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {n}};
 	for (uint32_t t = 0; t < SW_SOAK_TENANTS_MAX; t++)
-		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_QUOTA, .tenant = t, .gpus = UINT32_MAX };
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_QUOTA, .tenant = t, .gpus = UINT32_MAX};
 	int r = step(storm, storm->books.now, err);
 	for (uint32_t j = 0; r == 0 && j < storm->books.count; j++) {
-		storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_RELEASE, .job = { j } };
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {j}};
 		r = step(storm, storm->books.now, err);
 	}
 	return r;
@@ -263,7 +263,7 @@ static int drain(struct storm *storm, struct sw_err *err)
 			alive += !entry->ended;
 			running += entry->runs;
 			if (entry->runs && storm->count < 32)
-				storm->events[storm->count++] = (struct sw_event){ .kind = SW_EV_FINISH, .job = { j }, .epoch = entry->epoch };
+				storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_FINISH, .job = {j}, .epoch = entry->epoch};
 		}
 		if (alive == 0)
 			return 0;
@@ -324,6 +324,7 @@ int sw_soak_storm(uint64_t seed, const struct sw_policy *policy, struct sw_err *
 	if (r == 0)
 		r = blow(seed, policy, &again, err);
 	if (r == 0 && first != again)
-		r = sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)first, (unsigned long long)again);
+		r = sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)first,
+			       (unsigned long long)again);
 	return r;
 }

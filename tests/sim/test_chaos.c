@@ -1,4 +1,5 @@
-/* The policy that misbehaves on purpose: no invariant of the core breaks, whatever its manners, and once it went too far the engine throws it out and says so. */
+/* The policy that misbehaves on purpose: no invariant of the core breaks, whatever its manners, and once it went too far the engine
+ * throws it out and says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,8 @@ static struct sw_result *simulate(uint64_t seed, unsigned manners, unsigned slot
 		fail_msg("seed %llu, manners %u, sloth %u: %s", (unsigned long long)seed, manners, sloth, err.fact);
 	for (size_t j = 0; j < result->outcomes.count; j++)
 		if (result->outcomes.items[j].state == SW_OUTCOME_UNFINISHED)
-			fail_msg("seed %llu, manners %u, sloth %u: job %zu never ended; %s", (unsigned long long)seed, manners, sloth, j, result->notes);
+			fail_msg("seed %llu, manners %u, sloth %u: job %zu never ended; %s", (unsigned long long)seed, manners, sloth, j,
+				 result->notes);
 	sw_soak_release(&drawn);
 	return result;
 }

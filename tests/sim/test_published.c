@@ -1,5 +1,5 @@
-/* The simulator against what others published: averages, percentiles, makespan, queueing and preemptions to the printed digit, and the start and end of every
- * job. All through sw_simulate(), as people run it. Skipped where the published data is not at hand. */
+/* The simulator against what others published: averages, percentiles, makespan, queueing and preemptions to the printed digit, and the
+ * start and end of every job. All through sw_simulate(), as people run it. Skipped where the published data is not at hand. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,11 +28,12 @@ static const struct {
 	const char *world;
 	int64_t tolerance_ns; /* muri adds up binary fractions of seconds */
 } places[] = {
-	[SIXTY] = { "tiresias/60_job.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,4,4,128,256\n", "ideal", 0 },
-	[OCTOBER] = { "philly/philly-oct3d-24n8g.csv",
-		      "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,24,8,128,1024\n", "ideal", 0 },
-	[MURI] = { "muri/trace3.csv.xz", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,8,8,92,520\n", "muri",
-		   SW_NS_PER_US },
+	[SIXTY] = {"tiresias/60_job.csv", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,4,4,128,256\n", "ideal",
+		   0},
+	[OCTOBER] = {"philly/philly-oct3d-24n8g.csv",
+		     "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,24,8,128,1024\n", "ideal", 0},
+	[MURI] = {"muri/trace3.csv.xz", "num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node\n1,8,8,92,520\n", "muri",
+		  SW_NS_PER_US},
 };
 
 /* One line of the published tables, as text: a figure is printed with as many decimals as the text has. NULL: not printed there. */
@@ -49,36 +50,41 @@ struct baseline {
 #define YARN &sw_placement_yarn
 
 static const struct baseline sixty[] = {
-	{ "60_n4g4_count_fifo", SIXTY, &sw_policy_fifo, COUNT, "200.82", "149.5", "366.1", "3335", "22.40", "0", NULL },
-	{ "60_n4g4_count_fjf", SIXTY, &sw_policy_fjf, COUNT, "190.68", "130", "366.1", "3271", "12.27", "0", NULL },
-	{ "60_n4g4_count_sjf", SIXTY, &sw_policy_sjf, COUNT, "198.20", "126.5", "463.9", "3271", "19.78", "8", NULL },
-	{ "60_n4g4_count_shortest", SIXTY, &sw_policy_srtf, COUNT, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL },
-	{ "60_n4g4_count_shortest-gpu", SIXTY, &sw_policy_srsf, COUNT, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL },
-	{ "60_n4g4_count_dlas-gpu", SIXTY, &sw_policy_las, COUNT, "190.68", "130", "366.1", "3271", "12.27", "0", NULL },
-	{ "60_n4g4_count_dlas-gpu-1", SIXTY, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, "1" },
-	{ "60_n4g4_yarn_fifo", SIXTY, &sw_policy_fifo, YARN, "219.18", "178.5", "370.2", "3341", "40.77", NULL, NULL },
-	{ "60_n4g4_yarn_fjf", SIXTY, &sw_policy_fjf, YARN, "219.18", "148", "482.25", "3271", "40.77", NULL, NULL },
-	{ "60_n4g4_yarn_sjf", SIXTY, &sw_policy_sjf, YARN, "198.20", "126.5", "463.9", "3271", "19.78", "8", NULL },
-	{ "60_n4g4_yarn_shortest", SIXTY, &sw_policy_srtf, YARN, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL },
-	{ "60_n4g4_yarn_shortest-gpu", SIXTY, &sw_policy_srsf, YARN, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL },
-	{ "60_n4g4_yarn_dlas-gpu", SIXTY, &sw_policy_las, YARN, "190.68", "130", "366.1", "3271", "12.27", "0", NULL },
-	{ "60_n4g4_yarn_dlas-gpu-1", SIXTY, &sw_policy_las, YARN, NULL, NULL, NULL, NULL, NULL, NULL, "1" },
+	{"60_n4g4_count_fifo", SIXTY, &sw_policy_fifo, COUNT, "200.82", "149.5", "366.1", "3335", "22.40", "0", NULL},
+	{"60_n4g4_count_fjf", SIXTY, &sw_policy_fjf, COUNT, "190.68", "130", "366.1", "3271", "12.27", "0", NULL},
+	{"60_n4g4_count_sjf", SIXTY, &sw_policy_sjf, COUNT, "198.20", "126.5", "463.9", "3271", "19.78", "8", NULL},
+	{"60_n4g4_count_shortest", SIXTY, &sw_policy_srtf, COUNT, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL},
+	{"60_n4g4_count_shortest-gpu", SIXTY, &sw_policy_srsf, COUNT, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL},
+	{"60_n4g4_count_dlas-gpu", SIXTY, &sw_policy_las, COUNT, "190.68", "130", "366.1", "3271", "12.27", "0", NULL},
+	{"60_n4g4_count_dlas-gpu-1", SIXTY, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, "1"},
+	{"60_n4g4_yarn_fifo", SIXTY, &sw_policy_fifo, YARN, "219.18", "178.5", "370.2", "3341", "40.77", NULL, NULL},
+	{"60_n4g4_yarn_fjf", SIXTY, &sw_policy_fjf, YARN, "219.18", "148", "482.25", "3271", "40.77", NULL, NULL},
+	{"60_n4g4_yarn_sjf", SIXTY, &sw_policy_sjf, YARN, "198.20", "126.5", "463.9", "3271", "19.78", "8", NULL},
+	{"60_n4g4_yarn_shortest", SIXTY, &sw_policy_srtf, YARN, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL},
+	{"60_n4g4_yarn_shortest-gpu", SIXTY, &sw_policy_srsf, YARN, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL},
+	{"60_n4g4_yarn_dlas-gpu", SIXTY, &sw_policy_las, YARN, "190.68", "130", "366.1", "3271", "12.27", "0", NULL},
+	{"60_n4g4_yarn_dlas-gpu-1", SIXTY, &sw_policy_las, YARN, NULL, NULL, NULL, NULL, NULL, NULL, "1"},
 };
 
 static const struct baseline october[] = {
-	{ "philly_oct3d_n24g8_count_fifo", OCTOBER, &sw_policy_fifo, COUNT, "26395.55", "23252", "72642.7", "402321", "20527.5", "0", NULL },
-	{ "philly_oct3d_n24g8_count_fjf", OCTOBER, &sw_policy_fjf, COUNT, "15007.51", "10753", "50722.2", "397665", "9139.5", "0", NULL },
-	{ "philly_oct3d_n24g8_count_sjf", OCTOBER, &sw_policy_sjf, COUNT, "8069.26", "4189", "53577.8", "377188", "2201.2", "82", NULL },
-	{ "philly_oct3d_n24g8_count_shortest", OCTOBER, &sw_policy_srtf, COUNT, "7986.61", "2481", "48228.5", "397624", "2118.6", "1330", NULL },
-	{ "philly_oct3d_n24g8_count_shortest-gpu", OCTOBER, &sw_policy_srsf, COUNT, "7326.43", "2481", "48570", "392388", "1458.4", "399", NULL },
-	{ "philly_oct3d_n24g8_yarn_fifo", OCTOBER, &sw_policy_fifo, YARN, "29813.85", "24594", "82803.6", "412309", NULL, NULL, NULL },
-	{ "philly_oct3d_n24g8_yarn_shortest", OCTOBER, &sw_policy_srtf, YARN, "7986.61", NULL, NULL, NULL, NULL, NULL, NULL },
+	{"philly_oct3d_n24g8_count_fifo", OCTOBER, &sw_policy_fifo, COUNT, "26395.55", "23252", "72642.7", "402321", "20527.5", "0", NULL},
+	{"philly_oct3d_n24g8_count_fjf", OCTOBER, &sw_policy_fjf, COUNT, "15007.51", "10753", "50722.2", "397665", "9139.5", "0", NULL},
+	{"philly_oct3d_n24g8_count_sjf", OCTOBER, &sw_policy_sjf, COUNT, "8069.26", "4189", "53577.8", "377188", "2201.2", "82", NULL},
+	{"philly_oct3d_n24g8_count_shortest", OCTOBER, &sw_policy_srtf, COUNT, "7986.61", "2481", "48228.5", "397624", "2118.6", "1330",
+	 NULL},
+	{"philly_oct3d_n24g8_count_shortest-gpu", OCTOBER, &sw_policy_srsf, COUNT, "7326.43", "2481", "48570", "392388", "1458.4", "399",
+	 NULL},
+	{"philly_oct3d_n24g8_yarn_fifo", OCTOBER, &sw_policy_fifo, YARN, "29813.85", "24594", "82803.6", "412309", NULL, NULL, NULL},
+	{"philly_oct3d_n24g8_yarn_shortest", OCTOBER, &sw_policy_srtf, YARN, "7986.61", NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
 static const struct baseline muri[] = {
-	{ "muri_trace3_n8g8_yarn_shortest", MURI, &sw_policy_srtf, YARN, "193081.796", "3747.7", "879011", "8174135.280", "145368", NULL, NULL },
-	{ "muri_trace3_n8g8_yarn_shortest-gpu", MURI, &sw_policy_srsf, YARN, "185021.880", "3747.7", "594264", "8174135.280", "137307", NULL, NULL },
-	{ "muri_trace3_n8g8_yarn_dlas-gpu", MURI, &sw_policy_las, YARN, "347213.248", "12266.7", "2220764", "8174226.280", "299395", NULL, NULL },
+	{"muri_trace3_n8g8_yarn_shortest", MURI, &sw_policy_srtf, YARN, "193081.796", "3747.7", "879011", "8174135.280", "145368", NULL,
+	 NULL},
+	{"muri_trace3_n8g8_yarn_shortest-gpu", MURI, &sw_policy_srsf, YARN, "185021.880", "3747.7", "594264", "8174135.280", "137307", NULL,
+	 NULL},
+	{"muri_trace3_n8g8_yarn_dlas-gpu", MURI, &sw_policy_las, YARN, "347213.248", "12266.7", "2220764", "8174226.280", "299395", NULL,
+	 NULL},
 };
 
 /* ---- running one ---- */
@@ -95,7 +101,7 @@ static struct sw_trace *load_trace(enum place place)
 {
 	char path[4096];
 	struct sw_trace *trace = NULL;
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	snprintf(path, sizeof path, "%s/traces/%s", sw_published_folder(), places[place].trace);
 	must(sw_trace_load(path, NULL, &trace, &err), &err);
 	return trace;
@@ -105,7 +111,7 @@ static struct sw_topology *load_topology(enum place place)
 {
 	SW_CLEANUP(sw_cluster_freep) struct sw_cluster_spec *spec = NULL;
 	struct sw_topology *topology = NULL;
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	must(sw_cluster_parse("cluster", places[place].cluster, strlen(places[place].cluster), &spec, &err), &err);
 	must(sw_cluster_topology(spec, &topology, &err), &err);
 	return topology;
@@ -114,10 +120,12 @@ static struct sw_topology *load_topology(enum place place)
 static struct sw_params *params_of(const struct baseline *baseline)
 {
 	struct sw_params *params = NULL;
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	must(sw_params_new(baseline->policy, &params, &err), &err);
 	if (baseline->promote != NULL)
-		must(sw_params_set(params, sw_params_find(baseline->policy, "promote", &err), baseline->promote, strlen(baseline->promote), &err), &err);
+		must(sw_params_set(params, sw_params_find(baseline->policy, "promote", &err), baseline->promote, strlen(baseline->promote),
+				   &err),
+		     &err);
 	return params;
 }
 
@@ -128,7 +136,7 @@ static struct sw_result *simulate(const struct baseline *baseline, const struct 
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	struct sw_result *result = NULL;
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	must(sw_profiles_load_default(&profiles, &err), &err);
 	must(sw_world_load(places[baseline->place].world, &world, &err), &err);
 	const struct sw_sim_config config = {
@@ -184,18 +192,19 @@ static void expect_log(const struct baseline *baseline, const struct sw_trace *t
 {
 	SW_CLEANUP(sw_freep) struct sw_published_life *lives = NULL;
 	size_t count = 0;
-	struct sw_err err = { 0 };
+	struct sw_err err = {0};
 	must(sw_published_lives(sw_published_folder(), baseline->log, &lives, &count, &err), &err);
 	assert_int_equal(count, result->outcomes.count);
 	int64_t tolerance_ns = places[baseline->place].tolerance_ns;
 	for (size_t i = 0; i < count; i++) {
 		const struct sw_outcome *outcome = &result->outcomes.items[index_of(trace, lives[i].id)];
 		if (llabs(outcome->start_ns - lives[i].start_ns) > tolerance_ns || llabs(outcome->end_ns - lives[i].end_ns) > tolerance_ns)
-			fail_msg("%s: job %" PRId64 " ran from %" PRId64 " to %" PRId64 " ns, published %" PRId64 " to %" PRId64, baseline->log,
-				 lives[i].id, outcome->start_ns, outcome->end_ns, lives[i].start_ns, lives[i].end_ns);
+			fail_msg("%s: job %" PRId64 " ran from %" PRId64 " to %" PRId64 " ns, published %" PRId64 " to %" PRId64,
+				 baseline->log, lives[i].id, outcome->start_ns, outcome->end_ns, lives[i].start_ns, lives[i].end_ns);
 		if (baseline->place != MURI && (outcome->preemptions != lives[i].preemptions || outcome->promotions != lives[i].promotions))
-			fail_msg("%s: job %" PRId64 " had %u preemptions and %u promotions, published %" PRId64 " and %" PRId64, baseline->log,
-				 lives[i].id, outcome->preemptions, outcome->promotions, lives[i].preemptions, lives[i].promotions);
+			fail_msg("%s: job %" PRId64 " had %u preemptions and %u promotions, published %" PRId64 " and %" PRId64,
+				 baseline->log, lives[i].id, outcome->preemptions, outcome->promotions, lives[i].preemptions,
+				 lives[i].promotions);
 	}
 }
 
@@ -238,7 +247,8 @@ static void test_october_las(void **state)
 	(void)state;
 	if (sw_published_folder() == NULL)
 		skip();
-	static const struct baseline las = { "philly_oct3d_n24g8_count_dlas-gpu", OCTOBER, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, NULL };
+	static const struct baseline las = {
+		"philly_oct3d_n24g8_count_dlas-gpu", OCTOBER, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = load_trace(OCTOBER);
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = simulate(&las, trace);
 	assert_int_equal(result->summary.finished, result->summary.jobs);

@@ -1,5 +1,6 @@
-/* What Tiresias promises of its shape, on traces of the project's own generator: 480 jobs with Philly's heavy tails on 16 x 4 GPUs, submitted so fast that the cluster
- * is short of GPUs all the time. Seeds are fixed; of the traces that the generator draws these are some in which large jobs come early enough to hurt those behind. */
+/* What Tiresias promises of its shape, on traces of the project's own generator: 480 jobs with Philly's heavy tails on 16 x 4 GPUs,
+ * submitted so fast that the cluster is short of GPUs all the time. Seeds are fixed; of the traces that the generator draws these are
+ * some in which large jobs come early enough to hurt those behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@
 static const uint64_t seeds[] = {3, 5, 6, 8};
 
 struct shape {
-	double mean_s;	   /* of job completion times */
+	double mean_s; /* of job completion times */
 	double max_wait_s;
 };
 
@@ -42,7 +43,8 @@ static struct sw_trace *draw(uint64_t seed)
 	return trace;
 }
 
-static struct shape simulate(const struct fixture *fixture, const struct sw_trace *trace, const struct sw_policy *policy, const char *promote)
+static struct shape simulate(const struct fixture *fixture, const struct sw_trace *trace, const struct sw_policy *policy,
+			     const char *promote)
 {
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = NULL;
@@ -79,7 +81,8 @@ static void test_las_between_fifo_and_oracle(void **state)
 		struct shape fifo = simulate(*state, trace, &sw_policy_fifo, NULL), las = simulate(*state, trace, &sw_policy_las, NULL);
 		struct shape srtf = simulate(*state, trace, &sw_policy_srtf, NULL);
 		if (fifo.mean_s / las.mean_s < 3 || las.mean_s / srtf.mean_s > 1.3)
-			fail_msg("seed %llu: fifo %.0f, las %.0f, srtf %.0f s", (unsigned long long)seeds[s], fifo.mean_s, las.mean_s, srtf.mean_s);
+			fail_msg("seed %llu: fifo %.0f, las %.0f, srtf %.0f s", (unsigned long long)seeds[s], fifo.mean_s, las.mean_s,
+				 srtf.mean_s);
 	}
 }
 
@@ -90,8 +93,8 @@ static void test_promotion(void **state)
 		SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = draw(seeds[s]);
 		struct shape never = simulate(*state, trace, &sw_policy_las, "0"), knob = simulate(*state, trace, &sw_policy_las, "2");
 		if (knob.max_wait_s >= never.max_wait_s || knob.mean_s > 1.15 * never.mean_s)
-			fail_msg("seed %llu: longest wait %.0f and mean %.0f s with promotion, %.0f and %.0f s without", (unsigned long long)seeds[s],
-				 knob.max_wait_s, knob.mean_s, never.max_wait_s, never.mean_s);
+			fail_msg("seed %llu: longest wait %.0f and mean %.0f s with promotion, %.0f and %.0f s without",
+				 (unsigned long long)seeds[s], knob.max_wait_s, knob.mean_s, never.max_wait_s, never.mean_s);
 	}
 }
 
@@ -100,7 +103,8 @@ static int set_up(void **state)
 	static struct fixture fixture;
 	struct sw_topology_node nodes[NODES];
 	for (uint32_t n = 0; n < NODES; n++)
-		nodes[n] = (struct sw_topology_node){.gpus = 4, .cpus = 128, .memory_bytes = UINT64_C(1) << 40, .gpu_memory_bytes = UINT64_C(1) << 36};
+		nodes[n] = (struct sw_topology_node){
+			.gpus = 4, .cpus = 128, .memory_bytes = UINT64_C(1) << 40, .gpu_memory_bytes = UINT64_C(1) << 36};
 	assert_int_equal(sw_profiles_load_default(&fixture.profiles, NULL), 0);
 	assert_int_equal(sw_world_load("ideal", &fixture.world, NULL), 0);
 	assert_int_equal(sw_topology_new(nodes, NODES, &fixture.topology, NULL), 0);

@@ -11,7 +11,8 @@
 #include "policy/registry.h"
 #include "soak.h"
 
-#define SEEDS 300u
+#define SIMULATIONS 300u
+#define STORMS 75u /* each is some hundred steps, twice, with books beside them */
 
 static unsigned workers(void)
 {
@@ -19,11 +20,12 @@ static unsigned workers(void)
 	return cores > 4 ? 4 : cores > 0 ? (unsigned)cores : 1;
 }
 
-/* Aim: random clusters, jobs, worlds and faults under every policy break no invariant, every job ends, and the same seed gives the same log. */
+/* Aim: random clusters, jobs, worlds and faults under every policy break no invariant, every job ends, and the same seed gives the same
+ * log. */
 static void test_simulations(void **state)
 {
 	(void)state;
-	const struct sw_soak_plan plan = { .end = SEEDS, .simulate = true, .workers = workers() };
+	const struct sw_soak_plan plan = {.end = SIMULATIONS, .simulate = true, .workers = workers()};
 	assert_int_equal(sw_soak_many(&plan), 0);
 }
 
@@ -31,7 +33,7 @@ static void test_simulations(void **state)
 static void test_storms(void **state)
 {
 	(void)state;
-	const struct sw_soak_plan plan = { .end = SEEDS, .storm = true, .workers = workers() };
+	const struct sw_soak_plan plan = {.end = STORMS, .storm = true, .workers = workers()};
 	assert_int_equal(sw_soak_many(&plan), 0);
 }
 

@@ -1,5 +1,5 @@
-/* The worked example of Tiresias's talk, through the simulator: two GPUs and three jobs (GPUs, seconds) J1(2,2) J2(1,8) J3(2,6), all at time zero; and the plainest
- * queue of all, whose answer anybody can add up. */
+/* The worked example of Tiresias's talk, through the simulator: two GPUs and three jobs (GPUs, seconds) J1(2,2) J2(1,8) J3(2,6), all at
+ * time zero; and the plainest queue of all, whose answer anybody can add up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ struct setting {
 	const char *value;
 };
 
-static const struct job example[] = { { 2, 2 }, { 1, 8 }, { 2, 6 } };
+static const struct job example[] = {{2, 2}, {1, 8}, {2, 6}};
 
 static struct sw_trace *trace_of(const struct job *jobs, size_t count)
 {
@@ -52,7 +52,8 @@ static struct sw_params *params_of(const struct sw_policy *policy, const struct 
 	return params;
 }
 
-static struct sw_result *run(const struct job *jobs, size_t count, uint32_t gpus, const struct sw_policy *policy, const struct setting *settings)
+static struct sw_result *run(const struct job *jobs, size_t count, uint32_t gpus, const struct sw_policy *policy,
+			     const struct setting *settings)
 {
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = trace_of(jobs, count);
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = params_of(policy, settings);
@@ -60,8 +61,9 @@ static struct sw_result *run(const struct job *jobs, size_t count, uint32_t gpus
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	struct sw_result *result = NULL;
-	struct sw_err err = { 0 };
-	const struct sw_topology_node node = { .gpus = gpus, .cpus = 128, .memory_bytes = UINT64_C(1) << 40, .gpu_memory_bytes = UINT64_C(1) << 36 };
+	struct sw_err err = {0};
+	const struct sw_topology_node node = {
+		.gpus = gpus, .cpus = 128, .memory_bytes = UINT64_C(1) << 40, .gpu_memory_bytes = UINT64_C(1) << 36};
 	assert_int_equal(sw_topology_new(&node, 1, &topology, NULL), 0);
 	assert_int_equal(sw_profiles_load_default(&profiles, NULL), 0);
 	assert_int_equal(sw_world_load("ideal", &world, NULL), 0);
@@ -93,7 +95,7 @@ static void test_srsf(void **state)
 {
 	(void)state;
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = run(example, 3, 2, &sw_policy_srsf, NULL);
-	expect_ends(result, (const int64_t[]){ 2, 10, 16 });
+	expect_ends(result, (const int64_t[]){2, 10, 16});
 	assert_float_equal(result->summary.jct_avg_s, 28.0 / 3, 1e-9);
 }
 
@@ -101,9 +103,9 @@ static void test_srsf(void **state)
 static void test_las_by_the_second(void **state)
 {
 	(void)state;
-	static const struct setting settings[] = { { "thresholds", "" }, { "tick", "1s" }, { NULL, NULL } };
+	static const struct setting settings[] = {{"thresholds", ""}, {"tick", "1s"}, {NULL, NULL}};
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = run(example, 3, 2, &sw_policy_las, settings);
-	expect_ends(result, (const int64_t[]){ 5, 14, 16 });
+	expect_ends(result, (const int64_t[]){5, 14, 16});
 	assert_float_equal(result->summary.jct_avg_s, 35.0 / 3, 1e-9);
 }
 
@@ -112,7 +114,7 @@ static void test_gittins(void **state)
 {
 	(void)state;
 	static const struct setting settings[] = {
-		{ "thresholds", "" }, { "samples", "4\n8\n12\n" }, { "delta", "4" }, { "tick", "1s" }, { NULL, NULL },
+		{"thresholds", ""}, {"samples", "4\n8\n12\n"}, {"delta", "4"}, {"tick", "1s"}, {NULL, NULL},
 	};
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = run(example, 3, 2, &sw_policy_gittins, settings);
 	if (result->summary.jct_avg_s < 28.0 / 3 - 1e-9 || result->summary.jct_avg_s > 10.0 + 1e-9)
@@ -128,7 +130,7 @@ static void test_fifo_adds_up(void **state)
 	struct sw_rng rng;
 	sw_rng_seed(&rng, 7);
 	for (size_t j = 0; j < 40; j++) {
-		jobs[j] = (struct job){ 1, 1 + (int64_t)sw_rng_below(&rng, 500) };
+		jobs[j] = (struct job){1, 1 + (int64_t)sw_rng_below(&rng, 500)};
 		ends[j] = sum += jobs[j].seconds;
 	}
 	SW_CLEANUP(sw_result_freep) struct sw_result *result = run(jobs, 40, 1, &sw_policy_fifo, NULL);

@@ -221,12 +221,46 @@ static void test_bound(void **state)
 	assert_int_equal(sw_cli_parse(&command, SW_CLI_TEXTS_MAX + 2, argv, &values, &help, &err), SW_ELIMIT);
 }
 
+struct followed {
+	struct sw_cli_texts words;
+	bool noheader;
+};
+static const struct sw_cli_option followed_options[] = {
+	{"noheader", 'h', .about = "x", .offset = offsetof(struct followed, noheader)},
+};
+static const struct sw_cli_option followed_operands[] = {
+	{"WORDS", .kind = SW_CLI_TEXTS, .about = "x", .offset = offsetof(struct followed, words)},
+};
+
+/* Where a command line of somebody else follows, options end at its first word; a letter h of one's own is not help. */
+static void test_words_follow(void **state)
+{
+	(void)state;
+	const struct sw_cli_command command = {.name = "x",
+					       .words_follow = true,
+					       SW_CLI_OPTIONS(followed_options),
+					       SW_CLI_OPERANDS(followed_operands),
+					       .values_size = sizeof(struct followed)};
+	char words[][12] = {"x", "-h", "python", "--help", "-h"};
+	char *argv[] = {words[0], words[1], words[2], words[3], words[4], NULL};
+	struct followed values;
+	struct sw_err err = {0};
+	bool help = true;
+	assert_int_equal(sw_cli_parse(&command, 5, argv, &values, &help, &err), 0);
+	assert_false(help);
+	assert_true(values.noheader);
+	assert_int_equal(values.words.count, 3);
+	assert_string_equal(values.words.items[1], "--help");
+	sw_cli_release(&command, &values);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_presets),	 cmocka_unit_test(test_ways_to_write), cmocka_unit_test(test_repeated),
-		cmocka_unit_test(test_dashes),	 cmocka_unit_test(test_help),	       cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_mistakes), cmocka_unit_test(test_ambiguous),     cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_presets),	     cmocka_unit_test(test_ways_to_write), cmocka_unit_test(test_repeated),
+		cmocka_unit_test(test_dashes),	     cmocka_unit_test(test_help),	   cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_mistakes),     cmocka_unit_test(test_ambiguous),	   cmocka_unit_test(test_bound),
+		cmocka_unit_test(test_words_follow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,34 @@ static void test_many(void **state)
 	json_decref(ask_json(&served, "POST", "/v1/jobs", "[{\"command\": [\"a\"], \"array\": \"0-9999\"}, {\"command\": [\"b\"]}]", 413));
 }
 
+/* Megabytes in one request are taken, and other clients are served meanwhile. */
+static void test_large_list(void **state)
+{
+	(void)state;
+	enum { JOBS = 3000, EACH = 1000 };
+	char *body = malloc((size_t)JOBS * (EACH + 100)), *end = body, text[EACH + 1];
+	memset(text, 'x', EACH);
+	text[EACH] = '\0';
+	for (int i = 0; i < JOBS; i++)
+		end += sprintf(end, "%s{\"command\": [\"%d\"], \"env\": {\"X\": \"%s\"}}", i == 0 ? "[" : ",", i, text);
+	strcpy(end, "]");
+	char head[128];
+	snprintf(head, sizeof head, "POST /v1/jobs HTTP/1.1\r\nContent-Length: %zu\r\n\r\n", strlen(body));
+	int fd = dial(&served);
+	say_text(fd, head);
+	say(fd, body, strlen(body) / 2);
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+	say_text(fd, body + strlen(body) / 2);
+	struct reply reply = hear(fd);
+	assert_int_equal(reply.status, 201);
+	json_t *made = json_loads(reply.body, 0, NULL);
+	assert_int_equal(json_array_size(json_object_get(made, "ids")), JOBS);
+	json_decref(made);
+	reply_free(&reply);
+	close(fd);
+	free(body);
+}
+
 static size_t count_jobs(const char *target)
 {
 	json_t *page = ask_json(&served, "GET", target, NULL, 200);
@@ -215,7 +243,7 @@ static void test_cluster(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_submit_and_get), TEST(test_many), TEST(test_list), TEST(test_changes), TEST(test_cluster),
+		TEST(test_submit_and_get), TEST(test_many), TEST(test_large_list), TEST(test_list), TEST(test_changes), TEST(test_cluster),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* An engine on a bench: made of a few nodes, stepped by hand, looked over after every step. For the unit tests of core, policy and placement. Times are in seconds.
- * Include after cmocka. */
+/* An engine on a bench: made of a few nodes, stepped by hand, looked over after every step. For the unit tests of core, policy and
+ * placement. Times are in seconds. Include after cmocka. */
 #ifndef SW_TESTS_UNIT_CORE_RIG_H
 #define SW_TESTS_UNIT_CORE_RIG_H
 
@@ -12,7 +12,10 @@
 #include "policy/registry.h"
 
 #define RIG_GIB (UINT64_C(1) << 30)
-#define RIG_NODE(rack_, gpus_) {.rack = (rack_), .gpus = (gpus_), .cpus = 128, .memory_bytes = 512 * RIG_GIB, .gpu_memory_bytes = 80 * RIG_GIB}
+#define RIG_NODE(rack_, gpus_)                                                                                                 \
+	{                                                                                                                      \
+		.rack = (rack_), .gpus = (gpus_), .cpus = 128, .memory_bytes = 512 * RIG_GIB, .gpu_memory_bytes = 80 * RIG_GIB \
+	}
 #define RIG_COUNT(array) ((uint32_t)(sizeof(array) / sizeof(array)[0]))
 
 struct rig {

@@ -16,7 +16,8 @@ static sw_ns scripted_decide(struct sw_plan *plan)
 	return SW_TIME_NEVER;
 }
 
-static const struct sw_policy scripted = {.abi = SW_POLICY_ABI, .name = "scripted", .about = "does what the test says", .decide = scripted_decide};
+static const struct sw_policy scripted = {
+	.abi = SW_POLICY_ABI, .name = "scripted", .about = "does what the test says", .decide = scripted_decide};
 
 /* A job that nobody submitted. */
 static const struct sw_job made_up = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};

@@ -197,8 +197,8 @@ static void test_alarms_are_forgotten(void **state)
 	struct rig rig;
 	open_watchful(&rig, 6); /* 0 to 3 run, 4 and 5 wait */
 	set(&rig, 1, all_at_ten);
-	rig_finish(&rig, 2, 1);					  /* 4 starts in its place */
-	rig_event(&rig, 3, rig_answer(&rig, SW_EV_FAIL, 2));	  /* no retries: failed; 5 starts */
+	rig_finish(&rig, 2, 1);				     /* 4 starts in its place */
+	rig_event(&rig, 3, rig_answer(&rig, SW_EV_FAIL, 2)); /* no retries: failed; 5 starts */
 	rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_HOLD, .job = {3}});
 	rig_tick(&rig, 10);
 	assert_int_equal(rung_count, 1);
@@ -232,12 +232,9 @@ static void test_alarms_of_strangers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_of_alarms),
-		cmocka_unit_test(test_slack),
-		cmocka_unit_test(test_slack_in_a_full_heap),
-		cmocka_unit_test(test_replace_and_clear),
-		cmocka_unit_test(test_alarm_in_the_past),
-		cmocka_unit_test(test_alarms_are_forgotten),
+		cmocka_unit_test(test_order_of_alarms),	     cmocka_unit_test(test_slack),
+		cmocka_unit_test(test_slack_in_a_full_heap), cmocka_unit_test(test_replace_and_clear),
+		cmocka_unit_test(test_alarm_in_the_past),    cmocka_unit_test(test_alarms_are_forgotten),
 		cmocka_unit_test(test_alarms_of_strangers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,6 +99,14 @@ static void test_progress(void **state)
 	news.ends_at = 0; /* it should have ended long ago */
 	rig_event(&rig, 50, news);
 	assert_true(sw_job_remaining(view, rig_job(&rig, id)) >= 0);
+	/* From before the beginning of time to after its end. */
+	news.left_ns = SW_TIME_NEVER;
+	news.as_of = INT64_MIN;
+	news.ends_at = SW_TIME_NEVER;
+	rig_event(&rig, 50, news);
+	assert_true(sw_job_remaining(view, rig_job(&rig, id)) >= 0);
+	rig_tick(&rig, 60);
+	assert_true(sw_job_remaining(view, rig_job(&rig, id)) >= 0);
 	rig_close(&rig);
 }
 

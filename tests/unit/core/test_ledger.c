@@ -133,7 +133,8 @@ static void expect_equal(const struct model *model, const struct sw_ledger *ledg
 /* The searches by looking at every node. */
 static void expect_searches(const struct model *model, const struct sw_ledger *ledger, struct sw_rng *rng)
 {
-	uint32_t count = model->topology->node_count, from = (uint32_t)sw_rng_below(rng, count), end = from + (uint32_t)sw_rng_below(rng, count - from + 1);
+	uint32_t count = model->topology->node_count, from = (uint32_t)sw_rng_below(rng, count),
+		 end = from + (uint32_t)sw_rng_below(rng, count - from + 1);
 	uint32_t wanted = 1 + (uint32_t)sw_rng_below(rng, 9);
 	uint32_t first = UINT32_MAX, tightest = UINT32_MAX, emptiest = UINT32_MAX;
 	for (uint32_t n = from; n < end; n++) {
@@ -193,7 +194,8 @@ static void take_spot(struct model *model, struct sw_ledger *ledger, struct hold
 		uint64_t memory = sw_rng_below(rng, 10) * GIB;
 		bool known = node < model->topology->node_count, used = known && sw_ledger_touches(ledger, spot.head, node);
 		bool fits = known && !used && gpus > 0 && free_of(model, node) >= gpus && cpus_free_of(model, node) >= cpus &&
-			    memory_free_of(model, node) >= memory && model->topology->nodes[node].gpu_memory_bytes >= share.gpu_memory_bytes;
+			    memory_free_of(model, node) >= memory &&
+			    model->topology->nodes[node].gpu_memory_bytes >= share.gpu_memory_bytes;
 		assert_int_equal(sw_spot_add(&spot, (struct sw_node_id){node}, gpus, cpus, memory), fits);
 		gathered += fits ? gpus : 0;
 		assert_int_equal(sw_spot_gpus(&spot), gathered);
@@ -487,12 +489,8 @@ static void test_growing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_a_naive_model),
-		cmocka_unit_test(test_distances),
-		cmocka_unit_test(test_link_groups_first),
-		cmocka_unit_test(test_widest_node),
-		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_against_a_naive_model), cmocka_unit_test(test_distances), cmocka_unit_test(test_link_groups_first),
+		cmocka_unit_test(test_widest_node),	      cmocka_unit_test(test_copies),	cmocka_unit_test(test_growing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

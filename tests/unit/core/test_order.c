@@ -117,7 +117,8 @@ static void test_no_vain_preemption(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that made room is not let back onto a GPU that another took, even if both would fit there together: sharing is the policy's wish alone. */
+/* Aim: a job that made room is not let back onto a GPU that another took, even if both would fit there together: sharing is the policy's
+ * wish alone. */
 static void test_making_room_does_not_share(void **state)
 {
 	(void)state;
@@ -181,7 +182,8 @@ static void test_quota_does_not_block_others(void **state)
 					       {.kind = SW_EV_SUBMIT, .spec = &spec}};
 		rig_step(&rig, 0, all, 4);
 		if (running(&rig) != (BIT(0) | BIT(3)))
-			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name, running(&rig));
+			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name,
+				 running(&rig));
 		rig_close(&rig);
 	}
 }
@@ -208,8 +210,8 @@ static void test_no_preemption_over_quota(void **state)
 static void test_small_gpus_are_no_room(void **state)
 {
 	(void)state;
-	const struct sw_topology_node uneven[] = {
-		{.gpus = 2, .gpu_memory_bytes = 16 * RIG_GIB}, {.gpus = 2, .gpu_memory_bytes = 80 * RIG_GIB}};
+	const struct sw_topology_node uneven[] = {{.gpus = 2, .gpu_memory_bytes = 16 * RIG_GIB},
+						  {.gpus = 2, .gpu_memory_bytes = 80 * RIG_GIB}};
 	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_pack, &sw_placement_spread};
 	for (int variant = 0; variant < 6; variant++) {
 		struct rig rig;
@@ -222,7 +224,8 @@ static void test_small_gpus_are_no_room(void **state)
 		rig_submit(&rig, 0, &large); /* by count there is room; by size there is not */
 		rig_submit(&rig, 0, &small);
 		if (running(&rig) != (BIT(0) | BIT(2)))
-			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name, running(&rig));
+			fail_msg("%s, %s: jobs %x run", variant & 1 ? "preemptive" : "not preemptive", rules[variant >> 1]->name,
+				 running(&rig));
 		rig_close(&rig);
 	}
 }
@@ -329,8 +332,12 @@ static sw_ns last_first(struct sw_plan *plan)
 	return SW_TIME_NEVER;
 }
 
-static const struct sw_policy mixed = {
-	.abi = SW_POLICY_ABI, .name = "mixed", .about = "the last first, then by order", .order = &order, .key = key_of, .decide = last_first};
+static const struct sw_policy mixed = {.abi = SW_POLICY_ABI,
+				       .name = "mixed",
+				       .about = "the last first, then by order",
+				       .order = &order,
+				       .key = key_of,
+				       .decide = last_first};
 
 /* Aim: a policy may start jobs of its own choice and let the order fill the rest in the same decision. */
 static void test_own_choice_then_order(void **state)
@@ -342,10 +349,12 @@ static void test_own_choice_then_order(void **state)
 		order = (struct sw_order){.preemptive = variant & 1};
 		keys[0] = keys[1] = keys[2] = 0;
 		rig_open(&rig, two_gpus, 1,
-			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .replace_is_free = variant & 4}, NULL);
+			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .replace_is_free = variant & 4},
+			 NULL);
 		struct sw_job_spec spec = rig_spec(1, 10);
-		const struct sw_event all[] = {
-			{.kind = SW_EV_SUBMIT, .spec = &spec}, {.kind = SW_EV_SUBMIT, .spec = &spec}, {.kind = SW_EV_SUBMIT, .spec = &spec}};
+		const struct sw_event all[] = {{.kind = SW_EV_SUBMIT, .spec = &spec},
+					       {.kind = SW_EV_SUBMIT, .spec = &spec},
+					       {.kind = SW_EV_SUBMIT, .spec = &spec}};
 		rig_step(&rig, 0, all, 3);
 		/* What the order makes of a job that was started behind its back is its affair; nobody may run twice or on too few GPUs. */
 		assert_int_equal(__builtin_popcount(running(&rig)), 2);

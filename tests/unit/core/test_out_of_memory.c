@@ -1,5 +1,5 @@
-/* Every allocation of an engine's life fails once: the first, the second, ... until nothing fails any more. Each time the failure must be an error code that leaves the
- * state as it was, and the same step must succeed when it is tried again.
+/* Every allocation of an engine's life fails once: the first, the second, ... until nothing fails any more. Each time the failure must be
+ * an error code that leaves the state as it was, and the same step must succeed when it is tried again.
  *
  * This program's own malloc() and friends stand before those of the C library (or of the sanitizer) and fail on request. */
 #include <setjmp.h>

@@ -163,7 +163,12 @@ static void test_files(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
-		"30\n10\n20\n", "30\n10\n20", "gpu_time\n30\n10\n20\n", "30,a,b\n10\n20,\n", "gpu_time,x\r\n30,1\r\n\r\n10,2\r\n20,3\r\n", "\n30\n\n10\n20\n",
+		"30\n10\n20\n",
+		"30\n10\n20",
+		"gpu_time\n30\n10\n20\n",
+		"30,a,b\n10\n20,\n",
+		"gpu_time,x\r\n30,1\r\n\r\n10,2\r\n20,3\r\n",
+		"\n30\n\n10\n20\n",
 	};
 	for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
 		SW_CLEANUP(sw_params_freep) struct sw_params *values = make();
@@ -244,16 +249,11 @@ static void test_bad_preset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_presets),
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_refused_numbers),
-		cmocka_unit_test(test_bounds_in_the_users_units),
-		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_binary_files),
-		cmocka_unit_test(test_too_many_numbers),
-		cmocka_unit_test(test_names),
-		cmocka_unit_test(test_bad_preset),
+		cmocka_unit_test(test_presets),		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_refused_numbers), cmocka_unit_test(test_bounds_in_the_users_units),
+		cmocka_unit_test(test_lists),		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_binary_files),	cmocka_unit_test(test_too_many_numbers),
+		cmocka_unit_test(test_names),		cmocka_unit_test(test_bad_preset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,12 @@ static struct sw_job_spec sharer(uint64_t gib, uint32_t compute_milli, uint8_t j
 static void share_all_with_first(struct sw_plan *plan)
 {
 	static const enum sw_answer expected[] = {
-		[1] = SW_YES,	 /* 30 + 30 of 80 GiB, 500 + 500 */
+		[1] = SW_YES,	  /* 30 + 30 of 80 GiB, 500 + 500 */
 		[2] = SW_NO_ROOM, /* no compute is left for a guaranteed job */
-		[3] = SW_YES,	 /* an opportunistic one takes what is left */
+		[3] = SW_YES,	  /* an opportunistic one takes what is left */
 		[4] = SW_NO_ROOM, /* 71 GiB are gone */
-		[5] = SW_YES,	 /* the last byte */
-		[6] = SW_MISUSE, /* does not say how much memory it needs */
+		[5] = SW_YES,	  /* the last byte */
+		[6] = SW_MISUSE,  /* does not say how much memory it needs */
 	};
 	for (uint32_t id = 1; id <= 6; id++)
 		assert_int_equal(sw_plan_share(plan, job_of(plan, id), job_of(plan, 0)), expected[id]);
@@ -45,7 +45,7 @@ static void test_share(void **state)
 	(void)state;
 	const struct sw_topology_node one[] = {RIG_NODE(0, 1)};
 	const struct sw_job_spec specs[] = {
-		sharer(30, 500, SW_CLASS_GUARANTEED),	   sharer(30, 500, SW_CLASS_GUARANTEED), sharer(1, 1, SW_CLASS_GUARANTEED),
+		sharer(30, 500, SW_CLASS_GUARANTEED),	  sharer(30, 500, SW_CLASS_GUARANTEED),	 sharer(1, 1, SW_CLASS_GUARANTEED),
 		sharer(11, 1000, SW_CLASS_OPPORTUNISTIC), sharer(10, 1, SW_CLASS_OPPORTUNISTIC), sharer(9, 0, SW_CLASS_OPPORTUNISTIC),
 		sharer(0, 1, SW_CLASS_OPPORTUNISTIC),
 	};
@@ -102,7 +102,8 @@ static void test_share_sizes(void **state)
 	(void)state;
 	struct rig rig;
 	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){0});
-	struct sw_job_spec host = sharer(10, 100, SW_CLASS_GUARANTEED), guest = sharer(10, 100, SW_CLASS_GUARANTEED), whole = rig_spec(1, 10);
+	struct sw_job_spec host = sharer(10, 100, SW_CLASS_GUARANTEED), guest = sharer(10, 100, SW_CLASS_GUARANTEED),
+			   whole = rig_spec(1, 10);
 	host.gpus = host.min_gpus = host.max_gpus = 2;
 	rig_submit(&rig, 0, &host);
 	rig_submit(&rig, 0, &guest);
@@ -155,13 +156,50 @@ static void test_limit(void **state)
 	rig_close(&rig);
 }
 
+static void raise_limits(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 60 * RIG_GIB, 900), SW_YES);
+}
+
+static void preempt_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+}
+
+/* Aim: limits belong to a run: a job that must wait again asks for what it asked for at first, so that its policy cannot have made it
+ * impossible to place. */
+static void test_limits_end_with_the_run(void **state)
+{
+	(void)state;
+	const struct sw_topology_node one[] = {RIG_NODE(0, 1)};
+	for (int how = 0; how < 4; how++) {
+		struct rig rig;
+		struct sw_job_spec spec = sharer(10, 100, SW_CLASS_GUARANTEED);
+		spec.retries = 1;
+		open_scripted(&rig, one, 1, (struct sw_engine_config){0});
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_first);
+		run_script(&rig, 1, raise_limits);
+		assert_int_equal(rig_job(&rig, 0)->gpu_memory_bytes, 60 * RIG_GIB);
+		if (how == 0)
+			run_script(&rig, 2, preempt_first);
+		if (how == 1)
+			rig_event(&rig, 2, rig_answer(&rig, SW_EV_FAIL, 0));
+		if (how == 2)
+			rig_event(&rig, 2, rig_node_event(SW_EV_NODE_DOWN, 0));
+		if (how == 3)
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+		assert_int_equal(rig_job(&rig, 0)->gpu_memory_bytes, 10 * RIG_GIB);
+		assert_int_equal(rig_job(&rig, 0)->compute_milli, 100);
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_share),
-		cmocka_unit_test(test_share_residents),
-		cmocka_unit_test(test_share_sizes),
-		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_share), cmocka_unit_test(test_share_residents),	      cmocka_unit_test(test_share_sizes),
+		cmocka_unit_test(test_limit), cmocka_unit_test(test_limits_end_with_the_run),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -250,7 +250,8 @@ static void test_set_policy(void **state)
 	(void)state;
 	struct rig rig;
 	rig_open(&rig, four_gpus, 2, (struct sw_engine_config){.policy = &sw_policy_fifo}, NULL);
-	uint32_t runs = rig_submit_plain(&rig, 0, 4, 100), long_job = rig_submit_plain(&rig, 0, 4, 50), short_job = rig_submit_plain(&rig, 0, 4, 5);
+	uint32_t runs = rig_submit_plain(&rig, 0, 4, 100), long_job = rig_submit_plain(&rig, 0, 4, 50),
+		 short_job = rig_submit_plain(&rig, 0, 4, 5);
 	uint64_t hash = sw_engine_log_hash(rig.engine);
 	assert_int_equal(sw_engine_set_policy(rig.engine, &sw_policy_srtf, NULL, NULL), 0);
 	assert_int_equal(sw_engine_validate(rig.engine, NULL), 0);
@@ -310,13 +311,44 @@ static void test_change_to_a_stricter_policy(void **state)
 	rig_open(&rig, four_gpus, 2, (struct sw_engine_config){.policy = &sw_policy_las, .placement = &sw_placement_yarn}, NULL);
 	struct sw_job_spec greedy = rig_spec(1, 100);
 	greedy.cpus = 1000; /* yarn has no such node; las takes placement as a wish */
-	uint32_t all = rig_submit_plain(&rig, 0, 4, 100), impossible = rig_submit(&rig, 0, &greedy), behind = rig_submit_plain(&rig, 0, 1, 100);
+	uint32_t all = rig_submit_plain(&rig, 0, 4, 100), impossible = rig_submit(&rig, 0, &greedy),
+		 behind = rig_submit_plain(&rig, 0, 1, 100);
 	assert_int_equal(rig_state(&rig, impossible), SW_JOB_WAITING);
 	assert_int_equal(sw_engine_set_policy(rig.engine, &sw_policy_fifo, NULL, NULL), 0);
 	rig_finish(&rig, 10, all);
 	assert_int_equal(rig_state(&rig, impossible), SW_JOB_REFUSED);
 	assert_true(rig_runs(&rig, behind));
 	rig_close(&rig);
+}
+
+/* Aim: a job that ran before the policy changed is not refused for that: it goes on, and when it must wait again it may run anywhere. */
+static void test_change_to_a_stricter_policy_while_running(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		struct rig rig;
+		rig_open(&rig, four_gpus, 2, (struct sw_engine_config){.policy = &sw_policy_las, .placement = &sw_placement_yarn}, NULL);
+		struct sw_job_spec greedy = rig_spec(1, 100);
+		greedy.cpus = 1000;
+		greedy.retries = 1;
+		uint32_t impossible = rig_submit(&rig, 0, &greedy);
+		assert_true(rig_runs(&rig, impossible));
+		assert_int_equal(sw_engine_set_policy(rig.engine, &sw_policy_fifo, NULL, NULL), 0);
+		rig_tick(&rig, 1);
+		assert_true(rig_runs(&rig, impossible));
+		if (how == 0)
+			rig_event(&rig, 2, rig_answer(&rig, SW_EV_FAIL, impossible));
+		if (how == 1)
+			rig_event(&rig, 2, rig_node_event(SW_EV_NODE_DOWN, 0));
+		if (how == 2) {
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {impossible}});
+			rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_RELEASE, .job = {impossible}});
+		}
+		uint32_t behind = rig_submit_plain(&rig, 4, 1, 100);
+		assert_true(rig_runs(&rig, impossible));
+		assert_true(rig_runs(&rig, behind));
+		rig_close(&rig);
+	}
 }
 
 /* ---- making an engine ---- */
@@ -371,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_set_policy_that_does_not_start),
 		cmocka_unit_test(test_failed_change_keeps_what_was_learned),
 		cmocka_unit_test(test_change_to_a_stricter_policy),
+		cmocka_unit_test(test_change_to_a_stricter_policy_while_running),
 		cmocka_unit_test(test_bad_policies_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

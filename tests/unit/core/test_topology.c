@@ -9,10 +9,8 @@
 #include "core/topology.h"
 
 static const struct sw_topology_node mixed[] = {
-	{.rack = 0, .gpus = 4, .gpu_memory_bytes = 80},
-	{.rack = 0, .gpus = 8, .gpu_memory_bytes = 40},
-	{.rack = 1, .gpus = 2, .gpu_memory_bytes = 80},
-	{.rack = 2, .gpus = 8, .gpu_memory_bytes = 80},
+	{.rack = 0, .gpus = 4, .gpu_memory_bytes = 80}, {.rack = 0, .gpus = 8, .gpu_memory_bytes = 40},
+	{.rack = 1, .gpus = 2, .gpu_memory_bytes = 80}, {.rack = 2, .gpus = 8, .gpu_memory_bytes = 80},
 	{.rack = 2, .gpus = 1, .gpu_memory_bytes = 80},
 };
 

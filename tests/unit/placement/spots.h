@@ -58,8 +58,8 @@ static inline const char *spots_place_plain(const struct rig *rig, const struct 
 	return spots_place(rig, rule, (struct sw_job){.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus});
 }
 
-/* A rule keeps its promises on any cluster: a spot of the right size on GPUs that are free and large enough; and, if it promises that a count is enough, a spot
- * whenever so many GPUs that suit are free. */
+/* A rule keeps its promises on any cluster: a spot of the right size on GPUs that are free and large enough; and, if it promises that a
+ * count is enough, a spot whenever so many GPUs that suit are free. */
 static inline void spots_try_all(const struct sw_placement *rule)
 {
 	struct sw_rng rng;
@@ -68,7 +68,8 @@ static inline void spots_try_all(const struct sw_placement *rule)
 		struct sw_topology_node nodes[8];
 		uint32_t count = 1 + (uint32_t)sw_rng_below(&rng, 8), rack = 0;
 		for (uint32_t n = 0; n < count; n++) {
-			const struct sw_topology_node shape = RIG_NODE(rack += n > 0 && sw_rng_below(&rng, 3) == 0, 1 + (uint32_t)sw_rng_below(&rng, 8));
+			const struct sw_topology_node shape =
+				RIG_NODE(rack += n > 0 && sw_rng_below(&rng, 3) == 0, 1 + (uint32_t)sw_rng_below(&rng, 8));
 			nodes[n] = shape;
 			nodes[n].link_group = (uint32_t)sw_rng_below(&rng, 5);
 			nodes[n].gpu_memory_bytes = sw_rng_below(&rng, 3) == 0 ? 16 * RIG_GIB : 80 * RIG_GIB;
@@ -83,7 +84,8 @@ static inline void spots_try_all(const struct sw_placement *rule)
 				sw_ledger_set_up(spots_ledger(&rig), n, false);
 		}
 		for (uint32_t gpus = 1; gpus <= rig.topology->gpu_count; gpus++) {
-			struct sw_job job = {.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus, .skew_milli = (uint16_t)sw_rng_below(&rng, 1000)};
+			struct sw_job job = {
+				.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus, .skew_milli = (uint16_t)sw_rng_below(&rng, 1000)};
 			job.gpu_memory_bytes = sw_rng_below(&rng, 2) == 0 ? 0 : 40 * RIG_GIB;
 			uint32_t suit = 0;
 			for (uint32_t n = 0; n < count; n++) {
@@ -93,7 +95,8 @@ static inline void spots_try_all(const struct sw_placement *rule)
 			}
 			bool found = strcmp(spots_place(&rig, rule, job), "nowhere") != 0;
 			if (found ? suit < gpus : rule->counts_only && suit >= gpus)
-				fail_msg("%s, round %d: %u GPUs of %u that suit: %s", rule->name, round, gpus, suit, found ? "found" : "not found");
+				fail_msg("%s, round %d: %u GPUs of %u that suit: %s", rule->name, round, gpus, suit,
+					 found ? "found" : "not found");
 		}
 		rig_close(&rig);
 	}

@@ -103,7 +103,7 @@ static void test_promises(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_is_consolidated), cmocka_unit_test(test_kinds),	cmocka_unit_test(test_consolidated),
+		cmocka_unit_test(test_who_is_consolidated), cmocka_unit_test(test_kinds),	 cmocka_unit_test(test_consolidated),
 		cmocka_unit_test(test_small_gpus),	    cmocka_unit_test(test_uneven_nodes), cmocka_unit_test(test_promises),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

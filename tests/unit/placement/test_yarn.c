@@ -32,7 +32,8 @@ static void test_one_node(void **state)
 static void test_several_nodes(void **state)
 {
 	(void)state;
-	const struct sw_topology_node nodes[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(1, 4), RIG_NODE(1, 4), RIG_NODE(1, 4)};
+	const struct sw_topology_node nodes[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(0, 4),
+						 RIG_NODE(1, 4), RIG_NODE(1, 4), RIG_NODE(1, 4)};
 	struct rig rig;
 	spots_open(&rig, nodes, 6);
 	assert_string_equal(spots_place_plain(&rig, RULE, 8), "0:4 1:4");

@@ -216,14 +216,10 @@ static void test_bad_settings(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_published_values),
-		cmocka_unit_test(test_against_the_definition),
-		cmocka_unit_test(test_compat),
-		cmocka_unit_test(test_edges),
-		cmocka_unit_test(test_index_decides),
-		cmocka_unit_test(test_queues_come_first),
-		cmocka_unit_test(test_own_history),
-		cmocka_unit_test(test_no_history),
+		cmocka_unit_test(test_published_values), cmocka_unit_test(test_against_the_definition),
+		cmocka_unit_test(test_compat),		 cmocka_unit_test(test_edges),
+		cmocka_unit_test(test_index_decides),	 cmocka_unit_test(test_queues_come_first),
+		cmocka_unit_test(test_own_history),	 cmocka_unit_test(test_no_history),
 		cmocka_unit_test(test_bad_settings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

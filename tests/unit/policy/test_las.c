@@ -113,7 +113,8 @@ static void test_no_turns_within_a_queue(void **state)
 	rig_close(&rig);
 }
 
-/* A job of all GPUs that ran for 7 s, left the first queue after 5 and was then preempted by one that holds a GPU in the first queue for 20 s. */
+/* A job of all GPUs that ran for 7 s, left the first queue after 5 and was then preempted by one that holds a GPU in the first queue for
+ * 20 s. */
 static uint32_t demote_and_stop(struct rig *rig)
 {
 	uint32_t id = rig_submit_plain(rig, 0, 4, 100000);
@@ -236,7 +237,8 @@ static void test_thresholds_must_grow(void **state)
 		struct sw_engine *engine = NULL;
 		struct sw_err err = {0};
 		assert_int_equal(sw_params_new(&sw_policy_las, &params, NULL), 0);
-		assert_int_equal(sw_params_set(params, sw_params_find(&sw_policy_las, "thresholds", NULL), lists[l], strlen(lists[l]), NULL), 0);
+		assert_int_equal(
+			sw_params_set(params, sw_params_find(&sw_policy_las, "thresholds", NULL), lists[l], strlen(lists[l]), NULL), 0);
 		assert_int_equal(sw_topology_new(four_gpus, 1, &topology, NULL), 0);
 		const struct sw_engine_config config = {
 			.topology = topology, .policy = &sw_policy_las, .placement = &sw_placement_count, .params = params};

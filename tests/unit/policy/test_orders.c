@@ -28,12 +28,12 @@ static void test_who_runs(void **state)
 		const struct sw_policy *policy;
 		uint32_t runs;
 	} cases[] = {
-		{&sw_policy_fifo, 0x01},       /* 1 does not fit beside 0 and holds up 2 */
-		{&sw_policy_fjf, 0x05},	       /* 2 fits beside 0 */
-		{&sw_policy_sjf, 0x06},	       /* 2 has one GPU, 1 came before 4 */
-		{&sw_policy_srtf, 0x08},       /* 3 is the shortest and takes all */
-		{&sw_policy_srsf, 0x08},       /* 20 GPU-seconds */
-		{&sw_policy_las, 0x05},	       /* all in the first queue: who runs stays, 2 fits beside */
+		{&sw_policy_fifo, 0x01}, /* 1 does not fit beside 0 and holds up 2 */
+		{&sw_policy_fjf, 0x05},	 /* 2 fits beside 0 */
+		{&sw_policy_sjf, 0x06},	 /* 2 has one GPU, 1 came before 4 */
+		{&sw_policy_srtf, 0x08}, /* 3 is the shortest and takes all */
+		{&sw_policy_srsf, 0x08}, /* 20 GPU-seconds */
+		{&sw_policy_las, 0x05},	 /* all in the first queue: who runs stays, 2 fits beside */
 		{&sw_policy_gittins, 0x05},
 	};
 	for (size_t c = 0; c < RIG_COUNT(cases); c++) {

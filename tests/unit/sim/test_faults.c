@@ -87,12 +87,13 @@ static void test_seeds(void **state)
 	struct sw_faults *a = make(&world, 5), *b = make(&world, 5), *c = make(&world, 6);
 	bool differs = false;
 	for (int i = 0; i < 200; i++) {
-		uint32_t node_a, node_b, at_a = 0, at_b = 0;
-		bool up_a, up_b;
+		uint32_t node_a = 0, node_b = 0, at_a = 0, at_b = 0;
+		bool up_a = false, up_b = false;
 		int64_t at = sw_faults_next(a);
 		assert_int_equal(at, sw_faults_next(b));
 		differs |= at != sw_faults_next(c);
-		assert_true(sw_faults_take(a, at, &node_a, &up_a) && sw_faults_take(b, at, &node_b, &up_b));
+		assert_true(sw_faults_take(a, at, &node_a, &up_a));
+		assert_true(sw_faults_take(b, at, &node_b, &up_b));
 		assert_int_equal(node_a, node_b);
 		assert_int_equal(up_a, up_b);
 		/* Questions about runs do not disturb the clocks of nodes, in whatever order they are asked. */

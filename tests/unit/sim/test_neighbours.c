@@ -14,7 +14,8 @@
 #define JOBS 12u
 #define GPUS 8u
 
-static const struct sw_topology_node nodes[] = {{.gpus = 2, .gpu_memory_bytes = 100}, {.gpus = 4, .gpu_memory_bytes = 100}, {.gpus = 2, .gpu_memory_bytes = 100}};
+static const struct sw_topology_node nodes[] = {
+	{.gpus = 2, .gpu_memory_bytes = 100}, {.gpus = 4, .gpu_memory_bytes = 100}, {.gpus = 2, .gpu_memory_bytes = 100}};
 
 /* Parts for a mask over all GPUs, counted through the nodes. */
 static uint32_t parts_of(struct sw_ledger *ledger, uint32_t gpus)

@@ -1,4 +1,5 @@
-/* The simulator as a driver: what goes in, what comes out, and how it is stopped. What the numbers should be is the business of the other tests. */
+/* The simulator as a driver: what goes in, what comes out, and how it is stopped. What the numbers should be is the business of the other
+ * tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -212,7 +213,8 @@ static void test_usage(void **state)
 	assert_true(result->summary.gpu_utilization > 0 && result->summary.gpu_utilization <= 1);
 }
 
-/* Aim: jobs larger than any node, over quota or not, wait their turn; the makespan is the end of the last one, counted from the trace's time zero. */
+/* Aim: jobs larger than any node, over quota or not, wait their turn; the makespan is the end of the last one, counted from the trace's
+ * time zero. */
 static void test_makespan(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -265,9 +267,9 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_result),	       cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
-		cmocka_unit_test(test_progress),       cmocka_unit_test(test_stop),	     cmocka_unit_test(test_bad_parameters),
-		cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_usage),	     cmocka_unit_test(test_makespan),
+		cmocka_unit_test(test_result),	      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_progress),      cmocka_unit_test(test_stop),	    cmocka_unit_test(test_bad_parameters),
+		cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_usage),	    cmocka_unit_test(test_makespan),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
