@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <curl/curl.h>
@@ -265,8 +266,12 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 	uint64_t random[2] = {0};
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
 		return fail(err, "read", "random numbers");
-	char instance[17];
-	snprintf(instance, sizeof instance, "%016" PRIx64, random[0]);
+	/* Sorts behind those of earlier starts: the controller ignores words of an earlier one that come late. */
+	struct timespec now;
+	clock_gettime(CLOCK_REALTIME, &now);
+	char instance[40];
+	snprintf(instance, sizeof instance, "%016" PRIx64 "-%08" PRIx32, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
+		 (uint32_t)random[0]);
 	agent->node = agent->options->node;
 	if (agent->node == NULL) {
 		if (gethostname(agent->node_name, sizeof agent->node_name - 1) != 0)

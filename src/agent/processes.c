@@ -160,11 +160,53 @@ size_t sw_processes_choose_marked(struct sw_processes *processes, const char *va
 	return living;
 }
 
+/* Whether SIGSTOP waits to be delivered to the process. */
+static bool has_pending_stop(pid_t pid)
+{
+	char path[40], text[8192];
+	snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+	if (read_small(path, text, sizeof text) <= 0)
+		return true; /* gone */
+	const char *pending = strstr(text, "\nShdPnd:");
+	return pending != NULL && (strtoull(pending + strlen("\nShdPnd:"), NULL, 16) >> (SIGSTOP - 1) & 1) != 0;
+}
+
+/* Whether some thread of the process is stopped and none can run. */
+static bool has_stopped_thread(pid_t pid)
+{
+	char path[64], text[1024];
+	snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+	DIR *stream = opendir(path);
+	bool stopped = false, moves = false;
+	for (const struct dirent *entry; stream != NULL && (entry = readdir(stream)) != NULL;) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "/proc/%ld/task/%.20s/stat", (long)pid, entry->d_name);
+		const char *rest = read_small(path, text, sizeof text) > 0 ? strrchr(text, ')') : NULL;
+		if (rest == NULL)
+			continue;
+		stopped |= rest[2] == 'T' || rest[2] == 't';
+		moves |= rest[2] == 'R' || rest[2] == 'S';
+	}
+	if (stream != NULL)
+		closedir(stream);
+	return stopped && !moves;
+}
+
+/* A process that waits in the kernel, for a disk or for a child made by vfork() that stands still itself, stops when it leaves it: it runs no code of
+ * its own before. */
+static bool is_stopped(const struct sw_process *process)
+{
+	if (process->state == 'T' || process->state == 't')
+		return true;
+	return process->state == 'D' && (has_pending_stop(process->pid) || has_stopped_thread(process->pid));
+}
+
 bool sw_processes_are_stopped(const struct sw_processes *processes)
 {
 	for (size_t i = 0; i < processes->list.count; i++) {
 		const struct sw_process *process = &processes->list.items[i];
-		if (process->chosen && is_alive(process) && process->state != 'T' && process->state != 't')
+		if (process->chosen && is_alive(process) && !is_stopped(process))
 			return false;
 	}
 	return true;

@@ -245,7 +245,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 {
 	const char *const for_controller[] = {NULL,	     "sharewell",
 					      NULL,	     "controller",
-					      "--state",     cluster->places.state,
+					      "--state",     values->state != NULL ? cluster->places.state : NULL,
 					      "--port",	     values->port,
 					      "--policy",    values->policy,
 					      "--placement", values->placement,
@@ -254,7 +254,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 	const char *const for_agent[] = {NULL,		 "sharewell",
 					 NULL,		 "agent",
 					 "--controller", cluster->place,
-					 "--state",	 cluster->places.state,
+					 "--state",	 values->state != NULL ? cluster->places.state : NULL,
 					 "--gpus",	 values->gpus,
 					 "--node",	 values->node,
 					 NULL,		 NULL};

@@ -278,6 +278,9 @@ bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
 	const struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
 	if (node == NULL || node->version != sync->have)
 		return true;
+	/* A lease that is a quarter used up is renewed by an answer, however often the agent replaces a sync that waits. */
+	if (node->up && node->lease_ends_at - node->heard_at < brain->config.lease_ns * 3 / 4 + brain->config.lease_margin_ns)
+		return true;
 	for (size_t s = 0; s < sync->run_count; s++) {
 		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
 		if (sync->runs[s].state == SW_RUN_EXITED && (run == NULL || run->heard == SW_HEARD_EXITED))

@@ -236,22 +236,22 @@ static const struct sw_cli_option followed_operands[] = {
 static void test_words_follow(void **state)
 {
 	(void)state;
-	const struct sw_cli_command command = {.name = "x",
+	const struct sw_cli_command follows = {.name = "x",
 					       .words_follow = true,
 					       SW_CLI_OPTIONS(followed_options),
 					       SW_CLI_OPERANDS(followed_operands),
 					       .values_size = sizeof(struct followed)};
 	char words[][12] = {"x", "-h", "python", "--help", "-h"};
 	char *argv[] = {words[0], words[1], words[2], words[3], words[4], NULL};
-	struct followed values;
-	struct sw_err err = {0};
-	bool help = true;
-	assert_int_equal(sw_cli_parse(&command, 5, argv, &values, &help, &err), 0);
-	assert_false(help);
-	assert_true(values.noheader);
-	assert_int_equal(values.words.count, 3);
-	assert_string_equal(values.words.items[1], "--help");
-	sw_cli_release(&command, &values);
+	struct followed taken;
+	struct sw_err problem = {0};
+	bool asked = true;
+	assert_int_equal(sw_cli_parse(&follows, 5, argv, &taken, &asked, &problem), 0);
+	assert_false(asked);
+	assert_true(taken.noheader);
+	assert_int_equal(taken.words.count, 3);
+	assert_string_equal(taken.words.items[1], "--help");
+	sw_cli_release(&follows, &taken);
 }
 
 int main(void)
