@@ -203,7 +203,56 @@ static const char **as_texts(char **items)
 	return (const char **)(void *)items;
 }
 
-static const struct sw_run_spec *make_spec(struct answer *answer, const struct sw_live *live)
+/* A path with its patterns filled in, as Slurm has them: %j job, %x name, %a index in its array, %N node, %u user, %% itself. NULL: out of memory. */
+static const char *fill_in(struct answer *answer, const char *path, uint64_t job, const struct sw_live *live, uint32_t index,
+			   const char *node)
+{
+	char *text = own(answer, SW_SYNC_PATH_MAX + 1, 1);
+	size_t used = 0;
+	for (const char *at = path; text != NULL && *at != '\0' && used < SW_SYNC_PATH_MAX; at++) {
+		size_t room = SW_SYNC_PATH_MAX + 1 - used;
+		int length = 1;
+		if (*at == '%' && strchr("jxaNu%", at[1]) != NULL && at[1] != '\0') {
+			at++;
+			if (*at == 'j')
+				length = snprintf(text + used, room, "%llu", (unsigned long long)job);
+			else if (*at == 'a')
+				length = snprintf(text + used, room, "%u", index);
+			else if (*at == 'u')
+				length = snprintf(text + used, room, "%u", live->uid);
+			else
+				length = snprintf(text + used, room, "%s", *at == 'x' ? live->name : *at == 'N' ? node : "%");
+		} else {
+			text[used] = *at;
+		}
+		used += (size_t)length;
+	}
+	return used <= SW_SYNC_PATH_MAX ? text : NULL;
+}
+
+/* The job's environment, and its place in an array. */
+static bool make_env(struct answer *answer, const struct sw_job_request *request, struct sw_texts *ret_env)
+{
+	const char **items = own(answer, request->env_count + 3, sizeof(char *));
+	char *index = own(answer, 1, 48), *slurm = own(answer, 1, 48);
+	if (items == NULL || index == NULL || slurm == NULL)
+		return false;
+	size_t count = 0;
+	for (; count < request->env_count; count++)
+		items[count] = request->env[count];
+	if (request->is_member) {
+		snprintf(index, 48, "SHAREWELL_ARRAY_INDEX=%u", request->array_index);
+		items[count++] = index;
+		if (request->slurm_env) {
+			snprintf(slurm, 48, "SLURM_ARRAY_TASK_ID=%u", request->array_index);
+			items[count++] = slurm;
+		}
+	}
+	*ret_env = (struct sw_texts){items, count};
+	return true;
+}
+
+static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const char *node)
 {
 	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
 	struct sw_job_request *request = NULL;
@@ -218,12 +267,17 @@ static const struct sw_run_spec *make_spec(struct answer *answer, const struct s
 	sw_run_spec_defaults(spec);
 	spec->name = live->name;
 	spec->argv = (struct sw_texts){as_texts(request->argv), request->argc};
-	spec->env = (struct sw_texts){as_texts(request->env), request->env_count};
+	if (!make_env(answer, request, &spec->env))
+		return NULL;
 	spec->workdir = request->workdir != NULL ? request->workdir : "/";
 	spec->uid = live->uid;
 	spec->gid = live->gid;
-	spec->stdout_path = request->stdout_path;
-	spec->stderr_path = request->stderr_path;
+	const char *paths[2] = {request->stdout_path, request->stderr_path};
+	for (int p = 0; p < 2; p++)
+		if (paths[p] != NULL && (paths[p] = fill_in(answer, paths[p], job, live, request->array_index, node)) == NULL)
+			return NULL;
+	spec->stdout_path = paths[0];
+	spec->stderr_path = paths[1];
 	spec->append = live->epoch > 1;
 	spec->time_limit_ms = request->time_limit_ns / SW_NS_PER_MS;
 	spec->grace_ms = request->grace_ns / SW_NS_PER_MS;
@@ -251,7 +305,7 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 			return false;
 		if (mentions(sync, id + 1, live->epoch) && sync->have != 0)
 			continue;
-		want->spec = make_spec(answer, live);
+		want->spec = make_spec(answer, id + UINT64_C(1), live, node->name);
 		if (want->spec == NULL)
 			return false;
 	}

@@ -187,6 +187,8 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (books->now - entry->since < books->config->quantum_ns)
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
+		if (books->config->cannot_move)
+			return sw_err_set(err, SW_EBUG, "job %u was moved where nothing can be moved", command->job);
 		return sit_down(books, engine, command, err);
 	case SW_CMD_STOP:
 	case SW_CMD_KILL:

@@ -284,13 +284,16 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 	storm->config = (struct sw_engine_config){
 		.topology = sw_soak_topology(&storm->rng),
 		.policy = policy,
-		.fallback = &sw_policy_fifo,
+		.fallback = chance(storm, 90) ? &sw_policy_fifo : NULL,
 		.placement = sw_placements[below(storm, rules)],
 		.params = sw_soak_params(&storm->rng, policy, false),
 		.seed = below(storm, UINT64_MAX),
 		.quantum_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 120)) * SW_NS_PER_S,
+		.preemption_cost_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 60)) * SW_NS_PER_S,
 		.keeps_state = chance(storm, 50),
 		.replace_is_free = chance(storm, 40),
+		.may_grow = chance(storm, 10),
+		.cannot_move = chance(storm, 20),
 		.exact_ties = chance(storm, 30),
 		.misuse_limit = (uint32_t)below(storm, 50),
 	};
@@ -307,7 +310,8 @@ static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_has
 	int r = sw_engine_new(&storm.config, &storm.engine, err);
 	for (int s = 0; r == 0 && s < STEPS; s++)
 		r = one_gust(&storm, err);
-	if (r == 0)
+	/* Where the cluster may grow jobs may wait for that; and nobody answers for chaos where nothing can replace it. */
+	if (r == 0 && !storm.config.may_grow && storm.config.fallback != NULL)
 		r = drain(&storm, err);
 	if (r == 0)
 		*ret_hash = sw_engine_log_hash(storm.engine);
