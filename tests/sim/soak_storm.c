@@ -293,10 +293,10 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.keeps_state = chance(storm, 50),
 		.replace_is_free = chance(storm, 40),
 		.may_grow = chance(storm, 10),
-		.cannot_move = chance(storm, 20),
 		.exact_ties = chance(storm, 30),
 		.misuse_limit = (uint32_t)below(storm, 50),
 	};
+	storm->config.cannot_move = !storm->config.replace_is_free && chance(storm, 30);
 }
 
 static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_hash, struct sw_err *err)
