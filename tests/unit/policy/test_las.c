@@ -270,6 +270,28 @@ static void test_placement_is_a_wish(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job that waits is told its queue, what it used, and what it needs. */
+static void test_explain(void **state)
+{
+	(void)state;
+	struct rig rig;
+	char text[256];
+	open_las(&rig, "thresholds=20,1000000", "promote=0");
+	uint32_t id = demote_and_stop(&rig);
+	sw_engine_explain(rig.engine, (struct sw_job_id){id}, text, sizeof text);
+	assert_non_null(strstr(text, "queue 2 of 3"));
+	assert_non_null(strstr(text, "28 GPU-seconds"));
+	assert_non_null(strstr(text, "needs 4 and 3 are free"));
+	rig_close(&rig);
+	open_las(&rig, "thresholds=", "tick=10s");
+	rig_submit_plain(&rig, 0, 4, 100);
+	rig_submit_plain(&rig, 0, 4, 100);
+	rig_tick(&rig, 10);
+	sw_engine_explain(rig.engine, (struct sw_job_id){0}, text, sizeof text);
+	assert_non_null(strstr(text, "used 40 GPU-seconds"));
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_promotion_counts_all_waits),
 		cmocka_unit_test(test_no_promotion),
 		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_explain),
 		cmocka_unit_test(test_thresholds_must_grow),
 		cmocka_unit_test(test_placement_is_a_wish),
 	};

@@ -190,6 +190,64 @@ static void test_nothing_to_do(void **state)
 	}
 }
 
+/* Never starts anything and never wants to be called again; there is no fall-back from fifo, so the name is borrowed. */
+static sw_ns wake_every_week(struct sw_plan *plan)
+{
+	return sw_view_now(sw_plan_view(plan)) + 7 * 86400 * SW_NS_PER_S;
+}
+
+static const char *never_starts(struct sw_view *view)
+{
+	(void)view;
+	return NULL;
+}
+
+/* Aim: a simulation in which nothing gets done is brought to an end: by another policy, or by giving up; never by waiting for ever. */
+static void test_hopeless(void **state)
+{
+	const struct fixture *fixture = *state;
+	const struct sw_policy sleeper = {
+		.abi = SW_POLICY_ABI, .name = "sleeper", .about = "sleeps", .start = never_starts, .decide = wake_every_week};
+	struct sw_sim_config config = config_of(fixture);
+	config.policy = &sleeper;
+	SW_CLEANUP(sw_result_freep) struct sw_result *replaced = simulate(&config);
+	assert_non_null(strstr(replaced->notes, "'sleeper' was replaced by 'fifo'"));
+	assert_int_equal(replaced->summary.finished, fixture->trace->jobs.count);
+
+	/* Every event costs a running job more than the time to the next one. */
+	struct sw_world treadmill = *fixture->ideal;
+	treadmill.event_overhead = true;
+	treadmill.overhead_default_ns = 86400 * SW_NS_PER_S;
+	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
+	assert_int_equal(sw_params_new(&sw_policy_las, &params, NULL), 0);
+	assert_int_equal(sw_params_set(params, sw_params_find(&sw_policy_las, "thresholds", NULL), "", 0, NULL), 0);
+	assert_int_equal(sw_params_set(params, sw_params_find(&sw_policy_las, "tick", NULL), "1d", 2, NULL), 0);
+	config.world = &treadmill;
+	config.policy = &sw_policy_las;
+	config.params = params;
+	SW_CLEANUP(sw_result_freep) struct sw_result *stuck = simulate(&config);
+	assert_non_null(strstr(stuck->notes, "given up"));
+	assert_true(stuck->summary.finished < fixture->trace->jobs.count);
+}
+
+/* Aim: jobs whose runs keep failing are reported as failed. */
+static void test_failed_jobs(void **state)
+{
+	const struct fixture *fixture = *state;
+	struct sw_world doomed = *fixture->ideal;
+	doomed.job_failure_ppm = 1000000;
+	doomed.retries = 1;
+	struct sw_sim_config config = config_of(fixture);
+	config.world = &doomed;
+	SW_CLEANUP(sw_result_freep) struct sw_result *result = simulate(&config);
+	assert_int_equal(result->summary.failed, fixture->trace->jobs.count);
+	for (size_t j = 0; j < result->outcomes.count; j++) {
+		assert_int_equal(result->outcomes.items[j].state, SW_OUTCOME_FAILED);
+		assert_int_equal(result->outcomes.items[j].restarts, 1);
+		assert_true(result->outcomes.items[j].end_ns >= result->outcomes.items[j].submit_ns);
+	}
+}
+
 /* Aim: usage over time is kept at a bounded number of moments, in order, and never claims more than there is. */
 static void test_usage(void **state)
 {
@@ -269,7 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_result),	      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_progress),      cmocka_unit_test(test_stop),	    cmocka_unit_test(test_bad_parameters),
-		cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_usage),	    cmocka_unit_test(test_makespan),
+		cmocka_unit_test(test_hopeless), cmocka_unit_test(test_failed_jobs), cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_usage),	    cmocka_unit_test(test_makespan),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

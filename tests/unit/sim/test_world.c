@@ -414,6 +414,33 @@ static void test_sharing_ends_by_preemption(void **state)
 	stage_end(&stage);
 }
 
+static void migrate_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_YES);
+}
+
+/* Aim: when one of two neighbours moves away, both run at full speed from then on. */
+static void test_sharing_ends_by_moving(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal"); /* moving is free */
+	stage.world->sharing_slowdown = true;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 1000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	stage_at(&stage, 100, migrate_second);
+	assert_true(stage_play_out(&stage, 100));
+	sw_ns ends = 1100 * SW_NS_PER_S - 100 * SW_NS_PER_S * 1000 / slow;
+	for (uint32_t id = 0; id < 2; id++)
+		assert_in_range(stage_look(&stage, id)->since, ends - 2, ends + 2);
+	stage_end(&stage);
+}
+
 /* ---- losses ---- */
 
 static void start_waiting(struct sw_plan *plan)
@@ -629,6 +656,7 @@ int main(void)
 		cmocka_unit_test(test_elastic_back_to_its_size),
 		cmocka_unit_test(test_sharing_slowdown),
 		cmocka_unit_test(test_sharing_ends_by_preemption),
+		cmocka_unit_test(test_sharing_ends_by_moving),
 		cmocka_unit_test(test_node_lost),
 		cmocka_unit_test(test_node_lost_and_started_at_once),
 		cmocka_unit_test(test_failures),
