@@ -51,48 +51,52 @@ static void skip_protected(struct greedy *g, struct sw_lane *lane)
 static void tail_begin(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
+	book->tails.count = 0;
 	for (size_t l = 0; l < book->lanes.count; l++) {
 		struct sw_lane *lane = &book->lanes.items[l];
 		lane->cursor = lane->running.last;
 		skip_protected(g, lane);
+		if (lane->cursor == SW_OSET_NONE)
+			continue;
+		struct sw_tail *tail = sw_vec_push(&book->tails);
+		if (tail != NULL) /* otherwise its jobs stay where they are */
+			*tail = (struct sw_tail){sw_order_rank(g->engine, lane->cursor), lane->cursor};
 	}
 }
 
 /* The last running job in order that was not seen yet; false at the end. */
 static bool tail_peek(struct greedy *g, struct sw_rank *ret_rank)
 {
-	struct sw_order_book *book = &g->engine->order;
-	bool found = false;
-	for (size_t l = 0; l < book->lanes.count; l++) {
-		if (book->lanes.items[l].cursor == SW_OSET_NONE)
-			continue;
-		struct sw_rank rank = sw_order_rank(g->engine, book->lanes.items[l].cursor);
-		if (!found || sw_rank_before(ret_rank, &rank)) {
-			*ret_rank = rank;
-			found = true;
-		}
-	}
-	return found;
+	const struct sw_order_book *book = &g->engine->order;
+	const struct sw_rank *last = NULL;
+	for (size_t t = 0; t < book->tails.count; t++)
+		if (last == NULL || sw_rank_before(last, &book->tails.items[t].rank))
+			last = &book->tails.items[t].rank;
+	if (last == NULL)
+		return false;
+	*ret_rank = *last;
+	return true;
 }
 
+/* Steps over the job that was peeked at. */
 static void tail_pass(struct greedy *g, uint32_t id)
 {
+	struct sw_order_book *book = &g->engine->order;
 	struct sw_lane *lane = lane_of(g, id);
-	lane->cursor = sw_oset_prev(&g->engine->order.links, id);
+	lane->cursor = sw_oset_prev(&book->links, id);
 	skip_protected(g, lane);
+	for (size_t t = 0; t < book->tails.count; t++) {
+		if (book->tails.items[t].job != id)
+			continue;
+		if (lane->cursor == SW_OSET_NONE)
+			book->tails.items[t] = book->tails.items[--book->tails.count];
+		else
+			book->tails.items[t] = (struct sw_tail){sw_order_rank(g->engine, lane->cursor), lane->cursor};
+		return;
+	}
 }
 
 /* ---- finding the first break */
-
-static void consider(struct greedy *g, struct sw_candidate *candidate, int64_t avail, bool *found)
-{
-	if (!candidate->open || avail < candidate->need)
-		return;
-	candidate->open = false;
-	if (!*found || sw_rank_before(&candidate->rank, &g->best.rank))
-		g->best = *candidate;
-	*found = true;
-}
 
 static size_t gather(struct greedy *g)
 {
@@ -109,44 +113,53 @@ static size_t gather(struct greedy *g)
 			lane->blocked = true;
 			continue;
 		}
-		candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, lane->waiting.first), lane->gpus, true};
+		candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, lane->waiting.first), lane->gpus};
 	}
 	for (size_t d = 0; d < book->dropped.count; d++) {
 		uint32_t id = book->dropped.items[d];
-		candidates[count++] =
-			(struct sw_candidate){sw_order_rank(g->engine, id), job_at(g, id)->seen.gpus, !lane_of(g, id)->blocked};
+		if (!lane_of(g, id)->blocked)
+			candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, id), job_at(g, id)->seen.gpus};
 	}
 	return count;
 }
 
+/* Keeps the candidates of which it is open whether they are the first break: those that ask for more than `avail`, have running jobs behind them still (`tail` is the
+ * last of those, NULL at first) and stand before the best that was found. Returns how many. */
+static size_t weed(struct greedy *g, size_t count, int64_t avail, const struct sw_rank *tail, bool *found)
+{
+	struct sw_candidate *candidates = g->engine->order.candidates.items;
+	size_t open = 0;
+	for (size_t c = 0; c < count; c++) {
+		if (avail >= candidates[c].need && (!*found || sw_rank_before(&candidates[c].rank, &g->best.rank))) {
+			g->best = candidates[c];
+			*found = true;
+		}
+	}
+	for (size_t c = 0; c < count; c++) {
+		/* Nothing that runs is behind it any more: what it saw was all. */
+		bool saw_all = tail != NULL && sw_rank_before(tail, &candidates[c].rank);
+		if (avail < candidates[c].need && !saw_all && (!*found || sw_rank_before(&candidates[c].rank, &g->best.rank)))
+			candidates[open++] = candidates[c];
+	}
+	return open;
+}
+
 static bool find_first_break(struct greedy *g)
 {
-	size_t count = gather(g), open = 0;
-	struct sw_candidate *candidates = g->engine->order.candidates.items;
 	int64_t avail = free_gpus(g);
 	bool found = false;
-	for (size_t c = 0; c < count; c++) {
-		consider(g, &candidates[c], avail, &found);
-		open += candidates[c].open;
-	}
+	size_t open = weed(g, gather(g), avail, NULL, &found);
 	if (open == 0 || !g->engine->order.rule->preemptive)
 		return found;
 	tail_begin(g);
 	struct sw_rank tail;
 	while (open > 0 && tail_peek(g, &tail)) {
-		open = 0;
-		for (size_t c = 0; c < count; c++) {
-			/* Nothing that runs is behind this one any more: what it saw was all. */
-			if (candidates[c].open && sw_rank_before(&tail, &candidates[c].rank))
-				candidates[c].open = false;
-			open += candidates[c].open;
-		}
+		open = weed(g, open, avail, &tail, &found);
 		if (open == 0)
 			break;
 		avail += job_at(g, tail.job)->seen.gpus_held;
 		tail_pass(g, tail.job);
-		for (size_t c = 0; c < count; c++)
-			consider(g, &candidates[c], avail, &found);
+		open = weed(g, open, avail, NULL, &found);
 	}
 	return found;
 }

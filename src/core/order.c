@@ -36,6 +36,7 @@ void sw_order_release(struct sw_order_book *book)
 	sw_vec_free(&book->chosen);
 	sw_vec_free(&book->ranked);
 	sw_vec_free(&book->candidates);
+	sw_vec_free(&book->tails);
 }
 
 static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_job *job)

@@ -50,7 +50,12 @@ struct sw_ranked {
 struct sw_candidate {
 	struct sw_rank rank;
 	uint32_t need;
-	bool open; /* not yet known whether it may */
+};
+
+/* The last running job of a lane that a walk from the tail has not passed yet. */
+struct sw_tail {
+	struct sw_rank rank;
+	uint32_t job;
 };
 
 struct sw_order_book {
@@ -66,6 +71,7 @@ struct sw_order_book {
 	SW_VEC(uint32_t) dropped;
 	SW_VEC(uint32_t) chosen;
 	SW_VEC(struct sw_ranked) ranked;
+	SW_VEC(struct sw_tail) tails;
 	SW_VEC(struct sw_candidate) candidates; /* room for every lane and every job that may be dropped */
 };
 

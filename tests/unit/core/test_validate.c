@@ -190,8 +190,12 @@ static void test_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_holdings_of_jobs), cmocka_unit_test(test_ledger),	  cmocka_unit_test(test_dead_nodes),
-		cmocka_unit_test(test_lists),		 cmocka_unit_test(test_accounts), cmocka_unit_test(test_time),
+		cmocka_unit_test(test_holdings_of_jobs),
+		cmocka_unit_test(test_ledger),
+		cmocka_unit_test(test_dead_nodes),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_accounts),
+		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

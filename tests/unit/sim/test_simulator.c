@@ -190,24 +190,17 @@ static void test_nothing_to_do(void **state)
 	}
 }
 
-/* Never starts anything and never wants to be called again; there is no fall-back from fifo, so the name is borrowed. */
+/* Never starts anything, but is always about to. */
 static sw_ns wake_every_week(struct sw_plan *plan)
 {
 	return sw_view_now(sw_plan_view(plan)) + 7 * 86400 * SW_NS_PER_S;
-}
-
-static const char *never_starts(struct sw_view *view)
-{
-	(void)view;
-	return NULL;
 }
 
 /* Aim: a simulation in which nothing gets done is brought to an end: by another policy, or by giving up; never by waiting for ever. */
 static void test_hopeless(void **state)
 {
 	const struct fixture *fixture = *state;
-	const struct sw_policy sleeper = {
-		.abi = SW_POLICY_ABI, .name = "sleeper", .about = "sleeps", .start = never_starts, .decide = wake_every_week};
+	const struct sw_policy sleeper = {.abi = SW_POLICY_ABI, .name = "sleeper", .about = "sleeps", .decide = wake_every_week};
 	struct sw_sim_config config = config_of(fixture);
 	config.policy = &sleeper;
 	SW_CLEANUP(sw_result_freep) struct sw_result *replaced = simulate(&config);
@@ -325,9 +318,10 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_result),	      cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
-		cmocka_unit_test(test_progress),      cmocka_unit_test(test_stop),	    cmocka_unit_test(test_bad_parameters),
-		cmocka_unit_test(test_hopeless), cmocka_unit_test(test_failed_jobs), cmocka_unit_test(test_nothing_to_do), cmocka_unit_test(test_usage),	    cmocka_unit_test(test_makespan),
+		cmocka_unit_test(test_result),	 cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_progress), cmocka_unit_test(test_stop),	       cmocka_unit_test(test_bad_parameters),
+		cmocka_unit_test(test_hopeless), cmocka_unit_test(test_failed_jobs),   cmocka_unit_test(test_nothing_to_do),
+		cmocka_unit_test(test_usage),	 cmocka_unit_test(test_makespan),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
