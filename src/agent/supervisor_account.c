@@ -91,8 +91,9 @@ void sw_supervisor_drain(struct sw_supervisor *supervisor)
 
 void sw_supervisor_record(struct sw_supervisor *supervisor)
 {
-	if (supervisor->stage != SW_STAGE_RECORDING && sw_cgroup_ran_out(&supervisor->cgroup) && supervisor->account.run.signal == SIGKILL)
+	if (sw_cgroup_ran_out(&supervisor->cgroup) && supervisor->account.run.signal == SIGKILL)
 		sw_supervisor_blame(supervisor, SW_REASON_MEMORY_LIMIT, "the kernel killed it: it used more memory than its limit");
+	sw_cgroup_close(&supervisor->cgroup);
 	supervisor->stage = SW_STAGE_RECORDING;
 	supervisor->give_up_at_ns = SW_NEVER;
 	supervisor->account.run.state = SW_RUN_EXITED;

@@ -46,7 +46,7 @@ struct message {
 };
 
 struct machine {
-	char name[8];
+	char name[16];
 	struct sw_agent_brain *brain; /* NULL: the agent is down */
 	uint32_t starts;
 	char instance[24];
@@ -381,7 +381,7 @@ static void agent_starts(struct system *s, uint32_t n)
 	const struct sw_agent_brain_config config = {.node = machine->name, .instance = machine->instance, .seed = s->plan->seed};
 	check(s, sw_agent_brain_new(&config, &machine->brain, s->err), "an agent does not start");
 	struct sw_sync_gpu gpus[GPUS];
-	char uuids[GPUS][16];
+	char uuids[GPUS][32];
 	for (uint32_t g = 0; g < GPUS; g++) {
 		snprintf(uuids[g], sizeof uuids[g], "GPU-%u-%u", n, g);
 		gpus[g] = (struct sw_sync_gpu){.uuid = uuids[g], .name = "simulated", .memory_bytes = UINT64_C(80) << 30};

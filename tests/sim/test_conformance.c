@@ -108,7 +108,7 @@ static void apply(struct live *live, sw_records *records)
 /* The agent tells and obeys until there is nothing new. */
 static void sync_until_quiet(struct live *live)
 {
-	char uuids[GPUS][16];
+	char uuids[GPUS][32];
 	struct sw_sync_gpu gpus[GPUS];
 	for (uint32_t g = 0; g < GPUS; g++) {
 		snprintf(uuids[g], sizeof uuids[g], "GPU-%u", g);

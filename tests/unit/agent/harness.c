@@ -77,7 +77,7 @@ static int start_nursery(void)
 int harness_set_up(void **state)
 {
 	struct harness *harness = calloc(1, sizeof *harness);
-	strcpy(harness->state, "/tmp/sharewell-test-XXXXXX");
+	strcpy(harness->state, "/tmp/sharewell-agent-XXXXXX");
 	if (mkdtemp(harness->state) == NULL)
 		return -1;
 	/* Jobs of other users write here. */
