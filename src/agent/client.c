@@ -71,6 +71,9 @@ static void finish(struct sw_client *client, CURLcode result)
 		snprintf(problem, sizeof problem, "%s", client->problem[0] != '\0' ? client->problem : curl_easy_strerror(result));
 	else if (!good)
 		snprintf(problem, sizeof problem, "the controller answered %ld: %.400s", status, client->size > 0 ? client->text : "");
+	for (char *at = problem; !good && *at != '\0'; at++)
+		if ((unsigned char)*at < ' ')
+			*at = ' ';
 	abandon(client);
 	client->done(client->context, client->number, good ? client->text : NULL, client->size, good ? NULL : problem);
 }

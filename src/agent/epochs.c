@@ -13,8 +13,10 @@
 #define CURRENT "epochs"
 #define ASIDE "epochs.old"
 
-static int read_file(int state, const char *name, sw_epochs_seen *seen, void *context)
+/* Reads it up to its end, or to a line that a crash cut off; *ret_good is where that is. */
+static int read_file(int state, const char *name, sw_epochs_seen *seen, void *context, off_t *ret_good)
 {
+	*ret_good = 0;
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size;
 	int r = sw_folder_read(state, name, &text, &size, NULL);
@@ -22,7 +24,6 @@ static int read_file(int state, const char *name, sw_epochs_seen *seen, void *co
 		return 0;
 	if (r < 0)
 		return r;
-	/* A last line that a crash cut off is no number of a run that was deleted. */
 	for (const char *line = text; line < text + size;) {
 		uint64_t job;
 		uint32_t epoch;
@@ -33,25 +34,27 @@ static int read_file(int state, const char *name, sw_epochs_seen *seen, void *co
 		if (r < 0)
 			return r;
 		line += length + 1;
+		*ret_good = line - text;
 	}
 	return 0;
 }
 
-static int open_current(struct sw_epochs *epochs)
+/* What comes after `good` is cut off, so that the next line begins a line. */
+static int open_current(struct sw_epochs *epochs, off_t good)
 {
 	epochs->fd = openat(epochs->state, CURRENT, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-	off_t size = epochs->fd >= 0 ? lseek(epochs->fd, 0, SEEK_END) : -1;
-	epochs->bytes = size >= 0 ? (uint64_t)size : 0;
-	return size >= 0 ? 0 : SW_EIO;
+	epochs->bytes = (uint64_t)good;
+	return epochs->fd >= 0 && ftruncate(epochs->fd, good) == 0 ? 0 : SW_EIO;
 }
 
 int sw_epochs_open(struct sw_epochs *epochs, int state, sw_epochs_seen *seen, void *context)
 {
 	*epochs = (struct sw_epochs){.state = state, .fd = -1};
-	int r = read_file(state, ASIDE, seen, context);
+	off_t good;
+	int r = read_file(state, ASIDE, seen, context, &good);
 	if (r == 0)
-		r = read_file(state, CURRENT, seen, context);
-	return r < 0 ? r : open_current(epochs);
+		r = read_file(state, CURRENT, seen, context, &good);
+	return r < 0 ? r : open_current(epochs, good);
 }
 
 int sw_epochs_add(struct sw_epochs *epochs, struct sw_run_id id)
@@ -62,7 +65,7 @@ int sw_epochs_add(struct sw_epochs *epochs, struct sw_run_id id)
 		if (renameat(epochs->state, CURRENT, epochs->state, ASIDE) != 0)
 			return SW_EIO;
 		close(epochs->fd);
-		if (open_current(epochs) < 0)
+		if (open_current(epochs, 0) < 0)
 			return SW_EIO;
 	}
 	if (write(epochs->fd, line, (size_t)size) != size)

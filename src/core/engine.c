@@ -386,7 +386,10 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 	if (job->seen.state > SW_JOB_RUNNING || job->seen.knowledge == SW_UNKNOWN || event->left_ns < 0)
 		return;
 	job->seen.work_left_ns = event->left_ns;
-	job->seen.work_left_as_of = event->as_of < engine->now ? event->as_of : engine->now;
+	/* Within its present state, whatever the event says. */
+	job->seen.work_left_as_of = event->as_of < job->seen.since ? job->seen.since
+				    : event->as_of < engine->now   ? event->as_of
+								   : engine->now;
 	if (job->seen.state == SW_JOB_RUNNING)
 		job->seen.ends_at = event->ends_at < engine->now ? engine->now : event->ends_at;
 	sw_order_refresh(engine, job);

@@ -95,6 +95,12 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 	if (!find_spot(plan, job, gpus, rule, &parts))
 		return SW_NO_ROOM;
 	const struct sw_plan_entry *entry = touch(plan, job);
+	if (engine->config.cannot_move && entry->before.state == SW_JOB_RUNNING &&
+	    !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
+		/* Lifted and put elsewhere in one decision would be a move. */
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		return SW_NO_ROOM;
+	}
 	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
 	/* The very spot it had: then it has not moved. */
 	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {

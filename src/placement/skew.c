@@ -5,6 +5,8 @@
  */
 #include <sharewell/policy.h>
 
+#include "placement/idle_nodes.h"
+
 #define SKEW_LIMIT_MILLI 300
 
 static bool must_consolidate(const struct sw_job *job)
@@ -24,13 +26,8 @@ static bool consolidate(const struct sw_view *view, uint32_t gpus, uint32_t most
 {
 	if (most == 0)
 		return false;
-	for (uint32_t full = most == 0 || gpus <= most ? 0 : gpus / most; full > 0; full--) {
-		struct sw_node_id node = sw_nodes_first(view, most, first, end);
-		while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, most, 0, 0))
-			node = sw_nodes_first(view, most, (struct sw_node_id){node.v + 1}, end);
-		if (node.v == SW_NO_NODE.v)
-			return false;
-	}
+	if (gpus > most)
+		sw_take_idle_nodes(view, spot, gpus, most, 0, 0, first, end);
 	uint32_t rest = gpus - sw_spot_gpus(spot);
 	struct sw_node_id node = rest == 0 ? SW_NO_NODE : sw_nodes_tightest(view, rest, first, end);
 	if (node.v == SW_NO_NODE.v || sw_spot_add(spot, node, rest, 0, 0))

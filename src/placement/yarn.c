@@ -6,6 +6,8 @@
  */
 #include <sharewell/policy.h>
 
+#include "placement/idle_nodes.h"
+
 #define GB UINT64_C(1073741824)
 #define WORKER_MEMORY (5 * GB)
 
@@ -52,19 +54,10 @@ static bool place_in_rack(const struct sw_view *view, const struct sw_job *job, 
 		return false;
 	if (gpus <= per_node)
 		return add_first(view, spot, gpus, gpus * need.cpus_per_gpu, need.memory_on_one_node, first, end);
-	struct sw_node_id from = first;
-	for (uint32_t full = gpus / per_node; full > 0; full--) {
-		/* Nodes are whole here: the largest ones with all of their GPUs free. */
-		struct sw_node_id node = sw_nodes_first(view, per_node, from, end);
-		while (node.v != SW_NO_NODE.v &&
-		       !sw_spot_add(spot, node, per_node, per_node * need.cpus_per_gpu, per_node * need.memory_per_gpu))
-			node = sw_nodes_first(view, per_node, (struct sw_node_id){node.v + 1}, end);
-		if (node.v == SW_NO_NODE.v)
-			return false;
-		from.v = node.v + 1;
-	}
-	uint32_t rest = gpus % per_node;
-	return rest == 0 || add_first(view, spot, rest, rest * need.cpus_per_gpu, rest * need.memory_per_gpu, first, end);
+	sw_take_idle_nodes(view, spot, gpus, per_node, need.cpus_per_gpu, need.memory_per_gpu, first, end);
+	uint32_t rest = gpus - sw_spot_gpus(spot);
+	return rest == 0 ||
+	       (rest < per_node && add_first(view, spot, rest, rest * need.cpus_per_gpu, rest * need.memory_per_gpu, first, end));
 }
 
 static bool place(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot)

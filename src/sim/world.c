@@ -104,7 +104,8 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 	if (model == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*model = (struct sw_world_model){.world = world, .trace = trace, .topology = topology, .count = (uint32_t)trace->jobs.count};
-	model->costs_nothing = world->preempt == SW_PREEMPT_FREE && world->start_ns == 0 && world->restart_ns == 0 &&
+	model->costs_nothing = (world->replace_is_free || (world->migrate.fixed_ns == 0 && world->migrate.bytes_per_s == 0)) &&
+			       world->preempt == SW_PREEMPT_FREE && world->start_ns == 0 && world->restart_ns == 0 &&
 			       !world->placement_slowdown && !world->sharing_slowdown && !world->event_overhead &&
 			       world->job_failure_ppm == 0;
 	model->lives = calloc(model->count + 1, sizeof *model->lives);
@@ -346,6 +347,9 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	model->running++;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
+		/* It may have lost work in this very step, which the engine has not heard. */
+		if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
+			tell(model, command->job, now + life->left_ns);
 		return;
 	}
 	life->stall_until_ns = now + starting_cost(model, life, command->resume);
@@ -359,6 +363,8 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->slow_milli = slowness(model, engine, command->job);
 	draw_failure(model, command->job);
 	look_ahead(model, command->job, now);
+	if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
+		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->slow_milli));
 }
 
 static void stop(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
@@ -411,7 +417,7 @@ void sw_world_obey(struct sw_world_model *model, const struct sw_engine *engine,
 			break;
 		case SW_CMD_MOVE:
 			if (!model->world->replace_is_free || command->gpus != model->trace->jobs.items[command->job].gpus ||
-			    model->neighbours != NULL)
+			    model->neighbours != NULL || model->lives[command->job].slow_milli != FULL_SPEED)
 				move(model, engine, command, now);
 			break;
 		default:
@@ -436,11 +442,17 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 		struct life *life = &model->lives[job->id.v];
 		if (!life->runs || sw_heap_key(&model->ends, job->id.v) <= end_of_event(model, now))
 			continue;
-		int64_t done = now - life->as_of_ns - life->overhead_ns;
-		if (done > 0)
+		int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
+		int64_t done = now - from - life->overhead_ns;
+		if (done > 0) {
+			done = (int64_t)((__int128)done * FULL_SPEED / life->slow_milli);
 			life->left_ns -= done < life->left_ns ? done : life->left_ns;
-		life->as_of_ns = life->stall_until_ns = now;
-		sw_heap_set(&model->ends, job->id.v, now + life->left_ns);
+		}
+		life->as_of_ns = now;
+		from = now > life->stall_until_ns ? now : life->stall_until_ns;
+		int64_t ends_at = from + time_for(life->left_ns, life->slow_milli);
+		if (!life->will_fail)
+			sw_heap_set(&model->ends, job->id.v, ends_at);
 		struct sw_event *event = sw_vec_push(events);
 		if (event == NULL)
 			return SW_ENOMEM;
@@ -449,7 +461,7 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 					   .epoch = life->epoch,
 					   .left_ns = life->left_ns,
 					   .as_of = now,
-					   .ends_at = now + life->left_ns};
+					   .ends_at = ends_at};
 	}
 	return 0;
 }

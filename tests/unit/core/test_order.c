@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "rig.h"
 
 /* ---- a policy whose keys the test sets ---- */
@@ -227,6 +228,45 @@ static void test_no_preemption_over_quota(void **state)
 	rig_close(&rig);
 }
 
+static uint32_t held_by_tenant(const struct rig *rig, uint32_t tenant)
+{
+	uint32_t held = 0;
+	for (uint32_t id = 0; id < sw_engine_job_count(rig->engine); id++)
+		held += rig_job(rig, id)->tenant == tenant ? rig_job(rig, id)->gpus_held : 0;
+	return held;
+}
+
+/* Aim: whoever is lifted, dropped and taken back in a decision, no tenant ends up with more than its quota. */
+static void test_quota_holds_in_any_order(void **state)
+{
+	(void)state;
+	static const struct sw_placement *const rules[] = {&sw_placement_yarn, &sw_placement_count, &sw_placement_skew};
+	const struct sw_topology_node nodes[] = {RIG_NODE(0, 2), RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(0, 2)};
+	for (uint64_t seed = 0; seed < 3000; seed++) {
+		struct sw_rng rng;
+		struct rig rig;
+		sw_rng_seed(&rng, seed);
+		open_keyed(&rig, nodes, 4, (struct sw_order){.preemptive = true, .ties = SW_TIES_RUNNING_FIRST}, rules[seed % 3]);
+		const uint32_t quota = 2 + (uint32_t)sw_rng_below(&rng, 5);
+		rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = quota});
+		for (uint32_t j = 0; j < RIG_COUNT(keys); j += 4) {
+			struct sw_job_spec specs[4];
+			struct sw_event arrivals[4];
+			for (uint32_t k = 0; k < 4; k++) {
+				specs[k] = rig_spec(1 + (uint32_t)sw_rng_below(&rng, 5), 10);
+				specs[k].tenant = (uint32_t)sw_rng_below(&rng, 2);
+				keys[j + k] = (int64_t)sw_rng_below(&rng, 100);
+				arrivals[k] = (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &specs[k]};
+			}
+			rig_step(&rig, j, arrivals, 4);
+			if (held_by_tenant(&rig, 1) > quota)
+				fail_msg("seed %llu, %s: %u GPUs of a quota of %u", (unsigned long long)seed, rules[seed % 3]->name,
+					 held_by_tenant(&rig, 1), quota);
+		}
+		rig_close(&rig);
+	}
+}
+
 /* Aim: a GPU that is too small for a job is not room for it: a job that fits there runs on it, and nobody is preempted in vain. */
 static void test_small_gpus_are_no_room(void **state)
 {
@@ -404,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_quantum),
 		cmocka_unit_test(test_quota_does_not_block_others),
 		cmocka_unit_test(test_no_preemption_over_quota),
+		cmocka_unit_test(test_quota_holds_in_any_order),
 		cmocka_unit_test(test_small_gpus_are_no_room),
 		cmocka_unit_test(test_keys_that_count_down),
 		cmocka_unit_test(test_keys_times_gpus),
