@@ -556,11 +556,12 @@ int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *polic
 	return r;
 }
 
-static void throw_out(struct sw_engine *engine, const char *why)
+/* Puts the fall-back in charge; false where there is none, or it is already. */
+static bool throw_out(struct sw_engine *engine, const char *why)
 {
 	const struct sw_policy *fallback = engine->config.fallback;
 	if (fallback == NULL || engine->policy == fallback)
-		return;
+		return false;
 	snprintf(engine->notes, sizeof engine->notes, "policy '%s' was replaced by '%s' at %lld.%03lld s: %s", engine->policy->name,
 		 fallback->name, (long long)(engine->now / 1000000000), (long long)(engine->now / 1000000 % 1000), why);
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
@@ -569,6 +570,7 @@ static void throw_out(struct sw_engine *engine, const char *why)
 	/* Jobs that were let in because the other policy took any place must find one now too. */
 	engine->fell_back = true;
 	(void)install(engine, fallback, NULL, NULL);
+	return true;
 }
 
 /* Nothing runs, every node is up, and some job may start. */
@@ -625,15 +627,14 @@ static sw_ns decide(struct sw_engine *engine, size_t events)
 		char why[96];
 		snprintf(why, sizeof why, "it misused the plan %u times in a row", engine->misuses);
 		throw_out(engine, why);
-		wake_at = decide_once(engine);
+		return engine->now +
+		       1; /* the new one decides in a step of its own: commands of this one name parts that it might give back */
 	}
 	sw_ns alarm = sw_alarms_next(engine);
 	wake_at = alarm < wake_at ? alarm : wake_at;
 	const char *stall = what_stalls(engine, wake_at, events);
-	if (stall != NULL && engine->config.fallback != NULL && engine->policy != engine->config.fallback) {
-		throw_out(engine, stall);
-		wake_at = decide_once(engine);
-	}
+	if (stall != NULL && throw_out(engine, stall))
+		wake_at = engine->now + 1;
 	return wake_at;
 }
 

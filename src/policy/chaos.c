@@ -32,9 +32,11 @@ static const struct sw_job *any_job(struct sw_view *view)
 	return job;
 }
 
+/* Chance is asked once per statement: compilers differ in which argument of a call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
+	uint64_t bytes;
 	if (sw_job_is_waiting(job)) {
 		const struct sw_job *with = sw_view_next_running(view, NULL);
 		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
@@ -56,7 +58,8 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_resize(plan, job, job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
 		break;
 	default:
-		(void)sw_plan_limit(plan, job, 1 + sw_view_random(view, UINT64_C(1) << 36), 1 + (uint32_t)sw_view_random(view, 1000));
+		bytes = 1 + sw_view_random(view, UINT64_C(1) << 36);
+		(void)sw_plan_limit(plan, job, bytes, 1 + (uint32_t)sw_view_random(view, 1000));
 		break;
 	}
 }
@@ -64,6 +67,7 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
+	sw_ns due;
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
 	switch (sw_view_random(view, 8)) {
 	case 0:
@@ -88,7 +92,8 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_resize(plan, job, 0);
 		break;
 	default:
-		sw_alarm_set(view, job, sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000), (sw_ns)sw_view_random(view, 3));
+		due = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);
+		sw_alarm_set(view, job, due, (sw_ns)sw_view_random(view, 3));
 		break;
 	}
 }
@@ -97,7 +102,8 @@ static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct scribble *scribble = sw_view_state(view);
-	scribble->words[sw_view_random(view, 4)] ^= sw_view_random(view, UINT64_MAX);
+	uint64_t word = sw_view_random(view, 4);
+	scribble->words[word] ^= sw_view_random(view, UINT64_MAX);
 	if (chance(view, sw_view_param(view, SLOTH)->number))
 		return SW_TIME_NEVER;
 	for (uint64_t wishes = sw_view_random(view, 12); wishes > 0; wishes--) {
