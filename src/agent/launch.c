@@ -26,8 +26,10 @@ void sw_launch_mark(const char *token, char *buffer, size_t size)
 
 int sw_become_user(uid_t uid, gid_t gid)
 {
+	if (uid == geteuid() && gid == getegid())
+		return 0;
 	if (geteuid() != 0)
-		return uid == geteuid() && gid == getegid() ? 0 : EPERM;
+		return EPERM;
 	char buffer[16384];
 	struct passwd entry, *found = NULL;
 	if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) == 0 && found != NULL) {
@@ -83,6 +85,21 @@ static void set_gpus(const struct sw_texts *gpus)
 	free(list);
 }
 
+/* Who the user is, where the environment does not say so already: asking may take long. */
+static void set_user(uid_t uid)
+{
+	if (getenv("HOME") != NULL && getenv("USER") != NULL && getenv("LOGNAME") != NULL && getenv("SHELL") != NULL)
+		return;
+	char buffer[16384];
+	struct passwd entry, *found = NULL;
+	if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) != 0 || found == NULL)
+		return;
+	setenv("HOME", found->pw_dir, 0);
+	setenv("USER", found->pw_name, 0);
+	setenv("LOGNAME", found->pw_name, 0);
+	setenv("SHELL", found->pw_shell, 0);
+}
+
 static void set_slurm(const struct sw_run_order *order)
 {
 	const struct sw_want *want = &order->want;
@@ -113,14 +130,6 @@ static void set_environment(const struct sw_launch *launch)
 	const struct sw_run_spec *spec = want->spec;
 	clearenv();
 	setenv("PATH", DEFAULT_PATH, 1);
-	char buffer[16384];
-	struct passwd entry, *found = NULL;
-	if (getpwuid_r(spec->uid, &entry, buffer, sizeof buffer, &found) == 0 && found != NULL) {
-		setenv("HOME", found->pw_dir, 1);
-		setenv("USER", found->pw_name, 1);
-		setenv("LOGNAME", found->pw_name, 1);
-		setenv("SHELL", found->pw_shell, 1);
-	}
 	for (size_t i = 0; i < spec->env.count; i++) {
 		const char *equals = strchr(spec->env.items[i], '=');
 		char *name = strndup(spec->env.items[i], (size_t)(equals - spec->env.items[i]));
@@ -128,6 +137,7 @@ static void set_environment(const struct sw_launch *launch)
 			setenv(name, equals + 1, 1);
 		free(name);
 	}
+	set_user(spec->uid);
 	set_gpus(&want->gpus);
 	set("SHAREWELL_JOB_ID", "%" PRIu64, want->id.job);
 	set("SHAREWELL_EPOCH", "%" PRIu32, want->id.epoch);

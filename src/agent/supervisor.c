@@ -158,8 +158,8 @@ static int open_loop(struct sw_supervisor *supervisor, struct sw_err *err)
 	return 0;
 }
 
-/* The intent, on disk for good: from here on nobody else will ever start this run. One flush of the folder that holds all runs carries the
- * names below it too, on the file systems that matter. */
+/* The intent, on disk for good: from here on nobody else will ever start this run. Flushing a folder that is new carries its own name above it, on the
+ * file systems that matter. */
 static int record_intent(struct sw_supervisor *supervisor, struct sw_err *err)
 {
 	unsigned char random[16];
@@ -174,11 +174,7 @@ static int record_intent(struct sw_supervisor *supervisor, struct sw_err *err)
 	int r = sw_folder_write(supervisor->folder, "pid", text, (size_t)size, false, err);
 	if (r < 0)
 		return r;
-	int runs = openat(supervisor->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (runs < 0 || fsync(runs) != 0)
-		return fail(err, "its folder cannot be made durable");
-	close(runs);
-	return 0;
+	return fsync(supervisor->folder) != 0 ? fail(err, "its folder cannot be made durable") : 0;
 }
 
 static void open_cgroup(struct sw_supervisor *supervisor, const char *name)

@@ -61,6 +61,9 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	if (entry->before.state != SW_JOB_RUNNING || !sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)))
 		return false;
+	/* Another job of its tenant may have taken its place in the quota. */
+	if (!sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held))
+		return false;
 	/* Nobody asked it to share. */
 	if (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))
 		return false;
