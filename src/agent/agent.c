@@ -22,6 +22,7 @@
 #include "agent/folder.h"
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
+#include "base/hash.h"
 
 enum { ACTIONS = 64 };
 
@@ -246,8 +247,9 @@ static void open_cgroup(struct sw_agent *agent)
 		snprintf(agent->cgroup, sizeof agent->cgroup, "%s", wanted);
 		return;
 	}
-	char note[200];
-	int error = sw_cgroup_prepare(agent->cgroup, sizeof agent->cgroup, note, sizeof note);
+	char note[200], name[64];
+	snprintf(name, sizeof name, "sharewell-%016" PRIx64, sw_hash_bytes(SW_HASH_START, agent->runs_path, strlen(agent->runs_path)));
+	int error = sw_cgroup_prepare(name, agent->cgroup, sizeof agent->cgroup, note, sizeof note);
 	if (error != 0) {
 		agent->cgroup[0] = '\0';
 		sw_agent_say(agent, "jobs have no control groups: %s", strerror(error));
@@ -361,7 +363,7 @@ static void close_fd(int fd)
 static void tear_down(struct sw_agent *agent)
 {
 	while (agent->links.count > 0)
-		sw_agent_unlink(agent, agent->links.items[agent->links.count - 1]->id);
+		sw_agent_unlink(agent, agent->links.items[agent->links.count - 1].link->id);
 	sw_vec_free(&agent->links);
 	sw_client_free(agent->client);
 	sw_agent_samples_stop(agent);
@@ -375,6 +377,9 @@ static void tear_down(struct sw_agent *agent)
 	sw_kept_logs_close(&agent->kept_logs);
 	sw_epochs_close(&agent->epochs);
 	free(agent->runs_path);
+	/* Goes only when no run is left in it. */
+	if (agent->cgroup[0] != '\0' && strcmp(agent->options->cgroup, "auto") == 0)
+		rmdir(agent->cgroup);
 	close_fd(agent->timer);
 	close_fd(agent->nursery);
 	close_fd(agent->runs);

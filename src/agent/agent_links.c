@@ -78,7 +78,7 @@ static size_t place_of(const struct sw_agent *agent, struct sw_run_id id)
 	size_t low = 0, high = agent->links.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (sw_run_id_compare(agent->links.items[middle]->id, id) < 0)
+		if (sw_run_id_compare(agent->links.items[middle].link->id, id) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -89,8 +89,8 @@ static size_t place_of(const struct sw_agent *agent, struct sw_run_id id)
 static struct sw_link *find(const struct sw_agent *agent, struct sw_run_id id)
 {
 	size_t place = place_of(agent, id);
-	bool found = place < agent->links.count && sw_run_id_compare(agent->links.items[place]->id, id) == 0;
-	return found ? agent->links.items[place] : NULL;
+	bool found = place < agent->links.count && sw_run_id_compare(agent->links.items[place].link->id, id) == 0;
+	return found ? agent->links.items[place].link : NULL;
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
@@ -123,7 +123,7 @@ static struct sw_link *get(struct sw_agent *agent, struct sw_run_id id)
 	agent->links.count--;
 	size_t place = place_of(agent, id);
 	memmove(&agent->links.items[place + 1], &agent->links.items[place], (agent->links.count - place) * sizeof *agent->links.items);
-	agent->links.items[place] = link;
+	agent->links.items[place].link = link;
 	agent->links.count++;
 	return link;
 }

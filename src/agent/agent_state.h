@@ -27,6 +27,10 @@ struct sw_link {
 	bool unborn;		    /* its supervisor could not be asked for yet */
 };
 
+struct sw_link_slot {
+	struct sw_link *link;
+};
+
 struct sw_agent {
 	const struct sw_agent_options *options;
 	const char *node;
@@ -41,9 +45,9 @@ struct sw_agent {
 	int timer; /* CLOCK_BOOTTIME, as the brain counts */
 	struct sw_agent_brain *brain;
 	struct sw_client *client;
-	bool complaining;		/* the controller was away at the last try */
-	SW_VEC(struct sw_link *) links; /* ascending */
-	int nursery;			/* socket; -1: none */
+	bool complaining;		   /* the controller was away at the last try */
+	SW_VEC(struct sw_link_slot) links; /* ascending */
+	int nursery;			   /* socket; -1: none */
 	struct sw_kept_logs kept_logs;
 	struct sw_epochs epochs;
 	struct sw_sampler sampler;

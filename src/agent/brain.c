@@ -41,7 +41,7 @@ void sw_agent_brain_free(struct sw_agent_brain *brain)
 	if (brain == NULL)
 		return;
 	for (size_t i = 0; i < brain->runs.count; i++)
-		free_run(brain->runs.items[i]);
+		free_run(brain->runs.items[i].run);
 	for (size_t i = 0; i < brain->gpus.count; i++)
 		free(brain->gpus.items[i].uuid);
 	sw_vec_free(&brain->runs);
@@ -61,7 +61,7 @@ static size_t place_of(const struct sw_agent_brain *brain, struct sw_run_id id)
 	size_t low = 0, high = brain->runs.count;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (sw_run_id_compare(brain->runs.items[middle]->id, id) < 0)
+		if (sw_run_id_compare(brain->runs.items[middle].run->id, id) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -72,9 +72,9 @@ static size_t place_of(const struct sw_agent_brain *brain, struct sw_run_id id)
 struct sw_agent_run *sw_agent_find(const struct sw_agent_brain *brain, struct sw_run_id id)
 {
 	size_t place = place_of(brain, id);
-	if (place == brain->runs.count || sw_run_id_compare(brain->runs.items[place]->id, id) != 0)
+	if (place == brain->runs.count || sw_run_id_compare(brain->runs.items[place].run->id, id) != 0)
 		return NULL;
-	return brain->runs.items[place];
+	return brain->runs.items[place].run;
 }
 
 /* The number of a GPU, known or new; 0 or SW_ENOMEM. */
@@ -128,7 +128,7 @@ int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct
 	brain->runs.count--;
 	size_t place = place_of(brain, id);
 	memmove(&brain->runs.items[place + 1], &brain->runs.items[place], (brain->runs.count - place) * sizeof *brain->runs.items);
-	brain->runs.items[place] = run;
+	brain->runs.items[place].run = run;
 	brain->runs.count++;
 	*ret_run = run;
 	return 0;
@@ -137,7 +137,7 @@ int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct
 void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run)
 {
 	size_t place = place_of(brain, run->id);
-	assert(brain->runs.items[place] == run);
+	assert(brain->runs.items[place].run == run);
 	brain->runs.count--;
 	memmove(&brain->runs.items[place], &brain->runs.items[place + 1], (brain->runs.count - place) * sizeof *brain->runs.items);
 	free_run(run);
@@ -174,6 +174,14 @@ bool sw_agent_is_active(const struct sw_agent_run *run)
 
 /* ------------------------------------------------------------------------------------------------ inputs */
 
+static const char *copy_text(char **at, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = memcpy(*at, text, size);
+	*at += size;
+	return copy;
+}
+
 /* One block: the inventory, its GPUs, their texts. */
 static struct sw_sync_inventory *copy_inventory(const struct sw_sync_inventory *inventory)
 {
@@ -188,10 +196,8 @@ static struct sw_sync_inventory *copy_inventory(const struct sw_sync_inventory *
 	char *text = (char *)(copy->gpus + inventory->gpu_count);
 	for (size_t i = 0; i < inventory->gpu_count; i++) {
 		copy->gpus[i] = inventory->gpus[i];
-		copy->gpus[i].uuid = strcpy(text, inventory->gpus[i].uuid);
-		text += strlen(text) + 1;
-		copy->gpus[i].name = strcpy(text, inventory->gpus[i].name);
-		text += strlen(text) + 1;
+		copy->gpus[i].uuid = copy_text(&text, inventory->gpus[i].uuid);
+		copy->gpus[i].name = copy_text(&text, inventory->gpus[i].name);
 	}
 	return copy;
 }
@@ -230,6 +236,7 @@ int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run 
 		r = sw_agent_add(brain, run->id, gpus, &found);
 	if (r < 0)
 		return r;
+	assert(found != NULL);
 	found->phase = SW_PHASE_ALIVE;
 	keep_account(found, run);
 	brain->dirty = true;
@@ -313,7 +320,7 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 {
 	brain->reports.count = brain->runs.count;
 	for (size_t i = 0; i < brain->runs.count; i++) {
-		const struct sw_agent_run *run = brain->runs.items[i];
+		const struct sw_agent_run *run = brain->runs.items[i].run;
 		struct sw_sync_run *report = &brain->reports.items[i];
 		*report = run->said;
 		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)

@@ -77,12 +77,12 @@ enum sw_agent_act {
 
 struct sw_agent_action {
 	enum sw_agent_act act;
+	uint32_t signal; /* STOP; 0: the spec's */
 	struct sw_run_id id;
 	uint64_t order;		    /* STOP, SUSPEND, RESUME: its number */
 	const struct sw_want *want; /* START; valid until the next answer or act */
 	int64_t lease_boot_ns;	    /* START, LEASE */
 	int64_t grace_ms;	    /* STOP; -1: the spec's */
-	uint32_t signal;	    /* STOP; 0: the spec's */
 };
 
 /* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */

@@ -45,8 +45,8 @@ static void count_users(struct sw_agent_brain *brain)
 	for (size_t i = 0; i < brain->gpus.count; i++)
 		brain->gpus.items[i].users = 0;
 	for (size_t i = 0; i < brain->runs.count; i++)
-		if (sw_agent_is_active(brain->runs.items[i]))
-			use_gpus(brain, brain->runs.items[i]);
+		if (sw_agent_is_active(brain->runs.items[i].run))
+			use_gpus(brain, brain->runs.items[i].run);
 }
 
 /* Asked of runs that are not active: every user is another run. */
@@ -61,19 +61,19 @@ static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_ag
 /* Runs of one job are neighbours. */
 static bool job_is_alive(const struct sw_agent_brain *brain, size_t place)
 {
-	uint64_t job = brain->runs.items[place]->id.job;
-	for (size_t i = place; i-- > 0 && brain->runs.items[i]->id.job == job;)
-		if (brain->runs.items[i]->phase == SW_PHASE_ALIVE)
+	uint64_t job = brain->runs.items[place].run->id.job;
+	for (size_t i = place; i-- > 0 && brain->runs.items[i].run->id.job == job;)
+		if (brain->runs.items[i].run->phase == SW_PHASE_ALIVE)
 			return true;
-	for (size_t i = place + 1; i < brain->runs.count && brain->runs.items[i]->id.job == job; i++)
-		if (brain->runs.items[i]->phase == SW_PHASE_ALIVE)
+	for (size_t i = place + 1; i < brain->runs.count && brain->runs.items[i].run->id.job == job; i++)
+		if (brain->runs.items[i].run->phase == SW_PHASE_ALIVE)
 			return true;
 	return false;
 }
 
 static void maybe_start(struct sw_agent_brain *brain, int64_t now_ns, size_t place, struct collector *out)
 {
-	struct sw_agent_run *run = brain->runs.items[place];
+	struct sw_agent_run *run = brain->runs.items[place].run;
 	if (run->wish != SW_WISH_RUN || now_ns >= brain->lease_ns || !gpus_are_free(brain, run) || job_is_alive(brain, place))
 		return;
 	struct sw_agent_action *action = give(out, SW_ACT_START, run);
@@ -190,7 +190,7 @@ size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct s
 	struct collector out = {actions, capacity, 0};
 	count_users(brain);
 	for (size_t i = 0; i < brain->runs.count && out.capacity - out.count >= ACTIONS_OF_A_RUN;) {
-		struct sw_agent_run *run = brain->runs.items[i];
+		struct sw_agent_run *run = brain->runs.items[i].run;
 		bool gone = false;
 		switch (run->phase) {
 		case SW_PHASE_WAITING:
@@ -235,8 +235,8 @@ static bool is_running(const struct sw_agent_run *run)
 int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *err)
 {
 	for (size_t i = 0; i < brain->runs.count; i++) {
-		const struct sw_agent_run *run = brain->runs.items[i];
-		if (i > 0 && sw_run_id_compare(brain->runs.items[i - 1]->id, run->id) >= 0)
+		const struct sw_agent_run *run = brain->runs.items[i].run;
+		if (i > 0 && sw_run_id_compare(brain->runs.items[i - 1].run->id, run->id) >= 0)
 			return broken(err, run, "the runs are out of order");
 		if (run->phase != SW_PHASE_WAITING && !sw_agent_is_stale(brain, run->id))
 			return broken(err, run, "it was started but its epoch counts as fresh");
@@ -245,7 +245,7 @@ int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *e
 		if ((run->said.state == SW_RUN_EXITED) != (run->phase == SW_PHASE_OVER))
 			return broken(err, run, "state and phase differ");
 		for (size_t j = 0; j < i; j++) {
-			const struct sw_agent_run *other = brain->runs.items[j];
+			const struct sw_agent_run *other = brain->runs.items[j].run;
 			if (is_running(run) && is_running(other) && share_gpu(run, other))
 				return broken(err, run, "it shares a GPU with another active run");
 		}

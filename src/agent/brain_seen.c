@@ -26,7 +26,7 @@ static struct sw_agent_seen *find(const struct sw_agent_brain *brain, uint64_t j
 static bool has_run(const struct sw_agent_brain *brain, uint64_t job)
 {
 	for (size_t i = 0; i < brain->runs.count; i++)
-		if (brain->runs.items[i]->id.job == job)
+		if (brain->runs.items[i].run->id.job == job)
 			return true;
 	return false;
 }

@@ -72,6 +72,10 @@ struct sw_agent_run {
 	char reason[65], detail[256];
 };
 
+struct sw_agent_slot {
+	struct sw_agent_run *run;
+};
+
 struct sw_agent_seen {
 	uint64_t job;
 	uint32_t epoch; /* the highest */
@@ -89,8 +93,8 @@ struct sw_agent_gpu {
 struct sw_agent_brain {
 	char *node, *instance;
 	struct sw_rng rng;
-	SW_VEC(struct sw_agent_run *) runs; /* ascending */
-	SW_VEC(struct sw_agent_seen) seen;  /* ascending by job */
+	SW_VEC(struct sw_agent_slot) runs; /* ascending */
+	SW_VEC(struct sw_agent_seen) seen; /* ascending by job */
 	uint64_t stamp;
 	uint64_t order; /* the last number that was given; no other instance gives the same ones */
 	SW_VEC(struct sw_agent_gpu) gpus;

@@ -1,4 +1,5 @@
 /* The answer of the controller: new runs are taken in first, which may fail; then every wish is noted, which cannot. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,6 +36,7 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 		free(copy);
 		return r;
 	}
+	assert(run != NULL);
 	run->phase = SW_PHASE_WAITING;
 	run->want = copy;
 	const char *missing = missing_gpu(brain, run);
@@ -84,14 +86,14 @@ static bool settle(struct sw_agent_brain *brain, struct sw_agent_run *run)
 static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_message *answer)
 {
 	for (size_t i = 0; i < brain->runs.count; i++)
-		brain->runs.items[i]->listed = false;
+		brain->runs.items[i].run->listed = false;
 	for (size_t i = 0; i < answer->want_count; i++) {
 		struct sw_agent_run *run = sw_agent_find(brain, answer->wants[i].id);
 		if (run != NULL)
 			note(run, &answer->wants[i]);
 	}
 	for (size_t i = 0; i < brain->runs.count;)
-		if (!settle(brain, brain->runs.items[i]))
+		if (!settle(brain, brain->runs.items[i].run))
 			i++;
 }
 

@@ -77,7 +77,7 @@ static int enable(int folder)
 	return error != 0 ? error : enable_both(folder);
 }
 
-int sw_cgroup_prepare(char *path, size_t size, char *note, size_t note_size)
+int sw_cgroup_prepare(const char *name, char *path, size_t size, char *note, size_t note_size)
 {
 	note[0] = '\0';
 	char mount[2048], own[2048];
@@ -96,15 +96,15 @@ int sw_cgroup_prepare(char *path, size_t size, char *note, size_t note_size)
 	if (folder < 0)
 		return errno;
 	error = faccessat(folder, "cgroup.procs", W_OK, AT_EACCESS) != 0 ? errno : 0;
-	if (error == 0 && mkdirat(folder, "runs", 0755) != 0 && errno != EEXIST)
+	if (error == 0 && mkdirat(folder, name, 0755) != 0 && errno != EEXIST)
 		error = errno;
-	int runs = error == 0 ? openat(folder, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int runs = error == 0 ? openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	if (error == 0 && (enable(folder) != 0 || enable_both(runs) != 0))
 		add_note(note, note_size, "limits of memory and processor cannot be set here");
 	if (runs >= 0)
 		close(runs);
 	close(folder);
-	if (error == 0 && (size_t)snprintf(path, size, "%s/runs", whole) >= size)
+	if (error == 0 && (size_t)snprintf(path, size, "%s/%s", whole, name) >= size)
 		error = ENAMETOOLONG;
 	return error;
 }

@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For the agent: a folder below its own group that may hold groups of runs, prepared; 0 or an errno. `note` says what will be missing. */
-int sw_cgroup_prepare(char *path, size_t size, char *note, size_t note_size);
+/* For the agent: the folder `name` below its own group, made ready to hold groups of runs; 0 or an errno. No other agent may have the same name.
+ * `note` says what will be missing. */
+int sw_cgroup_prepare(const char *name, char *path, size_t size, char *note, size_t note_size);
 
 struct sw_cgroup {
 	int folder; /* -1: there is none */

@@ -87,7 +87,7 @@ static void hand_out(struct sw_control *control, int client, sw_control_request 
 	for (char *end; control->clients[client].fd >= 0 && (end = memchr(line, '\n', *used)) != NULL;) {
 		*end = '\0';
 		char copy[sizeof control->clients[client].line];
-		strcpy(copy, line);
+		memcpy(copy, line, (size_t)(end + 1 - line));
 		*used -= (size_t)(end + 1 - line);
 		memmove(line, end + 1, *used);
 		request(context, client, copy);

@@ -16,8 +16,9 @@
 
 static char *name_of(struct sw_run_id id, char name[SW_FOLDER_NAME_MAX + 8])
 {
-	sw_folder_name(id, name);
-	return strcat(name, SUFFIX);
+	char run[SW_FOLDER_NAME_MAX];
+	snprintf(name, SW_FOLDER_NAME_MAX + 8, "%s" SUFFIX, sw_folder_name(id, run));
+	return name;
 }
 
 static bool parse(const char *name, struct sw_run_id *ret_id)

@@ -76,11 +76,9 @@ static void set_gpus(const struct sw_texts *gpus)
 	char *list = calloc(1, size);
 	if (list == NULL)
 		return;
-	for (size_t i = 0; i < gpus->count; i++) {
-		if (i > 0)
-			strcat(list, ",");
-		strcat(list, gpus->items[i]);
-	}
+	size_t used = 0;
+	for (size_t i = 0; i < gpus->count; i++)
+		used += (size_t)snprintf(list + used, size - used, "%s%s", i > 0 ? "," : "", gpus->items[i]);
 	setenv("CUDA_VISIBLE_DEVICES", list, 1);
 	free(list);
 }

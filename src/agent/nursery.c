@@ -38,6 +38,7 @@ static ssize_t receive(int socket, char *path, size_t size, int *ret_link)
 	struct iovec part = {.iov_base = path, .iov_len = size};
 	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
 	*ret_link = -1;
+	path[0] = '\0';
 	ssize_t n = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
 	if (n <= 0)
 		return n == 0 || errno != EINTR ? 0 : -1;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,22 +251,34 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 	return r;
 }
 
+/* Goes into the folder, so that its own names are short; *ret_name is its last one. */
+static int enter_folder(const char *path, int *ret_folder, char ret_name[SW_FOLDER_NAME_MAX])
+{
+	char whole[PATH_MAX];
+	if (chdir(path) != 0 || getcwd(whole, sizeof whole) == NULL)
+		return errno;
+	int folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return errno;
+	const char *name = strrchr(whole, '/') + 1;
+	snprintf(ret_name, SW_FOLDER_NAME_MAX, "%.*s", SW_FOLDER_NAME_MAX - 1, name);
+	*ret_folder = folder;
+	return 0;
+}
+
 int sw_supervise_folder(const char *path, int link, struct sw_err *err)
 {
 	settle_in();
-	const char *slash = strrchr(path, '/');
-	char name[SW_FOLDER_NAME_MAX + 8];
-	snprintf(name, sizeof name, "%s", slash != NULL ? slash + 1 : path);
-	char title[16];
+	char name[SW_FOLDER_NAME_MAX], title[16];
+	int folder = -1;
+	int error = enter_folder(path, &folder, name);
+	if (error != 0) {
+		sw_err_set(err, error == ENOENT ? SW_ENOTFOUND : SW_EIO, "cannot supervise the run in '%s'", path);
+		sw_err_detail(err, "%s", strerror(error));
+		return error == ENOENT ? SW_ENOTFOUND : SW_EIO;
+	}
 	snprintf(title, sizeof title, "sw:%.12s", name);
 	prctl(PR_SET_NAME, title);
-	/* Its own names are short from within. */
-	int folder = chdir(path) == 0 ? open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (folder < 0) {
-		sw_err_set(err, errno == ENOENT ? SW_ENOTFOUND : SW_EIO, "cannot supervise the run in '%s'", path);
-		sw_err_detail(err, "%s", strerror(errno));
-		return SW_EIO;
-	}
 	int lock = -1;
 	int r = sw_folder_lock(folder, &lock, err);
 	if (r == 0 && !sw_folder_has(folder, "exit.json")) {

@@ -1,6 +1,7 @@
 /* The tables of every struct that agent and controller exchange. A field is added here and in sync.h, nowhere else. */
 #include "api/sync.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +250,7 @@ int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, str
 	if (r < 0)
 		return r;
 	struct sw_sync *sync = made;
+	assert(sync != NULL);
 	sync->owner = decoder->decoded;
 	json_t *root = decoder->decoded->root;
 	void *runs = NULL, *samples = NULL;
@@ -333,6 +335,7 @@ int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **r
 	if (r < 0)
 		return r;
 	struct sw_answer_message *answer = made;
+	assert(answer != NULL);
 	answer->owner = decoder->decoded;
 	void *wants = NULL;
 	r = DECODE(answer_fields, decoder->decoded->root, answer);
@@ -364,6 +367,7 @@ int sw_run_order_decode(const char *text, size_t size, struct sw_run_order **ret
 	if (r < 0)
 		return r;
 	struct sw_run_order *order = made;
+	assert(order != NULL);
 	order->owner = decoder->decoded;
 	json_t *root = decoder->decoded->root;
 	r = DECODE(order_fields, root, order);
@@ -393,6 +397,7 @@ int sw_run_account_decode(const char *text, size_t size, struct sw_run_account *
 	if (r < 0)
 		return r;
 	struct sw_run_account *account = made;
+	assert(account != NULL);
 	account->owner = decoder->decoded;
 	r = decode_run(decoder, decoder->decoded->root, &account->run);
 	if (r == 0)

@@ -45,15 +45,16 @@ static void copy_texts(struct bump *bump, const struct sw_texts *texts, struct s
 	copy->count = texts->count;
 }
 
-static void walk(struct bump *bump, const struct sw_want *want, struct sw_want *copy)
+/* `scratch` stands for the copy of the spec while only counting. */
+static void walk(struct bump *bump, const struct sw_want *want, struct sw_want *copy, struct sw_run_spec *scratch)
 {
 	take(bump, sizeof *copy, alignof(struct sw_want));
 	*copy = *want;
 	copy_texts(bump, &want->gpus, &copy->gpus);
 	if (want->spec != NULL) {
-		struct sw_run_spec scratch_spec, *spec = take(bump, sizeof *spec, alignof(struct sw_run_spec));
+		struct sw_run_spec *spec = take(bump, sizeof *spec, alignof(struct sw_run_spec));
 		if (spec == NULL)
-			spec = &scratch_spec;
+			spec = scratch;
 		*spec = *want->spec;
 		spec->name = copy_text(bump, want->spec->name);
 		copy_texts(bump, &want->spec->argv, &spec->argv);
@@ -69,14 +70,15 @@ int sw_want_copy(const struct sw_want *want, struct sw_want **ret_copy)
 {
 	struct bump bump = {0};
 	struct sw_want scratch;
-	walk(&bump, want, &scratch);
+	struct sw_run_spec scratch_spec;
+	walk(&bump, want, &scratch, &scratch_spec);
 	bump.base = malloc(bump.used);
 	if (bump.base == NULL)
 		return SW_ENOMEM;
 	bump.used = 0;
 	/* The wish itself lies at the beginning of its block. */
 	struct sw_want *copy = (struct sw_want *)(void *)bump.base;
-	walk(&bump, want, copy);
+	walk(&bump, want, copy, &scratch_spec);
 	*ret_copy = copy;
 	return 0;
 }

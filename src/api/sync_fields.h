@@ -29,12 +29,12 @@ enum sw_field_kind {
 struct sw_field {
 	const char *name;
 	enum sw_field_kind kind;
+	bool required;
+	bool brief; /* left out of the text when it is zero, false, NULL or empty */
 	size_t offset;
 	int64_t min, max;
 	size_t most;
 	const char *const *words; /* ends with NULL */
-	bool required;
-	bool brief; /* left out of the text when it is zero, false, NULL or empty */
 };
 #define SW_FIELD_COUNT(fields) (sizeof(fields) / sizeof((fields)[0]))
 

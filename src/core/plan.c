@@ -172,10 +172,12 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 		return SW_OVER_QUOTA;
 	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)))
 		return SW_NO_ROOM;
+	/* Lifted and put beside another in one decision would be a move. */
+	if (touch(plan, job)->before.state == SW_JOB_RUNNING && engine->config.cannot_move)
+		return SW_NO_ROOM;
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
 		return SW_NO_ROOM;
-	touch(plan, job);
 	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
 	sw_engine_set_running(engine, job, gpus, parts);
 	return SW_YES;

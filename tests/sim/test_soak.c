@@ -12,7 +12,7 @@
 #include "soak.h"
 
 #define SIMULATIONS 300u
-#define STORMS 75u /* each is some hundred steps, twice, with books beside them */
+#define STORMS 40u /* each is some hundred steps, twice, with books beside them */
 
 static unsigned workers(void)
 {

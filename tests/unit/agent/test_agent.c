@@ -25,6 +25,7 @@
 
 #include "agent/agent.h"
 #include "base/number.h"
+#include "base/rng.h"
 #include "harness.h"
 
 enum { PATIENCE_MS = 60000, WANTS = 256 };
@@ -474,6 +475,72 @@ static void test_unix_socket(void **state)
 	assert_int_equal(await(fake, 1, 1, SW_RUN_EXITED)->code, 5);
 }
 
+/* Kills a supervisor that there is, if there is one. */
+static void kill_some_supervisor(struct fake *fake, struct sw_rng *rng)
+{
+	const struct sw_sync *sync = fake->sync;
+	if (sync == NULL || sync->run_count == 0)
+		return;
+	struct sw_run_id id = sync->runs[sw_rng_below(rng, sync->run_count)].id;
+	char name[64];
+	snprintf(name, sizeof name, "runs/%" PRIu64 ".%" PRIu32 "/pid", id.job, id.epoch);
+	int pid = atoi(harness_read(fake->harness, name));
+	char comm[64], title[16] = "";
+	snprintf(comm, sizeof comm, "/proc/%d/comm", pid);
+	int fd = pid > 1 ? open(comm, O_RDONLY) : -1;
+	if (fd < 0)
+		return;
+	/* One that has ended may have left its number to a stranger. */
+	if (read(fd, title, sizeof title - 1) > 0 && strncmp(title, "sw:", 3) == 0)
+		kill(pid, SIGKILL);
+	close(fd);
+}
+
+/* Agents and supervisors are killed at any moment: every run ends once, with its true code or lost with its supervisor, and ran at most once. */
+static void test_random_kills(void **state)
+{
+	struct fake *fake = *state;
+	enum { JOBS = 60, AT_ONCE = 12 };
+	struct sw_rng rng;
+	sw_rng_seed(&rng, 20);
+	static const char script[] = "echo s >>ran.$SHAREWELL_JOB_ID; sleep 0.0$((SHAREWELL_JOB_ID % 10)); exit $SHAREWELL_JOB_ID";
+	bool over[JOBS + 1] = {false}, lost[JOBS + 1] = {false};
+	uint64_t next = 1, done = 0, losses = 0, restarts = 0;
+	start_agent(fake);
+	while (done < JOBS) {
+		for (; next <= JOBS && next - done <= AT_ONCE; next++)
+			want(fake, next, 1, SW_WANT_RUN, 0, script);
+		turn(fake);
+		for (uint64_t job = 1; job < next; job++) {
+			const struct sw_sync_run *run = told(fake, job, 1);
+			if (run == NULL || run->state != SW_RUN_EXITED || over[job])
+				continue;
+			over[job] = true;
+			done++;
+			lost[job] = strcmp(run->reason, SW_REASON_SUPERVISOR_LOST) == 0;
+			losses += lost[job];
+			if (!lost[job] && (run->code != job || run->reason[0] != '\0'))
+				fail_msg("job %" PRIu64 " ended with code %u, signal %u, '%s'", job, run->code, run->signal, run->reason);
+			want(fake, job, 1, SW_WANT_FORGET, 0, NULL);
+		}
+		if (sw_rng_below(&rng, 12) == 0)
+			kill_some_supervisor(fake, &rng);
+		if (sw_rng_below(&rng, 40) == 0) {
+			kill_agent(fake, SIGKILL, SIGKILL);
+			start_agent(fake);
+			restarts++;
+		}
+	}
+	for (uint64_t job = 1; job <= JOBS; job++) {
+		char name[32];
+		snprintf(name, sizeof name, "ran.%" PRIu64, job);
+		const char *ran = harness_read(fake->harness, name);
+		if (strcmp(ran, "s\n") != 0 && !(lost[job] && ran[0] == '\0'))
+			fail_msg("job %" PRIu64 " ran like this: '%s'", job, ran);
+	}
+	print_message("%d jobs, %" PRIu64 " lost with their supervisors, %" PRIu64 " restarts of the agent\n", JOBS, losses, restarts);
+}
+
 static int compare(const void *a, const void *b)
 {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
@@ -526,9 +593,9 @@ int main(int argc, char **argv)
 	harness_main(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_job),	      TEST(test_samples),	  TEST(test_agent_killed),
-		TEST(test_supervisor_killed), TEST(test_controller_away), TEST(test_take_turns),
-		TEST(test_second_agent),      TEST(test_unix_socket),	  TEST(test_many_jobs),
+		TEST(test_one_job),	    TEST(test_samples),	   TEST(test_agent_killed), TEST(test_supervisor_killed),
+		TEST(test_controller_away), TEST(test_take_turns), TEST(test_second_agent), TEST(test_unix_socket),
+		TEST(test_random_kills),    TEST(test_many_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -143,7 +144,7 @@ static void test_surroundings(void **state)
 	static const char *env[] = {"MINE=a b", "SHAREWELL_JOB_ID=77", NULL};
 	struct sw_run_spec *spec = harness_spec(harness, "env; echo cwd=$(pwd); echo mask=$(umask); echo in=$(readlink /proc/self/fd/0);"
 							 "echo files=$(ls /proc/self/fd | wc -l); echo files_limit=$(ulimit -n);"
-							 "echo session=$(ps -o sid= -p $$ | tr -d ' ') me=$$");
+							 "echo session=$(cut -d' ' -f6 /proc/$$/stat) me=$$");
 	spec->env = (struct sw_texts){env, 2};
 	spec->name = "a name";
 	spec->umask = 027;
@@ -636,6 +637,46 @@ static void test_cgroup(void **state)
 	assert_int_equal(rmdir(group), 0);
 }
 
+/* A disk that is full when the job ends: the exit waits until there is room, the supervisor with it, and it is told once it is recorded. */
+static void test_full_disk(void **state)
+{
+	struct harness *harness = *state;
+	char path[128], filler[160];
+	snprintf(path, sizeof path, "%s/small", harness->state);
+	mkdir(path, 0755);
+	if (mount("none", path, "tmpfs", 0, "size=128k,mode=0755") != 0) {
+		print_message("no small disk can be made here: %s\n", strerror(errno));
+		skip();
+	}
+	int small = open(path, O_RDONLY | O_DIRECTORY);
+	static const char *gpus[] = {NULL};
+	struct run run = {.harness = harness, .id = {901, 1}, .link = -1};
+	struct sw_run_spec *spec = harness_spec(harness, "echo 1 >up; while [ ! -e go ]; do sleep 0.02; done; seq 100000; exit 33");
+	struct sw_run_order order = {.node = "here", .lease_boot_ns = INT64_MAX, .want = {.id = run.id, .gpus = {gpus, 0}, .spec = spec}};
+	assert_int_equal(sw_folder_create(small, &order, NULL), 0);
+	snprintf(run.path, sizeof run.path, "%s/small/901.1", harness->state);
+	harness_spawn(&run);
+	harness_await(harness, "up");
+	snprintf(filler, sizeof filler, "%s/filler", path);
+	int fd = open(filler, O_WRONLY | O_CREAT, 0600);
+	static const char zeros[4096];
+	while (write(fd, zeros, sizeof zeros) > 0)
+		;
+	close(fd);
+	char go[160];
+	snprintf(go, sizeof go, "%s/go", harness->state);
+	close(open(go, O_WRONLY | O_CREAT, 0600));
+	harness_sleep_ms(1500);
+	assert_string_equal(harness_run_file(&run, "exit.json"), "");
+	assert_true(strlen(harness_run_file(&run, "pid")) > 0);
+	unlink(filler);
+	expect(&run, 33, 0, "");
+	close(small);
+	/* The supervisor stands in it until it is gone. */
+	for (int i = 0; umount(path) != 0 && i < 1000; i++)
+		harness_sleep_ms(10);
+}
+
 /* ---- output that is kept, and where it is found */
 
 static void test_log_path(void **state)
@@ -668,7 +709,7 @@ int main(int argc, char **argv)
 		TEST(test_huge_output),	    TEST(test_supervisor_killed),
 		TEST(test_started_once),    TEST(test_shutdown),
 		TEST(test_socket),	    TEST(test_cgroup),
-		TEST(test_log_path),
+		TEST(test_full_disk),	    TEST(test_log_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

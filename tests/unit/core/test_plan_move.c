@@ -100,6 +100,30 @@ static void test_cannot_move(void **state)
 	rig_close(&rig);
 }
 
+static void preempt_and_share(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_NO_ROOM);
+}
+
+/* Aim: to be lifted and to become somebody's neighbour in one decision would be a move as well. */
+static void test_cannot_move_beside_another(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_job_spec small = rig_spec(1, 100);
+	small.gpu_memory_bytes = RIG_GIB;
+	small.compute_milli = 100;
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.cannot_move = true});
+	rig_submit(&rig, 0, &small);
+	rig_submit(&rig, 0, &small);
+	run_script(&rig, 0, start_all);
+	run_script(&rig, 1, preempt_and_share);
+	assert_int_equal(rig_commands(&rig), 1);
+	assert_non_null(rig_command(&rig, SW_CMD_STOP, 1));
+	rig_close(&rig);
+}
+
 /* ---- resize ---- */
 
 static struct sw_job_spec elastic_spec(uint32_t min, uint32_t gpus, uint32_t max, int64_t work_s)
@@ -278,6 +302,7 @@ int main(void)
 		cmocka_unit_test(test_migrate),
 		cmocka_unit_test(test_migrate_nowhere),
 		cmocka_unit_test(test_cannot_move),
+		cmocka_unit_test(test_cannot_move_beside_another),
 		cmocka_unit_test(test_resize),
 		cmocka_unit_test(test_resize_remaining),
 		cmocka_unit_test(test_stopped_at_another_size),
