@@ -1,0 +1,236 @@
+/* The part of the CUDA driver interface that Sharewell uses: our own minimal declarations, so that everything builds without CUDA.
+ *
+ * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the preloaded library (src/runtime) and the emulated driver
+ * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h by tests/gpu where one is installed.
+ */
+#ifndef SW_CUDA_DRIVER_H
+#define SW_CUDA_DRIVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUmemHandle; /* the driver calls it a generic allocation handle */
+
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef struct {
+	unsigned char bytes[16];
+} CUuuid;
+
+enum {
+	CUDA_SUCCESS = 0,
+	CUDA_ERROR_INVALID_VALUE = 1,
+	CUDA_ERROR_OUT_OF_MEMORY = 2,
+	CUDA_ERROR_NOT_INITIALIZED = 3,
+	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_NO_DEVICE = 100,
+	CUDA_ERROR_INVALID_DEVICE = 101,
+	CUDA_ERROR_INVALID_IMAGE = 200,
+	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+	CUDA_ERROR_FILE_NOT_FOUND = 301,
+	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_ILLEGAL_STATE = 401,
+	CUDA_ERROR_NOT_FOUND = 500,
+	CUDA_ERROR_NOT_READY = 600,
+	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+	CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
+	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+	CUDA_ERROR_LAUNCH_FAILED = 719,
+	CUDA_ERROR_NOT_PERMITTED = 800,
+	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+	CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+	CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+	CUDA_ERROR_UNKNOWN = 999,
+};
+
+/* ---- memory that is mapped by hand */
+
+enum {
+	CU_MEM_LOCATION_INVALID = 0,
+	CU_MEM_LOCATION_DEVICE = 1,
+	CU_MEM_LOCATION_HOST = 2,
+	CU_MEM_LOCATION_HOST_NUMA = 3,
+	CU_MEM_LOCATION_HOST_NUMA_CURRENT = 4
+};
+
+typedef struct {
+	int type;
+	int id;
+} CUmemLocation;
+
+enum { CU_MEM_ALLOCATION_PINNED = 1 };
+enum { CU_MEM_HANDLE_NONE = 0, CU_MEM_HANDLE_FILE_DESCRIPTOR = 1, CU_MEM_HANDLE_FABRIC = 8 };
+
+typedef struct {
+	int type;
+	int requested_handle_types;
+	CUmemLocation location;
+	void *win32;
+	unsigned char compression;
+	unsigned char rdma_capable;
+	unsigned short usage;
+	unsigned char reserved[4];
+} CUmemAllocationProp;
+
+enum { CU_MEM_ACCESS_NONE = 0, CU_MEM_ACCESS_READ = 1, CU_MEM_ACCESS_READWRITE = 3 };
+
+typedef struct {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
+
+enum { CU_MEM_GRANULARITY_MINIMUM = 0, CU_MEM_GRANULARITY_RECOMMENDED = 1 };
+
+/* ---- pools */
+
+typedef struct {
+	int type;
+	int handle_types;
+	CUmemLocation location;
+	void *win32;
+	size_t max_size;
+	unsigned short usage;
+	unsigned char reserved[54];
+} CUmemPoolProps;
+
+enum {
+	CU_MEMPOOL_RELEASE_THRESHOLD = 4,
+	CU_MEMPOOL_RESERVED_CURRENT = 5,
+	CU_MEMPOOL_RESERVED_HIGH = 6,
+	CU_MEMPOOL_USED_CURRENT = 7,
+	CU_MEMPOOL_USED_HIGH = 8,
+};
+
+/* ---- arrays and copies */
+
+typedef struct {
+	size_t width, height;
+	int format;
+	unsigned channels;
+} CUarrayShape;
+
+typedef struct {
+	size_t width, height, depth;
+	int format;
+	unsigned channels;
+	unsigned flags;
+} CUarray3dShape;
+
+enum { CU_MEMORY_HOST = 1, CU_MEMORY_DEVICE = 2, CU_MEMORY_ARRAY = 3, CU_MEMORY_UNIFIED = 4 };
+
+typedef struct {
+	size_t src_x, src_y;
+	int src_type;
+	const void *src_host;
+	CUdeviceptr src_device;
+	CUarray src_array;
+	size_t src_pitch;
+	size_t dst_x, dst_y;
+	int dst_type;
+	void *dst_host;
+	CUdeviceptr dst_device;
+	CUarray dst_array;
+	size_t dst_pitch;
+	size_t width, height;
+} CUcopy2d;
+
+/* ---- launches and graphs */
+
+typedef struct {
+	unsigned grid[3];
+	unsigned block[3];
+	unsigned shared_bytes;
+	CUstream stream;
+	void *attributes;
+	unsigned attribute_count;
+} CUlaunchConfig;
+
+typedef struct {
+	CUfunction function;
+	unsigned grid[3];
+	unsigned block[3];
+	unsigned shared_bytes;
+	void **params;
+	void **extra;
+	void *kernel;
+	CUcontext context;
+} CUkernelNode;
+
+typedef struct {
+	CUmemPoolProps pool;
+	const CUmemAccessDesc *access;
+	size_t access_count;
+	size_t bytes;
+	CUdeviceptr address;
+} CUallocNode;
+
+enum {
+	CU_GRAPH_NODE_KERNEL = 0,
+	CU_GRAPH_NODE_MEMCPY = 1,
+	CU_GRAPH_NODE_MEMSET = 2,
+	CU_GRAPH_NODE_HOST = 3,
+	CU_GRAPH_NODE_GRAPH = 4,
+	CU_GRAPH_NODE_EMPTY = 5,
+	CU_GRAPH_NODE_MEM_ALLOC = 10,
+	CU_GRAPH_NODE_MEM_FREE = 11
+};
+
+enum { CU_CAPTURE_MODE_GLOBAL = 0, CU_CAPTURE_MODE_THREAD_LOCAL = 1, CU_CAPTURE_MODE_RELAXED = 2 };
+enum { CU_CAPTURE_NONE = 0, CU_CAPTURE_ACTIVE = 1, CU_CAPTURE_INVALIDATED = 2 };
+
+#define CU_STREAM_LEGACY ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
+enum { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
+enum { CU_EVENT_DEFAULT = 0, CU_EVENT_BLOCKING_SYNC = 1, CU_EVENT_DISABLE_TIMING = 2 };
+
+/* ---- attributes */
+
+enum {
+	CU_POINTER_CONTEXT = 1,
+	CU_POINTER_MEMORY_TYPE = 2,
+	CU_POINTER_DEVICE_POINTER = 3,
+	CU_POINTER_HOST_POINTER = 4,
+	CU_POINTER_SYNC_MEMOPS = 6,
+	CU_POINTER_BUFFER_ID = 7,
+	CU_POINTER_IS_MANAGED = 8,
+	CU_POINTER_DEVICE_ORDINAL = 9,
+	CU_POINTER_IS_LEGACY_IPC_CAPABLE = 10,
+	CU_POINTER_RANGE_START = 11,
+	CU_POINTER_RANGE_SIZE = 12,
+	CU_POINTER_MAPPED = 13,
+};
+
+enum {
+	CU_DEVICE_MULTIPROCESSORS = 16,
+	CU_DEVICE_PCI_BUS = 33,
+	CU_DEVICE_PCI_DEVICE = 34,
+	CU_DEVICE_UNIFIED_ADDRESSING = 41,
+	CU_DEVICE_PCI_DOMAIN = 50,
+	CU_DEVICE_CAPABILITY_MAJOR = 75,
+	CU_DEVICE_CAPABILITY_MINOR = 76,
+	CU_DEVICE_VMM_SUPPORTED = 102,
+	CU_DEVICE_POOLS_SUPPORTED = 115,
+	CU_DEVICE_HOST_NUMA_ID = 134,
+};
+
+enum { CU_GETPROC_LEGACY_STREAM = 1, CU_GETPROC_PER_THREAD_STREAM = 2 };
+enum { CU_GETPROC_FOUND = 0, CU_GETPROC_NOT_FOUND = 1, CU_GETPROC_VERSION_TOO_LOW = 2 };
+
+#endif
