@@ -1,0 +1,96 @@
+/* The page that a job's processes share with their coordinator: wishes in, figures out. One file per job.
+ *
+ * Whoever starts the job makes the file (sw_page in src/agent) and hands its path over as SHAREWELL_GPU; libsharewell-gpu.so, preloaded into each
+ * process, maps it. There is no message and no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel dropping a lock,
+ * and who may touch a job is who may open its file.
+ *
+ * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while it lives; byte 1 + n by the process in slot n.
+ *
+ * Invariants:
+ *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot;
+ *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first and looks at the sum then, so that the limit is never passed;
+ *  3. every field is read and written with atomic operations, or before it is shared.
+ */
+#ifndef SHAREWELL_RUNTIME_H
+#define SHAREWELL_RUNTIME_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SW_PAGE_MAGIC 0x6567615077536877u
+#define SW_PAGE_FORMAT 1u
+#define SW_PAGE_GPUS 16u
+#define SW_PAGE_SLOTS 1024u
+#define SW_PAGE_NO_LIMIT UINT64_MAX
+#define SW_PAGE_ENV "SHAREWELL_GPU"
+
+/* What the coordinator wants of the job. */
+enum sw_page_want {
+	SW_PAGE_RUN = 0,
+	SW_PAGE_SUSPEND, /* stop at the next chance and free the GPU */
+};
+
+/* Where a process is. */
+enum sw_page_state {
+	SW_PAGE_UNUSED = 0,
+	SW_PAGE_RUNNING,
+	SW_PAGE_SUSPENDING,
+	SW_PAGE_SUSPENDED,
+	SW_PAGE_RESUMING,
+};
+
+/* Why a wish could not be met; the process goes on as it was. */
+enum sw_page_trouble {
+	SW_PAGE_FINE = 0,
+	SW_PAGE_NOT_DRAINED,	/* work on the GPU did not end in time, or a thread stayed inside the driver */
+	SW_PAGE_CAPTURING,	/* a stream was being captured all the time */
+	SW_PAGE_NO_HOST_MEMORY, /* nowhere to put the contents */
+	SW_PAGE_NO_GPU_MEMORY,	/* others hold the GPU: stays suspended, or spilled */
+	SW_PAGE_DRIVER_ERROR,
+};
+
+struct sw_page_gpu {
+	uint8_t uuid[16];
+	_Atomic uint64_t limit_bytes; /* of the job on this GPU; SW_PAGE_NO_LIMIT */
+	uint64_t reserved[5];
+};
+
+/* Of one process on one GPU. */
+struct sw_page_use {
+	_Atomic uint64_t charged_bytes; /* what counts against the limit: mapped there, plus context and pools */
+	_Atomic uint64_t fixed_bytes;	/* the part of it that cannot be moved */
+	_Atomic uint64_t host_bytes;	/* contents that are in host memory for now */
+	_Atomic uint64_t peak_bytes;
+};
+
+struct sw_page_slot {
+	_Atomic int32_t pid; /* in its own namespace */
+	_Atomic uint32_t state;
+	_Atomic uint32_t trouble;
+	_Atomic uint32_t done_serial; /* the last wish that it has dealt with */
+	_Atomic uint64_t launches;
+	_Atomic uint64_t copies;
+	_Atomic uint64_t waits;	      /* calls that found the gate closed */
+	_Atomic uint64_t moved_bytes; /* in the last move */
+	_Atomic int64_t drain_ns;     /* of the last suspend: until the GPU was idle */
+	_Atomic int64_t move_ns;      /* of the last suspend or resume: copies and mapping */
+	_Atomic uint64_t suspends, resumes;
+	uint64_t reserved[4];
+	struct sw_page_use gpus[SW_PAGE_GPUS];
+};
+
+struct sw_page {
+	uint64_t magic;
+	uint32_t format;
+	uint32_t gpu_count;
+	_Atomic uint32_t serial; /* a futex: counts wishes */
+	_Atomic uint32_t want;
+	_Atomic uint64_t host_budget_bytes; /* for contents in host memory, all processes together */
+	_Atomic uint32_t opportunistic;
+	_Atomic uint32_t changes; /* a futex: counts changes in the slots */
+	uint64_t reserved[4];
+	struct sw_page_gpu gpus[SW_PAGE_GPUS];
+	struct sw_page_slot slots[SW_PAGE_SLOTS];
+};
+
+#endif

@@ -1,0 +1,233 @@
+#include "runtime/account.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/driver.h"
+
+struct sw_page *sw_page;
+struct sw_page_slot *sw_slot;
+
+static int page_fd = -1;
+enum { DEVICES = 64, TRIES = 16 };
+static signed char gpu_of_device[DEVICES];
+
+static struct flock byte(unsigned slot)
+{
+	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + (off_t)slot, .l_len = 1};
+}
+
+static void clear(struct sw_page_slot *slot)
+{
+	for (unsigned i = 0; i < SW_PAGE_GPUS; i++) {
+		atomic_store(&slot->gpus[i].charged_bytes, 0);
+		atomic_store(&slot->gpus[i].fixed_bytes, 0);
+		atomic_store(&slot->gpus[i].host_bytes, 0);
+		atomic_store(&slot->gpus[i].peak_bytes, 0);
+	}
+	atomic_store(&slot->state, SW_PAGE_UNUSED);
+	atomic_store(&slot->pid, 0);
+}
+
+/* Takes back what processes that are gone had. */
+static void reap(void)
+{
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++) {
+		struct sw_page_slot *slot = &sw_page->slots[i];
+		struct flock lock = byte(i);
+		if (slot == sw_slot || atomic_load(&slot->pid) == 0)
+			continue;
+		/* The lock is held while it is cleared: nobody takes the slot meanwhile. */
+		if (fcntl(page_fd, F_OFD_SETLK, &lock) != 0)
+			continue;
+		clear(slot);
+		lock.l_type = F_UNLCK;
+		fcntl(page_fd, F_OFD_SETLK, &lock);
+	}
+}
+
+static bool take_slot(void)
+{
+	unsigned first = (unsigned)getpid() % SW_PAGE_SLOTS;
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++) {
+		unsigned number = (first + i) % SW_PAGE_SLOTS;
+		struct flock lock = byte(number);
+		if (fcntl(page_fd, F_OFD_SETLK, &lock) != 0)
+			continue;
+		struct sw_page_slot *slot = &sw_page->slots[number];
+		memset(slot, 0, sizeof *slot);
+		atomic_store(&slot->state, SW_PAGE_RUNNING);
+		atomic_store(&slot->pid, getpid());
+		sw_slot = slot;
+		return true;
+	}
+	return false;
+}
+
+static bool map_page(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat status;
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct sw_page)) {
+		struct sw_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (page != MAP_FAILED && page->magic == SW_PAGE_MAGIC && page->format == SW_PAGE_FORMAT &&
+		    page->gpu_count <= SW_PAGE_GPUS) {
+			sw_page = page;
+			page_fd = fd;
+			return true;
+		}
+		if (page != MAP_FAILED)
+			munmap(page, sizeof *page);
+	}
+	close(fd);
+	return false;
+}
+
+static void find_gpus(void)
+{
+	memset(gpu_of_device, -1, sizeof gpu_of_device);
+	int count = 0;
+	sw_driver.device_count(&count);
+	for (int device = 0; device < count && device < DEVICES; device++) {
+		CUuuid uuid;
+		CUresult (*ask)(CUuuid *, CUdevice) = sw_driver.device_uuid != NULL ? sw_driver.device_uuid : sw_driver.device_uuid_v1;
+		if (ask == NULL || ask(&uuid, device) != CUDA_SUCCESS)
+			continue;
+		for (uint32_t gpu = 0; gpu < sw_page->gpu_count; gpu++)
+			if (memcmp(uuid.bytes, sw_page->gpus[gpu].uuid, sizeof uuid.bytes) == 0)
+				gpu_of_device[device] = (signed char)gpu;
+	}
+}
+
+bool sw_account_open(void)
+{
+	const char *path = getenv(SW_PAGE_ENV);
+	if (path == NULL || path[0] == '\0' || !map_page(path))
+		return false;
+	find_gpus();
+	if (take_slot())
+		return true;
+	munmap(sw_page, sizeof *sw_page);
+	close(page_fd);
+	sw_page = NULL;
+	page_fd = -1;
+	return false;
+}
+
+void sw_account_forget(void)
+{
+	if (page_fd >= 0)
+		close(page_fd);
+	page_fd = -1;
+	sw_page = NULL;
+	sw_slot = NULL;
+}
+
+int sw_account_gpu(CUdevice device)
+{
+	return device >= 0 && device < DEVICES ? gpu_of_device[device] : -1;
+}
+
+/* ---- device memory */
+
+static uint64_t held_by_job(int gpu)
+{
+	uint64_t sum = 0;
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		sum += atomic_load(&sw_page->slots[i].gpus[gpu].charged_bytes);
+	return sum;
+}
+
+uint64_t sw_account_limit(int gpu)
+{
+	return gpu < 0 ? SW_PAGE_NO_LIMIT : atomic_load(&sw_page->gpus[gpu].limit_bytes);
+}
+
+uint64_t sw_account_room(int gpu)
+{
+	uint64_t limit = sw_account_limit(gpu);
+	if (limit == SW_PAGE_NO_LIMIT)
+		return limit;
+	uint64_t held = held_by_job(gpu);
+	return held < limit ? limit - held : 0;
+}
+
+/* The bytes are charged already. */
+static void note_taken(int gpu, size_t bytes, bool fixed)
+{
+	struct sw_page_use *use = &sw_slot->gpus[gpu];
+	uint64_t now = atomic_load(&use->charged_bytes);
+	if (fixed)
+		atomic_fetch_add(&use->fixed_bytes, bytes);
+	uint64_t peak = atomic_load(&use->peak_bytes);
+	while (now > peak && !atomic_compare_exchange_weak(&use->peak_bytes, &peak, now))
+		;
+}
+
+bool sw_account_take(int gpu, size_t bytes, bool fixed)
+{
+	if (gpu < 0)
+		return true;
+	uint64_t limit = sw_account_limit(gpu);
+	/* Ours first, then the sum: two that take at once may both be refused, never both allowed. Then they try again, at different moments. */
+	for (unsigned i = 0; i < TRIES; i++) {
+		atomic_fetch_add(&sw_slot->gpus[gpu].charged_bytes, bytes);
+		bool allowed = limit == SW_PAGE_NO_LIMIT || held_by_job(gpu) <= limit;
+		if (allowed) {
+			note_taken(gpu, bytes, fixed);
+			return true;
+		}
+		atomic_fetch_sub(&sw_slot->gpus[gpu].charged_bytes, bytes);
+		if (i == 0)
+			reap();
+		for (unsigned spins = (unsigned)getpid() % 8; spins > 0; spins--)
+			sched_yield();
+	}
+	return false;
+}
+
+void sw_account_note(int gpu, size_t bytes, bool fixed)
+{
+	if (gpu < 0)
+		return;
+	atomic_fetch_add(&sw_slot->gpus[gpu].charged_bytes, bytes);
+	note_taken(gpu, bytes, fixed);
+}
+
+void sw_account_give(int gpu, size_t bytes, bool fixed)
+{
+	if (gpu < 0)
+		return;
+	atomic_fetch_sub(&sw_slot->gpus[gpu].charged_bytes, bytes);
+	if (fixed)
+		atomic_fetch_sub(&sw_slot->gpus[gpu].fixed_bytes, bytes);
+}
+
+/* ---- host memory */
+
+bool sw_account_take_host(int gpu, size_t bytes)
+{
+	int own = gpu < 0 ? 0 : gpu;
+	uint64_t held = 0, budget = atomic_load(&sw_page->host_budget_bytes);
+	atomic_fetch_add(&sw_slot->gpus[own].host_bytes, bytes);
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		for (unsigned j = 0; j < SW_PAGE_GPUS; j++)
+			held += atomic_load(&sw_page->slots[i].gpus[j].host_bytes);
+	if (held <= budget)
+		return true;
+	atomic_fetch_sub(&sw_slot->gpus[own].host_bytes, bytes);
+	return false;
+}
+
+void sw_account_give_host(int gpu, size_t bytes)
+{
+	atomic_fetch_sub(&sw_slot->gpus[gpu < 0 ? 0 : gpu].host_bytes, bytes);
+}

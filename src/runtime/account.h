@@ -1,0 +1,33 @@
+/* What this process holds on each GPU, in its slot of the job's page, against the job's limit. */
+#ifndef SW_RUNTIME_ACCOUNT_H
+#define SW_RUNTIME_ACCOUNT_H
+
+#include <sharewell/runtime.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cuda/driver.h"
+
+extern struct sw_page *sw_page;	     /* NULL: no coordinator, nothing is limited or moved */
+extern struct sw_page_slot *sw_slot; /* ours in it */
+
+/* Maps the page that the environment names and takes a slot; false: there is none, or no slot is left. */
+bool sw_account_open(void);
+/* After fork(): the page is the parent's. */
+void sw_account_forget(void);
+
+/* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */
+int sw_account_gpu(CUdevice device);
+/* The limit of the job there less what all of its processes hold; SW_PAGE_NO_LIMIT. */
+uint64_t sw_account_room(int gpu);
+uint64_t sw_account_limit(int gpu);
+/* Takes the bytes if the limit allows it, counting all processes of the job; `fixed`: they cannot be moved. */
+bool sw_account_take(int gpu, size_t bytes, bool fixed);
+/* Takes them in any case: they are there already. */
+void sw_account_note(int gpu, size_t bytes, bool fixed);
+void sw_account_give(int gpu, size_t bytes, bool fixed);
+/* Host memory for contents, against the job's budget. */
+bool sw_account_take_host(int gpu, size_t bytes);
+void sw_account_give_host(int gpu, size_t bytes);
+
+#endif

@@ -1,0 +1,258 @@
+/* The hooked calls that get and free memory. Each is inside the gate while it works. */
+#include <stdint.h>
+
+#include "runtime/account.h"
+#include "runtime/charges.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+#include "runtime/memory.h"
+#include "runtime/start.h"
+#include "runtime/tools.h"
+
+#define PITCH ((size_t)512)
+
+/* The real function behind a hook, with its type. */
+#define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
+#define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
+
+CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
+{
+	if (MISSING(cuMemAlloc_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	/* What makes no sense, and what nobody may move, is the driver's to answer. */
+	if (!sw_moves || ret == NULL || bytes == 0)
+		return sw_driver.alloc(ret, bytes);
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = sw_memory_get(bytes, ret);
+	sw_gate_leave(self);
+	return result;
+}
+
+CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U element)
+{
+	if (MISSING(cuMemAllocPitch_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (!sw_moves || ret == NULL || ret_pitch == NULL || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
+		return sw_driver.alloc_pitch(ret, ret_pitch, width, height, element);
+	size_t pitch = sw_round_up(width, PITCH), bytes;
+	if (pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = sw_memory_get(bytes, ret);
+	if (result == CUDA_SUCCESS)
+		*(size_t *)ret_pitch = pitch;
+	sw_gate_leave(self);
+	return result;
+}
+
+CUresult hook_cuMemFree_v2(Z address)
+{
+	if (MISSING(cuMemFree_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = CUDA_SUCCESS;
+	if (!sw_moves || !sw_memory_put(address, &result)) {
+		result = sw_driver.free(address);
+		if (result == CUDA_SUCCESS && sw_page != NULL) {
+			sw_charge_remove(SW_CHARGE_ADDRESS, address);
+			sw_charge_pool(NULL, 0);
+		}
+	}
+	sw_gate_leave(self);
+	return result;
+}
+
+/* ---- what is only counted */
+
+/* The GPU of the current context; -1: no context, and the driver will say so. */
+static int current_gpu(void)
+{
+	CUdevice device;
+	return sw_driver.context_device(&device) == CUDA_SUCCESS ? sw_account_gpu(device) : -1;
+}
+
+/* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
+#define COUNTED(gpu, bytes, kind, key, call)                              \
+	do {                                                              \
+		if (sw_page == NULL)                                      \
+			return (call);                                    \
+		int gpu_ = (gpu);                                         \
+		size_t bytes_ = (bytes);                                  \
+		struct sw_gate_thread *self_ = sw_gate_enter();           \
+		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;              \
+		if (sw_account_take(gpu_, bytes_, true)) {                \
+			result_ = (call);                                 \
+			if (result_ == CUDA_SUCCESS)                      \
+				sw_charge_add(kind, (key), gpu_, bytes_); \
+			else                                              \
+				sw_account_give(gpu_, bytes_, true);      \
+		}                                                         \
+		sw_gate_leave(self_);                                     \
+		return result_;                                           \
+	} while (0)
+
+CUresult hook_cuMemAllocManaged(P ret, Z bytes, U flags)
+{
+	if (MISSING(cuMemAllocManaged))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc_managed(ret, bytes, flags));
+}
+
+CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
+{
+	if (MISSING(cuMemCreate))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	const CUmemAllocationProp *asked = prop;
+	if (asked == NULL || asked->location.type != CU_MEM_LOCATION_DEVICE)
+		return sw_driver.create(ret, bytes, prop, flags);
+	COUNTED(sw_account_gpu(asked->location.id), bytes, SW_CHARGE_HANDLE, *(CUmemHandle *)ret,
+		sw_driver.create(ret, bytes, prop, flags));
+}
+
+CUresult hook_cuMemRelease(Z handle)
+{
+	if (MISSING(cuMemRelease))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult result = sw_driver.release(handle);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_remove(SW_CHARGE_HANDLE, handle);
+	return result;
+}
+
+CUresult hook_cuMemMap(Z address, Z bytes, Z offset, Z handle, Z flags)
+{
+	if (MISSING(cuMemMap))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult result = sw_driver.map(address, bytes, offset, handle, flags);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_map(address, bytes, handle);
+	return result;
+}
+
+CUresult hook_cuMemUnmap(Z address, Z bytes)
+{
+	if (MISSING(cuMemUnmap))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult result = sw_driver.unmap(address, bytes);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_unmap(address, bytes);
+	return result;
+}
+
+/* ---- arrays */
+
+static size_t bytes_of_format(int format)
+{
+	switch (format) {
+	case 0x01: /* unsigned and signed bytes */
+	case 0x08:
+		return 1;
+	case 0x02: /* 16 bits */
+	case 0x09:
+	case 0x10:
+		return 2;
+	default: /* 32 bits; the rare others are counted as such */
+		return 4;
+	}
+}
+
+static size_t array_bytes(size_t width, size_t height, size_t depth, int format, unsigned channels)
+{
+	size_t bytes = width;
+	const size_t factors[] = {height == 0 ? 1 : height, depth == 0 ? 1 : depth, bytes_of_format(format), channels == 0 ? 1 : channels};
+	for (unsigned i = 0; i < 4; i++)
+		if (__builtin_mul_overflow(bytes, factors[i], &bytes))
+			return SIZE_MAX / 2;
+	return bytes;
+}
+
+CUresult hook_cuArrayCreate_v2(P ret, P shape)
+{
+	if (MISSING(cuArrayCreate_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	const CUarrayShape *asked = shape;
+	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, 1, asked->format, asked->channels);
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret, REAL(cuArrayCreate_v2, P, P)(ret, shape));
+}
+
+CUresult hook_cuArray3DCreate_v2(P ret, P shape)
+{
+	if (MISSING(cuArray3DCreate_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	const CUarray3dShape *asked = shape;
+	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, asked->depth, asked->format, asked->channels);
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret, REAL(cuArray3DCreate_v2, P, P)(ret, shape));
+}
+
+CUresult hook_cuMipmappedArrayCreate(P ret, P shape, U levels)
+{
+	if (MISSING(cuMipmappedArrayCreate))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	const CUarray3dShape *asked = shape;
+	/* All smaller levels together are at most as large as the first. */
+	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, asked->depth, asked->format, asked->channels);
+	bytes = levels > 1 ? bytes * 2 : bytes;
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUmipmappedArray *)ret,
+		REAL(cuMipmappedArrayCreate, P, P, U)(ret, shape, levels));
+}
+
+#define FORGET_ARRAY(symbol)                                                           \
+	CUresult hook_##symbol(P array)                                                \
+	{                                                                              \
+		if (MISSING(symbol))                                                   \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		CUresult result = REAL(symbol, P)(array);                              \
+		if (result == CUDA_SUCCESS && sw_page != NULL)                         \
+			sw_charge_remove(SW_CHARGE_ARRAY, (uint64_t)(uintptr_t)array); \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
+	}
+FORGET_ARRAY(cuArrayDestroy)
+FORGET_ARRAY(cuMipmappedArrayDestroy)
+
+/* ---- pools: what they hold counts, not what the program has of it */
+
+#define FROM_POOL(symbol, find_pool, ...)                                                                                           \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                                              \
+	{                                                                                                                           \
+		if (MISSING(symbol))                                                                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                                                                          \
+		struct sw_gate_thread *self = sw_gate_enter();                                                                      \
+		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                                         \
+		CUmemoryPool pool = NULL;                                                                                           \
+		CUdevice device = -1;                                                                                               \
+		bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS && (find_pool) == CUDA_SUCCESS; \
+		if (!counted || sw_charge_pool_may(pool, device, SW_POOL_BYTES))                                                    \
+			result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                                                  \
+		if (counted)                                                                                                        \
+			sw_charge_pool(pool, device);                                                                               \
+		sw_gate_leave(self);                                                                                                \
+		return result;                                                                                                      \
+	}
+/* Parameters are numbered from the end: (ret, bytes, stream) and (ret, bytes, pool, stream). */
+#define SW_POOL_BYTES a2
+FROM_POOL(cuMemAllocAsync, sw_driver.current_pool(&pool, device), P, Z, P)
+FROM_POOL(cuMemAllocAsync_ptsz, sw_driver.current_pool(&pool, device), P, Z, P)
+#undef SW_POOL_BYTES
+#define SW_POOL_BYTES a3
+FROM_POOL(cuMemAllocFromPoolAsync, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
+FROM_POOL(cuMemAllocFromPoolAsync_ptsz, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
+#undef SW_POOL_BYTES
+
+#define SHRINKS_POOL(symbol, ...)                                                   \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                              \
+	{                                                                           \
+		if (MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                          \
+		struct sw_gate_thread *self = sw_gate_enter();                      \
+		CUresult result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		if (sw_page != NULL)                                                \
+			sw_charge_pool(NULL, 0);                                    \
+		sw_gate_leave(self);                                                \
+		return result;                                                      \
+	}
+SHRINKS_POOL(cuMemFreeAsync, Z, P)
+SHRINKS_POOL(cuMemFreeAsync_ptsz, Z, P)
+SHRINKS_POOL(cuMemPoolTrimTo, P, Z)

@@ -1,0 +1,134 @@
+/* The thread that hears the coordinator's wishes and carries them out. The only one that closes the gate. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/memory.h"
+#include "runtime/move.h"
+#include "runtime/start.h"
+#include "runtime/store.h"
+#include "runtime/tools.h"
+
+#define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
+#define RETRY_NS INT64_C(20000000) /* after trouble */
+
+static void tell(void)
+{
+	atomic_fetch_add(&sw_page->changes, 1);
+	sw_futex_wake(&sw_page->changes);
+}
+
+static void set_state(enum sw_page_state state)
+{
+	atomic_store(&sw_slot->state, state);
+	tell();
+}
+
+static bool is_away(void)
+{
+	return atomic_load(&sw_slot->state) == SW_PAGE_SUSPENDED;
+}
+
+static enum sw_page_trouble suspend(void)
+{
+	set_state(SW_PAGE_SUSPENDING);
+	enum sw_page_trouble trouble = sw_move_away();
+	if (trouble == SW_PAGE_FINE)
+		atomic_fetch_add(&sw_slot->suspends, 1);
+	atomic_store(&sw_slot->trouble, trouble);
+	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_SUSPENDED : SW_PAGE_RUNNING);
+	return trouble;
+}
+
+static enum sw_page_trouble resume(void)
+{
+	set_state(SW_PAGE_RESUMING);
+	enum sw_page_trouble trouble = sw_move_back();
+	if (trouble == SW_PAGE_FINE)
+		atomic_fetch_add(&sw_slot->resumes, 1);
+	atomic_store(&sw_slot->trouble, trouble);
+	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_RUNNING : SW_PAGE_SUSPENDED);
+	return trouble;
+}
+
+/* One wish; false: it has to be tried again. */
+static bool act(void)
+{
+	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
+	if (away != is_away())
+		return (away ? suspend() : resume()) == SW_PAGE_FINE;
+	if (away || !sw_move_is_due())
+		return true;
+	enum sw_page_trouble trouble = sw_move_to_limits();
+	atomic_store(&sw_slot->trouble, trouble);
+	tell();
+	return trouble == SW_PAGE_FINE;
+}
+
+static void bring_figures(void)
+{
+	uint64_t launches, copies, waits;
+	sw_gate_figures(&launches, &copies, &waits);
+	atomic_store(&sw_slot->launches, launches);
+	atomic_store(&sw_slot->copies, copies);
+	atomic_store(&sw_slot->waits, waits);
+}
+
+/* A slice of the store ahead of need: true while there is more to do. */
+static bool prepare_store(void)
+{
+	static bool hopeless;
+	size_t wanted = sw_move_size();
+	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
+	bool enough = true;
+	if (hopeless || wanted == 0)
+		return false;
+	CUcontext context = NULL, popped;
+	pthread_mutex_lock(&sw_memory_lock);
+	if (sw_ranges != NULL)
+		context = sw_ranges->context;
+	pthread_mutex_unlock(&sw_memory_lock);
+	if (context == NULL || sw_driver.context_push(context) != CUDA_SUCCESS)
+		return false;
+	bool made = sw_store_prepare(wanted < budget ? wanted : budget, &enough);
+	sw_driver.context_pop(&popped);
+	hopeless = !made && !enough;
+	return made;
+}
+
+static void *attend(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_NAME, "sharewell");
+	for (;;) {
+		uint32_t serial = atomic_load(&sw_page->serial);
+		bool done = act();
+		bring_figures();
+		if (done && atomic_load(&sw_slot->done_serial) != serial) {
+			atomic_store(&sw_slot->done_serial, serial);
+			tell();
+		}
+		if (done && !is_away() && prepare_store())
+			continue;
+		if (atomic_load(&sw_page->serial) == serial)
+			sw_futex_wait(&sw_page->serial, serial, done ? IDLE_NS : RETRY_NS);
+	}
+	return NULL;
+}
+
+bool sw_attendant_start(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	/* The program's signals are not for us. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	bool started = pthread_create(&thread, NULL, attend, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (started)
+		pthread_detach(thread);
+	return started;
+}

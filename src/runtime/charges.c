@@ -1,0 +1,168 @@
+#include "runtime/charges.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+
+struct charge {
+	struct charge *next;
+	uint64_t key;
+	size_t bytes;
+	int gpu;
+	enum sw_charge_kind kind;
+	unsigned holders; /* handles and mappings */
+};
+
+struct mapping {
+	struct mapping *next;
+	CUdeviceptr address;
+	CUmemHandle handle;
+};
+
+#define BUCKETS 4096u
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct charge *buckets[BUCKETS];
+static struct mapping *mappings;
+
+static struct charge **find(enum sw_charge_kind kind, uint64_t key)
+{
+	struct charge **link = &buckets[(key >> 9 ^ key ^ (uint64_t)kind) % BUCKETS];
+	while (*link != NULL && ((*link)->kind != kind || (*link)->key != key))
+		link = &(*link)->next;
+	return link;
+}
+
+void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes)
+{
+	struct charge *charge = malloc(sizeof *charge);
+	if (charge == NULL) {
+		sw_account_give(gpu, bytes, true);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	struct charge **link = find(kind, key);
+	*charge = (struct charge){.next = *link, .key = key, .bytes = bytes, .gpu = gpu, .kind = kind, .holders = 1};
+	*link = charge;
+	pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock. */
+static void let_go(struct charge **link)
+{
+	struct charge *charge = *link;
+	if (charge == NULL || --charge->holders > 0)
+		return;
+	*link = charge->next;
+	sw_account_give(charge->gpu, charge->bytes, true);
+	free(charge);
+}
+
+void sw_charge_remove(enum sw_charge_kind kind, uint64_t key)
+{
+	pthread_mutex_lock(&lock);
+	let_go(find(kind, key));
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_charge_retain(CUmemHandle handle)
+{
+	pthread_mutex_lock(&lock);
+	struct charge *charge = *find(SW_CHARGE_HANDLE, handle);
+	if (charge != NULL)
+		charge->holders++;
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_charge_map(CUdeviceptr address, size_t bytes, CUmemHandle handle)
+{
+	(void)bytes;
+	struct mapping *mapping = malloc(sizeof *mapping);
+	if (mapping == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	struct charge *charge = *find(SW_CHARGE_HANDLE, handle);
+	if (charge != NULL) {
+		charge->holders++;
+		*mapping = (struct mapping){mappings, address, handle};
+		mappings = mapping;
+	}
+	pthread_mutex_unlock(&lock);
+	if (charge == NULL)
+		free(mapping);
+}
+
+void sw_charge_unmap(CUdeviceptr address, size_t bytes)
+{
+	pthread_mutex_lock(&lock);
+	for (struct mapping **link = &mappings; *link != NULL;) {
+		struct mapping *mapping = *link;
+		if (mapping->address < address || mapping->address - address >= bytes) {
+			link = &mapping->next;
+			continue;
+		}
+		*link = mapping->next;
+		let_go(find(SW_CHARGE_HANDLE, mapping->handle));
+		free(mapping);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- pools */
+
+enum { POOLS = 64 };
+static struct seen_pool {
+	CUmemoryPool pool;
+	int gpu;
+	uint64_t charged;
+} pools[POOLS];
+static unsigned pool_count;
+
+/* Under the lock; NULL: too many. */
+static struct seen_pool *seen(CUmemoryPool pool, CUdevice device)
+{
+	for (unsigned i = 0; i < pool_count; i++)
+		if (pools[i].pool == pool)
+			return &pools[i];
+	if (pool_count == POOLS)
+		return NULL;
+	pools[pool_count] = (struct seen_pool){.pool = pool, .gpu = sw_account_gpu(device)};
+	return &pools[pool_count++];
+}
+
+static void settle(struct seen_pool *entry)
+{
+	uint64_t reserved = 0;
+	if (sw_driver.pool_attribute(entry->pool, CU_MEMPOOL_RESERVED_CURRENT, &reserved) != CUDA_SUCCESS)
+		return;
+	if (reserved > entry->charged)
+		sw_account_note(entry->gpu, reserved - entry->charged, true);
+	else
+		sw_account_give(entry->gpu, entry->charged - reserved, true);
+	entry->charged = reserved;
+}
+
+void sw_charge_pool(CUmemoryPool pool, CUdevice device)
+{
+	pthread_mutex_lock(&lock);
+	if (pool == NULL) {
+		for (unsigned i = 0; i < pool_count; i++)
+			settle(&pools[i]);
+	} else {
+		struct seen_pool *entry = seen(pool, device);
+		if (entry != NULL)
+			settle(entry);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+bool sw_charge_pool_may(CUmemoryPool pool, CUdevice device, size_t bytes)
+{
+	uint64_t reserved = 0, used = 0;
+	if (sw_driver.pool_attribute == NULL || sw_driver.pool_attribute(pool, CU_MEMPOOL_RESERVED_CURRENT, &reserved) != CUDA_SUCCESS ||
+	    sw_driver.pool_attribute(pool, CU_MEMPOOL_USED_CURRENT, &used) != CUDA_SUCCESS)
+		return true;
+	uint64_t spare = reserved > used ? reserved - used : 0;
+	return bytes <= spare || bytes - spare <= sw_account_room(sw_account_gpu(device));
+}

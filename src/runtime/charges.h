@@ -1,0 +1,27 @@
+/* What the program got from the driver directly and we only count: managed memory, arrays, its own mapped memory, pools. None of it moves. */
+#ifndef SW_RUNTIME_CHARGES_H
+#define SW_RUNTIME_CHARGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+enum sw_charge_kind { SW_CHARGE_ADDRESS, SW_CHARGE_ARRAY, SW_CHARGE_HANDLE };
+
+/* Notes bytes that were taken from the account already. Where there is no memory for the note they are given back: then nobody counts them. */
+void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes);
+/* Gives them back; does nothing for what it does not know. */
+void sw_charge_remove(enum sw_charge_kind kind, uint64_t key);
+/* Physical memory lives as long as its handle or a mapping of it. */
+void sw_charge_map(CUdeviceptr address, size_t bytes, CUmemHandle handle);
+void sw_charge_unmap(CUdeviceptr address, size_t bytes);
+void sw_charge_retain(CUmemHandle handle);
+
+/* Brings the account of a pool up to what the pool holds now; all pools that were seen, if it is NULL. */
+void sw_charge_pool(CUmemoryPool pool, CUdevice device);
+/* Whether the pool would have to grow beyond the limit to serve this. */
+bool sw_charge_pool_may(CUmemoryPool pool, CUdevice device, size_t bytes);
+
+#endif

@@ -1,0 +1,259 @@
+/* The one list of driver calls that are hooked, and how.
+ *
+ *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced
+ *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, pools.c, inform.c, contexts.c, capture.c or doors.c
+ *
+ * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. Entry points of the driver that are not here pass untouched;
+ * tests/gpu/entry-points checks with a real cuda.h that none of those gives work, gets, frees or shares memory. Left out on purpose: the forms
+ * with 32-bit addresses, which no 64-bit program calls.
+ */
+#ifndef SW_RUNTIME_ENTRY_POINTS_H
+#define SW_RUNTIME_ENTRY_POINTS_H
+
+#include <stddef.h>
+
+#include "cuda/driver.h"
+
+typedef void *P;
+typedef unsigned U;
+typedef size_t Z;
+
+/* clang-format off */
+#define SW_ENTRY_POINTS(LAUNCH, WORK, OWN) \
+	LAUNCH(cuGraphLaunch, P, P) \
+	LAUNCH(cuGraphLaunch_ptsz, P, P) \
+	LAUNCH(cuLaunch, P) \
+	LAUNCH(cuLaunchCooperativeKernel, P, U, U, U, U, U, U, U, P, P) \
+	LAUNCH(cuLaunchCooperativeKernelMultiDevice, P, U, U) \
+	LAUNCH(cuLaunchCooperativeKernel_ptsz, P, U, U, U, U, U, U, U, P, P) \
+	LAUNCH(cuLaunchGrid, P, U, U) \
+	LAUNCH(cuLaunchGridAsync, P, U, U, P) \
+	LAUNCH(cuLaunchKernel, P, U, U, U, U, U, U, U, P, P, P) \
+	LAUNCH(cuLaunchKernelEx, P, P, P, P) \
+	LAUNCH(cuLaunchKernelEx_ptsz, P, P, P, P) \
+	LAUNCH(cuLaunchKernel_ptsz, P, U, U, U, U, U, U, U, P, P, P) \
+	WORK(cuGraphExecDestroy, P) \
+	WORK(cuGraphExecUpdate, P, P, P, P) \
+	WORK(cuGraphExecUpdate_v2, P, P, P) \
+	WORK(cuGraphInstantiate, P, P, P, P, Z) \
+	WORK(cuGraphInstantiateWithFlags, P, P, Z) \
+	WORK(cuGraphInstantiateWithParams, P, P, P) \
+	WORK(cuGraphInstantiateWithParams_ptsz, P, P, P) \
+	WORK(cuGraphInstantiate_v2, P, P, P, P, Z) \
+	WORK(cuGraphUpload, P, P) \
+	WORK(cuGraphUpload_ptsz, P, P) \
+	WORK(cuGraphicsMapResources, U, P, P) \
+	WORK(cuGraphicsMapResources_ptsz, U, P, P) \
+	WORK(cuGraphicsUnmapResources, U, P, P) \
+	WORK(cuGraphicsUnmapResources_ptsz, U, P, P) \
+	WORK(cuLaunchHostFunc, P, P, P) \
+	WORK(cuLaunchHostFunc_ptsz, P, P, P) \
+	WORK(cuLibraryLoadData, P, P, P, P, U, P, P, U) \
+	WORK(cuLibraryLoadFromFile, P, P, P, P, U, P, P, U) \
+	WORK(cuLibraryUnload, P) \
+	WORK(cuMemBatchDecompressAsync, P, Z, U, P, P) \
+	WORK(cuMemBatchDecompressAsync_ptsz, P, Z, U, P, P) \
+	WORK(cuMemDiscardAndPrefetchBatchAsync, P, P, Z, P, P, Z, Z, P) \
+	WORK(cuMemDiscardAndPrefetchBatchAsync_ptsz, P, P, Z, P, P, Z, Z, P) \
+	WORK(cuMemDiscardBatchAsync, P, P, Z, Z, P) \
+	WORK(cuMemDiscardBatchAsync_ptsz, P, P, Z, Z, P) \
+	WORK(cuMemMapArrayAsync, P, U, P) \
+	WORK(cuMemMapArrayAsync_ptsz, P, U, P) \
+	WORK(cuMemPrefetchAsync, Z, Z, U, P) \
+	WORK(cuMemPrefetchAsync_ptsz, Z, Z, U, P) \
+	WORK(cuMemPrefetchAsync_v2, Z, Z, Z, U, P) \
+	WORK(cuMemPrefetchAsync_v2_ptsz, Z, Z, Z, U, P) \
+	WORK(cuMemPrefetchBatchAsync, P, P, Z, P, P, Z, Z, P) \
+	WORK(cuMemPrefetchBatchAsync_ptsz, P, P, Z, P, P, Z, Z, P) \
+	WORK(cuMemcpy, Z, Z, Z) \
+	WORK(cuMemcpy2DAsync_v2, P, P) \
+	WORK(cuMemcpy2DAsync_v2_ptsz, P, P) \
+	WORK(cuMemcpy2DUnaligned_v2, P) \
+	WORK(cuMemcpy2DUnaligned_v2_ptds, P) \
+	WORK(cuMemcpy2D_v2, P) \
+	WORK(cuMemcpy2D_v2_ptds, P) \
+	WORK(cuMemcpy3DAsync_v2, P, P) \
+	WORK(cuMemcpy3DAsync_v2_ptsz, P, P) \
+	WORK(cuMemcpy3DBatchAsync, Z, P, P, Z, P) \
+	WORK(cuMemcpy3DBatchAsync_ptsz, Z, P, P, Z, P) \
+	WORK(cuMemcpy3DBatchAsync_v2, Z, P, Z, P) \
+	WORK(cuMemcpy3DBatchAsync_v2_ptsz, Z, P, Z, P) \
+	WORK(cuMemcpy3DPeer, P) \
+	WORK(cuMemcpy3DPeerAsync, P, P) \
+	WORK(cuMemcpy3DPeerAsync_ptsz, P, P) \
+	WORK(cuMemcpy3DPeer_ptds, P) \
+	WORK(cuMemcpy3D_v2, P) \
+	WORK(cuMemcpy3D_v2_ptds, P) \
+	WORK(cuMemcpyAsync, Z, Z, Z, P) \
+	WORK(cuMemcpyAsync_ptsz, Z, Z, Z, P) \
+	WORK(cuMemcpyAtoA_v2, P, Z, P, Z, Z) \
+	WORK(cuMemcpyAtoA_v2_ptds, P, Z, P, Z, Z) \
+	WORK(cuMemcpyAtoD_v2, Z, P, Z, Z) \
+	WORK(cuMemcpyAtoD_v2_ptds, Z, P, Z, Z) \
+	WORK(cuMemcpyAtoHAsync_v2, P, P, Z, Z, P) \
+	WORK(cuMemcpyAtoHAsync_v2_ptsz, P, P, Z, Z, P) \
+	WORK(cuMemcpyAtoH_v2, P, P, Z, Z) \
+	WORK(cuMemcpyAtoH_v2_ptds, P, P, Z, Z) \
+	WORK(cuMemcpyBatchAsync, P, P, P, Z, P, P, Z, P, P) \
+	WORK(cuMemcpyBatchAsync_ptsz, P, P, P, Z, P, P, Z, P, P) \
+	WORK(cuMemcpyBatchAsync_v2, P, P, P, Z, P, P, Z, P) \
+	WORK(cuMemcpyBatchAsync_v2_ptsz, P, P, P, Z, P, P, Z, P) \
+	WORK(cuMemcpyDtoA_v2, P, Z, Z, Z) \
+	WORK(cuMemcpyDtoA_v2_ptds, P, Z, Z, Z) \
+	WORK(cuMemcpyDtoDAsync_v2, Z, Z, Z, P) \
+	WORK(cuMemcpyDtoDAsync_v2_ptsz, Z, Z, Z, P) \
+	WORK(cuMemcpyDtoD_v2, Z, Z, Z) \
+	WORK(cuMemcpyDtoD_v2_ptds, Z, Z, Z) \
+	WORK(cuMemcpyDtoHAsync_v2, P, Z, Z, P) \
+	WORK(cuMemcpyDtoHAsync_v2_ptsz, P, Z, Z, P) \
+	WORK(cuMemcpyDtoH_v2, P, Z, Z) \
+	WORK(cuMemcpyDtoH_v2_ptds, P, Z, Z) \
+	WORK(cuMemcpyHtoAAsync_v2, P, Z, P, Z, P) \
+	WORK(cuMemcpyHtoAAsync_v2_ptsz, P, Z, P, Z, P) \
+	WORK(cuMemcpyHtoA_v2, P, Z, P, Z) \
+	WORK(cuMemcpyHtoA_v2_ptds, P, Z, P, Z) \
+	WORK(cuMemcpyHtoDAsync_v2, Z, P, Z, P) \
+	WORK(cuMemcpyHtoDAsync_v2_ptsz, Z, P, Z, P) \
+	WORK(cuMemcpyHtoD_v2, Z, P, Z) \
+	WORK(cuMemcpyHtoD_v2_ptds, Z, P, Z) \
+	WORK(cuMemcpyPeer, Z, P, Z, P, Z) \
+	WORK(cuMemcpyPeerAsync, Z, P, Z, P, Z, P) \
+	WORK(cuMemcpyPeerAsync_ptsz, Z, P, Z, P, Z, P) \
+	WORK(cuMemcpyPeer_ptds, Z, P, Z, P, Z) \
+	WORK(cuMemcpy_ptds, Z, Z, Z) \
+	WORK(cuMemsetD16Async, Z, U, Z, P) \
+	WORK(cuMemsetD16Async_ptsz, Z, U, Z, P) \
+	WORK(cuMemsetD16_v2, Z, U, Z) \
+	WORK(cuMemsetD16_v2_ptds, Z, U, Z) \
+	WORK(cuMemsetD2D16Async, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D16Async_ptsz, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D16_v2, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD2D16_v2_ptds, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD2D32Async, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D32Async_ptsz, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D32_v2, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD2D32_v2_ptds, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD2D8Async, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D8Async_ptsz, Z, Z, U, Z, Z, P) \
+	WORK(cuMemsetD2D8_v2, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD2D8_v2_ptds, Z, Z, U, Z, Z) \
+	WORK(cuMemsetD32Async, Z, U, Z, P) \
+	WORK(cuMemsetD32Async_ptsz, Z, U, Z, P) \
+	WORK(cuMemsetD32_v2, Z, U, Z) \
+	WORK(cuMemsetD32_v2_ptds, Z, U, Z) \
+	WORK(cuMemsetD8Async, Z, U, Z, P) \
+	WORK(cuMemsetD8Async_ptsz, Z, U, Z, P) \
+	WORK(cuMemsetD8_v2, Z, U, Z) \
+	WORK(cuMemsetD8_v2_ptds, Z, U, Z) \
+	WORK(cuModuleLoad, P, P) \
+	WORK(cuModuleLoadData, P, P) \
+	WORK(cuModuleLoadDataEx, P, P, U, P, P) \
+	WORK(cuModuleLoadFatBinary, P, P) \
+	WORK(cuModuleUnload, P) \
+	WORK(cuSignalExternalSemaphoresAsync, P, P, U, P) \
+	WORK(cuSignalExternalSemaphoresAsync_ptsz, P, P, U, P) \
+	WORK(cuStreamAddCallback, P, P, P, U) \
+	WORK(cuStreamAddCallback_ptsz, P, P, P, U) \
+	WORK(cuStreamAttachMemAsync, P, Z, Z, U) \
+	WORK(cuStreamAttachMemAsync_ptsz, P, Z, Z, U) \
+	WORK(cuStreamBatchMemOp, P, U, P, U) \
+	WORK(cuStreamBatchMemOp_ptsz, P, U, P, U) \
+	WORK(cuStreamBatchMemOp_v2, P, U, P, U) \
+	WORK(cuStreamBatchMemOp_v2_ptsz, P, U, P, U) \
+	WORK(cuStreamWaitValue32, P, Z, U, U) \
+	WORK(cuStreamWaitValue32_ptsz, P, Z, U, U) \
+	WORK(cuStreamWaitValue32_v2, P, Z, U, U) \
+	WORK(cuStreamWaitValue32_v2_ptsz, P, Z, U, U) \
+	WORK(cuStreamWaitValue64, P, Z, Z, U) \
+	WORK(cuStreamWaitValue64_ptsz, P, Z, Z, U) \
+	WORK(cuStreamWaitValue64_v2, P, Z, Z, U) \
+	WORK(cuStreamWaitValue64_v2_ptsz, P, Z, Z, U) \
+	WORK(cuStreamWriteValue32, P, Z, U, U) \
+	WORK(cuStreamWriteValue32_ptsz, P, Z, U, U) \
+	WORK(cuStreamWriteValue32_v2, P, Z, U, U) \
+	WORK(cuStreamWriteValue32_v2_ptsz, P, Z, U, U) \
+	WORK(cuStreamWriteValue64, P, Z, Z, U) \
+	WORK(cuStreamWriteValue64_ptsz, P, Z, Z, U) \
+	WORK(cuStreamWriteValue64_v2, P, Z, Z, U) \
+	WORK(cuStreamWriteValue64_v2_ptsz, P, Z, Z, U) \
+	WORK(cuWaitExternalSemaphoresAsync, P, P, U, P) \
+	WORK(cuWaitExternalSemaphoresAsync_ptsz, P, P, U, P) \
+	OWN(cuMemAlloc_v2, P, Z) \
+	OWN(cuMemAllocPitch_v2, P, P, Z, Z, U) \
+	OWN(cuMemFree_v2, Z) \
+	OWN(cuMemAllocManaged, P, Z, U) \
+	OWN(cuMemCreate, P, Z, P, Z) \
+	OWN(cuMemRelease, Z) \
+	OWN(cuMemMap, Z, Z, Z, Z, Z) \
+	OWN(cuMemUnmap, Z, Z) \
+	OWN(cuMemImportFromShareableHandle, P, P, U) \
+	OWN(cuArrayCreate_v2, P, P) \
+	OWN(cuArray3DCreate_v2, P, P) \
+	OWN(cuArrayDestroy, P) \
+	OWN(cuMipmappedArrayCreate, P, P, U) \
+	OWN(cuMipmappedArrayDestroy, P) \
+	OWN(cuMemAllocAsync, P, Z, P) \
+	OWN(cuMemAllocAsync_ptsz, P, Z, P) \
+	OWN(cuMemAllocFromPoolAsync, P, Z, P, P) \
+	OWN(cuMemAllocFromPoolAsync_ptsz, P, Z, P, P) \
+	OWN(cuMemFreeAsync, Z, P) \
+	OWN(cuMemFreeAsync_ptsz, Z, P) \
+	OWN(cuMemPoolTrimTo, P, Z) \
+	OWN(cuMemGetInfo_v2, P, P) \
+	OWN(cuMemGetAddressRange_v2, P, P, Z) \
+	OWN(cuPointerGetAttribute, P, U, Z) \
+	OWN(cuPointerGetAttributes, U, P, P, Z) \
+	OWN(cuDeviceTotalMem_v2, P, U) \
+	OWN(cuIpcGetMemHandle, P, Z) \
+	OWN(cuMemRetainAllocationHandle, P, P) \
+	OWN(cuMemGetHandleForAddressRange, P, Z, Z, U, Z) \
+	OWN(cuMulticastBindAddr, Z, Z, Z, Z, Z) \
+	OWN(cuPointerSetAttribute, P, U, Z) \
+	OWN(cuStreamBeginCapture_v2, P, U) \
+	OWN(cuStreamBeginCapture_v2_ptsz, P, U) \
+	OWN(cuStreamBeginCaptureToGraph, P, P, P, P, Z, U) \
+	OWN(cuStreamBeginCaptureToGraph_ptsz, P, P, P, P, Z, U) \
+	OWN(cuStreamEndCapture, P, P) \
+	OWN(cuStreamEndCapture_ptsz, P, P) \
+	OWN(cuInit, U) \
+	OWN(cuCtxDestroy_v2, P) \
+	OWN(cuDevicePrimaryCtxReset_v2, U) \
+	OWN(cuDevicePrimaryCtxRelease_v2, U) \
+	OWN(cuCtxEnablePeerAccess, P, U) \
+	OWN(cuGetProcAddress, P, P, U, Z) \
+	OWN(cuGetProcAddress_v2, P, P, U, Z, P) \
+	/* the end */
+/* clang-format on */
+
+/* PARAMS(P, Z) is "P a1, Z a2" and NAMES(P, Z) is "a1, a2". */
+#define SW_COUNT_(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, n, ...) n
+#define SW_COUNT(...) SW_COUNT_(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define SW_GLUE_(a, b) a##b
+#define SW_GLUE(a, b) SW_GLUE_(a, b)
+#define SW_P1(t) t a1
+#define SW_P2(t, ...) t a2, SW_P1(__VA_ARGS__)
+#define SW_P3(t, ...) t a3, SW_P2(__VA_ARGS__)
+#define SW_P4(t, ...) t a4, SW_P3(__VA_ARGS__)
+#define SW_P5(t, ...) t a5, SW_P4(__VA_ARGS__)
+#define SW_P6(t, ...) t a6, SW_P5(__VA_ARGS__)
+#define SW_P7(t, ...) t a7, SW_P6(__VA_ARGS__)
+#define SW_P8(t, ...) t a8, SW_P7(__VA_ARGS__)
+#define SW_P9(t, ...) t a9, SW_P8(__VA_ARGS__)
+#define SW_P10(t, ...) t a10, SW_P9(__VA_ARGS__)
+#define SW_P11(t, ...) t a11, SW_P10(__VA_ARGS__)
+#define SW_N1 a1
+#define SW_N2 a2, SW_N1
+#define SW_N3 a3, SW_N2
+#define SW_N4 a4, SW_N3
+#define SW_N5 a5, SW_N4
+#define SW_N6 a6, SW_N5
+#define SW_N7 a7, SW_N6
+#define SW_N8 a8, SW_N7
+#define SW_N9 a9, SW_N8
+#define SW_N10 a10, SW_N9
+#define SW_N11 a11, SW_N10
+#define SW_PARAMS(...) SW_GLUE(SW_P, SW_COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define SW_NAMES(...) SW_GLUE(SW_N, SW_COUNT(__VA_ARGS__))
+
+#endif

@@ -1,0 +1,12 @@
+/* The hooks, one for each line of the list. */
+#ifndef SW_RUNTIME_HOOKS_H
+#define SW_RUNTIME_HOOKS_H
+
+#include "runtime/entry_points.h"
+
+/* Each is exported under the driver's own name: that is the door for programs that are linked with the driver. */
+#define SW_DECLARE(symbol, ...) CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__)) __asm__(#symbol);
+SW_ENTRY_POINTS(SW_DECLARE, SW_DECLARE, SW_DECLARE)
+#undef SW_DECLARE
+
+#endif

@@ -1,0 +1,170 @@
+/* The hooked calls that describe memory: they agree with the limit, and know allocations that the driver does not. Also those that hand memory to somebody else:
+ * what others know does not move. */
+#include "runtime/account.h"
+#include "runtime/charges.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+#include "runtime/memory.h"
+#include "runtime/start.h"
+
+#define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
+#define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
+
+CUresult hook_cuMemGetInfo_v2(P ret_free, P ret_total)
+{
+	if (MISSING(cuMemGetInfo_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	size_t free = 0, total = 0;
+	CUdevice device;
+	CUresult result = sw_driver.memory_info(&free, &total);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS) {
+		int gpu = sw_account_gpu(device);
+		uint64_t limit = sw_account_limit(gpu), room = sw_account_room(gpu);
+		total = limit < total ? limit : total;
+		free = room < free ? room : free;
+		free = free < total ? free : total;
+	}
+	if (ret_free != NULL)
+		*(size_t *)ret_free = free;
+	if (ret_total != NULL)
+		*(size_t *)ret_total = total;
+	return result;
+}
+
+CUresult hook_cuDeviceTotalMem_v2(P ret, U device)
+{
+	if (MISSING(cuDeviceTotalMem_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult result = sw_driver.device_memory(ret, (CUdevice)device);
+	if (result == CUDA_SUCCESS && sw_page != NULL) {
+		uint64_t limit = sw_account_limit(sw_account_gpu((CUdevice)device));
+		if (limit < *(size_t *)ret)
+			*(size_t *)ret = limit;
+	}
+	return result;
+}
+
+CUresult hook_cuMemGetAddressRange_v2(P ret_base, P ret_bytes, Z address)
+{
+	if (MISSING(cuMemGetAddressRange_v2))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUdeviceptr base;
+	size_t bytes;
+	CUcontext context;
+	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context))
+		return sw_driver.address_range(ret_base, ret_bytes, address);
+	if (ret_base != NULL)
+		*(CUdeviceptr *)ret_base = base;
+	if (ret_bytes != NULL)
+		*(size_t *)ret_bytes = bytes;
+	return CUDA_SUCCESS;
+}
+
+/* What the driver cannot know of our allocations; false: it can. */
+static bool answer(int attribute, CUdeviceptr address, void *ret)
+{
+	CUdeviceptr base;
+	size_t bytes;
+	CUcontext context;
+	bool asked = attribute == CU_POINTER_CONTEXT || attribute == CU_POINTER_RANGE_START || attribute == CU_POINTER_RANGE_SIZE;
+	if (!asked || ret == NULL || !sw_memory_find(address, &base, &bytes, &context))
+		return false;
+	if (attribute == CU_POINTER_CONTEXT)
+		*(CUcontext *)ret = context;
+	else if (attribute == CU_POINTER_RANGE_START)
+		*(CUdeviceptr *)ret = base;
+	else
+		*(size_t *)ret = bytes;
+	return true;
+}
+
+CUresult hook_cuPointerGetAttribute(P ret, U attribute, Z address)
+{
+	if (MISSING(cuPointerGetAttribute))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (sw_moves && answer((int)attribute, address, ret))
+		return CUDA_SUCCESS;
+	return sw_driver.pointer_attribute(ret, (int)attribute, address);
+}
+
+CUresult hook_cuPointerGetAttributes(U count, P attributes, P ret, Z address)
+{
+	if (MISSING(cuPointerGetAttributes))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	CUresult result = sw_driver.pointer_attributes(count, attributes, ret, address);
+	if (result == CUDA_SUCCESS && sw_moves)
+		for (unsigned i = 0; i < count; i++)
+			answer(((int *)attributes)[i], address, ((void **)ret)[i]);
+	return result;
+}
+
+/* ---- what others get to know */
+
+CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
+{
+	if (MISSING(cuMemRetainAllocationHandle))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	if (sw_moves)
+		sw_memory_pin((CUdeviceptr)(uintptr_t)address);
+	CUresult result = REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_retain(*(CUmemHandle *)ret);
+	sw_gate_leave(self);
+	return result;
+}
+
+CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
+{
+	if (MISSING(cuMemImportFromShareableHandle))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	/* Whoever made it pays for it. */
+	return sw_driver.import_handle(ret, handle, (int)type);
+}
+
+CUresult hook_cuIpcGetMemHandle(P ret, Z address)
+{
+	if (MISSING(cuIpcGetMemHandle))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return REAL(cuIpcGetMemHandle, P, Z)(ret, address);
+}
+
+CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z flags)
+{
+	if (MISSING(cuMemGetHandleForAddressRange))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	if (sw_moves)
+		sw_memory_pin(address);
+	CUresult result = REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
+	sw_gate_leave(self);
+	return result;
+}
+
+CUresult hook_cuMulticastBindAddr(Z group, Z offset, Z address, Z bytes, Z flags)
+{
+	if (MISSING(cuMulticastBindAddr))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	if (sw_moves)
+		sw_memory_pin(address);
+	CUresult result = REAL(cuMulticastBindAddr, Z, Z, Z, Z, Z)(group, offset, address, bytes, flags);
+	sw_gate_leave(self);
+	return result;
+}
+
+CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
+{
+	if (MISSING(cuPointerSetAttribute))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	/* Asked for by those who give the memory to a network card. */
+	if (sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
+		sw_memory_pin(address);
+	CUresult result = REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
+	sw_gate_leave(self);
+	return result;
+}

@@ -1,0 +1,307 @@
+#include "runtime/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/account.h"
+#include "runtime/book.h"
+#include "runtime/driver.h"
+#include "runtime/slabs.h"
+#include "runtime/tools.h"
+
+pthread_mutex_t sw_memory_lock = PTHREAD_MUTEX_INITIALIZER;
+struct sw_range *sw_ranges;
+
+enum { DEVICES = 64 };
+static uint64_t peers_of[DEVICES]; /* devices that may use what this one holds */
+
+int sw_capture_relax(void)
+{
+	int mode = CU_CAPTURE_MODE_RELAXED;
+	if (sw_driver.capture_mode != NULL)
+		sw_driver.capture_mode(&mode);
+	return mode;
+}
+
+void sw_capture_restore(int mode)
+{
+	if (sw_driver.capture_mode != NULL)
+		sw_driver.capture_mode(&mode);
+}
+
+/* ---- chunks */
+
+CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, device}};
+	return sw_driver.create(ret_handle, bytes, &prop, 0);
+}
+
+CUresult sw_chunk_on_host(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
+{
+	int node = 0;
+	if (sw_driver.device_attribute(&node, CU_DEVICE_HOST_NUMA_ID, device) != CUDA_SUCCESS || node < 0)
+		node = 0;
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST_NUMA, node}};
+	return sw_driver.create(ret_handle, bytes, &prop, 0);
+}
+
+CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index)
+{
+	return range->address + (CUdeviceptr)index * SW_CHUNK_BYTES;
+}
+
+CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes)
+{
+	CUmemAccessDesc access[DEVICES];
+	size_t count = 0;
+	for (int device = 0; device < DEVICES; device++)
+		if (device == range->device || (peers_of[range->device] >> device & 1) != 0)
+			access[count++] = (CUmemAccessDesc){{CU_MEM_LOCATION_DEVICE, device}, CU_MEM_ACCESS_READWRITE};
+	return sw_driver.set_access(address, bytes, access, count);
+}
+
+/* On the GPU if the job's share and the GPU have room, else in host memory if the budget has. */
+static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
+{
+	if (sw_account_take(range->gpu, chunk->bytes, false)) {
+		CUresult result = sw_chunk_on_gpu(range->device, chunk->bytes, &chunk->handle);
+		if (result == CUDA_SUCCESS) {
+			chunk->place = SW_ON_GPU;
+			return result;
+		}
+		sw_account_give(range->gpu, chunk->bytes, false);
+		if (result != CUDA_ERROR_OUT_OF_MEMORY)
+			return result;
+	}
+	if (!sw_account_take_host(range->gpu, chunk->bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (sw_chunk_on_host(range->device, chunk->bytes, &chunk->handle) != CUDA_SUCCESS) {
+		sw_account_give_host(range->gpu, chunk->bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	chunk->place = SW_SPILLED;
+	return CUDA_SUCCESS;
+}
+
+static void empty_chunk(struct sw_range *range, uint32_t index)
+{
+	struct sw_chunk *chunk = &range->chunks[index];
+	sw_driver.unmap(sw_chunk_address(range, index), chunk->bytes);
+	sw_driver.release(chunk->handle);
+	if (chunk->place == SW_ON_GPU)
+		sw_account_give(range->gpu, chunk->bytes, range->pinned);
+	else
+		sw_account_give_host(range->gpu, chunk->bytes);
+}
+
+/* ---- ranges */
+
+static void empty_first(struct sw_range *range, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		empty_chunk(range, i);
+}
+
+static CUresult fill(struct sw_range *range)
+{
+	for (uint32_t i = 0; i < range->chunk_count; i++) {
+		struct sw_chunk *chunk = &range->chunks[i];
+		size_t left = range->bytes - (size_t)i * SW_CHUNK_BYTES;
+		chunk->bytes = (uint32_t)(left < SW_CHUNK_BYTES ? left : SW_CHUNK_BYTES);
+		CUresult result = fill_chunk(range, chunk);
+		if (result == CUDA_SUCCESS) {
+			result = sw_driver.map(sw_chunk_address(range, i), chunk->bytes, 0, chunk->handle, 0);
+			if (result == CUDA_SUCCESS)
+				continue;
+			sw_driver.release(chunk->handle);
+			if (chunk->place == SW_ON_GPU)
+				sw_account_give(range->gpu, chunk->bytes, false);
+			else
+				sw_account_give_host(range->gpu, chunk->bytes);
+		}
+		empty_first(range, i);
+		return result;
+	}
+	CUresult result = sw_range_open(range, range->address, range->bytes);
+	if (result != CUDA_SUCCESS)
+		empty_first(range, range->chunk_count);
+	return result;
+}
+
+CUresult sw_range_new(size_t bytes, struct sw_range **ret_range)
+{
+	CUcontext context = NULL;
+	CUdevice device = 0;
+	CUresult result = sw_driver.context_current(&context);
+	if (result == CUDA_SUCCESS)
+		result = context == NULL ? CUDA_ERROR_INVALID_CONTEXT : sw_driver.context_device(&device);
+	if (result != CUDA_SUCCESS)
+		return result;
+	size_t whole = sw_round_up(bytes, SW_UNIT_BYTES);
+	size_t chunks = (whole + SW_CHUNK_BYTES - 1) / SW_CHUNK_BYTES;
+	if (whole < bytes || chunks > UINT32_MAX || device < 0 || device >= DEVICES)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct sw_range *range = calloc(1, sizeof *range + chunks * sizeof range->chunks[0]);
+	if (range == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*range = (struct sw_range){
+		.bytes = whole, .context = context, .device = device, .gpu = sw_account_gpu(device), .chunk_count = (uint32_t)chunks};
+	result = sw_driver.reserve(&range->address, whole, 0, 0, 0);
+	if (result == CUDA_SUCCESS) {
+		result = fill(range);
+		if (result != CUDA_SUCCESS)
+			sw_driver.unreserve(range->address, whole);
+	}
+	if (result != CUDA_SUCCESS) {
+		free(range);
+		return result;
+	}
+	range->next = sw_ranges;
+	if (sw_ranges != NULL)
+		sw_ranges->previous = range;
+	sw_ranges = range;
+	*ret_range = range;
+	return CUDA_SUCCESS;
+}
+
+void sw_range_free(struct sw_range *range)
+{
+	empty_first(range, range->chunk_count);
+	sw_driver.unreserve(range->address, range->bytes);
+	if (range->next != NULL)
+		range->next->previous = range->previous;
+	if (range->previous != NULL)
+		range->previous->next = range->next;
+	else
+		sw_ranges = range->next;
+	free(range);
+}
+
+/* ---- allocations */
+
+static CUresult get(size_t bytes, CUdeviceptr *ret_address)
+{
+	struct sw_allocation entry = {.bytes = bytes};
+	if (!sw_book_reserve())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result;
+	if (bytes <= SW_SLAB_MOST) {
+		result = sw_slab_get(bytes, &entry.address, &entry.range);
+	} else {
+		result = sw_range_new(bytes, &entry.range);
+		if (result == CUDA_SUCCESS)
+			entry.address = entry.range->address;
+	}
+	if (result == CUDA_SUCCESS) {
+		sw_book_add(&entry);
+		*ret_address = entry.address;
+	}
+	return result;
+}
+
+CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address)
+{
+	int mode = sw_capture_relax();
+	pthread_mutex_lock(&sw_memory_lock);
+	CUresult result = get(bytes, ret_address);
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_capture_restore(mode);
+	return result;
+}
+
+static void put(const struct sw_allocation *entry)
+{
+	if (entry->range->slab != NULL)
+		sw_slab_put(entry->range, entry->address);
+	else
+		sw_range_free(entry->range);
+}
+
+bool sw_memory_put(CUdeviceptr address, CUresult *ret_result)
+{
+	struct sw_allocation entry;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool found = sw_book_find(address, &entry) && entry.address == address;
+	pthread_mutex_unlock(&sw_memory_lock);
+	if (!found)
+		return false;
+	/* As the driver does: who frees may count on all work with it being over. Not under the lock: it may take long. */
+	*ret_result = sw_driver.context_synchronize();
+	int mode = sw_capture_relax();
+	pthread_mutex_lock(&sw_memory_lock);
+	/* Two threads that free the same: the second finds nothing. */
+	if (sw_book_remove(address, &entry))
+		put(&entry);
+	else
+		*ret_result = CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_capture_restore(mode);
+	return true;
+}
+
+bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context)
+{
+	struct sw_allocation entry;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool found = sw_book_find(address, &entry);
+	if (found) {
+		*ret_base = entry.address;
+		*ret_bytes = entry.bytes;
+		*ret_context = entry.range->context;
+	}
+	pthread_mutex_unlock(&sw_memory_lock);
+	return found;
+}
+
+bool sw_memory_pin(CUdeviceptr address)
+{
+	struct sw_allocation entry;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool found = sw_book_find(address, &entry);
+	if (found && !entry.range->pinned) {
+		entry.range->pinned = true;
+		for (uint32_t i = 0; i < entry.range->chunk_count; i++)
+			if (entry.range->chunks[i].place == SW_ON_GPU && entry.range->gpu >= 0)
+				atomic_fetch_add(&sw_slot->gpus[entry.range->gpu].fixed_bytes, entry.range->chunks[i].bytes);
+	}
+	pthread_mutex_unlock(&sw_memory_lock);
+	return found;
+}
+
+void sw_memory_drop_context(CUcontext context)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	for (struct sw_range *range = sw_ranges, *next; range != NULL; range = next) {
+		next = range->next;
+		if (range->context != context)
+			continue;
+		sw_book_remove_range(range);
+		sw_slab_forget(range);
+		sw_range_free(range);
+	}
+	pthread_mutex_unlock(&sw_memory_lock);
+}
+
+CUcontext sw_memory_context_of(CUdevice device)
+{
+	CUcontext context = NULL;
+	pthread_mutex_lock(&sw_memory_lock);
+	for (const struct sw_range *range = sw_ranges; range != NULL && context == NULL; range = range->next)
+		if (range->device == device)
+			context = range->context;
+	pthread_mutex_unlock(&sw_memory_lock);
+	return context;
+}
+
+void sw_memory_let(CUdevice device, CUdevice peer)
+{
+	if (device < 0 || device >= DEVICES || peer < 0 || peer >= DEVICES)
+		return;
+	pthread_mutex_lock(&sw_memory_lock);
+	peers_of[device] |= UINT64_C(1) << peer;
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		if (range->device == device)
+			sw_range_open(range, range->address, range->bytes);
+	pthread_mutex_unlock(&sw_memory_lock);
+}

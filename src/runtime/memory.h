@@ -1,0 +1,79 @@
+/* Universal memory: what the program gets from cuMemAlloc() is a range of addresses that stays, over chunks of physical memory that come and go.
+ *
+ * A chunk is on the GPU, in host memory that the GPU reads through the same addresses (spilled: slow, but the program goes on), or stored away while the process is suspended.
+ * Small requests share ranges (slabs.c).
+ *
+ * Invariants:
+ *  1. addresses of a range never change while it lives, and only this folder maps there;
+ *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored;
+ *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host budget; nothing else is;
+ *  4. a pinned range does not move: somebody outside this process, or the driver itself, knows its physical memory.
+ *
+ * Callers are inside the gate, or have closed it (move.c); `sw_memory_lock` keeps those inside apart.
+ */
+#ifndef SW_RUNTIME_MEMORY_H
+#define SW_RUNTIME_MEMORY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+#define SW_CHUNK_BYTES ((size_t)64 << 20)
+#define SW_UNIT_BYTES ((size_t)2 << 20) /* what the driver maps at least */
+
+enum sw_place { SW_ON_GPU = 0, SW_SPILLED, SW_STORED };
+
+struct sw_chunk {
+	CUmemHandle handle; /* unless stored */
+	void *stored;	    /* in the store */
+	uint32_t bytes;
+	uint8_t place; /* enum sw_place */
+};
+
+struct sw_range {
+	CUdeviceptr address;
+	size_t bytes; /* of the chunks: whole units */
+	CUcontext context;
+	CUdevice device;
+	int gpu; /* in the page */
+	bool pinned;
+	struct sw_slab *slab; /* NULL: one allocation takes it all */
+	struct sw_range *next, *previous;
+	uint32_t chunk_count;
+	struct sw_chunk chunks[];
+};
+
+extern pthread_mutex_t sw_memory_lock;
+extern struct sw_range *sw_ranges; /* all, newest first */
+
+/* For the current context. */
+CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
+/* False: it is none of ours. */
+bool sw_memory_put(CUdeviceptr address, CUresult *ret_result);
+/* The allocation that holds this address. */
+bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context);
+/* From now on the range that holds this address does not move; false: none of ours. */
+bool sw_memory_pin(CUdeviceptr address);
+/* The context is gone, and what it allocated with it. */
+void sw_memory_drop_context(CUcontext context);
+/* A context that has memory on this device; NULL: none. */
+CUcontext sw_memory_context_of(CUdevice device);
+/* `peer` may use what `device` holds, now and later. */
+void sw_memory_let(CUdevice device, CUdevice peer);
+
+/* ---- for move.c, slabs.c */
+CUresult sw_range_new(size_t bytes, struct sw_range **ret_range);
+void sw_range_free(struct sw_range *range);
+/* Physical memory on the device, or in host memory near it. */
+CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
+CUresult sw_chunk_on_host(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
+CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
+CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);
+
+/* The driver must not take our own calls for part of a capture that this thread is in. */
+int sw_capture_relax(void);
+void sw_capture_restore(int mode);
+
+#endif

@@ -1,0 +1,466 @@
+#include "runtime/move.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/memory.h"
+#include "runtime/store.h"
+#include "runtime/tools.h"
+
+#define CLOSE_NS INT64_C(2000000000)
+#define DRAIN_NS INT64_C(10000000000)
+#define CAPTURE_NS INT64_C(5000000000)
+#define PAUSE_NS INT64_C(1000000)
+enum { LANES = 64 };
+
+/* A stream of our own in each context that has memory. */
+static struct lane {
+	CUcontext context;
+	CUstream stream;
+} lanes[LANES];
+static unsigned lane_count;
+
+static void enter(CUcontext context)
+{
+	sw_driver.context_push(context);
+}
+
+static void leave(void)
+{
+	CUcontext popped;
+	sw_driver.context_pop(&popped);
+}
+
+/* With the context current. NULL where it cannot be made: the default stream serves as well while the gate is closed. */
+static CUstream stream_of(CUcontext context)
+{
+	for (unsigned i = 0; i < lane_count; i++)
+		if (lanes[i].context == context)
+			return lanes[i].stream;
+	CUstream stream = NULL;
+	if (lane_count < LANES && sw_driver.stream_create(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+		lanes[lane_count++] = (struct lane){context, stream};
+	return stream;
+}
+
+void sw_move_forget_context(CUcontext context)
+{
+	for (unsigned i = 0; i < lane_count; i++)
+		if (lanes[i].context == context)
+			lanes[i--] = lanes[--lane_count];
+}
+
+/* ---- standstill */
+
+struct drain {
+	_Atomic uint32_t done; /* a futex; 2: nobody waits any more */
+	CUresult result;
+};
+
+/* A thread of its own, because the driver's wait knows no time-out. */
+static void *drain_all(void *argument)
+{
+	struct drain *drain = argument;
+	CUcontext last = NULL;
+	for (const struct sw_range *range = sw_ranges; range != NULL && drain->result == CUDA_SUCCESS; range = range->next) {
+		if (range->context == last)
+			continue;
+		last = range->context;
+		enter(last);
+		drain->result = sw_driver.context_synchronize();
+		leave();
+	}
+	uint32_t waiting = 0;
+	if (!atomic_compare_exchange_strong(&drain->done, &waiting, 1))
+		free(drain);
+	else
+		sw_futex_wake(&drain->done);
+	return NULL;
+}
+
+static enum sw_page_trouble drain_work(void)
+{
+	struct drain *drain = calloc(1, sizeof *drain);
+	pthread_t thread;
+	if (drain == NULL || pthread_create(&thread, NULL, drain_all, drain) != 0) {
+		free(drain);
+		return SW_PAGE_NOT_DRAINED;
+	}
+	pthread_detach(thread);
+	int64_t until = sw_monotonic_ns() + DRAIN_NS, left;
+	while (atomic_load(&drain->done) == 0 && (left = until - sw_monotonic_ns()) > 0)
+		sw_futex_wait(&drain->done, 0, left);
+	uint32_t waiting = 0;
+	if (atomic_compare_exchange_strong(&drain->done, &waiting, 2))
+		return SW_PAGE_NOT_DRAINED;
+	CUresult result = drain->result;
+	free(drain);
+	return result == CUDA_SUCCESS ? SW_PAGE_FINE : SW_PAGE_DRIVER_ERROR;
+}
+
+/* Closes the gate at a moment when nothing is captured, and waits for the GPU. On trouble the gate is open. */
+static enum sw_page_trouble stand_still(void)
+{
+	int64_t begun = sw_monotonic_ns();
+	for (;;) {
+		if (!sw_gate_close(CLOSE_NS))
+			return SW_PAGE_NOT_DRAINED;
+		if (atomic_load(&sw_captures) == 0)
+			break;
+		sw_gate_open();
+		if (sw_monotonic_ns() - begun > CAPTURE_NS)
+			return SW_PAGE_CAPTURING;
+		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+	}
+	enum sw_page_trouble trouble = drain_work();
+	if (trouble != SW_PAGE_FINE)
+		sw_gate_open();
+	atomic_store(&sw_slot->drain_ns, sw_monotonic_ns() - begun);
+	return trouble;
+}
+
+/* Waits for the copies in all contexts. */
+static CUresult finish_copies(void)
+{
+	CUresult worst = CUDA_SUCCESS;
+	for (unsigned i = 0; i < lane_count; i++) {
+		enter(lanes[i].context);
+		CUresult result = sw_driver.stream_synchronize(lanes[i].stream);
+		worst = result != CUDA_SUCCESS ? result : worst;
+		leave();
+	}
+	return worst;
+}
+
+/* ---- away */
+
+static bool leaves(const struct sw_range *range, const struct sw_chunk *chunk)
+{
+	return !range->pinned && chunk->place == SW_ON_GPU;
+}
+
+size_t sw_move_size(void)
+{
+	size_t bytes = 0;
+	pthread_mutex_lock(&sw_memory_lock);
+	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		for (uint32_t i = 0; i < range->chunk_count; i++)
+			if (leaves(range, &range->chunks[i]))
+				bytes += range->chunks[i].bytes;
+	pthread_mutex_unlock(&sw_memory_lock);
+	return bytes;
+}
+
+/* Starts copies into the store; what got no place has `stored` NULL, and the trouble says so. */
+static enum sw_page_trouble copy_away(struct sw_range *range)
+{
+	enum sw_page_trouble trouble = SW_PAGE_FINE;
+	enter(range->context);
+	CUstream stream = stream_of(range->context);
+	for (uint32_t i = 0; i < range->chunk_count && trouble == SW_PAGE_FINE; i++) {
+		struct sw_chunk *chunk = &range->chunks[i];
+		if (!leaves(range, chunk))
+			continue;
+		if (!sw_account_take_host(range->gpu, chunk->bytes)) {
+			trouble = SW_PAGE_NO_HOST_MEMORY;
+			continue;
+		}
+		chunk->stored = sw_store_get(chunk->bytes);
+		if (chunk->stored == NULL)
+			trouble = SW_PAGE_NO_HOST_MEMORY;
+		else if (sw_driver.copy_to_host(chunk->stored, sw_chunk_address(range, i), chunk->bytes, stream) != CUDA_SUCCESS)
+			trouble = SW_PAGE_DRIVER_ERROR;
+		if (chunk->stored == NULL)
+			sw_account_give_host(range->gpu, chunk->bytes);
+	}
+	leave();
+	return trouble;
+}
+
+static void forget_copies(void)
+{
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		for (uint32_t i = 0; i < range->chunk_count; i++) {
+			struct sw_chunk *chunk = &range->chunks[i];
+			if (chunk->stored == NULL || chunk->place == SW_STORED)
+				continue;
+			sw_store_put(chunk->stored, chunk->bytes);
+			sw_account_give_host(range->gpu, chunk->bytes);
+			chunk->stored = NULL;
+		}
+}
+
+/* Gives the GPU's memory back; its contents are in the store. */
+static size_t let_go(struct sw_range *range)
+{
+	size_t bytes = 0;
+	enter(range->context);
+	for (uint32_t i = 0; i < range->chunk_count; i++) {
+		struct sw_chunk *chunk = &range->chunks[i];
+		if (chunk->stored == NULL)
+			continue;
+		sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
+		sw_driver.release(chunk->handle);
+		chunk->place = SW_STORED;
+		sw_account_give(range->gpu, chunk->bytes, false);
+		bytes += chunk->bytes;
+	}
+	leave();
+	return bytes;
+}
+
+enum sw_page_trouble sw_move_away(void)
+{
+	enum sw_page_trouble trouble = stand_still();
+	if (trouble != SW_PAGE_FINE)
+		return trouble;
+	int64_t begun = sw_monotonic_ns();
+	for (struct sw_range *range = sw_ranges; range != NULL && trouble == SW_PAGE_FINE; range = range->next)
+		trouble = copy_away(range);
+	if (finish_copies() != CUDA_SUCCESS && trouble == SW_PAGE_FINE)
+		trouble = SW_PAGE_DRIVER_ERROR;
+	if (trouble != SW_PAGE_FINE) {
+		forget_copies();
+		sw_gate_open();
+		return trouble;
+	}
+	size_t bytes = 0;
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		bytes += let_go(range);
+	atomic_store(&sw_slot->moved_bytes, bytes);
+	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
+	return SW_PAGE_FINE;
+}
+
+/* ---- back */
+
+/* Memory under one stored chunk again, on the GPU or, where the limit is lower now, spilled. */
+static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk, bool *ret_on_gpu)
+{
+	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	*ret_on_gpu = sw_account_take(range->gpu, chunk->bytes, false);
+	if (*ret_on_gpu) {
+		result = sw_chunk_on_gpu(range->device, chunk->bytes, &chunk->handle);
+		if (result != CUDA_SUCCESS)
+			sw_account_give(range->gpu, chunk->bytes, false);
+		return result;
+	}
+	return sw_chunk_on_host(range->device, chunk->bytes, &chunk->handle);
+}
+
+/* Its host bytes stay charged until the copy is over. */
+static CUresult bring_chunk(struct sw_range *range, uint32_t index, CUstream stream)
+{
+	struct sw_chunk *chunk = &range->chunks[index];
+	CUdeviceptr address = sw_chunk_address(range, index);
+	bool on_gpu = false;
+	CUresult result = find_memory(range, chunk, &on_gpu);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = sw_driver.map(address, chunk->bytes, 0, chunk->handle, 0);
+	if (result == CUDA_SUCCESS) {
+		result = sw_range_open(range, address, chunk->bytes);
+		if (result == CUDA_SUCCESS)
+			result = sw_driver.copy_to_device(address, chunk->stored, chunk->bytes, stream);
+		if (result == CUDA_SUCCESS) {
+			chunk->place = on_gpu ? SW_ON_GPU : SW_SPILLED;
+			return result;
+		}
+		sw_driver.unmap(address, chunk->bytes);
+	}
+	sw_driver.release(chunk->handle);
+	if (on_gpu)
+		sw_account_give(range->gpu, chunk->bytes, false);
+	return result;
+}
+
+static CUresult bring_range(struct sw_range *range, size_t *bytes)
+{
+	CUresult result = CUDA_SUCCESS;
+	enter(range->context);
+	CUstream stream = stream_of(range->context);
+	for (uint32_t i = 0; i < range->chunk_count && result == CUDA_SUCCESS; i++) {
+		if (range->chunks[i].place != SW_STORED)
+			continue;
+		result = bring_chunk(range, i, stream);
+		if (result == CUDA_SUCCESS)
+			*bytes += range->chunks[i].bytes;
+	}
+	leave();
+	return result;
+}
+
+/* What is back needs no place in the store any more. */
+static void clear_store(void)
+{
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		for (uint32_t i = 0; i < range->chunk_count; i++) {
+			struct sw_chunk *chunk = &range->chunks[i];
+			if (chunk->stored == NULL || chunk->place == SW_STORED)
+				continue;
+			sw_store_put(chunk->stored, chunk->bytes);
+			if (chunk->place == SW_ON_GPU)
+				sw_account_give_host(range->gpu, chunk->bytes);
+			chunk->stored = NULL;
+		}
+}
+
+enum sw_page_trouble sw_move_back(void)
+{
+	int64_t begun = sw_monotonic_ns();
+	CUresult result = CUDA_SUCCESS;
+	size_t bytes = 0;
+	for (struct sw_range *range = sw_ranges; range != NULL && result == CUDA_SUCCESS; range = range->next)
+		result = bring_range(range, &bytes);
+	CUresult copies = finish_copies();
+	clear_store();
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		return SW_PAGE_NO_GPU_MEMORY;
+	atomic_store(&sw_slot->moved_bytes, bytes);
+	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
+	if (result != CUDA_SUCCESS || copies != CUDA_SUCCESS)
+		return SW_PAGE_DRIVER_ERROR;
+	sw_gate_open();
+	return SW_PAGE_FINE;
+}
+
+/* ---- to the limits */
+
+/* Bytes of this process that must leave the GPU, or may come back (negative). Its fair part of what the job is over: all, since each process sees the sum. */
+static int64_t excess(int gpu)
+{
+	uint64_t limit = sw_account_limit(gpu);
+	if (gpu < 0 || limit == SW_PAGE_NO_LIMIT)
+		return INT64_MIN;
+	uint64_t held = 0;
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		held += atomic_load(&sw_page->slots[i].gpus[gpu].charged_bytes);
+	return (int64_t)(held - limit);
+}
+
+struct step {
+	struct sw_range *range;
+	uint32_t chunk;
+	bool to_host;
+};
+
+/* The next chunk to move, or false. Chunks leave from the ends of the newest ranges: those are most likely the program's scratch. */
+static bool next_step(struct step *ret_step)
+{
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
+		int64_t over = excess(range->gpu);
+		for (uint32_t i = range->chunk_count; i-- > 0;) {
+			struct sw_chunk *chunk = &range->chunks[i];
+			bool out = over > 0 && leaves(range, chunk);
+			bool in = chunk->place == SW_SPILLED && (over == INT64_MIN || over <= -(int64_t)chunk->bytes);
+			if (out || in) {
+				*ret_step = (struct step){range, i, out};
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool sw_move_is_due(void)
+{
+	struct step step;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool due = next_step(&step);
+	pthread_mutex_unlock(&sw_memory_lock);
+	return due;
+}
+
+static void swap_accounts(const struct sw_range *range, size_t bytes, bool to_host)
+{
+	if (to_host)
+		sw_account_give(range->gpu, bytes, false);
+	else
+		sw_account_give_host(range->gpu, bytes);
+}
+
+/* Copies the chunk into `fresh`, mapped beside, and puts that under the chunk's address. */
+static CUresult exchange(const struct step *step, CUmemHandle fresh)
+{
+	struct sw_range *range = step->range;
+	struct sw_chunk *chunk = &range->chunks[step->chunk];
+	CUdeviceptr address = sw_chunk_address(range, step->chunk), beside = 0;
+	CUstream stream = stream_of(range->context);
+	CUresult result = sw_driver.reserve(&beside, chunk->bytes, 0, 0, 0);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = sw_driver.map(beside, chunk->bytes, 0, fresh, 0);
+	if (result == CUDA_SUCCESS) {
+		result = sw_range_open(range, beside, chunk->bytes);
+		if (result == CUDA_SUCCESS)
+			result = sw_driver.copy_within(beside, address, chunk->bytes, stream);
+		if (result == CUDA_SUCCESS)
+			result = sw_driver.stream_synchronize(stream);
+		sw_driver.unmap(beside, chunk->bytes);
+	}
+	sw_driver.unreserve(beside, chunk->bytes);
+	if (result != CUDA_SUCCESS)
+		return result;
+	sw_driver.unmap(address, chunk->bytes);
+	result = sw_driver.map(address, chunk->bytes, 0, fresh, 0);
+	if (result == CUDA_SUCCESS)
+		result = sw_range_open(range, address, chunk->bytes);
+	if (result != CUDA_SUCCESS) {
+		/* Back to what was there a moment ago. */
+		sw_driver.unmap(address, chunk->bytes);
+		sw_driver.map(address, chunk->bytes, 0, chunk->handle, 0);
+		sw_range_open(range, address, chunk->bytes);
+		return result;
+	}
+	sw_driver.release(chunk->handle);
+	chunk->handle = fresh;
+	return CUDA_SUCCESS;
+}
+
+static enum sw_page_trouble take_step(const struct step *step)
+{
+	struct sw_range *range = step->range;
+	struct sw_chunk *chunk = &range->chunks[step->chunk];
+	bool taken = step->to_host ? sw_account_take_host(range->gpu, chunk->bytes) : sw_account_take(range->gpu, chunk->bytes, false);
+	if (!taken)
+		return step->to_host ? SW_PAGE_NO_HOST_MEMORY : SW_PAGE_NO_GPU_MEMORY;
+	CUmemHandle fresh = 0;
+	enter(range->context);
+	CUresult result = step->to_host ? sw_chunk_on_host(range->device, chunk->bytes, &fresh)
+					: sw_chunk_on_gpu(range->device, chunk->bytes, &fresh);
+	bool made = result == CUDA_SUCCESS;
+	if (made)
+		result = exchange(step, fresh);
+	if (result != CUDA_SUCCESS && made)
+		sw_driver.release(fresh);
+	leave();
+	if (result != CUDA_SUCCESS) {
+		swap_accounts(range, chunk->bytes, !step->to_host);
+		return !made ? (step->to_host ? SW_PAGE_NO_HOST_MEMORY : SW_PAGE_NO_GPU_MEMORY) : SW_PAGE_DRIVER_ERROR;
+	}
+	chunk->place = step->to_host ? SW_SPILLED : SW_ON_GPU;
+	swap_accounts(range, chunk->bytes, step->to_host);
+	return SW_PAGE_FINE;
+}
+
+enum sw_page_trouble sw_move_to_limits(void)
+{
+	enum sw_page_trouble trouble = stand_still();
+	if (trouble != SW_PAGE_FINE)
+		return trouble;
+	int64_t begun = sw_monotonic_ns();
+	size_t bytes = 0;
+	struct step step;
+	while (trouble == SW_PAGE_FINE && next_step(&step)) {
+		trouble = take_step(&step);
+		if (trouble == SW_PAGE_FINE)
+			bytes += step.range->chunks[step.chunk].bytes;
+	}
+	atomic_store(&sw_slot->moved_bytes, bytes);
+	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
+	sw_gate_open();
+	return trouble;
+}

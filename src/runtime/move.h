@@ -1,0 +1,32 @@
+/* Moving the contents of the process's memory: all of it away and back (suspend, resume), or as much as the limit says (shrink, grow).
+ *
+ * Called by the attendant only. Each leaves the gate as it says, and the memory whole: what cannot be done is undone.
+ */
+#ifndef SW_RUNTIME_MOVE_H
+#define SW_RUNTIME_MOVE_H
+
+#include <sharewell/runtime.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+/* The gate is closed afterwards if it worked, and open if not. */
+enum sw_page_trouble sw_move_away(void);
+/* The gate is open afterwards if it worked, and stays closed if not: try again. */
+enum sw_page_trouble sw_move_back(void);
+/* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again. The gate is open before and after. */
+enum sw_page_trouble sw_move_to_limits(void);
+/* Whether sw_move_to_limits() would have something to do. */
+bool sw_move_is_due(void);
+/* Bytes that a suspend would have to store now. */
+size_t sw_move_size(void);
+
+/* The context goes: so does our stream in it. */
+void sw_move_forget_context(CUcontext context);
+
+/* Counts streams that are being captured (capture.c). */
+extern _Atomic int sw_captures;
+
+#endif

@@ -1,0 +1,43 @@
+#include "runtime/start.h"
+
+#include <pthread.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+
+bool sw_moves;
+
+/* The child of a process that used the GPU cannot use it: the driver says so to it, and we stay out of the way. */
+static void in_child(void)
+{
+	sw_moves = false;
+	sw_gate_forget();
+	sw_account_forget();
+}
+
+static void start(void)
+{
+	if (!sw_account_open())
+		return;
+	pthread_atfork(NULL, NULL, in_child);
+	/* Without the attendant nobody could open the gate again or hear a limit. */
+	sw_moves = sw_driver_can_move() && sw_attendant_start();
+}
+
+void sw_start(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, start);
+}
+
+CUresult hook_cuInit(U flags)
+{
+	if (!sw_driver_ready() || sw_driver.init == NULL)
+		return CUDA_ERROR_NO_DEVICE;
+	CUresult result = sw_driver.init(flags);
+	if (result == CUDA_SUCCESS)
+		sw_start();
+	return result;
+}
