@@ -101,6 +101,26 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 		engine->command_hash = sw_hash_u64(engine->command_hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
 }
 
+void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
+{
+	sw_engine_forget_home(engine, job);
+	if (!job->prefers_home) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		return;
+	}
+	job->home = parts;
+	sw_ledger_mark_home(&engine->ledger, parts, true);
+}
+
+void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
+{
+	sw_ledger_mark_home(&engine->ledger, job->home, false);
+	/* Where it lives there again, the parts are what it holds. */
+	if (job->home != job->parts)
+		sw_ledger_drop_parts(&engine->ledger, job->home);
+	job->home = SW_NO_PART;
+}
+
 /* The job is gone: takes it out of every list. */
 static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_job_state state)
 {
@@ -111,6 +131,7 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	} else {
 		sw_bitmap_remove(&engine->waiting, job->seen.id.v);
 	}
+	sw_engine_forget_home(engine, job);
 	sw_order_remove(engine, job);
 	sw_heap_remove(&engine->alarms, job->seen.id.v);
 	job->seen.state = (uint8_t)state;
@@ -145,7 +166,7 @@ static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
 		return SW_ENOMEM;
 	touched = touched < room ? touched : room;
 	if (sw_order_reserve(engine, (uint32_t)touched, room) < 0 || sw_vec_reserve(&engine->plan.entries, touched) < 0 ||
-	    sw_vec_reserve(&engine->commands, 2 * touched + room) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
+	    sw_vec_reserve(&engine->commands, 3 * touched + room) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
 		return SW_ENOMEM;
 	return 0;
 }
@@ -240,6 +261,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		.asked_compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 		.parts = SW_NO_PART,
 		.plan_slot = SW_NO_SLOT,
+		.prefers_home = spec->prefers_home,
+		.home = SW_NO_PART,
 	};
 	if (reason == SW_REASON_NONE) {
 		int r = sw_order_assign_lane(engine, job);
@@ -299,6 +322,12 @@ static struct sw_core_job *job_of_answer(struct sw_engine *engine, const struct 
 	return job->epoch == event->epoch ? job : NULL;
 }
 
+/* Whether its run can end by itself: it runs, or was stopped so lately that it may stand still only now. */
+static bool may_end(const struct sw_core_job *job)
+{
+	return job->seen.state == SW_JOB_RUNNING || (job->home != SW_NO_PART && job->seen.state < SW_JOB_RUNNING);
+}
+
 static void fail(struct sw_engine *engine, struct sw_core_job *job, sw_ns left_ns)
 {
 	if (job->seen.retries_left == 0) {
@@ -306,7 +335,12 @@ static void fail(struct sw_engine *engine, struct sw_core_job *job, sw_ns left_n
 		return;
 	}
 	job->seen.retries_left--;
-	interrupt(engine, job);
+	if (job->seen.state == SW_JOB_RUNNING) {
+		interrupt(engine, job);
+	} else { /* between the stop and standing still */
+		sw_engine_forget_home(engine, job);
+		job->seen.restarts++;
+	}
 	if (job->seen.knowledge != SW_UNKNOWN && left_ns >= 0)
 		job->seen.work_left_ns = left_ns;
 	sw_order_refresh(engine, job);
@@ -338,9 +372,10 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 							      .epoch = job->epoch,
 							      .gpus = job->seen.gpus_held,
 							      .parts = SW_NO_PART});
-		sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
-		sw_ledger_drop_parts(&engine->ledger, job->parts);
+		uint32_t parts = job->parts;
+		sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
 		sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+		sw_engine_leave(engine, job, parts);
 	}
 	sw_order_remove(engine, job);
 	sw_heap_remove(&engine->alarms, job->seen.id.v);
@@ -453,12 +488,12 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		return submit(engine, event->spec);
 	case SW_EV_FINISH:
 		job = job_of_answer(engine, event);
-		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
+		if (job != NULL && may_end(job))
 			end_job(engine, job, SW_JOB_FINISHED);
 		return 0;
 	case SW_EV_FAIL:
 		job = job_of_answer(engine, event);
-		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
+		if (job != NULL && may_end(job))
 			fail(engine, job, event->left_ns);
 		return 0;
 	case SW_EV_CANCEL:

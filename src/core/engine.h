@@ -10,7 +10,8 @@
  *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the waiting and the running;
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was lowered below what they held;
  *  6. time never goes back; an alarm or wake-up is never left in the past;
- *  7. the order lists every job that competes, in the set its state says, sorted.
+ *  7. the order lists every job that competes, in the set its state says, sorted;
+ *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -45,6 +46,7 @@ struct sw_engine_config {
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool cannot_move;     /* a running job stays where it is until it stops: nothing is migrated or resized */
+	bool moves_restart;   /* but where the policy itself asks for another place or size, the run is stopped and the next one started there */
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
 	bool exact_ties;

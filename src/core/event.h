@@ -21,13 +21,16 @@ struct sw_job_spec {
 	uint8_t job_class; /* enum sw_job_class */
 	uint8_t knowledge; /* enum sw_knowledge */
 	bool held;	   /* from the start */
+	/* Its processes may stand still where it ran: when it starts again it takes exactly those GPUs if they are free, and a run that was told to stop may still
+	 * finish or fail. */
+	bool prefers_home;
 	sw_ns work_ns;	   /* run time alone on `gpus`; only where knowledge says so */
 	sw_ns deadline_at; /* SW_TIME_NEVER: none */
 };
 
 enum sw_event_kind {
 	SW_EV_SUBMIT = 1, /* spec; the job gets the next id */
-	SW_EV_FINISH,	  /* job, epoch: the run ended well */
+	SW_EV_FINISH,	  /* job, epoch: the run ended well; of a job that prefers its home, maybe after it was told to stop */
 	SW_EV_FAIL,	  /* job, epoch: the run ended badly; it waits again while it has retries. left_ns: work left after what was lost */
 	SW_EV_CANCEL,	  /* job */
 	SW_EV_HOLD,	  /* job: it stops if it runs, and does not compete until it is released */
@@ -74,6 +77,7 @@ enum sw_reason {
 	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
 	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
 	SW_REASON_BAD_SPEC,
+	SW_REASON_MOVED, /* the start of its next run follows, elsewhere or with another size */
 };
 
 struct sw_command {

@@ -23,6 +23,8 @@ struct sw_core_job {
 	uint8_t order_set;     /* enum sw_order_set: which of the lane's sets it is in */
 	bool ranks_as_running; /* as of the last decision: frozen while one is made */
 	bool can_resume;       /* its state was kept at the last stop */
+	bool prefers_home;
+	uint32_t home; /* parts: where it was when it was stopped; SW_NO_PART. Held by nobody for it. */
 	sw_ns alarm_slack;
 };
 

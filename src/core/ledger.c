@@ -211,6 +211,18 @@ bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts)
 	return true;
 }
 
+void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
+			uint32_t g = (uint32_t)__builtin_ctzll(rest);
+			uint32_t homes = ledger->gpus[n->first_gpu + g].homes += is_home ? 1 : UINT32_MAX;
+			n->homes = homes > 0 ? n->homes | UINT64_C(1) << g : n->homes & ~(UINT64_C(1) << g);
+		}
+	}
+}
+
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
@@ -257,10 +269,12 @@ void sw_spot_clear(struct sw_spot *spot)
 	spot->serial = ++spot->ledger->spot_serial;
 }
 
-/* Picks `count` of the free GPUs: from the link group that fits tightest if one is enough, else the lowest ones. */
-static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint32_t count)
+/* Picks `count` of the free GPUs: those that are nobody's home if they are enough; from the link group that fits tightest if one is enough, else the lowest ones. */
+static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint64_t homes, uint32_t count)
 {
 	uint32_t group = shape->link_group;
+	if ((uint32_t)__builtin_popcountll(free & ~homes) >= count)
+		free &= ~homes;
 	if (group != 0 && group < shape->gpus && count <= group) {
 		uint64_t best = 0;
 		uint32_t best_free = UINT32_MAX;
@@ -301,7 +315,7 @@ bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, ui
 		return false;
 	}
 	ledger->parts[part] = (struct sw_part){
-		.mask = pick_gpus(shape, n->free, gpus),
+		.mask = pick_gpus(shape, n->free, n->homes, gpus),
 		.memory_bytes = memory_bytes,
 		.cpus = cpus,
 		.node = node.v,
@@ -463,6 +477,8 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 		if (x->memory_held_bytes != y->memory_held_bytes || x->compute_held_milli != y->compute_held_milli ||
 		    x->residents != y->residents)
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u does not match its holdings", g, n);
+		if (x->homes != y->homes || (a->homes >> g & 1) != (y->homes > 0))
+			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u is the home of others than is marked", g, n);
 		if (x->memory_held_bytes > shape->gpu_memory_bytes)
 			return sw_err_set(err, SW_EBUG, "ledger invariant 1: GPU %u of node %u is over-committed", g, n);
 		if (x->compute_held_milli > SW_COMPUTE_WHOLE || x->residents > SW_GPU_RESIDENTS_MAX)

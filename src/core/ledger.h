@@ -42,10 +42,12 @@ struct sw_gpu {
 	uint16_t compute_held_milli; /* of guaranteed residents */
 	uint8_t residents;
 	bool whole; /* a resident holds all of it */
+	uint32_t homes; /* of jobs that are away */
 };
 
 struct sw_ledger_node {
-	uint64_t free; /* mask of GPUs with no resident */
+	uint64_t free;	/* mask of GPUs with no resident */
+	uint64_t homes; /* mask of GPUs that jobs would like to come back to */
 	uint64_t memory_free_bytes;
 	uint32_t cpus_free;
 	uint32_t first_gpu;
@@ -105,6 +107,8 @@ enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t par
 /* Whether these GPUs have no resident at all; whether the holder of these parts is the only one on them. */
 bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts);
+/* Somebody would like to come back to these GPUs, or does not any more: others are given to new jobs first. */
+void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home);
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
 
 /* Down: its GPUs are not counted and not found; holdings on it must be given back by the caller first. */

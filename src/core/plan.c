@@ -44,7 +44,7 @@ static void give(struct sw_plan *plan, struct sw_core_job *job)
 {
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	sw_ledger_give(ledger, job->parts, sw_share_of(&job->seen));
-	if (job->parts != plan->entries.items[job->plan_slot].parts_before)
+	if (job->parts != plan->entries.items[job->plan_slot].parts_before && job->parts != job->home)
 		sw_ledger_drop_parts(ledger, job->parts);
 }
 
@@ -72,7 +72,15 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	return true;
 }
 
-/* A spot for the job by this rule (NULL: anywhere), or false. The caller owns the parts. */
+/* Whether the job can go on where it was. */
+static bool home_is_free(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t gpus)
+{
+	return job->home != SW_NO_PART && sw_ledger_count_gpus(ledger, job->home) == gpus && sw_ledger_is_free(ledger, job->home) &&
+	       sw_ledger_fits(ledger, job->home, sw_share_of(&job->seen));
+}
+
+/* A spot for the job by this rule (NULL: anywhere), or false. The caller owns the parts, unless they are its home. The rule is asked first: whether a job fits must
+ * not depend on where it once was, or jobs of one lane would not be alike. */
 static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule, uint32_t *ret_parts)
 {
 	struct sw_engine *engine = plan->engine;
@@ -86,7 +94,24 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 		return false;
 	}
 	*ret_parts = spot.head;
+	if (home_is_free(&engine->ledger, job, gpus)) {
+		sw_spot_discard(&spot);
+		*ret_parts = job->home;
+	}
 	return true;
+}
+
+/* Parts that were found and are not taken. */
+static void let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts)
+{
+	if (parts != job->home)
+		sw_ledger_drop_parts(&plan->engine->ledger, parts);
+}
+
+/* Whether a policy may have running jobs elsewhere. */
+static bool may_move(const struct sw_engine *engine)
+{
+	return !engine->config.cannot_move || engine->config.moves_restart;
 }
 
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule)
@@ -98,7 +123,7 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 	if (!find_spot(plan, job, gpus, rule, &parts))
 		return SW_NO_ROOM;
 	const struct sw_plan_entry *entry = touch(plan, job);
-	if (engine->config.cannot_move && entry->before.state == SW_JOB_RUNNING &&
+	if (!may_move(engine) && entry->before.state == SW_JOB_RUNNING &&
 	    !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
 		/* Lifted and put elsewhere in one decision would be a move. */
 		sw_ledger_drop_parts(&engine->ledger, parts);
@@ -173,7 +198,7 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)))
 		return SW_NO_ROOM;
 	/* Lifted and put beside another in one decision would be a move. */
-	if (touch(plan, job)->before.state == SW_JOB_RUNNING && engine->config.cannot_move)
+	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))
 		return SW_NO_ROOM;
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
@@ -209,7 +234,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
 	bool found = allowed && find_spot(plan, job, gpus, engine->config.placement, &parts);
 	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
-		sw_ledger_drop_parts(&engine->ledger, parts);
+		let_go(plan, job, parts);
 		found = false;
 	}
 	uint32_t target = found ? parts : held.parts;
@@ -220,7 +245,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 		return allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
 	}
 	if (held.parts != entry->parts_before)
-		sw_ledger_drop_parts(&engine->ledger, held.parts);
+		let_go(plan, job, held.parts);
 	/* Back where it was before this decision: then it has not moved. */
 	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
 		sw_ledger_drop_parts(&engine->ledger, parts);
@@ -237,7 +262,7 @@ enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
 		return misuse(plan);
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return plan->engine->config.cannot_move ? SW_NO_ROOM : move(plan, job, job->seen.gpus_held);
+	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held) : SW_NO_ROOM;
 }
 
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)
@@ -249,7 +274,7 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, u
 		return SW_YES;
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return plan->engine->config.cannot_move ? SW_NO_ROOM : move(plan, job, gpus);
+	return may_move(plan->engine) ? move(plan, job, gpus) : SW_NO_ROOM;
 }
 
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, uint64_t gpu_memory_bytes, uint32_t compute_milli)
@@ -285,16 +310,21 @@ static void undo(struct sw_core_job *job, const struct sw_plan_entry *entry)
 	job->seen.fresh = now.fresh;
 }
 
-static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_plan_entry *entry, enum sw_reason reason)
 {
-	sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
-	job->seen.preemptions++;
 	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-						      .reason = SW_REASON_PREEMPTED,
+						      .reason = (uint8_t)reason,
 						      .job = job->seen.id.v,
 						      .epoch = job->epoch,
 						      .gpus = entry->before.gpus_held,
 						      .parts = SW_NO_PART});
+}
+
+static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	sw_engine_leave(engine, job, entry->parts_before);
+	job->seen.preemptions++;
+	tell_stop(engine, job, entry, SW_REASON_PREEMPTED);
 	sw_heap_remove(&engine->alarms, job->seen.id.v);
 	if (engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
@@ -307,10 +337,12 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 	if (ran) {
 		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
 		job->seen.migrations++;
-	} else {
+	}
+	if (!ran || engine->config.cannot_move) {
 		command.kind = SW_CMD_START;
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
 		job->epoch++;
+		sw_engine_forget_home(engine, job);
 		if (job->seen.first_start_at == SW_TIME_NEVER)
 			job->seen.first_start_at = engine->now;
 	}
@@ -327,8 +359,12 @@ void sw_plan_commit(struct sw_plan *plan)
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_plan_entry *entry = &plan->entries.items[e];
 		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
-		if (entry->before.state == SW_JOB_RUNNING && job->seen.state != SW_JOB_RUNNING)
+		if (entry->before.state != SW_JOB_RUNNING)
+			continue;
+		if (job->seen.state != SW_JOB_RUNNING)
 			commit_stop(engine, job, entry);
+		else if (job->parts != entry->parts_before && engine->config.cannot_move)
+			tell_stop(engine, job, entry, SW_REASON_MOVED);
 	}
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_plan_entry *entry = &plan->entries.items[e];

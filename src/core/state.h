@@ -137,6 +137,9 @@ struct sw_share sw_share_of(const struct sw_job *job);
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume);
 void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
 void sw_engine_command(struct sw_engine *engine, struct sw_command command);
+/* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
+void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
+void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 
 /* ---- order (order.c) */

@@ -10,6 +10,9 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 	bool runs = seen->state == SW_JOB_RUNNING;
 	if (sw_bitmap_has(&engine->running, id) != runs || sw_bitmap_has(&engine->waiting, id) != sw_job_is_waiting(seen))
 		return sw_err_set(err, SW_EBUG, "engine invariant 4: job %u in state %u is in the wrong list", id, seen->state);
+	if (job->home != SW_NO_PART && (runs || seen->state > SW_JOB_RUNNING || !job->prefers_home))
+		return sw_err_set(err, SW_EBUG, "engine invariant 8: job %u in state %u has a home", id, seen->state);
+	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
 		if (seen->gpus_held != 0 || job->parts != SW_NO_PART)
 			return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u does not run and holds %u GPUs", id, seen->gpus_held);

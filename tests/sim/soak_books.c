@@ -31,7 +31,7 @@ static void lose_node(struct sw_soak_books *books, uint32_t node)
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
 			touched |= entry->seats[s].node == node;
 		if (touched) {
-			entry->runs = false;
+			entry->runs = entry->at_home = false;
 			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
 		}
 	}
@@ -44,26 +44,27 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 		.retries = spec->retries,
 		.tenant = spec->tenant,
 		.guaranteed = spec->job_class == SW_CLASS_GUARANTEED,
+		.prefers_home = spec->prefers_home,
 	};
 }
 
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 {
 	struct sw_soak_entry *entry = event->job.v < books->count ? &books->jobs[event->job.v] : NULL;
-	bool meant = entry != NULL && entry->runs && entry->epoch == event->epoch;
+	bool meant = entry != NULL && !entry->ended && (entry->runs || entry->at_home) && entry->epoch == event->epoch;
 	switch (event->kind) {
 	case SW_EV_SUBMIT:
 		add_job(books, event->spec);
 		break;
 	case SW_EV_FINISH:
 		if (meant) {
-			entry->runs = false;
+			entry->runs = entry->at_home = false;
 			entry->ended = true;
 		}
 		break;
 	case SW_EV_FAIL:
 		if (meant) {
-			entry->runs = false;
+			entry->runs = entry->at_home = false;
 			entry->ended = entry->retries == 0;
 			entry->retries -= entry->retries > 0;
 		}
@@ -78,8 +79,10 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_HOLD:
 		if (entry != NULL && !entry->ended) {
-			if (entry->runs)
+			if (entry->runs) {
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
+				entry->at_home = entry->prefers_home;
+			}
 			entry->runs = false;
 			entry->held = true;
 		}
@@ -156,7 +159,9 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
-	if (command->reason != SW_REASON_PREEMPTED) {
+	if (command->reason == SW_REASON_MOVED && !(books->config->moves_restart && entry->runs))
+		return sw_err_set(err, SW_EBUG, "job %u was stopped to be moved, which cannot be", command->job);
+	if (command->reason != SW_REASON_PREEMPTED && command->reason != SW_REASON_MOVED) {
 		if (books->due_next == books->due_count || books->due[books->due_next].kind != command->kind ||
 		    books->due[books->due_next].reason != command->reason || books->due[books->due_next].job != command->job)
 			return sw_err_set(err, SW_EBUG, "job %u was stopped for reason %u without cause", command->job, command->reason);
@@ -168,6 +173,7 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	if (books->now - entry->since < books->config->quantum_ns)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
 	entry->runs = false;
+	entry->at_home = entry->prefers_home && command->reason == SW_REASON_PREEMPTED;
 	return 0;
 }
 
@@ -181,6 +187,7 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		if (entry->runs || entry->held || entry->ended || command->epoch != entry->epoch + 1)
 			return sw_err_set(err, SW_EBUG, "job %u cannot start run %u now", command->job, command->epoch);
 		entry->epoch = command->epoch;
+		entry->at_home = false;
 		return sit_down(books, engine, command, err);
 	case SW_CMD_MOVE:
 		if (!entry->runs || command->epoch != entry->epoch)

@@ -53,6 +53,7 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 		.job_class = (uint8_t)below(storm, 2),
 		.knowledge = (uint8_t)below(storm, 3),
 		.held = chance(storm, 5),
+		.prefers_home = chance(storm, 30),
 		.work_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
 		.deadline_at = SW_TIME_NEVER,
 	};
@@ -297,6 +298,7 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.misuse_limit = (uint32_t)below(storm, 50),
 	};
 	storm->config.cannot_move = !storm->config.replace_is_free && chance(storm, 30);
+	storm->config.moves_restart = storm->config.cannot_move && chance(storm, 50);
 }
 
 static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_hash, struct sw_err *err)

@@ -1,0 +1,228 @@
+/* Jobs that come back to where they were, and moves where a move is a stop and a start. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "scripted.h"
+
+static const struct sw_topology_node one_of_four[] = {RIG_NODE(0, 4)};
+
+static uint32_t submit_homely(struct rig *rig, uint32_t gpus)
+{
+	struct sw_job_spec spec = rig_spec(gpus, 100);
+	spec.min_gpus = 1;
+	spec.max_gpus = 4;
+	spec.retries = 1;
+	spec.prefers_home = true;
+	return rig_submit(rig, 0, &spec);
+}
+
+static void preempt_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+}
+
+static void start_last(struct sw_plan *plan)
+{
+	const struct sw_job *last = NULL;
+	for (const struct sw_job *job = sw_view_next_waiting(sw_plan_view(plan), NULL); job != NULL;
+	     job = sw_view_next_waiting(sw_plan_view(plan), job))
+		last = job;
+	assert_int_equal(sw_plan_start(plan, last), SW_YES);
+}
+
+/* Aim: a job that prefers its home starts again on exactly the GPUs it had, though the rule would take others. */
+static void test_comes_home(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	rig_submit_plain(&rig, 0, 1, 100);
+	uint32_t homely = submit_homely(&rig, 2);
+	run_script(&rig, 0, start_all);
+	assert_string_equal(rig_place(&rig, homely), "0:6");
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {homely}});
+	rig_finish(&rig, 2, 0);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_RELEASE, .job = {homely}});
+	run_script(&rig, 4, start_last);
+	assert_string_equal(rig_place(&rig, homely), "0:6");
+	rig_finish(&rig, 5, homely);
+	rig_close(&rig);
+}
+
+/* Aim: who does not prefer its home goes where the rule says, as ever. */
+static void test_others_do_not(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	rig_submit_plain(&rig, 0, 1, 100);
+	rig_submit_plain(&rig, 0, 2, 100);
+	run_script(&rig, 0, start_all);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {1}});
+	rig_finish(&rig, 2, 0);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_RELEASE, .job = {1}});
+	run_script(&rig, 4, start_last);
+	assert_string_equal(rig_place(&rig, 1), "0:3");
+	rig_close(&rig);
+}
+
+/* Aim: newcomers are given GPUs that are nobody's home while there are enough of them; then any. */
+static void test_homes_are_left_free(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	uint32_t homely = submit_homely(&rig, 2);
+	run_script(&rig, 0, start_all);
+	run_script(&rig, 1, preempt_first);
+	uint32_t guest = rig_submit_plain(&rig, 2, 2, 100);
+	run_script(&rig, 2, start_last);
+	assert_string_equal(rig_place(&rig, guest), "0:c");
+	uint32_t intruder = rig_submit_plain(&rig, 3, 1, 100);
+	run_script(&rig, 3, start_last);
+	assert_string_equal(rig_place(&rig, intruder), "0:1");
+	/* Half of its home is taken: it goes elsewhere, and its new place becomes its home. */
+	rig_finish(&rig, 4, guest);
+	run_script(&rig, 5, start_first);
+	assert_string_equal(rig_place(&rig, homely), "0:c");
+	rig_close(&rig);
+}
+
+static void start_with_three(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 3), SW_YES);
+}
+
+/* Aim: a home of another size is no home, and one on a node that is down is none either. */
+static void test_home_must_fit(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){0});
+	uint32_t homely = submit_homely(&rig, 1);
+	run_script(&rig, 0, start_all);
+	assert_string_equal(rig_place(&rig, homely), "0:1");
+	run_script(&rig, 1, preempt_first);
+	run_script(&rig, 2, start_with_three);
+	assert_int_equal(rig_job(&rig, homely)->gpus_held, 3);
+	run_script(&rig, 3, preempt_first);
+	rig_event(&rig, 4, rig_node_event(SW_EV_NODE_DOWN, 0));
+	run_script(&rig, 5, start_first);
+	assert_string_equal(rig_place(&rig, homely), "1:2"); /* beside the part of its home that is left */
+	rig_close(&rig);
+}
+
+static void start_and_preempt(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+}
+
+static void start_and_resize(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
+}
+
+/* Aim: a policy that changes its mind within a decision does not cost a job its home, and leaves nothing behind. */
+static void test_home_survives_second_thoughts(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	uint32_t homely = submit_homely(&rig, 2);
+	run_script(&rig, 0, start_all);
+	run_script(&rig, 1, preempt_first);
+	run_script(&rig, 2, start_and_preempt);
+	assert_int_equal(rig_commands(&rig), 0);
+	uint32_t guest = rig_submit_plain(&rig, 3, 1, 100);
+	run_script(&rig, 3, start_last);
+	assert_string_equal(rig_place(&rig, guest), "0:4");
+	run_script(&rig, 4, start_and_resize);
+	assert_string_equal(rig_place(&rig, homely), "0:b");
+	rig_close(&rig);
+}
+
+/* Aim: a run that was told to stop may still finish or fail, once; after a failure there is no home, and nothing of a job without one ends so. */
+static void test_ends_after_the_stop(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	uint32_t homely = submit_homely(&rig, 2);
+	rig_submit_plain(&rig, 0, 1, 100);
+	run_script(&rig, 0, start_all);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {homely}});
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {1}});
+	struct sw_event fail = rig_answer(&rig, SW_EV_FAIL, homely);
+	fail.left_ns = -1;
+	rig_event(&rig, 2, fail);
+	assert_int_equal(rig_state(&rig, homely), SW_JOB_HELD);
+	assert_int_equal(rig_job(&rig, homely)->retries_left, 0);
+	rig_event(&rig, 2, fail);
+	assert_int_equal(rig_state(&rig, homely), SW_JOB_HELD);
+	rig_event(&rig, 3, rig_answer(&rig, SW_EV_FINISH, 1));
+	assert_int_equal(rig_state(&rig, 1), SW_JOB_HELD);
+	rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_RELEASE, .job = {homely}});
+	run_script(&rig, 4, start_first);
+	run_script(&rig, 5, preempt_first);
+	rig_finish(&rig, 6, homely);
+	rig_close(&rig);
+}
+
+static void resize_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
+}
+
+static void preempt_and_shrink(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 1), SW_YES);
+}
+
+/* Aim: where a move is a restart, a new size is a stop of the old run and a start of the next, in this order; so is lifting a job and putting it elsewhere. */
+static void test_moves_restart(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	uint32_t elastic = submit_homely(&rig, 2);
+	run_script(&rig, 0, start_all);
+	void (*const scripts[])(struct sw_plan *) = {resize_first, preempt_and_shrink};
+	const uint32_t sizes[] = {3, 1};
+	for (uint32_t i = 0; i < 2; i++) {
+		run_script(&rig, i + 1, scripts[i]);
+		assert_int_equal(rig_commands(&rig), 2);
+		assert_int_equal(rig.step.commands[0].kind, SW_CMD_STOP);
+		assert_int_equal(rig.step.commands[0].reason, SW_REASON_MOVED);
+		assert_int_equal(rig.step.commands[0].epoch, i + 1);
+		assert_int_equal(rig.step.commands[1].kind, SW_CMD_START);
+		assert_int_equal(rig.step.commands[1].epoch, i + 2);
+		assert_int_equal(rig.step.commands[1].gpus, sizes[i]);
+		assert_int_equal(rig_job(&rig, elastic)->gpus_held, sizes[i]);
+	}
+	assert_int_equal(rig_job(&rig, elastic)->preemptions, 0);
+	assert_int_equal(rig_job(&rig, elastic)->migrations, 2);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_comes_home),
+		cmocka_unit_test(test_others_do_not),
+		cmocka_unit_test(test_homes_are_left_free),
+		cmocka_unit_test(test_home_must_fit),
+		cmocka_unit_test(test_home_survives_second_thoughts),
+		cmocka_unit_test(test_ends_after_the_stop),
+		cmocka_unit_test(test_moves_restart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
