@@ -36,26 +36,53 @@ static struct sw_agent_action *tell(struct sw_agent_brain *brain, struct collect
 
 static void use_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
-	for (size_t i = 0; i < run->gpu_count; i++)
+	for (size_t i = 0; i < run->gpu_count; i++) {
 		brain->gpus.items[run->gpus[i]].users++;
+		brain->gpus.items[run->gpus[i]].staying += run->wish == SW_WISH_RUN;
+	}
+}
+
+static bool is_to_stop(const struct sw_agent_run *run)
+{
+	return run->phase == SW_PHASE_ALIVE && (run->wish == SW_WISH_STOP || run->wish == SW_WISH_FORGET);
 }
 
 static void count_users(struct sw_agent_brain *brain)
 {
 	for (size_t i = 0; i < brain->gpus.count; i++)
-		brain->gpus.items[i].users = 0;
-	for (size_t i = 0; i < brain->runs.count; i++)
-		if (sw_agent_is_active(brain->runs.items[i].run))
-			use_gpus(brain, brain->runs.items[i].run);
+		brain->gpus.items[i].users = brain->gpus.items[i].staying = brain->gpus.items[i].leaving = 0;
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		const struct sw_agent_run *run = brain->runs.items[i].run;
+		if (sw_agent_is_active(run))
+			use_gpus(brain, run);
+		else if (is_to_stop(run))
+			for (size_t g = 0; g < run->gpu_count; g++)
+				brain->gpus.items[run->gpus[g]].leaving++;
+	}
 }
 
-/* Asked of runs that are not active: every user is another run. */
+/* Asked for runs that are not active and want to be: every user is another run. Whoever has to leave comes first, or it would have to be killed without its grace. */
 static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	for (size_t i = 0; i < run->gpu_count; i++)
-		if (brain->gpus.items[run->gpus[i]].users > 0)
+		if (brain->gpus.items[run->gpus[i]].users > 0 || brain->gpus.items[run->gpus[i]].leaving > 0)
 			return false;
 	return true;
+}
+
+enum leave { LEAVE_IN_PEACE, LEAVE_LATER, LEAVE_AT_ONCE };
+
+/* How a suspended run can end. Beside others that go too it waits for its turn; beside one that stays it would have to run there, so it gets no grace. */
+static enum leave how_to_leave(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	enum leave how = LEAVE_IN_PEACE;
+	for (size_t i = 0; i < run->gpu_count; i++) {
+		if (brain->gpus.items[run->gpus[i]].staying > 0)
+			return LEAVE_AT_ONCE;
+		if (brain->gpus.items[run->gpus[i]].users > 0)
+			how = LEAVE_LATER;
+	}
+	return how;
 }
 
 /* Runs of one job are neighbours. */
@@ -94,15 +121,14 @@ static void maybe_stop(struct sw_agent_brain *brain, struct sw_agent_run *run, s
 	if (run->told == SW_TOLD_STOP && run->told_signal == signal && run->told_grace_ms == grace_ms)
 		return;
 	bool was_active = sw_agent_is_active(run);
+	enum leave how = was_active ? LEAVE_IN_PEACE : how_to_leave(brain, run);
+	if (how == LEAVE_LATER && grace_ms != 0)
+		return;
 	struct sw_agent_action *action = tell(brain, out, SW_ACT_STOP, run, SW_TOLD_STOP);
 	action->signal = signal;
-	action->grace_ms = grace_ms;
-	if (!was_active) {
-		/* To end in peace it would have to run beside the new user of its GPU. */
-		if (!gpus_are_free(brain, run))
-			action->grace_ms = 0;
+	action->grace_ms = how == LEAVE_IN_PEACE ? grace_ms : 0;
+	if (!was_active)
 		use_gpus(brain, run);
-	}
 	run->told_signal = signal;
 	run->told_grace_ms = grace_ms;
 }

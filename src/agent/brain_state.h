@@ -87,7 +87,10 @@ struct sw_agent_seen {
 struct sw_agent_gpu {
 	char *uuid;
 	bool present;
-	uint32_t users; /* scratch of act(): runs that use it now */
+	/* Scratch of act(): */
+	uint32_t users;	  /* runs that use it now */
+	uint32_t staying; /* of these, the ones that are wished to go on */
+	uint32_t leaving; /* suspended runs that are to stop: they need it once more, to end in peace */
 };
 
 struct sw_agent_brain {

@@ -59,7 +59,7 @@ static int record_report(const char *node, uint64_t job, uint32_t epoch, const c
 static struct sw_run *wished(const struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said)
 {
 	struct sw_live *live = sw_brain_live(brain, said->id.job);
-	if (live == NULL || live->epoch != said->id.epoch)
+	if (live == NULL || live->run_epoch != said->id.epoch)
 		return NULL;
 	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
 }
@@ -100,9 +100,9 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
-		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || mentions(sync, node->jobs.items[j] + 1, live->epoch))
+		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
 			continue;
-		int r = record_report(node->name, node->jobs.items[j] + 1, live->epoch, "exited", 0, 9, "lost", records, err);
+		int r = record_report(node->name, node->jobs.items[j] + 1, live->run_epoch, "exited", 0, 9, "lost", records, err);
 		if (r < 0)
 			return r;
 	}
@@ -252,7 +252,8 @@ static bool make_env(struct answer *answer, const struct sw_job_request *request
 	return true;
 }
 
-static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const char *node)
+static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const struct sw_run *run,
+					   const char *node)
 {
 	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
 	struct sw_job_request *request = NULL;
@@ -278,13 +279,15 @@ static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, 
 			return NULL;
 	spec->stdout_path = paths[0];
 	spec->stderr_path = paths[1];
-	spec->append = live->epoch > 1;
+	spec->append = live->run_epoch > 1;
 	spec->time_limit_ms = request->time_limit_ns / SW_NS_PER_MS;
 	spec->grace_ms = request->grace_ns / SW_NS_PER_MS;
 	if (request->signal != 0)
 		spec->stop_signal = request->signal;
-	spec->cpus = request->cpus * request->gpus;
-	spec->memory_bytes = request->memory_bytes * request->gpus;
+	/* What it asks for is for each GPU, and it may have been given another number than it asked for. */
+	uint32_t gpus = (uint32_t)__builtin_popcountll(run->mask);
+	spec->cpus = request->cpus * gpus;
+	spec->memory_bytes = request->memory_bytes > SW_JOB_BYTES_MAX / gpus ? SW_JOB_BYTES_MAX : request->memory_bytes * gpus;
 	spec->slurm_env = request->slurm_env;
 	return spec;
 }
@@ -300,12 +303,14 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
 		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
-		*want = (struct sw_want){.id = {id + 1, live->epoch}, .want = SW_WANT_RUN, .grace_ms = -1};
+		*want = (struct sw_want){.id = {id + 1, live->run_epoch},
+						 .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN,
+						 .grace_ms = -1};
 		if (!name_gpus(answer, node, run->mask, &want->gpus))
 			return false;
-		if (mentions(sync, id + 1, live->epoch) && sync->have != 0)
+		if (live->parked || (mentions(sync, id + 1, live->run_epoch) && sync->have != 0))
 			continue;
-		want->spec = make_spec(answer, id + UINT64_C(1), live, node->name);
+		want->spec = make_spec(answer, id + UINT64_C(1), live, run, node->name);
 		if (want->spec == NULL)
 			return false;
 	}

@@ -68,6 +68,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 		.placement = placement,
 		.seed = config->seed,
 		.cannot_move = true,
+		.moves_restart = true,
 		.may_grow = true,
 	};
 	int r = sw_engine_new(&engine, &brain->engine, err);

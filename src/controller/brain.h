@@ -8,7 +8,7 @@
  * Invariants:
  *  1. the state is a function of the applied records alone, except what is marked volatile: leases, what agents said last, versions;
  *  2. job n of the users is job n - 1 of the engine;
- *  3. a run (job, epoch) is wished for on a node exactly while the engine runs the job with that epoch there;
+ *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is parked there and the engine does not run it (runs.c);
  *  4. a job ends once: nothing that comes later changes its end.
  */
 #ifndef SW_CONTROLLER_BRAIN_H
@@ -107,8 +107,10 @@ struct sw_job_view {
 	const char *name;
 	const char *tenant;
 	const char *reason; /* why it ended or waits, short; "" */
+	uint32_t held_by;   /* user who suspended it; UINT32_MAX: nobody */
 	uint32_t uid, gid;
-	uint32_t gpus, epoch, restarts, preemptions;
+	uint32_t gpus, restarts, preemptions;
+	uint32_t epoch;				  /* of its run, as the agents count: a run that was suspended and goes on is one */
 	int code, signal;			  /* of the last run */
 	sw_ns submitted_at, started_at, ended_at; /* SW_TIME_NEVER: not yet */
 	sw_ns ran_ns;

@@ -7,6 +7,8 @@
 #include "base/heap.h"
 #include "controller/brain.h"
 
+#define SW_NOBODY UINT32_MAX
+
 /* How far a run has come, as its agent reported it. */
 enum sw_heard {
 	SW_HEARD_NOTHING = 0, /* nobody has seen it yet */
@@ -29,9 +31,15 @@ struct sw_live {
 	struct sw_depend *depends; /* what it still waits for; NULL */
 	uint32_t depend_count;
 	uint32_t uid, gid, tenant;
-	uint32_t epoch;	     /* of the present or last run */
-	struct sw_run *runs; /* while it runs */
+	uint32_t epoch;	     /* the engine's: how often it started the job */
+	uint32_t run_epoch;  /* the agents': of the present or last run. Below the engine's once a parked run has gone on */
+	struct sw_run *runs; /* while it runs or is parked */
 	uint32_t run_count;
+	bool parks;	    /* it is suspended in place where others stop */
+	bool parked;	    /* its run stands still, or will: the engine takes it for waiting */
+	sw_ns parked_at;
+	uint32_t held_by;   /* user who holds or suspended it; SW_NOBODY */
+	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
 	uint32_t ghosts;    /* of earlier runs; nothing is wished for before they are gone */
 	uint32_t last_node; /* where the first part of the last run was */
 	uint64_t last_mask;
@@ -90,8 +98,19 @@ struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
 const struct sw_policy *sw_brain_find_policy(const char *name);
+struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
+
+/* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */
+int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);
+/* Takes back the wishes for a job's run, parked or not. A part that may still be alive leaves a ghost behind, unless its node is lost: then its lease has ended it. */
+int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id);
+/* The same for all parked runs that have a part on the node. */
+int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node);
 /* Strikes out ghost `index` of the node; what waited for it may start. */
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
-struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
+/* Whether parked and active runs fit into the GPU together, and how many there are. */
+bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
+/* The job that is active on a GPU of this one's run, as people count; 0: none. */
+uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
 
 #endif

@@ -1,5 +1,4 @@
 /* The fold: journal records applied to the state, one by one. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,101 +24,7 @@ static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_t
 	return 0;
 }
 
-/* ---- runs: what the engine decided, as wishes to nodes */
-
-/* Takes back the wishes for a job's run. A part that may still be alive leaves a ghost behind, unless its node is lost: then its lease has ended it. */
-static int drop_runs(struct sw_brain *brain, uint32_t id)
-{
-	struct sw_live *live = &brain->jobs.items[id];
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
-		for (size_t j = 0; j < node->jobs.count; j++)
-			if (node->jobs.items[j] == id)
-				node->jobs.items[j--] = node->jobs.items[--node->jobs.count];
-		node->version++;
-		if (!node->up || live->runs[r].heard == SW_HEARD_EXITED)
-			continue;
-		struct sw_ghost *ghost = sw_vec_push(&node->ghosts);
-		if (ghost == NULL)
-			return SW_ENOMEM;
-		*ghost = (struct sw_ghost){id, live->epoch};
-		live->ghosts++;
-	}
-	free(live->runs);
-	live->runs = NULL;
-	live->run_count = 0;
-	return 0;
-}
-
-void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index)
-{
-	struct sw_live *live = &brain->jobs.items[node->ghosts.items[index].job];
-	node->ghosts.items[index] = node->ghosts.items[--node->ghosts.count];
-	if (--live->ghosts > 0)
-		return;
-	for (uint32_t r = 0; r < live->run_count; r++)
-		brain->nodes.items[live->runs[r].node].version++;
-}
-
-static int make_runs(struct sw_brain *brain, const struct sw_command *command)
-{
-	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
-	struct sw_live *live = &brain->jobs.items[command->job];
-	uint32_t count = 0;
-	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next)
-		count++;
-	struct sw_run *runs = calloc(count + 1, sizeof *runs);
-	if (runs == NULL)
-		return SW_ENOMEM;
-	live->runs = runs;
-	live->epoch = command->epoch;
-	live->reason[0] = '\0';
-	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		struct sw_brain_node *node = &brain->nodes.items[ledger->parts[p].node];
-		uint32_t *slot = sw_vec_push(&node->jobs);
-		if (slot == NULL)
-			return SW_ENOMEM;
-		*slot = command->job;
-		runs[live->run_count++] = (struct sw_run){.node = ledger->parts[p].node, .mask = ledger->parts[p].mask};
-		node->version++;
-	}
-	live->last_node = runs[0].node;
-	live->last_mask = runs[0].mask;
-	return 0;
-}
-
-static int obey(struct sw_brain *brain, const struct sw_step *step)
-{
-	int r = 0;
-	for (size_t c = 0; r == 0 && c < step->command_count; c++) {
-		const struct sw_command *command = &step->commands[c];
-		struct sw_live *live = &brain->jobs.items[command->job];
-		switch (command->kind) {
-		case SW_CMD_START:
-			r = make_runs(brain, command);
-			break;
-		case SW_CMD_STOP:
-			snprintf(live->reason, sizeof live->reason, "%s",
-				 command->reason == SW_REASON_NODE_LOST ? "node lost"
-				 : command->reason == SW_REASON_HELD	? "held"
-									: "preempted");
-			r = drop_runs(brain, command->job);
-			break;
-		case SW_CMD_KILL:
-			r = drop_runs(brain, command->job);
-			break;
-		case SW_CMD_REFUSE:
-			live->ended_at = brain->now;
-			snprintf(live->reason, sizeof live->reason, "%s",
-				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
-			break;
-		default: /* the engine was told that nothing moves */
-			assert(command->kind == SW_CMD_LIMIT);
-			break;
-		}
-	}
-	return r;
-}
+/* ---- steps of the engine */
 
 static int step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
 {
@@ -128,7 +33,7 @@ static int step(struct sw_brain *brain, const struct sw_event *events, size_t co
 	if (r < 0)
 		return r;
 	brain->wake_at = outcome.wake_at;
-	return obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	return sw_brain_obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
 static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)
@@ -220,6 +125,7 @@ static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t
 		.work_ns = request->expected_ns,
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
 		.held = request->held || request->depend_count > 0,
+		.prefers_home = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 	};
 }
 
@@ -255,6 +161,10 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 		.started_at = SW_TIME_NEVER,
 		.ended_at = SW_TIME_NEVER,
 		.user_held = request->held,
+		.parks = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
+		.held_by = SW_NOBODY,
+		.gpu_memory_bytes = request->gpu_memory_bytes,
+		.memory_bytes = request->memory_bytes,
 	};
 	if (live->name == NULL || keep_depends(brain, live, request) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -266,8 +176,8 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 
 static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
 {
-	json_int_t number;
-	if (json_unpack(body, "{s:I}", "job", &number) != 0)
+	json_int_t number, by = -1;
+	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
 		return sw_err_set(err, SW_EBUG, "a record lacks its job");
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
 	if (live == NULL)
@@ -282,15 +192,22 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	case SW_RECORD_CANCEL:
 		snprintf(live->reason, sizeof live->reason, "cancelled");
 		live->ended_at = brain->now;
+		/* The engine does not know of a parked run. */
+		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
 		return r < 0 ? r : settle_dependents(brain, err);
 	case SW_RECORD_HOLD:
 		live->user_held = true;
+		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
 		return step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = id}, err);
 	case SW_RECORD_RELEASE:
 		live->user_held = false;
+		live->held_by = SW_NOBODY;
 		return live->depend_count > 0 ? 0 : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
-	default: { /* requeue: stop it and let it compete again */
+	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
+		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
 		return job->state == SW_JOB_RUNNING ? step(brain, events, 2, err) : 0;
 	}
@@ -344,9 +261,17 @@ static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *
 		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
 	node->up = false;
 	node->lease_ends_at = SW_TIME_NEVER;
+	if (sw_brain_drop_parked(brain, node) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	while (node->ghosts.count > 0)
 		sw_brain_lay_ghost(brain, node, node->ghosts.count - 1);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+}
+
+/* Whether a parked run that ended did so by itself, before it stood still. */
+static bool ended_by_itself(int signal, const char *reason)
+{
+	return reason[0] == '\0' ? signal == 0 : strcmp(reason, SW_REASON_TIME_LIMIT) == 0 || strcmp(reason, SW_REASON_MEMORY_LIMIT) == 0;
 }
 
 /* The whole run has ended, well or badly. */
@@ -362,7 +287,7 @@ static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 	live->signal = signal;
 	bool ok = code == 0 && signal == 0 && !live->timed_out;
 	uint32_t epoch = live->epoch;
-	if (drop_runs(brain, id) < 0)
+	if (sw_brain_drop_runs(brain, id) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_event event = {.kind = ok ? SW_EV_FINISH : SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1};
 	int r;
@@ -383,6 +308,8 @@ static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 		brain->jobs.items[id].ended_at = brain->now;
 		return settle_dependents(brain, err);
 	}
+	if (live->user_held) /* it was to be suspended just then: whoever wanted that lets it go again */
+		return 0;
 	uint32_t doublings = live->failures < 10 ? live->failures : 10;
 	live->failures++;
 	sw_heap_set(&brain->retries, id, brain->now + (brain->config.retry_backoff_ns << doublings));
@@ -406,7 +333,7 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return 0;
 	}
 	struct sw_run *run =
-		node != NULL && live != NULL && live->epoch == epoch ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items)) : NULL;
+		node != NULL && live != NULL && live->run_epoch == epoch ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items)) : NULL;
 	if (run == NULL)
 		return 0; /* about a run that is over */
 	if (strcmp(state, "exited") != 0) {
@@ -418,6 +345,11 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	run->heard = SW_HEARD_EXITED;
 	run->code = code;
 	run->signal = signal;
+	if (live->parked && !ended_by_itself(signal, reason)) {
+		/* Nobody's fault: the job starts anew. */
+		snprintf(live->reason, sizeof live->reason, "lost while suspended");
+		return sw_brain_drop_runs(brain, (uint32_t)(number - 1)) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	}
 	snprintf(live->reason, sizeof live->reason, "%s", reason);
 	live->timed_out = strcmp(reason, "time-limit") == 0;
 	if (live->started_at == SW_TIME_NEVER)

@@ -12,11 +12,11 @@ static struct state_name state_of(const struct sw_live *live, const struct sw_jo
 {
 	switch (job->state) {
 	case SW_JOB_WAITING:
-		return (struct state_name){"PD", "PENDING"};
+		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_SUSPENDED:
 		return (struct state_name){"S", "SUSPENDED"};
 	case SW_JOB_HELD:
-		return live->user_held && live->epoch > 0 ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
+		return live->parked || (live->user_held && live->epoch > 0) ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_RUNNING:
 		return (struct state_name){"R", "RUNNING"};
 	case SW_JOB_FINISHED:
@@ -49,10 +49,11 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.name = live->name,
 		.tenant = brain->tenants.items[live->tenant],
 		.reason = live->depend_count > 0 ? "Dependency" : live->reason,
+		.held_by = live->parked && live->user_held ? live->held_by : SW_NOBODY,
 		.uid = live->uid,
 		.gid = live->gid,
 		.gpus = job->state == SW_JOB_RUNNING ? job->gpus_held : job->gpus,
-		.epoch = live->epoch,
+		.epoch = live->run_epoch,
 		.restarts = job->restarts,
 		.preemptions = job->preemptions,
 		.code = live->code,
@@ -67,6 +68,26 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 	return true;
 }
 
+/* What must happen for a parked run to go on. */
+static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	const struct sw_live *live = &brain->jobs.items[id - 1];
+	const char *node = brain->nodes.items[live->runs[0].node].name;
+	uint64_t occupant = sw_brain_occupant(brain, (uint32_t)(id - 1));
+	if (live->user_held)
+		snprintf(text, size, "it stands still on node %s until 'sharewell resume %llu'", node, (unsigned long long)id);
+	else if (occupant != 0)
+		snprintf(text, size, "it stands still on node %s and goes on when job %llu, which is ahead of it there, ends or makes way", node,
+			 (unsigned long long)occupant);
+	else
+		snprintf(text, size, "it stands still on node %s and goes on when the policy chooses it again", node);
+	size_t used = strlen(text);
+	if (!live->user_held && used + 2 < size) {
+		snprintf(text + used, size - used, "; ");
+		sw_engine_explain(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}, text + used + 2, size - used - 2);
+	}
+}
+
 void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
@@ -76,6 +97,8 @@ void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t si
 		snprintf(text, size, "there is no job %llu", (unsigned long long)id);
 	else if (live->depend_count > 0)
 		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
+	else if (live->parked)
+		explain_parked(brain, id, text, size);
 	else if (live->user_held)
 		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
@@ -126,14 +149,32 @@ uint64_t sw_brain_command_hash(const struct sw_brain *brain)
 	return sw_engine_command_hash(brain->engine);
 }
 
-/* Invariant 3 of brain.h, and the engine's own. */
+/* Invariants 1 and 2 of runs.c. */
+static int check_parked(const struct sw_brain *brain, uint32_t id, struct sw_err *err)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	uint8_t state = sw_engine_job(brain->engine, (struct sw_job_id){id})->state;
+	if (!live->parks || live->run_count == 0 || live->ghosts > 0 || state >= SW_JOB_RUNNING)
+		return sw_err_set(err, SW_EBUG, "runs invariant 1: job %u is parked with %u runs in state %u", id + 1, live->run_count,
+				  state);
+	for (uint32_t r = 0; r < live->run_count; r++)
+		for (uint64_t rest = live->runs[r].mask; rest != 0; rest &= rest - 1)
+			if (!sw_brain_gpu_fits(brain, &brain->nodes.items[live->runs[r].node], (uint32_t)__builtin_ctzll(rest)))
+				return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u is parked where it does not fit", id + 1);
+	return 0;
+}
+
+/* Invariant 3 of brain.h, those of runs.c, and the engine's own. */
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 {
 	for (uint32_t id = 0; id < brain->jobs.count; id++) {
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
 		bool runs = job->state == SW_JOB_RUNNING;
-		if (runs != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
+		int r = live->parked ? check_parked(brain, id, err) : 0;
+		if (r < 0)
+			return r;
+		if ((runs || live->parked) != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
 			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", id + 1, live->run_count,
 					  job->state);
 		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))

@@ -49,7 +49,10 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_string(json, "user", sw_user_name(server, view->uid));
 	sw_json_key_u64(json, "uid", view->uid);
 	sw_json_key_string(json, "tenant", view->tenant);
-	sw_json_key_string(json, "reason", view->reason);
+	char suspended[96];
+	if (view->held_by != UINT32_MAX)
+		snprintf(suspended, sizeof suspended, "suspended by user %.64s", sw_user_name(server, view->held_by));
+	sw_json_key_string(json, "reason", view->held_by != UINT32_MAX ? suspended : view->reason);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')
 		sw_json_string(json, view->node);

@@ -380,7 +380,8 @@ static void test_stop(void **state)
 	ACTS("stop 1.1 10 0");
 }
 
-/* A suspended run that is to stop gets its grace only if its GPUs are free; and then they are its own until it has gone. */
+/* A suspended run that is to stop gets no grace beside a run that stays on its GPUs. It waits for one that goes; and then they are its own until it has gone, before
+ * anybody else, whatever the order of their numbers. */
 static void test_stop_of_suspended(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -394,15 +395,38 @@ static void test_stop_of_suspended(void **state)
 	fixture_link(brain, 2, 1, true);
 	fixture_said(brain, 2, 1, SW_RUN_RUNNING);
 	now += 100 * MS;
-	ANSWER(now, 3, STOP(1, 1), SUSPEND(2, 1));
-	ACTS("stop 1.1 0 0; suspend 2.1");
-	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	ANSWER(now, 3, STOP(1, 1), SUSPEND(2, 1), RUN(3, 1, 1));
+	ACTS("suspend 2.1");
+	ACTS("");
 	fixture_said(brain, 2, 1, SW_RUN_SUSPENDED);
-	now += 100 * MS;
-	ANSWER(now, 4, STOP(2, 1), RUN(3, 1, 1));
-	ACTS("stop 2.1 0 -1");
-	fixture_said(brain, 2, 1, SW_RUN_EXITED);
+	ACTS("stop 1.1 0 -1");
+	ACTS("");
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
 	ACTS("start 3.1");
+	fixture_link(brain, 3, 1, true);
+	fixture_said(brain, 3, 1, SW_RUN_RUNNING);
+	now += 100 * MS;
+	ANSWER(now, 4, FORGET(1, 1), STOP(2, 1), RUN(3, 1, 1));
+	ACTS("delete 1.1; stop 2.1 0 0");
+	fixture_said(brain, 2, 1, SW_RUN_EXITED);
+}
+
+/* A newcomer whose number comes first does not slip in ahead of a suspended run that must leave its GPU to it. */
+static void test_leaving_comes_first(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 9, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, SUSPEND(9, 1));
+	ACTS("suspend 9.1");
+	fixture_said(brain, 9, 1, SW_RUN_SUSPENDED);
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(2, 1, 1), STOP(9, 1));
+	ACTS("stop 9.1 0 -1");
+	ACTS("");
+	fixture_said(brain, 9, 1, SW_RUN_EXITED);
+	ACTS("start 2.1");
 }
 
 /* Suspend and resume follow the last wish even when it changes before the supervisor has shown the one before. */
@@ -666,6 +690,7 @@ int main(void)
 		TEST(test_missing_spec),
 		TEST(test_stop),
 		TEST(test_stop_of_suspended),
+		TEST(test_leaving_comes_first),
 		TEST(test_changed_mind),
 		TEST(test_relink_of_suspended),
 		TEST(test_lease),

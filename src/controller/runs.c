@@ -1,0 +1,291 @@
+/* Runs: what the engine decided, as wishes to nodes. A run is active, parked (it stands still and keeps its GPUs' memory), or a ghost (it must stop and has not been heard to).
+ *
+ * The engine knows nothing of parked runs. To it the job waits, and prefers its home: the GPUs that it had. When it starts the job exactly there, the parked run goes on, under
+ * the epoch that the agents know; when it starts it elsewhere, the parked run becomes a ghost and the job starts anew once the ghost is gone.
+ *
+ * Invariants (sw_brain_validate() checks them):
+ *  1. a job has one run at the most, active or parked, beside its ghosts; a parked run has been seen running;
+ *  2. on every GPU, what parked and active runs ask for fits into its memory together, as long as one of them is parked: parked runs give way, who was parked first goes first;
+ *  3. the same for the memory of the host, as far as jobs say how much they need.
+ */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "controller/brain_state.h"
+
+static void touch_nodes(struct sw_brain *brain, const struct sw_live *live)
+{
+	for (uint32_t r = 0; r < live->run_count; r++)
+		brain->nodes.items[live->runs[r].node].version++;
+}
+
+int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++)
+			if (node->jobs.items[j] == id)
+				node->jobs.items[j--] = node->jobs.items[--node->jobs.count];
+		node->version++;
+		if (!node->up || live->runs[r].heard == SW_HEARD_EXITED)
+			continue;
+		struct sw_ghost *ghost = sw_vec_push(&node->ghosts);
+		if (ghost == NULL)
+			return SW_ENOMEM;
+		*ghost = (struct sw_ghost){id, live->run_epoch};
+		live->ghosts++;
+	}
+	free(live->runs);
+	live->runs = NULL;
+	live->run_count = 0;
+	live->parked = false;
+	return 0;
+}
+
+int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node)
+{
+	for (size_t j = node->jobs.count; j-- > 0;) {
+		uint32_t id = node->jobs.items[j];
+		if (!brain->jobs.items[id].parked)
+			continue;
+		if (sw_brain_drop_runs(brain, id) < 0)
+			return SW_ENOMEM;
+		j = node->jobs.count; /* they have changed places */
+	}
+	return 0;
+}
+
+void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index)
+{
+	struct sw_live *live = &brain->jobs.items[node->ghosts.items[index].job];
+	node->ghosts.items[index] = node->ghosts.items[--node->ghosts.count];
+	if (--live->ghosts == 0)
+		touch_nodes(brain, live);
+}
+
+/* ---- who fits beside whom */
+
+static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	/* Of an active run, the engine knows the limit that it has now. */
+	uint64_t bytes =
+		live->parked ? live->gpu_memory_bytes : sw_engine_job(brain->engine, (struct sw_job_id){id})->gpu_memory_bytes;
+	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
+}
+
+static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
+{
+	return sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items))->mask;
+}
+
+bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+	uint32_t residents = 0, parked = 0;
+	for (size_t j = 0; j < node->jobs.count; j++) {
+		uint32_t id = node->jobs.items[j];
+		if ((mask_on(brain, id, node) >> gpu & 1) == 0)
+			continue;
+		bytes += gpu_bytes(brain, id, node);
+		residents++;
+		parked += brain->jobs.items[id].parked;
+	}
+	/* Where nobody says how much memory there is, nobody fits beside another. */
+	bool room = bytes <= node->shape.gpu_memory_bytes && (node->shape.gpu_memory_bytes > 0 || residents <= 1);
+	return parked == 0 || (room && residents <= SW_GPU_RESIDENTS_MAX);
+}
+
+static bool host_fits(const struct sw_brain *brain, const struct sw_brain_node *node)
+{
+	__int128 bytes = 0;
+	for (size_t j = 0; j < node->jobs.count; j++)
+		bytes += (__int128)brain->jobs.items[node->jobs.items[j]].memory_bytes *
+			 __builtin_popcountll(mask_on(brain, node->jobs.items[j], node));
+	return node->shape.memory_bytes == 0 || bytes <= (__int128)node->shape.memory_bytes;
+}
+
+/* Of the runs parked on these GPUs of the node, the one that has been for longest; NULL: there is none. */
+static const uint32_t *first_parked(const struct sw_brain *brain, const struct sw_brain_node *node, uint64_t mask)
+{
+	const uint32_t *first = NULL;
+	for (size_t j = 0; j < node->jobs.count; j++) {
+		const uint32_t *id = &node->jobs.items[j];
+		const struct sw_live *live = &brain->jobs.items[*id];
+		if (!live->parked || (mask_on(brain, *id, node) & mask) == 0)
+			continue;
+		const struct sw_live *other = first != NULL ? &brain->jobs.items[*first] : NULL;
+		if (other == NULL || live->parked_at < other->parked_at || (live->parked_at == other->parked_at && *id < *first))
+			first = id;
+	}
+	return first;
+}
+
+static int evict(struct sw_brain *brain, uint32_t id)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	snprintf(live->reason, sizeof live->reason, "gave its memory to others");
+	return sw_brain_drop_runs(brain, id);
+}
+
+/* Makes room for the active run of the job: who is parked on its GPUs and does not fit beside it goes. */
+static int make_way(struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		const uint32_t *victim;
+		for (uint64_t rest = live->runs[r].mask; rest != 0; rest &= rest - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctzll(rest);
+			while (!sw_brain_gpu_fits(brain, node, gpu) && (victim = first_parked(brain, node, UINT64_C(1) << gpu)) != NULL)
+				if (evict(brain, *victim) < 0)
+					return SW_ENOMEM;
+		}
+		while (!host_fits(brain, node) && (victim = first_parked(brain, node, UINT64_MAX)) != NULL)
+			if (evict(brain, *victim) < 0)
+				return SW_ENOMEM;
+		/* Those who stay stand still for this one. */
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+			if (other->parked && other->held_by == SW_NOBODY && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0)
+				snprintf(other->reason, sizeof other->reason, "suspended in place for job %u", id + 1);
+		}
+	}
+	return 0;
+}
+
+uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	uint64_t first = 0;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			uint32_t other = node->jobs.items[j];
+			if (!brain->jobs.items[other].parked && (mask_on(brain, other, node) & live->runs[r].mask) != 0 &&
+			    (first == 0 || other + UINT64_C(1) < first))
+				first = other + UINT64_C(1);
+		}
+	}
+	return first;
+}
+
+/* ---- commands */
+
+/* Only what was seen running can stand still; what is about to start is better not started. */
+static bool can_park(const struct sw_live *live)
+{
+	uint32_t running = 0;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		if (live->runs[r].heard < SW_HEARD_RUNNING)
+			return false;
+		running += live->runs[r].heard == SW_HEARD_RUNNING;
+	}
+	return live->parks && running > 0;
+}
+
+static bool is_parked_at(const struct sw_brain *brain, const struct sw_live *live, uint32_t parts)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	uint32_t count = 0;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
+		if (run == NULL || run->mask != ledger->parts[p].mask)
+			return false;
+		count++;
+	}
+	return live->parked && count == live->run_count;
+}
+
+static int make_runs(struct sw_brain *brain, const struct sw_command *command)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	struct sw_live *live = &brain->jobs.items[command->job];
+	uint32_t count = 0;
+	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		count++;
+	struct sw_run *runs = calloc(count + 1, sizeof *runs);
+	if (runs == NULL)
+		return SW_ENOMEM;
+	live->runs = runs;
+	live->run_epoch = command->epoch;
+	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		struct sw_brain_node *node = &brain->nodes.items[ledger->parts[p].node];
+		uint32_t *slot = sw_vec_push(&node->jobs);
+		if (slot == NULL)
+			return SW_ENOMEM;
+		*slot = command->job;
+		runs[live->run_count++] = (struct sw_run){.node = ledger->parts[p].node, .mask = ledger->parts[p].mask};
+		node->version++;
+	}
+	live->last_node = runs[0].node;
+	live->last_mask = runs[0].mask;
+	return 0;
+}
+
+static int start(struct sw_brain *brain, const struct sw_command *command)
+{
+	struct sw_live *live = &brain->jobs.items[command->job];
+	int r = 0;
+	if (is_parked_at(brain, live, command->parts)) {
+		live->parked = false;
+		touch_nodes(brain, live);
+	} else {
+		r = sw_brain_drop_runs(brain, command->job);
+		r = r < 0 ? r : make_runs(brain, command);
+	}
+	live->epoch = command->epoch;
+	live->reason[0] = '\0';
+	return r < 0 ? r : make_way(brain, command->job);
+}
+
+static int stop(struct sw_brain *brain, const struct sw_command *command)
+{
+	struct sw_live *live = &brain->jobs.items[command->job];
+	bool may_stay = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_HELD;
+	const char *why = command->reason == SW_REASON_NODE_LOST ? "node lost"
+			  : command->reason == SW_REASON_HELD	 ? "held"
+			  : command->reason == SW_REASON_MOVED	 ? "moved"
+								 : "preempted";
+	if (!may_stay || !can_park(live)) {
+		snprintf(live->reason, sizeof live->reason, "%s", why);
+		return sw_brain_drop_runs(brain, command->job);
+	}
+	snprintf(live->reason, sizeof live->reason, "suspended in place");
+	live->parked = true;
+	live->parked_at = brain->now;
+	touch_nodes(brain, live);
+	return 0;
+}
+
+int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
+{
+	int r = 0;
+	for (size_t c = 0; r == 0 && c < step->command_count; c++) {
+		const struct sw_command *command = &step->commands[c];
+		struct sw_live *live = &brain->jobs.items[command->job];
+		switch (command->kind) {
+		case SW_CMD_START:
+			r = start(brain, command);
+			break;
+		case SW_CMD_STOP:
+			r = stop(brain, command);
+			break;
+		case SW_CMD_KILL:
+			r = sw_brain_drop_runs(brain, command->job);
+			break;
+		case SW_CMD_REFUSE:
+			live->ended_at = brain->now;
+			snprintf(live->reason, sizeof live->reason, "%s",
+				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
+			break;
+		default: /* the engine was told that a move is a stop and a start */
+			assert(command->kind == SW_CMD_LIMIT);
+			r = make_way(brain, command->job);
+			break;
+		}
+	}
+	return r;
+}
