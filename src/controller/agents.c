@@ -357,6 +357,10 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 		sw_err_hint(err, "Its next sync must hold its inventory.");
 		return r;
 	}
+	/* The first word of a node was heard before there was a node to remember it by. A copy that comes late must not count as news: the agent may have started what
+	 * this answer wants. */
+	if (is_news(node, sync))
+		remember(node, sync);
 	struct answer *answer = calloc(1, sizeof *answer);
 	if (answer == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

@@ -123,37 +123,51 @@ static const uint32_t *first_parked(const struct sw_brain *brain, const struct s
 	return first;
 }
 
-static int evict(struct sw_brain *brain, uint32_t id)
+/* Whether everything fits on the GPUs of this part of a run, and beside them. */
+static bool part_fits(const struct sw_brain *brain, const struct sw_run *run, uint64_t *ret_crowded)
 {
-	struct sw_live *live = &brain->jobs.items[id];
-	snprintf(live->reason, sizeof live->reason, "gave its memory to others");
-	return sw_brain_drop_runs(brain, id);
+	const struct sw_brain_node *node = &brain->nodes.items[run->node];
+	for (uint64_t rest = run->mask; rest != 0; rest &= rest - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctzll(rest);
+		*ret_crowded = UINT64_C(1) << gpu;
+		if (!sw_brain_gpu_fits(brain, node, gpu))
+			return false;
+	}
+	*ret_crowded = UINT64_MAX;
+	return host_fits(brain, node);
 }
 
-/* Makes room for the active run of the job: who is parked on its GPUs and does not fit beside it goes. */
+/* Where the job's run does not fit beside those that are parked, they go; itself too, if it is parked and was so before the others. */
 static int make_way(struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
+	uint64_t crowded;
 	for (uint32_t r = 0; r < live->run_count; r++) {
-		struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
-		const uint32_t *victim;
-		for (uint64_t rest = live->runs[r].mask; rest != 0; rest &= rest - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctzll(rest);
-			while (!sw_brain_gpu_fits(brain, node, gpu) && (victim = first_parked(brain, node, UINT64_C(1) << gpu)) != NULL)
-				if (evict(brain, *victim) < 0)
-					return SW_ENOMEM;
-		}
-		while (!host_fits(brain, node) && (victim = first_parked(brain, node, UINT64_MAX)) != NULL)
-			if (evict(brain, *victim) < 0)
+		while (r < live->run_count && !part_fits(brain, &live->runs[r], &crowded)) {
+			const uint32_t *victim = first_parked(brain, &brain->nodes.items[live->runs[r].node], crowded);
+			if (victim == NULL)
+				break; /* of active runs the engine takes care */
+			struct sw_live *other = &brain->jobs.items[*victim];
+			snprintf(other->reason, sizeof other->reason, "gave its memory to others");
+			if (sw_brain_drop_runs(brain, *victim) < 0)
 				return SW_ENOMEM;
-		/* Those who stay stand still for this one. */
-		for (size_t j = 0; j < node->jobs.count; j++) {
-			struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
-			if (other->parked && other->held_by == SW_NOBODY && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0)
-				snprintf(other->reason, sizeof other->reason, "suspended in place for job %u", id + 1);
 		}
 	}
 	return 0;
+}
+
+/* Those who stand still under an active run do so for its job. */
+static void name_reason(struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+			if (other->parked && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0)
+				snprintf(other->reason, sizeof other->reason, "suspended in place for job %u", id + 1);
+		}
+	}
 }
 
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
@@ -238,7 +252,9 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	}
 	live->epoch = command->epoch;
 	live->reason[0] = '\0';
-	return r < 0 ? r : make_way(brain, command->job);
+	r = r < 0 ? r : make_way(brain, command->job);
+	name_reason(brain, command->job);
+	return r;
 }
 
 static int stop(struct sw_brain *brain, const struct sw_command *command)
@@ -257,7 +273,8 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 	live->parked = true;
 	live->parked_at = brain->now;
 	touch_nodes(brain, live);
-	return 0;
+	/* The engine may have let it have less than it asked for; from now on it counts in full. */
+	return make_way(brain, command->job);
 }
 
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)

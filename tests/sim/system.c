@@ -15,6 +15,9 @@
 #define MESSAGES_MAX 4096u
 #define PEACE_NS (INT64_C(4) * 3600 * SW_NS_PER_S)
 
+#define JOBS_MAX 512u
+#define GPU_BYTES (UINT64_C(80) << 30)
+
 static const struct sw_brain_config brain_config = {
 	.policy = "las",
 	.placement = "pack",
@@ -28,6 +31,10 @@ struct process {
 	struct sw_run_id id;
 	bool folder, alive, exited;
 	int64_t ends_at_ns, lease_ns; /* on the node's clock */
+	bool stands;	       /* still: suspended */
+	int64_t halts_at_ns;   /* when it will, after the order to; 0: no such order */
+	int64_t left_ns;       /* of its life, while it stands still */
+	int64_t dies_at_ns;    /* end of its last words after a stop; 0: no such order */
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
@@ -78,7 +85,11 @@ struct system {
 	})
 	journal;
 	uint32_t submitted;
-	uint32_t codes[512]; /* what the process of each job will end with */
+	/* By job: */
+	uint32_t codes[JOBS_MAX];  /* what its process will end with */
+	uint64_t memory[JOBS_MAX]; /* that it says it needs on each GPU; 0: it does not say */
+	bool cancelled[JOBS_MAX];
+	bool is_calm; /* what was set up for the storm is undone */
 	struct sw_system_score score;
 	struct sw_err *err;
 	int broken;
@@ -252,9 +263,26 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 			/* Parts of one gang carry one epoch. */
 			if (other->id.job == fresh->id.job && other->id.epoch != fresh->id.epoch)
 				broke(s, "a job runs twice at the same time", fresh->id.job);
-			if (machine == here && (other->gpu_mask & fresh->gpu_mask) != 0)
+			if (machine == here && !other->stands && (other->gpu_mask & fresh->gpu_mask) != 0)
 				broke(s, "a GPU is given twice", fresh->id.job);
 		}
+	}
+}
+
+/* What all processes on a GPU need, standing still or not, must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
+static void check_memory(struct system *s, const struct machine *machine)
+{
+	for (uint32_t g = 0; g < GPUS && s->plan->policy != SW_SYSTEM_CHAOS; g++) {
+		uint64_t bytes = 0, job = 0;
+		for (size_t p = 0; p < machine->process_count; p++) {
+			const struct process *process = &machine->processes[p];
+			if (!process->alive || (process->gpu_mask >> g & 1) == 0)
+				continue;
+			job = process->id.job;
+			bytes += s->memory[job % JOBS_MAX] > 0 ? s->memory[job % JOBS_MAX] : GPU_BYTES;
+		}
+		if (bytes > GPU_BYTES)
+			broke(s, "the memory of a GPU is given twice", job);
 	}
 }
 
@@ -271,9 +299,10 @@ static void start_process(struct system *s, struct machine *machine, const struc
 	for (size_t g = 0; g < action->want->gpus.count; g++)
 		process->gpu_mask |= UINT64_C(1) << (action->want->gpus.items[g][6] - '0');
 	process->ends_at_ns = node_clock(s, machine) + SW_NS_PER_S + (int64_t)sw_rng_below(&s->rng, 90) * SW_NS_PER_S;
-	process->code = s->codes[action->id.job % 512];
+	process->code = s->codes[action->id.job % JOBS_MAX];
 	s->score.runs++;
 	check_alone(s, machine, process);
+	check_memory(s, machine);
 	sw_agent_brain_link(machine->brain, action->id, true);
 	sw_agent_brain_said(machine->brain, &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = ""}, 0);
 }
@@ -282,7 +311,9 @@ static struct sw_sync_run account_of(const struct process *process)
 {
 	return (struct sw_sync_run){
 		.id = process->id,
-		.state = process->exited ? SW_RUN_EXITED : SW_RUN_RUNNING,
+		.state = process->exited   ? SW_RUN_EXITED
+			 : process->stands ? SW_RUN_SUSPENDED
+					   : SW_RUN_RUNNING,
 		.code = process->exited ? process->code : 0,
 		.signal = process->exited ? process->signal : 0,
 		.reason = process->reason,
@@ -304,6 +335,34 @@ static void end_process(struct system *s, struct machine *machine, struct proces
 	}
 }
 
+static void say(struct machine *machine, const struct process *process)
+{
+	struct sw_sync_run account = account_of(process);
+	if (machine->brain != NULL)
+		sw_agent_brain_said(machine->brain, &account, process->order);
+}
+
+static void wake_up(struct system *s, struct machine *machine, struct process *process)
+{
+	process->halts_at_ns = 0;
+	if (!process->stands)
+		return;
+	process->stands = false;
+	process->ends_at_ns = node_clock(s, machine) + process->left_ns;
+	check_alone(s, machine, process);
+}
+
+static void stop_process(struct system *s, struct machine *machine, struct process *process, int64_t grace_ms)
+{
+	if (grace_ms == 0) {
+		end_process(s, machine, process, 0, 9, SW_REASON_STOPPED);
+		return;
+	}
+	wake_up(s, machine, process);
+	if (process->dies_at_ns == 0)
+		process->dies_at_ns = node_clock(s, machine) + 1 + (int64_t)sw_rng_below(&s->rng, 3) * SW_NS_PER_S;
+}
+
 static void carry_out(struct system *s, struct machine *machine, const struct sw_agent_action *action)
 {
 	struct process *process = find_process(machine, action->id);
@@ -315,7 +374,21 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 		break;
 	case SW_ACT_STOP:
 		if (process != NULL && process->alive)
-			end_process(s, machine, process, 0, 15, SW_REASON_STOPPED);
+			stop_process(s, machine, process, action->grace_ms);
+		break;
+	case SW_ACT_SUSPEND:
+		if (process == NULL || !process->alive)
+			break;
+		if (process->dies_at_ns == 0 && !process->stands && process->halts_at_ns == 0)
+			process->halts_at_ns = node_clock(s, machine) + 1 + (int64_t)sw_rng_below(&s->rng, 2) * SW_NS_PER_S;
+		say(machine, process);
+		break;
+	case SW_ACT_RESUME:
+		if (process == NULL || !process->alive || process->dies_at_ns != 0)
+			break;
+		s->score.resumes += process->stands;
+		wake_up(s, machine, process);
+		say(machine, process);
 		break;
 	case SW_ACT_LEASE:
 		if (process != NULL)
@@ -400,6 +473,8 @@ static void agent_starts(struct system *s, uint32_t n)
 		struct sw_sync_run account = account_of(process);
 		check(s, sw_agent_brain_found(machine->brain, &account, &(struct sw_texts){held, count}), "a found run is refused");
 		sw_agent_brain_link(machine->brain, process->id, process->alive);
+		if (process->alive) /* its supervisor speaks when it is linked to */
+			say(machine, process);
 		if (!process->alive && !process->exited)
 			sw_agent_brain_lost(machine->brain, process->id);
 	}
@@ -412,10 +487,20 @@ static void processes_turn(struct system *s, struct machine *machine)
 		struct process *process = &machine->processes[p];
 		if (!process->alive)
 			continue;
-		if (node_clock(s, machine) >= process->lease_ns)
+		int64_t clock = node_clock(s, machine);
+		if (clock >= process->lease_ns)
 			end_process(s, machine, process, 0, 9, SW_REASON_LEASE);
-		else if (node_clock(s, machine) >= process->ends_at_ns)
-			end_process(s, machine, process, s->codes[process->id.job % 512], 0, "");
+		else if (process->dies_at_ns != 0 && clock >= process->dies_at_ns)
+			end_process(s, machine, process, 0, 15, SW_REASON_STOPPED);
+		else if (!process->stands && clock >= process->ends_at_ns)
+			end_process(s, machine, process, s->codes[process->id.job % JOBS_MAX], 0, "");
+		else if (process->halts_at_ns != 0 && clock >= process->halts_at_ns) {
+			process->halts_at_ns = 0;
+			process->stands = true;
+			process->left_ns = process->ends_at_ns - clock;
+			s->score.suspensions++;
+			say(machine, process);
+		}
 	}
 }
 
@@ -460,23 +545,72 @@ static void submit_some(struct system *s)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
 	while (s->brain != NULL && s->submitted < s->plan->jobs && chance(s, 400)) {
-		char json[200];
+		char json[300];
 		/* Gangs over two nodes where there are two. */
-		uint32_t gpus = 1 + (uint32_t)sw_rng_below(&s->rng, s->plan->nodes > 1 && chance(s, 100) ? 2 * GPUS : GPUS);
-		snprintf(json, sizeof json, "{\"command\": [\"job\"], \"gpus\": %u, \"retries\": %u}", gpus,
-			 (unsigned)sw_rng_below(&s->rng, 2));
+		uint32_t gpus = 1 + (uint32_t)sw_rng_below(&s->rng, s->plan->nodes > 1 && chance(s, 100) ? 2 * GPUS : chance(s, 500) ? 1 : GPUS);
+		bool elastic = gpus <= GPUS && chance(s, 300);
+		unsigned gib = chance(s, 150) ? 0 : 5u << sw_rng_below(&s->rng, 4);
+		snprintf(json, sizeof json,
+			 "{\"command\": [\"job\"], \"gpus\": %u, \"min_gpus\": %u, \"max_gpus\": %u, \"retries\": %u, "
+			 "\"gpu_memory\": \"%uGiB\", \"preempt\": \"%s\", \"expected\": %u}",
+			 gpus, elastic ? 1 : gpus, elastic ? GPUS : gpus, (unsigned)sw_rng_below(&s->rng, 2), gib,
+			 chance(s, 600) ? "suspend" : "requeue", 1 + (unsigned)sw_rng_below(&s->rng, 90));
 		struct sw_job_request *request = NULL;
 		sw_records records = {0};
 		uint64_t job = 0;
 		s->submitted++;
 		check(s, sw_job_request_decode("test", json, strlen(json), &request, s->err), "a request cannot be read");
 		if (request != NULL && sw_brain_propose_submit(s->brain, &user, request, &records, NULL) == 0) {
-			s->codes[(s->journal.count + 1) % 512] = 0;
+			s->codes[(s->journal.count + 1) % JOBS_MAX] = 0;
 			commit(s, &records, &job);
-			s->codes[job % 512] = chance(s, 200) ? 1 + (uint32_t)sw_rng_below(&s->rng, 200) : 0;
+			s->memory[job % JOBS_MAX] = request->gpu_memory_bytes;
+			s->codes[job % JOBS_MAX] = chance(s, 200) ? 1 + (uint32_t)sw_rng_below(&s->rng, 200) : 0;
 			s->score.jobs_acknowledged++;
 		}
 		sw_job_request_free(request);
+	}
+}
+
+static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t job)
+{
+	static const struct sw_user user = {.uid = 1000, .gid = 1000};
+	sw_records records = {0};
+	if (sw_brain_propose_change(s->brain, &user, kind, job, &records, NULL) == 0)
+		commit(s, &records, NULL);
+}
+
+static void put_in_charge(struct system *s, const char *policy, const char *setting)
+{
+	static const struct sw_user user = {.is_operator = true};
+	sw_records records = {0};
+	check(s, sw_brain_propose_policy(s->brain, &user, policy, &setting, setting != NULL, &records, s->err), "a policy is refused");
+	commit(s, &records, NULL);
+}
+
+/* Users suspend, resume, requeue and cancel; after the storm they let everything go. */
+static void meddle(struct system *s)
+{
+	uint64_t jobs = s->brain != NULL ? sw_brain_job_count(s->brain) : 0;
+	if (jobs == 0)
+		return;
+	if (s->journal.count < 40 && chance(s, 100)) { /* early, and again after some crashes */
+		static const char *const names[] = {"las", "srtf", "chaos"}, *const settings[] = {"thresholds=15,60", NULL, "manners=100"};
+		put_in_charge(s, names[s->plan->policy], settings[s->plan->policy]);
+	}
+	if (storms(s) && s->plan->meddling && chance(s, 60)) {
+		static const enum sw_record_kind kinds[] = {SW_RECORD_HOLD,    SW_RECORD_HOLD,	  SW_RECORD_RELEASE,
+							    SW_RECORD_RELEASE, SW_RECORD_REQUEUE, SW_RECORD_CANCEL};
+		enum sw_record_kind kind = kinds[sw_rng_below(&s->rng, 6)];
+		uint64_t job = 1 + sw_rng_below(&s->rng, jobs);
+		s->cancelled[job % JOBS_MAX] |= kind == SW_RECORD_CANCEL;
+		propose_change(s, kind, job);
+	}
+	if (!storms(s) && !s->is_calm) {
+		s->is_calm = true;
+		for (uint64_t job = 1; job <= jobs; job++)
+			propose_change(s, SW_RECORD_RELEASE, job);
+		if (s->plan->policy == SW_SYSTEM_CHAOS)
+			put_in_charge(s, "fifo", NULL);
 	}
 }
 
@@ -523,12 +657,13 @@ static void check_ends(struct system *s)
 	for (uint64_t job = 1; job <= sw_brain_job_count(s->brain); job++) {
 		struct sw_job_view view;
 		sw_brain_job(s->brain, s->now_ns, job, &view);
-		uint32_t truth = s->codes[job % 512];
+		uint32_t truth = s->codes[job % JOBS_MAX];
 		if (strcmp(view.state, "CD") == 0 && truth != 0)
 			broke(s, "a failed job counts as completed", job);
 		if (strcmp(view.state, "F") == 0 && view.signal == 0 && (uint32_t)view.code != truth)
 			broke(s, "a job has a wrong exit code", job);
-		if (strcmp(view.state, "CD") != 0 && strcmp(view.state, "F") != 0)
+		if (strcmp(view.state, "CD") != 0 && strcmp(view.state, "F") != 0 &&
+		    !(strcmp(view.state, "CA") == 0 && s->cancelled[job % JOBS_MAX]))
 			broke(s, "a job ended in a state that nobody asked for", job);
 	}
 }
@@ -544,6 +679,7 @@ static void turn(struct system *s)
 			agent_starts(s, n);
 	}
 	submit_some(s);
+	meddle(s);
 	/* Several rounds a turn, so that words and answers meet within it. */
 	for (int rounds = 0; rounds < 4 && s->broken == 0; rounds++) {
 		deliver(s);
@@ -552,6 +688,8 @@ static void turn(struct system *s)
 			agent_turn(s, n);
 		s->now_ns += SW_NS_PER_MS;
 	}
+	if (s->brain != NULL && s->broken == 0 && chance(s, 50))
+		check(s, sw_brain_validate(s->brain, s->err), "the controller's brain is unsound");
 }
 
 static void clean_up(struct system *s)
@@ -588,6 +726,8 @@ struct sw_system_plan sw_system_draw(uint64_t seed)
 		.crash_agents = sw_rng_below(&rng, 2) == 0,
 		.kill_supervisors = sw_rng_below(&rng, 2) == 0,
 		.partitions = sw_rng_below(&rng, 2) == 0,
+		.meddling = sw_rng_below(&rng, 2) == 0,
+		.policy = (enum sw_system_policy)sw_rng_below(&rng, 3),
 	};
 }
 

@@ -8,6 +8,12 @@
 
 #include "base/error.h"
 
+enum sw_system_policy {
+	SW_SYSTEM_LAS = 0, /* with queues so short that everybody falls through them */
+	SW_SYSTEM_SRTF,
+	SW_SYSTEM_CHAOS, /* resizes and moves too */
+};
+
 struct sw_system_plan {
 	uint64_t seed;
 	uint32_t nodes;
@@ -16,17 +22,20 @@ struct sw_system_plan {
 	uint32_t lose_milli, repeat_milli; /* of messages */
 	int64_t delay_max_ns;
 	bool crash_controller, crash_agents, kill_supervisors, partitions;
+	bool meddling; /* users suspend, resume, requeue and cancel */
+	enum sw_system_policy policy;
 	bool verbose;
 };
 
 struct sw_system_score {
 	uint64_t messages, crashes, jobs_acknowledged, runs, retries;
+	uint64_t suspensions, resumes;
 	int64_t ended_after_ns;
 };
 
 /* A plan drawn from the seed alone. */
 struct sw_system_plan sw_system_draw(uint64_t seed);
-/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU given twice, a gang torn, a lease not honoured. */
+/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU or its memory given twice, a gang torn, a lease not honoured. */
 int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *ret_score, struct sw_err *err);
 
 #endif

@@ -27,10 +27,16 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.crashes += score.crashes;
 		sum.jobs_acknowledged += score.jobs_acknowledged;
 		sum.runs += score.runs;
+		sum.suspensions += score.suspensions;
+		sum.resumes += score.resumes;
 	}
-	printf("%llu lives: %llu jobs in %llu runs, %llu messages, %llu crashes\n", (unsigned long long)(end - first),
-	       (unsigned long long)sum.jobs_acknowledged, (unsigned long long)sum.runs, (unsigned long long)sum.messages,
+	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes\n",
+	       (unsigned long long)(end - first), (unsigned long long)sum.jobs_acknowledged, (unsigned long long)sum.runs,
+	       (unsigned long long)sum.suspensions, (unsigned long long)sum.resumes, (unsigned long long)sum.messages,
 	       (unsigned long long)sum.crashes);
+	/* Lives without them would show nothing. */
+	if (end - first >= 50)
+		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4);
 }
 
 static void test_same_seed_same_life(void **state)
