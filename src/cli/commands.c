@@ -23,6 +23,8 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_hold_jobs,
 	&sw_cli_release_jobs,
 	&sw_cli_history,
+	/* without a cluster */
+	&sw_cli_share,
 	/* for those who run it */
 	&sw_cli_nodes,
 	&sw_cli_quota,

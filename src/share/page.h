@@ -1,0 +1,56 @@
+/* A job's page as its coordinator sees it: wishes in, figures out.
+ *
+ *	sw_share_page_new(path, uuids, count, &page, &err);	before the job's first process starts
+ *	sw_share_page_limit(...); sw_share_page_want(...); sw_share_page_wait(...)
+ *	sw_share_page_look(page, &figures);
+ *	sw_share_page_close(page);				the file stays until sw_share_page_remove()
+ */
+#ifndef SW_SHARE_PAGE_H
+#define SW_SHARE_PAGE_H
+
+#include <sharewell/runtime.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/cleanup.h"
+#include "base/error.h"
+
+struct sw_share_page;
+
+struct sw_share_gpu {
+	uint64_t limit_bytes; /* SW_PAGE_NO_LIMIT */
+	uint64_t charged_bytes, fixed_bytes, host_bytes;
+	uint64_t peak_bytes; /* the sum of the processes' own peaks */
+};
+
+struct sw_share_figures {
+	uint32_t processes;
+	uint32_t suspended; /* of them */
+	uint32_t gpu_count;
+	uint32_t trouble; /* the worst of theirs: enum sw_page_trouble */
+	bool wants_suspend;
+	uint64_t launches, waits;
+	uint64_t moved_bytes; /* by the last moves, all processes together */
+	int64_t move_ns;      /* the longest of them */
+	struct sw_share_gpu gpus[SW_PAGE_GPUS];
+};
+
+/* `uuids` as NVML writes them ("GPU-0a1b..."). Refused where the file exists. */
+int sw_share_page_new(const char *path, const char *const *uuids, size_t count, struct sw_share_page **ret_page, struct sw_err *err);
+int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
+void sw_share_page_close(struct sw_share_page *page);
+SW_DEFINE_FREEP(struct sw_share_page, sw_share_page_close)
+
+/* Limits act at once on new allocations; what is over them is moved out when the processes hear of it. All state a wish, whose number they return. */
+uint32_t sw_share_page_limit(struct sw_share_page *page, uint32_t gpu, uint64_t bytes);
+uint32_t sw_share_page_host_budget(struct sw_share_page *page, uint64_t bytes);
+uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want);
+/* Until every process has met the wish; false: not within the time. No process at all counts as met. */
+bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeout_ns);
+/* Also strikes out processes that are gone. */
+void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret_figures);
+
+/* In words, for people. */
+const char *sw_share_trouble(uint32_t trouble);
+
+#endif
