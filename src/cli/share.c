@@ -122,9 +122,9 @@ static int state_limit(const struct values *values, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	uint64_t bytes = SW_PAGE_NO_LIMIT;
-	int r = values->memory == NULL ? sw_err_set(err, SW_EINPUT, "--limit needs --memory") : 0;
-	if (r == 0 && strcmp(values->memory, "none") != 0)
-		r = parse_size("memory", values->memory, &bytes, err);
+	if (values->memory == NULL)
+		return sw_err_set(err, SW_EINPUT, "--limit needs --memory");
+	int r = strcmp(values->memory, "none") == 0 ? 0 : parse_size("memory", values->memory, &bytes, err);
 	r = r < 0 ? r : open_share(values->limit, &page, err);
 	if (r < 0)
 		return r;
@@ -302,23 +302,24 @@ static int wait_for_child(void)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* In the child. */
+static void become(const struct sw_cli_texts *words)
+{
+	char **argv = calloc(words->count + 1, sizeof *argv);
+	for (size_t i = 0; argv != NULL && i < words->count; i++)
+		argv[i] = strdup(words->items[i]);
+	if (argv != NULL)
+		execvp(words->items[0], argv);
+	fprintf(stderr, "sharewell: cannot run '%s': %s\n", words->items[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
 static int start_child(const struct values *values, struct sw_err *err)
 {
-	char **argv = calloc(values->words.count + 1, sizeof *argv);
-	if (argv == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	for (size_t i = 0; i < values->words.count; i++)
-		argv[i] = strdup(values->words.items[i]);
 	fflush(NULL);
 	child = fork();
-	if (child == 0) {
-		execvp(argv[0], argv);
-		fprintf(stderr, "sharewell: cannot run '%s': %s\n", argv[0], strerror(errno));
-		_exit(errno == ENOENT ? 127 : 126);
-	}
-	for (size_t i = 0; i < values->words.count; i++)
-		free(argv[i]);
-	free(argv);
+	if (child == 0)
+		become(&values->words);
 	return child > 0 ? 0 : sw_err_set(err, SW_EIO, "cannot start another process: %s", strerror(errno));
 }
 

@@ -107,13 +107,10 @@ int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct
 	struct stat status;
 	if (fd < 0)
 		return cannot(err, "open", path);
-	int r = 0;
+	bool large = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct sw_page);
 	struct sw_share_page *page = NULL;
-	if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct sw_page))
-		r = sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page", path);
-	else
-		r = map(fd, path, &page, err);
-	if (r < 0) {
+	int r = large ? map(fd, path, &page, err) : sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page", path);
+	if (r < 0 || page == NULL) {
 		close(fd);
 		return r;
 	}
