@@ -1,0 +1,428 @@
+/* Runs that are parked in place of stopped: who stands still, who goes on, who has to give way. One node with two GPUs of 80 GiB, shortest job first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/number.h"
+#include "controller/brain.h"
+
+#define NO_WISH ((enum sw_want_kind)99)
+
+static const struct sw_brain_config config = {
+	.policy = "srtf",
+	.placement = "pack",
+	.lease_ns = 30 * SW_NS_PER_S,
+	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.retry_backoff_ns = 10 * SW_NS_PER_S,
+};
+static const struct sw_user alice = {.uid = 1000, .gid = 1000};
+
+struct bench {
+	struct sw_brain *brain;
+	SW_VEC(struct kept {
+		sw_ns at;
+		struct sw_record record;
+	})
+	journal;
+	sw_ns now;
+	uint64_t number, have;
+	struct sw_sync_run runs[8];
+	size_t run_count;
+	struct sw_answer_message *answer; /* the last one */
+};
+
+static void apply_all(struct bench *bench, sw_records *records, uint64_t *ret_job)
+{
+	struct sw_err err = {0};
+	for (size_t r = 0; r < records->count; r++) {
+		if (sw_brain_apply(bench->brain, bench->now, records->items[r].kind, records->items[r].body, records->items[r].size, ret_job,
+				   &err) < 0)
+			fail_msg("%s: %s", err.fact, err.detail);
+		*sw_vec_push(&bench->journal) = (struct kept){bench->now, records->items[r]};
+	}
+	sw_vec_free(records);
+	if (sw_brain_validate(bench->brain, &err) < 0)
+		fail_msg("%s", err.fact);
+}
+
+/* What the agent says of its runs reaches the controller; what it hears back is in bench->answer. */
+static void sync_now(struct bench *bench)
+{
+	struct sw_sync_gpu gpus[] = {{.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30},
+				     {.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
+	const struct sw_sync_inventory inventory = {gpus, 2, 16, UINT64_C(64) << 30};
+	const struct sw_sync sync = {.node = "n",
+				     .instance = "a1",
+				     .number = ++bench->number,
+				     .have = bench->have,
+				     .inventory = &inventory,
+				     .runs = bench->runs,
+				     .run_count = bench->run_count};
+	sw_records records = {0};
+	assert_int_equal(sw_brain_hear(bench->brain, bench->now, &sync, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	if (bench->answer != NULL)
+		sw_brain_answer_free(bench->answer);
+	bench->answer = NULL;
+	assert_int_equal(sw_brain_answer(bench->brain, bench->now, &sync, &bench->answer, NULL), 0);
+	bench->have = bench->answer->version;
+}
+
+static enum sw_want_kind wish(const struct bench *bench, uint64_t job, uint32_t epoch)
+{
+	for (size_t w = 0; w < bench->answer->want_count; w++)
+		if (bench->answer->wants[w].id.job == job && bench->answer->wants[w].id.epoch == epoch)
+			return bench->answer->wants[w].want;
+	return NO_WISH;
+}
+
+/* The agent's account of a run; the first time, it gets the run. */
+static void tell(struct bench *bench, uint64_t job, uint32_t epoch, enum sw_run_state state, uint32_t signal, const char *reason)
+{
+	size_t r = 0;
+	while (r < bench->run_count && (bench->runs[r].id.job != job || bench->runs[r].id.epoch != epoch))
+		r++;
+	assert_true(r < sizeof bench->runs / sizeof bench->runs[0]);
+	bench->run_count = r == bench->run_count ? r + 1 : bench->run_count;
+	bench->runs[r] = (struct sw_sync_run){.id = {job, epoch}, .state = state, .signal = signal, .reason = reason};
+	sync_now(bench);
+}
+
+static void runs(struct bench *bench, uint64_t job, uint32_t epoch)
+{
+	tell(bench, job, epoch, SW_RUN_RUNNING, 0, "");
+}
+
+static uint64_t submit(struct bench *bench, unsigned expected_s, const char *more)
+{
+	char json[300];
+	snprintf(json, sizeof json, "{\"command\": [\"job\"], \"expected\": %u%s}", expected_s, more);
+	struct sw_job_request *asked = NULL;
+	struct sw_err err = {0};
+	if (sw_job_request_decode("test", json, strlen(json), &asked, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	sw_records records = {0};
+	uint64_t job = 0;
+	assert_int_equal(sw_brain_propose_submit(bench->brain, &alice, asked, &records, NULL), 0);
+	sw_job_request_free(asked);
+	apply_all(bench, &records, &job);
+	return job;
+}
+
+static void change(struct bench *bench, enum sw_record_kind kind, uint64_t job)
+{
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, kind, job, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	sync_now(bench);
+}
+
+static struct sw_job_view look(const struct bench *bench, uint64_t job)
+{
+	struct sw_job_view view;
+	assert_true(sw_brain_job(bench->brain, bench->now, job, &view));
+	return view;
+}
+
+#define STATE(job, expected) assert_string_equal(look(bench, (job)).state, (expected))
+#define WISH(job, epoch, expected) assert_int_equal(wish(bench, (job), (epoch)), (expected))
+#define WITH(gib) ", \"gpus\": 2, \"preempt\": \"suspend\", \"gpu_memory\": \"" #gib "GiB\""
+
+static int set_up(void **state)
+{
+	struct bench *bench = calloc(1, sizeof *bench);
+	assert_non_null(bench);
+	bench->now = 1000 * SW_NS_PER_S;
+	assert_int_equal(sw_brain_new(&config, &bench->brain, NULL), 0);
+	sync_now(bench);
+	*state = bench;
+	return 0;
+}
+
+/* At the end of each test: the journal alone gives the same state again. */
+static int tear_down(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_brain *again = NULL;
+	assert_int_equal(sw_brain_new(&config, &again, NULL), 0);
+	for (size_t r = 0; r < bench->journal.count; r++) {
+		struct kept *kept = &bench->journal.items[r];
+		assert_int_equal(sw_brain_apply(again, kept->at, kept->record.kind, kept->record.body, kept->record.size, NULL, NULL), 0);
+	}
+	assert_true(sw_brain_log_hash(again) == sw_brain_log_hash(bench->brain));
+	for (uint64_t job = 1; job <= sw_brain_job_count(again); job++) {
+		struct sw_job_view view;
+		assert_true(sw_brain_job(again, bench->now, job, &view));
+		assert_string_equal(view.state, look(bench, job).state);
+		assert_string_equal(view.reason, look(bench, job).reason);
+		assert_int_equal(view.epoch, look(bench, job).epoch);
+	}
+	sw_brain_free(again);
+	sw_brain_answer_free(bench->answer);
+	sw_brain_free(bench->brain);
+	for (size_t r = 0; r < bench->journal.count; r++)
+		free(bench->journal.items[r].record.body);
+	sw_vec_free(&bench->journal);
+	free(bench);
+	return 0;
+}
+
+/* Job 1 runs on both GPUs with 20 GiB of each and is preempted by job 2. */
+static void park_the_first(struct bench *bench, const char *second)
+{
+	submit(bench, 100, WITH(20));
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_RUN);
+	runs(bench, 1, 1);
+	bench->now += 10 * SW_NS_PER_S;
+	submit(bench, 5, second);
+	sync_now(bench);
+}
+
+/* ---- */
+
+/* Aim: a preempted job stands still under the other, is shown so, and goes on in the same run; only the time that it was active counts. */
+static void test_goes_on_where_it_was(void **state)
+{
+	struct bench *bench = *state;
+	park_the_first(bench, WITH(40));
+	WISH(1, 1, SW_WANT_SUSPEND);
+	WISH(2, 1, SW_WANT_RUN);
+	STATE(1, "S");
+	assert_string_equal(look(bench, 1).reason, "suspended in place for job 2");
+	char why[200];
+	sw_brain_explain(bench->brain, 1, why, sizeof why);
+	assert_non_null(strstr(why, "goes on when job 2"));
+	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+	runs(bench, 2, 1);
+	bench->now += 50 * SW_NS_PER_S;
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	WISH(1, 1, SW_WANT_RUN);
+	STATE(1, "R");
+	runs(bench, 1, 1);
+	bench->now += 7 * SW_NS_PER_S;
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "CD");
+	struct sw_job_view view = look(bench, 1);
+	assert_int_equal(view.epoch, 1);
+	assert_int_equal(view.preemptions, 1);
+	assert_int_equal(view.ran_ns, 17 * SW_NS_PER_S);
+}
+
+/* Aim: a parked run whose memory does not fit beside the newcomer's is stopped like any other, and the job starts anew. */
+static void test_gives_way_where_memory_does_not_fit(void **state)
+{
+	static const char *const newcomers[] = {WITH(61), ", \"gpus\": 1"};
+	for (size_t n = 0; n < 2; n++) {
+		if (n > 0) {
+			tear_down(state);
+			set_up(state);
+		}
+		struct bench *bench = *state;
+		park_the_first(bench, newcomers[n]);
+		WISH(1, 1, SW_WANT_STOP);
+		WISH(2, 1, SW_WANT_RUN);
+		STATE(1, "PD");
+		tell(bench, 1, 1, SW_RUN_EXITED, 15, "stopped");
+		runs(bench, 2, 1);
+		tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+		WISH(1, 2, SW_WANT_RUN);
+		STATE(1, "R");
+	}
+}
+
+/* Aim: a job that does not say how it is to be preempted is stopped and started anew. */
+static void test_others_are_stopped(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, ", \"gpus\": 2, \"gpu_memory\": \"20GiB\"");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	submit(bench, 5, WITH(20));
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_STOP);
+	STATE(1, "PD");
+}
+
+/* Aim: what was not seen running is not parked: it has nothing to keep. */
+static void test_what_has_not_started_is_not_parked(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, WITH(20));
+	sync_now(bench);
+	submit(bench, 5, WITH(20));
+	sync_now(bench);
+	STATE(1, "PD");
+	assert_true(wish(bench, 1, 1) != SW_WANT_SUSPEND);
+}
+
+/* Aim: of several that are parked, the one that has been for longest gives way first. */
+static void test_who_was_parked_first_goes_first(void **state)
+{
+	struct bench *bench = *state;
+	park_the_first(bench, WITH(20));
+	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+	runs(bench, 2, 1);
+	bench->now += SW_NS_PER_S;
+	submit(bench, 2, WITH(20));
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	WISH(2, 1, SW_WANT_SUSPEND);
+	WISH(3, 1, SW_WANT_RUN);
+	runs(bench, 3, 1);
+	assert_string_equal(look(bench, 1).reason, "suspended in place for job 3");
+	bench->now += SW_NS_PER_S / 2;
+	submit(bench, 1, WITH(30));
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_STOP);
+	WISH(2, 1, SW_WANT_SUSPEND);
+	WISH(3, 1, SW_WANT_SUSPEND);
+	WISH(4, 1, SW_WANT_RUN);
+	STATE(1, "PD");
+}
+
+/* Aim: a user suspends and resumes in place, others leave the GPU alone while there is another, and they are told what it needs. */
+static void test_suspended_by_its_user(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, ", \"preempt\": \"suspend\"");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	change(bench, SW_RECORD_HOLD, 1);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	STATE(1, "S");
+	assert_int_equal(look(bench, 1).held_by, 1000);
+	char why[200];
+	sw_brain_explain(bench->brain, 1, why, sizeof why);
+	assert_non_null(strstr(why, "sharewell resume 1"));
+	/* It holds a whole GPU's memory; there is another GPU. */
+	submit(bench, 5, "");
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	WISH(2, 1, SW_WANT_RUN);
+	change(bench, SW_RECORD_RELEASE, 1);
+	WISH(1, 1, SW_WANT_RUN);
+	STATE(1, "R");
+	assert_int_equal(look(bench, 1).epoch, 1);
+	assert_int_equal(look(bench, 1).held_by, UINT32_MAX);
+}
+
+/* Aim: cancelling a parked job stops its run, requeueing starts it anew, and requeueing a running one does not park it. */
+static void test_cancel_and_requeue(void **state)
+{
+	struct bench *bench = *state;
+	park_the_first(bench, WITH(20));
+	change(bench, SW_RECORD_REQUEUE, 1);
+	WISH(1, 1, SW_WANT_STOP);
+	STATE(1, "PD");
+	runs(bench, 2, 1);
+	change(bench, SW_RECORD_REQUEUE, 2);
+	WISH(2, 1, SW_WANT_STOP);
+	tell(bench, 2, 1, SW_RUN_EXITED, 15, "stopped");
+	WISH(2, 2, SW_WANT_RUN);
+	runs(bench, 2, 2);
+	change(bench, SW_RECORD_HOLD, 2);
+	WISH(2, 2, SW_WANT_SUSPEND);
+	change(bench, SW_RECORD_CANCEL, 2);
+	WISH(2, 2, SW_WANT_STOP);
+	STATE(2, "CA");
+}
+
+/* Aim: a parked run that is killed or lost costs its job nothing but its work. */
+static void test_parked_run_is_lost(void **state)
+{
+	struct bench *bench = *state;
+	park_the_first(bench, WITH(20));
+	runs(bench, 2, 1);
+	tell(bench, 1, 1, SW_RUN_EXITED, 9, "");
+	WISH(1, 1, SW_WANT_FORGET);
+	STATE(1, "PD");
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	WISH(1, 2, SW_WANT_RUN);
+	STATE(1, "R");
+	/* Parked again, and then its node is silent for too long. */
+	runs(bench, 1, 2);
+	change(bench, SW_RECORD_HOLD, 1);
+	change(bench, SW_RECORD_RELEASE, 1);
+	change(bench, SW_RECORD_HOLD, 1);
+	WISH(1, 2, SW_WANT_SUSPEND);
+	bench->now += 36 * SW_NS_PER_S;
+	sw_records records = {0};
+	assert_int_equal(sw_brain_tick(bench->brain, bench->now, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	change(bench, SW_RECORD_RELEASE, 1);
+	WISH(1, 2, SW_WANT_STOP);
+	WISH(1, 4, SW_WANT_RUN); /* its lease has ended the old one */
+	tell(bench, 1, 2, SW_RUN_EXITED, 9, "lease");
+	STATE(1, "R");
+	assert_int_equal(look(bench, 1).epoch, 4);
+}
+
+/* Aim: a run that ends by itself before it stands still has ended: well, or badly with its own code. */
+static void test_ends_before_it_stands_still(void **state)
+{
+	struct bench *bench = *state;
+	park_the_first(bench, WITH(20));
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "CD");
+	runs(bench, 2, 1);
+	change(bench, SW_RECORD_HOLD, 2);
+	bench->runs[1].code = 7;
+	bench->runs[1].state = SW_RUN_EXITED;
+	sync_now(bench);
+	STATE(2, "F");
+	assert_int_equal(look(bench, 2).code, 7);
+}
+
+/* Aim: the host's memory, where jobs say what they need, is not given twice either. */
+static void test_host_memory(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, ", \"preempt\": \"suspend\", \"gpu_memory\": \"1GiB\", \"memory\": \"40GiB\"");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	change(bench, SW_RECORD_HOLD, 1);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	submit(bench, 5, ", \"memory\": \"20GiB\"");
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	submit(bench, 5, ", \"memory\": \"40GiB\", \"gpu_memory\": \"1GiB\"");
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_STOP);
+}
+
+/* Aim: what an elastic job gets beside its GPUs follows the GPUs that it was given. */
+static void test_limits_follow_the_gpus(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, ", \"gpus\": 2, \"cpus\": 3, \"memory\": \"2GiB\"");
+	sync_now(bench);
+	assert_int_equal(bench->answer->wants[0].gpus.count, 2);
+	assert_int_equal(bench->answer->wants[0].spec->cpus, 6);
+	assert_true(bench->answer->wants[0].spec->memory_bytes == UINT64_C(4) << 30);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_goes_on_where_it_was),
+		TEST(test_gives_way_where_memory_does_not_fit),
+		TEST(test_others_are_stopped),
+		TEST(test_what_has_not_started_is_not_parked),
+		TEST(test_who_was_parked_first_goes_first),
+		TEST(test_suspended_by_its_user),
+		TEST(test_cancel_and_requeue),
+		TEST(test_parked_run_is_lost),
+		TEST(test_ends_before_it_stands_still),
+		TEST(test_host_memory),
+		TEST(test_limits_follow_the_gpus),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
