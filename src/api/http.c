@@ -85,7 +85,7 @@ static bool is_value(struct line value, const char *wanted)
 
 /* Which headers have been there: those may stand once. */
 struct seen {
-	bool length, authorization, host;
+	bool length, authorization, host, key;
 };
 
 static int take_length(struct line value, struct sw_http_head *head, struct seen *seen, int *ret_status, struct sw_err *err)
@@ -115,6 +115,22 @@ static int take_authorization(struct line value, struct sw_http_head *head, stru
 	return 0;
 }
 
+static int take_key(struct line value, struct sw_http_head *head, struct seen *seen, int *ret_status, struct sw_err *err)
+{
+	if (seen->key)
+		return refuse(400, "it has two keys", ret_status, err);
+	seen->key = true;
+	/* A key that was cut, or left out, would be no promise at all. */
+	if (value.size == 0 || value.size > SW_HTTP_KEY_MAX)
+		return refuse(400, "its Idempotency-Key does not have 1 to 128 characters", ret_status, err);
+	for (size_t i = 0; i < value.size; i++)
+		if (value.text[i] <= ' ' || value.text[i] >= 0x7F)
+			return refuse(400, "its Idempotency-Key has characters that are not visible ASCII", ret_status, err);
+	memcpy(head->key, value.text, value.size);
+	head->key[value.size] = '\0';
+	return 0;
+}
+
 static int take_header(struct line name, struct line value, struct sw_http_head *head, struct seen *seen, int *ret_status,
 		       struct sw_err *err)
 {
@@ -124,6 +140,8 @@ static int take_header(struct line name, struct line value, struct sw_http_head 
 		return refuse(501, "its body comes in a transfer coding; only bodies with a length are read", ret_status, err);
 	if (is_name(name, "authorization"))
 		return take_authorization(value, head, seen, ret_status, err);
+	if (is_name(name, "idempotency-key"))
+		return take_key(value, head, seen, ret_status, err);
 	if (is_name(name, "connection")) {
 		if (is_value(value, "close"))
 			head->keep_alive = false;

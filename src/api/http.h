@@ -16,6 +16,7 @@
 #define SW_HTTP_TARGET_MAX 4096u
 #define SW_HTTP_HEADERS_MAX 64u
 #define SW_HTTP_TOKEN_MAX 512u
+#define SW_HTTP_KEY_MAX 128u
 
 enum sw_method {
 	SW_GET = 0,
@@ -31,6 +32,7 @@ struct sw_http_head {
 	bool is_old; /* HTTP/1.0 */
 	bool expects_continue;
 	char token[SW_HTTP_TOKEN_MAX + 1]; /* of "Authorization: Bearer ..."; "" without one */
+	char key[SW_HTTP_KEY_MAX + 1];	   /* of "Idempotency-Key: ...": visible characters; "" without one */
 	uint64_t last_event_id;		   /* 0: none */
 	bool has_last_event_id;
 	size_t size; /* of the head, with the empty line */

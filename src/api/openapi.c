@@ -104,6 +104,9 @@ static void write_parameters(struct sw_json *json, const struct sw_route *route)
 	sw_json_array(json);
 	if (strstr(route->path, "{id}") != NULL)
 		write_parameter(json, "id", "path", "integer", "the job");
+	if (route->id == SW_ROUTE_SUBMIT)
+		write_parameter(json, "Idempotency-Key", "header", "string",
+				"1 to 128 visible characters of your choice: the same user, key and body within a day give the same jobs");
 	for (const struct sw_api_field *field = route->parameters; field != NULL && field->name != NULL; field++)
 		write_parameter(json, field->name, "query", field->type, field->about);
 	sw_json_end_array(json);

@@ -56,6 +56,8 @@ struct sw_request {
 	SW_VEC(struct sw_request_job) jobs;
 	uint64_t job_total;   /* jobs that these stand for */
 	bool jobs_are_listed; /* a list was sent, not one job */
+	char *key;	      /* that makes it one to be carried out once; NULL: none */
+	uint64_t digest;      /* of the body of a submit */
 	char *policy;
 	char *settings[SW_SETTINGS_MAX]; /* "name=value" */
 	size_t setting_count;

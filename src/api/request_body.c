@@ -5,6 +5,7 @@
 
 #include "api/job_private.h"
 #include "api/request.h"
+#include "base/hash.h"
 
 static int refuse(struct sw_err *err, int code, const char *detail)
 {
@@ -77,6 +78,7 @@ static int read_submit(struct sw_request *request, const char *body, size_t size
 	int r = parse(body, size, &root, err);
 	if (r < 0)
 		return r;
+	request->digest = sw_hash_bytes(SW_HASH_START, body, size);
 	r = read_jobs(request, root, err);
 	json_decref(root);
 	return r;

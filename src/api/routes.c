@@ -36,7 +36,8 @@ static const struct sw_api_field event_parameters[] = {
 
 /* id, method, path, name, about, parameters, request, response, media, body_max, roles, status */
 const struct sw_route sw_routes[SW_ROUTES] = {
-	{SW_ROUTE_SUBMIT, SW_POST, "/v1/jobs", "submitJobs", "Submit a job, or a list of up to 10000; all of them or none", NULL,
+	{SW_ROUTE_SUBMIT, SW_POST, "/v1/jobs", "submitJobs",
+	 "Submit a job, or a list of up to 10000; all of them or none, and once for each `Idempotency-Key`", NULL,
 	 "#JobRequest|#JobRequest[]", "#Submitted", JSON, MIB(16), USERS, 201},
 	{SW_ROUTE_LIST, SW_GET, "/v1/jobs", "listJobs", "List jobs, a page at a time", list_parameters, NULL, "#JobList", JSON, 0, USERS,
 	 200},

@@ -1,18 +1,25 @@
 #include "cli/client.h"
 
 #include <curl/curl.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/routes.h"
 #include "cli/interrupt.h"
+#include "cli/message.h"
 #include "cli/places.h"
 #include "controller/tokens.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define CALL_SECONDS 60L
 #define CONNECT_SECONDS 5L
+#define AGAIN_MS 60000
+#define AGAIN_PAUSE_MS 200
 
 struct sw_cli_client {
 	CURL *curl;
@@ -20,7 +27,7 @@ struct sw_cli_client {
 	char socket[PATH_MAX]; /* empty: by URL */
 	char url[512];	       /* without a slash at the end */
 	char place[PATH_MAX + 8];
-	bool away;
+	bool away, reached; /* of the last call: nobody answered; somebody was there */
 };
 
 /* What one transfer gathers. */
@@ -28,7 +35,8 @@ struct transfer {
 	struct sw_cli_client *client;
 	sw_cli_client_take_fn *take; /* of a stream */
 	void *user;
-	char *text; /* of an answer, or of the error that came instead of a stream */
+	const char *header; /* one more; NULL: none */
+	char *text;	    /* of an answer, or of the error that came instead of a stream */
 	size_t size;
 	bool enough, too_large, out_of_memory;
 };
@@ -173,7 +181,7 @@ static int ask_whether_to_stop(void *user, curl_off_t a, curl_off_t b, curl_off_
 	return sw_cli_interrupted() != 0;
 }
 
-static void prepare(struct transfer *transfer, const char *url, const char *body)
+static void prepare(struct transfer *transfer, const char *url, const char *body, struct curl_slist *headers)
 {
 	CURL *curl = transfer->client->curl;
 	curl_easy_reset(curl); /* keeps the connection */
@@ -184,7 +192,7 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 	curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a controller is near; proxies of the environment are for elsewhere */
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "sharewell/" SW_VERSION);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, transfer->client->headers);
+	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, transfer->take != NULL ? 0L : CALL_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, arrived);
@@ -261,9 +269,15 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	SW_CLEANUP(sw_freep) char *url = NULL;
 	if (asprintf(&url, "%s%s", client->url, path) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	/* The list's own type has room for a header of this call alone. */
+	SW_CLEANUP(sw_freep) char *line = transfer->header != NULL ? strdup(transfer->header) : NULL;
+	struct curl_slist first = {.data = line, .next = client->headers};
+	if (transfer->header != NULL && line == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	client->away = false;
-	prepare(transfer, url, body);
+	prepare(transfer, url, body, line != NULL ? &first : client->headers);
 	CURLcode code = curl_easy_perform(client->curl);
+	client->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
 	if (code != CURLE_OK && transfer->enough)
 		return 0;
 	if (code != CURLE_OK)
@@ -276,9 +290,10 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 
 /* ---- what commands call */
 
-static int call(struct sw_cli_client *client, const char *path, const char *body, json_t **ret_answer, struct sw_err *err)
+static int call(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
+		struct sw_err *err)
 {
-	struct transfer transfer = {.client = client};
+	struct transfer transfer = {.client = client, .header = header};
 	int r = perform(&transfer, path, body, err);
 	SW_CLEANUP(sw_freep) char *text = transfer.text;
 	if (r < 0)
@@ -296,17 +311,63 @@ static int call(struct sw_cli_client *client, const char *path, const char *body
 
 int sw_cli_client_get(struct sw_cli_client *client, const char *path, json_t **ret_answer, struct sw_err *err)
 {
-	return call(client, path, NULL, ret_answer, err);
+	return call(client, path, NULL, NULL, ret_answer, err);
 }
 
 int sw_cli_client_post(struct sw_cli_client *client, const char *path, const json_t *body, json_t **ret_answer, struct sw_err *err)
 {
 	if (body == NULL)
-		return call(client, path, "", ret_answer, err);
+		return call(client, path, NULL, "", ret_answer, err);
 	SW_CLEANUP(sw_freep) char *text = json_dumps(body, JSON_COMPACT);
 	if (text == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return call(client, path, text, ret_answer, err);
+	return call(client, path, NULL, text, ret_answer, err);
+}
+
+static int64_t uptime_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A key that nobody else takes. */
+static int make_key(char header[64], struct sw_err *err)
+{
+	uint64_t words[2];
+	if (getrandom(words, sizeof words, 0) != (ssize_t)sizeof words)
+		return sw_err_set(err, SW_EIO, "the system gives no random numbers");
+	snprintf(header, 64, "Idempotency-Key: %016" PRIx64 "%016" PRIx64, words[0], words[1]);
+	return 0;
+}
+
+int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_t **ret_answer, struct sw_err *err)
+{
+	char header[64];
+	SW_CLEANUP(sw_freep) char *text = json_dumps(jobs, JSON_COMPACT);
+	if (text == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = make_key(header, err);
+	if (r < 0)
+		return r;
+	int64_t until_ms = uptime_ms() + AGAIN_MS;
+	bool may_be_there = false;
+	for (;;) {
+		r = call(client, "/v1/jobs", header, text, ret_answer, err);
+		bool first = !may_be_there;
+		may_be_there = may_be_there || (client->away && client->reached);
+		/* Where nobody was to begin with, nothing can have been lost. */
+		if (r == 0 || !client->away || !may_be_there)
+			return r;
+		if (uptime_ms() >= until_ms || sw_cli_interrupted() != 0)
+			break;
+		if (first)
+			sw_cli_print_note("%s; asking again for up to %d s, and the job is made once", err->fact, AGAIN_MS / 1000);
+		sw_err_clear(err);
+		poll(NULL, 0, AGAIN_PAUSE_MS);
+	}
+	sw_err_hint(err, "Whether it was submitted is not known; 'sharewell ps' will tell.");
+	return r;
 }
 
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err)

@@ -29,6 +29,9 @@ int sw_cli_client_get(struct sw_cli_client *client, const char *path, json_t **r
 /* POST; `body` may be NULL. */
 int sw_cli_client_post(struct sw_cli_client *client, const char *path, const json_t *body, json_t **ret_answer, struct sw_err *err);
 
+/* Submits jobs, once: after a connection that broke it asks again with the same key, for a minute and with a word to the user. */
+int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_t **ret_answer, struct sw_err *err);
+
 /* Reads an answer as it comes. `take` returns false when it has enough. 0 when the server ended it or `take` did. */
 typedef bool sw_cli_client_take_fn(void *user, const char *bytes, size_t size);
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err);

@@ -60,7 +60,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return SW_EINPUT;
 	}
 	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	r = r < 0 ? r : sw_cli_client_post(client, "/v1/jobs", jobs, &answer, err);
+	r = r < 0 ? r : sw_cli_client_submit(client, jobs, &answer, err);
 	if (r < 0)
 		return r;
 	sw_cli_catch_interrupts();

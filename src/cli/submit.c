@@ -107,7 +107,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return r;
 	if (values->test_only)
 		return test_only(client, jobs, err);
-	r = sw_cli_client_post(client, "/v1/jobs", jobs, &answer, err);
+	r = sw_cli_client_submit(client, jobs, &answer, err);
 	if (r < 0)
 		return r;
 	if (values->json)

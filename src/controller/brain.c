@@ -102,6 +102,7 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_vec_free(&brain->nodes);
 	sw_vec_free(&brain->tenants);
 	sw_vec_free(&brain->dependents);
+	sw_keys_release(&brain->keys);
 	sw_heap_release(&brain->retries);
 	free(brain);
 }

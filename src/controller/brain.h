@@ -21,7 +21,7 @@
 #include "core/engine.h"
 
 enum sw_record_kind {
-	SW_RECORD_SUBMIT = 1, /* user, request */
+	SW_RECORD_SUBMIT = 1, /* user, request; key, digest, count */
 	SW_RECORD_CANCEL,     /* job, by */
 	SW_RECORD_HOLD,	      /* job, by */
 	SW_RECORD_RELEASE,    /* job, by */
@@ -65,6 +65,17 @@ SW_DEFINE_FREEP(struct sw_brain, sw_brain_free)
 /* ---- requests: 0 and one record more in `records`, or an error that the client is told (SW_ENOTFOUND, SW_EINPUT, SW_EDENIED) */
 int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
 			    struct sw_err *err);
+/* The same for the first job of a request that came with a key, which stands for `count` jobs. NULL: it came without. */
+struct sw_submit_key {
+	const char *text;
+	uint64_t digest; /* of the request */
+	uint32_t count;
+};
+int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
+				  const struct sw_submit_key *key, sw_records *records, struct sw_err *err);
+/* The jobs that this user's key made: true, with the first of them and the key's digest and count. */
+bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,
+		       uint64_t *ret_first);
 /* Cancel, hold, release, requeue. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
 			    struct sw_err *err);

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "controller/brain.h"
+#include "controller/keys.h"
 
 #define SW_NOBODY UINT32_MAX
 
@@ -84,6 +85,7 @@ struct sw_brain {
 	SW_VEC(struct sw_brain_node) nodes; /* by the engine's id */
 	SW_VEC(char *) tenants;
 	SW_VEC(uint32_t) dependents; /* jobs that wait for others */
+	struct sw_keys keys;	     /* of submits */
 	struct sw_heap retries;	     /* jobs that wait for their next try, by when */
 	sw_ns now;		     /* of the last record */
 	sw_ns wake_at;

@@ -314,6 +314,10 @@ static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 	conn->last_event_id = head->last_event_id;
 	if (sw_request_open(head->method, head->target, &conn->request, &status, &err) == 0)
 		status = sw_authorise(conn->server, conn->request, conn->is_tcp, head->token, &conn->peer, &err);
+	if (status == 0 && head->key[0] != '\0' && (conn->request->key = strdup(head->key)) == NULL) {
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		status = 503;
+	}
 	if (status == 0)
 		status = admit_body(conn, head->body_size, &err);
 	if (status != 0) {

@@ -129,6 +129,19 @@ static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t
 	};
 }
 
+/* The first job of a request with a key stands for all of them: their numbers follow each other. */
+static int keep_key(struct sw_brain *brain, json_t *body, uint64_t first)
+{
+	const char *text = NULL;
+	json_int_t digest = 0, count = 1;
+	if (json_unpack(body, "{s?s, s?I, s?I}", "key", &text, "digest", &digest, "count", &count) != 0 || text == NULL)
+		return 0;
+	const struct sw_live *live = &brain->jobs.items[first - 1];
+	const struct sw_key key = {
+		.digest = (uint64_t)digest, .first = first, .at = brain->now, .uid = live->uid, .count = (uint32_t)count};
+	return sw_keys_add(&brain->keys, text, &key);
+}
+
 static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
 {
 	json_t *asked;
@@ -166,7 +179,7 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
-	if (live->name == NULL || keep_depends(brain, live, request) < 0)
+	if (live->name == NULL || keep_depends(brain, live, request) < 0 || keep_key(brain, body, brain->jobs.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_job_spec spec = spec_of(request, tenant);
 	*ret_job = brain->jobs.count;

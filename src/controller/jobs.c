@@ -13,29 +13,77 @@
 
 /* ------------------------------------------------------------------------------------------------ submit */
 
-static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+static void write_ids(struct sw_conn *conn, const uint64_t *ids, uint64_t first, size_t count)
 {
-	(void)server;
-	if (conn == NULL)
-		return;
-	if (failure != NULL) {
-		sw_conn_reply_error(conn, 507, failure);
-		return;
-	}
 	struct sw_json json = {0};
 	sw_json_object(&json);
-	sw_json_key_u64(&json, "id", op->jobs.count > 0 ? op->jobs.items[0] : 0);
+	sw_json_key_u64(&json, "id", ids != NULL ? ids[0] : first);
 	sw_json_key(&json, "ids");
 	sw_json_array(&json);
-	for (size_t i = 0; i < op->jobs.count; i++)
-		sw_json_u64(&json, op->jobs.items[i]);
+	for (size_t i = 0; i < count; i++)
+		sw_json_u64(&json, ids != NULL ? ids[i] : first + i);
 	sw_json_end_array(&json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 201, &json);
 }
 
+static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	(void)server;
+	if (conn == NULL)
+		return;
+	if (failure != NULL)
+		sw_conn_reply_error(conn, 507, failure);
+	else
+		write_ids(conn, op->jobs.items, 0, op->jobs.count);
+}
+
+/* A key that is known: the jobs that it made, or word that it is another request's. False: it is new. */
+static bool answer_again(struct sw_server *server, struct sw_conn *conn, const struct sw_user *user, const struct sw_request *request)
+{
+	struct sw_submit_key key;
+	uint64_t first;
+	struct sw_err err = {0};
+	if (!sw_brain_find_key(server->brain, sw_server_now(server), user, request->key, &key, &first))
+		return false;
+	if (key.digest == request->digest) {
+		write_ids(conn, NULL, first, key.count);
+		return true;
+	}
+	sw_err_set(&err, SW_EINPUT, "this Idempotency-Key came before with another request");
+	sw_err_detail(&err, "it made %u %s, from number %" PRIu64, key.count, key.count == 1 ? "job" : "jobs", first);
+	sw_err_hint(&err, "Take a new key for what is not the same.");
+	sw_conn_reply_error(conn, 409, &err);
+	return true;
+}
+
+/* The request whose repetition this was has been stored and applied, or was not stored. */
+static void repeated(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	struct sw_err err = {0};
+	if (conn == NULL)
+		return;
+	if (failure == NULL && answer_again(server, conn, &op->user, op->request))
+		return;
+	if (failure == NULL) {
+		sw_err_set(&err, SW_EIO, "the request that came before with this key was not stored");
+		sw_err_hint(&err, "Send it again.");
+	}
+	sw_conn_reply_error(conn, failure != NULL ? 507 : 503, failure != NULL ? failure : &err);
+}
+
+/* Whether a request with this key is being stored or applied at this moment. */
+static bool is_underway(const struct sw_ops *ops, const struct sw_user *user, const char *key)
+{
+	const struct sw_op *op;
+	TAILQ_FOREACH(op, ops, link)
+	if (op->done == submitted && op->request->key != NULL && op->user.uid == user->uid && strcmp(op->request->key, key) == 0)
+		return true;
+	return false;
+}
+
 /* One record for each member; the request stands for them in turn. */
-static int propose_members(struct sw_server *server, const struct sw_user *user, struct sw_job_request *job, struct sw_op *op,
+static int propose_members(struct sw_server *server, const struct sw_submit_key *key, struct sw_job_request *job, struct sw_op *op,
 			   struct sw_err *err)
 {
 	int r = 0;
@@ -44,19 +92,22 @@ static int propose_members(struct sw_server *server, const struct sw_user *user,
 	job->is_member = true;
 	for (uint32_t i = 0; r == 0 && i < count; i++) {
 		job->array_index = first + i * step;
-		r = sw_brain_propose_submit(server->brain, user, job, &op->records, err);
+		r = sw_brain_propose_keyed_submit(server->brain, &op->user, job, i == 0 ? key : NULL, &op->records, err);
 	}
 	return r;
 }
 
-static int propose_jobs(struct sw_server *server, const struct sw_user *user, struct sw_op *op, struct sw_err *err)
+static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_err *err)
 {
 	const struct sw_request *request = op->request;
 	size_t bytes = 0, counted = 0;
+	const struct sw_submit_key once = {request->key, request->digest, (uint32_t)request->job_total};
 	for (size_t i = 0; i < request->jobs.count; i++) {
 		struct sw_job_request *job = request->jobs.items[i].job;
-		int r = job->is_array && !job->is_member ? propose_members(server, user, job, op, err)
-							 : sw_brain_propose_submit(server->brain, user, job, &op->records, err);
+		const struct sw_submit_key *key = i == 0 && request->key != NULL ? &once : NULL;
+		int r = job->is_array && !job->is_member
+				? propose_members(server, key, job, op, err)
+				: sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
 		if (r < 0) {
 			if (request->jobs_are_listed)
 				sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", i + 1);
@@ -76,11 +127,17 @@ static int propose_jobs(struct sw_server *server, const struct sw_user *user, st
 void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
 	struct sw_err err = {0};
-	struct sw_op *op = sw_op_new(conn, submitted);
+	if (request->key != NULL && answer_again(server, conn, &user, request))
+		return;
+	/* Repeated before the first was answered: an operation without records of its own is answered behind that one. */
+	bool again = request->key != NULL &&
+		     (is_underway(&server->turn.open, &user, request->key) || is_underway(&server->turn.stored, &user, request->key));
+	struct sw_op *op = sw_op_new(conn, again ? repeated : submitted);
 	if (op == NULL)
 		return;
-	int r = propose_jobs(server, &user, op, &err);
+	int r = again ? 0 : propose_jobs(server, op, &err);
 	if (r < 0) {
 		sw_op_free(op);
 		sw_conn_reply_error(conn, sw_status_of(r), &err);

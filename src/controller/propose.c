@@ -44,6 +44,12 @@ static int check_depends(const struct sw_brain *brain, const struct sw_job_reque
 int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
 			    struct sw_err *err)
 {
+	return sw_brain_propose_keyed_submit(brain, user, request, NULL, records, err);
+}
+
+int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
+				  const struct sw_submit_key *key, sw_records *records, struct sw_err *err)
+{
 	int r = check_size(brain, request, err);
 	if (r == 0)
 		r = check_depends(brain, request, err);
@@ -53,8 +59,26 @@ int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, 
 	json_t *json = text != NULL ? json_loads(text, 0, NULL) : NULL;
 	if (json == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return sw_record_push(records, SW_RECORD_SUBMIT,
-			      json_pack("{s:i, s:i, s:o}", "uid", (int)user->uid, "gid", (int)user->gid, "request", json), err);
+	json_t *body = json_pack("{s:i, s:i, s:o}", "uid", (int)user->uid, "gid", (int)user->gid, "request", json);
+	if (body != NULL && key != NULL &&
+	    (json_object_set_new(body, "key", json_string(key->text)) != 0 ||
+	     json_object_set_new(body, "digest", json_integer((json_int_t)key->digest)) != 0 ||
+	     json_object_set_new(body, "count", json_integer(key->count)) != 0)) {
+		json_decref(body);
+		body = NULL;
+	}
+	return sw_record_push(records, SW_RECORD_SUBMIT, body, err);
+}
+
+bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,
+		       uint64_t *ret_first)
+{
+	const struct sw_key *key = sw_keys_find(&brain->keys, now, user->uid, text);
+	if (key == NULL)
+		return false;
+	*ret_key = (struct sw_submit_key){key->text, key->digest, key->count};
+	*ret_first = key->first;
+	return true;
 }
 
 static const char *verb_of(enum sw_record_kind kind)

@@ -86,6 +86,7 @@ struct sw_op {
 	TAILQ_ENTRY(sw_op) link;
 	struct sw_conn *conn; /* NULL: it is gone, or nobody asked */
 	struct sw_request *request;
+	struct sw_user user; /* who asked */
 	sw_records records;
 	size_t applied;
 	int64_t stored_at_ns;

@@ -47,6 +47,7 @@ struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done)
 	op->conn = conn;
 	if (conn != NULL) {
 		op->request = sw_conn_take_request(conn);
+		op->user = sw_conn_peer(conn)->user;
 		sw_conn_attach(conn, op, client_left, true);
 	}
 	return op;

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(head.size <= size && head.target[0] == '/' && strlen(head.target) <= SW_HTTP_TARGET_MAX);
 	r = sw_http_parse_head(bytes, head.size, &again, &status, NULL);
 	assert(r == 1 && again.size == head.size && again.method == head.method && again.body_size == head.body_size);
-	assert(strcmp(again.target, head.target) == 0 && strcmp(again.token, head.token) == 0);
+	assert(strcmp(again.target, head.target) == 0 && strcmp(again.token, head.token) == 0 && strcmp(again.key, head.key) == 0);
 	check_request(&head, bytes + head.size, size - head.size);
 	return 0;
 }
