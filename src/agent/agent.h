@@ -19,7 +19,7 @@ struct sw_agent_options {
 	const char *state;	  /* folder; made if it is missing */
 	const char *controller;	  /* "http://host:port", "https://...", "unix:/path" */
 	const char *token;	  /* NULL: none */
-	const char *ca_file;	  /* NULL: the system's */
+	const char *ca_file;	  /* as in trust.h; NULL: whom the system believes */
 	const char *gpus;	  /* as sw_gpus_open() takes it; NULL: "auto" */
 	int64_t sample_ms;	  /* distance of samples; 0: 2000 */
 	const char *cgroup;	  /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */

@@ -8,6 +8,7 @@
 #include <curl/curl.h>
 #include <event2/event.h>
 
+#include "agent/trust.h"
 #include "api/sync.h"
 
 #define CONNECT_TIMEOUT_MS 5000L
@@ -152,6 +153,9 @@ static int set_address(struct sw_client *client, const struct sw_client_options 
 		sw_err_detail(err, "expected http://HOST:PORT, https://HOST:PORT or unix:/PATH");
 		return SW_EINPUT;
 	}
+	int r = options->token != NULL ? sw_trust_check(base, err) : 0;
+	if (r < 0)
+		return r;
 	size_t length = strlen(base);
 	while (length > 0 && base[length - 1] == '/')
 		length--;
@@ -181,8 +185,7 @@ static void set_up(struct sw_client *client)
 	curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
 	if (client->socket_path != NULL)
 		curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, client->socket_path);
-	if (client->ca_file != NULL)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
+	sw_trust_set(easy, client->ca_file);
 	if (client->token != NULL) {
 		curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
 		curl_easy_setopt(easy, CURLOPT_XOAUTH2_BEARER, client->token);

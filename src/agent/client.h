@@ -18,7 +18,7 @@ struct sw_client_options {
 	const char *controller; /* "http://host:port", "https://host:port", or "unix:/path/of/socket" */
 	const char *path;	/* "/v1/agents/sync" */
 	const char *token;	/* bearer token; NULL: none */
-	const char *ca_file;	/* whose certificates are believed; NULL: the system's */
+	const char *ca_file;	/* who is believed to be it, as in trust.h; NULL: whom the system believes */
 	sw_client_done *done;
 	void *context;
 };

@@ -10,7 +10,7 @@
 #include "controller/tokens.h"
 
 struct values {
-	const char *controller, *state, *gpus, *node, *token_file;
+	const char *controller, *state, *gpus, *node, *token_file, *ca;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -46,6 +46,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	options.state = places.state;
 	options.controller = values->controller;
 	options.token = token;
+	options.ca_file = values->ca != NULL ? values->ca : getenv("SHAREWELL_CA");
 	options.gpus = values->gpus;
 	options.cgroup = "auto";
 	options.keep_logs_bytes = SW_CLI_KEEP_LOGS;
@@ -55,8 +56,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 }
 
 static const struct sw_cli_option options[] = {
-	{"controller", .kind = SW_CLI_TEXT, .required = true, .argument = "PLACE", .about = "http://HOST:PORT or unix:/PATH",
-	 .offset = offsetof(struct values, controller)},
+	{"controller", .kind = SW_CLI_TEXT, .required = true, .argument = "PLACE",
+	 .about = "https://HOST:PORT, http://127.0.0.1:PORT or unix:/PATH", .offset = offsetof(struct values, controller)},
 	{"gpus", .kind = SW_CLI_TEXT, .is_path = true, .argument = "SOURCE", .preset = "auto",
 	 .about = "auto (what the driver has), none, or a file that describes GPUs", .offset = offsetof(struct values, gpus)},
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
@@ -65,10 +66,16 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, node)},
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
+	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "who is believed to be the controller: a file of certificates, or the fingerprint that the controller prints; else "
+		  "$SHAREWELL_CA, else whom the system believes",
+	 .offset = offsetof(struct values, ca)},
 };
 
 static const struct sw_cli_example examples[] = {
 	{"sharewell agent --controller http://127.0.0.1:7411", "offer the GPUs of this machine"},
+	{"sharewell agent --controller https://login1:8443 --ca sha256//k1Zk0K...= --token-file agent.token",
+	 "the same from another machine"},
 	{"sharewell agent --controller unix:/run/sharewell/controller.sock --gpus gpus.yaml --node b",
 	 "offer GPUs that do not exist, to try things"},
 };

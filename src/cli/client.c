@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/trust.h"
 #include "api/routes.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
@@ -27,6 +28,7 @@ struct sw_cli_client {
 	char socket[PATH_MAX]; /* empty: by URL */
 	char url[512];	       /* without a slash at the end */
 	char place[PATH_MAX + 8];
+	char problem[CURL_ERROR_SIZE];
 	bool away, reached; /* of the last call: nobody answered; somebody was there */
 };
 
@@ -75,6 +77,9 @@ static int add_token(struct sw_cli_client *client, struct sw_err *err)
 	/* Without one the controller says that it wants one. */
 	if (given == NULL || given[0] == '\0')
 		return 0;
+	int r = sw_trust_check(client->url, err);
+	if (r < 0)
+		return r;
 	SW_CLEANUP(sw_freep) char *line = NULL;
 	if (asprintf(&line, "Authorization: Bearer %s", given) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -116,7 +121,7 @@ static int aim(struct sw_cli_client *client, const char *controller, struct sw_e
 	size_t size = strlen(controller);
 	if (!is_url || size >= sizeof client->url) {
 		sw_err_set(err, SW_EINPUT, "'%.200s' is no place of a controller", controller);
-		sw_err_hint(err, "It takes http://HOST:PORT or unix:/PATH.");
+		sw_err_hint(err, "It takes https://HOST:PORT, http://127.0.0.1:PORT or unix:/PATH.");
 		return SW_EINPUT;
 	}
 	while (size > 8 && controller[size - 1] == '/')
@@ -190,6 +195,8 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, transfer->client->socket);
 	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a controller is near; proxies of the environment are for elsewhere */
+	sw_trust_set(curl, getenv("SHAREWELL_CA"));
+	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, transfer->client->problem);
 	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(curl, CURLOPT_USERAGENT, "sharewell/" SW_VERSION);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
@@ -213,6 +220,8 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_e
 		return sw_err_set(err, SW_ELIMIT, "the controller at %s sent more than %zu bytes", client->place, ANSWER_MAX);
 	if (code == CURLE_ABORTED_BY_CALLBACK)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted");
+	if (sw_trust_explain(code, client->place, client->problem, err))
+		return err->code;
 	client->away = true;
 	if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
 		sw_err_set(err, SW_EIO, "no controller answers at %s", client->place);
@@ -275,6 +284,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	if (transfer->header != NULL && line == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	client->away = false;
+	client->problem[0] = '\0';
 	prepare(transfer, url, body, line != NULL ? &first : client->headers);
 	CURLcode code = curl_easy_perform(client->curl);
 	client->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;

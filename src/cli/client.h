@@ -16,8 +16,9 @@
 
 struct sw_cli_client;
 
-/* `controller`: "http://host:port", "unix:/path", or NULL: $SHAREWELL_CONTROLLER, else the socket of the user's own controller, else that of the
- * machine's. The token of a URL is $SHAREWELL_TOKEN, else the user's in the state folder. Does not connect yet. */
+/* `controller`: "https://host:port", "http://127.0.0.1:port", "unix:/path", or NULL: $SHAREWELL_CONTROLLER, else the socket of the user's own controller, else that of the
+ * machine's. The token of a URL is $SHAREWELL_TOKEN, else the user's in the state folder; $SHAREWELL_CA
+ * says whom to believe (agent/trust.h). Does not connect yet. */
 int sw_cli_client_open(const char *controller, struct sw_cli_client **ret_client, struct sw_err *err);
 void sw_cli_client_free(struct sw_cli_client *client);
 SW_DEFINE_FREEP(struct sw_cli_client, sw_cli_client_free)

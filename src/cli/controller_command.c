@@ -10,14 +10,16 @@
 #include "base/number.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
+#include "cli/doors.h"
 #include "cli/message.h"
 #include "cli/places.h"
+#include "controller/certificate.h"
 #include "controller/server.h"
 #include "controller/tokens.h"
 
 struct values {
-	const char *state, *port, *policy, *placement;
-	bool all_users;
+	const char *state, *policy, *placement;
+	struct sw_cli_doors doors;
 };
 
 /* Whether the usual port can be had. Who takes it between this and listening makes listening fail, with a message. */
@@ -34,8 +36,13 @@ static bool is_free(uint16_t port)
 }
 
 /* "127.0.0.1:7411"; NULL: not on TCP. */
-static int choose_address(const char *port, char buffer[32], const char **ret_address, struct sw_err *err)
+static int choose_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err)
 {
+	const char *port = doors->port;
+	if (doors->listen != NULL) {
+		*ret_address = doors->listen;
+		return 0;
+	}
 	uint64_t number = is_free(SW_CLI_PORT) ? SW_CLI_PORT : 0;
 	if (port != NULL && strcmp(port, "none") == 0) {
 		*ret_address = NULL;
@@ -53,34 +60,57 @@ static int choose_address(const char *port, char buffer[32], const char **ret_ad
 
 static void ready(void *user, const struct sw_controller_place *place)
 {
-	(void)user;
-	char text[PATH_MAX + 128];
-	if (getenv(SW_CLI_READY_FD) == NULL)
+	const struct values *values = user;
+	char text[PATH_MAX + 128], address[128] = "-";
+	/* Who has an authority's certificate needs no fingerprint. */
+	const char *pin = place->pin != NULL && values->doors.self_signed ? place->pin : "";
+	if (place->address != NULL)
+		snprintf(address, sizeof address, "%s://%s", place->pin != NULL ? "https" : "http", place->address);
+	if (getenv(SW_CLI_READY_FD) == NULL) {
 		fprintf(stderr, "sharewell: controller ready: %s%s%s, %llu jobs known\n", place->socket_path,
-			place->address != NULL ? " and http://" : "", place->address != NULL ? place->address : "",
-			(unsigned long long)place->jobs);
-	snprintf(text, sizeof text, "%s%s\n", place->address != NULL ? "http://" : "", place->address != NULL ? place->address : "-");
+			place->address != NULL ? " and " : "", place->address != NULL ? address : "", (unsigned long long)place->jobs);
+		sw_cli_doors_print(address, pin, stderr);
+	}
+	snprintf(text, sizeof text, "%s %s\n", address, pin);
 	sw_cli_say_ready(text);
+}
+
+static void release_users(sw_cli_users *users)
+{
+	sw_vec_free(users);
 }
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	struct sw_cli_places places;
-	char address[32], logs[PATH_MAX + 8];
+	char address[32], logs[PATH_MAX + 8], certificate[PATH_MAX + 8], key[PATH_MAX + 8];
 	const char *listen = NULL;
-	int r = choose_address(values->port, address, &listen, err);
-	r = r < 0 ? r : sw_cli_places(values->state, values->all_users, &places, err);
-	r = r < 0 ? r : sw_cli_places_make(&places, values->all_users, err);
+	const struct sw_cli_doors *doors = &values->doors;
+	struct values copy = *values; /* for ready(), which is given what it may write */
+	SW_CLEANUP(release_users) sw_cli_users operators = {0};
+	int r = sw_cli_doors_places(doors, values->state, &places, err);
+	r = r < 0 ? r : choose_address(doors, address, &listen, err);
+	r = r < 0 ? r : sw_cli_doors_operators(doors, &operators, err);
+	r = r < 0 ? r : sw_cli_places_make(&places, doors->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
 	if (r < 0)
 		return r;
 	snprintf(logs, sizeof logs, "%s/logs", places.state);
+	snprintf(certificate, sizeof certificate, "%s/tls.crt", places.state);
+	snprintf(key, sizeof key, "%s/tls.key", places.state);
+	r = doors->self_signed ? sw_certificate_make(certificate, key, err) : 0;
+	if (r < 0)
+		return r;
 	struct sw_controller_options options = {
 		.journal_path = places.journal,
 		.socket_path = places.socket,
-		.socket_for_all = values->all_users,
+		.socket_for_all = doors->all_users,
+		.operators = operators.items,
+		.operator_count = operators.count,
 		.listen = listen,
+		.tls_certificate = doors->self_signed ? certificate : doors->tls_cert,
+		.tls_key = doors->self_signed ? key : doors->tls_key,
 		.tokens_path = places.tokens,
 		.runs_folder = places.runs,
 		.logs_folder = logs,
@@ -88,6 +118,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.placement = values->placement,
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
+		.user = &copy,
 	};
 	return sw_controller_run(&options, err);
 }
@@ -95,26 +126,25 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 static const struct sw_cli_option options[] = {
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
 	 .about = "where the journal and the runs are kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
-	{"port", .kind = SW_CLI_TEXT, .argument = "N",
-	 .about = "of 127.0.0.1; 7411 unless that is taken, 0 for any that is free, none for the socket alone",
-	 .offset = offsetof(struct values, port)},
 	{"policy", 'p', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_policy_names,
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",
 	 .offset = offsetof(struct values, placement)},
-	{"all-users", .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL, .offset = offsetof(struct values, all_users)},
+	SW_CLI_DOOR_OPTIONS(struct values),
 };
 
 static const struct sw_cli_example examples[] = {
 	{"sharewell controller --policy las", "run a controller alone; agents are started elsewhere"},
+	{"sharewell controller --listen 0.0.0.0:8443 --tls-self-signed", "let agents and users on other machines connect"},
 };
 
 const struct sw_cli_command sw_cli_controller = {
 	.name = "controller",
 	.about = "run the controller alone: queue, policy, journal, HTTP API",
-	.text = "It listens on a UNIX socket, where the kernel says who asks, and on 127.0.0.1, where a token is needed: the file 'tokens' "
-		"in the state "
-		"folder holds one for each role. Every request is in the journal before it is answered; after a crash it goes on where it "
+	.text = "It listens on a UNIX socket, where the kernel says who asks, and on 127.0.0.1, where a token is needed: "
+		"'sharewell token create' makes one. Addresses that other machines can reach are served with TLS alone. SIGHUP makes it "
+		"read tokens and certificate again. Every request is in the journal before it is answered; after a crash it goes on where "
+		"it "
 		"was.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),

@@ -14,12 +14,12 @@
 #define SW_CLI_JOBS_MAX 100000u
 
 /* Options, for a struct with a member of that name. */
-#define SW_CLI_OPTION_CONTROLLER(type)                                                                                                  \
-	{                                                                                                                               \
-		"controller", .kind = SW_CLI_TEXT, .argument = "PLACE",                                                                 \
-			      .about = "where the controller is: http://HOST:PORT or unix:/PATH; else $SHAREWELL_CONTROLLER, else the " \
-				       "one started here",                                                                              \
-			      .offset = offsetof(type, controller)                                                                      \
+#define SW_CLI_OPTION_CONTROLLER(type)                                                                                                   \
+	{                                                                                                                                \
+		"controller", .kind = SW_CLI_TEXT, .argument = "PLACE",                                                                  \
+			      .about = "where the controller is: https://HOST:PORT or unix:/PATH; else $SHAREWELL_CONTROLLER, else the " \
+				       "one started here",                                                                               \
+			      .offset = offsetof(type, controller)                                                                       \
 	}
 #define SW_CLI_OPTION_JSON(type)                                                                        \
 	{                                                                                               \

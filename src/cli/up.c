@@ -19,6 +19,7 @@
 #include "base/cleanup.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
+#include "cli/doors.h"
 #include "cli/message.h"
 #include "cli/places.h"
 #include "cli/up.h"
@@ -28,11 +29,12 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define AT_ONCE_MS 2000
 #define FAILURES_MAX 3
 #define STOP_MS 10000
-#define ARGS_MAX 20
+#define ARGS_MAX 40
 
 struct values {
-	const char *gpus, *policy, *placement, *state, *port, *node;
-	bool detach, all_users;
+	const char *gpus, *policy, *placement, *state, *node;
+	struct sw_cli_doors doors;
+	bool detach;
 };
 
 struct child {
@@ -46,7 +48,7 @@ struct child {
 struct cluster {
 	struct sw_cli_places places;
 	char place[PATH_MAX + 8]; /* "unix:..." */
-	char address[128];	  /* "http://..."; "-" */
+	char address[256];	  /* "http://..."; "-"; the certificate's fingerprint behind a blank */
 	char gpus_about[256];
 	uint32_t gpu_count;
 	struct child children[CHILDREN];
@@ -214,14 +216,19 @@ static int take_lock(const struct cluster *cluster, struct sw_err *err)
 
 static void print_places(const struct values *values, const struct cluster *cluster, FILE *out)
 {
-	bool named = values->state != NULL && !values->all_users;
+	bool named = values->state != NULL && !values->doors.all_users;
+	char address[256];
+	snprintf(address, sizeof address, "%s", cluster->address);
+	char *pin = strchr(address, ' ');
+	if (pin != NULL)
+		*pin++ = '\0';
 	fprintf(out, "Sharewell is up: %s\n", cluster->gpus_about);
-	fprintf(out, "Listening on %s%s%s\n", cluster->places.socket, cluster->address[0] == 'h' ? " and " : "",
-		cluster->address[0] == 'h' ? cluster->address : "");
+	fprintf(out, "Listening on %s%s%s\n", cluster->places.socket, address[0] == 'h' ? " and " : "", address[0] == 'h' ? address : "");
 	if (cluster->gpu_count == 0)
 		fputs("There are no GPUs here, and jobs wait for some. '--gpus examples/gpus.yaml' makes believe there are four.\n", out);
 	if (named)
 		fprintf(out, "Other terminals find it after:\n  export SHAREWELL_STATE=%s\n", cluster->places.state);
+	sw_cli_doors_print(address, pin != NULL ? pin : "", out);
 	fputs("Submit a job:\n  sharewell submit -- sh -c 'echo hello from $SHAREWELL_NODE'\n", out);
 	fflush(out);
 }
@@ -243,13 +250,20 @@ static void add_words(struct child *child, const char *const *words)
 
 static void plan_children(const struct values *values, struct cluster *cluster)
 {
+	const struct sw_cli_doors *doors = &values->doors;
 	const char *const for_controller[] = {NULL,	     "sharewell",
 					      NULL,	     "controller",
 					      "--state",     values->state != NULL ? cluster->places.state : NULL,
-					      "--port",	     values->port,
 					      "--policy",    values->policy,
 					      "--placement", values->placement,
-					      NULL,	     values->all_users ? "--all-users" : NULL,
+					      "--port",	     doors->port,
+					      "--listen",    doors->listen,
+					      "--tls-cert",  doors->tls_cert,
+					      "--tls-key",   doors->tls_key,
+					      "--socket",    doors->socket,
+					      "--operators", doors->operators,
+					      NULL,	     doors->self_signed ? "--tls-self-signed" : NULL,
+					      NULL,	     doors->all_users ? "--all-users" : NULL,
 					      NULL,	     NULL};
 	const char *const for_agent[] = {NULL,		 "sharewell",
 					 NULL,		 "agent",
@@ -362,9 +376,14 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct values *values = call->values;
 	static struct cluster cluster;
 	int ready = -1;
-	int r = sw_cli_places(values->state, values->all_users, &cluster.places, err);
+	int r = sw_cli_doors_places(&values->doors, values->state, &cluster.places, err);
+	if (r == 0 && values->doors.all_users && geteuid() != 0) {
+		sw_err_set(err, SW_EDENIED, "only root can start jobs of all users");
+		sw_err_hint(err, "Without --all-users the cluster is yours alone.");
+		return SW_EDENIED;
+	}
 	r = r < 0 ? r : look_at_gpus(values->gpus, &cluster, err);
-	r = r < 0 ? r : sw_cli_places_make(&cluster.places, values->all_users, err);
+	r = r < 0 ? r : sw_cli_places_make(&cluster.places, values->doors.all_users, err);
 	if (r < 0)
 		return r;
 	snprintf(cluster.place, sizeof cluster.place, "unix:%s", cluster.places.socket);
@@ -390,14 +409,10 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, placement)},
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
 	 .about = "where everything is kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
-	{"port", .kind = SW_CLI_TEXT, .argument = "N",
-	 .about = "of 127.0.0.1; 7411 unless that is taken, 0 for any that is free, none for the socket alone",
-	 .offset = offsetof(struct values, port)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",
 	 .offset = offsetof(struct values, node)},
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
-	{"all-users", .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL "; for root",
-	 .offset = offsetof(struct values, all_users)},
+	SW_CLI_DOOR_OPTIONS(struct values),
 };
 
 static const struct sw_cli_example examples[] = {

@@ -7,7 +7,8 @@
  * Invariants:
  *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in finish();
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
- *  3. `idle` lists exactly the connections that have not begun a request.
+ *  3. `idle` lists exactly the connections that have not begun a request;
+ *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one.
  */
 #include <assert.h>
 #include <errno.h>
@@ -39,6 +40,8 @@ struct sw_conn {
 	enum phase phase;
 	bool is_tcp, is_idle, keep_alive, is_old; /* old: HTTP/1.0 */
 	bool advancing, eof, doomed;
+	bool is_tls, is_open, is_full; /* open: the handshake is done; full: not read from for now */
+	size_t input_most;
 	size_t body_size, body_counted;
 	uint64_t last_event_id;
 	bool has_last_event_id;
@@ -69,6 +72,39 @@ static void set_idle(struct sw_conn *conn, bool idle)
 		TAILQ_INSERT_TAIL(&conn->server->idle, conn, idle_link);
 	else
 		TAILQ_REMOVE(&conn->server->idle, conn, idle_link);
+}
+
+/* Stops and goes on reading with TLS; called whenever input came or went. */
+static void mind_input(struct sw_conn *conn)
+{
+	if (!conn->is_tls)
+		return;
+	size_t size = evbuffer_get_length(bufferevent_get_input(conn->bev));
+	bool full = conn->input_most > 0 && size >= conn->input_most;
+	if (full == conn->is_full)
+		return;
+	conn->is_full = full;
+	if (full)
+		bufferevent_disable(conn->bev, EV_READ);
+	else
+		bufferevent_enable(conn->bev, EV_READ);
+}
+
+/* How much may come in before it is looked at; 0: no bound. */
+static void bound_input(struct sw_conn *conn, size_t most)
+{
+	conn->input_most = most;
+	if (!conn->is_tls)
+		bufferevent_setwatermark(conn->bev, EV_READ, 0, most);
+	mind_input(conn);
+}
+
+/* Nothing more will come from us. */
+static void say_end(struct sw_conn *conn)
+{
+	if (conn->is_open)
+		sw_tls_end(conn->bev);
+	shutdown(bufferevent_getfd(conn->bev), SHUT_WR);
 }
 
 static void drop_request(struct sw_conn *conn)
@@ -117,10 +153,10 @@ static void linger(struct sw_conn *conn)
 	/* Once the answer has left, on_write() shuts our side down and waits for the client's. */
 	struct evbuffer *input = bufferevent_get_input(conn->bev);
 	evbuffer_drain(input, evbuffer_get_length(input));
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, 0);
+	bound_input(conn, 0);
 	bufferevent_enable(conn->bev, EV_READ);
 	if (evbuffer_get_length(bufferevent_get_output(conn->bev)) == 0)
-		shutdown(bufferevent_getfd(conn->bev), SHUT_WR);
+		say_end(conn);
 }
 
 /* The answer is on its way: the next request, or the end. */
@@ -135,7 +171,7 @@ static void finish(struct sw_conn *conn)
 	}
 	drop_request(conn);
 	conn->phase = HEAD;
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	bound_input(conn, INPUT_USUAL);
 	set_deadline(conn, IDLE_S);
 	set_idle(conn, true);
 	if (!conn->advancing)
@@ -326,7 +362,7 @@ static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 	}
 	conn->phase = BODY;
 	set_deadline(conn, BODY_S);
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, conn->body_size > INPUT_USUAL ? conn->body_size : INPUT_USUAL);
+	bound_input(conn, conn->body_size > INPUT_USUAL ? conn->body_size : INPUT_USUAL);
 	if (head->expects_continue && evbuffer_get_length(bufferevent_get_input(conn->bev)) < conn->body_size)
 		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
 }
@@ -377,7 +413,7 @@ static bool try_body(struct sw_conn *conn)
 	int r = body != NULL ? sw_request_read(conn->request, body, conn->body_size, &status, &err) : SW_ENOMEM;
 	evbuffer_drain(input, conn->body_size);
 	conn->body_size = 0;
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	bound_input(conn, INPUT_USUAL);
 	conn->phase = BUSY;
 	if (r < 0)
 		refuse(conn, status, &err);
@@ -402,6 +438,8 @@ static void advance(struct sw_conn *conn)
 	conn->advancing = false;
 	if (conn->doomed || (conn->eof && (conn->phase == HEAD || conn->phase == BODY)))
 		close_conn(conn);
+	else
+		mind_input(conn);
 }
 
 /* ------------------------------------------------------------------------------------------------ libevent */
@@ -413,14 +451,17 @@ static void on_read(struct bufferevent *bev, void *user)
 		evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
 	else if (conn->phase == HEAD || conn->phase == BODY)
 		advance(conn);
+	else
+		mind_input(conn);
 }
 
 /* The output has run empty. */
 static void on_write(struct bufferevent *bev, void *user)
 {
+	(void)bev;
 	struct sw_conn *conn = user;
 	if (conn->phase == LINGER) {
-		shutdown(bufferevent_getfd(bev), SHUT_WR);
+		say_end(conn);
 		if (conn->eof)
 			close_conn(conn);
 	} else if (conn->phase == STREAM) {
@@ -431,11 +472,33 @@ static void on_write(struct bufferevent *bev, void *user)
 	}
 }
 
+/* A handshake came to nothing. Who spoke HTTP without TLS is told so in the same way. */
+static void refuse_handshake(struct sw_conn *conn)
+{
+	static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
+				     "{\"error\":{\"fact\":\"this port speaks TLS\",\"detail\":\"\","
+				     "\"hint\":\"Begin the address with https://.\"}}\n";
+	conn->server->figures.handshakes_failed++;
+	if (!sw_tls_was_plain(conn->bev))
+		return;
+	char rest[4096];
+	int fd = bufferevent_getfd(conn->bev);
+	/* What is left unread would make the kernel throw away the answer. */
+	(void)!recv(fd, rest, sizeof rest, MSG_DONTWAIT);
+	(void)!send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 static void on_event(struct bufferevent *bev, short what, void *user)
 {
 	struct sw_conn *conn = user;
 	bool quiet = evbuffer_get_length(bufferevent_get_output(bev)) == 0;
+	if ((what & BEV_EVENT_CONNECTED) != 0) {
+		conn->is_open = true;
+		return;
+	}
 	if ((what & (BEV_EVENT_ERROR | BEV_EVENT_TIMEOUT)) != 0) {
+		if (conn->is_tls && !conn->is_open)
+			refuse_handshake(conn);
 		close_conn(conn);
 		return;
 	}
@@ -484,7 +547,10 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	if (conn == NULL)
 		return SW_ENOMEM;
 	conn->timer = evtimer_new(server->base, on_deadline, conn);
-	conn->bev = conn->timer != NULL ? bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE) : NULL;
+	conn->is_tls = is_tcp && server->tls != NULL;
+	if (conn->timer != NULL)
+		conn->bev = conn->is_tls ? sw_tls_accept(server->tls, server->base, fd)
+					 : bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	if (conn->bev == NULL) {
 		if (conn->timer != NULL)
 			event_free(conn->timer);
@@ -500,7 +566,7 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	set_idle(conn, true);
 	set_deadline(conn, HEAD_S);
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
-	bufferevent_setwatermark(conn->bev, EV_READ, 0, INPUT_USUAL);
+	bound_input(conn, INPUT_USUAL);
 	struct timeval stalled = {.tv_sec = WRITE_S};
 	bufferevent_set_timeouts(conn->bev, NULL, &stalled);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);

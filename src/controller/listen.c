@@ -1,4 +1,4 @@
-/* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must. */
+/* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must, and beyond this machine it travels encrypted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/listener.h>
@@ -38,6 +38,14 @@ static int refuse(struct sw_err *err, int code, const char *where, const char *d
 
 /* ------------------------------------------------------------------------------------------------ who connects */
 
+static bool is_listed(const struct sw_controller_options *options, uid_t uid)
+{
+	for (size_t i = 0; i < options->operator_count; i++)
+		if (options->operators[i] == uid)
+			return true;
+	return false;
+}
+
 static void on_local(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int size, void *user)
 {
 	(void)listener;
@@ -51,10 +59,9 @@ static void on_local(struct evconnlistener *listener, evutil_socket_t fd, struct
 	if (known) {
 		peer.user = (struct sw_user){.uid = credentials.uid, .gid = credentials.gid};
 		/* Root and whoever started the controller could do all this anyway. */
-		if (credentials.uid == 0 || credentials.uid == geteuid()) {
-			peer.user.is_operator = true;
-			peer.roles |= SW_ROLE_OPERATOR | SW_ROLE_AGENT;
-		}
+		bool own = credentials.uid == 0 || credentials.uid == geteuid();
+		peer.user.is_operator = own || is_listed(server->options, credentials.uid);
+		peer.roles |= (peer.user.is_operator ? SW_ROLE_OPERATOR : 0u) | (own ? SW_ROLE_AGENT : 0u);
 	}
 	if (!known || sw_conn_new(server, fd, false, &peer) < 0)
 		evutil_closesocket(fd);
@@ -160,7 +167,7 @@ static int listen_local(struct sw_server *server, struct sw_listeners *listeners
 /* ------------------------------------------------------------------------------------------------ TCP */
 
 /* "127.0.0.1:7411" or "[::1]:7411"; "localhost" is the first. */
-static int parse_address(const char *text, union address *ret_address, socklen_t *ret_size, struct sw_err *err)
+static int parse_address(const char *text, bool with_tls, union address *ret_address, socklen_t *ret_size, struct sw_err *err)
 {
 	const char *colon = strrchr(text, ':');
 	char host[64];
@@ -190,9 +197,9 @@ static int parse_address(const char *text, union address *ret_address, socklen_t
 		loopback = ntohl(address.v4.sin_addr.s_addr) >> 24 == 127;
 		*ret_size = sizeof address.v4;
 	}
-	if (!loopback) {
-		refuse(err, SW_EDENIED, text, "tokens must not travel a network in the clear, and TLS is not built in");
-		sw_err_hint(err, "Listen on 127.0.0.1, and let a proxy or an SSH tunnel bring others there.");
+	if (!loopback && !with_tls) {
+		refuse(err, SW_EDENIED, text, "tokens must not travel a network in the clear: addresses beyond loopback need TLS");
+		sw_err_hint(err, "Give it a certificate with --tls-cert and --tls-key, or have one made with --tls-self-signed.");
 		return SW_EDENIED;
 	}
 	*ret_address = address;
@@ -225,7 +232,7 @@ static int listen_tcp(struct sw_server *server, struct sw_listeners *listeners, 
 		refuse(err, SW_EDENIED, text, "TCP needs tokens, and no file of them was given");
 		return SW_EDENIED;
 	}
-	int r = parse_address(text, &address, &size, err);
+	int r = parse_address(text, server->tls != NULL, &address, &size, err);
 	if (r < 0)
 		return r;
 	int fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

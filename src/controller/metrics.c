@@ -77,6 +77,11 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 		print(text, "sharewell_http_requests_total{operation=\"%s\"} %" PRIu64 "\n", sw_routes[i].name, figures->requests[i]);
 	figure(text, "sharewell_http_refused_total", "counter", "Requests that were malformed, unauthorised or too large.",
 	       figures->refused);
+	figure(text, "sharewell_tls_handshakes_failed_total", "counter", "Connections that did not get as far as a request.",
+	       figures->handshakes_failed);
+	if (server->tls != NULL)
+		figure(text, "sharewell_tls_certificate_ends_seconds", "gauge", "When the certificate ends, in seconds since 1970.",
+		       (uint64_t)sw_tls_ends_at_s(server->tls));
 	figure(text, "sharewell_http_connections", "gauge", "Open connections.", server->conn_count);
 	figure(text, "sharewell_http_streams", "gauge", "Open streams of events and logs.", server->stream_count);
 	figure(text, "sharewell_journal_seq", "counter", "Number of the last record.", server->turn.applied_seq);

@@ -7,11 +7,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "api/when.h"
 #include "base/number.h"
 #include "controller/server_state.h"
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
 #define TICK_MOST_S 3600
+#define SOON_S (30 * 86400) /* for a certificate to end */
 
 int64_t sw_server_now(struct sw_server *server)
 {
@@ -153,14 +155,8 @@ static void raise_limits(void)
 	}
 }
 
-static void on_signal(evutil_socket_t number, short what, void *user)
+static void read_tokens_again(struct sw_server *server)
 {
-	(void)what;
-	struct sw_server *server = user;
-	if (number != SIGHUP) {
-		event_base_loopbreak(server->base);
-		return;
-	}
 	struct sw_tokens *tokens = NULL;
 	struct sw_err err = {0};
 	if (server->options->tokens_path == NULL)
@@ -172,6 +168,46 @@ static void on_signal(evutil_socket_t number, short what, void *user)
 	sw_tokens_free(server->tokens);
 	server->tokens = tokens;
 	sw_server_note(server, "read the tokens again");
+}
+
+/* Nobody looks at a certificate until it has ended. */
+static void tell_end_of_certificate(struct sw_server *server)
+{
+	char day[SW_WHEN_SIZE];
+	int64_t ends_at_s = sw_tls_ends_at_s(server->tls), left_s = ends_at_s - sw_clock_real_ns() / SW_NS_PER_S;
+	sw_when_format(ends_at_s * SW_NS_PER_S, day);
+	if (left_s < 0)
+		sw_server_note(server, "the certificate has ended (%.10s): clients refuse it", day);
+	else if (left_s < SOON_S)
+		sw_server_note(server, "the certificate ends in %lld days (%.10s)", (long long)(left_s / 86400), day);
+}
+
+static void read_certificate_again(struct sw_server *server)
+{
+	struct sw_tls *tls = NULL;
+	struct sw_err err = {0};
+	if (server->tls == NULL)
+		return;
+	if (sw_tls_open(server->options->tls_certificate, server->options->tls_key, &tls, &err) < 0) {
+		sw_server_note(server, "%s: %s; the certificate read before stays", err.fact, err.detail);
+		return;
+	}
+	sw_tls_free(server->tls);
+	server->tls = tls;
+	sw_server_note(server, "read the certificate again");
+	tell_end_of_certificate(server);
+}
+
+static void on_signal(evutil_socket_t number, short what, void *user)
+{
+	(void)what;
+	struct sw_server *server = user;
+	if (number != SIGHUP) {
+		event_base_loopbreak(server->base);
+		return;
+	}
+	read_tokens_again(server);
+	read_certificate_again(server);
 }
 
 static int make_loop(struct sw_server *server, struct sw_err *err)
@@ -202,6 +238,8 @@ static int start(struct sw_server *server, struct sw_err *err)
 	int r = sw_journal_open(options->journal_path, &server->journal, err);
 	if (r == 0 && options->tokens_path != NULL)
 		r = sw_tokens_read(options->tokens_path, &server->tokens, err);
+	if (r == 0 && options->tls_certificate != NULL)
+		r = sw_tls_open(options->tls_certificate, options->tls_key, &server->tls, err);
 	r = r < 0 ? r : make_brain(server, err);
 	r = r < 0 ? r : make_loop(server, err);
 	r = r < 0 ? r : replay(server, err);
@@ -240,6 +278,7 @@ static void stop(struct sw_server *server)
 	if (server->brain != NULL)
 		sw_brain_free(server->brain);
 	sw_tokens_free(server->tokens);
+	sw_tls_free(server->tls);
 	if (server->journal != NULL)
 		sw_journal_close(server->journal);
 }
@@ -249,11 +288,14 @@ static void tell_ready(struct sw_server *server)
 	const struct sw_controller_place place = {
 		.socket_path = server->options->socket_path,
 		.address = sw_listeners_address(server->listeners),
+		.pin = server->tls != NULL ? sw_tls_pin(server->tls) : NULL,
 		.records = server->turn.applied_seq,
 		.jobs = sw_brain_job_count(server->brain),
 	};
 	if (server->options->on_ready != NULL)
 		server->options->on_ready(server->options->user, &place);
+	if (server->tls != NULL)
+		tell_end_of_certificate(server);
 }
 
 int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err)

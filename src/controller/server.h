@@ -22,21 +22,26 @@
 struct sw_controller_place {
 	const char *socket_path; /* NULL: not there */
 	const char *address;	 /* "127.0.0.1:7411"; NULL: not on TCP */
+	const char *pin;	 /* the fingerprint of the certificate's key; NULL: no TLS */
 	uint64_t records;	 /* that were replayed */
 	uint64_t jobs;
 };
 
 /* Zero and NULL mean what is usual, except where said. */
 struct sw_controller_options {
-	const char *journal_path; /* must be given */
-	const char *socket_path;  /* NULL: none */
-	bool socket_for_all;	  /* every user of this machine may connect, not only the owner; the kernel says who it is */
-	const char *listen;	  /* "127.0.0.1:7411" or "[::1]:0"; NULL: no TCP. Addresses beyond loopback are refused */
-	const char *tokens_path;  /* needed with `listen` */
-	const char *runs_folder;  /* of the agent on this machine, for logs of its runs; NULL: none from there */
-	const char *logs_folder;  /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
-	const char *policy;	  /* "las" */
-	const char *placement;	  /* "pack" */
+	const char *journal_path;  /* must be given */
+	const char *socket_path;   /* NULL: none */
+	const uint32_t *operators; /* users who may do on the socket what root may */
+	size_t operator_count;
+	bool socket_for_all;	     /* every user of this machine may connect, not only the owner; the kernel says who it is */
+	const char *listen;	     /* "127.0.0.1:7411" or "[::1]:0"; NULL: no TCP. Addresses beyond loopback are refused without TLS */
+	const char *tls_certificate; /* files; NULL: no TLS */
+	const char *tls_key;
+	const char *tokens_path; /* needed with `listen` */
+	const char *runs_folder; /* of the agent on this machine, for logs of its runs; NULL: none from there */
+	const char *logs_folder; /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
+	const char *policy;	 /* "las" */
+	const char *placement;	 /* "pack" */
 	uint64_t seed;
 	sw_ns lease_ns;		  /* 30 s */
 	sw_ns lease_margin_ns;	  /* 5 s */
@@ -50,7 +55,7 @@ struct sw_controller_options {
 	void *user;
 };
 
-/* Runs until SIGTERM or SIGINT (0) or until it cannot go on. SIGHUP reads the tokens again. */
+/* Runs until SIGTERM or SIGINT (0) or until it cannot go on. SIGHUP reads the tokens and the certificate again. */
 int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err);
 
 #endif

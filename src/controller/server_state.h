@@ -19,6 +19,7 @@
 #include "controller/brain.h"
 #include "controller/clock.h"
 #include "controller/server.h"
+#include "controller/tls.h"
 #include "controller/tokens.h"
 #include "store/journal.h"
 
@@ -208,6 +209,7 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);
 struct sw_figures {
 	uint64_t requests[SW_ROUTES];
 	uint64_t refused; /* heads that came to nothing: malformed, unauthorised, too large */
+	uint64_t handshakes_failed;
 	uint64_t commits, commits_failed, records;
 	int64_t commit_ns, commit_longest_ns;
 	int64_t turn_longest_ns;
@@ -221,6 +223,7 @@ struct sw_server {
 	struct sw_clock clock;
 	int64_t started_at_ns;
 	struct sw_tokens *tokens;
+	struct sw_tls *tls; /* NULL: TCP is in the clear, and on loopback only */
 	struct sw_listeners *listeners;
 	struct event *signals[3];
 	struct event *tick;

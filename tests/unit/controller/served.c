@@ -2,7 +2,11 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -162,6 +166,84 @@ int dial_tcp(const struct served *served)
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof address), 0);
 	return fd;
+}
+
+/* What has come from TLS goes to the plain socket; false at the end. */
+static bool relay_in(int plain, SSL *ssl)
+{
+	char bytes[20000];
+	int got = SSL_read(ssl, bytes, sizeof bytes);
+	if (got <= 0)
+		return SSL_get_error(ssl, got) == SSL_ERROR_WANT_READ;
+	return write(plain, bytes, (size_t)got) == got;
+}
+
+/* Copies between the plain socket and TLS until one of them ends. Never waits for one of them alone: the server may be waiting for the other. */
+static void relay(int plain, SSL *ssl)
+{
+	char waiting[16000];
+	int size = 0;
+	fcntl(SSL_get_fd(ssl), F_SETFL, O_NONBLOCK);
+	for (;;) {
+		struct pollfd waits[2] = {{.fd = plain, .events = size == 0 ? POLLIN : 0},
+					  {.fd = SSL_get_fd(ssl), .events = (short)(POLLIN | (size > 0 ? POLLOUT : 0))}};
+		if (SSL_pending(ssl) == 0 && poll(waits, 2, -1) < 0)
+			return;
+		if ((SSL_pending(ssl) > 0 || (waits[1].revents & (POLLIN | POLLHUP)) != 0) && !relay_in(plain, ssl))
+			return;
+		if (size == 0 && (waits[0].revents & (POLLIN | POLLHUP)) != 0 && (size = (int)read(plain, waiting, sizeof waiting)) <= 0)
+			return;
+		int sent = size > 0 ? SSL_write(ssl, waiting, size) : 0;
+		if (sent > 0)
+			size = 0;
+		else if (size > 0 && SSL_get_error(ssl, sent) != SSL_ERROR_WANT_WRITE && SSL_get_error(ssl, sent) != SSL_ERROR_WANT_READ)
+			return;
+	}
+}
+
+static void pin_of(SSL *ssl, char pin[64])
+{
+	X509 *certificate = SSL_get1_peer_certificate(ssl);
+	unsigned char *key = NULL, hash[EVP_MAX_MD_SIZE], text[2 * EVP_MAX_MD_SIZE];
+	unsigned size = 0;
+	int key_size = i2d_X509_PUBKEY(X509_get_X509_PUBKEY(certificate), &key);
+	EVP_Digest(key, (size_t)key_size, hash, &size, EVP_sha256(), NULL);
+	EVP_EncodeBlock(text, hash, (int)size);
+	snprintf(pin, 64, "sha256//%.44s", (const char *)text);
+	OPENSSL_free(key);
+	X509_free(certificate);
+}
+
+int dial_tls(const struct served *served, char ret_pin[64])
+{
+	int ends[2];
+	char pin[64] = "";
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	fflush(NULL);
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(ends[0]);
+		SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+		SSL *ssl = SSL_new(context);
+		int fd = dial_tcp(served), on = 1;
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+		SSL_set_fd(ssl, fd);
+		signal(SIGPIPE, SIG_IGN);
+		if (SSL_connect(ssl) == 1)
+			pin_of(ssl, pin);
+		if (write(ends[1], pin, sizeof pin) == (ssize_t)sizeof pin && pin[0] != '\0')
+			relay(ends[1], ssl);
+		_exit(0);
+	}
+	close(ends[1]);
+	assert_int_equal(read(ends[0], pin, sizeof pin), (ssize_t)sizeof pin);
+	if (ret_pin != NULL)
+		memcpy(ret_pin, pin, sizeof pin);
+	if (pin[0] != '\0')
+		return ends[0];
+	close(ends[0]);
+	return -1;
 }
 
 void say(int fd, const char *bytes, size_t size)

@@ -36,6 +36,8 @@ char *served_token(const struct served *served, unsigned role);
 /* A connection. All calls fail the test when the other side does not do as expected within 8 seconds. */
 int dial(const struct served *served);
 int dial_tcp(const struct served *served);
+/* The same through TLS: the other end of the socket is a process that encrypts. -1: no handshake. `ret_pin`: the key of the server, as curl writes it; NULL. */
+int dial_tls(const struct served *served, char ret_pin[64]);
 void say(int fd, const char *bytes, size_t size);
 void say_text(int fd, const char *text);
 

@@ -1,0 +1,99 @@
+#include "cli/doors.h"
+
+#include <pwd.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/number.h"
+
+static int refuse(struct sw_err *err, const char *detail, const char *hint)
+{
+	sw_err_set(err, SW_EINPUT, "these options do not go together");
+	sw_err_detail(err, "%s", detail);
+	sw_err_hint(err, "%s", hint);
+	return SW_EINPUT;
+}
+
+static int check(const struct sw_cli_doors *doors, struct sw_err *err)
+{
+	if (doors->port != NULL && doors->listen != NULL)
+		return refuse(err, "--port is one of 127.0.0.1, and --listen names another address", "Give one of them.");
+	if ((doors->tls_cert != NULL) != (doors->tls_key != NULL))
+		return refuse(err, "a certificate and its key are needed both", "Give --tls-cert and --tls-key.");
+	if (doors->self_signed && doors->tls_cert != NULL)
+		return refuse(err, "a certificate is given, and one is to be made", "Give --tls-cert and --tls-key, or --tls-self-signed.");
+	return 0;
+}
+
+int sw_cli_doors_places(const struct sw_cli_doors *doors, const char *state, struct sw_cli_places *ret_places, struct sw_err *err)
+{
+	struct sw_cli_places places;
+	int r = check(doors, err);
+	r = r < 0 ? r : sw_cli_places(state, doors->all_users, &places, err);
+	if (r < 0)
+		return r;
+	if (doors->socket != NULL && (doors->socket[0] != '/' || strlen(doors->socket) > 107)) {
+		sw_err_set(err, SW_EINPUT, "--socket cannot be '%.200s'", doors->socket);
+		sw_err_detail(err, "it takes an absolute path of at most 107 bytes");
+		return SW_EINPUT;
+	}
+	if (doors->socket != NULL)
+		snprintf(places.socket, sizeof places.socket, "%s", doors->socket);
+	*ret_places = places;
+	return 0;
+}
+
+int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
+{
+	uint64_t number;
+	bool is_number = sw_parse_u64(word, strlen(word), &number) == 0 && number < UINT32_MAX;
+	const struct passwd *entry = is_number ? getpwuid((uid_t)number) : getpwnam(word);
+	if (entry == NULL && !is_number) {
+		sw_err_set(err, SW_EINPUT, "there is no user '%.60s' on this machine", word);
+		return SW_EINPUT;
+	}
+	*ret_uid = entry != NULL ? entry->pw_uid : (uint32_t)number;
+	*ret_gid = entry != NULL ? entry->pw_gid : (uint32_t)number;
+	return 0;
+}
+
+int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *copy = strdup(doors->operators != NULL ? doors->operators : "");
+	if (copy == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	char *rest = copy;
+	for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+		uint32_t uid, gid;
+		if (*word == '\0')
+			continue;
+		int r = sw_cli_user(word, &uid, &gid, err);
+		uint32_t *slot = r == 0 ? sw_vec_push(users) : NULL;
+		if (slot == NULL) {
+			sw_vec_free(users);
+			return r < 0 ? r : sw_err_set(err, SW_ENOMEM, "out of memory");
+		}
+		*slot = uid;
+	}
+	return 0;
+}
+
+void sw_cli_doors_print(const char *address, const char *pin, FILE *out)
+{
+	const char *colon = strrchr(address, ':');
+	char host[256] = "";
+	bool any = strncmp(address, "https://0.0.0.0:", 16) == 0 || strncmp(address, "https://[::]:", 13) == 0;
+	if (strncmp(address, "https://", 8) != 0 || colon == NULL)
+		return;
+	if (any && gethostname(host, sizeof host - 1) != 0)
+		snprintf(host, sizeof host, "HOST");
+	fputs("From other machines, with a token that 'sharewell token create' makes:\n", out);
+	if (any)
+		fprintf(out, "  export SHAREWELL_CONTROLLER=https://%s%s", host, colon);
+	else
+		fprintf(out, "  export SHAREWELL_CONTROLLER=%s", address);
+	if (pin[0] != '\0')
+		fprintf(out, " SHAREWELL_CA=%s", pin);
+	fputs(" SHAREWELL_TOKEN=...\n", out);
+}

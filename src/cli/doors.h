@@ -1,0 +1,69 @@
+/* Where a controller can be reached, and how: options that 'up' and 'controller' share. */
+#ifndef SW_CLI_DOORS_H
+#define SW_CLI_DOORS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/vec.h"
+#include "cli/command.h"
+#include "cli/places.h"
+
+struct sw_cli_doors {
+	const char *port, *listen, *tls_cert, *tls_key, *socket, *operators;
+	bool self_signed, all_users;
+};
+
+/* Options, for a struct with a member `doors`. */
+#define SW_CLI_DOOR_OPTIONS(type)                                                                                                    \
+	{"port", .kind = SW_CLI_TEXT, .argument = "N",                                                                               \
+	 .about = "of 127.0.0.1; 7411 unless that is taken, 0 for any that is free, none for the socket alone",                      \
+	 .offset = offsetof(type, doors.port)},                                                                                      \
+		{"listen", .kind = SW_CLI_TEXT, .argument = "ADDRESS:PORT",                                                          \
+		 .about = "where other machines can connect, such as 0.0.0.0:8443; beyond 127.0.0.1 it needs a certificate",         \
+		 .offset = offsetof(type, doors.listen)},                                                                            \
+		{"tls-cert",                                                                                                         \
+		 .kind = SW_CLI_TEXT,                                                                                                \
+		 .is_path = true,                                                                                                    \
+		 .argument = "FILE",                                                                                                 \
+		 .about = "the certificate for TLS, with those that signed it behind it (PEM)",                                      \
+		 .offset = offsetof(type, doors.tls_cert)},                                                                          \
+		{"tls-key",                                                                                                          \
+		 .kind = SW_CLI_TEXT,                                                                                                \
+		 .is_path = true,                                                                                                    \
+		 .argument = "FILE",                                                                                                 \
+		 .about = "the certificate's key (PEM)",                                                                             \
+		 .offset = offsetof(type, doors.tls_key)},                                                                           \
+		{"tls-self-signed",                                                                                                  \
+		 .about = "make a certificate where there is none yet, and print the fingerprint by which clients know it",          \
+		 .offset = offsetof(type, doors.self_signed)},                                                                       \
+		{"socket",                                                                                                           \
+		 .kind = SW_CLI_TEXT,                                                                                                \
+		 .is_path = true,                                                                                                    \
+		 .argument = "PATH",                                                                                                 \
+		 .about = "of the UNIX socket, for clients on this machine",                                                         \
+		 .offset = offsetof(type, doors.socket)},                                                                            \
+		{"all-users",                                                                                                        \
+		 .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL " unless --socket says otherwise; for root", \
+		 .offset = offsetof(type, doors.all_users)},                                                                         \
+	{                                                                                                                            \
+		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                               \
+			     .about = "users, with commas between, who may do on the socket what root may",                          \
+			     .offset = offsetof(type, doors.operators)                                                               \
+	}
+
+/* As sw_cli_places(), with the socket where the options want it. Refuses options that do not go together. */
+int sw_cli_doors_places(const struct sw_cli_doors *doors, const char *state, struct sw_cli_places *ret_places, struct sw_err *err);
+
+/* The users of --operators, by number. Release with sw_vec_free(). */
+typedef SW_VEC(uint32_t) sw_cli_users;
+int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users, struct sw_err *err);
+/* A user by name or number: the number and the group; SW_EINPUT. */
+int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err);
+
+/* What people on other machines need, with lines to copy. `address`: "https://0.0.0.0:8443"; `pin`: "" where an authority signed. */
+void sw_cli_doors_print(const char *address, const char *pin, FILE *out);
+
+#endif
