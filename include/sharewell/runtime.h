@@ -21,6 +21,9 @@
 #define SW_PAGE_FORMAT 1u
 #define SW_PAGE_GPUS 16u
 #define SW_PAGE_SLOTS 1024u
+#define SW_PAGE_NEIGHBOURS 8u
+#define SW_PAGE_PATH 256u
+#define SW_PAGE_GAPS 16u
 #define SW_PAGE_NO_LIMIT UINT64_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
 
@@ -75,7 +78,12 @@ struct sw_page_slot {
 	_Atomic int64_t drain_ns;     /* of the last suspend: until the GPU was idle */
 	_Atomic int64_t move_ns;      /* of the last suspend or resume: copies and mapping */
 	_Atomic uint64_t suspends, resumes;
-	uint64_t reserved[4];
+	/* Of a watched process, by CLOCK_MONOTONIC. */
+	_Atomic uint32_t busy;	       /* it has work on the GPU, or is about to */
+	_Atomic uint32_t gaps;	       /* idle times that it had so far */
+	_Atomic int64_t idle_since_ns; /* while not busy */
+	uint64_t reserved[2];
+	_Atomic int64_t gap_ns[SW_PAGE_GAPS]; /* how long the last of them were */
 	struct sw_page_use gpus[SW_PAGE_GPUS];
 };
 
@@ -86,9 +94,13 @@ struct sw_page {
 	_Atomic uint32_t serial; /* a futex: counts wishes */
 	_Atomic uint32_t want;
 	_Atomic uint64_t host_budget_bytes; /* for contents in host memory, all processes together */
-	_Atomic uint32_t opportunistic;
-	_Atomic uint32_t changes; /* a futex: counts changes in the slots */
-	uint64_t reserved[4];
+	_Atomic uint32_t changes;	    /* a futex: counts changes in the slots */
+	_Atomic uint32_t share_milli;	    /* of the GPU's time that each process may take; 0: all */
+	_Atomic uint32_t yields;	    /* opportunistic: works only while none of its neighbours does */
+	_Atomic uint32_t watched;	    /* guaranteed, beside a job that yields: it must say when it works */
+	uint64_t reserved[3];
+	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
+	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
 	struct sw_page_gpu gpus[SW_PAGE_GPUS];
 	struct sw_page_slot slots[SW_PAGE_SLOTS];
 };

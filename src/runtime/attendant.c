@@ -8,6 +8,7 @@
 #include "runtime/gate.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/pace.h"
 #include "runtime/start.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
@@ -105,6 +106,7 @@ static void *attend(void *unused)
 	prctl(PR_SET_NAME, "sharewell");
 	for (;;) {
 		uint32_t serial = atomic_load(&sw_page->serial);
+		sw_pace_configure();
 		bool done = act();
 		bring_figures();
 		if (done && atomic_load(&sw_slot->done_serial) != serial) {

@@ -32,6 +32,11 @@
 	X(primary_state, cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *ret_flags, int *ret_active))                      \
 	X(enable_peer, cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                    \
 	X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                                                            \
+	X(event_create, cuEventCreate, (CUevent * ret, unsigned flags))                                                            \
+	X(event_record, cuEventRecord, (CUevent event, CUstream stream))                                                           \
+	X(event_query, cuEventQuery, (CUevent event))                                                                              \
+	X(event_elapsed, cuEventElapsedTime, (float *ret_ms, CUevent begin, CUevent end))                                          \
+	X(event_elapsed_v2, cuEventElapsedTime_v2, (float *ret_ms, CUevent begin, CUevent end))                                    \
 	X(stream_create, cuStreamCreate, (CUstream * ret, unsigned flags))                                                         \
 	X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                                              \
 	X(stream_destroy, cuStreamDestroy_v2, (CUstream stream))                                                                   \

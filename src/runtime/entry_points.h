@@ -1,6 +1,6 @@
 /* The one list of driver calls that are hooked, and how.
  *
- *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced
+ *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
  *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, pools.c, inform.c, contexts.c, capture.c or doors.c
  *
@@ -216,6 +216,7 @@ typedef size_t Z;
 	OWN(cuStreamBeginCaptureToGraph_ptsz, P, P, P, P, Z, U) \
 	OWN(cuStreamEndCapture, P, P) \
 	OWN(cuStreamEndCapture_ptsz, P, P) \
+	OWN(cuStreamDestroy_v2, P) \
 	OWN(cuInit, U) \
 	OWN(cuCtxDestroy_v2, P) \
 	OWN(cuDevicePrimaryCtxReset_v2, U) \

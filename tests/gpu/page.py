@@ -10,8 +10,10 @@ NO_LIMIT = 2**64 - 1
 RUN, SUSPEND = 0, 1
 UNUSED, RUNNING, SUSPENDING, SUSPENDED, RESUMING = range(5)
 TROUBLES = ["fine", "not drained", "capturing", "no host memory", "no gpu memory", "driver error"]
-GPU_AT, GPU_SIZE = 72, 64
-SLOT_AT, SLOT_SIZE = GPU_AT + GPUS * GPU_SIZE, 112 + GPUS * 32
+NEIGHBOURS_AT, PATH = 72, 256
+GPU_AT, GPU_SIZE = NEIGHBOURS_AT + 8 * PATH, 64
+SLOT_AT, USE_AT = GPU_AT + GPUS * GPU_SIZE, 240
+SLOT_SIZE = USE_AT + GPUS * 32
 SIZE = SLOT_AT + SLOTS * SLOT_SIZE
 FUTEX = 202  # the system call, on x86-64
 libc = ctypes.CDLL(None, use_errno=True)
@@ -24,13 +26,16 @@ class Page:
         self.path = path
         self.fd = os.open(path, os.O_RDWR)
         self.map = mmap.mmap(self.fd, SIZE)
-        struct.pack_into("<QIIIIQII", self.map, 0, 0x6567615077536877, 1, len(uuids), 0, RUN, host_budget, 0, 0)
+        struct.pack_into("<QIIIIQIIII", self.map, 0, 0x6567615077536877, 1, len(uuids), 0, RUN, host_budget, 0, 0, 0, 0)
         for i, uuid in enumerate(uuids):
             struct.pack_into("<16sQ", self.map, GPU_AT + i * GPU_SIZE, uuid, limit)
 
-    def wish(self, want=None, limit=None, gpu=0):
-        if want is not None:
-            struct.pack_into("<I", self.map, 20, want)
+    def wish(self, want=None, limit=None, gpu=0, share=None, yields=None, watched=None, neighbours=None):
+        for value, at in ((want, 20), (share, 36), (yields, 40), (watched, 44)):
+            if value is not None:
+                struct.pack_into("<I", self.map, at, value)
+        for i, path in enumerate(neighbours or []):
+            struct.pack_into(f"<{PATH}s", self.map, NEIGHBOURS_AT + i * PATH, path.encode())
         if limit is not None:
             struct.pack_into("<Q", self.map, GPU_AT + gpu * GPU_SIZE + 16, limit)
         serial = struct.unpack_from("<I", self.map, 16)[0] + 1
@@ -49,7 +54,7 @@ class Page:
             figures = struct.unpack_from("<QQQQqqQQ", self.map, at + 16)
             names = ("launches", "copies", "waits", "moved_bytes", "drain_ns", "move_ns", "suspends", "resumes")
             slot = dict(zip(names, figures), pid=pid, state=state, trouble=TROUBLES[trouble], done=done)
-            slot["gpus"] = [dict(zip(("charged", "fixed", "host", "peak"), struct.unpack_from("<QQQQ", self.map, at + 112 + g * 32)))
+            slot["gpus"] = [dict(zip(("charged", "fixed", "host", "peak"), struct.unpack_from("<QQQQ", self.map, at + USE_AT + g * 32)))
                             for g in range(struct.unpack_from("<I", self.map, 12)[0])]
             found.append(slot)
         return found

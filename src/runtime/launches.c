@@ -1,0 +1,61 @@
+/* The hooks of calls that give the GPU work of unknown length: kernels and graphs. Beside passing the gate they are paced. */
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/hooks.h"
+#include "runtime/pace.h"
+
+/* `work_stream` says which stream the call works on, from its parameters. */
+#define LAUNCH_ON(symbol, work_stream, ...)                                                                                 \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__)) /* NOLINT(readability-function-size): as many as the driver has */   \
+	{                                                                                                                   \
+		if (__builtin_expect(!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL, 0))                          \
+			return CUDA_ERROR_NOT_FOUND;                                                                        \
+		bool paced = __builtin_expect(atomic_load_explicit(&sw_pace_mode, memory_order_relaxed) != 0, 0);           \
+		if (paced)                                                                                                  \
+			sw_pace_before();                                                                                   \
+		struct sw_gate_thread *self = sw_gate_enter();                                                              \
+		sw_gate_count(&self->launches);                                                                             \
+		if (paced)                                                                                                  \
+			sw_pace_begin(work_stream);                                                                         \
+		CUresult result = ((CUresult(*)(SW_PARAMS(__VA_ARGS__)))sw_real[SW_ENTRY_##symbol])(SW_NAMES(__VA_ARGS__)); \
+		if (paced)                                                                                                  \
+			sw_pace_end(work_stream);                                                                           \
+		sw_gate_leave(self);                                                                                        \
+		return result;                                                                                              \
+	}
+
+/* In the forms for per-thread streams, no stream means the thread's own. */
+static CUstream own(CUstream stream)
+{
+	return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+static CUstream of_config(const void *config)
+{
+	return config == NULL ? NULL : ((const CUlaunchConfig *)config)->stream;
+}
+
+/* Parameters are numbered from the last one. */
+LAUNCH_ON(cuLaunchKernel, a3, P, U, U, U, U, U, U, U, P, P, P)
+LAUNCH_ON(cuLaunchKernel_ptsz, own(a3), P, U, U, U, U, U, U, U, P, P, P)
+LAUNCH_ON(cuLaunchKernelEx, of_config(a4), P, P, P, P)
+LAUNCH_ON(cuLaunchKernelEx_ptsz, own(of_config(a4)), P, P, P, P)
+LAUNCH_ON(cuLaunchCooperativeKernel, a2, P, U, U, U, U, U, U, U, P, P)
+LAUNCH_ON(cuLaunchCooperativeKernel_ptsz, own(a2), P, U, U, U, U, U, U, U, P, P)
+LAUNCH_ON(cuGraphLaunch, a1, P, P)
+LAUNCH_ON(cuGraphLaunch_ptsz, own(a1), P, P)
+LAUNCH_ON(cuLaunchCooperativeKernelMultiDevice, NULL, P, U, U)
+LAUNCH_ON(cuLaunch, NULL, P)
+LAUNCH_ON(cuLaunchGrid, NULL, P, U, U)
+LAUNCH_ON(cuLaunchGridAsync, a1, P, U, U, P)
+
+CUresult hook_cuStreamDestroy_v2(P stream)
+{
+	if (!sw_driver_ready() || sw_driver.stream_destroy == NULL)
+		return CUDA_ERROR_NOT_FOUND;
+	struct sw_gate_thread *self = sw_gate_enter();
+	sw_pace_forget_stream(stream);
+	CUresult result = sw_driver.stream_destroy(stream);
+	sw_gate_leave(self);
+	return result;
+}

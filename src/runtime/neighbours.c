@@ -1,0 +1,248 @@
+#include "runtime/neighbours.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/gate.h"
+#include "runtime/move.h"
+#include "runtime/tools.h"
+
+#define LOOK_NS INT64_C(50000)	/* how often the watcher looks */
+#define QUIET_NS INT64_C(50000) /* no launch for so long: perhaps that was the last one for now */
+#define GAP_NS INT64_C(200000)	/* shorter idle times are no use to anybody */
+#define MARGIN_NS INT64_C(100000)
+enum { STREAMS = 16 };
+
+/* ---- of a watched process */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct used {
+	CUcontext context;
+	CUstream stream;
+	CUevent event;
+	bool since; /* work was given to it since the last mark */
+} used[STREAMS];
+static unsigned used_count;
+static _Atomic int64_t last_launch_ns;
+
+static void remember_gap(int64_t gap)
+{
+	if (gap >= GAP_NS)
+		atomic_store(&sw_slot->gap_ns[atomic_fetch_add(&sw_slot->gaps, 1) % SW_PAGE_GAPS], gap);
+}
+
+/* Under the lock. */
+static struct used *find_used(CUcontext context, CUstream stream)
+{
+	for (unsigned i = 0; i < used_count; i++)
+		if (used[i].context == context && used[i].stream == stream)
+			return &used[i];
+	if (used_count == STREAMS)
+		return NULL;
+	struct used entry = {.context = context, .stream = stream};
+	if (sw_driver.event_create(&entry.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+		return NULL;
+	used[used_count] = entry;
+	return &used[used_count++];
+}
+
+void sw_neighbours_note_launch(CUstream stream)
+{
+	int64_t now = sw_monotonic_ns();
+	if (atomic_load_explicit(&sw_slot->busy, memory_order_relaxed) == 0) {
+		atomic_store(&sw_slot->busy, 1);
+		remember_gap(now - atomic_load(&sw_slot->idle_since_ns));
+	}
+	atomic_store_explicit(&last_launch_ns, now, memory_order_relaxed);
+	CUcontext context = NULL;
+	static __thread CUstream last_stream __attribute__((tls_model("initial-exec")));
+	static __thread struct used *last_used __attribute__((tls_model("initial-exec")));
+	if (last_used != NULL && last_stream == stream && last_used->stream == stream) {
+		last_used->since = true;
+		return;
+	}
+	sw_driver.context_current(&context);
+	pthread_mutex_lock(&lock);
+	struct used *entry = find_used(context, stream);
+	if (entry != NULL)
+		entry->since = true;
+	pthread_mutex_unlock(&lock);
+	last_stream = stream;
+	last_used = entry;
+}
+
+void sw_neighbours_forget_stream(CUstream stream)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < used_count; i++)
+		if (used[i].stream == stream) {
+			used[i].stream = (CUstream)-1; /* nobody's; its place stays, for pointers to it */
+			used[i].since = false;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Marks the end of what was given so far, in every stream that got something; false: not now. */
+static bool mark_ends(void)
+{
+	bool marked = true;
+	struct sw_gate_thread *self = sw_gate_enter();
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < used_count && atomic_load(&sw_captures) == 0; i++) {
+		CUcontext popped;
+		if (!used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
+			continue;
+		marked = sw_driver.event_record(used[i].event, used[i].stream) == CUDA_SUCCESS && marked;
+		sw_driver.context_pop(&popped);
+	}
+	pthread_mutex_unlock(&lock);
+	sw_gate_leave(self);
+	return marked && atomic_load(&sw_captures) == 0;
+}
+
+static bool all_ended(void)
+{
+	bool ended = true;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < used_count; i++)
+		if (used[i].since)
+			ended = sw_driver.event_query(used[i].event) != CUDA_ERROR_NOT_READY && ended;
+	pthread_mutex_unlock(&lock);
+	return ended;
+}
+
+static void say_idle(int64_t launch)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < used_count; i++)
+		used[i].since = false;
+	pthread_mutex_unlock(&lock);
+	atomic_store(&sw_slot->idle_since_ns, sw_monotonic_ns());
+	atomic_store(&sw_slot->busy, 0);
+	/* Who launched in between said so before that: it is said again. */
+	if (atomic_load(&last_launch_ns) != launch) {
+		atomic_store(&sw_slot->busy, 1);
+		pthread_mutex_lock(&lock);
+		for (unsigned i = 0; i < used_count; i++)
+			used[i].since = used[i].stream != (CUstream)-1;
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+static void *watch(void *unused)
+{
+	(void)unused;
+	prctl(PR_SET_NAME, "sharewell-watch");
+	prctl(PR_SET_TIMERSLACK, 1);
+	int64_t marked_for = -1;
+	for (;;) {
+		nanosleep(&(struct timespec){.tv_nsec = atomic_load(&sw_page->watched) ? LOOK_NS : 100 * LOOK_NS}, NULL);
+		if (atomic_load(&sw_slot->busy) == 0)
+			continue;
+		int64_t launch = atomic_load(&last_launch_ns);
+		if (sw_monotonic_ns() - launch < QUIET_NS)
+			continue;
+		if (marked_for != launch)
+			marked_for = mark_ends() ? launch : -1;
+		if (marked_for == launch && all_ended())
+			say_idle(launch);
+	}
+	return NULL;
+}
+
+static bool watching;
+
+static void start_watcher(void)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	watching = pthread_create(&thread, NULL, watch, NULL) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (watching)
+		pthread_detach(thread);
+}
+
+bool sw_neighbours_prepare(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, start_watcher);
+	return watching;
+}
+
+/* ---- of one that yields */
+
+static struct {
+	char path[SW_PAGE_PATH];
+	const struct sw_page *page;
+} neighbours[SW_PAGE_NEIGHBOURS];
+
+static const struct sw_page *map_neighbour(const char *path)
+{
+	struct stat status;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const struct sw_page *page = NULL;
+	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *page) {
+		void *mapped = mmap(NULL, sizeof *page, PROT_READ, MAP_SHARED, fd, 0);
+		page = mapped == MAP_FAILED ? NULL : mapped;
+	}
+	if (fd >= 0)
+		close(fd);
+	return page;
+}
+
+/* Called by the attendant alone. A page that was mapped stays: a thread may be looking at it. */
+bool sw_neighbours_open(void)
+{
+	bool any = false;
+	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS; i++) {
+		char path[SW_PAGE_PATH];
+		memcpy(path, sw_page->neighbours[i], sizeof path);
+		path[sizeof path - 1] = '\0';
+		if (path[0] != '\0' && strcmp(path, neighbours[i].path) != 0) {
+			const struct sw_page *page = map_neighbour(path);
+			__atomic_store_n(&neighbours[i].page, page, __ATOMIC_RELEASE);
+			memcpy(neighbours[i].path, path, sizeof path);
+		}
+		any = any || (path[0] != '\0' && neighbours[i].page != NULL);
+	}
+	return any;
+}
+
+static bool is_in_the_way(const struct sw_page_slot *slot, int64_t now, int64_t needed_ns)
+{
+	uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+	if (state != SW_PAGE_RUNNING)
+		return false;
+	if (atomic_load_explicit(&slot->busy, memory_order_acquire) != 0)
+		return true;
+	/* Programs repeat themselves: this idle time will end like the shortest of the last ones that were longer than it is now. One that is longer than all of them may end
+	 * at any moment; nothing can be said then. */
+	int64_t since = now - atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed), end = INT64_MAX;
+	for (unsigned i = 0; i < SW_PAGE_GAPS; i++) {
+		int64_t gap = atomic_load_explicit(&slot->gap_ns[i], memory_order_relaxed);
+		end = gap > since && gap < end ? gap : end;
+	}
+	return end != INT64_MAX && since + needed_ns + MARGIN_NS > end;
+}
+
+bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns)
+{
+	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS; i++) {
+		const struct sw_page *page = __atomic_load_n(&neighbours[i].page, __ATOMIC_ACQUIRE);
+		for (unsigned j = 0; page != NULL && j < SW_PAGE_SLOTS; j++)
+			if (atomic_load_explicit(&page->slots[j].pid, memory_order_relaxed) != 0 &&
+			    is_in_the_way(&page->slots[j], now, needed_ns))
+				return true;
+	}
+	return false;
+}

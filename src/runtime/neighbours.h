@@ -1,0 +1,23 @@
+/* Whether others work on the GPU: what a guaranteed process tells of itself, and what a process that yields reads of others. */
+#ifndef SW_RUNTIME_NEIGHBOURS_H
+#define SW_RUNTIME_NEIGHBOURS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+/* ---- of a watched process */
+/* Starts to tell; false: it cannot. */
+bool sw_neighbours_prepare(void);
+/* At every launch, inside the gate. */
+void sw_neighbours_note_launch(CUstream stream);
+void sw_neighbours_forget_stream(CUstream stream);
+
+/* ---- of one that yields */
+/* Maps the neighbours' pages; false: there are none that can be read. */
+bool sw_neighbours_open(void);
+/* Whether one of them has work now, or is about to: its idle times are rarely longer than `needed_ns` more. */
+bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns);
+
+#endif

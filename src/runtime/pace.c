@@ -1,0 +1,209 @@
+#include "runtime/pace.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/move.h"
+#include "runtime/neighbours.h"
+#include "runtime/tools.h"
+
+#define CREDIT_MOST_NS INT64_C(20000000) /* of wall time: how long a rest may be saved up */
+#define BATCH_LONG_NS 1000000
+#define BATCH_SHORT_NS 250000
+#define POLL_NS INT64_C(20000)
+#define WAIT_MOST_NS INT64_C(2000000)
+enum { LANES = 16, BATCHES = 8, LAUNCHES_MOST = 64 };
+
+_Atomic uint32_t sw_pace_mode;
+
+/* Work between two events on one stream. */
+struct batch {
+	CUevent begin, end;
+};
+
+/* Of one context. */
+struct lane {
+	CUcontext context;
+	struct batch batches[BATCHES]; /* a ring */
+	unsigned first, count;	       /* closed ones, in flight */
+	bool open;		       /* batches[first + count] has begun */
+	CUstream stream;	       /* of the open one */
+	unsigned launches;	       /* in it */
+	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
+	int64_t took_ns;	       /* the last one */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lane lanes[LANES];
+static unsigned lane_count;
+static uint32_t share_milli;
+static int64_t credit_ns, credited_at;
+
+/* ---- under the lock */
+
+static struct lane *lane_of_current(void)
+{
+	CUcontext context = NULL;
+	if (sw_driver.context_current(&context) != CUDA_SUCCESS || context == NULL)
+		return NULL;
+	for (unsigned i = 0; i < lane_count; i++)
+		if (lanes[i].context == context)
+			return &lanes[i];
+	if (lane_count == LANES)
+		return NULL;
+	struct lane *lane = &lanes[lane_count];
+	*lane = (struct lane){.context = context, .launches_most = 4};
+	for (unsigned i = 0; i < BATCHES; i++)
+		if (sw_driver.event_create(&lane->batches[i].begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		    sw_driver.event_create(&lane->batches[i].end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+			return NULL;
+	lane_count++;
+	return lane;
+}
+
+static void give_credit(int64_t now)
+{
+	int64_t most = CREDIT_MOST_NS * share_milli / 1000;
+	credit_ns += (now - credited_at) * share_milli / 1000;
+	credit_ns = credit_ns < most ? credit_ns : most;
+	credited_at = now;
+}
+
+/* Takes in what is over; how long it took decides how much goes into a batch. */
+static void settle(struct lane *lane)
+{
+	while (lane->count > 0 && sw_driver.event_query(lane->batches[lane->first].end) == CUDA_SUCCESS) {
+		float ms = 0;
+		struct batch *batch = &lane->batches[lane->first];
+		if (sw_driver.event_elapsed(&ms, batch->begin, batch->end) == CUDA_SUCCESS) {
+			int64_t took = (int64_t)((double)ms * 1e6);
+			credit_ns -= took;
+			lane->took_ns = took;
+			if (took > BATCH_LONG_NS && lane->launches_most > 1)
+				lane->launches_most /= 2;
+			else if (took < BATCH_SHORT_NS && lane->launches_most < LAUNCHES_MOST)
+				lane->launches_most *= 2;
+		}
+		lane->first = (lane->first + 1) % BATCHES;
+		lane->count--;
+	}
+}
+
+static void close_batch(struct lane *lane)
+{
+	struct batch *batch = &lane->batches[(lane->first + lane->count) % BATCHES];
+	lane->open = false;
+	if (sw_driver.event_record(batch->end, lane->stream) == CUDA_SUCCESS)
+		lane->count++;
+}
+
+/* ---- the three calls */
+
+/* How long to wait before asking again; 0: go on. */
+static int64_t must_wait(struct lane *lane, uint32_t mode)
+{
+	int64_t now = sw_monotonic_ns();
+	give_credit(now);
+	settle(lane);
+	unsigned in_flight = mode & SW_PACE_YIELD ? 1 : 2;
+	/* Who waits wants to know when what he gave is over. */
+	bool waits = ((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->took_ns)) ||
+		     ((mode & SW_PACE_SHARE) != 0 && credit_ns < 0);
+	if (waits && lane->open)
+		close_batch(lane);
+	/* Not in the middle of a batch: what it waits would count as work. */
+	if (!lane->open && lane->count >= in_flight)
+		return POLL_NS;
+	if (!waits)
+		return 0;
+	int64_t until_even = credit_ns < 0 && share_milli > 0 ? -credit_ns * 1000 / share_milli : POLL_NS;
+	until_even = until_even > POLL_NS ? until_even : POLL_NS;
+	return until_even < WAIT_MOST_NS ? until_even : WAIT_MOST_NS;
+}
+
+void sw_pace_before(void)
+{
+	for (;;) {
+		uint32_t mode = atomic_load(&sw_pace_mode);
+		/* What is captured is no work yet, and asking the driver would spoil the capture. */
+		if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+			return;
+		pthread_mutex_lock(&lock);
+		struct lane *lane = lane_of_current();
+		int64_t wait = lane == NULL ? 0 : must_wait(lane, mode);
+		pthread_mutex_unlock(&lock);
+		if (wait == 0)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = wait}, NULL);
+	}
+}
+
+void sw_pace_begin(CUstream stream)
+{
+	uint32_t mode = atomic_load(&sw_pace_mode);
+	if ((mode & SW_PACE_WATCHED) != 0)
+		sw_neighbours_note_launch(stream);
+	if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+		return;
+	pthread_mutex_lock(&lock);
+	struct lane *lane = lane_of_current();
+	if (lane != NULL && lane->open && lane->stream != stream)
+		close_batch(lane);
+	if (lane != NULL && !lane->open && lane->count < BATCHES) {
+		struct batch *batch = &lane->batches[(lane->first + lane->count) % BATCHES];
+		lane->open = sw_driver.event_record(batch->begin, stream) == CUDA_SUCCESS;
+		lane->stream = stream;
+		lane->launches = 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_pace_end(CUstream stream)
+{
+	if ((atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+		return;
+	pthread_mutex_lock(&lock);
+	struct lane *lane = lane_of_current();
+	if (lane != NULL && lane->open && lane->stream == stream && ++lane->launches >= lane->launches_most)
+		close_batch(lane);
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_pace_forget_stream(CUstream stream)
+{
+	uint32_t mode = atomic_load(&sw_pace_mode);
+	if (mode == 0)
+		return;
+	sw_neighbours_forget_stream(stream);
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < lane_count; i++)
+		if (lanes[i].open && lanes[i].stream == stream)
+			close_batch(&lanes[i]);
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_pace_configure(void)
+{
+	uint32_t share = atomic_load(&sw_page->share_milli), mode = 0;
+	if (sw_driver.event_elapsed_v2 != NULL)
+		sw_driver.event_elapsed = sw_driver.event_elapsed_v2;
+	bool can = sw_driver.event_create != NULL && sw_driver.event_record != NULL && sw_driver.event_query != NULL &&
+		   sw_driver.event_elapsed != NULL;
+	if (can && share > 0 && share < 1000)
+		mode |= SW_PACE_SHARE;
+	if (can && atomic_load(&sw_page->yields) != 0 && sw_neighbours_open())
+		mode |= SW_PACE_YIELD;
+	if (atomic_load(&sw_page->watched) != 0 && sw_neighbours_prepare())
+		mode |= SW_PACE_WATCHED;
+	pthread_mutex_lock(&lock);
+	if (share != share_milli) {
+		share_milli = share;
+		credit_ns = 0;
+		credited_at = sw_monotonic_ns();
+	}
+	pthread_mutex_unlock(&lock);
+	atomic_store(&sw_pace_mode, mode);
+}

@@ -1,0 +1,30 @@
+/* Pacing: how much of the GPU's time this process takes.
+ *
+ * A process with a share is given credit as time goes by and pays for what its work took, by the GPU's own clock; without credit its next launch waits. A process that
+ * yields starts work only while none of its guaranteed neighbours has any on the GPU. Both keep little work in flight, so that what they say is soon true.
+ *
+ * The launch path asks one flag; everything else happens only for paced processes, outside the gate and holding nothing.
+ */
+#ifndef SW_RUNTIME_PACE_H
+#define SW_RUNTIME_PACE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "cuda/driver.h"
+
+/* 0: neither paced nor watched. */
+extern _Atomic uint32_t sw_pace_mode;
+enum { SW_PACE_SHARE = 1, SW_PACE_YIELD = 2, SW_PACE_WATCHED = 4 };
+
+/* Before a launch, outside the gate: waits for its turn. */
+void sw_pace_before(void);
+/* Just before and just after the call itself, inside the gate. */
+void sw_pace_begin(CUstream stream);
+void sw_pace_end(CUstream stream);
+/* The program destroys it. */
+void sw_pace_forget_stream(CUstream stream);
+/* By the attendant, when a wish was heard and at its every look. */
+void sw_pace_configure(void);
+
+#endif
