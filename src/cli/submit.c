@@ -77,6 +77,19 @@ static void print_ids(const json_t *answer, const json_t *jobs, bool parsable)
 		printf("%s%" JSON_INTEGER_FORMAT "\n", parsable ? "" : "Submitted batch job ", json_integer_value(id));
 }
 
+/* A job that cannot stand still beside any other, though it would like to. */
+static void warn_of_memory(const json_t *jobs)
+{
+	for (size_t i = 0; i < (json_is_array(jobs) ? json_array_size(jobs) : 1); i++) {
+		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
+		if (strcmp(sw_cli_text(job, "preempt", ""), "suspend") != 0 || json_object_get(job, "gpu_memory") != NULL)
+			continue;
+		sw_cli_print_note("without --gpu-memory a job takes whole GPUs: nobody can use them while it stands still, so it will make "
+				  "room by starting anew");
+		return;
+	}
+}
+
 /* The highest exit status of them all. */
 static int wait_for_all(struct sw_cli_client *client, const json_t *answer, struct sw_err *err)
 {
@@ -114,6 +127,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		r = sw_cli_print_json(answer, err);
 	else
 		print_ids(answer, jobs, values->parsable);
+	warn_of_memory(jobs);
 	fflush(stdout);
 	return r == 0 && values->wait ? wait_for_all(client, answer, err) : r;
 }
@@ -152,7 +166,12 @@ const struct sw_cli_command sw_cli_submit = {
 		"with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line win.\n\n"
 		"The keys of a job file are: command, name, gpus, gpu_memory, cpus and memory (for each GPU), class, deadline, weight, "
 		"tenant, env, workdir, "
-		"time_limit, expected, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, slurm_env.",
+		"time_limit, expected, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, slurm_env.\n\n"
+		"With --preempt suspend a job that has to make room stands still, all its processes, and goes on where it was. Its GPU memory "
+		"stays with it, so it does so "
+		"only beside jobs whose --gpu-memory fits into the GPU together with its own; a job that does not say takes all of it. Where they "
+		"do not fit, it is asked to "
+		"stop, and starts anew later.",
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

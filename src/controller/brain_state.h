@@ -33,7 +33,7 @@ struct sw_live {
 	uint32_t depend_count;
 	uint32_t uid, gid, tenant;
 	uint32_t epoch;	     /* the engine's: how often it started the job */
-	uint32_t run_epoch;  /* the agents': of the present or last run. Below the engine's once a parked run has gone on */
+	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
 	struct sw_run *runs; /* while it runs or is parked */
 	uint32_t run_count;
 	bool parks;	    /* it is suspended in place where others stop */

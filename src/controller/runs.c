@@ -224,7 +224,7 @@ static int make_runs(struct sw_brain *brain, const struct sw_command *command)
 	if (runs == NULL)
 		return SW_ENOMEM;
 	live->runs = runs;
-	live->run_epoch = command->epoch;
+	live->run_epoch++;
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		struct sw_brain_node *node = &brain->nodes.items[ledger->parts[p].node];
 		uint32_t *slot = sw_vec_push(&node->jobs);

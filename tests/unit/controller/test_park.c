@@ -357,10 +357,10 @@ static void test_parked_run_is_lost(void **state)
 	apply_all(bench, &records, NULL);
 	change(bench, SW_RECORD_RELEASE, 1);
 	WISH(1, 2, SW_WANT_STOP);
-	WISH(1, 4, SW_WANT_RUN); /* its lease has ended the old one */
+	WISH(1, 3, SW_WANT_RUN); /* its lease has ended the old one */
 	tell(bench, 1, 2, SW_RUN_EXITED, 9, "lease");
 	STATE(1, "R");
-	assert_int_equal(look(bench, 1).epoch, 4);
+	assert_int_equal(look(bench, 1).epoch, 3);
 }
 
 /* Aim: a run that ends by itself before it stands still has ended: well, or badly with its own code. */
