@@ -13,12 +13,13 @@
 #include "cli/doors.h"
 #include "cli/message.h"
 #include "cli/places.h"
+#include "cli/plugin.h"
 #include "controller/certificate.h"
 #include "controller/server.h"
 #include "controller/tokens.h"
 
 struct values {
-	const char *state, *policy, *placement;
+	const char *state, *policy, *placement, *plugin;
 	struct sw_cli_doors doors;
 };
 
@@ -89,7 +90,9 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct sw_cli_doors *doors = &values->doors;
 	struct values copy = *values; /* for ready(), which is given what it may write */
 	SW_CLEANUP(release_users) sw_cli_users operators = {0};
-	int r = sw_cli_doors_places(doors, values->state, &places, err);
+	const struct sw_policy *plugin = NULL;
+	int r = values->plugin != NULL ? sw_cli_load_live_policy(values->plugin, &plugin, err) : 0;
+	r = r < 0 ? r : sw_cli_doors_places(doors, values->state, &places, err);
 	r = r < 0 ? r : choose_address(doors, address, &listen, err);
 	r = r < 0 ? r : sw_cli_doors_operators(doors, &operators, err);
 	r = r < 0 ? r : sw_cli_places_make(&places, doors->all_users, err);
@@ -116,6 +119,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.logs_folder = logs,
 		.policy = values->policy,
 		.placement = values->placement,
+		.plugin = plugin,
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,
@@ -130,6 +134,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",
 	 .offset = offsetof(struct values, placement)},
+	{"plugin", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
+	 .offset = offsetof(struct values, plugin)},
 	SW_CLI_DOOR_OPTIONS(struct values),
 };
 

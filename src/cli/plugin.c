@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "policy/registry.h"
 
 /* dlopen() looks into the system's folders for a name without a slash; here it means a file. */
 static void *open_object(const char *path, struct sw_err *err)
@@ -91,6 +92,19 @@ int sw_cli_load_policy(const char *path, const struct sw_policy **ret_policy, st
 		return refuse(path, "it has neither 'decide' nor 'order', so it cannot schedule", err);
 	if (policy->param_count > 0 && policy->params == NULL)
 		return refuse(path, "it counts parameters but has none", err);
+	*ret_policy = policy;
+	return 0;
+}
+
+int sw_cli_load_live_policy(const char *path, const struct sw_policy **ret_policy, struct sw_err *err)
+{
+	const struct sw_policy *policy = NULL;
+	int r = sw_cli_load_policy(path, &policy, err);
+	for (size_t i = 0; r == 0 && sw_policies[i] != NULL; i++)
+		if (strcmp(sw_policies[i]->name, policy->name) == 0)
+			r = refuse(path, "its name is that of a policy that is built in: the journal could not tell them apart", err);
+	if (r < 0)
+		return r;
 	*ret_policy = policy;
 	return 0;
 }

@@ -32,7 +32,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define ARGS_MAX 40
 
 struct values {
-	const char *gpus, *policy, *placement, *state, *node;
+	const char *gpus, *policy, *placement, *plugin, *state, *node;
 	struct sw_cli_doors doors;
 	bool detach;
 };
@@ -256,6 +256,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 					      "--state",     values->state != NULL ? cluster->places.state : NULL,
 					      "--policy",    values->policy,
 					      "--placement", values->placement,
+					      "--plugin",    values->plugin,
 					      "--port",	     doors->port,
 					      "--listen",    doors->listen,
 					      "--tls-cert",  doors->tls_cert,
@@ -407,6 +408,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",
 	 .offset = offsetof(struct values, placement)},
+	{"plugin", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
+	 .offset = offsetof(struct values, plugin)},
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
 	 .about = "where everything is kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",

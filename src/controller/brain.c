@@ -35,8 +35,10 @@ bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live)
 	return user->is_operator || user->uid == live->uid;
 }
 
-const struct sw_policy *sw_brain_find_policy(const char *name)
+const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *config, const char *name)
 {
+	if (config->plugin != NULL && strcmp(config->plugin->name, name) == 0)
+		return config->plugin;
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
 		if (strcmp(sw_policies[p]->name, name) == 0)
 			return sw_policies[p];
@@ -57,7 +59,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 	for (size_t p = 0; sw_placements[p] != NULL; p++)
 		if (strcmp(sw_placements[p]->name, config->placement) == 0)
 			placement = sw_placements[p];
-	const struct sw_policy *policy = sw_brain_find_policy(config->policy);
+	const struct sw_policy *policy = sw_brain_find_policy(config, config->policy);
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no %s '%s'", policy == NULL ? "policy" : "placement rule",
 				  policy == NULL ? config->policy : config->placement);

@@ -50,6 +50,7 @@ struct sw_user {
 struct sw_brain_config {
 	const char *policy; /* at the very beginning; a record may change it */
 	const char *placement;
+	const struct sw_policy *plugin; /* one more policy than the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns lease_ns;		 /* given to agents with every answer */
 	sw_ns lease_margin_ns;	 /* waited on top before a silent node counts as lost */

@@ -99,7 +99,7 @@ json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
-const struct sw_policy *sw_brain_find_policy(const char *name);
+const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *config, const char *name);
 struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 
 /* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */

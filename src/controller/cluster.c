@@ -129,6 +129,8 @@ void sw_handle_policy(struct sw_server *server, struct sw_conn *conn)
 	sw_json_array(&json);
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
 		write_policy(&json, sw_policies[p]);
+	if (server->options->plugin != NULL)
+		write_policy(&json, server->options->plugin);
 	sw_json_end_array(&json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);

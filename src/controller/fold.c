@@ -412,9 +412,12 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	json_t *settings;
 	if (json_unpack(body, "{s:s, s:o}", "policy", &name, "settings", &settings) != 0)
 		return sw_err_set(err, SW_EBUG, "a policy record lacks a field");
-	const struct sw_policy *policy = sw_brain_find_policy(name);
-	if (policy == NULL)
-		return sw_err_set(err, SW_ENOTFOUND, "there is no policy '%s'", name);
+	const struct sw_policy *policy = sw_brain_find_policy(&brain->config, name);
+	if (policy == NULL) {
+		sw_err_set(err, SW_ENOTFOUND, "there is no policy '%s'", name);
+		sw_err_hint(err, "It was put in charge once: start the controller with --plugin and the file that it came from.");
+		return SW_ENOTFOUND;
+	}
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
 	int r = read_settings(policy, settings, &params, err);
 	if (r == 0)

@@ -114,15 +114,16 @@ int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, 
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *name, const char *const *settings, size_t count,
 			    sw_records *records, struct sw_err *err)
 {
-	(void)brain;
 	if (!user->is_operator)
 		return sw_err_set(err, SW_EDENIED, "only operators change the policy");
-	const struct sw_policy *policy = sw_brain_find_policy(name);
+	const struct sw_policy *policy = sw_brain_find_policy(&brain->config, name);
 	if (policy == NULL) {
 		const char *names[64];
 		size_t known = 0;
-		for (; sw_policies[known] != NULL && known < 64; known++)
+		for (; sw_policies[known] != NULL && known < 63; known++)
 			names[known] = sw_policies[known]->name;
+		if (brain->config.plugin != NULL)
+			names[known++] = brain->config.plugin->name;
 		const char *near = sw_suggest(name, names, known, sizeof names[0]);
 		int r = sw_err_set(err, SW_ENOTFOUND, "there is no policy '%.60s'", name);
 		if (near != NULL)

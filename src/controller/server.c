@@ -105,7 +105,7 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 	if (r < 0) {
 		sw_err_set(&server->fatal, r, "record %llu of the journal cannot be applied", (unsigned long long)seq);
 		sw_err_detail(&server->fatal, "%s%s%s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
-		sw_err_hint(&server->fatal, "It may have been written by a newer version.");
+		sw_err_hint(&server->fatal, "%s", err.hint[0] != '\0' ? err.hint : "It may have been written by a newer version.");
 		return r;
 	}
 	if (kind == SW_RECORD_NODE)
@@ -137,6 +137,7 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 	const struct sw_brain_config config = {
 		.policy = options->policy != NULL ? options->policy : "las",
 		.placement = options->placement != NULL ? options->placement : "pack",
+		.plugin = options->plugin,
 		.seed = options->seed,
 		.lease_ns = options->lease_ns > 0 ? options->lease_ns : 30 * SW_NS_PER_S,
 		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,

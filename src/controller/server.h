@@ -42,6 +42,7 @@ struct sw_controller_options {
 	const char *logs_folder; /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
 	const char *policy;	 /* "las" */
 	const char *placement;	 /* "pack" */
+	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns lease_ns;		  /* 30 s */
 	sw_ns lease_margin_ns;	  /* 5 s */
