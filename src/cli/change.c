@@ -80,7 +80,8 @@ CHANGE(cancel, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes.",
        "end job 12");
 CHANGE(suspend, "take jobs off their GPUs until they are resumed",
-       "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, of "
+       "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
+       "of "
        "the GPU too; where others need that, and for "
        "every other job, suspending is stopping: it gets its signal and its grace time, and starts anew later.",
        "let others use the GPUs of job 12");

@@ -167,9 +167,11 @@ const struct sw_cli_command sw_cli_submit = {
 		"The keys of a job file are: command, name, gpus, gpu_memory, cpus and memory (for each GPU), class, deadline, weight, "
 		"tenant, env, workdir, "
 		"time_limit, expected, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, slurm_env.\n\n"
-		"With --preempt suspend a job that has to make room stands still, all its processes, and goes on where it was. Its GPU memory "
+		"With --preempt suspend a job that has to make room stands still, all its processes, and goes on where it was. Its GPU "
+		"memory "
 		"stays with it, so it does so "
-		"only beside jobs whose --gpu-memory fits into the GPU together with its own; a job that does not say takes all of it. Where they "
+		"only beside jobs whose --gpu-memory fits into the GPU together with its own; a job that does not say takes all of it. "
+		"Where they "
 		"do not fit, it is asked to "
 		"stop, and starts anew later.",
 	.words_follow = true,

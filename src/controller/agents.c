@@ -100,7 +100,8 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
-		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
+		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED ||
+		    mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
 			continue;
 		int r = record_report(node->name, node->jobs.items[j] + 1, live->run_epoch, "exited", 0, 9, "lost", records, err);
 		if (r < 0)
@@ -303,9 +304,8 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
 		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
-		*want = (struct sw_want){.id = {id + 1, live->run_epoch},
-						 .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN,
-						 .grace_ms = -1};
+		*want = (struct sw_want){
+			.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
 		if (!name_gpus(answer, node, run->mask, &want->gpus))
 			return false;
 		if (live->parked || (mentions(sync, id + 1, live->run_epoch) && sync->have != 0))

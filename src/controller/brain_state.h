@@ -36,13 +36,13 @@ struct sw_live {
 	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
 	struct sw_run *runs; /* while it runs or is parked */
 	uint32_t run_count;
-	bool parks;	    /* it is suspended in place where others stop */
-	bool parked;	    /* its run stands still, or will: the engine takes it for waiting */
+	bool parks;  /* it is suspended in place where others stop */
+	bool parked; /* its run stands still, or will: the engine takes it for waiting */
 	sw_ns parked_at;
-	uint32_t held_by;   /* user who holds or suspended it; SW_NOBODY */
+	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
 	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
-	uint32_t ghosts;    /* of earlier runs; nothing is wished for before they are gone */
-	uint32_t last_node; /* where the first part of the last run was */
+	uint32_t ghosts;			 /* of earlier runs; nothing is wished for before they are gone */
+	uint32_t last_node;			 /* where the first part of the last run was */
 	uint64_t last_mask;
 	int code, signal;
 	char reason[48]; /* why the last run ended, or why it never will run */

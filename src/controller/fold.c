@@ -345,8 +345,9 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 				sw_brain_lay_ghost(brain, node, g);
 		return 0;
 	}
-	struct sw_run *run =
-		node != NULL && live != NULL && live->run_epoch == epoch ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items)) : NULL;
+	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == epoch
+				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
+				     : NULL;
 	if (run == NULL)
 		return 0; /* about a run that is over */
 	if (strcmp(state, "exited") != 0) {

@@ -16,7 +16,8 @@ static struct state_name state_of(const struct sw_live *live, const struct sw_jo
 	case SW_JOB_SUSPENDED:
 		return (struct state_name){"S", "SUSPENDED"};
 	case SW_JOB_HELD:
-		return live->parked || (live->user_held && live->epoch > 0) ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
+		return live->parked || (live->user_held && live->epoch > 0) ? (struct state_name){"S", "SUSPENDED"}
+									    : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_RUNNING:
 		return (struct state_name){"R", "RUNNING"};
 	case SW_JOB_FINISHED:
@@ -77,8 +78,8 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size
 	if (live->user_held)
 		snprintf(text, size, "it stands still on node %s until 'sharewell resume %llu'", node, (unsigned long long)id);
 	else if (occupant != 0)
-		snprintf(text, size, "it stands still on node %s and goes on when job %llu, which is ahead of it there, ends or makes way", node,
-			 (unsigned long long)occupant);
+		snprintf(text, size, "it stands still on node %s and goes on when job %llu, which is ahead of it there, ends or makes way",
+			 node, (unsigned long long)occupant);
 	else
 		snprintf(text, size, "it stands still on node %s and goes on when the policy chooses it again", node);
 	size_t used = strlen(text);

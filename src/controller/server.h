@@ -37,11 +37,11 @@ struct sw_controller_options {
 	const char *listen;	     /* "127.0.0.1:7411" or "[::1]:0"; NULL: no TCP. Addresses beyond loopback are refused without TLS */
 	const char *tls_certificate; /* files; NULL: no TLS */
 	const char *tls_key;
-	const char *tokens_path; /* needed with `listen` */
-	const char *runs_folder; /* of the agent on this machine, for logs of its runs; NULL: none from there */
-	const char *logs_folder; /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
-	const char *policy;	 /* "las" */
-	const char *placement;	 /* "pack" */
+	const char *tokens_path;	/* needed with `listen` */
+	const char *runs_folder;	/* of the agent on this machine, for logs of its runs; NULL: none from there */
+	const char *logs_folder;	/* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
+	const char *policy;		/* "las" */
+	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns lease_ns;		  /* 30 s */

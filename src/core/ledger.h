@@ -41,7 +41,7 @@ struct sw_gpu {
 	uint64_t memory_held_bytes;
 	uint16_t compute_held_milli; /* of guaranteed residents */
 	uint8_t residents;
-	bool whole; /* a resident holds all of it */
+	bool whole;	/* a resident holds all of it */
 	uint32_t homes; /* of jobs that are away */
 };
 

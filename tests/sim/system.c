@@ -31,10 +31,10 @@ struct process {
 	struct sw_run_id id;
 	bool folder, alive, exited;
 	int64_t ends_at_ns, lease_ns; /* on the node's clock */
-	bool stands;	       /* still: suspended */
-	int64_t halts_at_ns;   /* when it will, after the order to; 0: no such order */
-	int64_t left_ns;       /* of its life, while it stands still */
-	int64_t dies_at_ns;    /* end of its last words after a stop; 0: no such order */
+	bool stands;		      /* still: suspended */
+	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
+	int64_t left_ns;	      /* of its life, while it stands still */
+	int64_t dies_at_ns;	      /* end of its last words after a stop; 0: no such order */
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
@@ -547,7 +547,9 @@ static void submit_some(struct system *s)
 	while (s->brain != NULL && s->submitted < s->plan->jobs && chance(s, 400)) {
 		char json[300];
 		/* Gangs over two nodes where there are two. */
-		uint32_t gpus = 1 + (uint32_t)sw_rng_below(&s->rng, s->plan->nodes > 1 && chance(s, 100) ? 2 * GPUS : chance(s, 500) ? 1 : GPUS);
+		uint32_t gpus = 1 + (uint32_t)sw_rng_below(&s->rng, s->plan->nodes > 1 && chance(s, 100) ? 2 * GPUS
+								    : chance(s, 500)			 ? 1
+													 : GPUS);
 		bool elastic = gpus <= GPUS && chance(s, 300);
 		unsigned gib = chance(s, 150) ? 0 : 5u << sw_rng_below(&s->rng, 4);
 		snprintf(json, sizeof json,
