@@ -24,7 +24,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 
-enum { ACTIONS = 64 };
+enum { ACTIONS = 64, LOCK_PATIENCE_MS = 1000, LOCK_STEP_MS = 10 };
 
 void sw_agent_options_defaults(struct sw_agent_options *options)
 {
@@ -215,6 +215,17 @@ static int fail(struct sw_err *err, const char *what, const char *name)
 	return SW_EIO;
 }
 
+/* Children of an agent that was killed may hold its lock for a moment longer, until they exec or close it. */
+static int lock_state(struct sw_agent *agent)
+{
+	int r = sw_folder_lock(agent->state, &agent->lock, NULL);
+	for (int waited_ms = 0; r < 0 && waited_ms < LOCK_PATIENCE_MS; waited_ms += LOCK_STEP_MS) {
+		nanosleep(&(struct timespec){.tv_nsec = LOCK_STEP_MS * SW_NS_PER_MS}, NULL);
+		r = sw_folder_lock(agent->state, &agent->lock, NULL);
+	}
+	return r;
+}
+
 static int open_state(struct sw_agent *agent, struct sw_err *err)
 {
 	const char *state = agent->options->state;
@@ -229,7 +240,7 @@ static int open_state(struct sw_agent *agent, struct sw_err *err)
 	char whole[PATH_MAX];
 	if (agent->runs < 0 || realpath(state, whole) == NULL || asprintf(&agent->runs_path, "%s/runs", whole) < 0)
 		return fail(err, "open the folder runs of", state);
-	if (sw_folder_lock(agent->state, &agent->lock, NULL) < 0) {
+	if (lock_state(agent) < 0) {
 		sw_err_set(err, SW_EINPUT, "cannot start the agent: another one works in '%s'", state);
 		sw_err_hint(err, "Give this one a folder of its own.");
 		return SW_EINPUT;

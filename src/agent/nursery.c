@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ int sw_nursery(int socket, struct sw_err *err)
 		sw_err_hint(err, "The agent starts this by itself; for one run give its folder instead of '-'.");
 		return SW_EINPUT;
 	}
+	prctl(PR_SET_NAME, "sw:nursery");
 	signal(SIGCHLD, SIG_IGN); /* supervisors are nobody's concern once they are born */
 	signal(SIGINT, SIG_IGN);
 	char path[PATH_MAX];
