@@ -199,7 +199,9 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	const struct sw_job *job = sw_engine_job(brain->engine, id);
 	if (job->state > SW_JOB_RUNNING)
 		return 0; /* it ended in the meantime */
-	sw_heap_remove(&brain->retries, id.v);
+	/* A requeue leaves a job alone that waits for its next try already. */
+	if (kind != SW_RECORD_REQUEUE)
+		sw_heap_remove(&brain->retries, id.v);
 	int r = 0;
 	switch (kind) {
 	case SW_RECORD_CANCEL:
@@ -287,6 +289,44 @@ static bool ended_by_itself(int signal, const char *reason)
 	return reason[0] == '\0' ? signal == 0 : strcmp(reason, SW_REASON_TIME_LIMIT) == 0 || strcmp(reason, SW_REASON_MEMORY_LIMIT) == 0;
 }
 
+/* Whether somebody else than the job ended the run, so that its code says nothing about the job. */
+static bool is_interruption(const char *reason)
+{
+	static const char *const reasons[] = {SW_REASON_STOPPED,	 SW_REASON_LEASE,    SW_REASON_NEVER_STARTED, SW_REASON_STALE,
+					      SW_REASON_SUPERVISOR_LOST, SW_REASON_SHUTDOWN, "lost"};
+	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+		if (strcmp(reason, reasons[i]) == 0)
+			return true;
+	return false;
+}
+
+static void try_again_later(struct sw_brain *brain, uint32_t id)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	if (live->user_held) /* it was to be suspended just then: whoever wanted that lets it go again */
+		return;
+	uint32_t doublings = live->failures < 10 ? live->failures : 10;
+	live->failures++;
+	sw_heap_set(&brain->retries, id, brain->now + (brain->config.retry_backoff_ns << doublings));
+}
+
+/* The run, or a part of it, was ended from outside: how the job would have ended is not known, so it runs anew, at no cost to its retries. What is left of the
+ * run stops first. */
+static int run_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	char reason[sizeof live->reason];
+	memcpy(reason, live->reason, sizeof reason);
+	if (sw_brain_drop_runs(brain, id) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = {id}}, err);
+	if (r < 0)
+		return r;
+	memcpy(brain->jobs.items[id].reason, reason, sizeof reason);
+	try_again_later(brain, id);
+	return 0;
+}
+
 /* The whole run has ended, well or badly. */
 static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
@@ -321,11 +361,7 @@ static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 		brain->jobs.items[id].ended_at = brain->now;
 		return settle_dependents(brain, err);
 	}
-	if (live->user_held) /* it was to be suspended just then: whoever wanted that lets it go again */
-		return 0;
-	uint32_t doublings = live->failures < 10 ? live->failures : 10;
-	live->failures++;
-	sw_heap_set(&brain->retries, id, brain->now + (brain->config.retry_backoff_ns << doublings));
+	try_again_later(brain, id);
 	return 0;
 }
 
@@ -368,6 +404,8 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	live->timed_out = strcmp(reason, "time-limit") == 0;
 	if (live->started_at == SW_TIME_NEVER)
 		live->started_at = brain->now;
+	if (is_interruption(reason))
+		return run_anew(brain, (uint32_t)(number - 1), err);
 	for (uint32_t r = 0; r < live->run_count; r++)
 		if (live->runs[r].heard != SW_HEARD_EXITED)
 			return 0; /* the others of the gang */

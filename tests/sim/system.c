@@ -89,6 +89,7 @@ struct system {
 	uint32_t codes[JOBS_MAX];  /* what its process will end with */
 	uint64_t memory[JOBS_MAX]; /* that it says it needs on each GPU; 0: it does not say */
 	bool cancelled[JOBS_MAX];
+	bool ended[JOBS_MAX]; /* one of its processes came so far */
 	bool is_calm; /* what was set up for the storm is undone */
 	struct sw_system_score score;
 	struct sw_err *err;
@@ -396,7 +397,7 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 		break;
 	case SW_ACT_RECOVER:
 		if (process != NULL && !process->exited)
-			end_process(s, machine, process, 0, 9, SW_REASON_SUPERVISOR_LOST);
+			end_process(s, machine, process, 0, 0, SW_REASON_SUPERVISOR_LOST);
 		break;
 	case SW_ACT_DELETE:
 		if (process != NULL) {
@@ -492,9 +493,10 @@ static void processes_turn(struct system *s, struct machine *machine)
 			end_process(s, machine, process, 0, 9, SW_REASON_LEASE);
 		else if (process->dies_at_ns != 0 && clock >= process->dies_at_ns)
 			end_process(s, machine, process, 0, 15, SW_REASON_STOPPED);
-		else if (!process->stands && clock >= process->ends_at_ns)
+		else if (!process->stands && clock >= process->ends_at_ns) {
+			s->ended[process->id.job % JOBS_MAX] = true;
 			end_process(s, machine, process, s->codes[process->id.job % JOBS_MAX], 0, "");
-		else if (process->halts_at_ns != 0 && clock >= process->halts_at_ns) {
+		} else if (process->halts_at_ns != 0 && clock >= process->halts_at_ns) {
 			process->halts_at_ns = 0;
 			process->stands = true;
 			process->left_ns = process->ends_at_ns - clock;
@@ -651,7 +653,8 @@ static bool all_ended(struct system *s)
 	return true;
 }
 
-/* A job that completed did so because its process said 0; one that failed has the code that its process gave, or lost its processes. */
+/* A job that completed did so because its process said 0; one that failed has the code that its process gave. Both came to their own end: what a job would have
+ * said that was ended from outside, nobody knows. */
 static void check_ends(struct system *s)
 {
 	if (sw_brain_job_count(s->brain) < s->score.jobs_acknowledged)
@@ -662,8 +665,10 @@ static void check_ends(struct system *s)
 		uint32_t truth = s->codes[job % JOBS_MAX];
 		if (strcmp(view.state, "CD") == 0 && truth != 0)
 			broke(s, "a failed job counts as completed", job);
-		if (strcmp(view.state, "F") == 0 && view.signal == 0 && (uint32_t)view.code != truth)
+		if (strcmp(view.state, "F") == 0 && (view.signal != 0 || (uint32_t)view.code != truth))
 			broke(s, "a job has a wrong exit code", job);
+		if (strcmp(view.state, "CA") != 0 && !s->ended[job % JOBS_MAX])
+			broke(s, "a job counts as ended that never came to its end", job);
 		if (strcmp(view.state, "CD") != 0 && strcmp(view.state, "F") != 0 &&
 		    !(strcmp(view.state, "CA") == 0 && s->cancelled[job % JOBS_MAX]))
 			broke(s, "a job ended in a state that nobody asked for", job);
