@@ -32,7 +32,7 @@ format: ## let clang-format lay out the source
 bench: release ## measure speed and memory; prints the table of docs
 	@bench/run
 
-soak: release ## thousands of random clusters and faults, checked after every step
+soak: release ## thousands of random clusters and faults, checked after every step; a live cluster under kill -9
 	@tools/soak
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS

@@ -1,0 +1,10 @@
+# The storm: real processes that are killed. A few rounds here, many by tools/soak.
+if(TARGET sharewell)
+	file(GLOB sources CONFIGURE_DEPENDS storm/*.c)
+	add_executable(storm ${sources})
+	target_link_libraries(storm PRIVATE sw_some)
+	add_dependencies(storm sharewell)
+	add_dependencies(tests-e2e storm)
+	add_test(NAME e2e/storm COMMAND storm --rounds 5)
+	sw_describe_test(e2e/storm e2e)
+endif()

@@ -1,0 +1,177 @@
+/* The storm: a cluster of real processes whose parts are killed (-9) at random moments while jobs are submitted, and what must hold all the same.
+ *
+ * A round is drawn from its seed: jobs, who submits them when, and who is killed when. The plan of a seed is always the same; how the processes of the
+ * machine interleave is not, so a replay plays the same plan and not the same race. Rounds share a cluster, a batch of them at a time.
+ *
+ * Each job is a witness of its own: it is this program again (job.c), notes when it starts and ends, and holds locks on its run, its job and its GPUs
+ * while any of its processes lives. Locks die with their holders, so they tell of two at once whoever is killed.
+ */
+#ifndef SW_TESTS_STORM_H
+#define SW_TESTS_STORM_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <jansson.h>
+
+#include "base/number.h"
+#include "base/vec.h"
+
+enum { NODES = 2, GPUS_PER_NODE = 4, ROUND_JOBS = 10, ROUND_KILLS = 6, CLIENTS = 4, ARRAY_MAX = 4 };
+
+/* ------------------------------------------------------------------------------------------------ the plan of a round (draw.c) */
+
+enum children { CHILDREN_PLAIN, CHILDREN_AWAY /* sessions of their own */, CHILDREN_BARE /* without environment */, CHILDREN_KINDS };
+
+enum sent { SENT_NOT, SENT_UNANSWERED, SENT_ACKNOWLEDGED, SENT_REFUSED };
+
+struct job_plan {
+	char name[24];
+	uint32_t client;
+	uint32_t gpus;
+	uint32_t duration_ms;
+	uint32_t code, signal; /* how its failing runs end */
+	uint32_t fails;	       /* the first so many epochs */
+	uint32_t retries;
+	uint32_t array; /* members; 0: it is none */
+	uint32_t children;
+	enum children child_kind;
+	bool is_deaf; /* ignores SIGTERM */
+	uint32_t grace_ms;
+	uint32_t submit_at_us, cancel_at_us, requeue_at_us; /* 0: not */
+
+	/* What became of it; written by its client, read when that has ended. */
+	enum sent sent;
+	bool cancel_sent, requeue_sent;
+	size_t id_count;
+	uint64_t ids[ARRAY_MAX];
+};
+
+enum target { KILL_CONTROLLER, KILL_AGENT, KILL_NURSERY, KILL_SUPERVISOR, KILL_WRITER, KILL_JOB, KILL_KINDS };
+extern const char *const target_names[KILL_KINDS];
+
+struct kill_plan {
+	enum target target;
+	uint32_t at_us;
+	uint32_t pick;		/* which of several */
+	uint32_t back_after_us; /* controller and agent: started again then */
+};
+
+struct round_plan {
+	uint64_t seed;
+	bool has_outage; /* one kill keeps its victim away for longer than a lease */
+	size_t job_count, kill_count;
+	struct job_plan jobs[ROUND_JOBS];
+	struct kill_plan kills[ROUND_KILLS];
+};
+
+void draw_round(uint64_t seed, struct round_plan *ret_plan);
+void print_round(const struct round_plan *plan);
+
+/* ------------------------------------------------------------------------------------------------ what is counted */
+
+enum check {
+	CHECK_KEPT,
+	CHECK_ONCE,
+	CHECK_ENDED,
+	CHECK_CODE,
+	CHECK_STARTED_ONCE,
+	CHECK_ALONE,
+	CHECK_GPUS,
+	CHECK_OVER,
+	CHECK_RETRIES,
+	CHECK_REPLAY,
+	CHECK_LEFT,
+	CHECK_HEALTH,
+	CHECKS,
+};
+
+struct tally {
+	uint64_t rounds, submits, jobs, acknowledged, unanswered, runs, reruns, cancels, requeues, outages;
+	uint64_t kills[KILL_KINDS], missed_kills;
+	uint64_t checked[CHECKS], violations[CHECKS];
+};
+
+/* ------------------------------------------------------------------------------------------------ the cluster (cluster.c) */
+
+enum daemon_kind { DAEMON_CONTROLLER, DAEMON_AGENT };
+
+struct daemon {
+	enum daemon_kind kind;
+	char name[16];
+	pid_t pid;	    /* 0: it does not run */
+	int64_t back_at_ns; /* when it is started, while it does not */
+	bool was_killed, was_told; /* the latter: to end by itself */
+};
+
+/* A process that was killed on purpose. */
+struct victim {
+	enum target target;
+	uint64_t job;
+	uint32_t epoch;
+	pid_t pid;
+};
+
+struct cluster {
+	const char *program; /* sharewell */
+	char self[PATH_MAX]; /* this program */
+	char folder[PATH_MAX / 2];
+	char socket[PATH_MAX];
+	struct daemon daemons[1 + NODES]; /* the controller first */
+	const char *placement;		  /* the rule of this batch */
+	uint64_t seed;			  /* of the round that is played, for messages */
+	struct tally *tally;
+	SW_VEC(struct victim) victims; /* of the round */
+};
+
+int64_t boot_now_ns(void);
+void rest_us(int64_t us);
+
+/* A new folder and all daemons; false: it cannot be made. */
+bool cluster_start(struct cluster *cluster);
+/* Ends the daemons; false: they do not end. */
+bool cluster_stop(struct cluster *cluster);
+/* Takes up the dead, starts those whose time has come. */
+void cluster_pump(struct cluster *cluster);
+/* Carries out a kill. */
+void cluster_kill(struct cluster *cluster, const struct kill_plan *kill);
+/* How many supervisors, log writers and processes of jobs there are. */
+size_t cluster_processes(struct cluster *cluster, char *names, size_t size);
+/* The controller of a storm: that of Sharewell with a short lease and a short back-off. */
+int run_controller(const char *folder, const char *placement);
+
+__attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, enum check check, const char *fmt, ...);
+
+/* ------------------------------------------------------------------------------------------------ clients (client.c) */
+
+/* One request; the status of the answer, 0: none came although the request was sent (or part of it), -1: nobody was there. The caller frees the body. */
+int ask(const char *socket, const char *method, const char *path, const char *body, json_t **ret_answer);
+/* The same again and again until there is an answer; 0: none within `patience_ns`. */
+int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns, json_t **ret_answer);
+
+/* What one client does in a round, in a thread of its own. */
+struct client {
+	const struct cluster *cluster;
+	struct round_plan *plan;
+	uint32_t number;
+	int64_t start_ns;
+};
+void *run_client(void *client);
+
+/* ------------------------------------------------------------------------------------------------ rounds and checks */
+
+/* round.c */
+void play_round(struct cluster *cluster, struct round_plan *plan);
+/* All jobs whose name begins with `prefix`, as the controller lists them; NULL: no answer. The caller releases it. */
+json_t *list_jobs(struct cluster *cluster, const char *prefix);
+
+/* check.c */
+void check_round(struct cluster *cluster, const struct round_plan *plan, const json_t *jobs, long *witness_offset);
+
+/* job.c */
+int run_job(int argc, char **argv);
+
+#endif
