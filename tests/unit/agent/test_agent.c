@@ -24,6 +24,7 @@
 #include <event2/listener.h>
 
 #include "agent/agent.h"
+#include "agent/folder.h"
 #include "base/number.h"
 #include "base/rng.h"
 #include "harness.h"
@@ -459,6 +460,29 @@ static void test_second_agent(void **state)
 	assert_int_equal(told(fake, 1, 1)->state, SW_RUN_RUNNING);
 }
 
+/* What a killed agent had forked may hold its lock for a moment longer; the next agent waits for that. */
+static void test_late_lock(void **state)
+{
+	struct fake *fake = *state;
+	int folder = open(fake->harness->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock = -1;
+	pid_t holder = fork();
+	if (holder == 0) {
+		(void)sw_folder_lock(folder, &lock, NULL);
+		pause();
+		_exit(0);
+	}
+	while (!sw_folder_is_locked(folder))
+		harness_sleep_ms(1);
+	start_agent(fake);
+	turn_for(fake, 200);
+	assert_int_equal(fake->syncs, 0);
+	kill(holder, SIGKILL);
+	waitpid(holder, NULL, 0);
+	close(folder);
+	want(fake, 1, 1, SW_WANT_RUN, 1, "exit 3");
+	assert_int_equal(await(fake, 1, 1, SW_RUN_EXITED)->code, 3);
+}
+
 /* A UNIX socket is a way to the controller, too. */
 static void test_unix_socket(void **state)
 {
@@ -594,7 +618,7 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_job),	    TEST(test_samples),	   TEST(test_agent_killed), TEST(test_supervisor_killed),
-		TEST(test_controller_away), TEST(test_take_turns), TEST(test_second_agent), TEST(test_unix_socket),
+		TEST(test_controller_away), TEST(test_take_turns), TEST(test_second_agent), TEST(test_late_lock), TEST(test_unix_socket),
 		TEST(test_random_kills),    TEST(test_many_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -241,6 +241,50 @@ static void test_a_run_that_the_agent_forgot_is_lost_and_started_anew(void **sta
 	assert_int_equal(view.epoch, 2);
 }
 
+/* Aim: a run whose supervisor died says nothing about the job; it runs anew without using up a retry, and its own end counts. */
+static void test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost(void **state)
+{
+	static const char *const reasons[] = {SW_REASON_SUPERVISOR_LOST, SW_REASON_LEASE, SW_REASON_SHUTDOWN, SW_REASON_NEVER_STARTED};
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	sync_and_drop(desk);
+	for (uint32_t epoch = 1; epoch <= 4; epoch++) {
+		say(desk, 1, epoch, SW_RUN_EXITED, 0);
+		desk->runs[0].reason = reasons[epoch - 1];
+		sync_and_drop(desk);
+		assert_string_equal(state_of(desk, 1), "PD");
+		/* Each time it waits twice as long; the node stays in touch. */
+		for (int i = 0; i < 1 << epoch; i++) {
+			pass_time(desk, 6 * SW_NS_PER_S);
+			sync_and_drop(desk);
+		}
+		assert_string_equal(state_of(desk, 1), "R");
+	}
+	say(desk, 1, 5, SW_RUN_EXITED, 5);
+	sync_and_drop(desk);
+	struct sw_job_view view;
+	sw_brain_job(desk->brain, desk->now, 1, &view);
+	assert_string_equal(view.state, "F");
+	assert_int_equal(view.code, 5);
+}
+
+/* Aim: a requeue of a job that waits for its next try does not make it wait for ever. */
+static void test_a_requeue_leaves_the_next_try_alone(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"false\"], \"retries\": 1}");
+	say(desk, 1, 1, SW_RUN_EXITED, 7);
+	sync_and_drop(desk);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_REQUEUE, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(state_of(desk, 1), "PD");
+	pass_time(desk, 11 * SW_NS_PER_S);
+	assert_string_equal(state_of(desk, 1), "R");
+}
+
 static void test_only_the_owner_or_an_operator_changes_a_job(void **state)
 {
 	struct desk *desk = *state;
@@ -387,6 +431,8 @@ int main(void)
 		TEST(test_a_silent_node_is_lost_after_its_lease_and_not_before),
 		TEST(test_late_repeated_and_made_up_words_change_nothing),
 		TEST(test_a_run_that_the_agent_forgot_is_lost_and_started_anew),
+		TEST(test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost),
+		TEST(test_a_requeue_leaves_the_next_try_alone),
 		TEST(test_only_the_owner_or_an_operator_changes_a_job),
 		TEST(test_what_could_never_run_is_refused_at_submit),
 		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
