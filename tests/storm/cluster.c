@@ -326,9 +326,49 @@ static void kill_process(struct cluster *cluster, const struct kill_plan *plan)
 	cluster->tally->kills[plan->target]++;
 }
 
+static void kill_daemons(struct cluster *cluster, const struct kill_plan *plan)
+{
+	for (size_t i = 0; i < sizeof cluster->daemons / sizeof cluster->daemons[0]; i++) {
+		struct daemon *daemon = &cluster->daemons[i];
+		daemon->back_at_ns = boot_now_ns() + (int64_t)plan->back_after_us * SW_NS_PER_US;
+		if (daemon->pid == 0)
+			continue;
+		daemon->was_killed = true;
+		kill(daemon->pid, SIGKILL);
+	}
+}
+
+/* As if the machine's user session had ended: jobs find themselves alone. */
+static void kill_all(struct cluster *cluster, const struct kill_plan *plan)
+{
+	struct sw_processes processes = {0};
+	kill_daemons(cluster, plan);
+	if (sw_processes_read(&processes) < 0)
+		return;
+	sw_processes_choose_tree(&processes, getpid(), 0);
+	for (size_t i = 0; i < processes.list.count; i++) {
+		const struct sw_process *process = &processes.list.items[i];
+		char name[32];
+		struct victim victim = {.pid = process->pid};
+		if (!process->chosen || process->state == 'Z' || !classify(process->pid, process->parent, &victim.target, name) ||
+		    victim.target == KILL_JOB)
+			continue;
+		read_run(process, &victim);
+		struct victim *slot = sw_vec_push(&cluster->victims);
+		if (slot == NULL)
+			break;
+		*slot = victim;
+		kill(process->pid, SIGKILL);
+	}
+	sw_processes_release(&processes);
+	cluster->tally->kills[KILL_ALL]++;
+}
+
 void cluster_kill(struct cluster *cluster, const struct kill_plan *plan)
 {
-	if (plan->target == KILL_CONTROLLER)
+	if (plan->target == KILL_ALL)
+		kill_all(cluster, plan);
+	else if (plan->target == KILL_CONTROLLER)
 		kill_daemon(cluster, &cluster->daemons[0], plan);
 	else if (plan->target == KILL_AGENT)
 		kill_daemon(cluster, &cluster->daemons[1 + plan->pick % NODES], plan);

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "storm.h"
 
-const char *const target_names[KILL_KINDS] = {"controller", "agent", "nursery", "supervisor", "log writer", "job"};
+const char *const target_names[KILL_KINDS] = {"controller", "agent", "nursery", "supervisor", "log writer", "job", "all but the jobs"};
 
 enum { SPAN_US = 500000, CLOSE_US = 12000 };
 
@@ -63,7 +63,7 @@ static void draw_job(struct sw_rng *rng, uint64_t seed, size_t number, struct jo
 /* Half of the kills come close behind a submit: the moments between a decision and a running process are short, and the most dangerous. */
 static void draw_kill(struct sw_rng *rng, const struct round_plan *plan, struct kill_plan *kill)
 {
-	static const uint8_t weights[KILL_KINDS] = {25, 25, 10, 20, 4, 16};
+	static const uint8_t weights[KILL_KINDS] = {25, 24, 10, 20, 4, 14, 3};
 	uint32_t drawn = below(rng, 100), target = 0;
 	for (uint32_t sum = weights[0]; drawn >= sum && target + 1 < KILL_KINDS; sum += weights[target])
 		target++;

@@ -50,7 +50,7 @@ struct job_plan {
 	uint64_t ids[ARRAY_MAX];
 };
 
-enum target { KILL_CONTROLLER, KILL_AGENT, KILL_NURSERY, KILL_SUPERVISOR, KILL_WRITER, KILL_JOB, KILL_KINDS };
+enum target { KILL_CONTROLLER, KILL_AGENT, KILL_NURSERY, KILL_SUPERVISOR, KILL_WRITER, KILL_JOB, KILL_ALL /* but the jobs */, KILL_KINDS };
 extern const char *const target_names[KILL_KINDS];
 
 struct kill_plan {
