@@ -163,15 +163,6 @@ static bool lost_supervisor(const struct evidence *evidence, uint64_t job, uint3
 	return false;
 }
 
-/* A supervisor that was asked for and not yet born is lost with its nursery. */
-static bool lost_nursery(const struct evidence *evidence)
-{
-	for (size_t v = 0; v < evidence->cluster->victims.count; v++)
-		if (evidence->cluster->victims.items[v].target == KILL_NURSERY)
-			return true;
-	return false;
-}
-
 /* What an epoch came to, all its parts together. */
 struct epoch_end {
 	uint32_t parts, ended, code, signal, gpus;
@@ -209,13 +200,14 @@ static void check_code(struct evidence *evidence, const struct shown *shown)
 			  end.parts, end.code, end.signal);
 }
 
+/* No run had more GPUs than were asked for, and the one that counts had all of them. */
 static void check_gpus(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
 {
+	bool is_cancelled = strcmp(shown->state, "CA") == 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		bool is_whole = end.parts > 0 && end.ended == end.parts && !lost_supervisor(evidence, shown->id, epoch) && !lost_nursery(evidence) && plan->cancel_at_us == 0 &&
-				plan->requeue_at_us == 0 && !evidence->plan->has_outage && !was_killed(evidence, shown->id, epoch);
-		if (end.gpus > plan->gpus || (is_whole && end.gpus != plan->gpus))
+		bool counts = epoch == shown->epoch && !is_cancelled && !was_killed(evidence, shown->id, epoch);
+		if (end.gpus > plan->gpus || (counts && end.gpus != plan->gpus))
 			violation(evidence->cluster, CHECK_GPUS, "job %" PRIu64 " (%s) asked for %" PRIu32 " GPUs and had %" PRIu32 " in epoch %" PRIu32,
 				  shown->id, shown->name, plan->gpus, end.gpus, epoch);
 	}
@@ -308,6 +300,7 @@ static void check_submit(struct cluster *cluster, const struct job_plan *plan, c
 	struct tally *tally = cluster->tally;
 	tally->submits++;
 	tally->acknowledged += plan->sent == SENT_ACKNOWLEDGED ? asked : 0;
+	tally->repeats += plan->repeats;
 	tally->unanswered += plan->sent == SENT_UNANSWERED;
 	tally->cancels += plan->cancel_sent;
 	tally->requeues += plan->requeue_sent;

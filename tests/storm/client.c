@@ -84,15 +84,15 @@ static int read_answer(const char *text, json_t **ret_answer)
 	return *ret_answer != NULL ? status : 0;
 }
 
-int ask(const char *socket, const char *method, const char *path, const char *body, json_t **ret_answer)
+int ask(const char *socket, const char *method, const char *path, const char *body, const char *key, json_t **ret_answer)
 {
 	SW_CLEANUP(sw_freep) char *head = NULL, *text = NULL;
 	*ret_answer = NULL;
 	int fd = reach(socket);
 	if (fd < 0)
 		return -1;
-	int size = asprintf(&head, "%s %s HTTP/1.1\r\nHost: storm\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s", method, path,
-			    strlen(body), body);
+	int size = asprintf(&head, "%s %s HTTP/1.1\r\nHost: storm\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
+			    key != NULL ? "Idempotency-Key: " : "", key != NULL ? key : "", key != NULL ? "\r\n" : "", strlen(body), body);
 	int status = 0;
 	if (size > 0 && send_all(fd, head, (size_t)size)) {
 		text = receive_all(fd);
@@ -106,7 +106,7 @@ int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns
 {
 	for (int64_t end_ns = boot_now_ns() + patience_ns; boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
 		cluster_pump(cluster);
-		int status = ask(cluster->socket, "GET", path, "", ret_answer);
+		int status = ask(cluster->socket, "GET", path, "", NULL, ret_answer);
 		if (status == 200)
 			return status;
 		json_decref(*ret_answer);
@@ -142,12 +142,16 @@ static void submit(const struct client *client, struct job_plan *job)
 	SW_CLEANUP(sw_freep) char *body = describe(client, job);
 	json_t *answer = NULL;
 	int status = -1;
-	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves it open. */
+	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves it open, but for those who have a key: they ask again. */
 	for (int64_t end_ns = boot_now_ns() + PATIENCE_S * SW_NS_PER_S; body != NULL && boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
-		status = ask(client->cluster->socket, "POST", "/v1/jobs", body, &answer);
-		if (status != -1 && status != 503)
+		status = ask(client->cluster->socket, "POST", "/v1/jobs", body, job->has_key ? job->name : NULL, &answer);
+		if (status > 0 && status != 503)
 			break;
+		if (status == 0 && !job->has_key)
+			break;
+		job->repeats += status == 0;
 		json_decref(answer);
+		answer = NULL;
 	}
 	job->sent = status == 201 ? SENT_ACKNOWLEDGED : status == 0 ? SENT_UNANSWERED : status == -1 ? SENT_NOT : SENT_REFUSED;
 	const json_t *ids = json_object_get(answer, "ids");
@@ -164,7 +168,7 @@ static bool change(const struct client *client, const struct job_plan *job, cons
 	char path[80];
 	json_t *answer = NULL;
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", job->ids[0], verb);
-	int status = ask(client->cluster->socket, "POST", path, "", &answer);
+	int status = ask(client->cluster->socket, "POST", path, "", NULL, &answer);
 	json_decref(answer);
 	return status >= 0;
 }

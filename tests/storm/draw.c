@@ -54,6 +54,7 @@ static void draw_job(struct sw_rng *rng, uint64_t seed, size_t number, struct jo
 	snprintf(job->name, sizeof job->name, "r%llu-%zu", (unsigned long long)seed, number);
 	draw_shape(rng, job);
 	draw_end(rng, job);
+	job->has_key = chance(rng, 60);
 	if (chance(rng, 8))
 		job->cancel_at_us = job->submit_at_us + below(rng, 200000);
 	else if (chance(rng, 15))

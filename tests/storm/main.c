@@ -55,6 +55,7 @@ static void print_table(const struct options *options, const struct tally *tally
 	printf("  %-48s %10" PRIu64 "\n", "away for longer than a lease", tally->outages);
 	printf("jobs\n");
 	printf("  %-48s %10" PRIu64 "\n", "submits", tally->submits);
+	printf("  %-48s %10" PRIu64 "\n", "repeated under their key for want of an answer", tally->repeats);
 	printf("  %-48s %10" PRIu64 "\n", "without an answer", tally->unanswered);
 	printf("  %-48s %10" PRIu64 "\n", "jobs acknowledged", tally->acknowledged);
 	printf("  %-48s %10" PRIu64 "\n", "jobs ended", tally->jobs);

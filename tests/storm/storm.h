@@ -40,12 +40,14 @@ struct job_plan {
 	uint32_t children;
 	enum children child_kind;
 	bool is_deaf; /* ignores SIGTERM */
+	bool has_key; /* its submit names a key, and is repeated until there is an answer */
 	uint32_t grace_ms;
 	uint32_t submit_at_us, cancel_at_us, requeue_at_us; /* 0: not */
 
 	/* What became of it; written by its client, read when that has ended. */
 	enum sent sent;
 	bool cancel_sent, requeue_sent;
+	uint32_t repeats;
 	size_t id_count;
 	uint64_t ids[ARRAY_MAX];
 };
@@ -90,7 +92,7 @@ enum check {
 };
 
 struct tally {
-	uint64_t rounds, submits, jobs, acknowledged, unanswered, runs, reruns, cancels, requeues, outages;
+	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, cancels, requeues, outages;
 	uint64_t kills[KILL_KINDS], missed_kills;
 	uint64_t checked[CHECKS], violations[CHECKS];
 };
@@ -147,8 +149,8 @@ __attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, en
 
 /* ------------------------------------------------------------------------------------------------ clients (client.c) */
 
-/* One request; the status of the answer, 0: none came although the request was sent (or part of it), -1: nobody was there. The caller frees the body. */
-int ask(const char *socket, const char *method, const char *path, const char *body, json_t **ret_answer);
+/* One request, with a key unless that is NULL; the status of the answer, 0: none came although the request was sent (or part of it), -1: nobody was there. The caller frees the body. */
+int ask(const char *socket, const char *method, const char *path, const char *body, const char *key, json_t **ret_answer);
 /* The same again and again until there is an answer; 0: none within `patience_ns`. */
 int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns, json_t **ret_answer);
 
