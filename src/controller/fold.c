@@ -292,8 +292,9 @@ static bool ended_by_itself(int signal, const char *reason)
 /* Whether somebody else than the job ended the run, so that its code says nothing about the job. */
 static bool is_interruption(const char *reason)
 {
-	static const char *const reasons[] = {SW_REASON_STOPPED,	 SW_REASON_LEASE,    SW_REASON_NEVER_STARTED, SW_REASON_STALE,
-					      SW_REASON_SUPERVISOR_LOST, SW_REASON_SHUTDOWN, "lost"};
+	static const char *const reasons[] = {
+		SW_REASON_STOPPED,  SW_REASON_LEASE, SW_REASON_NEVER_STARTED, SW_REASON_STALE, SW_REASON_SUPERVISOR_LOST,
+		SW_REASON_SHUTDOWN, "lost"};
 	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
 		if (strcmp(reason, reasons[i]) == 0)
 			return true;

@@ -208,8 +208,9 @@ static void check_gpus(struct evidence *evidence, const struct shown *shown, con
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
 		bool counts = epoch == shown->epoch && !is_cancelled && !was_killed(evidence, shown->id, epoch);
 		if (end.gpus > plan->gpus || (counts && end.gpus != plan->gpus))
-			violation(evidence->cluster, CHECK_GPUS, "job %" PRIu64 " (%s) asked for %" PRIu32 " GPUs and had %" PRIu32 " in epoch %" PRIu32,
-				  shown->id, shown->name, plan->gpus, end.gpus, epoch);
+			violation(evidence->cluster, CHECK_GPUS,
+				  "job %" PRIu64 " (%s) asked for %" PRIu32 " GPUs and had %" PRIu32 " in epoch %" PRIu32, shown->id,
+				  shown->name, plan->gpus, end.gpus, epoch);
 	}
 }
 
@@ -226,15 +227,16 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 		bool is_whole = end.parts > 0 && end.ended == end.parts && end.gpus == plan->gpus;
 		sure_failures += failed && !disturbed && is_whole;
 		if (epoch < shown->epoch && !failed && !disturbed && is_whole)
-			violation(evidence->cluster, CHECK_RETRIES, "job %" PRIu64 " (%s) ended well in epoch %" PRIu32 " and was run again",
-				  shown->id, shown->name, epoch);
+			violation(evidence->cluster, CHECK_RETRIES,
+				  "job %" PRIu64 " (%s) ended well in epoch %" PRIu32 " and was run again", shown->id, shown->name, epoch);
 	}
 	if (strcmp(shown->state, "F") == 0 && failures < plan->retries + 1)
-		violation(evidence->cluster, CHECK_RETRIES, "job %" PRIu64 " (%s) failed for good after %" PRIu32 " failures of its own, %" PRIu32 " retries",
-			  shown->id, shown->name, failures, plan->retries);
+		violation(evidence->cluster, CHECK_RETRIES,
+			  "job %" PRIu64 " (%s) failed for good after %" PRIu32 " failures of its own, %" PRIu32 " retries", shown->id,
+			  shown->name, failures, plan->retries);
 	if (sure_failures > plan->retries + 1)
-		violation(evidence->cluster, CHECK_RETRIES, "job %" PRIu64 " (%s) failed %" PRIu32 " times with %" PRIu32 " retries", shown->id,
-			  shown->name, sure_failures, plan->retries);
+		violation(evidence->cluster, CHECK_RETRIES, "job %" PRIu64 " (%s) failed %" PRIu32 " times with %" PRIu32 " retries",
+			  shown->id, shown->name, sure_failures, plan->retries);
 }
 
 static void check_job(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
@@ -252,8 +254,9 @@ static void check_job(struct evidence *evidence, const struct shown *shown, cons
 	tally->checked[CHECK_OVER]++;
 	for (size_t i = 0; i < evidence->runs.count; i++)
 		if (evidence->runs.items[i].job == shown->id && evidence->runs.items[i].epoch > shown->epoch)
-			violation(evidence->cluster, CHECK_OVER, "job %" PRIu64 " (%s) ended in epoch %" PRIu32 " and ran in epoch %" PRIu32, shown->id,
-				  shown->name, shown->epoch, evidence->runs.items[i].epoch);
+			violation(evidence->cluster, CHECK_OVER,
+				  "job %" PRIu64 " (%s) ended in epoch %" PRIu32 " and ran in epoch %" PRIu32, shown->id, shown->name,
+				  shown->epoch, evidence->runs.items[i].epoch);
 	check_gpus(evidence, shown, plan);
 	if (cancelled)
 		return;
@@ -312,7 +315,8 @@ static void check_submit(struct cluster *cluster, const struct job_plan *plan, c
 		for (size_t i = 0; i < plan->id_count; i++)
 			is_kept = is_kept && has_id(jobs, plan->name, plan->ids[i]);
 		if (!is_kept)
-			violation(cluster, CHECK_KEPT, "%s was acknowledged with %zu jobs, and is not known as such", plan->name, plan->id_count);
+			violation(cluster, CHECK_KEPT, "%s was acknowledged with %zu jobs, and is not known as such", plan->name,
+				  plan->id_count);
 	}
 	tally->checked[CHECK_ONCE]++;
 	if (found != asked && !(found == 0 && plan->sent != SENT_ACKNOWLEDGED))

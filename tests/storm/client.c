@@ -91,8 +91,9 @@ int ask(const char *socket, const char *method, const char *path, const char *bo
 	int fd = reach(socket);
 	if (fd < 0)
 		return -1;
-	int size = asprintf(&head, "%s %s HTTP/1.1\r\nHost: storm\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
-			    key != NULL ? "Idempotency-Key: " : "", key != NULL ? key : "", key != NULL ? "\r\n" : "", strlen(body), body);
+	int size =
+		asprintf(&head, "%s %s HTTP/1.1\r\nHost: storm\r\nConnection: close\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
+			 key != NULL ? "Idempotency-Key: " : "", key != NULL ? key : "", key != NULL ? "\r\n" : "", strlen(body), body);
 	int status = 0;
 	if (size > 0 && send_all(fd, head, (size_t)size)) {
 		text = receive_all(fd);
@@ -122,14 +123,14 @@ static char *describe(const struct client *client, const struct job_plan *job)
 	char array[32];
 	snprintf(array, sizeof array, "0-%u", job->array - 1);
 	char numbers[8][16];
-	const uint32_t values[8] = {job->duration_ms, job->code,	   job->signal,	  job->fails,
-				    job->children,    (uint32_t)job->child_kind, job->is_deaf, 0};
+	const uint32_t values[8] = {job->duration_ms, job->code, job->signal, job->fails, job->children, (uint32_t)job->child_kind,
+				    job->is_deaf,     0};
 	for (int i = 0; i < 8; i++)
 		snprintf(numbers[i], sizeof numbers[i], "%u", values[i]);
-	json_t *request = json_pack("{s:[s,s,s,s,s,s,s,s,s,s,s,s], s:s, s:i, s:i, s:f}", "command", client->cluster->self, "--job", job->name,
-				    client->cluster->folder, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6],
-				    numbers[7], "name", job->name, "gpus", (int)job->gpus, "retries", (int)job->retries, "grace",
-				    (double)job->grace_ms / 1000);
+	json_t *request = json_pack("{s:[s,s,s,s,s,s,s,s,s,s,s,s], s:s, s:i, s:i, s:f}", "command", client->cluster->self, "--job",
+				    job->name, client->cluster->folder, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4],
+				    numbers[5], numbers[6], numbers[7], "name", job->name, "gpus", (int)job->gpus, "retries",
+				    (int)job->retries, "grace", (double)job->grace_ms / 1000);
 	if (job->array > 0)
 		json_object_set_new(request, "array", json_string(array));
 	char *text = json_dumps(request, JSON_COMPACT);

@@ -40,8 +40,8 @@ void violation(struct cluster *cluster, enum check check, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
 	cluster->tally->violations[check]++;
-	printf("VIOLATION in round %" PRIu64 ": %s\n  replay its plan: tools/soak --live --seed %" PRIu64 " --rounds 1 --placement %s\n", cluster->seed, text,
-	       cluster->seed, cluster->placement);
+	printf("VIOLATION in round %" PRIu64 ": %s\n  replay its plan: tools/soak --live --seed %" PRIu64 " --rounds 1 --placement %s\n",
+	       cluster->seed, text, cluster->seed, cluster->placement);
 	fflush(stdout);
 }
 
@@ -235,7 +235,8 @@ static void read_run(const struct sw_process *process, struct victim *victim)
 }
 
 /* Chooses one of those that there are; false: there is none. */
-static bool find_victim(const struct cluster *cluster, enum target target, uint32_t pick, struct sw_process *ret_process, struct victim *ret_victim)
+static bool find_victim(const struct cluster *cluster, enum target target, uint32_t pick, struct sw_process *ret_process,
+			struct victim *ret_victim)
 {
 	struct sw_processes processes = {0};
 	size_t found = 0;

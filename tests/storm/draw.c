@@ -114,7 +114,8 @@ void print_round(const struct round_plan *plan)
 	printf("round %llu:\n", (unsigned long long)plan->seed);
 	for (size_t i = 0; i < plan->job_count; i++) {
 		const struct job_plan *job = &plan->jobs[i];
-		printf("  %7.1f ms  submit %s: %u GPUs, %u ms, exit %u signal %u in its first %u runs, %u retries, array %u, %u children of kind %u%s",
+		printf("  %7.1f ms  submit %s: %u GPUs, %u ms, exit %u signal %u in its first %u runs, %u retries, array %u, %u children "
+		       "of kind %u%s",
 		       (double)job->submit_at_us / 1000, job->name, job->gpus, job->duration_ms, job->code, job->signal, job->fails,
 		       job->retries, job->array, job->children, job->child_kind, job->is_deaf ? ", deaf" : "");
 		if (job->cancel_at_us > 0)
@@ -124,6 +125,6 @@ void print_round(const struct round_plan *plan)
 		putchar('\n');
 	}
 	for (size_t i = 0; i < plan->kill_count; i++)
-		printf("  %7.1f ms  kill %s, back after %.1f ms\n", (double)plan->kills[i].at_us / 1000, target_names[plan->kills[i].target],
-		       (double)plan->kills[i].back_after_us / 1000);
+		printf("  %7.1f ms  kill %s, back after %.1f ms\n", (double)plan->kills[i].at_us / 1000,
+		       target_names[plan->kills[i].target], (double)plan->kills[i].back_after_us / 1000);
 }

@@ -70,7 +70,8 @@ static int open_lock(const struct witness *witness, int flags, const char *fmt, 
 /* A run is started at most once, ever: its file is made, and stays. */
 static void begin_run(const struct witness *witness)
 {
-	int fd = open_lock(witness, O_CREAT | O_EXCL | O_CLOEXEC, "run-%" PRIu64 ".%" PRIu64 ".%s", witness->job, witness->epoch, witness->node);
+	int fd = open_lock(witness, O_CREAT | O_EXCL | O_CLOEXEC, "run-%" PRIu64 ".%" PRIu64 ".%s", witness->job, witness->epoch,
+			   witness->node);
 	if (fd < 0)
 		accuse(witness, "started-twice", "its run was there before");
 	else
@@ -111,7 +112,8 @@ static void lock_gpus(const struct witness *witness)
 			accuse(witness, "gpu", "%s is used by run %s", gpu, holder);
 			continue;
 		}
-		int size = snprintf(holder, sizeof holder, "%" PRIu64 ".%" PRIu64 " process %ld", witness->job, witness->epoch, (long)getpid());
+		int size = snprintf(holder, sizeof holder, "%" PRIu64 ".%" PRIu64 " process %ld", witness->job, witness->epoch,
+				    (long)getpid());
 		(void)!ftruncate(fd, 0);
 		(void)!pwrite(fd, holder, (size_t)size, 0);
 	}
@@ -178,8 +180,8 @@ int run_job(int argc, char **argv)
 	beget(children, child_kind, duration_ms);
 	sleep_ms(duration_ms);
 	bool fails_now = witness.epoch <= fails;
-	say(&witness, "E %s %" PRIu64 " %" PRIu64 " %s %ld %" PRIu64 " %" PRIu64 "\n", witness.name, witness.job, witness.epoch, witness.node,
-	    (long)getpid(), fails_now && signal_number == 0 ? code : 0, fails_now ? signal_number : 0);
+	say(&witness, "E %s %" PRIu64 " %" PRIu64 " %s %ld %" PRIu64 " %" PRIu64 "\n", witness.name, witness.job, witness.epoch,
+	    witness.node, (long)getpid(), fails_now && signal_number == 0 ? code : 0, fails_now ? signal_number : 0);
 	if (fails_now && signal_number != 0) {
 		signal((int)signal_number, SIG_DFL);
 		raise((int)signal_number);

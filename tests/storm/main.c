@@ -47,8 +47,8 @@ static uint64_t sum(const uint64_t *values, size_t count)
 
 static void print_table(const struct options *options, const struct tally *tally, double seconds)
 {
-	printf("\nstorm: %" PRIu64 " rounds, seeds %" PRIu64 " to %" PRIu64 ", %.0f s, %d nodes of %d GPUs\n\n", tally->rounds, options->seed,
-	       options->seed + options->rounds - 1, seconds, NODES, GPUS_PER_NODE);
+	printf("\nstorm: %" PRIu64 " rounds, seeds %" PRIu64 " to %" PRIu64 ", %.0f s, %d nodes of %d GPUs\n\n", tally->rounds,
+	       options->seed, options->seed + options->rounds - 1, seconds, NODES, GPUS_PER_NODE);
 	printf("%-50s %10s\n", "killed (-9)", "times");
 	for (int i = 0; i < KILL_KINDS; i++)
 		printf("  %-48s %10" PRIu64 "\n", target_names[i], tally->kills[i]);
@@ -64,8 +64,8 @@ static void print_table(const struct options *options, const struct tally *tally
 	printf("  %-48s %10" PRIu64 "\n", "cancelled, requeued on request", tally->cancels + tally->requeues);
 	printf("%-7s %-42s %10s %10s\n", "held", "", "checked", "violated");
 	for (int i = 0; i < CHECKS; i++)
-		printf("%-7s %-42s %10" PRIu64 " %10" PRIu64 "\n", tally->violations[i] == 0 ? "ok" : "not ok", check_names[i], tally->checked[i],
-		       tally->violations[i]);
+		printf("%-7s %-42s %10" PRIu64 " %10" PRIu64 "\n", tally->violations[i] == 0 ? "ok" : "not ok", check_names[i],
+		       tally->checked[i], tally->violations[i]);
 }
 
 /* ------------------------------------------------------------------------------------------------ a batch */
@@ -198,7 +198,8 @@ int main(int argc, char **argv)
 	struct tally tally = {0};
 	struct cluster cluster = {.tally = &tally};
 	if (!read_options(argc, argv, &options) || !find_programs(&cluster)) {
-		fprintf(stderr, "usage: storm [--seed N] [--rounds N] [--batch N] [--placement pack|spread] [--print], with $SHAREWELL the program\n");
+		fprintf(stderr, "usage: storm [--seed N] [--rounds N] [--batch N] [--placement pack|spread] [--print], with $SHAREWELL the "
+				"program\n");
 		return 2;
 	}
 	/* Orphans come to this process, so none can hide. */

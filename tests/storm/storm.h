@@ -104,8 +104,8 @@ enum daemon_kind { DAEMON_CONTROLLER, DAEMON_AGENT };
 struct daemon {
 	enum daemon_kind kind;
 	char name[16];
-	pid_t pid;	    /* 0: it does not run */
-	int64_t back_at_ns; /* when it is started, while it does not */
+	pid_t pid;		   /* 0: it does not run */
+	int64_t back_at_ns;	   /* when it is started, while it does not */
 	bool was_killed, was_told; /* the latter: to end by itself */
 };
 

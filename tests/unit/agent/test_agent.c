@@ -617,9 +617,9 @@ int main(int argc, char **argv)
 	harness_main(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_job),	    TEST(test_samples),	   TEST(test_agent_killed), TEST(test_supervisor_killed),
-		TEST(test_controller_away), TEST(test_take_turns), TEST(test_second_agent), TEST(test_late_lock), TEST(test_unix_socket),
-		TEST(test_random_kills),    TEST(test_many_jobs),
+		TEST(test_one_job),	    TEST(test_samples),	     TEST(test_agent_killed), TEST(test_supervisor_killed),
+		TEST(test_controller_away), TEST(test_take_turns),   TEST(test_second_agent), TEST(test_late_lock),
+		TEST(test_unix_socket),	    TEST(test_random_kills), TEST(test_many_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
