@@ -9,14 +9,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tests", "gpu"))
 import page as pages
+from gpus import uuids
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHM = "/dev/shm"
-
-
-def uuids():
-    out = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout
-    return [bytes.fromhex(line.split("UUID: GPU-")[1].rstrip(")\n ").replace("-", "")) for line in out.splitlines() if "UUID: GPU-" in line]
 
 
 class Job:

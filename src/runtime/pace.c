@@ -10,12 +10,13 @@
 #include "runtime/neighbours.h"
 #include "runtime/tools.h"
 
-#define CREDIT_MOST_NS INT64_C(20000000) /* of wall time: how long a rest may be saved up */
+/* Work comes in bursts of about this much GPU time: a program that may never run ahead of the GPU is held up by its own launches, and would pay for that. */
+#define BURST_NS INT64_C(15000000)
 #define BATCH_LONG_NS 1000000
 #define BATCH_SHORT_NS 250000
 #define POLL_NS INT64_C(20000)
 #define WAIT_MOST_NS INT64_C(2000000)
-enum { LANES = 16, BATCHES = 8, LAUNCHES_MOST = 64 };
+enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, YIELD_IN_FLIGHT = 1, LAUNCHES_MOST = 64 };
 
 _Atomic uint32_t sw_pace_mode;
 
@@ -41,6 +42,7 @@ static struct lane lanes[LANES];
 static unsigned lane_count;
 static uint32_t share_milli;
 static int64_t credit_ns, credited_at;
+static bool resting; /* the credit was used up and is not whole yet */
 
 /* ---- under the lock */
 
@@ -66,10 +68,10 @@ static struct lane *lane_of_current(void)
 
 static void give_credit(int64_t now)
 {
-	int64_t most = CREDIT_MOST_NS * share_milli / 1000;
 	credit_ns += (now - credited_at) * share_milli / 1000;
-	credit_ns = credit_ns < most ? credit_ns : most;
+	credit_ns = credit_ns < BURST_NS ? credit_ns : BURST_NS;
 	credited_at = now;
+	resting = resting ? credit_ns < BURST_NS : credit_ns < 0;
 }
 
 /* Takes in what is over; how long it took decides how much goes into a batch. */
@@ -106,12 +108,12 @@ static void close_batch(struct lane *lane)
 static int64_t must_wait(struct lane *lane, uint32_t mode)
 {
 	int64_t now = sw_monotonic_ns();
-	give_credit(now);
 	settle(lane);
-	unsigned in_flight = mode & SW_PACE_YIELD ? 1 : 2;
+	give_credit(now);
+	unsigned in_flight = mode & SW_PACE_YIELD ? YIELD_IN_FLIGHT : SHARE_IN_FLIGHT;
 	/* Who waits wants to know when what he gave is over. */
-	bool waits = ((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->took_ns)) ||
-		     ((mode & SW_PACE_SHARE) != 0 && credit_ns < 0);
+	bool waits =
+		((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->took_ns)) || ((mode & SW_PACE_SHARE) != 0 && resting);
 	if (waits && lane->open)
 		close_batch(lane);
 	/* Not in the middle of a batch: what it waits would count as work. */
@@ -119,9 +121,9 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 		return POLL_NS;
 	if (!waits)
 		return 0;
-	int64_t until_even = credit_ns < 0 && share_milli > 0 ? -credit_ns * 1000 / share_milli : POLL_NS;
-	until_even = until_even > POLL_NS ? until_even : POLL_NS;
-	return until_even < WAIT_MOST_NS ? until_even : WAIT_MOST_NS;
+	int64_t rest = resting && share_milli > 0 ? (BURST_NS - credit_ns) * 1000 / share_milli : POLL_NS;
+	rest = rest > POLL_NS ? rest : POLL_NS;
+	return rest < WAIT_MOST_NS ? rest : WAIT_MOST_NS;
 }
 
 void sw_pace_before(void)
@@ -202,6 +204,7 @@ void sw_pace_configure(void)
 	if (share != share_milli) {
 		share_milli = share;
 		credit_ns = 0;
+		resting = false;
 		credited_at = sw_monotonic_ns();
 	}
 	pthread_mutex_unlock(&lock);

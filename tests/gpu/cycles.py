@@ -9,16 +9,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import page as pages
-
-
-def uuids():
-    out = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout
-    return [bytes.fromhex(line.split("UUID: GPU-")[1].rstrip(")\n ").replace("-", "")) for line in out.splitlines() if "UUID: GPU-" in line]
-
-
-def used_mib():
-    out = subprocess.run(["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"], capture_output=True, text=True).stdout
-    return int(out.split()[0])
+from gpus import used_mib, uuids
 
 
 def start(args, library=None, path=None):
@@ -38,7 +29,7 @@ def finish(process):
 def main():
     library, model, steps, cycles, kind, options = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5], sys.argv[6:]
     bare = finish(start([model, steps] + options))
-    path = tempfile.mktemp(prefix="sw-page-")
+    path = tempfile.mktemp(prefix="page-", dir="/dev/shm")
     page = pages.Page(path, uuids())
     calm = finish(start([model, steps] + options, library, path))
     page = pages.Page(path, uuids())

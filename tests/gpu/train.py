@@ -13,6 +13,9 @@ torch.manual_seed(7)
 torch.use_deterministic_algorithms(True, warn_only=True)
 torch.backends.cudnn.benchmark = False
 torch.backends.cudnn.deterministic = True
+# The faster ways to attention add up in another order every time.
+torch.backends.cuda.enable_mem_efficient_sdp(False)
+torch.backends.cuda.enable_flash_sdp(False)
 
 
 def model_of(name):
