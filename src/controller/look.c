@@ -165,6 +165,20 @@ static int check_parked(const struct sw_brain *brain, uint32_t id, struct sw_err
 	return 0;
 }
 
+/* Whether the runs are on exactly the GPUs that the engine gave the job. */
+static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	uint32_t count = 0;
+	for (uint32_t p = sw_engine_parts(brain->engine, (struct sw_job_id){id}); p != SW_NO_PART; p = ledger->parts[p].next, count++) {
+		const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
+		if (run == NULL || run->mask != ledger->parts[p].mask)
+			return false;
+	}
+	return count == live->run_count;
+}
+
 /* Invariant 3 of brain.h, those of runs.c, and the engine's own. */
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 {
@@ -178,6 +192,8 @@ int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 		if ((runs || live->parked) != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
 			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", id + 1, live->run_count,
 					  job->state);
+		if (runs && !is_where_it_should_be(brain, id))
+			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u runs elsewhere than the engine thinks", id + 1);
 		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))
 			return sw_err_set(err, SW_EBUG, "brain invariant 4: job %u has ended, or not", id + 1);
 	}
