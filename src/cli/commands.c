@@ -29,6 +29,9 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_nodes,
 	&sw_cli_quota,
 	&sw_cli_policy,
+	&sw_cli_token_create,
+	&sw_cli_token_list,
+	&sw_cli_token_revoke,
 	&sw_cli_down,
 	&sw_cli_controller,
 	&sw_cli_agent,
@@ -47,6 +50,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 };
 
 const struct sw_cli_group sw_cli_groups[] = {
+	{"token", "say who may come over TCP: make tokens, list them, take them back"},
 	{"trace", "look into trace files, convert, make and check them"},
 	{NULL, NULL},
 };

@@ -102,7 +102,7 @@ static void print_job(const json_t *job, const char *why)
 	put("State", text);
 	if (why[0] != '\0')
 		put("Why", why);
-	if (json_object_get(job, "user") == NULL) {
+	if (json_object_get(job, "name") == NULL) {
 		puts("  It belongs to somebody else, who alone sees the rest.");
 		return;
 	}

@@ -573,6 +573,20 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	return 0;
 }
 
+void sw_conns_close_revoked(struct sw_server *server)
+{
+	struct sw_conn *conn = TAILQ_FIRST(&server->conns);
+	while (conn != NULL) {
+		struct sw_conn *next = TAILQ_NEXT(conn, link);
+		struct sw_token_owner owner;
+		bool matters = conn->is_tcp && conn->peer.roles != 0 && conn->phase != LINGER;
+		if (matters && (!sw_tokens_find_digest(server->tokens, conn->peer.token, &owner) || owner.role != conn->peer.roles ||
+				owner.uid != conn->peer.user.uid))
+			close_conn(conn);
+		conn = next;
+	}
+}
+
 void sw_conns_close_all(struct sw_server *server)
 {
 	struct sw_conn *conn;

@@ -7,7 +7,11 @@ static void identify(struct sw_server *server, const char *token, struct sw_peer
 {
 	struct sw_token_owner owner;
 	*peer = (struct sw_peer){0};
-	if (token[0] == '\0' || server->tokens == NULL || !sw_tokens_find(server->tokens, token, &owner))
+	if (token[0] == '\0' || server->tokens == NULL)
+		return;
+	sw_reload_tokens(server);
+	sw_token_digest(token, peer->token);
+	if (!sw_tokens_find_digest(server->tokens, peer->token, &owner))
 		return;
 	peer->roles = owner.role;
 	peer->user = (struct sw_user){.uid = owner.uid, .gid = owner.gid, .is_operator = owner.role == SW_ROLE_OPERATOR};
@@ -23,7 +27,9 @@ int sw_authorise(struct sw_server *server, const struct sw_request *request, boo
 	if (peer->roles == 0) {
 		sw_err_set(err, SW_EDENIED, "this needs a token");
 		sw_err_detail(err, "%s", token[0] != '\0' ? "the one that came is not known" : "none came");
-		sw_err_hint(err, "Send 'Authorization: Bearer TOKEN', or use the UNIX socket.");
+		sw_err_hint(err, "Send 'Authorization: Bearer TOKEN' ('sharewell token create' makes one; commands take it from "
+				 "SHAREWELL_TOKEN), or "
+				 "use the UNIX socket.");
 		return 401;
 	}
 	sw_err_set(err, SW_EDENIED, "this is not for you");

@@ -139,11 +139,14 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 	sw_json_key_u64(&json, "seq", happening->seq);
 	sw_write_time(&json, "at", happening->at_ns);
 	sw_json_key_string(&json, "kind", kind);
+	bool in_full = true;
 	if (happening->job != 0 && sw_brain_job(server->brain, sw_server_now(server), happening->job, &view)) {
+		in_full = sw_may_see(&watcher->peer, &view);
 		sw_json_key(&json, "job");
-		sw_write_job(server, &json, &view, sw_may_see(&watcher->peer, &view), false);
+		sw_write_job(server, &json, &view, in_full, false);
 	}
-	if (happening->node != NULL)
+	/* Where somebody else's job runs is not for everybody. */
+	if (happening->node != NULL && in_full)
 		sw_json_key_string(&json, "node", happening->node);
 	sw_json_end_object(&json);
 	if (!json.failed)

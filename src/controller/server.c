@@ -7,13 +7,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "api/when.h"
 #include "base/number.h"
 #include "controller/server_state.h"
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
 #define TICK_MOST_S 3600
-#define SOON_S (30 * 86400) /* for a certificate to end */
 
 int64_t sw_server_now(struct sw_server *server)
 {
@@ -156,49 +154,6 @@ static void raise_limits(void)
 	}
 }
 
-static void read_tokens_again(struct sw_server *server)
-{
-	struct sw_tokens *tokens = NULL;
-	struct sw_err err = {0};
-	if (server->options->tokens_path == NULL)
-		return;
-	if (sw_tokens_read(server->options->tokens_path, &tokens, &err) < 0) {
-		sw_server_note(server, "%s: %s; the tokens read before stay", err.fact, err.detail);
-		return;
-	}
-	sw_tokens_free(server->tokens);
-	server->tokens = tokens;
-	sw_server_note(server, "read the tokens again");
-}
-
-/* Nobody looks at a certificate until it has ended. */
-static void tell_end_of_certificate(struct sw_server *server)
-{
-	char day[SW_WHEN_SIZE];
-	int64_t ends_at_s = sw_tls_ends_at_s(server->tls), left_s = ends_at_s - sw_clock_real_ns() / SW_NS_PER_S;
-	sw_when_format(ends_at_s * SW_NS_PER_S, day);
-	if (left_s < 0)
-		sw_server_note(server, "the certificate has ended (%.10s): clients refuse it", day);
-	else if (left_s < SOON_S)
-		sw_server_note(server, "the certificate ends in %lld days (%.10s)", (long long)(left_s / 86400), day);
-}
-
-static void read_certificate_again(struct sw_server *server)
-{
-	struct sw_tls *tls = NULL;
-	struct sw_err err = {0};
-	if (server->tls == NULL)
-		return;
-	if (sw_tls_open(server->options->tls_certificate, server->options->tls_key, &tls, &err) < 0) {
-		sw_server_note(server, "%s: %s; the certificate read before stays", err.fact, err.detail);
-		return;
-	}
-	sw_tls_free(server->tls);
-	server->tls = tls;
-	sw_server_note(server, "read the certificate again");
-	tell_end_of_certificate(server);
-}
-
 static void on_signal(evutil_socket_t number, short what, void *user)
 {
 	(void)what;
@@ -207,8 +162,7 @@ static void on_signal(evutil_socket_t number, short what, void *user)
 		event_base_loopbreak(server->base);
 		return;
 	}
-	read_tokens_again(server);
-	read_certificate_again(server);
+	sw_reload_all(server);
 }
 
 static int make_loop(struct sw_server *server, struct sw_err *err)
@@ -227,7 +181,8 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_turn_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
-	return r < 0 ? r : sw_polls_start(server, err);
+	r = r < 0 ? r : sw_polls_start(server, err);
+	return r < 0 ? r : sw_reload_start(server, err);
 }
 
 static int start(struct sw_server *server, struct sw_err *err)
@@ -266,6 +221,7 @@ static void stop(struct sw_server *server)
 		sw_turn_stop(server);
 	sw_events_stop(server);
 	sw_polls_stop(server);
+	sw_reload_stop(server);
 	sw_machines_clear(&server->machines);
 	sw_vec_free(&server->user_names);
 	free(server->openapi);
@@ -295,8 +251,7 @@ static void tell_ready(struct sw_server *server)
 	};
 	if (server->options->on_ready != NULL)
 		server->options->on_ready(server->options->user, &place);
-	if (server->tls != NULL)
-		tell_end_of_certificate(server);
+	sw_reload_tell_end(server);
 }
 
 int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err)

@@ -4,6 +4,7 @@
  *	listen.c	sockets
  *	connection.c	HTTP on one socket
  *	dispatch.c	who asks for what
+ *	reload.c	tokens and certificate, read again
  *	turn.c		the group commit
  *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
  */
@@ -13,6 +14,8 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <sys/queue.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include "api/json.h"
 #include "api/request.h"
@@ -38,6 +41,7 @@ struct sw_server;
 struct sw_peer {
 	unsigned roles;
 	struct sw_user user;
+	unsigned char token[SW_TOKEN_DIGEST]; /* on TCP: the hash of what it came with */
 };
 
 /* ---- connection.c */
@@ -62,6 +66,8 @@ struct sw_request *sw_conn_take_request(struct sw_conn *conn);
 const struct sw_peer *sw_conn_peer(const struct sw_conn *conn);
 bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id);
 void sw_conns_close_all(struct sw_server *server);
+/* Ends what goes on for tokens that are no more, or not the same any more. Not from within a request. */
+void sw_conns_close_revoked(struct sw_server *server);
 
 TAILQ_HEAD(sw_conns, sw_conn);
 
@@ -70,6 +76,23 @@ struct sw_listeners;
 int sw_listen(struct sw_server *server, struct sw_listeners **ret_listeners, struct sw_err *err);
 const char *sw_listeners_address(const struct sw_listeners *listeners); /* NULL: not on TCP */
 void sw_listeners_free(struct sw_listeners *listeners);
+
+/* ---- reload.c: files that change while it runs */
+struct sw_reload {
+	struct event *timer; /* NULL: there are no tokens */
+	bool sweep;	     /* tokens have changed, and connections have not been looked at */
+	/* The file of tokens as it was. */
+	ino_t number;
+	off_t size;
+	mode_t mode;
+	struct timespec changed_at;
+};
+int sw_reload_start(struct sw_server *server, struct sw_err *err);
+void sw_reload_stop(struct sw_server *server);
+void sw_reload_all(struct sw_server *server);
+/* Reads the tokens again if their file has changed. */
+void sw_reload_tokens(struct sw_server *server);
+void sw_reload_tell_end(struct sw_server *server);
 
 /* ---- dispatch.c: a request that is complete */
 void sw_dispatch(struct sw_server *server, struct sw_conn *conn);
@@ -234,6 +257,7 @@ struct sw_server {
 	uint32_t stream_count;
 	size_t body_bytes;
 
+	struct sw_reload reload;
 	struct sw_turn turn;
 	struct sw_events events;
 	struct sw_polls polls;

@@ -2,10 +2,10 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,11 +16,11 @@
 #include "base/vec.h"
 
 #define FILE_MAX ((size_t)4 << 20)
-#define FRESH_BYTES 32
 
 struct entry {
-	char *token;
+	unsigned char digest[SW_TOKEN_DIGEST];
 	struct sw_token_owner owner;
+	char name[SW_TOKEN_NAME_MAX + 1];
 };
 
 struct sw_tokens {
@@ -33,14 +33,18 @@ static const struct {
 } roles[] = {{"user", SW_ROLE_USER}, {"operator", SW_ROLE_OPERATOR}, {"agent", SW_ROLE_AGENT}};
 #define ROLES (sizeof roles / sizeof roles[0])
 
+unsigned sw_role_find(const char *name)
+{
+	for (size_t i = 0; i < ROLES; i++)
+		if (strcmp(name, roles[i].name) == 0)
+			return roles[i].role;
+	return 0;
+}
+
 void sw_tokens_free(struct sw_tokens *tokens)
 {
 	if (tokens == NULL)
 		return;
-	for (size_t i = 0; i < tokens->entries.count; i++) {
-		explicit_bzero(tokens->entries.items[i].token, strlen(tokens->entries.items[i].token));
-		free(tokens->entries.items[i].token);
-	}
 	sw_vec_free(&tokens->entries);
 	free(tokens);
 }
@@ -49,7 +53,7 @@ static int refuse_line(const char *path, unsigned line, const char *detail, stru
 {
 	sw_err_set(err, SW_EINPUT, "cannot use the tokens of '%s'", path);
 	sw_err_detail(err, "line %u: %s", line, detail);
-	sw_err_hint(err, "A line is 'role token [uid[:gid]]', with the roles user, operator and agent.");
+	sw_err_hint(err, "A line is 'role secret [uid[:gid] [name]]', with the roles user, operator and agent.");
 	return SW_EINPUT;
 }
 
@@ -68,6 +72,25 @@ static bool parse_owner(const char *text, struct sw_token_owner *owner)
 	return true;
 }
 
+/* A token's hash, or "sha256:" and that in hexadecimal. */
+static bool parse_secret(const char *word, unsigned char digest[SW_TOKEN_DIGEST])
+{
+	static const char scheme[] = "sha256:";
+	size_t size = strlen(word);
+	if (strncmp(word, scheme, sizeof scheme - 1) != 0) {
+		sw_token_digest(word, digest);
+		return size >= SW_TOKEN_LEAST && size <= SW_HTTP_TOKEN_MAX;
+	}
+	word += sizeof scheme - 1;
+	for (size_t i = 0; i < SW_TOKEN_DIGEST; i++) {
+		unsigned byte;
+		if (strspn(word + 2 * i, "0123456789abcdef") < 2 || sscanf(word + 2 * i, "%2x", &byte) != 1)
+			return false;
+		digest[i] = (unsigned char)byte;
+	}
+	return word[2 * SW_TOKEN_DIGEST] == '\0';
+}
+
 static int add_line(struct sw_tokens *tokens, const char *path, unsigned number, char *line, struct sw_err *err)
 {
 	char *rest = line, *words[4] = {NULL};
@@ -83,26 +106,22 @@ static int add_line(struct sw_tokens *tokens, const char *path, unsigned number,
 	}
 	if (count == 0)
 		return 0;
-	unsigned role = 0;
-	for (size_t i = 0; i < ROLES; i++)
-		if (strcmp(words[0], roles[i].name) == 0)
-			role = roles[i].role;
-	if (role == 0)
+	struct entry entry = {.owner = {.role = sw_role_find(words[0]), .uid = geteuid(), .gid = getegid()}};
+	if (entry.owner.role == 0)
 		return refuse_line(path, number, "it does not begin with a role", err);
-	if (count < 2 || count > 3 || strlen(words[1]) < SW_TOKEN_LEAST || strlen(words[1]) > SW_HTTP_TOKEN_MAX)
-		return refuse_line(path, number, "its token is missing, or not of 32 to 512 characters", err);
-	struct sw_token_owner owner = {.role = role, .uid = geteuid(), .gid = getegid()};
-	if (count == 3 ? !parse_owner(words[2], &owner) : role == SW_ROLE_USER)
+	if (count < 2 || !parse_secret(words[1], entry.digest))
+		return refuse_line(path, number, "its token is missing, or neither of 32 to 512 characters nor a hash", err);
+	if (count > 2 ? !parse_owner(words[2], &entry.owner) : entry.owner.role == SW_ROLE_USER)
 		return refuse_line(path, number, "it does not name a user by number", err);
+	if (count > 3 && strlen(words[3]) > SW_TOKEN_NAME_MAX)
+		return refuse_line(path, number, "its name is too long", err);
 	if (tokens->entries.count == SW_TOKENS_MAX)
 		return refuse_line(path, number, "there are too many tokens", err);
-	char *token = strdup(words[1]);
-	struct entry *entry = token != NULL ? sw_vec_push(&tokens->entries) : NULL;
-	if (entry == NULL) {
-		free(token);
+	snprintf(entry.name, sizeof entry.name, "%s", count > 3 ? words[3] : "");
+	struct entry *slot = sw_vec_push(&tokens->entries);
+	if (slot == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	*entry = (struct entry){token, owner};
+	*slot = entry;
 	return 0;
 }
 
@@ -147,21 +166,20 @@ int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_er
 	return 0;
 }
 
-/* All of both is looked at, whatever differs first. */
-static bool same(const char *secret, const char *given)
+/* ------------------------------------------------------------------------------------------------ asking */
+
+void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST])
 {
-	size_t secret_size = strlen(secret), given_size = strlen(given);
-	unsigned difference = secret_size != given_size;
-	for (size_t i = 0; i < given_size; i++)
-		difference |= (unsigned char)secret[secret_size > 0 ? i % secret_size : 0] ^ (unsigned)(unsigned char)given[i];
-	return difference == 0;
+	unsigned size = 0;
+	int done = EVP_Digest(token, strlen(token), ret_digest, &size, EVP_sha256(), NULL);
+	assert(done == 1 && size == SW_TOKEN_DIGEST);
 }
 
-bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw_token_owner *ret_owner)
+bool sw_tokens_find_digest(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], struct sw_token_owner *ret_owner)
 {
 	const struct entry *found = NULL;
 	for (size_t i = 0; i < tokens->entries.count; i++)
-		if (same(tokens->entries.items[i].token, token))
+		if (CRYPTO_memcmp(tokens->entries.items[i].digest, digest, SW_TOKEN_DIGEST) == 0)
 			found = &tokens->entries.items[i];
 	if (found == NULL)
 		return false;
@@ -169,60 +187,25 @@ bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw
 	return true;
 }
 
-static int make_token(char text[2 * FRESH_BYTES + 1])
+bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw_token_owner *ret_owner)
 {
-	unsigned char bytes[FRESH_BYTES];
-	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-		return -1;
-	for (size_t i = 0; i < sizeof bytes; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return 0;
+	unsigned char digest[SW_TOKEN_DIGEST];
+	sw_token_digest(token, digest);
+	return sw_tokens_find_digest(tokens, digest, ret_owner);
 }
 
-static int write_file(int fd, struct sw_err *err)
+size_t sw_tokens_count(const struct sw_tokens *tokens)
 {
-	char user[2 * FRESH_BYTES + 1], operator[2 * FRESH_BYTES + 1], agent[2 * FRESH_BYTES + 1];
-	if (make_token(user) < 0 || make_token(operator) < 0 || make_token(agent) < 0)
-		return sw_err_set(err, SW_EIO, "the system gives no random numbers");
-	int size = dprintf(fd,
-			   "# Tokens of Sharewell: role token [uid[:gid]]. The roles are user, operator and agent.\n"
-			   "operator %s\nagent %s\nuser %s %u:%u\n",
-			   operator, agent, user, geteuid(), getegid());
-	return size > 0 && fsync(fd) == 0 ? 0 : SW_EIO;
+	return tokens->entries.count;
 }
 
-int sw_tokens_make(const char *path, struct sw_err *err)
+void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_token_view *ret_view)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == EEXIST)
-		return 0;
-	int r = fd >= 0 ? write_file(fd, err) : SW_EIO;
-	if (r < 0) {
-		sw_err_set(err, r, "cannot make the tokens in '%s'", path);
-		sw_err_detail(err, "%s", strerror(errno));
-	}
-	if (fd >= 0)
-		close(fd);
-	if (fd >= 0 && r < 0)
-		unlink(path);
-	return r;
-}
-
-int sw_tokens_first(const char *path, unsigned role, char **ret_token, struct sw_err *err)
-{
-	SW_CLEANUP(sw_tokens_freep) struct sw_tokens *tokens = NULL;
-	int r = sw_tokens_read(path, &tokens, err);
-	if (r < 0)
-		return r;
-	assert(tokens != NULL);
-	for (size_t i = 0; i < tokens->entries.count; i++) {
-		if (tokens->entries.items[i].owner.role != role)
-			continue;
-		char *token = strdup(tokens->entries.items[i].token);
-		if (token == NULL)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		*ret_token = token;
-		return 0;
-	}
-	return sw_err_set(err, SW_ENOTFOUND, "there is no token of this role in '%s'", path);
+	const struct entry *entry = &tokens->entries.items[index];
+	*ret_view = (struct sw_token_view){.owner = entry->owner, .role = "", .name = entry->name};
+	for (size_t i = 0; i < (sizeof ret_view->id - 1) / 2; i++)
+		snprintf(ret_view->id + 2 * i, 3, "%02x", entry->digest[i]);
+	for (size_t i = 0; i < ROLES; i++)
+		if (roles[i].role == entry->owner.role)
+			ret_view->role = roles[i].name;
 }

@@ -1,16 +1,18 @@
-/* Tokens: who a TCP client is. A file of lines "role token [uid[:gid]]", readable by its owner only.
+/* Tokens: who a TCP client is. A file of lines "role secret [uid[:gid] [name]]", readable by its owner only.
  *
  *	# who may ask what
- *	operator 5f2c...
- *	agent    88d0...
- *	user     01ab... 1000:1000
+ *	operator sha256:5f2c...
+ *	agent    sha256:88d0...
+ *	user     sha256:01ab... 1000:1000 laptop
  *
- * A user's token names the user whose jobs it may see in full and change. Operators and agents act as the controller's own user.
+ * The secret is the hash of a token, so that who reads the file can use none of them; a token itself, as somebody may write it by hand, is taken as well. A user's token
+ * names the user whose jobs it may see in full and change. Operators and agents act as the controller's own user unless one is named.
  */
 #ifndef SW_CONTROLLER_TOKENS_H
 #define SW_CONTROLLER_TOKENS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -18,6 +20,9 @@
 
 #define SW_TOKENS_MAX 4096u
 #define SW_TOKEN_LEAST 32u /* characters */
+#define SW_TOKEN_DIGEST 32u
+#define SW_TOKEN_NAME_MAX 63u
+#define SW_TOKEN_SIZE 65u /* of one that is made here, with its end */
 
 struct sw_tokens;
 
@@ -26,17 +31,41 @@ struct sw_token_owner {
 	uint32_t uid, gid;
 };
 
+/* What can be told of a token. */
+struct sw_token_view {
+	struct sw_token_owner owner;
+	char id[13]; /* the beginning of its hash */
+	const char *role, *name;
+};
+
 /* Refused: a file that others can read, or that belongs to somebody else; lines that are not of the form; tokens that are too short. */
 int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_err *err);
 void sw_tokens_free(struct sw_tokens *tokens);
 SW_DEFINE_FREEP(struct sw_tokens, sw_tokens_free)
 
-/* Takes the same time whether and where it is found. */
+/* Looks at all of them, whichever it is. */
 bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw_token_owner *ret_owner);
+/* The same in two steps, for who keeps the hash to ask again. */
+void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST]);
+bool sw_tokens_find_digest(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], struct sw_token_owner *ret_owner);
 
-/* Makes the file with a fresh operator's, agent's and user's token (of the caller) where there is none. */
+size_t sw_tokens_count(const struct sw_tokens *tokens);
+void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_token_view *ret_view);
+
+/* The role of a name, "user"; 0: none. */
+unsigned sw_role_find(const char *name);
+
+/* ---- changing the file (tokens_change.c): whole or not at all, one at a time */
+/* Makes the file with a fresh operator's, agent's and user's token (of the caller) where there is none, and beside it "<path>.own", which has these tokens
+ * themselves, for programs of the same user. */
 int sw_tokens_make(const char *path, struct sw_err *err);
-/* The first token of this role in the file, for programs that run beside the controller; SW_ENOTFOUND when there is none. The caller frees. */
+/* One more; `name` may be "". The token is told here and never again. */
+int sw_tokens_add(const char *path, const struct sw_token_owner *owner, const char *name, char ret_token[SW_TOKEN_SIZE],
+		  struct sw_err *err);
+/* Takes away the one with this id or name; SW_ENOTFOUND, or SW_EINPUT where several have it. */
+int sw_tokens_remove(const char *path, const char *which, struct sw_err *err);
+/* The first token of this role that can be read in the file or in "<path>.own", for programs that run beside the controller; a file with one word has that. SW_ENOTFOUND
+ * when there is none. The caller frees. */
 int sw_tokens_first(const char *path, unsigned role, char **ret_token, struct sw_err *err);
 
 #endif

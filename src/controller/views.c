@@ -43,11 +43,9 @@ const char *sw_user_name(struct sw_server *server, uint32_t uid)
 	return slot->name;
 }
 
-static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
+static void write_details(struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
-	sw_json_key_string(json, "user", sw_user_name(server, view->uid));
-	sw_json_key_u64(json, "uid", view->uid);
 	sw_json_key_string(json, "tenant", view->tenant);
 	char suspended[96];
 	if (view->held_by != UINT32_MAX)
@@ -78,12 +76,14 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	sw_json_key_u64(json, "id", view->id);
 	sw_json_key_string(json, "state", view->state);
 	sw_json_key_string(json, "state_long", view->state_long);
+	sw_json_key_string(json, "user", sw_user_name(server, view->uid));
+	sw_json_key_u64(json, "uid", view->uid);
 	sw_json_key_u64(json, "gpus", view->gpus);
 	sw_write_time(json, "submitted_at", view->submitted_at);
 	sw_write_time(json, "started_at", view->started_at);
 	sw_write_time(json, "ended_at", view->ended_at);
 	if (in_full)
-		write_details(server, json, view);
+		write_details(json, view);
 	if (in_full && with_request) {
 		sw_json_key(json, "request");
 		sw_json_raw(json, view->request, strlen(view->request));
