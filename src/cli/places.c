@@ -101,6 +101,9 @@ static int make_folder(const char *path, mode_t mode, struct sw_err *err)
 			sw_err_detail(err, "%s", strerror(errno));
 			return SW_EIO;
 		}
+		/* Whatever the umask is: a folder that is for all would be of no use to them. */
+		if (!there)
+			chmod(part, mode);
 		if (slash == NULL)
 			return 0;
 		*slash = '/';

@@ -235,48 +235,48 @@ static void print_places(const struct values *values, const struct cluster *clus
 
 /* ---- the beginning */
 
-static void add_words(struct child *child, const char *const *words)
+/* Pairs of an option and its value; a pair without a value was not given. */
+static void add_words(struct child *child, const char *const (*pairs)[2], size_t pair_count)
 {
 	size_t count = 0;
-	/* NULL stands for an option that was not given, and its value. */
-	for (; words[0] != NULL || words[1] != NULL; words += 2)
-		if (words[1] != NULL && count + 2 < ARGS_MAX) {
-			if (words[0] != NULL)
-				child->argv[count++] = strdup(words[0]);
-			child->argv[count++] = strdup(words[1]);
-		}
+	for (size_t i = 0; i < pair_count && count + 2 < ARGS_MAX; i++) {
+		if (pairs[i][1] == NULL)
+			continue;
+		if (pairs[i][0] != NULL)
+			child->argv[count++] = strdup(pairs[i][0]);
+		child->argv[count++] = strdup(pairs[i][1]);
+	}
 	child->argv[count] = NULL;
 }
 
+/* Places are named to both: they would look for their own elsewhere. */
 static void plan_children(const struct values *values, struct cluster *cluster)
 {
 	const struct sw_cli_doors *doors = &values->doors;
-	const char *const for_controller[] = {NULL,	     "sharewell",
-					      NULL,	     "controller",
-					      "--state",     values->state != NULL ? cluster->places.state : NULL,
-					      "--policy",    values->policy,
-					      "--placement", values->placement,
-					      "--plugin",    values->plugin,
-					      "--port",	     doors->port,
-					      "--listen",    doors->listen,
-					      "--tls-cert",  doors->tls_cert,
-					      "--tls-key",   doors->tls_key,
-					      "--socket",    doors->socket,
-					      "--operators", doors->operators,
-					      NULL,	     doors->self_signed ? "--tls-self-signed" : NULL,
-					      NULL,	     doors->all_users ? "--all-users" : NULL,
-					      NULL,	     NULL};
-	const char *const for_agent[] = {NULL,		 "sharewell",
-					 NULL,		 "agent",
-					 "--controller", cluster->place,
-					 "--state",	 values->state != NULL ? cluster->places.state : NULL,
-					 "--gpus",	 values->gpus,
-					 "--node",	 values->node,
-					 NULL,		 NULL};
+	const char *const for_controller[][2] = {
+		{NULL, "sharewell"},
+		{NULL, "controller"},
+		{"--state", cluster->places.state},
+		{"--socket", cluster->places.socket},
+		{"--policy", values->policy},
+		{"--placement", values->placement},
+		{"--plugin", values->plugin},
+		{"--port", doors->port},
+		{"--listen", doors->listen},
+		{"--tls-cert", doors->tls_cert},
+		{"--tls-key", doors->tls_key},
+		{"--operators", doors->operators},
+		{NULL, doors->self_signed ? "--tls-self-signed" : NULL},
+		{NULL, doors->all_users ? "--all-users" : NULL},
+	};
+	const char *const for_agent[][2] = {
+		{NULL, "sharewell"},	  {NULL, "agent"},	    {"--controller", cluster->place}, {"--state", cluster->places.state},
+		{"--gpus", values->gpus}, {"--node", values->node},
+	};
 	cluster->children[CONTROLLER].name = "controller";
 	cluster->children[AGENT].name = "agent";
-	add_words(&cluster->children[CONTROLLER], for_controller);
-	add_words(&cluster->children[AGENT], for_agent);
+	add_words(&cluster->children[CONTROLLER], for_controller, SW_CLI_COUNT_OF(for_controller));
+	add_words(&cluster->children[AGENT], for_agent, SW_CLI_COUNT_OF(for_agent));
 }
 
 /* Wrong GPUs are found before anything is started. */

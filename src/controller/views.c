@@ -43,7 +43,7 @@ const char *sw_user_name(struct sw_server *server, uint32_t uid)
 	return slot->name;
 }
 
-static void write_details(struct sw_json *json, const struct sw_job_view *view)
+static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
 	sw_json_key_string(json, "tenant", view->tenant);
@@ -83,7 +83,7 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	sw_write_time(json, "started_at", view->started_at);
 	sw_write_time(json, "ended_at", view->ended_at);
 	if (in_full)
-		write_details(json, view);
+		write_details(server, json, view);
 	if (in_full && with_request) {
 		sw_json_key(json, "request");
 		sw_json_raw(json, view->request, strlen(view->request));
