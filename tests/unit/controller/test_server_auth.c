@@ -248,6 +248,9 @@ static void test_token_file(void **state)
 		"user 00112233445566778899aabbccddeeff root\n",
 		"user 00112233445566778899aabbccddeeff 1000:x\n",
 		"user 00112233445566778899aabbccddeeff 1000 more words here\n",
+		"operator sha256:00112233445566778899aabbccddeeff\n",
+		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeefg\n",
+		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0\n",
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
 		struct sw_err err = {0};
@@ -274,13 +277,55 @@ static void test_token_file(void **state)
 	assert_int_equal(sw_tokens_read("/nonexistent/tokens", &tokens, NULL), SW_ENOTFOUND);
 }
 
+/* A token that is made is kept as a hash and counts at once; taken back, it is refused at once, and what was opened with it ends. */
+static void test_change(void **state)
+{
+	(void)state;
+	const struct sw_token_owner owner = {.role = SW_ROLE_USER, .uid = 7, .gid = 8};
+	char token[SW_TOKEN_SIZE], again[SW_TOKEN_SIZE], *text = NULL;
+	size_t size = 0;
+	struct sw_err err = {0};
+	assert_int_equal(sw_tokens_add(served.tokens, &owner, "laptop", token, NULL), 0);
+	assert_int_equal(sw_tokens_add(served.tokens, &owner, "twin", again, NULL), 0);
+	assert_string_not_equal(token, again);
+	assert_int_equal(sw_tokens_add(served.tokens, &owner, "two words", again, &err), SW_EINPUT);
+	assert_int_equal(sw_file_read(served.tokens, 1 << 20, &text, &size, NULL), 0);
+	assert_null(strstr(text, token));
+	free(text);
+	struct stat info;
+	assert_int_equal(stat(served.tokens, &info), 0);
+	assert_int_equal(info.st_mode & 0777, 0600);
+	assert_int_equal(status_of("GET", "/v1/jobs", token, NULL), 200);
+	int fd = dial_tcp(&served);
+	char request[256];
+	snprintf(request, sizeof request, "GET /v1/events HTTP/1.1\r\nAuthorization: Bearer %s\r\n\r\n", token);
+	say_text(fd, request);
+	hear_head(fd, 200);
+	free(hear_until(fd, "event: ready"));
+	assert_int_equal(sw_tokens_remove(served.tokens, "laptop", NULL), 0);
+	assert_int_equal(status_of("GET", "/v1/jobs", token, NULL), 401);
+	while (!hears_end(fd))
+		;
+	close(fd);
+	assert_int_equal(sw_tokens_remove(served.tokens, "laptop", &err), SW_ENOTFOUND);
+	/* The others are untouched, the hand-written ones as well. */
+	assert_int_equal(status_of("GET", "/v1/jobs", STRANGERS_TOKEN, NULL), 200);
+	/* A name that two have says not which. */
+	assert_int_equal(sw_tokens_add(served.tokens, &owner, "twin", again, NULL), 0);
+	assert_int_equal(sw_tokens_remove(served.tokens, "twin", &err), SW_EINPUT);
+	assert_int_equal(status_of("GET", "/v1/jobs", again, NULL), 200);
+	/* A file that cannot be used changes nothing. */
+	write_tokens("nonsense\n");
+	assert_int_equal(status_of("GET", "/v1/jobs", again, NULL), 200);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_tokens), TEST(test_bare_health), TEST(test_other_people),
-		TEST(test_peer),   TEST(test_addresses),   TEST(test_token_file),
+		TEST(test_tokens),    TEST(test_bare_health), TEST(test_other_people), TEST(test_peer),
+		TEST(test_addresses), TEST(test_token_file),  TEST(test_change),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
