@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -178,6 +179,11 @@ static void job_ended(struct sw_supervisor *supervisor, int status)
 	run->code = WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 0;
 	run->signal = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
 	run->ended_at_ns = sw_real_now();
+	/* Its lease ran out while it ended by itself: it was not killed, so what it says is true. */
+	if (strcmp(run->reason, SW_REASON_LEASE) == 0 && run->signal != SIGKILL) {
+		run->reason = "";
+		run->detail = NULL;
+	}
 }
 
 /* What the job left behind gets a signal and a little time. */

@@ -1,5 +1,6 @@
 /* What must hold after a round: what the jobs saw themselves against what the controller says of them. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,8 +191,10 @@ static void check_code(struct evidence *evidence, const struct shown *shown)
 	struct epoch_end end = sum_up(evidence, shown->id, shown->epoch);
 	bool killed = was_killed(evidence, shown->id, shown->epoch);
 	bool has_truth = end.parts > 0 && end.ended == end.parts && end.code == shown->code && end.signal == shown->signal;
-	bool is_good = strcmp(shown->state, "CD") == 0 ? has_truth && shown->code == 0 && shown->signal == 0
-						       : has_truth || (killed && shown->signal == 9);
+	/* One that was killed says nothing more, the other parts of its gang do; the highest number stands for all. */
+	bool has_kill = killed && end.code == shown->code && shown->signal == (end.signal > SIGKILL ? end.signal : SIGKILL);
+	bool completed = strcmp(shown->state, "CD") == 0;
+	bool is_good = completed ? has_truth && shown->code == 0 && shown->signal == 0 : has_truth || has_kill;
 	if (!is_good)
 		violation(evidence->cluster, CHECK_CODE,
 			  "job %" PRIu64 " (%s) is %s with exit code %" PRIu32 ", signal %" PRIu32 ", reason '%s' in epoch %" PRIu32
@@ -220,7 +223,8 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->requeue_sent || evidence->plan->has_outage;
+		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->requeue_sent || evidence->plan->has_outage ||
+				 evidence->cluster->has_stalled;
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;
@@ -341,5 +345,6 @@ void check_round(struct cluster *cluster, const struct round_plan *plan, const j
 	}
 	cluster->tally->rounds++;
 	cluster->tally->outages += plan->has_outage;
+	cluster->tally->stalls += cluster->has_stalled;
 	sw_vec_free(&evidence.runs);
 }

@@ -19,6 +19,7 @@
 
 /* A victim that is not there yet is waited for. */
 enum { HUNT_US = 60000, HUNT_STEP_US = 500 };
+#define STALL_NS SW_NS_PER_S
 
 int64_t boot_now_ns(void)
 {
@@ -61,7 +62,7 @@ int run_controller(const char *folder, const char *placement)
 		.logs_folder = logs,
 		.policy = "las",
 		.placement = placement,
-		.lease_ns = 2 * SW_NS_PER_S,
+		.lease_ns = 4 * SW_NS_PER_S,
 		.lease_margin_ns = SW_NS_PER_S / 2,
 		.retry_backoff_ns = SW_NS_PER_S / 20,
 	};
@@ -126,6 +127,9 @@ void cluster_pump(struct cluster *cluster)
 	for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
 		take_up(cluster, pid, status);
 	int64_t now_ns = boot_now_ns();
+	if (cluster->pumped_at_ns != 0 && now_ns - cluster->pumped_at_ns > STALL_NS)
+		cluster->has_stalled = true;
+	cluster->pumped_at_ns = now_ns;
 	for (size_t i = 0; i < sizeof cluster->daemons / sizeof cluster->daemons[0]; i++)
 		if (cluster->daemons[i].pid == 0 && now_ns >= cluster->daemons[i].back_at_ns)
 			start_daemon(cluster, &cluster->daemons[i]);

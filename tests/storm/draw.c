@@ -102,10 +102,10 @@ void draw_round(uint64_t seed, struct round_plan *ret_plan)
 		draw_kill(&rng, ret_plan, &ret_plan->kills[i]);
 	sort_kills(ret_plan);
 	struct kill_plan *last = &ret_plan->kills[ret_plan->kill_count - 1];
-	if (chance(&rng, 4)) {
+	if (chance(&rng, 3)) {
 		ret_plan->has_outage = true;
 		last->target = chance(&rng, 50) ? KILL_CONTROLLER : KILL_AGENT;
-		last->back_after_us = 1500000 + below(&rng, 2500000);
+		last->back_after_us = 3000000 + below(&rng, 4000000);
 	}
 }
 

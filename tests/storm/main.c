@@ -52,7 +52,9 @@ static void print_table(const struct options *options, const struct tally *tally
 	printf("%-50s %10s\n", "killed (-9)", "times");
 	for (int i = 0; i < KILL_KINDS; i++)
 		printf("  %-48s %10" PRIu64 "\n", target_names[i], tally->kills[i]);
-	printf("  %-48s %10" PRIu64 "\n", "away for longer than a lease", tally->outages);
+	printf("  %-48s %10" PRIu64 "\n", "away for about a lease", tally->outages);
+	if (tally->stalls > 0)
+		printf("  %-48s %10" PRIu64 "\n", "(rounds in which this machine stood still)", tally->stalls);
 	printf("jobs\n");
 	printf("  %-48s %10" PRIu64 "\n", "submits", tally->submits);
 	printf("  %-48s %10" PRIu64 "\n", "repeated under their key for want of an answer", tally->repeats);

@@ -85,6 +85,8 @@ void play_round(struct cluster *cluster, struct round_plan *plan)
 	struct client clients[CLIENTS];
 	cluster->seed = plan->seed;
 	cluster->victims.count = 0;
+	cluster->pumped_at_ns = 0;
+	cluster->has_stalled = false;
 	int64_t start_ns = boot_now_ns();
 	for (uint32_t i = 0; i < CLIENTS; i++) {
 		clients[i] = (struct client){cluster, plan, i, start_ns};

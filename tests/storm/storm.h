@@ -92,7 +92,7 @@ enum check {
 };
 
 struct tally {
-	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, cancels, requeues, outages;
+	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, cancels, requeues, outages, stalls;
 	uint64_t kills[KILL_KINDS], missed_kills;
 	uint64_t checked[CHECKS], violations[CHECKS];
 };
@@ -126,6 +126,8 @@ struct cluster {
 	const char *placement;		  /* the rule of this batch */
 	uint64_t seed;			  /* of the round that is played, for messages */
 	struct tally *tally;
+	int64_t pumped_at_ns;
+	bool has_stalled;	       /* in this round: the machine stood still for so long that leases may have run out */
 	SW_VEC(struct victim) victims; /* of the round */
 };
 
