@@ -8,10 +8,7 @@
 #include "base/hash.h"
 #include "core/state.h"
 
-#define MISUSE_LIMIT 100u
 #define TENANTS_MAX 1000000u
-#define IDLE_DECISIONS_MAX 1000u     /* in a row, with nothing running and jobs that could */
-#define EMPTY_DECISIONS_MAX 4000000u /* in a row, without an event or a command */
 
 /* ---- accounts of jobs */
 
@@ -525,154 +522,6 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	return SW_EINPUT;
 }
 
-/* ---- the policy in charge */
-
-static int give_policy_its_memory(struct sw_engine *engine)
-{
-	size_t per_job = engine->policy->job_state_size;
-	free(engine->policy_state);
-	free(engine->job_states);
-	engine->policy_state = calloc(1, engine->policy->state_size + 1);
-	engine->job_states_capacity = engine->jobs.capacity;
-	engine->job_states = calloc(engine->job_states_capacity + 1, per_job + 1);
-	return engine->policy_state == NULL || engine->job_states == NULL ? SW_ENOMEM : 0;
-}
-
-/* Puts `policy` in charge of whatever is there. */
-static int install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
-{
-	struct sw_params *presets = NULL;
-	if (params == NULL) {
-		int r = sw_params_new(policy, &presets, err);
-		if (r < 0)
-			return r;
-	}
-	if (engine->presets != NULL)
-		sw_params_free(engine->presets);
-	engine->presets = presets;
-	engine->params = params != NULL ? params : presets;
-	engine->policy = policy;
-	while (engine->alarms.count > 0)
-		sw_heap_remove(&engine->alarms, engine->alarms.entries[0].id);
-	if (give_policy_its_memory(engine) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
-	engine->order.rule = policy->order;
-	engine->order.exact = false;
-	const char *complaint = policy->start != NULL ? policy->start(&engine->view) : NULL;
-	if (complaint != NULL) {
-		int r = sw_err_set(err, SW_EINPUT, "policy '%s' does not start", policy->name);
-		sw_err_detail(err, "%s", complaint);
-		return r;
-	}
-	engine->order.exact = engine->config.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
-		const struct sw_job *job = &engine->jobs.items[id].seen;
-		if (job->state <= SW_JOB_RUNNING && policy->submit != NULL)
-			policy->submit(&engine->view, job);
-		if (job->state == SW_JOB_RUNNING && policy->started != NULL)
-			policy->started(&engine->view, job);
-	}
-	if (sw_order_rebuild(engine) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
-	return 0;
-}
-
-int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
-{
-	const struct sw_policy *old = engine->policy;
-	const struct sw_params *old_params = engine->presets != NULL ? NULL : engine->params;
-	int r = install(engine, policy, params, err);
-	if (r < 0)
-		(void)install(engine, old, old_params, NULL);
-	else
-		engine->recheck = true;
-	if (r == 0)
-		engine->log_hash = sw_hash_bytes(engine->log_hash, policy->name, strlen(policy->name));
-	return r;
-}
-
-/* Puts the fall-back in charge; false where there is none, or it is already. */
-static bool throw_out(struct sw_engine *engine, const char *why)
-{
-	const struct sw_policy *fallback = engine->config.fallback;
-	if (fallback == NULL || engine->policy == fallback)
-		return false;
-	snprintf(engine->notes, sizeof engine->notes, "policy '%s' was replaced by '%s' at %lld.%03lld s: %s", engine->policy->name,
-		 fallback->name, (long long)(engine->now / 1000000000), (long long)(engine->now / 1000000 % 1000), why);
-	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
-	engine->misuses = 0;
-	engine->idle_decisions = engine->empty_decisions = 0;
-	/* Jobs that were let in because the other policy took any place must find one now too. */
-	engine->fell_back = true;
-	(void)install(engine, fallback, NULL, NULL);
-	return true;
-}
-
-/* Nothing runs, every node is up, and some job may start. */
-static bool is_idle(const struct sw_engine *engine)
-{
-	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
-	    engine->ledger.gpus_up != engine->topology->gpu_count)
-		return false;
-	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
-		const struct sw_core_job *job = &engine->jobs.items[id];
-		if (engine->order.lanes.items[job->lane].possible && sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
-			return true;
-	}
-	return false;
-}
-
-/* Whether the policy sleeps on its watch, or runs on the spot. */
-static const char *what_stalls(struct sw_engine *engine, sw_ns wake_at, size_t events)
-{
-	engine->idle_decisions = is_idle(engine) ? engine->idle_decisions + 1 : 0;
-	engine->empty_decisions = events == 0 && engine->commands.count == 0 ? engine->empty_decisions + 1 : 0;
-	if (engine->idle_decisions > (wake_at == SW_TIME_NEVER ? 0 : IDLE_DECISIONS_MAX))
-		return "nothing ran, jobs waited, and it did not start any";
-	if (engine->empty_decisions > EMPTY_DECISIONS_MAX)
-		return "it woke millions of times in a row and did nothing";
-	return NULL;
-}
-
-static sw_ns decide_once(struct sw_engine *engine)
-{
-	struct sw_plan *plan = &engine->plan;
-	sw_plan_reset(plan);
-	if (engine->policy->decide != NULL)
-		plan->wake_at = engine->policy->decide(plan);
-	else
-		sw_plan_by_order(plan);
-	sw_plan_commit(plan);
-	/* A wish to be woken now or earlier would stop time. */
-	if (plan->wake_at <= engine->now) {
-		plan->misuses++;
-		plan->wake_at = engine->now + 1000000;
-	}
-	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
-	plan->misuses = 0;
-	/* Somebody who waits was told that another is protected: until then. */
-	return plan->protected_until < plan->wake_at ? plan->protected_until : plan->wake_at;
-}
-
-static sw_ns decide(struct sw_engine *engine, size_t events)
-{
-	sw_ns wake_at = decide_once(engine);
-	uint32_t limit = engine->config.misuse_limit == 0 ? MISUSE_LIMIT : engine->config.misuse_limit;
-	if (engine->misuses >= limit) {
-		char why[96];
-		snprintf(why, sizeof why, "it misused the plan %u times in a row", engine->misuses);
-		throw_out(engine, why);
-		return engine->now +
-		       1; /* the new one decides in a step of its own: commands of this one name parts that it might give back */
-	}
-	sw_ns alarm = sw_alarms_next(engine);
-	wake_at = alarm < wake_at ? alarm : wake_at;
-	const char *stall = what_stalls(engine, wake_at, events);
-	if (stall != NULL && throw_out(engine, stall))
-		wake_at = engine->now + 1;
-	return wake_at;
-}
-
 /* ---- life */
 
 /* Whether every event makes sense, before any of them happens; *ret_submits and *ret_tenants say what room they need. */
@@ -739,7 +588,7 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 			return sw_err_set(err, r, "cannot apply event %zu of %zu", e + 1, count);
 	}
 	sw_alarms_ring(engine);
-	sw_ns wake_at = decide(engine, count);
+	sw_ns wake_at = sw_charge_decide(engine, count);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, wake_at};
 	return 0;
 }
@@ -768,7 +617,7 @@ int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_
 	int r = reserve(engine, 1);
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory");
-	r = install(engine, config->policy, config->params, err);
+	r = sw_charge_install(engine, config->policy, config->params, err);
 	if (r < 0)
 		return r;
 	*ret_engine = SW_TAKE(engine);

@@ -142,6 +142,12 @@ void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 
+/* ---- the policy in charge (charge.c) */
+/* Puts `policy` in charge of whatever is there; the engine keeps a pointer to `params` (NULL: presets). */
+int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
+/* Lets it decide at this instant, after `events` events; when to wake the engine again. */
+sw_ns sw_charge_decide(struct sw_engine *engine, size_t events);
+
 /* ---- order (order.c) */
 /* Room for `jobs` jobs, `touched` of which may take part in one decision. */
 int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs);
