@@ -106,7 +106,8 @@ sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
 /* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
-/* The policy's own bytes for this job (job_state_size of them, zeroed at submit), or NULL. */
+/* The policy's own bytes for this job (job_state_size of them, zeroed at submit and once the job has ended), or NULL. Plain values only, no
+ * pointers: a controller that starts anew goes on with a copy of them. */
 void *sw_job_state(struct sw_view *view, const struct sw_job *job);
 
 static inline bool sw_job_is_waiting(const struct sw_job *job)
@@ -133,7 +134,7 @@ uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant);
 uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
 /* Uniform in [0, bound), from the engine's seeded generator. */
 uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
-/* The policy's own bytes (state_size of them, zeroed before `start`). */
+/* The policy's own bytes (state_size of them, zeroed before `start`); plain values only, like those of a job. */
 void *sw_view_state(struct sw_view *view);
 /* Value of the policy's parameter by its place in `params`. */
 const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);

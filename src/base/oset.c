@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -17,6 +18,8 @@ int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity)
 	struct sw_oset_link *grown = realloc(links->items, (size_t)wanted * sizeof *grown);
 	if (grown == NULL)
 		return SW_ENOMEM;
+	/* Links are saved with the rest of the state: what is in none of the sets yet must not differ from run to run. */
+	memset(grown + links->capacity, 0, (wanted - links->capacity) * sizeof *grown);
 	links->items = grown;
 	links->capacity = wanted;
 	return 0;

@@ -24,7 +24,7 @@ static int give_policy_its_memory(struct sw_engine *engine)
 	return engine->policy_state == NULL || engine->job_states == NULL ? SW_ENOMEM : 0;
 }
 
-int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
 {
 	struct sw_params *presets = NULL;
 	if (params == NULL) {
@@ -50,6 +50,14 @@ int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, 
 		return r;
 	}
 	engine->order.exact = engine->config.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
+	return 0;
+}
+
+int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+{
+	int r = sw_charge_begin(engine, policy, params, err);
+	if (r < 0)
+		return r;
 	for (uint32_t id = 0; id < engine->jobs.count; id++) {
 		const struct sw_job *job = &engine->jobs.items[id].seen;
 		if (job->state <= SW_JOB_RUNNING && policy->submit != NULL)
@@ -62,17 +70,23 @@ int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, 
 	return 0;
 }
 
+int sw_charge_take_over(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+{
+	int r = sw_charge_install(engine, policy, params, err);
+	if (r < 0)
+		return r;
+	engine->recheck = true;
+	engine->log_hash = sw_hash_bytes(engine->log_hash, policy->name, strlen(policy->name));
+	return 0;
+}
+
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
 {
 	const struct sw_policy *old = engine->policy;
 	const struct sw_params *old_params = engine->presets != NULL ? NULL : engine->params;
-	int r = sw_charge_install(engine, policy, params, err);
+	int r = sw_charge_take_over(engine, policy, params, err);
 	if (r < 0)
 		(void)sw_charge_install(engine, old, old_params, NULL);
-	else
-		engine->recheck = true;
-	if (r == 0)
-		engine->log_hash = sw_hash_bytes(engine->log_hash, policy->name, strlen(policy->name));
 	return r;
 }
 

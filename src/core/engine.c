@@ -135,6 +135,9 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	job->seen.since = engine->now;
 	if (engine->policy->ended != NULL)
 		engine->policy->ended(&engine->view, &job->seen);
+	void *own = sw_job_state(&engine->view, &job->seen);
+	if (own != NULL)
+		memset(own, 0, engine->policy->job_state_size);
 }
 
 /* The run is over but the job is not: it waits to start anew. */
@@ -168,8 +171,7 @@ static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
 	return 0;
 }
 
-/* Memory for `count` more jobs, all of it, before anything happens. */
-static int reserve(struct sw_engine *engine, size_t count)
+int sw_engine_reserve(struct sw_engine *engine, size_t count)
 {
 	if (count == 0)
 		return 0;
@@ -206,7 +208,7 @@ static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct
 	return SW_REASON_NONE;
 }
 
-static bool grow_tenants(struct sw_engine *engine, uint32_t tenant)
+bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant)
 {
 	while (engine->tenants.count <= tenant) {
 		struct sw_tenant *slot = sw_vec_push(&engine->tenants);
@@ -225,7 +227,7 @@ static bool is_possible(const struct sw_engine *engine, const struct sw_core_job
 static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 {
 	enum sw_reason reason = what_is_wrong(engine, spec);
-	if (!grow_tenants(engine, reason == SW_REASON_BAD_SPEC ? 0 : spec->tenant))
+	if (!sw_engine_grow_tenants(engine, reason == SW_REASON_BAD_SPEC ? 0 : spec->tenant))
 		return SW_ENOMEM;
 	struct sw_core_job *job = sw_vec_push(&engine->jobs);
 	assert(job != NULL); /* reserved by the step */
@@ -458,7 +460,7 @@ static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
 {
 	if (tenant >= TENANTS_MAX)
 		return 0;
-	if (!grow_tenants(engine, tenant))
+	if (!sw_engine_grow_tenants(engine, tenant))
 		return SW_ENOMEM;
 	engine->tenants.items[tenant].quota = gpus;
 	if (engine->quotas)
@@ -562,7 +564,7 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	int r = check_events(engine, events, count, &submits, &tenants, err);
 	if (r < 0)
 		return r;
-	r = reserve(engine, submits);
+	r = sw_engine_reserve(engine, submits);
 	size_t lanes = engine->order.lanes.count + submits;
 	for (size_t e = 0; r == 0 && e < count; e++) {
 		if (events[e].kind == SW_EV_NODE_ADD)
@@ -571,7 +573,7 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_QUOTA)
 			lanes = engine->jobs.count + submits;
 	}
-	if (r == 0 && (!grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes) < 0))
+	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes) < 0))
 		r = SW_ENOMEM;
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
@@ -593,7 +595,8 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	return 0;
 }
 
-int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_engine, struct sw_err *err)
+int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
+		   struct sw_err *err)
 {
 	if (config->policy->abi != SW_POLICY_ABI || config->placement->abi != SW_POLICY_ABI)
 		return sw_err_set(err, SW_EINPUT, "policy '%s' or placement '%s' was built for another version of the SDK",
@@ -611,13 +614,22 @@ int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_
 	engine->policy = config->policy;
 	engine->order.seq = 1;
 	sw_rng_seed(&engine->rng, config->seed);
-	if (sw_topology_copy(config->topology, &engine->topology) < 0 || sw_ledger_init(&engine->ledger, engine->topology) < 0 ||
+	if (sw_topology_copy(topology, &engine->topology) < 0 || sw_ledger_init(&engine->ledger, engine->topology) < 0 ||
 	    sw_ledger_init(&engine->empty, engine->topology) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u GPUs", config->topology->gpu_count);
-	int r = reserve(engine, 1);
+		return sw_err_set(err, SW_ENOMEM, "out of memory for a cluster of %u GPUs", topology->gpu_count);
+	int r = sw_engine_reserve(engine, 1);
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory");
-	r = sw_charge_install(engine, config->policy, config->params, err);
+	*ret_engine = SW_TAKE(engine);
+	return 0;
+}
+
+int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_engine, struct sw_err *err)
+{
+	SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = NULL;
+	int r = sw_engine_make(config, config->topology, &engine, err);
+	if (r == 0)
+		r = sw_charge_install(engine, config->policy, config->params, err);
 	if (r < 0)
 		return r;
 	*ret_engine = SW_TAKE(engine);

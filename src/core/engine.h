@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "base/error.h"
+#include "base/pack.h"
 #include "core/event.h"
 #include "core/ledger.h"
 #include "core/params.h"
@@ -70,6 +71,15 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 
 /* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
+
+/* Everything that the engine is, as bytes at the end of `out`, which fails only for want of memory; between steps. An engine loaded from them goes on
+ * exactly like this one: same decisions, same hashes. */
+void sw_engine_save(const struct sw_engine *engine, struct sw_pack *out);
+/* The configuration is that of the engine that was saved: the cluster comes from the bytes, and the policy in charge must be `policy` with `params`, or the
+ * fall-back. Where that is not so, or the bytes were written by a program that kept other things beside jobs and what they hold, those are taken
+ * over as by sw_engine_set_policy(), and *ret_adopted is true. Bytes that are damaged are an error (SW_EINPUT). */
+int sw_engine_load(const struct sw_engine_config *config, const void *bytes, size_t size, struct sw_engine **ret_engine, bool *ret_adopted,
+		   struct sw_err *err);
 
 /* What the drivers may look at. */
 const struct sw_view *sw_engine_view(const struct sw_engine *engine);

@@ -298,37 +298,46 @@ static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, u
 	return picked;
 }
 
-bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
+bool sw_spot_put(struct sw_spot *spot, const struct sw_part *wanted)
 {
 	struct sw_ledger *ledger = spot->ledger;
-	if (node.v >= ledger->topology->node_count || gpus == 0)
-		return false;
-	struct sw_ledger_node *n = &ledger->nodes[node.v];
-	const struct sw_topology_node *shape = &ledger->topology->nodes[node.v];
-	if (!n->up || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
-		return false;
-	if (n->cpus_free < cpus || n->memory_free_bytes < memory_bytes || shape->gpu_memory_bytes < spot->share.gpu_memory_bytes)
+	struct sw_ledger_node *n = &ledger->nodes[wanted->node];
+	if (n->in_spot == spot->serial)
 		return false;
 	uint32_t part = new_part(ledger);
 	if (part == SW_NO_PART) {
 		spot->failed = true;
 		return false;
 	}
-	ledger->parts[part] = (struct sw_part){
-		.mask = pick_gpus(shape, n->free, n->homes, gpus),
-		.memory_bytes = memory_bytes,
-		.cpus = cpus,
-		.node = node.v,
-		.next = SW_NO_PART,
-	};
+	ledger->parts[part] = *wanted;
+	ledger->parts[part].next = SW_NO_PART;
 	if (spot->tail == SW_NO_PART)
 		spot->head = part;
 	else
 		ledger->parts[spot->tail].next = part;
 	spot->tail = part;
-	spot->gpus += gpus;
+	spot->gpus += (uint32_t)__builtin_popcountll(wanted->mask);
 	n->in_spot = spot->serial;
 	return true;
+}
+
+bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
+{
+	struct sw_ledger *ledger = spot->ledger;
+	if (node.v >= ledger->topology->node_count || gpus == 0)
+		return false;
+	const struct sw_ledger_node *n = &ledger->nodes[node.v];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[node.v];
+	if (!n->up || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
+		return false;
+	if (n->cpus_free < cpus || n->memory_free_bytes < memory_bytes || shape->gpu_memory_bytes < spot->share.gpu_memory_bytes)
+		return false;
+	return sw_spot_put(spot, &(struct sw_part){
+					 .mask = pick_gpus(shape, n->free, n->homes, gpus),
+					 .memory_bytes = memory_bytes,
+					 .cpus = cpus,
+					 .node = node.v,
+				 });
 }
 
 uint32_t sw_spot_gpus(const struct sw_spot *spot)

@@ -130,6 +130,13 @@ struct sw_engine {
 };
 
 /* ---- jobs and accounts (engine.c) */
+/* An engine without jobs, on a copy of `topology`, and nobody in charge. */
+int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
+		   struct sw_err *err);
+/* Memory for `count` more jobs, all of it, before anything happens. */
+int sw_engine_reserve(struct sw_engine *engine, size_t count);
+/* Accounts up to this tenant's; false when out of memory. */
+bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant);
 /* The core's own job behind a policy's pointer, or NULL if the policy made it up. */
 struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job);
 struct sw_share sw_share_of(const struct sw_job *job);
@@ -143,8 +150,12 @@ void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 
 /* ---- the policy in charge (charge.c) */
-/* Puts `policy` in charge of whatever is there; the engine keeps a pointer to `params` (NULL: presets). */
+/* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to `params` (NULL: presets). */
+int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
+/* The same, and puts it in charge of whatever is there. */
 int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
+/* The same in the place of another: the next step sees who can still run. */
+int sw_charge_take_over(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 /* Lets it decide at this instant, after `events` events; when to wake the engine again. */
 sw_ns sw_charge_decide(struct sw_engine *engine, size_t events);
 

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/rng.h"
 #include "policy/registry.h"
 #include "sim/world.h"
 
@@ -31,7 +32,8 @@ struct run {
 	struct sw_usage last_usage; /* the figures since the last instant */
 	__int128 used_ns, up_ns;    /* GPU time */
 	uint64_t *buckets;	    /* NULL: nobody asks */
-	bool hopeless;		    /* given up before all jobs had ended */
+	struct sw_rng when_to_reload;
+	bool hopeless; /* given up before all jobs had ended */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -155,9 +157,63 @@ static void sample_usage(struct run *run, sw_ns now)
 	*slot = run->last_step = run->last_usage = usage;
 }
 
+/* Of a large job: one whose state fills a GPU. */
+static sw_ns preemption_cost(const struct sw_world *world)
+{
+	const uint64_t bytes = UINT64_C(80) << 30;
+	switch (world->preempt) {
+	case SW_PREEMPT_SUSPEND:
+		return sw_transfer_ns(&world->suspend, bytes) + sw_transfer_ns(&world->resume, bytes);
+	case SW_PREEMPT_RESTART:
+		return world->restart_ns;
+	default:
+		return 0;
+	}
+}
+
+static struct sw_engine_config engine_config(const struct sw_sim_config *config)
+{
+	return (struct sw_engine_config){
+		.topology = config->topology,
+		.policy = config->policy,
+		.fallback = &sw_policy_fifo,
+		.placement = config->placement,
+		.params = config->params,
+		.seed = config->seed,
+		.quantum_ns = config->world->quantum_ns,
+		.preemption_cost_ns = preemption_cost(config->world),
+		.keeps_state = sw_world_keeps_state(config->world),
+		.replace_is_free = config->world->replace_is_free,
+		.exact_ties = config->world->event_overhead,
+	};
+}
+
+/* Goes on with an engine loaded from the bytes of this one. */
+static int reload(struct run *run, struct sw_err *err)
+{
+	struct sw_engine_config config = engine_config(run->config);
+	struct sw_engine *loaded = NULL;
+	struct sw_pack pack = {0};
+	bool adopted;
+	sw_engine_save(run->engine, &pack);
+	int r = pack.failed != 0 ? sw_err_set(err, pack.failed, "out of memory")
+				 : sw_engine_load(&config, pack.bytes, pack.size, &loaded, &adopted, err);
+	sw_pack_release(&pack);
+	if (r < 0)
+		return r;
+	sw_engine_free(run->engine);
+	run->engine = loaded;
+	return adopted ? sw_err_set(err, SW_EBUG, "an engine did not recognise its own bytes") : 0;
+}
+
 static int step(struct run *run, sw_ns now, struct sw_err *err)
 {
 	run->events.count = 0;
+	if (run->config->reload_milli > 0 && sw_rng_below(&run->when_to_reload, 1000) < run->config->reload_milli) {
+		int r = reload(run, err);
+		if (r < 0)
+			return r;
+	}
 	if (sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_arrivals(run, now) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
 	struct sw_step outcome;
@@ -295,36 +351,11 @@ static int describe(struct run *run)
 	return whole ? 0 : SW_ENOMEM;
 }
 
-/* Of a large job: one whose state fills a GPU. */
-static sw_ns preemption_cost(const struct sw_world *world)
-{
-	const uint64_t bytes = UINT64_C(80) << 30;
-	switch (world->preempt) {
-	case SW_PREEMPT_SUSPEND:
-		return sw_transfer_ns(&world->suspend, bytes) + sw_transfer_ns(&world->resume, bytes);
-	case SW_PREEMPT_RESTART:
-		return world->restart_ns;
-	default:
-		return 0;
-	}
-}
-
 static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
-	struct sw_engine_config engine = {
-		.topology = config->topology,
-		.policy = config->policy,
-		.fallback = &sw_policy_fifo,
-		.placement = config->placement,
-		.params = config->params,
-		.seed = config->seed,
-		.quantum_ns = config->world->quantum_ns,
-		.preemption_cost_ns = preemption_cost(config->world),
-		.keeps_state = sw_world_keeps_state(config->world),
-		.replace_is_free = config->world->replace_is_free,
-		.exact_ties = config->world->event_overhead,
-	};
+	struct sw_engine_config engine = engine_config(config);
+	sw_rng_seed(&run->when_to_reload, config->seed);
 	int r = sw_engine_new(&engine, &run->engine, err);
 	if (r == 0)
 		r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);

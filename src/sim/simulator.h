@@ -22,6 +22,7 @@ struct sw_sim_config {
 	uint64_t seed;
 	const char *cluster;	 /* as people call it, for the report */
 	bool validate;		 /* check every invariant after every step */
+	uint32_t reload_milli;	 /* how often a step begins with an engine loaded from the bytes of the one before: it must not matter */
 	bool time_decisions;	 /* fill decision_p99_ns */
 	_Atomic uint64_t *ended; /* counts jobs as they end, for a progress bar; NULL: nobody looks */
 	const atomic_bool *stop; /* set: end now with SW_ESTOPPED; NULL: never */

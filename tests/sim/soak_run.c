@@ -137,10 +137,10 @@ static int judge(const struct sw_soak_case *drawn, const struct sw_policy *polic
 	return check_totals(drawn, policy, result, err);
 }
 
-/* Twice the same: nothing may depend on addresses, leftovers or whether somebody looks. */
+/* Twice the same: nothing may depend on addresses, leftovers, whether somebody looks, or whether the engine was saved and loaded on the way. */
 static int compare(const struct sw_result *a, const struct sw_result *b, struct sw_err *err)
 {
-	if (a->log_hash != b->log_hash || a->events != b->events || a->decisions != b->decisions)
+	if (a->log_hash != b->log_hash || a->command_hash != b->command_hash || a->events != b->events || a->decisions != b->decisions)
 		return sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)a->log_hash,
 				  (unsigned long long)b->log_hash);
 	for (size_t j = 0; j < a->outcomes.count; j++)
@@ -172,6 +172,7 @@ int sw_soak_simulate(uint64_t seed, const struct sw_policy *policy, const atomic
 	if (r == 0)
 		r = judge(&drawn, policy, first, err);
 	config.validate = false;
+	config.reload_milli = 100;
 	if (r == 0)
 		r = sw_simulate(&config, &again, err);
 	if (r == 0)

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/number.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
@@ -23,6 +24,10 @@ struct storm {
 	struct sw_topology_node shapes[64];
 	size_t count;
 	sw_ns wake_at;
+	const struct sw_policy *policy; /* that was put in charge last */
+	const struct sw_params *params;
+	bool reloads; /* the engine is replaced by what its own bytes load to, now and then */
+	struct sw_rng when_to_reload;
 };
 
 static uint64_t below(struct storm *storm, uint64_t bound)
@@ -193,13 +198,37 @@ static int step(struct storm *storm, sw_ns at, struct sw_err *err)
 	return r;
 }
 
+/* A new engine from the bytes of this one; nobody may notice. */
+static int reload(struct storm *storm, struct sw_err *err)
+{
+	struct sw_engine *loaded = NULL;
+	struct sw_pack pack = {0};
+	struct sw_engine_config config = storm->config;
+	bool adopted = false;
+	config.policy = storm->policy;
+	config.params = storm->params;
+	config.topology = NULL;
+	config.seed = 0;
+	sw_engine_save(storm->engine, &pack);
+	int r = pack.failed != 0 ? sw_err_set(err, pack.failed, "an engine cannot be saved")
+				 : sw_engine_load(&config, pack.bytes, pack.size, &loaded, &adopted, err);
+	sw_pack_release(&pack);
+	if (r < 0)
+		return r;
+	sw_engine_free(storm->engine);
+	storm->engine = loaded;
+	return adopted ? sw_err_set(err, SW_EBUG, "an engine did not recognise its own bytes") : 0;
+}
+
 /* Another policy takes over whatever is there, now and then. */
 static int change_policy(struct storm *storm, struct sw_err *err)
 {
 	size_t policies = 0;
 	while (sw_policies[policies] != NULL)
 		policies++;
-	return sw_engine_set_policy(storm->engine, sw_policies[below(storm, policies)], NULL, err);
+	storm->policy = sw_policies[below(storm, policies)];
+	storm->params = NULL;
+	return sw_engine_set_policy(storm->engine, storm->policy, NULL, err);
 }
 
 static int one_gust(struct storm *storm, struct sw_err *err)
@@ -216,6 +245,8 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 	int r = step(storm, at, err);
 	if (r == 0 && chance(storm, 1))
 		r = change_policy(storm, err);
+	if (r == 0 && storm->reloads && sw_soak_chance(&storm->when_to_reload, 20))
+		r = reload(storm, err);
 	if (r == 0 && storm->books.count > 0) {
 		char text[256];
 		sw_engine_explain(storm->engine, (struct sw_job_id){(uint32_t)below(storm, storm->books.count + 1)}, text, sizeof text);
@@ -301,7 +332,7 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 	storm->config.moves_restart = storm->config.cannot_move && chance(storm, 50);
 }
 
-static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_hash, struct sw_err *err)
+static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uint64_t *ret_hash, struct sw_err *err)
 {
 	static struct storm storm;
 	memset(&storm, 0, sizeof storm);
@@ -309,6 +340,10 @@ static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_has
 	draw_config(&storm, policy);
 	sw_soak_books_open(&storm.books, &storm.config);
 	storm.wake_at = SW_TIME_NEVER;
+	storm.policy = policy;
+	storm.params = storm.config.params;
+	storm.reloads = reloads;
+	sw_rng_seed(&storm.when_to_reload, seed);
 	int r = sw_engine_new(&storm.config, &storm.engine, err);
 	for (int s = 0; r == 0 && s < STEPS; s++)
 		r = one_gust(&storm, err);
@@ -316,7 +351,7 @@ static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_has
 	if (r == 0 && !storm.config.may_grow && storm.config.fallback != NULL)
 		r = drain(&storm, err);
 	if (r == 0)
-		*ret_hash = sw_engine_log_hash(storm.engine);
+		*ret_hash = sw_hash_u64(sw_engine_log_hash(storm.engine), sw_engine_command_hash(storm.engine));
 	sw_engine_free(storm.engine);
 	sw_topology_free((struct sw_topology *)(uintptr_t)storm.config.topology);
 	sw_params_free((struct sw_params *)(uintptr_t)storm.config.params);
@@ -326,11 +361,11 @@ static int blow(uint64_t seed, const struct sw_policy *policy, uint64_t *ret_has
 int sw_soak_storm(uint64_t seed, const struct sw_policy *policy, struct sw_err *err)
 {
 	uint64_t first = 0, again = 0;
-	int r = blow(seed, policy, &first, err);
+	int r = blow(seed, policy, false, &first, err);
 	if (r == 0)
-		r = blow(seed, policy, &again, err);
+		r = blow(seed, policy, true, &again, err);
 	if (r == 0 && first != again)
-		r = sw_err_set(err, SW_EBUG, "the same seed gave log %016llx and then %016llx", (unsigned long long)first,
-			       (unsigned long long)again);
+		r = sw_err_set(err, SW_EBUG, "the same seed gave log %016llx, and %016llx with an engine that was saved and loaded",
+			       (unsigned long long)first, (unsigned long long)again);
 	return r;
 }
