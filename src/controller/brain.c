@@ -16,10 +16,8 @@ struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id)
 
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name)
 {
-	for (size_t n = 0; n < brain->nodes.count; n++)
-		if (strcmp(brain->nodes.items[n].name, name) == 0)
-			return &brain->nodes.items[n];
-	return NULL;
+	uint32_t index = sw_names_find(&brain->node_index, name);
+	return index != SW_NAMES_NONE ? &brain->nodes.items[index] : NULL;
 }
 
 struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node)
@@ -47,14 +45,8 @@ const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *confi
 
 /* ---- life */
 
-int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_brain, struct sw_err *err)
+int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err)
 {
-	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = calloc(1, sizeof *brain);
-	SW_CLEANUP(sw_topology_freep) struct sw_topology *nothing = NULL;
-	if (brain == NULL || sw_topology_new_empty(&nothing) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	brain->config = *config;
-	brain->wake_at = SW_TIME_NEVER;
 	const struct sw_placement *placement = NULL;
 	for (size_t p = 0; sw_placements[p] != NULL; p++)
 		if (strcmp(sw_placements[p]->name, config->placement) == 0)
@@ -63,8 +55,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no %s '%s'", policy == NULL ? "policy" : "placement rule",
 				  policy == NULL ? config->policy : config->placement);
-	struct sw_engine_config engine = {
-		.topology = nothing,
+	*ret_config = (struct sw_engine_config){
 		.policy = policy,
 		.fallback = &sw_policy_fifo,
 		.placement = placement,
@@ -73,7 +64,22 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 		.moves_restart = true,
 		.may_grow = true,
 	};
-	int r = sw_engine_new(&engine, &brain->engine, err);
+	return 0;
+}
+
+int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_brain, struct sw_err *err)
+{
+	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = calloc(1, sizeof *brain);
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *nothing = NULL;
+	if (brain == NULL || sw_topology_new_empty(&nothing) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	brain->config = *config;
+	brain->wake_at = SW_TIME_NEVER;
+	struct sw_engine_config engine;
+	int r = sw_brain_engine_config(config, &engine, err);
+	engine.topology = nothing;
+	if (r == 0)
+		r = sw_engine_new(&engine, &brain->engine, err);
 	if (r < 0)
 		return r;
 	*ret_brain = SW_TAKE(brain);
@@ -103,6 +109,10 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_vec_free(&brain->jobs);
 	sw_vec_free(&brain->nodes);
 	sw_vec_free(&brain->tenants);
+	sw_names_release(&brain->node_index);
+	sw_names_release(&brain->tenant_index);
+	free(brain->policy);
+	free(brain->settings);
 	sw_vec_free(&brain->dependents);
 	sw_keys_release(&brain->keys);
 	sw_heap_release(&brain->retries);

@@ -17,6 +17,7 @@
 #include "api/job.h"
 #include "api/sync.h"
 #include "base/cleanup.h"
+#include "base/pack.h"
 #include "base/vec.h"
 #include "core/engine.h"
 
@@ -109,6 +110,12 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		   struct sw_err *err);
 /* After a restart: every node that was up has just been given a lease, for all we know. */
 void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now);
+
+/* All of the state that is not volatile, as bytes at the end of `out`, which fails only for want of memory; and back. A brain loaded from them goes on as the one that was
+ * saved. *ret_adopted: another version or configuration wrote them, and the policy took over jobs and what they hold as if it had just been chosen. */
+void sw_brain_save(const struct sw_brain *brain, struct sw_pack *out);
+int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_t size, struct sw_brain **ret_brain, bool *ret_adopted,
+		  struct sw_err *err);
 
 /* ---- looking */
 struct sw_job_view {

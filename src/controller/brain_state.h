@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "base/heap.h"
+#include "base/names.h"
 #include "controller/brain.h"
 #include "controller/keys.h"
 
@@ -81,9 +82,13 @@ struct sw_brain {
 	struct sw_brain_config config;
 	struct sw_engine *engine;
 	struct sw_params *params;
+	char *policy; /* that was put in charge last, and its settings as JSON; NULL: that of the configuration, with presets */
+	char *settings;
 	SW_VEC(struct sw_live) jobs;
 	SW_VEC(struct sw_brain_node) nodes; /* by the engine's id */
+	struct sw_names node_index;
 	SW_VEC(char *) tenants;
+	struct sw_names tenant_index;
 	SW_VEC(uint32_t) dependents; /* jobs that wait for others */
 	struct sw_keys keys;	     /* of submits */
 	struct sw_heap retries;	     /* jobs that wait for their next try, by when */
@@ -95,7 +100,11 @@ struct sw_brain {
 int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, struct sw_err *err);
 json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err);
 
+/* ---- applying (fold.c) */
+int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);
+
 /* ---- helpers (brain.c) */
+int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);

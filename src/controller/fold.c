@@ -7,20 +7,15 @@
 
 static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_tenant)
 {
-	for (uint32_t t = 0; t < brain->tenants.count; t++) {
-		if (strcmp(brain->tenants.items[t], name) == 0) {
-			*ret_tenant = t;
-			return 0;
-		}
+	uint32_t tenant = sw_names_find(&brain->tenant_index, name);
+	if (tenant == SW_NAMES_NONE) {
+		tenant = (uint32_t)brain->tenants.count;
+		SW_CLEANUP(sw_freep) char *copy = strdup(name);
+		if (copy == NULL || sw_vec_reserve(&brain->tenants, tenant + 1) < 0 || sw_names_add(&brain->tenant_index, copy, tenant) < 0)
+			return SW_ENOMEM;
+		*sw_vec_push(&brain->tenants) = SW_TAKE(copy);
 	}
-	char *copy = strdup(name);
-	char **slot = copy != NULL ? sw_vec_push(&brain->tenants) : NULL;
-	if (slot == NULL) {
-		free(copy);
-		return SW_ENOMEM;
-	}
-	*slot = copy;
-	*ret_tenant = (uint32_t)(brain->tenants.count - 1);
+	*ret_tenant = tenant;
 	return 0;
 }
 
@@ -243,19 +238,17 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 		return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
 	}
 	size_t count = json_array_size(gpus);
-	node = sw_vec_push(&brain->nodes);
-	char *copy = strdup(name);
-	struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
-	if (node == NULL || copy == NULL || list == NULL) {
-		free(copy);
-		free(list);
+	SW_CLEANUP(sw_freep) char *copy = strdup(name);
+	SW_CLEANUP(sw_freep) struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
+	if (copy == NULL || list == NULL || sw_vec_reserve(&brain->nodes, brain->nodes.count + 1) < 0 ||
+	    sw_names_add(&brain->node_index, copy, (uint32_t)brain->nodes.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
+	node = sw_vec_push(&brain->nodes);
 	for (size_t g = 0; g < count; g++)
 		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
 	*node = (struct sw_brain_node){
-		.name = copy,
-		.gpus = list,
+		.name = SW_TAKE(copy),
+		.gpus = SW_TAKE(list),
 		.shape = {.gpus = (uint32_t)count,
 			  .cpus = (uint32_t)cpus,
 			  .memory_bytes = (uint64_t)memory,
@@ -426,7 +419,7 @@ static int apply_quota(struct sw_brain *brain, json_t *body, struct sw_err *err)
 			err);
 }
 
-static int read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err)
+int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err)
 {
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
 	int r = sw_params_new(policy, &params, err);
@@ -459,7 +452,11 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return SW_ENOTFOUND;
 	}
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
-	int r = read_settings(policy, settings, &params, err);
+	SW_CLEANUP(sw_freep) char *copy = strdup(policy->name);
+	SW_CLEANUP(sw_freep) char *text = json_dumps(settings, JSON_COMPACT | JSON_SORT_KEYS);
+	if (copy == NULL || text == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_brain_read_settings(policy, settings, &params, err);
 	if (r == 0)
 		r = sw_engine_set_policy(brain->engine, policy, params, err);
 	if (r < 0)
@@ -467,6 +464,10 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (brain->params != NULL)
 		sw_params_free(brain->params);
 	brain->params = SW_TAKE(params);
+	free(brain->policy);
+	free(brain->settings);
+	brain->policy = SW_TAKE(copy);
+	brain->settings = SW_TAKE(text);
 	return step(brain, NULL, 0, err);
 }
 

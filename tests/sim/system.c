@@ -84,6 +84,10 @@ struct system {
 		struct sw_record record;
 	})
 	journal;
+	/* The last snapshot of the controller, and how many records it covers. */
+	unsigned char *snapshot;
+	size_t snapshot_size, snapshot_records;
+	struct sw_rng when_to_snapshot;
 	uint32_t submitted;
 	/* By job: */
 	uint32_t codes[JOBS_MAX];  /* what its process will end with */
@@ -213,13 +217,66 @@ static void controller_turn(struct system *s)
 	}
 }
 
+static void controller_snapshots(struct system *s)
+{
+	struct sw_pack pack = {0};
+	sw_brain_save(s->brain, &pack);
+	free(s->snapshot);
+	s->snapshot = sw_pack_take(&pack, &s->snapshot_size);
+	s->snapshot_records = s->journal.count;
+	if (s->snapshot == NULL)
+		broke(s, "the controller cannot be saved", 0);
+}
+
+static struct sw_brain *replayed(struct system *s, struct sw_brain *brain, size_t from)
+{
+	for (size_t r = from; s->broken == 0 && r < s->journal.count; r++) {
+		const struct line *line = &s->journal.items[r];
+		check(s, sw_brain_apply(brain, line->at_ns, line->record.kind, line->record.body, line->record.size, NULL, s->err),
+		      "replay failed");
+	}
+	return brain;
+}
+
+/* Whether the one that began with a snapshot is the one that knows every record. */
+static void check_same(struct system *s, const struct sw_brain *loaded, const struct sw_brain *whole)
+{
+	struct sw_pack a = {0}, b = {0};
+	sw_brain_save(loaded, &a);
+	sw_brain_save(whole, &b);
+	if (a.size != b.size || memcmp(a.bytes, b.bytes, a.size) != 0)
+		broke(s, "a controller that began with a snapshot knows something else", 0);
+	sw_pack_release(&a);
+	sw_pack_release(&b);
+	for (uint64_t job = 1; job <= sw_brain_job_count(whole); job++) {
+		struct sw_job_view x, y;
+		sw_brain_job(loaded, s->now_ns, job, &x);
+		sw_brain_job(whole, s->now_ns, job, &y);
+		if (strcmp(x.state, y.state) != 0 || strcmp(x.reason, y.reason) != 0 || strcmp(x.node, y.node) != 0 ||
+		    x.ran_ns != y.ran_ns || x.epoch != y.epoch || x.code != y.code || x.restarts != y.restarts)
+			broke(s, "a controller that began with a snapshot sees a job otherwise", job);
+	}
+}
+
 static void controller_starts(struct system *s)
 {
-	check(s, sw_brain_new(&brain_config, &s->brain, s->err), "the controller does not start");
-	for (size_t r = 0; s->broken == 0 && r < s->journal.count; r++) {
-		const struct line *line = &s->journal.items[r];
-		check(s, sw_brain_apply(s->brain, line->at_ns, line->record.kind, line->record.body, line->record.size, NULL, s->err),
-		      "replay failed");
+	struct sw_brain *whole = NULL;
+	check(s, sw_brain_new(&brain_config, &whole, s->err), "the controller does not start");
+	s->brain = replayed(s, whole, 0);
+	if (s->snapshot != NULL && s->broken == 0) {
+		bool adopted = true;
+		struct sw_brain *loaded = NULL;
+		check(s, sw_brain_load(&brain_config, s->snapshot, s->snapshot_size, &loaded, &adopted, s->err),
+		      "a snapshot cannot be read");
+		if (s->broken != 0)
+			return;
+		s->brain = replayed(s, loaded, s->snapshot_records);
+		if (adopted)
+			broke(s, "a controller did not recognise its own snapshot", 0);
+		check_same(s, loaded, whole);
+		check(s, sw_brain_validate(loaded, s->err), "the controller's brain is unsound after its start");
+		sw_brain_free(whole);
+		s->score.snapshots++;
 	}
 	sw_brain_assume_leases(s->brain, s->now_ns);
 }
@@ -526,6 +583,8 @@ static void misfortune(struct system *s)
 {
 	if (!storms(s))
 		return;
+	if (s->brain != NULL && sw_rng_below(&s->when_to_snapshot, 100) < 3)
+		controller_snapshots(s);
 	if (s->plan->crash_controller && s->brain != NULL && chance(s, 8))
 		controller_dies(s);
 	for (uint32_t n = 0; n < s->plan->nodes; n++) {
@@ -714,6 +773,7 @@ static void clean_up(struct system *s)
 	for (size_t r = 0; r < s->journal.count; r++)
 		free(s->journal.items[r].record.body);
 	sw_vec_free(&s->journal);
+	free(s->snapshot);
 	free(s);
 }
 
@@ -748,6 +808,7 @@ int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *re
 	s->now_ns = 1000 * SW_NS_PER_S;
 	s->storm_ends_ns = s->now_ns + plan->storm_ns;
 	sw_rng_seed(&s->rng, plan->seed);
+	sw_rng_seed(&s->when_to_snapshot, plan->seed + 1);
 	for (uint32_t n = 0; n < plan->nodes; n++)
 		s->machines[n].clock_ahead_ns = (int64_t)sw_rng_below(&s->rng, 1000000) * SW_NS_PER_S;
 	while (s->broken == 0 && !(s->now_ns > s->storm_ends_ns && all_ended(s)) && s->now_ns < s->storm_ends_ns + PEACE_NS) {

@@ -29,14 +29,15 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.runs += score.runs;
 		sum.suspensions += score.suspensions;
 		sum.resumes += score.resumes;
+		sum.snapshots += score.snapshots;
 	}
-	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes\n",
+	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts from a snapshot\n",
 	       (unsigned long long)(end - first), (unsigned long long)sum.jobs_acknowledged, (unsigned long long)sum.runs,
 	       (unsigned long long)sum.suspensions, (unsigned long long)sum.resumes, (unsigned long long)sum.messages,
-	       (unsigned long long)sum.crashes);
+	       (unsigned long long)sum.crashes, (unsigned long long)sum.snapshots);
 	/* Lives without them would show nothing. */
 	if (end - first >= 50)
-		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4);
+		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4 && sum.snapshots > 0);
 }
 
 static void test_same_seed_same_life(void **state)

@@ -1,0 +1,487 @@
+/* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
+ *
+ * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. What is marked volatile in brain_state.h is left out; so is what follows
+ * from the rest (how many ghosts a job has, the indexes): it is made anew.
+ *
+ * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+#define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
+#define FORMAT 1u
+
+/* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
+static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
+{
+	void *items = pack->failed == 0 ? calloc(count + 1, size) : NULL;
+	if (items == NULL) {
+		if (pack->failed == 0)
+			pack->failed = SW_ENOMEM;
+		return false;
+	}
+	memcpy(ret_items, &items, sizeof items);
+	return true;
+}
+
+/* ---- walks */
+
+static void pack_run(struct sw_pack *pack, struct sw_run *run)
+{
+	sw_pack_u32(pack, &run->node);
+	sw_pack_u64(pack, &run->mask);
+	sw_pack_u8(pack, &run->heard);
+	sw_pack_int(pack, &run->code);
+	sw_pack_int(pack, &run->signal);
+}
+
+static void pack_depend(struct sw_pack *pack, struct sw_depend *depend)
+{
+	uint8_t kind = (uint8_t)depend->kind;
+	sw_pack_u8(pack, &kind);
+	depend->kind = (enum sw_depend_kind)kind;
+	sw_pack_u64(pack, &depend->job);
+}
+
+static void pack_runs(struct sw_pack *pack, struct sw_live *live)
+{
+	size_t count = live->run_count;
+	sw_pack_count(pack, &count);
+	if (pack->reads && (count == 0 || !make(pack, &live->runs, count, sizeof *live->runs)))
+		return;
+	live->run_count = (uint32_t)count;
+	for (size_t r = 0; r < count; r++)
+		pack_run(pack, &live->runs[r]);
+}
+
+static void pack_depends(struct sw_pack *pack, struct sw_live *live)
+{
+	size_t count = live->depend_count;
+	sw_pack_count(pack, &count);
+	if (pack->reads && (count == 0 || !make(pack, &live->depends, count, sizeof *live->depends)))
+		return;
+	live->depend_count = (uint32_t)count;
+	for (size_t d = 0; d < count; d++)
+		pack_depend(pack, &live->depends[d]);
+}
+
+/* `before` is when the job before this one came. Not here: ghosts. */
+static void pack_live(struct sw_pack *pack, struct sw_live *live, sw_ns before)
+{
+	sw_pack_text(pack, &live->request);
+	sw_pack_text(pack, &live->name);
+	pack_depends(pack, live);
+	sw_pack_u32(pack, &live->uid);
+	sw_pack_u32(pack, &live->gid);
+	sw_pack_u32(pack, &live->tenant);
+	sw_pack_u32(pack, &live->epoch);
+	sw_pack_u32(pack, &live->run_epoch);
+	pack_runs(pack, live);
+	sw_pack_bool(pack, &live->parks);
+	sw_pack_bool(pack, &live->parked);
+	if (live->parked)
+		sw_pack_near(pack, &live->parked_at, 0);
+	sw_pack_u32(pack, &live->held_by);
+	sw_pack_u64(pack, &live->gpu_memory_bytes);
+	sw_pack_u64(pack, &live->memory_bytes);
+	sw_pack_u32(pack, &live->last_node);
+	sw_pack_u64(pack, &live->last_mask);
+	sw_pack_int(pack, &live->code);
+	sw_pack_int(pack, &live->signal);
+	sw_pack_chars(pack, live->reason, sizeof live->reason);
+	sw_pack_near(pack, &live->submitted_at, before);
+	sw_pack_near(pack, &live->started_at, live->submitted_at);
+	sw_pack_near(pack, &live->ended_at, live->submitted_at);
+	sw_pack_u32(pack, &live->failures);
+	sw_pack_bool(pack, &live->user_held);
+	sw_pack_bool(pack, &live->timed_out);
+}
+
+static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)
+{
+	size_t count = node->jobs.count;
+	sw_pack_count(pack, &count);
+	for (size_t j = 0; j < count && pack->failed == 0; j++) {
+		uint32_t *id = pack->reads ? sw_vec_push(&node->jobs) : &node->jobs.items[j];
+		if (id == NULL) {
+			pack->failed = SW_ENOMEM;
+			return;
+		}
+		sw_pack_u32(pack, id);
+	}
+}
+
+static void pack_ghosts(struct sw_pack *pack, struct sw_brain_node *node)
+{
+	size_t count = node->ghosts.count;
+	sw_pack_count(pack, &count);
+	for (size_t g = 0; g < count && pack->failed == 0; g++) {
+		struct sw_ghost *ghost = pack->reads ? sw_vec_push(&node->ghosts) : &node->ghosts.items[g];
+		if (ghost == NULL) {
+			pack->failed = SW_ENOMEM;
+			return;
+		}
+		sw_pack_u32(pack, &ghost->job);
+		sw_pack_u32(pack, &ghost->epoch);
+	}
+}
+
+/* Not here: what is volatile. The version is of the wish list, which agents compare with what they have: it must not begin anew. */
+static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
+{
+	sw_pack_text(pack, &node->name);
+	sw_pack_u32(pack, &node->shape.rack);
+	sw_pack_u32(pack, &node->shape.gpus);
+	sw_pack_u32(pack, &node->shape.link_group);
+	sw_pack_u32(pack, &node->shape.cpus);
+	sw_pack_u32(pack, &node->shape.gpu_type);
+	sw_pack_u64(pack, &node->shape.memory_bytes);
+	sw_pack_u64(pack, &node->shape.gpu_memory_bytes);
+	sw_pack_bool(pack, &node->up);
+	sw_pack_u64(pack, &node->version);
+	pack_jobs_of(pack, node);
+	pack_ghosts(pack, node);
+	if (node->shape.gpus > SW_NODE_GPUS_MAX)
+		sw_pack_fail(pack);
+	if (pack->reads && !make(pack, &node->gpus, node->shape.gpus, sizeof *node->gpus))
+		return;
+	for (uint32_t g = 0; g < node->shape.gpus; g++)
+		sw_pack_chars(pack, node->gpus[g].uuid, sizeof node->gpus[g].uuid);
+}
+
+/* Not here: the chains, which are made anew. */
+static void pack_key(struct sw_pack *pack, struct sw_key *key, sw_ns now)
+{
+	sw_pack_text(pack, &key->text);
+	sw_pack_word(pack, &key->digest);
+	sw_pack_u64(pack, &key->first);
+	sw_pack_near(pack, &key->at, now);
+	sw_pack_u32(pack, &key->uid);
+	sw_pack_u32(pack, &key->count);
+}
+
+/* Who is in charge: the policy that was chosen with its settings, or that of the configuration. */
+struct choice {
+	bool chosen;
+	char *policy, *settings;
+};
+
+static void pack_choice(struct sw_pack *pack, struct choice *choice)
+{
+	sw_pack_bool(pack, &choice->chosen);
+	sw_pack_text(pack, &choice->policy);
+	sw_pack_text(pack, &choice->settings);
+}
+
+static void pack_time(struct sw_pack *pack, struct sw_brain *brain)
+{
+	sw_pack_i64(pack, &brain->now);
+	sw_pack_near(pack, &brain->wake_at, brain->now);
+}
+
+/* ---- saving */
+
+void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
+{
+	/* The walks take what they read or write by the same pointers; a writer changes nothing. */
+	struct sw_brain *brain = (struct sw_brain *)(uintptr_t)saved;
+	static char no_settings[] = "{}";
+	uint64_t magic = MAGIC;
+	uint32_t format = FORMAT;
+	sw_pack_word(out, &magic);
+	sw_pack_u32(out, &format);
+	struct choice choice = {
+		.chosen = brain->policy != NULL,
+		.policy = brain->policy != NULL ? brain->policy : (char *)(uintptr_t)brain->config.policy,
+		.settings = brain->settings != NULL ? brain->settings : no_settings,
+	};
+	pack_choice(out, &choice);
+	pack_time(out, brain);
+	sw_pack_count(out, &brain->tenants.count);
+	for (size_t t = 0; t < brain->tenants.count; t++)
+		sw_pack_text(out, &brain->tenants.items[t]);
+	sw_pack_count(out, &brain->nodes.count);
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		pack_node(out, &brain->nodes.items[n]);
+	sw_pack_count(out, &brain->jobs.count);
+	sw_ns before = 0;
+	for (size_t j = 0; j < brain->jobs.count; j++) {
+		pack_live(out, &brain->jobs.items[j], before);
+		before = brain->jobs.items[j].submitted_at;
+	}
+	sw_pack_count(out, &brain->dependents.count);
+	for (size_t d = 0; d < brain->dependents.count; d++)
+		sw_pack_u32(out, &brain->dependents.items[d]);
+	size_t retries = brain->retries.count;
+	sw_pack_count(out, &retries);
+	for (uint32_t id = 0; id < brain->jobs.count && retries > 0; id++) {
+		if (!sw_heap_has(&brain->retries, id))
+			continue;
+		sw_ns at = sw_heap_key(&brain->retries, id);
+		sw_pack_u32(out, &id);
+		sw_pack_near(out, &at, brain->now);
+	}
+	size_t keys = brain->keys.items.count - brain->keys.start;
+	sw_pack_count(out, &keys);
+	for (size_t k = brain->keys.start; k < brain->keys.items.count; k++)
+		pack_key(out, &brain->keys.items.items[k], brain->now);
+	sw_engine_save(brain->engine, out); /* last: it reads to the end */
+}
+
+/* ---- loading */
+
+static int load_tenants(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t count = 0;
+	sw_pack_count(pack, &count);
+	if (sw_vec_reserve(&brain->tenants, count) < 0)
+		return SW_ENOMEM;
+	for (uint32_t t = 0; t < count && pack->failed == 0; t++) {
+		char **name = sw_vec_push(&brain->tenants);
+		sw_pack_text(pack, name);
+		if (pack->failed == 0 && sw_names_find(&brain->tenant_index, *name) != SW_NAMES_NONE)
+			sw_pack_fail(pack);
+		else if (pack->failed == 0 && sw_names_add(&brain->tenant_index, *name, t) < 0)
+			return SW_ENOMEM;
+	}
+	return pack->failed;
+}
+
+static int load_nodes(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t count = 0;
+	sw_pack_count(pack, &count);
+	for (uint32_t n = 0; n < count && pack->failed == 0; n++) {
+		struct sw_brain_node *node = sw_vec_push(&brain->nodes);
+		if (node == NULL)
+			return SW_ENOMEM;
+		pack_node(pack, node);
+		node->heard_at = brain->now;
+		node->lease_ends_at = SW_TIME_NEVER;
+		if (pack->failed == 0 && sw_names_find(&brain->node_index, node->name) != SW_NAMES_NONE)
+			sw_pack_fail(pack);
+		else if (pack->failed == 0 && sw_names_add(&brain->node_index, node->name, n) < 0)
+			return SW_ENOMEM;
+	}
+	return pack->failed;
+}
+
+static bool are_sensible(const struct sw_brain *brain, const struct sw_live *live)
+{
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_run *run = &live->runs[r];
+		const struct sw_brain_node *node = run->node < brain->nodes.count ? &brain->nodes.items[run->node] : NULL;
+		if (node == NULL || run->heard > SW_HEARD_EXITED || run->mask == 0 ||
+		    (node->shape.gpus < 64 && run->mask >> node->shape.gpus != 0) || sw_brain_run_on(live, run->node) != run)
+			return false;
+	}
+	return true;
+}
+
+static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t count = 0;
+	sw_ns before = 0;
+	sw_pack_count(pack, &count);
+	if (count >= UINT32_MAX / 2)
+		return SW_EINPUT;
+	for (uint32_t id = 0; id < count && pack->failed == 0; id++) {
+		struct sw_live *live = sw_vec_push(&brain->jobs);
+		if (live == NULL)
+			return SW_ENOMEM;
+		pack_live(pack, live, before);
+		before = live->submitted_at;
+		if (pack->failed == 0 && (live->tenant >= brain->tenants.count || !are_sensible(brain, live)))
+			sw_pack_fail(pack);
+	}
+	return pack->failed;
+}
+
+/* Whether the nodes list exactly the runs of the jobs. */
+static int check_seats(struct sw_pack *pack, const struct sw_brain *brain)
+{
+	uint64_t runs = 0, seats = 0;
+	for (size_t j = 0; j < brain->jobs.count; j++)
+		runs += brain->jobs.items[j].run_count;
+	for (uint32_t n = 0; n < brain->nodes.count; n++) {
+		const struct sw_brain_node *node = &brain->nodes.items[n];
+		seats += node->jobs.count;
+		for (size_t j = 0; j < node->jobs.count && seats <= runs && pack->failed == 0; j++) {
+			uint32_t id = node->jobs.items[j];
+			if (id >= brain->jobs.count || sw_brain_run_on(&brain->jobs.items[id], n) == NULL)
+				sw_pack_fail(pack);
+			for (size_t other = 0; other < j; other++)
+				if (node->jobs.items[other] == id)
+					sw_pack_fail(pack);
+		}
+	}
+	if (seats != runs)
+		sw_pack_fail(pack);
+	return pack->failed;
+}
+
+static int load_keys(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t count = 0;
+	sw_ns before = 0;
+	int r = 0;
+	sw_pack_count(pack, &count);
+	for (size_t k = 0; k < count && pack->failed == 0 && r == 0; k++) {
+		struct sw_key key = {0};
+		pack_key(pack, &key, brain->now);
+		if (pack->failed == 0 && (key.at < before || key.at > brain->now))
+			sw_pack_fail(pack);
+		if (pack->failed == 0)
+			r = sw_keys_add(&brain->keys, key.text, &key);
+		free(key.text);
+		before = key.at;
+	}
+	return r < 0 ? r : pack->failed;
+}
+
+static int load_waits(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t dependents = 0, retries = 0;
+	sw_pack_count(pack, &dependents);
+	if (sw_vec_reserve(&brain->dependents, dependents) < 0 || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
+		return SW_ENOMEM;
+	for (size_t d = 0; d < dependents && pack->failed == 0; d++) {
+		uint32_t *id = sw_vec_push(&brain->dependents);
+		sw_pack_u32(pack, id);
+		if (*id >= brain->jobs.count)
+			sw_pack_fail(pack);
+	}
+	sw_pack_count(pack, &retries);
+	for (size_t i = 0; i < retries && pack->failed == 0; i++) {
+		uint32_t id = 0;
+		sw_ns at = 0;
+		sw_pack_u32(pack, &id);
+		sw_pack_near(pack, &at, brain->now);
+		if (id >= brain->jobs.count)
+			sw_pack_fail(pack);
+		else
+			sw_heap_set(&brain->retries, id, at);
+	}
+	return pack->failed;
+}
+
+/* Ghosts know their jobs; the jobs count them. */
+static int count_ghosts(struct sw_pack *pack, struct sw_brain *brain)
+{
+	for (size_t n = 0; n < brain->nodes.count; n++) {
+		for (size_t g = 0; g < brain->nodes.items[n].ghosts.count; g++) {
+			uint32_t job = brain->nodes.items[n].ghosts.items[g].job;
+			if (job >= brain->jobs.count)
+				sw_pack_fail(pack);
+			else
+				brain->jobs.items[job].ghosts++;
+		}
+	}
+	return pack->failed;
+}
+
+static int read_settings(struct sw_brain *brain, const struct sw_policy *policy, const char *settings, struct sw_err *err)
+{
+	json_t *json = json_loads(settings, 0, NULL);
+	int r = json_is_object(json) ? sw_brain_read_settings(policy, json, &brain->params, err) : SW_EINPUT;
+	json_decref(json);
+	return r;
+}
+
+/* The engine, under the policy that was in charge; then under that of the configuration, where that is another now and nobody chose one since. */
+static int load_engine(struct sw_pack *pack, struct sw_brain *brain, struct choice *choice, bool *ret_adopted, struct sw_err *err)
+{
+	struct sw_engine_config config;
+	int r = sw_brain_engine_config(&brain->config, &config, err);
+	if (r < 0)
+		return r;
+	const struct sw_policy *own = config.policy, *policy = sw_brain_find_policy(&brain->config, choice->policy);
+	if (policy == NULL) {
+		if (choice->chosen) {
+			sw_err_set(err, SW_ENOTFOUND, "there is no policy '%.60s', which is in charge", choice->policy);
+			sw_err_hint(err, "Start the controller with --plugin and the file that it came from.");
+			return SW_ENOTFOUND;
+		}
+		policy = own;
+	}
+	if (choice->chosen) {
+		r = read_settings(brain, policy, choice->settings, err);
+		if (r < 0)
+			return r;
+		brain->policy = SW_TAKE(choice->policy);
+		brain->settings = SW_TAKE(choice->settings);
+	}
+	config.policy = policy;
+	config.params = brain->params;
+	r = sw_engine_load(&config, pack->source + pack->at, sw_pack_left(pack), &brain->engine, ret_adopted, err);
+	if (r == 0 && brain->policy == NULL && policy != own) {
+		*ret_adopted = true;
+		r = sw_engine_set_policy(brain->engine, own, NULL, err);
+	}
+	return r;
+}
+
+/* Whether brain and engine speak of the same jobs and nodes. */
+static int check(const struct sw_brain *brain, struct sw_err *err)
+{
+	const struct sw_topology *topology = sw_engine_ledger(brain->engine)->topology;
+	if (sw_engine_job_count(brain->engine) != brain->jobs.count || topology->node_count != brain->nodes.count)
+		return SW_EINPUT;
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		if (topology->nodes[n].gpus != brain->nodes.items[n].shape.gpus)
+			return SW_EINPUT;
+	return sw_brain_validate(brain, err);
+}
+
+static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted, struct sw_err *err)
+{
+	struct choice choice = {0};
+	pack_choice(pack, &choice);
+	pack_time(pack, brain);
+	int r = brain->now < 0 ? SW_EINPUT : pack->failed;
+	r = r < 0 ? r : load_tenants(pack, brain);
+	r = r < 0 ? r : load_nodes(pack, brain);
+	r = r < 0 ? r : load_jobs(pack, brain);
+	r = r < 0 ? r : check_seats(pack, brain);
+	r = r < 0 ? r : load_waits(pack, brain);
+	r = r < 0 ? r : load_keys(pack, brain);
+	r = r < 0 ? r : count_ghosts(pack, brain);
+	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);
+	r = r < 0 ? r : check(brain, err);
+	free(choice.policy);
+	free(choice.settings);
+	return r;
+}
+
+int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_t size, struct sw_brain **ret_brain, bool *ret_adopted,
+		  struct sw_err *err)
+{
+	struct sw_pack pack = sw_pack_reader(bytes, size);
+	struct sw_err inner = {0};
+	bool adopted = false;
+	uint64_t magic = 0;
+	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = calloc(1, sizeof *brain);
+	if (brain == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	brain->config = *config;
+	sw_pack_word(&pack, &magic);
+	sw_pack_u32(&pack, &pack.format);
+	if (pack.failed == 0 && magic == MAGIC && pack.format > FORMAT)
+		return sw_err_set(err, SW_EINPUT, "the state was written by a newer version (format %u)", pack.format);
+	int r = pack.failed == 0 && magic == MAGIC && pack.format > 0 ? load(&pack, brain, &adopted, &inner) : SW_EINPUT;
+	if (r < 0) {
+		r = r == SW_EBUG ? SW_EINPUT : r; /* the promise was broken by the bytes */
+		sw_err_set(err, r, r == SW_ENOMEM ? "out of memory for the state" : "the state cannot be read");
+		if (inner.code != 0)
+			sw_err_detail(err, "%s%s%s", inner.fact, inner.detail[0] != '\0' ? ": " : "", inner.detail);
+		if (inner.hint[0] != '\0')
+			sw_err_hint(err, "%s", inner.hint);
+		return r;
+	}
+	*ret_brain = SW_TAKE(brain);
+	*ret_adopted = adopted;
+	return 0;
+}
