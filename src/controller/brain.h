@@ -145,10 +145,14 @@ struct sw_node_view {
 	bool up;
 	uint32_t gpus, gpus_free, cpus;
 	uint64_t memory_bytes;
+	uint64_t gpu_memory_bytes; /* of each GPU */
 	sw_ns heard_at;
 };
 uint32_t sw_brain_node_count(const struct sw_brain *brain);
 bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view);
+const char *sw_brain_gpu_uuid(const struct sw_brain *brain, uint32_t node, uint32_t gpu); /* both must be there */
+/* When the last record was applied. */
+sw_ns sw_brain_now(const struct sw_brain *brain);
 const char *sw_brain_policy(const struct sw_brain *brain);
 uint64_t sw_brain_log_hash(const struct sw_brain *brain);
 uint64_t sw_brain_command_hash(const struct sw_brain *brain);

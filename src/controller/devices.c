@@ -106,6 +106,17 @@ void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 			take_sample(machine, &sync->samples[s]);
 }
 
+void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain)
+{
+	struct sw_node_view view;
+	for (uint32_t n = 0; sw_brain_node(brain, n, &view); n++) {
+		struct sw_machine *machine = sw_machines_find(machines, view.name) == NULL ? find_or_add(machines, view.name) : NULL;
+		for (uint32_t g = 0; machine != NULL && g < view.gpus; g++)
+			if (!add_device(machine, sw_brain_gpu_uuid(brain, n, g), NULL, view.gpu_memory_bytes))
+				break;
+	}
+}
+
 void sw_machines_recall(sw_machines *machines, const char *body, size_t size)
 {
 	json_t *root = json_loadb(body, size, 0, NULL);

@@ -130,9 +130,20 @@ bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_
 		.gpus_free = seen.gpus_free,
 		.cpus = node->shape.cpus,
 		.memory_bytes = node->shape.memory_bytes,
+		.gpu_memory_bytes = node->shape.gpu_memory_bytes,
 		.heard_at = node->heard_at,
 	};
 	return true;
+}
+
+const char *sw_brain_gpu_uuid(const struct sw_brain *brain, uint32_t node, uint32_t gpu)
+{
+	return brain->nodes.items[node].gpus[gpu].uuid;
+}
+
+sw_ns sw_brain_now(const struct sw_brain *brain)
+{
+	return brain->now;
 }
 
 const char *sw_brain_policy(const struct sw_brain *brain)

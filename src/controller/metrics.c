@@ -92,6 +92,11 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 	figure(text, "sharewell_journal_failing", "gauge", "1 while the journal cannot be written.", server->turn.failing);
 	write_seconds(text, "sharewell_journal_commit_seconds_total", "counter", "Time spent in commits.", figures->commit_ns);
 	write_seconds(text, "sharewell_journal_commit_seconds_max", "gauge", "The longest commit.", figures->commit_longest_ns);
+	figure(text, "sharewell_snapshots_total", "counter", "Snapshots stored since the start.", figures->snapshots);
+	figure(text, "sharewell_snapshot_seq", "gauge", "Number of the last record that the last snapshot covers.", server->snapshots.seq);
+	figure(text, "sharewell_snapshot_bytes", "gauge", "Size of the last snapshot.", server->snapshots.size);
+	write_seconds(text, "sharewell_snapshot_seconds_max", "gauge", "The longest that a snapshot held up the loop at one go.",
+		      figures->snapshot_longest_ns);
 	write_seconds(text, "sharewell_turn_seconds_max", "gauge", "The longest that the loop stored and applied at one go.",
 		      figures->turn_longest_ns);
 }

@@ -106,18 +106,20 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 		sw_err_hint(&server->fatal, "%s", err.hint[0] != '\0' ? err.hint : "It may have been written by a newer version.");
 		return r;
 	}
-	if (kind == SW_RECORD_NODE)
-		sw_machines_recall(&server->machines, bytes, size);
 	if (seq + server->events.size > sw_journal_last_seq(server->journal))
 		sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
 	server->clock.last_ns = at_ns;
 	server->turn.applied_seq = seq;
+	server->snapshots.bytes_since += size;
+	server->replayed++;
 	return 0;
 }
 
 static int replay(struct sw_server *server, struct sw_err *err)
 {
-	int r = sw_journal_replay(server->journal, 1, replay_record, server, err);
+	int r = sw_snapshots_recall(server, err);
+	if (r == 0)
+		r = sw_journal_replay(server->journal, server->snapshots.seq + 1, replay_record, server, err);
 	if (r < 0) {
 		if (err != NULL && server->fatal.code != 0)
 			*err = server->fatal;
@@ -126,6 +128,7 @@ static int replay(struct sw_server *server, struct sw_err *err)
 	sw_clock_start(&server->clock, sw_clock_boot_ns(), sw_clock_real_ns(), server->clock.last_ns);
 	server->started_at_ns = server->clock.last_ns;
 	sw_brain_assume_leases(server->brain, sw_server_now(server));
+	sw_machines_recall_all(&server->machines, server->brain);
 	return 0;
 }
 
@@ -141,7 +144,7 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
 		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 10 * SW_NS_PER_S,
 	};
-	return sw_brain_new(&config, &server->brain, err);
+	return sw_snapshots_load(server, &config, err);
 }
 
 /* As many files as the system lets us have: each client is one. */
@@ -180,6 +183,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	if (server->tick == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_turn_start(server, err);
+	r = r < 0 ? r : sw_snapshots_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
 	return r < 0 ? r : sw_reload_start(server, err);
@@ -215,10 +219,13 @@ static void stop(struct sw_server *server)
 		sw_turn_finish(server);
 		/* Once more around, for the answers to leave. */
 		event_base_loop(server->base, EVLOOP_NONBLOCK);
+		if (server->fatal.code == 0 && server->listeners != NULL)
+			sw_snapshots_finish(server);
 	}
 	sw_conns_close_all(server);
 	if (server->turn.soon != NULL)
 		sw_turn_stop(server);
+	sw_snapshots_stop(server);
 	sw_events_stop(server);
 	sw_polls_stop(server);
 	sw_reload_stop(server);
@@ -247,6 +254,7 @@ static void tell_ready(struct sw_server *server)
 		.address = sw_listeners_address(server->listeners),
 		.pin = server->tls != NULL ? sw_tls_pin(server->tls) : NULL,
 		.records = server->turn.applied_seq,
+		.replayed = server->replayed,
 		.jobs = sw_brain_job_count(server->brain),
 	};
 	if (server->options->on_ready != NULL)

@@ -23,7 +23,8 @@ struct sw_controller_place {
 	const char *socket_path; /* NULL: not there */
 	const char *address;	 /* "127.0.0.1:7411"; NULL: not on TCP */
 	const char *pin;	 /* the fingerprint of the certificate's key; NULL: no TLS */
-	uint64_t records;	 /* that were replayed */
+	uint64_t records;	 /* that there ever were */
+	uint64_t replayed;	 /* those after the last snapshot */
 	uint64_t jobs;
 };
 
@@ -44,11 +45,12 @@ struct sw_controller_options {
 	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns lease_ns;		  /* 30 s */
-	sw_ns lease_margin_ns;	  /* 5 s */
-	sw_ns retry_backoff_ns;	  /* 10 s */
-	uint32_t connections_max; /* 4096 */
-	uint32_t events_kept;	  /* for watchers that come back: 8192 */
+	sw_ns lease_ns;		   /* 30 s */
+	sw_ns lease_margin_ns;	   /* 5 s */
+	sw_ns retry_backoff_ns;	   /* 10 s */
+	uint32_t connections_max;  /* 4096 */
+	uint32_t events_kept;	   /* for watchers that come back: 8192 */
+	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
 	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody cares. */

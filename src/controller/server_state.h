@@ -6,6 +6,7 @@
  *	dispatch.c	who asks for what
  *	reload.c	tokens and certificate, read again
  *	turn.c		the group commit
+ *	snapshots.c	the state beside the journal
  *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
  */
 #ifndef SW_CONTROLLER_SERVER_STATE_H
@@ -142,6 +143,28 @@ void sw_turn_poke(struct sw_server *server);
 /* Stores and applies what is there, at the end. */
 void sw_turn_finish(struct sw_server *server);
 
+/* ---- snapshots.c */
+enum sw_snapshot_stage { SW_SNAPSHOT_NONE = 0, SW_SNAPSHOT_WRITES, SW_SNAPSHOT_PRUNES };
+struct sw_snapshots {
+	struct event *step;
+	enum sw_snapshot_stage stage;
+	uint64_t seq;	      /* of the last record that the last one covers; 0: there is none */
+	uint64_t taking_seq;  /* the same of the one that is written */
+	size_t size;	      /* of the last one */
+	uint64_t bytes_since; /* of records, since then */
+	int64_t retry_ns;     /* uptime: not before */
+};
+int sw_snapshots_start(struct sw_server *server, struct sw_err *err);
+void sw_snapshots_stop(struct sw_server *server);
+/* Makes the brain, from the last snapshot if there is one; the records after it are to be applied. */
+int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err);
+/* Tells watchers' memory of the records before it. */
+int sw_snapshots_recall(struct sw_server *server, struct sw_err *err);
+/* After a turn: takes one if it is time. */
+void sw_snapshots_consider(struct sw_server *server);
+/* Takes one at the end, at one go. */
+void sw_snapshots_finish(struct sw_server *server);
+
 /* ---- events.c: what happened lately, and who watches */
 struct sw_happening {
 	uint64_t seq;
@@ -198,8 +221,9 @@ typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */
 void sw_machines_clear(sw_machines *machines);
 const struct sw_machine *sw_machines_find(const sw_machines *machines, const char *name);
 void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync);
-/* From a node record, for what was said before this controller started. */
+/* From a node record, for what was said before this controller started; and from all that the brain knows. */
 void sw_machines_recall(sw_machines *machines, const char *body, size_t size);
+void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain);
 
 /* ---- views.c */
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
@@ -236,6 +260,8 @@ struct sw_figures {
 	uint64_t commits, commits_failed, records;
 	int64_t commit_ns, commit_longest_ns;
 	int64_t turn_longest_ns;
+	uint64_t snapshots;
+	int64_t snapshot_longest_ns; /* that one held up the loop */
 };
 
 struct sw_server {
@@ -259,6 +285,8 @@ struct sw_server {
 
 	struct sw_reload reload;
 	struct sw_turn turn;
+	struct sw_snapshots snapshots;
+	uint64_t replayed; /* records, at the start */
 	struct sw_events events;
 	struct sw_polls polls;
 	struct sw_followers followers;

@@ -181,6 +181,7 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 	}
 	if (record->kind == SW_RECORD_NODE)
 		sw_machines_recall(&server->machines, record->body, record->size);
+	server->snapshots.bytes_since += record->size;
 	sw_events_note(server, seq, op->stored_at_ns, record->kind, record->body, record->size, job);
 	op->applied++;
 	return true;
@@ -223,6 +224,8 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 	int64_t took_ns = sw_clock_boot_ns() - start_ns;
 	if (took_ns > server->figures.turn_longest_ns)
 		server->figures.turn_longest_ns = took_ns;
+	if (had_work)
+		sw_snapshots_consider(server);
 }
 
 static void nobody_asked(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
