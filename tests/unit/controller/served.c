@@ -33,13 +33,13 @@
 struct word {
 	bool ready;
 	char address[64];
-	uint64_t records;
+	uint64_t records, replayed;
 	struct sw_err err;
 };
 
 static void tell(void *user, const struct sw_controller_place *place)
 {
-	struct word word = {.ready = true, .records = place->records};
+	struct word word = {.ready = true, .records = place->records, .replayed = place->replayed};
 	snprintf(word.address, sizeof word.address, "%s", place->address != NULL ? place->address : "");
 	if (write(*(int *)user, &word, sizeof word) != (ssize_t)sizeof word)
 		abort();
@@ -102,6 +102,7 @@ void served_start(struct served *served)
 	const char *colon = strrchr(word.address, ':');
 	served->port = colon != NULL ? atoi(colon + 1) : 0;
 	served->records = word.records;
+	served->replayed = word.replayed;
 }
 
 void served_refused(struct served *served, struct sw_err *ret_err)

@@ -15,7 +15,7 @@ struct served {
 	char journal[128], socket[128], tokens[128], runs[128], logs[128];
 	char address[64]; /* of TCP, once it runs */
 	int port;
-	uint64_t records; /* replayed at the last start */
+	uint64_t records, replayed; /* at the last start: of all times, and since the last snapshot */
 	pid_t pid;
 };
 

@@ -64,8 +64,8 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, uint64_t jobs, char *
 {
 	char depends[64] = "";
 	if (jobs > 0 && sw_rng_below(rng, 3) == 0)
-		snprintf(depends, sizeof depends, ", \"depends\": \"%s:%llu\"",
-			 sw_rng_below(rng, 2) == 0 ? "afterok" : "afterany", (unsigned long long)(1 + sw_rng_below(rng, jobs)));
+		snprintf(depends, sizeof depends, ", \"depends\": \"%s:%llu\"", sw_rng_below(rng, 2) == 0 ? "afterok" : "afterany",
+			 (unsigned long long)(1 + sw_rng_below(rng, jobs)));
 	snprintf(body, size,
 		 "{\"uid\": %u, \"gid\": 7, \"request\": {\"command\": [\"x\"], \"name\": \"j%u\", \"gpus\": %u, \"retries\": %u, "
 		 "\"tenant\": "

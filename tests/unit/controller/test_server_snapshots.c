@@ -1,0 +1,172 @@
+/* Snapshots under the server: a start that needs only the last one and what came after, records that go, and what happens when it is damaged. */
+#include <setjmp.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "store/journal.h"
+#include "unit/controller/served.h"
+
+#define JOBS 400
+#define EVERY 50 /* records between snapshots */
+
+static struct served served;
+
+static int set_up(void **state)
+{
+	(void)state;
+	served_make(&served);
+	served.options.snapshot_records = EVERY;
+	served.options.events_kept = 20;
+	served_start(&served);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	served_remove(&served);
+	return 0;
+}
+
+static void join(const char *node)
+{
+	char body[400];
+	int fd = dial(&served);
+	snprintf(body, sizeof body,
+		 "{\"node\": \"%s\", \"instance\": \"a\", \"number\": 1, \"have\": 0, \"inventory\": {\"gpus\": [{\"uuid\": \"G-%s\","
+		 " \"name\": \"c\", \"memory_bytes\": 17179869184, \"link_group\": 0}], \"cpus\": 8, \"memory_bytes\": 34359738368}}",
+		 node, node);
+	struct reply reply = ask(fd, "POST", "/v1/agents/sync", NULL, body);
+	assert_int_equal(reply.status, 200);
+	reply_free(&reply);
+	close(fd);
+}
+
+static void submit_many(void)
+{
+	for (int i = 0; i < JOBS; i++)
+		submit(&served, "{\"command\": [\"x\"], \"name\": \"many\"}");
+}
+
+static void wait_for_snapshots(double least)
+{
+	for (int i = 0; i < 500 && figure(&served, "sharewell_snapshots_total") < least; i++)
+		usleep(10000);
+	assert_true(figure(&served, "sharewell_snapshots_total") >= least);
+}
+
+static long long jobs_there(void)
+{
+	json_t *cluster = ask_json(&served, "GET", "/v1/jobs?limit=1000", NULL, 200);
+	long long count = (long long)json_array_size(json_object_get(cluster, "jobs"));
+	json_decref(cluster);
+	return count;
+}
+
+/* Aim: a controller that is killed comes back with every job and node from a snapshot and the records after it. */
+static void test_killed(void **state)
+{
+	(void)state;
+	join("n1");
+	submit_many();
+	wait_for_snapshots(2);
+	uint64_t all = (uint64_t)figure(&served, "sharewell_journal_seq");
+	served_kill(&served);
+	served_start(&served);
+	assert_int_equal(served.records, all);
+	assert_in_range(served.replayed, 0, all - EVERY);
+	assert_int_equal(jobs_there(), JOBS);
+	expect_state(&served, 1, "R");
+	expect_state(&served, JOBS, "PD");
+	/* Its GPU is known by name, though the record that told it is gone. */
+	json_t *nodes = ask_json(&served, "GET", "/v1/nodes", NULL, 200);
+	char *text = json_dumps(nodes, 0);
+	assert_non_null(strstr(text, "G-n1"));
+	free(text);
+	json_decref(nodes);
+	assert_int_equal(submit(&served, "{\"command\": [\"x\"]}"), JOBS + 1);
+}
+
+/* Aim: an orderly end leaves nothing to replay, and a start after it is as after any other. */
+static void test_orderly_end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		submit(&served, "{\"command\": [\"x\"], \"hold\": true}");
+	json_decref(ask_json(&served, "POST", "/v1/jobs/2/cancel", NULL, 200));
+	served_stop(&served);
+	served_start(&served);
+	assert_int_equal(served.records, 6);
+	assert_int_equal(served.replayed, 0);
+	expect_state(&served, 1, "PD");
+	expect_state(&served, 2, "CA");
+	/* Nothing new: no second snapshot of the same. */
+	served_stop(&served);
+	served_start(&served);
+	assert_int_equal(served.records, 6);
+	assert_int_equal(submit(&served, "{\"command\": [\"x\"]}"), 6);
+}
+
+/* Aim: records that a snapshot covers go, except the last ones, which a watcher that comes back still gets with the right jobs. */
+static void test_old_records_go(void **state)
+{
+	(void)state;
+	submit_many();
+	json_decref(ask_json(&served, "POST", "/v1/jobs/3/cancel", NULL, 200));
+	served_stop(&served);
+	struct sw_journal *journal = NULL;
+	assert_int_equal(sw_journal_open(served.journal, &journal, NULL), 0);
+	assert_int_equal(sw_journal_last_seq(journal), JOBS + 1);
+	assert_int_equal(sw_journal_first_seq(journal), JOBS + 1 - 20 + 1);
+	sw_journal_close(journal);
+	served_start(&served);
+	int fd = dial(&served);
+	say_text(fd, "GET /v1/events HTTP/1.1\r\nLast-Event-ID: 390\r\n\r\n");
+	hear_head(fd, 200);
+	char *text = hear_until(fd, "id: 401\n");
+	assert_null(strstr(text, "reset"));
+	const char *first = strstr(text, "id: 391\n");
+	assert_non_null(first);
+	assert_non_null(strstr(first, "\"job\":{\"id\":391,"));
+	free(text);
+	close(fd);
+}
+
+static void change(const char *sql)
+{
+	sqlite3 *db = NULL;
+	assert_int_equal(sqlite3_open(served.journal, &db), SQLITE_OK);
+	if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK)
+		fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+	sqlite3_close(db);
+}
+
+/* Aim: a damaged snapshot is an error with a hint; it is never passed over. */
+static void test_damaged(void **state)
+{
+	(void)state;
+	struct sw_err err;
+	submit_many();
+	served_stop(&served);
+	change("UPDATE snapshot_parts SET body = CAST(substr(body, 1, 100) || x'00' || substr(body, 102) AS BLOB)");
+	served_refused(&served, &err);
+	assert_non_null(strstr(err.fact, "is damaged"));
+	assert_true(err.hint[0] != '\0');
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {TEST(test_killed), TEST(test_orderly_end), TEST(test_old_records_go), TEST(test_damaged)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
