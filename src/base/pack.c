@@ -53,6 +53,12 @@ static bool make_room(struct sw_pack *pack, size_t wanted)
 	return true;
 }
 
+void sw_pack_reserve(struct sw_pack *pack, size_t size)
+{
+	if (size > pack->capacity)
+		make_room(pack, size - pack->size);
+}
+
 static void put_number(struct sw_pack *pack, uint64_t number)
 {
 	if (!make_room(pack, NUMBER_MAX))

@@ -33,6 +33,8 @@ struct sw_pack {
 	int failed; /* 0, SW_EINPUT or SW_ENOMEM */
 };
 
+/* Room for so many bytes at once, where the writer knows about how many there will be. */
+void sw_pack_reserve(struct sw_pack *pack, size_t size);
 struct sw_pack sw_pack_reader(const void *bytes, size_t size);
 /* What was written; the caller frees it. NULL when it failed. */
 unsigned char *sw_pack_take(struct sw_pack *pack, size_t *ret_size);

@@ -441,7 +441,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	struct choice choice = {0};
 	pack_choice(pack, &choice);
 	pack_time(pack, brain);
-	int r = brain->now < 0 ? SW_EINPUT : pack->failed;
+	int r = brain->now < 0 || brain->now > INT64_MAX / 2 ? SW_EINPUT : pack->failed;
 	r = r < 0 ? r : load_tenants(pack, brain);
 	r = r < 0 ? r : load_nodes(pack, brain);
 	r = r < 0 ? r : load_jobs(pack, brain);

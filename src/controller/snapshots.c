@@ -44,6 +44,7 @@ static int begin(struct sw_server *server, struct sw_err *err)
 	struct sw_snapshots *snapshots = &server->snapshots;
 	int64_t start_ns = sw_clock_boot_ns();
 	struct sw_pack pack = {.capacity = 0};
+	sw_pack_reserve(&pack, snapshots->size + snapshots->size / 8);
 	sw_brain_save(server->brain, &pack);
 	size_t size = 0;
 	unsigned char *bytes = sw_pack_take(&pack, &size);

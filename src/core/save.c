@@ -292,8 +292,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	if (seen->gpus == 0 || seen->min_gpus == 0 || seen->min_gpus > seen->gpus || seen->max_gpus < seen->gpus ||
 	    seen->compute_milli > SW_COMPUTE_WHOLE || job->asked_compute_milli > SW_COMPUTE_WHOLE)
 		return false;
-	return seen->submit_at >= 0 && seen->submit_at <= engine->now && seen->since >= 0 && seen->since <= engine->now &&
-	       seen->ran_ns >= 0 && seen->ran_ns <= engine->now && seen->gpu_time_ns >= 0 && seen->work_left_ns >= 0 &&
+	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && seen->ran_ns >= 0 &&
+	       seen->ran_ns <= seen->since - seen->submit_at && seen->gpu_time_ns >= 0 && seen->work_left_ns >= 0 &&
 	       seen->work_left_as_of >= 0 && seen->work_left_as_of <= engine->now && seen->ends_at >= 0;
 }
 
@@ -454,7 +454,7 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 	engine->fell_back = whole.fell_back;
 	engine->recheck = whole.recheck;
 	memcpy(engine->notes, whole.notes, sizeof engine->notes);
-	if (engine->now < 0)
+	if (engine->now < 0 || engine->now > INT64_MAX / 2)
 		return SW_EINPUT;
 	for (uint32_t n = 0; n < topology->node_count; n++)
 		if (sw_bitmap_has(&down, n))
