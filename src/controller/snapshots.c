@@ -171,6 +171,8 @@ int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *co
 	if (r < 0) {
 		sw_err_set(err, r, "the snapshot in the journal '%s' cannot be used", server->options->journal_path);
 		sw_err_detail(err, "%s%s%s", inner.fact, inner.detail[0] != '\0' ? ": " : "", inner.detail);
+		if (inner.hint[0] != '\0')
+			sw_err_hint(err, "%s", inner.hint);
 		sw_err_hint(err, "If a newer version wrote it, run that one. Otherwise keep the file, and put a backup in its place.");
 		return r;
 	}

@@ -62,16 +62,20 @@ static struct sw_brain *fresh(void)
 
 static enum sw_record_kind draw_submit(struct sw_rng *rng, uint64_t jobs, char *body, size_t size)
 {
-	char depends[64] = "";
+	char depends[64] = "", key[64] = "";
+	if (sw_rng_below(rng, 4) == 0)
+		snprintf(key, sizeof key, ", \"key\": \"k%u\", \"digest\": %u, \"count\": 1", (unsigned)jobs,
+			 (unsigned)sw_rng_below(rng, 99));
 	if (jobs > 0 && sw_rng_below(rng, 3) == 0)
 		snprintf(depends, sizeof depends, ", \"depends\": \"%s:%llu\"", sw_rng_below(rng, 2) == 0 ? "afterok" : "afterany",
 			 (unsigned long long)(1 + sw_rng_below(rng, jobs)));
 	snprintf(body, size,
 		 "{\"uid\": %u, \"gid\": 7, \"request\": {\"command\": [\"x\"], \"name\": \"j%u\", \"gpus\": %u, \"retries\": %u, "
 		 "\"tenant\": "
-		 "\"t%u\"%s%s}}",
+		 "\"t%u\"%s%s%s}%s}",
 		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, 1 + (unsigned)sw_rng_below(rng, 6), (unsigned)sw_rng_below(rng, 3),
-		 (unsigned)sw_rng_below(rng, 4), depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "");
+		 (unsigned)sw_rng_below(rng, 4), depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
+		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"gpu_memory\": \"20GB\"" : "", key);
 	return SW_RECORD_SUBMIT;
 }
 
@@ -85,9 +89,10 @@ static enum sw_record_kind draw_node(struct sw_rng *rng, char *body, size_t size
 	return SW_RECORD_NODE;
 }
 
+/* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run before those of the same job before it are gone. */
 static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
-	static const char *const states[] = {"starting", "running", "exited", "exited", "exited", "gone"};
+	static const char *const states[] = {"running", "running", "exited", "exited", "gone"};
 	static const char *const reasons[] = {"", "", "", "time-limit"};
 	struct sw_job_view view;
 	uint64_t jobs = sw_brain_job_count(brain), job = 1;
@@ -96,12 +101,17 @@ static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain
 		if (sw_brain_job(brain, now, job, &view) && strcmp(view.state, "R") == 0)
 			break;
 	}
-	uint32_t epoch = jobs > 0 && sw_brain_job(brain, now, job, &view) ? view.epoch : 1;
-	epoch -= epoch > 0 && sw_rng_below(rng, 6) == 0;
+	const struct sw_live *live = sw_brain_live(brain, job);
+	uint32_t epoch = live != NULL ? live->run_epoch : 1;
+	const char *said = states[sw_rng_below(rng, 5)];
+	if (live != NULL && live->ghosts > 0) {
+		said = "gone";
+		epoch -= sw_rng_below(rng, 3) != 0;
+	}
 	snprintf(body, size,
 		 "{\"node\": \"n%u\", \"job\": %llu, \"epoch\": %u, \"state\": \"%s\", \"code\": %u, \"signal\": 0, \"reason\": \"%s\"}",
-		 (unsigned)sw_rng_below(rng, NODES), (unsigned long long)job, epoch, states[sw_rng_below(rng, 6)],
-		 (unsigned)sw_rng_below(rng, 2), reasons[sw_rng_below(rng, 4)]);
+		 (unsigned)sw_rng_below(rng, NODES), (unsigned long long)job, epoch, said, (unsigned)sw_rng_below(rng, 2),
+		 reasons[sw_rng_below(rng, 4)]);
 	return SW_RECORD_REPORT;
 }
 
@@ -279,13 +289,13 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 168);
+	assert_int_equal(sizeof(struct sw_live), 200);
 	assert_int_equal(sizeof(struct sw_run), 32);
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 208);
-	assert_int_equal(sizeof(struct sw_brain), 272);
+	assert_int_equal(sizeof(struct sw_brain), 336);
 }
 
 int main(void)

@@ -268,7 +268,7 @@ static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 152);
-	assert_int_equal(sizeof(struct sw_core_job), 192);
+	assert_int_equal(sizeof(struct sw_core_job), 200);
 	assert_int_equal(sizeof(struct sw_lane), 80);
 	assert_int_equal(sizeof(struct sw_order_book), 240);
 	assert_int_equal(sizeof(struct sw_tenant), 8);
