@@ -76,5 +76,5 @@ ends 'and ends once' "$elastic" 0
 said $? 'having started three times in all' work/none
 kill "$up_pid" && wait "$up_pid"
 up_pid=''
-refuses 2 'without the plugin the controller says what it lacks' 'start the controller with --plugin' controller --port none
+refuses 2 'without the plugin the controller says what it lacks' 'controller with --plugin' controller --port none
 end
