@@ -69,7 +69,9 @@ static int check_file(const char *what, const char *path, bool is_secret, struct
 /* A daemon has nobody to ask for a password. */
 static int no_password(char *buffer, int size, int for_writing, void *user)
 {
-	(void)buffer, (void)size, (void)for_writing, (void)user;
+	(void)for_writing, (void)user;
+	if (size > 0)
+		buffer[0] = '\0';
 	return 0;
 }
 

@@ -74,6 +74,9 @@ elsewhere logs "$job"
 said $? 'large logs come whole'
 elsewhere submit --array 0-999 -H -- true
 expect 0 'a thousand jobs in one request' 'array of 1000'
+first=$(sed -n 's/.*batch job \([0-9]*\) .*/\1/p' "$scratch/out")
+elsewhere cancel "$first-$((first + 999))"
+expect 0 'and out again' ''
 head -c 200000 /dev/zero | tr '\0' y >"$scratch/large"
 elsewhere submit --parsable --env "LARGE=$(head -c 100000 "$scratch/large")" -- sh -c 'echo ${#LARGE}'
 job=$(cat "$scratch/out")
