@@ -100,6 +100,28 @@ static void test_again(void **state)
 	expect("k4", ONE, 201, "\"ids\":[8]");
 }
 
+/* Keys are part of what a snapshot keeps: they are known after a start that read no record of them. */
+static void test_after_snapshot(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	served.options.snapshot_records = 10;
+	served.options.events_kept = 5;
+	served_start(&served);
+	expect("k1", "[" ONE "," TWO "]", 201, "\"ids\":[1,2]");
+	for (int i = 0; i < 40; i++)
+		submit(&served, ONE);
+	for (int i = 0; i < 500 && figure(&served, "sharewell_snapshots_total") < 1; i++)
+		usleep(10000);
+	assert_true(figure(&served, "sharewell_snapshots_total") >= 1);
+	served_kill(&served);
+	served_start(&served);
+	assert_true(served.replayed < 40);
+	expect("k1", "[" ONE "," TWO "]", 201, "\"ids\":[1,2]");
+	expect("k1", ONE, 409, "another request");
+	assert_int_equal(count_jobs(), 42);
+}
+
 /* The same key with another body is refused, and makes nothing; it belongs to its user alone. */
 static void test_other(void **state)
 {
@@ -166,6 +188,7 @@ static void test_bad_keys(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_again), TEST(test_other), TEST(test_at_once), TEST(test_bad_keys)};
+	const struct CMUnitTest tests[] = {TEST(test_again), TEST(test_after_snapshot), TEST(test_other), TEST(test_at_once),
+					   TEST(test_bad_keys)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
