@@ -3,6 +3,7 @@
  *	spec.json        what to run (struct sw_run_order); there as soon as the folder has its name
  *	lock             locked by the supervisor for its life: the one test of whether it is alive
  *	pid              process id, start time and token of the supervisor that may have started the job; made once, never replaced
+ *	session          the boot, and the id and start time of the job's first process: who it was, should the supervisor die
  *	status.json      the last account of a run that lives (struct sw_run_account)
  *	exit.json        the last account of all: if it is there, the run is over for ever
  *	lost             made by an agent that found the supervisor dead: nobody may start the job any more

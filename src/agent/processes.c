@@ -45,12 +45,13 @@ bool sw_process_read(pid_t pid, struct sw_process *ret_process)
 	/* The name in parentheses may hold anything; what follows its last parenthesis is regular. */
 	const char *rest = strrchr(text, ')');
 	struct sw_process process = {.pid = pid};
-	long parent;
+	long parent, session;
 	unsigned long long user, system, started, rss;
-	if (rest == NULL || sscanf(rest + 1, " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
-				   &process.state, &parent, &user, &system, &started, &rss) != 6)
+	if (rest == NULL || sscanf(rest + 1, " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
+				   &process.state, &parent, &session, &user, &system, &started, &rss) != 7)
 		return false;
 	process.parent = (pid_t)parent;
+	process.session = (pid_t)session;
 	process.cpu_ticks = user + system;
 	process.started = started;
 	process.rss_pages = rss;
@@ -147,14 +148,24 @@ static bool has_variable(pid_t pid, const char *variable, char *buffer)
 	return false;
 }
 
-size_t sw_processes_choose_marked(struct sw_processes *processes, const char *variable, pid_t except)
+/* Whether the number still means that session: its first process is gone, or still the same. */
+static bool is_current(const struct sw_processes *processes, const struct sw_session *session)
+{
+	const struct sw_process *first = find(processes, session->id);
+	return first == NULL || first->started == session->started;
+}
+
+size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except)
 {
 	SW_CLEANUP(sw_freep) char *buffer = malloc(ENVIRONMENT_MAX);
 	size_t living = 0;
+	if (session != NULL && !is_current(processes, session))
+		session = NULL;
 	for (size_t i = 0; i < processes->list.count; i++) {
 		struct sw_process *process = &processes->list.items[i];
-		process->chosen =
-			buffer != NULL && process->pid != except && is_alive(process) && has_variable(process->pid, variable, buffer);
+		bool is_member = session != NULL && process->session == session->id && process->started >= session->started;
+		process->chosen = process->pid != except && is_alive(process) &&
+				  (is_member || (buffer != NULL && has_variable(process->pid, mark, buffer)));
 		living += process->chosen;
 	}
 	return living;

@@ -14,13 +14,19 @@
 #include "base/vec.h"
 
 struct sw_process {
-	pid_t pid, parent;
+	pid_t pid, parent, session;
 	uint64_t started;   /* in ticks since the boot: with the id, its name for ever */
 	uint64_t cpu_ticks; /* used, without its children */
 	uint64_t rss_pages;
 	char state;   /* as in /proc/PID/stat */
 	bool chosen;  /* by sw_processes_choose_...() */
 	bool visited; /* scratch */
+};
+
+/* A session by its first process. Its number is not given again while somebody is in it. */
+struct sw_session {
+	pid_t id;
+	uint64_t started; /* as in struct sw_process */
 };
 
 struct sw_processes {
@@ -32,8 +38,9 @@ int sw_processes_read(struct sw_processes *processes);
 void sw_processes_release(struct sw_processes *processes);
 /* Chooses the descendants of `root`, without itself and without `except` and its descendants (0: no exception). Returns how many live. */
 size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, pid_t except);
-/* Chooses those whose environment holds the whole entry `variable` ("NAME=value"), without `except`. Returns how many live. */
-size_t sw_processes_choose_marked(struct sw_processes *processes, const char *variable, pid_t except);
+/* Chooses those of a run that nobody watches over any more, without `except`: whose environment holds the whole entry `mark` ("NAME=value"), and who are in
+ * its session (NULL: not known). Returns how many live. */
+size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except);
 /* Whether all that are chosen are stopped or dead. */
 bool sw_processes_are_stopped(const struct sw_processes *processes);
 /* Sends a signal to all that are chosen and live. Returns how many could not be reached for want of permission. */

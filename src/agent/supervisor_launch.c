@@ -129,6 +129,7 @@ static void start_job(struct sw_supervisor *supervisor)
 	supervisor->account.run.pid = (uint32_t)pid;
 	supervisor->report = ends[0];
 	supervisor->stage = SW_STAGE_LAUNCHING;
+	sw_supervisor_note_session(supervisor);
 }
 
 void sw_supervisor_begin(struct sw_supervisor *supervisor)

@@ -1,4 +1,6 @@
-/* What is left of a run whose supervisor died: its processes are found by the mark in their environment and by their control group, and killed. */
+/* What is left of a run whose supervisor died: its processes are found by the mark in their environment, by their session and by their control group, and
+ * killed. */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +15,45 @@
 
 enum { PATIENCE_MS = 10000, STEP_MS = 20 };
 
+/* ------------------------------------------------------------------------------------------------ the session */
+
+/* The number of a session means something until the next boot only; each boot has a name. */
+static void read_boot(char boot[40])
+{
+	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (file == NULL || fscanf(file, "%39s", boot) != 1)
+		snprintf(boot, 40, "-");
+	if (file != NULL)
+		fclose(file);
+}
+
+void sw_supervisor_note_session(const struct sw_supervisor *supervisor)
+{
+	char boot[40], text[128];
+	struct sw_process job;
+	if (!sw_process_read(supervisor->job, &job))
+		return;
+	read_boot(boot);
+	int size = snprintf(text, sizeof text, "%s %ld %" PRIu64 "\n", boot, (long)job.pid, job.started);
+	(void)sw_folder_write(supervisor->folder, "session", text, (size_t)size, false, NULL);
+}
+
+static bool read_session(int folder, struct sw_session *ret_session)
+{
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size;
+	char boot[40], then[40];
+	long id;
+	uint64_t started;
+	if (sw_folder_read(folder, "session", &text, &size, NULL) < 0 || sscanf(text, "%39s %ld %" SCNu64, then, &id, &started) != 3)
+		return false;
+	read_boot(boot);
+	*ret_session = (struct sw_session){(pid_t)id, started};
+	return strcmp(boot, "-") != 0 && strcmp(boot, then) == 0 && id > 1;
+}
+
+/* ------------------------------------------------------------------------------------------------ cleaning up */
+
 /* The token of the dead supervisor; false: it had not come so far as to start the job. */
 static bool read_token(int folder, char token[33])
 {
@@ -21,16 +62,19 @@ static bool read_token(int folder, char token[33])
 	return sw_folder_read(folder, "pid", &text, &size, NULL) == 0 && sscanf(text, "%*d %*u %32s", token) == 1;
 }
 
-/* Kills what carries the mark until none is left; false: some do not go. */
-static bool sweep(const char *token, const struct sw_cgroup *group)
+/* Kills what belongs to the run until nothing is left; false: some do not go. */
+static bool sweep(int folder, const char *token, const struct sw_cgroup *group)
 {
+	struct sw_session session;
+	bool has_session = read_session(folder, &session);
 	char mark[80];
 	sw_launch_mark(token, mark, sizeof mark);
 	struct sw_processes processes = {0};
 	bool clean = false;
 	for (int waited = 0; !clean && waited < PATIENCE_MS; waited += STEP_MS) {
 		sw_cgroup_kill(group);
-		clean = sw_processes_read(&processes) == 0 && sw_processes_choose_marked(&processes, mark, getpid()) == 0;
+		clean = sw_processes_read(&processes) == 0 &&
+			sw_processes_choose_run(&processes, mark, has_session ? &session : NULL, getpid()) == 0;
 		if (clean)
 			break;
 		sw_processes_signal(&processes, SIGKILL);
@@ -55,7 +99,7 @@ int sw_supervisor_recover(int folder, const char *name, struct sw_err *err)
 	if (order != NULL && order->cgroup != NULL)
 		(void)sw_cgroup_open(&group, order->cgroup, name, 0, 0, note, sizeof note);
 	bool started = read_token(folder, token);
-	if (started && !sweep(token, &group))
+	if (started && !sweep(folder, token, &group))
 		exit_account.note = "some of its processes could not be killed";
 	sw_cgroup_close(&group);
 

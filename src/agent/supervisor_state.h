@@ -101,6 +101,8 @@ void sw_supervisor_record(struct sw_supervisor *supervisor);
 void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text);
 
 /* supervisor_recover.c */
+/* Writes down where the job's processes can be found should the supervisor die. */
+void sw_supervisor_note_session(const struct sw_supervisor *supervisor);
 /* For a folder whose job was, or may have been, started by a supervisor that is dead. `name` is that of the folder. */
 int sw_supervisor_recover(int folder, const char *name, struct sw_err *err);
 

@@ -108,7 +108,8 @@ static void take_up(struct cluster *cluster, pid_t pid, int status)
 		if (daemon->pid != pid)
 			continue;
 		daemon->pid = 0;
-		if (daemon->was_killed || (daemon->was_told && status == 0))
+		/* Who is told to end may not have come so far as to listen. */
+		if (daemon->was_killed || (daemon->was_told && (status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM))))
 			return;
 		violation(cluster, CHECK_HEALTH, "%s ended by itself with status 0x%x; see %s/%s.log", daemon->name, (unsigned)status,
 			  cluster->folder, daemon->name);

@@ -365,9 +365,10 @@ static void test_supervisor_killed(void **state)
 {
 	struct fake *fake = *state;
 	start_agent(fake);
-	want(fake, 1, 1, SW_WANT_RUN, 1, "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >deep; sleep 1000' &); sleep 1000");
+	want(fake, 1, 1, SW_WANT_RUN, 1,
+	     "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >deep; sleep 1000' &); env -i sleep 1000 & echo $! >bare; sleep 1000");
 	await(fake, 1, 1, SW_RUN_RUNNING);
-	pid_t deep = atoi(harness_await(fake->harness, "deep"));
+	pid_t deep = atoi(harness_await(fake->harness, "deep")), bare = atoi(harness_await(fake->harness, "bare"));
 	want(fake, 2, 1, SW_WANT_RUN, 1, "case $(grep State: /proc/$(cat deep)/status 2>/dev/null) in *[RSDT]\\ *) exit 1;; esac; exit 0");
 	await(fake, 2, 1, SW_RUN_STARTING);
 	pid_t supervisor = atoi(harness_read(fake->harness, "runs/1.1/pid"));
@@ -376,6 +377,7 @@ static void test_supervisor_killed(void **state)
 	const struct sw_sync_run *run = await(fake, 1, 1, SW_RUN_EXITED);
 	assert_string_equal(run->reason, SW_REASON_SUPERVISOR_LOST);
 	assert_true(harness_is_gone(deep));
+	assert_true(harness_is_gone(bare));
 	/* It found the hidden process dead when it was started. */
 	run = await(fake, 2, 1, SW_RUN_EXITED);
 	assert_int_equal(run->code, 0);
