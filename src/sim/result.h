@@ -79,6 +79,7 @@ struct sw_result {
 	uint64_t events;
 	uint64_t decisions;
 	uint64_t gpus; /* in the cluster */
+	bool recorded; /* what really happened (recorded.h); nothing was simulated */
 	double cpu_s;
 	uint64_t max_rss_bytes;
 	uint64_t decision_p99_ns; /* wall time of one decision; measured, so not part of any comparison */

@@ -156,8 +156,9 @@ void sw_world_spec(const struct sw_world_model *model, uint32_t id, struct sw_jo
 		.work_ns = life->left_ns,
 		.deadline_at = job->deadline_ns,
 	};
-	/* How much memory a job needs is known where its model is; only then can it share a GPU. */
-	if (model->world->sharing_slowdown && !life->profile->is_default)
+	/* How much memory a job needs is known where its trace says so, or its model is known; only then can it share a GPU. */
+	ret_spec->gpu_memory_bytes = (uint64_t)job->gpu_memory_mib << 20;
+	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !life->profile->is_default)
 		ret_spec->gpu_memory_bytes = life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
 }
 

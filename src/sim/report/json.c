@@ -86,7 +86,8 @@ static bool put_run(json_t *object, const struct sw_result *result)
 int sw_report_json(FILE *out, const struct sw_result *result, struct sw_err *err)
 {
 	SW_CLEANUP(json_decrefp) json_t *object = json_object();
-	if (object == NULL || !put_identity(object, result) || !put_summary(object, &result->summary) || !put_run(object, result))
+	bool marked = object != NULL && (!result->recorded || put(object, "recorded", json_true()));
+	if (!marked || !put_identity(object, result) || !put_summary(object, &result->summary) || !put_run(object, result))
 		return sw_err_set(err, SW_ENOMEM, "cannot write the result of '%s' as JSON: out of memory", result->policy);
 	if (json_dumpf(object, out, JSON_REAL_PRECISION(15)) < 0 || fputc('\n', out) == EOF || ferror(out))
 		return sw_err_set(err, SW_EIO, "cannot write the result of '%s' as JSON", result->policy);

@@ -69,7 +69,10 @@ static void format_cell(const struct table *table, const struct sw_result *resul
 		snprintf(text, SW_TEXT_SIZE, "%" PRIu64 "/%" PRIu64, result->summary.finished, result->summary.jobs);
 		break;
 	case SW_METRIC_CPU:
-		sw_text_decimal(value, 2, text);
+		if (result->recorded)
+			snprintf(text, SW_TEXT_SIZE, "-");
+		else
+			sw_text_decimal(value, 2, text);
 		break;
 	default:
 		if (result->summary.finished == 0 && metric != SW_METRIC_MAKESPAN)

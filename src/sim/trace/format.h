@@ -17,7 +17,7 @@
 /* More fields in one line are an error. */
 #define SW_ROW_FIELDS_MAX 256
 /* No format has more columns that it reads. */
-#define SW_LAYOUT_COLUMNS_MAX 24
+#define SW_LAYOUT_COLUMNS_MAX 32
 
 struct sw_row_field {
 	const char *text; /* not terminated */

@@ -2,6 +2,8 @@
  *
  * Only submit_s, duration_s and gpus are needed; a file written by hand may have no other column.
  */
+#include <string.h>
+
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"
 
@@ -26,6 +28,42 @@ static int decode_deadline_kind(struct sw_row *row, const struct sw_column *colu
 	else
 		return sw_row_wrong_value(row, column, field, "strict or soft");
 	return 0;
+}
+
+/* ---- what really happened, where the trace was recorded */
+
+static int decode_moment(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
+{
+	struct sw_trace_fate *fate = sw_trace_fate_of(row->trace, job);
+	bool is_start = strcmp(column->name, "started_s") == 0;
+	return fate == NULL ? SW_ENOMEM : sw_row_time(row, column, field, SW_NS_PER_S, is_start ? &fate->started_ns : &fate->ended_ns);
+}
+
+static int decode_preemptions(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field,
+			      struct sw_trace_job *job)
+{
+	struct sw_trace_fate *fate = sw_trace_fate_of(row->trace, job);
+	uint64_t number;
+	if (fate == NULL)
+		return SW_ENOMEM;
+	if (sw_parse_u64(field->text, field->size, &number) < 0 || number > UINT32_MAX)
+		return sw_row_wrong_value(row, column, field, "a whole number from 0 to %u", UINT32_MAX);
+	fate->preemptions = (uint32_t)number;
+	return 0;
+}
+
+static int decode_end(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
+{
+	struct sw_trace_fate *fate = sw_trace_fate_of(row->trace, job);
+	if (fate == NULL)
+		return SW_ENOMEM;
+	for (uint8_t end = SW_TRACE_COMPLETED; end < SW_TRACE_ENDS; end++) {
+		if (sw_field_is(field, sw_trace_end_names[end])) {
+			fate->end = end;
+			return 0;
+		}
+	}
+	return sw_row_wrong_value(row, column, field, "completed, failed, cancelled, timeout or unfinished");
 }
 
 #define STAGE(header, index)                                                                                                     \
@@ -53,6 +91,12 @@ static const struct sw_column columns[] = {
 	STAGE("data_ms", 0),
 	STAGE("gpu_ms", 1),
 	STAGE("network_ms", 2),
+	{.name = "user", .kind = SW_COLUMN_TEXT, SW_INTO(user)},
+	{.name = "gpu_memory_mib", .kind = SW_COLUMN_COUNT32, SW_INTO(gpu_memory_mib), .least = 0, .most = UINT32_MAX},
+	{.name = "started_s", .kind = SW_COLUMN_CUSTOM, .decode = decode_moment},
+	{.name = "ended_s", .kind = SW_COLUMN_CUSTOM, .decode = decode_moment},
+	{.name = "preemptions", .kind = SW_COLUMN_CUSTOM, .decode = decode_preemptions},
+	{.name = "outcome", .kind = SW_COLUMN_CUSTOM, .decode = decode_end},
 };
 
 static const struct sw_layout layout = {columns, sizeof columns / sizeof *columns};

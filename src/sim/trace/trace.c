@@ -102,6 +102,7 @@ void sw_trace_free(struct sw_trace *trace)
 		free(trace->strings.items[i]);
 	sw_vec_free(&trace->strings);
 	sw_vec_free(&trace->jobs);
+	sw_vec_free(&trace->fates);
 	if (trace->intern != NULL)
 		intern_free(trace->intern);
 	free(trace->origin);
@@ -123,6 +124,20 @@ struct sw_trace_job *sw_trace_add(struct sw_trace *trace)
 		job->weight_milli = 1000;
 	}
 	return job;
+}
+
+const char *const sw_trace_end_names[SW_TRACE_ENDS] = {"", "completed", "failed", "cancelled", "timeout", "unfinished"};
+
+struct sw_trace_fate *sw_trace_fate_of(struct sw_trace *trace, struct sw_trace_job *job)
+{
+	if (job->fate != 0)
+		return &trace->fates.items[job->fate - 1];
+	struct sw_trace_fate *fate = sw_vec_push(&trace->fates);
+	if (fate == NULL)
+		return NULL;
+	*fate = (struct sw_trace_fate){.started_ns = SW_NEVER, .ended_ns = SW_NEVER};
+	job->fate = (uint32_t)trace->fates.count;
+	return fate;
 }
 
 struct order {

@@ -4,7 +4,8 @@
  *  1. jobs are ordered by submit_ns; equal times keep the order of the file; the first job's submit time may be any number >= 0.
  *  2. gpus >= 1, duration_ns >= 0, submit_ns >= 0, submit_ns + duration_ns does not overflow.
  *  3. min_gpus <= gpus <= max_gpus; a job that is not elastic has all three equal.
- *  4. name, model and tenant are indices into `strings`; index 0 is the empty string.
+ *  4. name, model, tenant and user are indices into `strings`; index 0 is the empty string.
+ *  5. fate is 0, or the number of one of `fates`, counted from 1; no two jobs share one.
  */
 #ifndef SW_SIM_TRACE_TRACE_H
 #define SW_SIM_TRACE_TRACE_H
@@ -30,6 +31,27 @@ enum sw_trace_deadline {
 	SW_TRACE_SOFT = 2,
 };
 
+/* How a job ended where the trace was recorded. */
+enum sw_trace_end {
+	SW_TRACE_END_UNKNOWN = 0,
+	SW_TRACE_COMPLETED,
+	SW_TRACE_FAILED,
+	SW_TRACE_CANCELLED,
+	SW_TRACE_TIMED_OUT,
+	SW_TRACE_UNFINISHED, /* it ran or waited when the trace was written; its duration is what it ran until then */
+	SW_TRACE_ENDS
+};
+/* "completed", as in files; "" for SW_TRACE_END_UNKNOWN. */
+extern const char *const sw_trace_end_names[SW_TRACE_ENDS];
+
+/* What became of a job where the trace was recorded. Most traces do not say, so it stands beside the jobs. */
+struct sw_trace_fate {
+	int64_t started_ns; /* its first run; SW_NEVER: the trace does not say */
+	int64_t ended_ns;   /* the same; of an unfinished job, when the trace was written */
+	uint32_t preemptions;
+	uint8_t end; /* enum sw_trace_end */
+};
+
 struct sw_trace_job {
 	int64_t id;	      /* the file's own number; the row number where the file has none */
 	int64_t submit_ns;    /* since the trace's time zero */
@@ -45,13 +67,17 @@ struct sw_trace_job {
 	uint32_t name;	       /* where the file names jobs by text */
 	uint32_t model;
 	uint32_t tenant;
-	uint32_t stage_us[3];  /* per iteration: data loading, GPU, network (Muri); 0 when unknown */
-	uint8_t job_class;     /* enum sw_trace_class */
-	uint8_t deadline_kind; /* enum sw_trace_deadline */
+	uint32_t user;
+	uint32_t gpu_memory_mib; /* on each GPU; 0 when unknown */
+	uint32_t fate;		 /* number of its fate; 0: the trace does not say */
+	uint32_t stage_us[3];	 /* per iteration: data loading, GPU, network (Muri); 0 when unknown */
+	uint8_t job_class;	 /* enum sw_trace_class */
+	uint8_t deadline_kind;	 /* enum sw_trace_deadline */
 };
 
 struct sw_trace {
 	SW_VEC(struct sw_trace_job) jobs;
+	SW_VEC(struct sw_trace_fate) fates;
 	SW_VEC(char *) strings; /* interned; freed with the trace */
 	char *origin;		/* the path it was read from, or "generated" */
 	const char *format;	/* name of the reader */
@@ -88,6 +114,8 @@ int sw_trace_new(const char *origin, const char *format, struct sw_trace **ret_t
 /* Adds a job without deadline, of weight 1, all else zero; NULL when out of memory. The caller keeps to the invariants, or
  * calls sw_trace_sort() for 1. */
 struct sw_trace_job *sw_trace_add(struct sw_trace *trace);
+/* The fate of a job, to be filled: a new one (nothing known, SW_NEVER) unless it has one. NULL when out of memory. */
+struct sw_trace_fate *sw_trace_fate_of(struct sw_trace *trace, struct sw_trace_job *job);
 /* The index of a string, the same for equal strings. 0 or SW_ENOMEM. */
 int sw_trace_intern(struct sw_trace *trace, const char *text, size_t size, uint32_t *ret_index);
 /* Orders the jobs by submit time, equal times as they stand. 0 or SW_ENOMEM. */

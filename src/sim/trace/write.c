@@ -21,16 +21,19 @@ enum field {
 	CLASS,
 	WEIGHT,
 	ELASTIC,
+	USER,
+	GPU_MEMORY,
+	FATE,
 	FIELDS
 };
 
-static const char *const field_names[FIELDS] = {"id",	      "name",		"tenant",	"model",    "batch size",
-						"iterations", "iteration time", "stage times",	"deadline", "deadline kind",
-						"class",      "weight",		"elastic range"};
+static const char *const field_names[FIELDS] = {
+	"id",	    "name",	     "tenant", "model",	 "batch size",	  "iterations", "iteration time", "stage times",
+	"deadline", "deadline kind", "class",  "weight", "elastic range", "user",	"GPU memory",	  "what became of it"};
 
-/* One line being made. Three names of the greatest length, quoted, and all numbers fit. */
+/* One line being made. Four names of the greatest length, quoted, and all numbers fit. */
 struct line {
-	char text[3 * (2 * 1024 + 3) + 1024];
+	char text[4 * (2 * 1024 + 3) + 1024];
 	size_t size;
 };
 
@@ -163,6 +166,31 @@ static void put_sharewell(struct line *line, const struct sw_trace *trace, size_
 		put_char(line, ',');
 		put_known(line, job->stage_us[i], 1000);
 	}
+}
+
+/* The columns that only recorded traces have. */
+#define RECORDED ",user,gpu_memory_mib,started_s,ended_s,preemptions,outcome"
+
+static void put_recorded(struct line *line, const struct sw_trace *trace, size_t index)
+{
+	const struct sw_trace_job *job = &trace->jobs.items[index];
+	put_sharewell(line, trace, index);
+	put_char(line, ',');
+	put_string(line, trace, job->user);
+	put_char(line, ',');
+	put_known(line, job->gpu_memory_mib, 1);
+	const struct sw_trace_fate *fate = job->fate != 0 ? &trace->fates.items[job->fate - 1] : NULL;
+	const int64_t moments[] = {fate != NULL ? fate->started_ns : SW_NEVER, fate != NULL ? fate->ended_ns : SW_NEVER};
+	for (size_t i = 0; i < 2; i++) {
+		put_char(line, ',');
+		if (moments[i] != SW_NEVER)
+			put_decimal(line, moments[i], SW_NS_PER_S);
+	}
+	put_char(line, ',');
+	if (fate != NULL)
+		put_number(line, fate->preemptions);
+	put_char(line, ',');
+	put_text(line, sw_trace_end_names[fate != NULL ? fate->end : SW_TRACE_END_UNKNOWN]);
 }
 
 static void put_tiresias(struct line *line, const struct sw_trace *trace, size_t index)
@@ -303,7 +331,8 @@ static unsigned fields_of(const struct sw_trace *trace, const struct writer *wri
 	       (job->iterations != 0) << ITERATIONS | (job->iteration_ns != 0) << ITERATION_TIME | stages << STAGES |
 	       (job->deadline_ns != SW_NEVER) << DEADLINE | (job->deadline_kind == SW_TRACE_SOFT) << DEADLINE_KIND |
 	       (job->job_class != SW_TRACE_GUARANTEED) << CLASS | (job->weight_milli != 1000) << WEIGHT |
-	       (job->min_gpus != job->max_gpus) << ELASTIC;
+	       (job->min_gpus != job->max_gpus) << ELASTIC | (job->user != 0) << USER | (job->gpu_memory_mib != 0) << GPU_MEMORY |
+	       (job->fate != 0) << FATE;
 }
 
 static void add_loss(struct sw_trace_losses *losses, const char *field, const char *how, uint64_t jobs)
@@ -351,16 +380,27 @@ static void find_losses(const struct sw_trace *trace, const struct writer *write
 		add_loss(losses, "submit time", "read back as counted from the first job", trace->jobs.count);
 }
 
+static bool is_recorded(const struct sw_trace *trace)
+{
+	for (size_t i = 0; i < trace->jobs.count; i++) {
+		const struct sw_trace_job *job = &trace->jobs.items[i];
+		if (job->user != 0 || job->gpu_memory_mib != 0 || job->fate != 0)
+			return true;
+	}
+	return false;
+}
+
 int sw_trace_write(const struct sw_trace *trace, const char *format, FILE *out, struct sw_trace_losses *ret_losses, struct sw_err *err)
 {
 	const struct writer *writer = find_writer(format, err);
 	if (writer == NULL)
 		return SW_ENOTFOUND;
 	struct line line;
-	bool good = fprintf(out, "%s\n", writer->header) > 0;
+	bool recorded = writer->put == put_sharewell && is_recorded(trace);
+	bool good = fprintf(out, "%s%s\n", writer->header, recorded ? RECORDED : "") > 0;
 	for (size_t i = 0; i < trace->jobs.count && good; i++) {
 		line.size = 0;
-		writer->put(&line, trace, i);
+		(recorded ? put_recorded : writer->put)(&line, trace, i);
 		put_char(&line, '\n');
 		good = fwrite(line.text, 1, line.size, out) == line.size;
 	}

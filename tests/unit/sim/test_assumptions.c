@@ -141,10 +141,10 @@ static void test_builtin(void **state)
 		assert_null(strstr(sw_embedded(path, NULL), "\nbase:"));
 		count++;
 	}
-	assert_int_equal(count, 3);
+	assert_int_equal(count, 4);
 	char names[64];
 	sw_world_names(names, sizeof names);
-	assert_string_equal(names, "ideal, measured, muri");
+	assert_string_equal(names, "ideal, measured, muri, recorded");
 	char little[8];
 	sw_world_names(little, sizeof little);
 	assert_string_equal(little, "ideal, ");
@@ -186,7 +186,7 @@ static void test_unknown_name(void **state)
 	assert_int_equal(sw_world_load("mesured", &world, &err), SW_ENOTFOUND);
 	assert_string_equal(err.fact, "there is no world 'mesured'");
 	assert_string_equal(err.detail, "did you mean 'measured'?");
-	assert_has(err.hint, "ideal, measured, muri");
+	assert_has(err.hint, "ideal, measured, muri, recorded");
 	sw_err_clear(&err);
 	assert_int_equal(sw_world_load("utopia", &world, &err), SW_ENOTFOUND);
 	assert_string_equal(err.detail, "");
@@ -220,7 +220,7 @@ static void test_refused(void **state)
 		{"name: a\nquantum: -1s\n", "line 2: 'quantum' is '-1s', expected a duration"},
 		{"name: a\nquantum: 100000d\n", "line 2: 'quantum' is 100000d, expected 0 s to"},
 		{"name: a\npreempt: never\n", "line 2: 'preempt' is 'never', expected one of free, suspend, restart"},
-		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, measured, muri)"},
+		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, measured, muri, recorded)"},
 		{"name: a\nsuspend: {copy: 0}\n", "line 2: 'copy' is 0, expected 1 to"},
 		{"name: a\nsuspend: {speed: 3}\n", "'speed' is not a key of the cost of a transfer"},
 		{"name: a\nwork: {from: hearsay}\n", "'from' is 'hearsay', expected one of duration, iterations"},

@@ -43,7 +43,17 @@ static void assert_same_job(const struct sw_trace *a, const struct sw_trace *b, 
 	assert_same_strings(a, x.name, b, y.name);
 	assert_same_strings(a, x.model, b, y.model);
 	assert_same_strings(a, x.tenant, b, y.tenant);
+	assert_same_strings(a, x.user, b, y.user);
 	x.name = x.model = x.tenant = y.name = y.model = y.tenant = 0;
+	assert_int_equal(x.gpu_memory_mib, y.gpu_memory_mib);
+	assert_int_equal(x.fate != 0, y.fate != 0);
+	if (x.fate != 0) {
+		const struct sw_trace_fate *one = &a->fates.items[x.fate - 1], *other = &b->fates.items[y.fate - 1];
+		assert_int_equal(one->started_ns, other->started_ns);
+		assert_int_equal(one->ended_ns, other->ended_ns);
+		assert_int_equal(one->preemptions, other->preemptions);
+		assert_int_equal(one->end, other->end);
+	}
 	assert_int_equal(x.id, y.id);
 	assert_int_equal(x.submit_ns, y.submit_ns);
 	assert_int_equal(x.duration_ns, y.duration_ns);
@@ -101,6 +111,19 @@ static struct sw_trace *random_trace(uint64_t seed, size_t jobs)
 		job->name = random_name(trace, &rng);
 		job->model = random_name(trace, &rng);
 		job->tenant = random_name(trace, &rng);
+		if (seed % 2 == 1) {
+			job->user = random_name(trace, &rng);
+			job->gpu_memory_mib = (uint32_t)sw_rng_below(&rng, 200000);
+		}
+		if (seed % 2 == 1 && sw_rng_below(&rng, 3) > 0) {
+			struct sw_trace_fate *fate = sw_trace_fate_of(trace, job);
+			if (sw_rng_below(&rng, 4) > 0)
+				fate->started_ns = (int64_t)sw_rng_below(&rng, (uint64_t)SW_TRACE_MAX_NS);
+			if (sw_rng_below(&rng, 4) > 0)
+				fate->ended_ns = (int64_t)sw_rng_below(&rng, (uint64_t)SW_TRACE_MAX_NS);
+			fate->preemptions = (uint32_t)sw_rng_next(&rng);
+			fate->end = (uint8_t)sw_rng_below(&rng, SW_TRACE_ENDS);
+		}
 		now += (int64_t)sw_rng_below(&rng, UINT64_C(1) << sw_rng_below(&rng, 50));
 	}
 	return trace;
