@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "api/query.h"
+#include "api/when.h"
 #include "base/number.h"
 #include "base/suggest.h"
 
@@ -112,6 +113,15 @@ static int read_choice(const char *name, const char *value, const char *first, c
 	return 0;
 }
 
+static int read_moment(const char *name, const char *value, int64_t *ret_ns, struct sw_err *err)
+{
+	int64_t ns;
+	if (sw_when_parse(value, strlen(value), &ns) < 0)
+		return refuse(err, name, value, "a moment such as 2030-01-31T18:00:00Z");
+	*ret_ns = ns;
+	return 0;
+}
+
 /* The bits that a word stands for; 0: none. */
 static uint32_t states_of(const char *word, size_t size)
 {
@@ -163,6 +173,12 @@ static int take_list_parameter(struct sw_request *request, const char *name, con
 	}
 	if (strcmp(name, "cursor") == 0)
 		return read_number(name, value, 0, SW_JOB_ID_MAX, &request->list.cursor, err);
+	if (strcmp(name, "asked") == 0)
+		return read_bool(name, value, &request->list.asked, err);
+	if (strcmp(name, "since") == 0)
+		return read_moment(name, value, &request->list.since_ns, err);
+	if (strcmp(name, "until") == 0)
+		return read_moment(name, value, &request->list.until_ns, err);
 	r = keep(value, &request->list.name, err);
 	size_t size = strlen(value);
 	request->list.name_is_prefix = r == 0 && size > 0 && value[size - 1] == '*';
@@ -234,6 +250,8 @@ int sw_request_open(enum sw_method method, const char *target, struct sw_request
 		return r;
 	request->list.states = (UINT32_C(1) << SW_STATES) - 1;
 	request->list.limit = SW_LIST_USUAL;
+	request->list.since_ns = INT64_MIN;
+	request->list.until_ns = INT64_MAX;
 	request->logs.limit = UINT64_MAX;
 	struct sw_query query;
 	r = sw_query_parse(target[path] == '?' ? target + path + 1 : "", &query, err);

@@ -43,6 +43,8 @@ struct sw_request {
 		uint32_t limit;
 		uint64_t cursor; /* 0: from the start */
 		bool descending;
+		bool asked;		    /* with what the jobs asked for */
+		int64_t since_ns, until_ns; /* that existed at some time between */
 	} list;
 	struct {
 		int64_t offset;

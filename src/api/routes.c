@@ -19,6 +19,9 @@ static const struct sw_api_field list_parameters[] = {
 	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 unless told"},
 	{"cursor", "integer", "go on behind this job: the `next` of the page before"},
 	{"order", "string", "`asc` (oldest first, unless told) or `desc`"},
+	{"since", "string", "only jobs that had not ended before this moment: RFC 3339"},
+	{"until", "string", "only jobs that were submitted by this moment: RFC 3339"},
+	{"asked", "boolean", "with what each asked for, in short; pages may then be shorter"},
 	{NULL, NULL, NULL},
 };
 static const struct sw_api_field log_parameters[] = {
@@ -65,6 +68,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 JSON, 0, USERS, 200},
 	{SW_ROUTE_SET_POLICY, SW_POST, "/v1/policy", "setPolicy", "Change the policy while the cluster runs", NULL, "#PolicyChange",
 	 "#Policy", JSON, KIB(64), SW_ROLE_OPERATOR, 200},
+	{SW_ROUTE_GET_QUOTA, SW_GET, "/v1/quota", "listQuotas", "List tenants, with their quotas and the GPUs that they hold", NULL, NULL,
+	 "#TenantList", JSON, 0, USERS, 200},
 	{SW_ROUTE_QUOTA, SW_POST, "/v1/quota", "setQuota", "Set or lift a tenant's quota of GPUs", NULL, "#Quota", "#Quota", JSON, KIB(4),
 	 SW_ROLE_OPERATOR, 200},
 	{SW_ROUTE_EVENTS, SW_GET, "/v1/events", "watchEvents", "Watch what happens, as server-sent events", event_parameters, NULL,

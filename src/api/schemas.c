@@ -58,6 +58,7 @@ static const struct sw_api_field job[] = {
 	{"name", "string", "this and all that follows: only for its owner and for operators"},
 	{"tenant", "string", "on whose quota"},
 	{"reason", "string", "why it waits or ended, short"},
+	{"held", "boolean", "somebody holds it back"},
 	{"node", "string", "where it runs or ran last; null: nowhere yet"},
 	{"gpu_indexes", "integer[]", "its GPUs there"},
 	{"ran_s", "number", "seconds it has run, all runs together"},
@@ -67,6 +68,22 @@ static const struct sw_api_field job[] = {
 	{"code", "integer", "exit code of the last run that ended"},
 	{"signal", "integer", "that ended it; 0: none"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
+	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
+	END,
+};
+static const struct sw_api_field asked[] = {
+	{"gpus", "integer", "how many GPUs"},
+	{"min_gpus", "integer", "may shrink to this many GPUs"},
+	{"max_gpus", "integer", "may grow to this many"},
+	{"gpu_memory_bytes", "integer", "on each GPU; 0: not said"},
+	{"cpus", "integer", "for each GPU; 0: not said"},
+	{"memory_bytes", "integer", "of the host, for each GPU; 0: not said"},
+	{"class", "string", "`guaranteed`, `opportunistic` or `auto`"},
+	{"weight", "number", "1 is the ordinary job"},
+	{"time_limit_s", "number", "null: none"},
+	{"expected_s", "number", "how long it will probably run; null: not said"},
+	{"deadline", "string", "RFC 3339; null: none"},
+	{"depends", "integer[]", "jobs that it waits or waited for"},
 	END,
 };
 static const struct sw_api_field job_list[] = {
@@ -78,6 +95,7 @@ static const struct sw_api_field why[] = {
 	{"id", "integer", "the job"},
 	{"state", "string", "as in Job"},
 	{"why", "string", "one sentence"},
+	{"held", "boolean", "somebody holds it back"},
 	END,
 };
 static const struct sw_api_field gpu[] = {
@@ -122,6 +140,8 @@ static const struct sw_api_field cluster[] = {
 };
 static const struct sw_api_field policy[] = {
 	{"policy", "string", "in charge"},
+	{"settings", "object", "its parameters as they are, by name, as `set` takes them"},
+	{"placement", "string", "the placement rule"},
 	{"available", "object[]", "each with name, about and parameters"},
 	END,
 };
@@ -133,6 +153,20 @@ static const struct sw_api_field policy_change[] = {
 static const struct sw_api_field quota[] = {
 	{"tenant", "string", ""},
 	{"gpus", "integer", "its guaranteed jobs may hold this many; null lifts the quota"},
+	END,
+};
+static const struct sw_api_field tenant[] = {
+	{"tenant", "string", "null: all those together that the asker has nothing to do with"},
+	{"quota", "integer", "GPUs that its guaranteed jobs may hold; null: no limit"},
+	{"gpus", "integer", "its jobs hold"},
+	{"gpus_guaranteed", "integer", "of these, those that count against the quota"},
+	{"running", "integer", "jobs"},
+	{"pending", "integer", "jobs that compete; those on hold are not counted"},
+	{"gpus_wanted", "integer", "by those"},
+	END,
+};
+static const struct sw_api_field tenant_list[] = {
+	{"tenants", "#Tenant[]", "operators see all, others those that they have living jobs of"},
 	END,
 };
 static const struct sw_api_field event[] = {
@@ -165,6 +199,7 @@ const struct sw_schema sw_schemas[] = {
 	{"JobRequest", "A job as it is asked for", job_request},
 	{"Submitted", "What a submit made", submitted},
 	{"Job", "A job as it stands", job},
+	{"Asked", "What a job asked for, in short", asked},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},
 	{"Gpu", "A GPU and its last figures", gpu},
@@ -174,6 +209,8 @@ const struct sw_schema sw_schemas[] = {
 	{"Policy", "The policy in charge", policy},
 	{"PolicyChange", "Another policy, or other parameters", policy_change},
 	{"Quota", "GPUs that a tenant's guaranteed jobs may hold", quota},
+	{"Tenant", "What a tenant may hold and holds", tenant},
+	{"TenantList", "Tenants", tenant_list},
 	{"Event", "Something that happened", event},
 	{"Sync", "What an agent tells: src/api/sync.h", none},
 	{"Answer", "What it hears: src/api/sync.h", none},

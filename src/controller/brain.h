@@ -127,6 +127,7 @@ struct sw_job_view {
 	const char *tenant;
 	const char *reason; /* why it ended or waits, short; "" */
 	uint32_t held_by;   /* user who suspended it; UINT32_MAX: nobody */
+	bool held;	    /* somebody holds it back */
 	uint32_t uid, gid;
 	uint32_t gpus, restarts, preemptions;
 	uint32_t epoch;				  /* of its run, as the agents count: a run that was suspended and goes on is one */
@@ -154,6 +155,19 @@ const char *sw_brain_gpu_uuid(const struct sw_brain *brain, uint32_t node, uint3
 /* When the last record was applied. */
 sw_ns sw_brain_now(const struct sw_brain *brain);
 const char *sw_brain_policy(const struct sw_brain *brain);
+const char *sw_brain_placement(const struct sw_brain *brain);
+/* The parameters of the policy in charge; NULL: all at their presets. */
+const struct sw_params *sw_brain_params(const struct sw_brain *brain);
+
+struct sw_tenant_view {
+	const char *name;
+	uint32_t quota; /* UINT32_MAX: none */
+	uint32_t gpus, gpus_guaranteed, gpus_wanted, running, waiting;
+	bool of_user; /* the user who asked has jobs that run or wait in it */
+};
+typedef SW_VEC(struct sw_tenant_view) sw_tenant_views;
+/* All tenants that there ever were. 0 or SW_ENOMEM; release with sw_vec_free(). */
+int sw_brain_tenants(const struct sw_brain *brain, uint32_t uid, sw_tenant_views *ret_tenants);
 uint64_t sw_brain_log_hash(const struct sw_brain *brain);
 uint64_t sw_brain_command_hash(const struct sw_brain *brain);
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err);

@@ -120,11 +120,29 @@ static void write_policy(struct sw_json *json, const struct sw_policy *policy)
 	sw_json_end_object(json);
 }
 
+/* What the parameters are, in the words that set them; what cannot be said so is left out. */
+static void write_settings(struct sw_json *json, const char *name, const struct sw_params *params)
+{
+	const struct sw_policy *policy = NULL;
+	for (size_t p = 0; sw_policies[p] != NULL; p++)
+		policy = strcmp(sw_policies[p]->name, name) == 0 ? sw_policies[p] : policy;
+	sw_json_object(json);
+	for (size_t p = 0; policy != NULL && p < policy->param_count; p++) {
+		SW_CLEANUP(sw_freep) char *text = params != NULL ? sw_params_text(params, p) : strdup(policy->params[p].preset);
+		if (text != NULL)
+			sw_json_key_string(json, policy->params[p].name, text);
+	}
+	sw_json_end_object(json);
+}
+
 void sw_handle_policy(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_string(&json, "policy", sw_brain_policy(server->brain));
+	sw_json_key(&json, "settings");
+	write_settings(&json, sw_brain_policy(server->brain), sw_brain_params(server->brain));
+	sw_json_key_string(&json, "placement", sw_brain_placement(server->brain));
 	sw_json_key(&json, "available");
 	sw_json_array(&json);
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
@@ -168,6 +186,68 @@ void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn)
 		return;
 	}
 	sw_turn_add(server, op);
+}
+
+static void write_tenant(struct sw_json *json, const struct sw_tenant_view *tenant)
+{
+	sw_json_object(json);
+	sw_json_key(json, "tenant");
+	if (tenant->name != NULL)
+		sw_json_string(json, tenant->name);
+	else
+		sw_json_null(json);
+	sw_json_key(json, "quota");
+	if (tenant->quota != UINT32_MAX)
+		sw_json_u64(json, tenant->quota);
+	else
+		sw_json_null(json);
+	sw_json_key_u64(json, "gpus", tenant->gpus);
+	sw_json_key_u64(json, "gpus_guaranteed", tenant->gpus_guaranteed);
+	sw_json_key_u64(json, "running", tenant->running);
+	sw_json_key_u64(json, "pending", tenant->waiting);
+	sw_json_key_u64(json, "gpus_wanted", tenant->gpus_wanted);
+	sw_json_end_object(json);
+}
+
+static void add_tenant(struct sw_tenant_view *sum, const struct sw_tenant_view *tenant)
+{
+	sum->gpus += tenant->gpus;
+	sum->gpus_guaranteed += tenant->gpus_guaranteed;
+	sum->gpus_wanted += tenant->gpus_wanted;
+	sum->running += tenant->running;
+	sum->waiting += tenant->waiting;
+}
+
+/* Those with a quota or with jobs. Whose name tells about others' jobs goes into the sum at the end. */
+void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn)
+{
+	const struct sw_peer *peer = sw_conn_peer(conn);
+	struct sw_tenant_view others = {.quota = UINT32_MAX};
+	sw_tenant_views tenants = {0};
+	struct sw_json json = {0};
+	if (sw_brain_tenants(server->brain, peer->user.uid, &tenants) < 0) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		sw_conn_reply_error(conn, 503, &err);
+		return;
+	}
+	sw_json_object(&json);
+	sw_json_key(&json, "tenants");
+	sw_json_array(&json);
+	for (size_t t = 0; t < tenants.count; t++) {
+		const struct sw_tenant_view *tenant = &tenants.items[t];
+		bool says_something = tenant->quota != UINT32_MAX || tenant->running + tenant->waiting > 0;
+		if (says_something && (peer->user.is_operator || tenant->of_user))
+			write_tenant(&json, tenant);
+		else
+			add_tenant(&others, tenant);
+	}
+	if (others.running + others.waiting > 0)
+		write_tenant(&json, &others);
+	sw_json_end_array(&json);
+	sw_json_end_object(&json);
+	sw_vec_free(&tenants);
+	sw_conn_reply_json(conn, 200, &json);
 }
 
 static void quota_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)

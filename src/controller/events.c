@@ -143,7 +143,7 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 	if (happening->job != 0 && sw_brain_job(server->brain, sw_server_now(server), happening->job, &view)) {
 		in_full = sw_may_see(&watcher->peer, &view);
 		sw_json_key(&json, "job");
-		sw_write_job(server, &json, &view, in_full, false);
+		sw_write_job(server, &json, &view, in_full, SW_WITHOUT_REQUEST);
 	}
 	/* Where somebody else's job runs is not for everybody. */
 	if (happening->node != NULL && in_full)

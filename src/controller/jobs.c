@@ -8,6 +8,8 @@
 
 /* Jobs looked at for one page: a filter that nothing passes must not hold up everybody. */
 #define LOOKED_AT_MAX 200000u
+/* Of requests decoded for one page, for the same reason. */
+#define ASKED_BYTES_MAX ((size_t)1 << 20)
 /* Of the records that one request makes. */
 #define RECORDS_BYTES_MAX ((size_t)64 << 20)
 
@@ -148,7 +150,7 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 
 /* ------------------------------------------------------------------------------------------------ change */
 
-static void reply_job(struct sw_server *server, struct sw_conn *conn, uint64_t id, int status, bool with_request)
+static void reply_job(struct sw_server *server, struct sw_conn *conn, uint64_t id, int status, enum sw_job_extra extra)
 {
 	struct sw_job_view view;
 	struct sw_err err = {0};
@@ -158,7 +160,7 @@ static void reply_job(struct sw_server *server, struct sw_conn *conn, uint64_t i
 		return;
 	}
 	struct sw_json json = {0};
-	sw_write_job(server, &json, &view, sw_may_see(sw_conn_peer(conn), &view), with_request);
+	sw_write_job(server, &json, &view, sw_may_see(sw_conn_peer(conn), &view), extra);
 	sw_conn_reply_json(conn, status, &json);
 }
 
@@ -169,7 +171,7 @@ static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *
 	if (failure != NULL)
 		sw_conn_reply_error(conn, 507, failure);
 	else
-		reply_job(server, conn, op->request->job, 200, false);
+		reply_job(server, conn, op->request->job, 200, SW_WITHOUT_REQUEST);
 }
 
 static enum sw_record_kind record_of(enum sw_route_id id)
@@ -210,7 +212,7 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 
 void sw_handle_job(struct sw_server *server, struct sw_conn *conn)
 {
-	reply_job(server, conn, sw_conn_request(conn)->job, 200, true);
+	reply_job(server, conn, sw_conn_request(conn)->job, 200, SW_WITH_REQUEST);
 }
 
 void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
@@ -232,6 +234,7 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	sw_json_key_u64(&json, "id", id);
 	sw_json_key_string(&json, "state", view.state);
 	sw_json_key_string(&json, "why", text);
+	sw_json_key_bool(&json, "held", view.held);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
 }
@@ -244,6 +247,7 @@ struct filter {
 	const char *name;
 	size_t name_size;
 	bool is_prefix;
+	int64_t since_ns, until_ns;
 };
 
 /* The user whom a word names: a number, a name, "me". */
@@ -270,6 +274,8 @@ static bool passes(const struct filter *filter, const struct sw_peer *peer, cons
 	unsigned state = sw_state_find(view->state);
 	if (state < SW_STATES && (filter->states >> state & 1) == 0)
 		return false;
+	if (view->ended_at < filter->since_ns || view->submitted_at > filter->until_ns)
+		return false;
 	if (filter->by_user && view->uid != filter->uid)
 		return false;
 	if (filter->name == NULL)
@@ -288,13 +294,15 @@ static uint64_t write_page(struct sw_server *server, const struct sw_request *re
 	bool down = request->list.descending;
 	uint64_t id = down ? (cursor == 0 || cursor > jobs ? jobs : cursor - 1) : cursor + 1;
 	uint32_t written = 0, looked = 0;
+	size_t decoded = 0;
 	struct sw_job_view view;
 	for (; id >= 1 && id <= jobs; id += down ? -1 : 1) {
-		if (written == request->list.limit || looked++ == LOOKED_AT_MAX)
+		if (written == request->list.limit || looked++ == LOOKED_AT_MAX || decoded > ASKED_BYTES_MAX)
 			return down ? id + 1 : id - 1;
 		if (!sw_brain_job(server->brain, now_ns, id, &view) || !passes(filter, peer, &view))
 			continue;
-		sw_write_job(server, json, &view, sw_may_see(peer, &view), false);
+		sw_write_job(server, json, &view, sw_may_see(peer, &view), request->list.asked ? SW_WITH_ASKED : SW_WITHOUT_REQUEST);
+		decoded += request->list.asked ? strlen(view.request) : 0;
 		written++;
 	}
 	return 0;
@@ -305,6 +313,8 @@ void sw_handle_list(struct sw_server *server, struct sw_conn *conn)
 	const struct sw_request *request = sw_conn_request(conn);
 	const struct sw_peer *peer = sw_conn_peer(conn);
 	struct filter filter = {.states = request->list.states, .name = request->list.name, .is_prefix = request->list.name_is_prefix};
+	filter.since_ns = request->list.since_ns;
+	filter.until_ns = request->list.until_ns;
 	filter.name_size = filter.name != NULL ? strlen(filter.name) : 0;
 	filter.by_user = request->list.user != NULL;
 	if (filter.by_user && !find_user(request->list.user, peer, &filter.uid)) {

@@ -49,8 +49,11 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.request = live->request,
 		.name = live->name,
 		.tenant = brain->tenants.items[live->tenant],
-		.reason = live->depend_count > 0 ? "Dependency" : live->reason,
+		.reason = live->depend_count > 0			 ? "Dependency"
+			  : live->user_held && job->state == SW_JOB_HELD ? "JobHeldUser"
+									 : live->reason,
 		.held_by = live->parked && live->user_held ? live->held_by : SW_NOBODY,
+		.held = live->user_held && job->state < SW_JOB_FINISHED,
 		.uid = live->uid,
 		.gid = live->gid,
 		.gpus = job->state == SW_JOB_RUNNING ? job->gpus_held : job->gpus,
@@ -149,6 +152,50 @@ sw_ns sw_brain_now(const struct sw_brain *brain)
 const char *sw_brain_policy(const struct sw_brain *brain)
 {
 	return sw_engine_policy(brain->engine);
+}
+
+const char *sw_brain_placement(const struct sw_brain *brain)
+{
+	return brain->config.placement;
+}
+
+const struct sw_params *sw_brain_params(const struct sw_brain *brain)
+{
+	/* The fall-back took over: what was set is not in force. */
+	bool in_charge = brain->params != NULL && strcmp(brain->params->policy->name, sw_brain_policy(brain)) == 0;
+	return in_charge ? brain->params : NULL;
+}
+
+static void count_job(const struct sw_brain *brain, const struct sw_job *job, uint32_t uid, struct sw_tenant_view *tenant)
+{
+	bool runs = job->state == SW_JOB_RUNNING;
+	*(runs ? &tenant->running : &tenant->waiting) += 1;
+	*(runs ? &tenant->gpus : &tenant->gpus_wanted) += runs ? job->gpus_held : job->gpus;
+	tenant->of_user = tenant->of_user || brain->jobs.items[job->id.v].uid == uid;
+}
+
+int sw_brain_tenants(const struct sw_brain *brain, uint32_t uid, sw_tenant_views *ret_tenants)
+{
+	const struct sw_view *view = sw_engine_view(brain->engine);
+	sw_tenant_views tenants = {0};
+	for (uint32_t t = 0; t < brain->tenants.count; t++) {
+		struct sw_tenant_view *tenant = sw_vec_push(&tenants);
+		if (tenant == NULL) {
+			sw_vec_free(&tenants);
+			return SW_ENOMEM;
+		}
+		*tenant = (struct sw_tenant_view){
+			.name = brain->tenants.items[t],
+			.quota = sw_view_tenant_quota(view, t),
+			.gpus_guaranteed = sw_view_tenant_held(view, t),
+		};
+	}
+	for (const struct sw_job *job = NULL; (job = sw_view_next_running(view, job)) != NULL;)
+		count_job(brain, job, uid, &tenants.items[job->tenant]);
+	for (const struct sw_job *job = NULL; (job = sw_view_next_waiting(view, job)) != NULL;)
+		count_job(brain, job, uid, &tenants.items[job->tenant]);
+	*ret_tenants = tenants;
+	return 0;
 }
 
 uint64_t sw_brain_log_hash(const struct sw_brain *brain)

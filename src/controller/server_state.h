@@ -227,7 +227,9 @@ void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain)
 
 /* ---- views.c */
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
-void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, bool with_request);
+/* What was asked for, beside how the job stands. */
+enum sw_job_extra { SW_WITHOUT_REQUEST = 0, SW_WITH_REQUEST, SW_WITH_ASKED };
+void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra);
 void sw_write_time(struct sw_json *json, const char *key, int64_t ns); /* null for never */
 const char *sw_user_name(struct sw_server *server, uint32_t uid);
 /* Jobs in each state. */
@@ -248,6 +250,7 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_policy(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);

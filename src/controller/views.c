@@ -51,6 +51,7 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	if (view->held_by != UINT32_MAX)
 		snprintf(suspended, sizeof suspended, "suspended by user %.64s", sw_user_name(server, view->held_by));
 	sw_json_key_string(json, "reason", view->held_by != UINT32_MAX ? suspended : view->reason);
+	sw_json_key_bool(json, "held", view->held);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')
 		sw_json_string(json, view->node);
@@ -70,7 +71,45 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_i64(json, "signal", view->signal);
 }
 
-void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, bool with_request)
+static void write_span(struct sw_json *json, const char *key, int64_t ns)
+{
+	sw_json_key(json, key);
+	if (ns > 0)
+		sw_json_decimal(json, ns, SW_NS_PER_S);
+	else
+		sw_json_null(json);
+}
+
+/* The request in short, without its command and environment. */
+static void write_asked(struct sw_json *json, const struct sw_job_view *view)
+{
+	static const char *const classes[] = {"guaranteed", "opportunistic", "auto"};
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
+	if (sw_job_request_decode("journal", view->request, strlen(view->request), &asked, NULL) < 0)
+		return; /* out of memory: it is not there */
+	sw_json_key(json, "asked");
+	sw_json_object(json);
+	sw_json_key_u64(json, "gpus", asked->gpus);
+	sw_json_key_u64(json, "min_gpus", asked->min_gpus);
+	sw_json_key_u64(json, "max_gpus", asked->max_gpus);
+	sw_json_key_u64(json, "gpu_memory_bytes", asked->gpu_memory_bytes);
+	sw_json_key_u64(json, "cpus", asked->cpus);
+	sw_json_key_u64(json, "memory_bytes", asked->memory_bytes);
+	sw_json_key_string(json, "class", classes[asked->kind]);
+	sw_json_key(json, "weight");
+	sw_json_decimal(json, asked->weight_milli, 1000);
+	write_span(json, "time_limit_s", asked->time_limit_ns);
+	write_span(json, "expected_s", asked->expected_ns);
+	sw_write_time(json, "deadline", asked->deadline_at_ns > 0 ? asked->deadline_at_ns : -1);
+	sw_json_key(json, "depends");
+	sw_json_array(json);
+	for (size_t i = 0; i < asked->depend_count; i++)
+		sw_json_u64(json, asked->depends[i].job);
+	sw_json_end_array(json);
+	sw_json_end_object(json);
+}
+
+void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra)
 {
 	sw_json_object(json);
 	sw_json_key_u64(json, "id", view->id);
@@ -84,10 +123,12 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	sw_write_time(json, "ended_at", view->ended_at);
 	if (in_full)
 		write_details(server, json, view);
-	if (in_full && with_request) {
+	if (in_full && extra == SW_WITH_REQUEST) {
 		sw_json_key(json, "request");
 		sw_json_raw(json, view->request, strlen(view->request));
 	}
+	if (in_full && extra == SW_WITH_ASKED)
+		write_asked(json, view);
 	sw_json_end_object(json);
 }
 

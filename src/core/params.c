@@ -163,6 +163,33 @@ int sw_params_set(struct sw_params *params, const struct sw_param *param, const 
 	return 0;
 }
 
+char *sw_params_text(const struct sw_params *params, size_t index)
+{
+	enum sw_param_kind kind = params->policy->params[index].kind;
+	const struct sw_value *value = &params->values[index];
+	char number[32];
+	if (kind == SW_PARAM_DURATION && value->number % SW_NS_PER_S == 0)
+		snprintf(number, sizeof number, "%llds", (long long)(value->number / SW_NS_PER_S));
+	else if (kind == SW_PARAM_DURATION)
+		snprintf(number, sizeof number, "%lldns", (long long)value->number);
+	else if (kind == SW_PARAM_FLAG)
+		snprintf(number, sizeof number, "%s", value->number ? "on" : "off");
+	else
+		as_text(kind, value->number, number);
+	if (kind != SW_PARAM_NUMBERS && kind != SW_PARAM_FILE_OF_NUMBERS)
+		return strdup(number);
+	const char between = kind == SW_PARAM_NUMBERS ? ',' : '\n';
+	char *text = malloc(value->count * 21 + 1), *at = text;
+	for (size_t i = 0; text != NULL && i < value->count; i++) {
+		if (i > 0)
+			*at++ = between;
+		at += snprintf(at, 21, "%lld", (long long)value->list[i]);
+	}
+	if (text != NULL)
+		*at = '\0';
+	return text;
+}
+
 const struct sw_param *sw_params_find(const struct sw_policy *policy, const char *name, struct sw_err *err)
 {
 	for (size_t i = 0; i < policy->param_count; i++)

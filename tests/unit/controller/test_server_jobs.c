@@ -218,13 +218,24 @@ static void test_cluster(void **state)
 	json_t *policy = ask_json(&served, "POST", "/v1/policy", "{\"policy\": \"las\", \"set\": {\"thresholds\": \"100,200\"}}", 200);
 	keys_are_described(policy, "Policy");
 	assert_string_equal(json_string_value(json_object_get(policy, "policy")), "las");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(policy, "settings"), "thresholds")), "100,200");
+	assert_string_equal(json_string_value(json_object_get(json_object_get(policy, "settings"), "tick")), "60s");
 	json_decref(policy);
 	json_decref(ask_json(&served, "POST", "/v1/policy", "{\"policy\": \"lass\"}", 400));
 	json_decref(ask_json(&served, "POST", "/v1/policy", "{\"policy\": \"las\", \"set\": {\"treshold\": 1}}", 400));
 	json_t *quota = ask_json(&served, "POST", "/v1/quota", "{\"tenant\": \"team\", \"gpus\": 4}", 200);
 	keys_are_described(quota, "Quota");
 	json_decref(quota);
+	json_t *tenants = ask_json(&served, "GET", "/v1/quota", NULL, 200), *team = json_array_get(json_object_get(tenants, "tenants"), 0);
+	keys_are_described(tenants, "TenantList");
+	keys_are_described(team, "Tenant");
+	assert_string_equal(json_string_value(json_object_get(team, "tenant")), "team");
+	assert_int_equal(json_integer_value(json_object_get(team, "quota")), 4);
+	json_decref(tenants);
 	json_decref(ask_json(&served, "POST", "/v1/quota", "{\"tenant\": \"team\", \"gpus\": null}", 200));
+	tenants = ask_json(&served, "GET", "/v1/quota", NULL, 200);
+	assert_int_equal(json_array_size(json_object_get(tenants, "tenants")), 0);
+	json_decref(tenants);
 	json_decref(ask_json(&served, "POST", "/v1/quota", "{\"tenant\": \"team\"}", 400));
 	json_t *nodes = ask_json(&served, "GET", "/v1/nodes", NULL, 200);
 	keys_are_described(nodes, "NodeList");
@@ -238,12 +249,44 @@ static void test_cluster(void **state)
 	json_decref(health);
 }
 
+/* A page tells what jobs asked for where that is wanted; moments choose. */
+static void test_asked(void **state)
+{
+	(void)state;
+	static const char *const requests[] = {
+		"{\"command\": \"true\", \"time_limit\": 90, \"weight\": 2, \"class\": \"opportunistic\"}",
+		"{\"command\": \"true\", \"depends\": \"afterok:1\", \"hold\": true}",
+	};
+	for (size_t i = 0; i < 2; i++)
+		json_decref(ask_json(&served, "POST", "/v1/jobs", requests[i], 201));
+	json_t *page = ask_json(&served, "GET", "/v1/jobs?asked=true", NULL, 200), *jobs = json_object_get(page, "jobs");
+	json_t *first = json_object_get(json_array_get(jobs, 0), "asked"), *second = json_array_get(jobs, 1);
+	keys_are_described(first, "Asked");
+	assert_int_equal(json_integer_value(json_object_get(first, "time_limit_s")), 90);
+	assert_string_equal(json_string_value(json_object_get(first, "class")), "opportunistic");
+	assert_true(json_is_null(json_object_get(first, "expected_s")));
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(json_object_get(second, "asked"), "depends"), 0)), 1);
+	assert_true(json_is_true(json_object_get(second, "held")));
+	json_decref(page);
+	page = ask_json(&served, "GET", "/v1/jobs", NULL, 200);
+	assert_null(json_object_get(json_array_get(json_object_get(page, "jobs"), 0), "asked"));
+	json_decref(page);
+	page = ask_json(&served, "GET", "/v1/jobs?until=2001-01-01T00:00:00Z", NULL, 200);
+	assert_int_equal(json_array_size(json_object_get(page, "jobs")), 0);
+	json_decref(page);
+	page = ask_json(&served, "GET", "/v1/jobs?since=2100-01-01T00:00:00Z", NULL, 200);
+	assert_int_equal(json_array_size(json_object_get(page, "jobs")), 2); /* they have not ended */
+	json_decref(page);
+	json_decref(ask_json(&served, "GET", "/v1/jobs?since=yesterday", NULL, 400));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_submit_and_get), TEST(test_many), TEST(test_large_list), TEST(test_list), TEST(test_changes), TEST(test_cluster),
+		TEST(test_submit_and_get), TEST(test_many),    TEST(test_large_list), TEST(test_list),
+		TEST(test_changes),	   TEST(test_cluster), TEST(test_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

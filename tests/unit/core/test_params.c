@@ -246,14 +246,43 @@ static void test_bad_preset(void **state)
 	assert_null(values);
 }
 
+/* The text of a value sets the same value again. */
+static void test_text(void **state)
+{
+	(void)state;
+	static const struct {
+		int which;
+		const char *text;
+	} cases[] = {{WHOLE, "-3"},	 {PART, "1.25"}, {TIME, "90s"},	  {TIME, "1500ms"},
+		     {LIST, "1,1000,7"}, {LIST, ""},	 {SWITCH, "off"}, {FILE_, "3\n1\n2\n"}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		SW_CLEANUP(sw_params_freep) struct sw_params *values = make();
+		SW_CLEANUP(sw_params_freep) struct sw_params *again = make();
+		assert_int_equal(set(values, cases[i].which, cases[i].text, NULL), 0);
+		SW_CLEANUP(sw_freep) char *text = sw_params_text(values, (size_t)cases[i].which);
+		assert_int_equal(set(again, cases[i].which, text, NULL), 0);
+		const struct sw_value *x = &values->values[cases[i].which], *y = &again->values[cases[i].which];
+		assert_int_equal(x->number, y->number);
+		assert_int_equal(x->count, y->count);
+		if (x->count > 0)
+			assert_memory_equal(x->list, y->list, x->count * sizeof *x->list);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_presets),		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_refused_numbers), cmocka_unit_test(test_bounds_in_the_users_units),
-		cmocka_unit_test(test_lists),		cmocka_unit_test(test_files),
-		cmocka_unit_test(test_binary_files),	cmocka_unit_test(test_too_many_numbers),
-		cmocka_unit_test(test_names),		cmocka_unit_test(test_bad_preset),
+		cmocka_unit_test(test_presets),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_refused_numbers),
+		cmocka_unit_test(test_bounds_in_the_users_units),
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_binary_files),
+		cmocka_unit_test(test_too_many_numbers),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_bad_preset),
+		cmocka_unit_test(test_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
