@@ -1,16 +1,79 @@
-/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller for each job. */
+/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller for each job, whether it was given by number or chosen by
+ * name, user or state, as scancel does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/live.h"
 #include "cli/message.h"
+#include "sim/report/text.h"
 
 struct values {
 	struct sw_cli_texts jobs;
-	const char *controller;
-	bool json, quiet;
+	const char *name, *user, *states, *controller;
+	bool json;
 };
+
+/* What is done: its word, how it is told afterwards, and to jobs in which states where nobody said. */
+struct change {
+	const char *name, *done, *states;
+	bool held_only;
+};
+
+static bool chooses(const struct values *values)
+{
+	return values->name != NULL || values->user != NULL || values->states != NULL;
+}
+
+struct choice {
+	const struct change *verb;
+	sw_cli_ids *ids;
+};
+
+static int take_page(void *user, json_t *jobs, struct sw_err *err)
+{
+	const struct choice *choice = user;
+	size_t i;
+	json_t *job;
+	json_array_foreach(jobs, i, job)
+	{
+		if (choice->verb->held_only && !json_is_true(json_object_get(job, "held")))
+			continue;
+		uint64_t *id = sw_vec_push(choice->ids);
+		if (id == NULL)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		*id = (uint64_t)sw_cli_number(job, "id", 0);
+	}
+	return 0;
+}
+
+/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. The latest come first, so that none is gone because what it depended on
+ * went before it. */
+static int choose(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *query = NULL;
+	int r = sw_cli_query_add(&query, "state", values->states != NULL ? values->states : verb->states, err);
+	r = r < 0 ? r : sw_cli_query_add(&query, "user", values->user != NULL ? values->user : "me", err);
+	r = r < 0 ? r : sw_cli_query_add(&query, "name", values->name, err);
+	r = r < 0 ? r : sw_cli_each_page(client, query, take_page, &(struct choice){verb, ids}, err);
+	for (size_t i = 0, count = ids->count; r == 0 && i < count / 2; i++) {
+		uint64_t early = ids->items[i];
+		ids->items[i] = ids->items[count - 1 - i];
+		ids->items[count - 1 - i] = early;
+	}
+	return r;
+}
+
+static int find_jobs(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids,
+		     struct sw_err *err)
+{
+	if (chooses(values) == (values->jobs.count > 0)) {
+		sw_err_set(err, SW_EINPUT, "'sharewell %s' needs either numbers of jobs or a choice", verb->name);
+		sw_err_hint(err, "'sharewell %s 12', or for example: sharewell %s --name 'train*' --state PD", verb->name, verb->name);
+		return SW_EINPUT;
+	}
+	return chooses(values) ? choose(client, verb, values, ids, err) : sw_cli_job_ids(&values->jobs, ids, err);
+}
 
 static int change_one(struct sw_cli_client *client, const char *verb, uint64_t id, const struct values *values, struct sw_err *err)
 {
@@ -22,16 +85,15 @@ static int change_one(struct sw_cli_client *client, const char *verb, uint64_t i
 }
 
 /* All of them are tried; the first failure decides the exit status. */
-static int change(const char *verb, const struct sw_cli_call *call, struct sw_err *err)
+static int change_all(struct sw_cli_client *client, const char *verb, const struct values *values, const sw_cli_ids *ids, size_t *ret_done,
+		      struct sw_err *err)
 {
-	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	sw_cli_ids ids = {0};
-	int first = sw_cli_job_ids(&values->jobs, &ids, err);
-	first = first < 0 ? first : sw_cli_client_open(values->controller, &client, err);
-	for (size_t i = 0; client != NULL && i < ids.count; i++) {
+	int first = 0;
+	size_t done = 0;
+	for (size_t i = 0; i < ids->count; i++) {
 		struct sw_err problem = {0};
-		int r = change_one(client, verb, ids.items[i], values, &problem);
+		int r = change_one(client, verb, ids->items[i], values, &problem);
+		done += r == 0;
 		if (r == 0)
 			continue;
 		if (first == 0) {
@@ -43,49 +105,74 @@ static int change(const char *verb, const struct sw_cli_call *call, struct sw_er
 		if (sw_cli_client_is_away(client))
 			break;
 	}
-	sw_vec_free(&ids);
+	*ret_done = done;
 	return first;
 }
 
+static int change(const struct change *verb, const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	sw_cli_ids ids = {0};
+	size_t done = 0;
+	char jobs[SW_TEXT_SIZE];
+	int r = sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
+	bool found = r == 0;
+	r = r < 0 ? r : change_all(client, verb->name, values, &ids, &done, err);
+	if (found && chooses(values) && !values->json)
+		printf("%s %s\n", verb->done, sw_text_plural(done, "job", "jobs", jobs));
+	sw_vec_free(&ids);
+	return r;
+}
+
 static const struct sw_cli_option options[] = {
+	{"name", 'n', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "jobs with this name; a * at the end stands for anything",
+	 .offset = offsetof(struct values, name)},
+	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "NAME",
+	 .about = "this user's jobs, which only operators may change; your own unless told", .offset = offsetof(struct values, user)},
+	{"state", 't', .kind = SW_CLI_TEXT, .argument = "LIST", .about = "jobs in these states: PD,R or RUNNING",
+	 .offset = offsetof(struct values, states)},
 	SW_CLI_OPTION_JSON(struct values),
 	SW_CLI_OPTION_CONTROLLER(struct values),
 };
 
 static const struct sw_cli_option operands[] = {
-	{"JOB", .kind = SW_CLI_TEXTS, .required = true, .about = "numbers, or ranges such as 12-15",
+	{"JOB", .kind = SW_CLI_TEXTS, .about = "numbers, or ranges such as 12-15; without any, --name, --user or --state choose",
 	 .offset = offsetof(struct values, jobs)},
 };
 
-#define CHANGE(verb, title, sentence, purpose)                                    \
-	static int run_##verb(const struct sw_cli_call *call, struct sw_err *err) \
-	{                                                                         \
-		return change(#verb, call, err);                                  \
-	}                                                                         \
-	static const struct sw_cli_example examples_##verb[] = {                  \
-		{"sharewell " #verb " 12", purpose},                              \
-	};                                                                        \
-	const struct sw_cli_command sw_cli_##verb##_jobs = {                      \
-		.name = #verb,                                                    \
-		.about = title,                                                   \
-		.text = sentence,                                                 \
-		SW_CLI_OPTIONS(options),                                          \
-		SW_CLI_OPERANDS(operands),                                        \
-		SW_CLI_EXAMPLES(examples_##verb),                                 \
-		.values_size = sizeof(struct values),                             \
-		.run = run_##verb,                                                \
+#define CHANGE(verb, past, usual, held, title, sentence, purpose)                                                                       \
+	static int run_##verb(const struct sw_cli_call *call, struct sw_err *err)                                                       \
+	{                                                                                                                               \
+		return change(&(const struct change){#verb, past, usual, held}, call, err);                                             \
+	}                                                                                                                               \
+	static const struct sw_cli_example examples_##verb[] = {                                                                        \
+		{"sharewell " #verb " 12", purpose},                                                                                    \
+		{"sharewell " #verb " --name 'train*'", "the same to all your jobs whose names begin so, and hear how many they were"}, \
+	};                                                                                                                              \
+	const struct sw_cli_command sw_cli_##verb##_jobs = {                                                                            \
+		.name = #verb,                                                                                                          \
+		.about = title,                                                                                                         \
+		.text = sentence,                                                                                                       \
+		SW_CLI_OPTIONS(options),                                                                                                \
+		SW_CLI_OPERANDS(operands),                                                                                              \
+		SW_CLI_EXAMPLES(examples_##verb),                                                                                       \
+		.values_size = sizeof(struct values),                                                                                   \
+		.run = run_##verb,                                                                                                      \
 	}
 
-CHANGE(cancel, "end jobs for good",
+CHANGE(cancel, "Cancelled", "active", false, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes.",
        "end job 12");
-CHANGE(suspend, "take jobs off their GPUs until they are resumed",
+CHANGE(suspend, "Suspended", "R", false, "take jobs off their GPUs until they are resumed",
        "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
        "of "
        "the GPU too; where others need that, and for "
        "every other job, suspending is stopping: it gets its signal and its grace time, and starts anew later.",
        "let others use the GPUs of job 12");
-CHANGE(resume, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room");
-CHANGE(requeue, "stop running jobs and let them start anew", NULL, "run job 12 again from the beginning, or from its own checkpoint");
-CHANGE(hold, "keep jobs from running until they are released", NULL, "keep job 12 waiting");
-CHANGE(release, "let held jobs compete again", NULL, "let job 12 run when its turn comes");
+CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room");
+CHANGE(requeue, "Requeued", "R", false, "stop running jobs and let them start anew", NULL,
+       "run job 12 again from the beginning, or from its own checkpoint");
+CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", NULL, "keep job 12 waiting");
+CHANGE(release, "Released", "active", true, "let held jobs compete again", NULL, "let job 12 run when its turn comes");

@@ -179,6 +179,18 @@ char *sw_cli_escape(const char *text)
 	return escaped;
 }
 
+int sw_cli_query_add(char **query, const char *name, const char *value, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *escaped = sw_cli_escape(value != NULL ? value : "");
+	const char *before = *query != NULL ? *query : "";
+	char *longer = NULL;
+	if (escaped == NULL || (value != NULL ? asprintf(&longer, "%s%s=%s&", before, name, escaped) : asprintf(&longer, "%s", before)) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	free(*query);
+	*query = longer;
+	return 0;
+}
+
 /* ---- tables */
 
 int sw_cli_rows_add(struct sw_cli_rows *rows, const char *cell)

@@ -62,6 +62,8 @@ char *sw_cli_elapsed(int64_t seconds, char buffer[32]);
 char *sw_cli_local_time(const char *rfc3339, char buffer[32]);
 /* One line. */
 int sw_cli_print_json(const json_t *value, struct sw_err *err);
+/* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it is, but never NULL. The caller frees *query. */
+int sw_cli_query_add(char **query, const char *name, const char *value, struct sw_err *err);
 /* Parameter values: escapes what cannot stand in a query. NULL: out of memory; the caller frees. */
 char *sw_cli_escape(const char *text);
 

@@ -4,125 +4,115 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/columns.h"
 #include "cli/interrupt.h"
 #include "cli/live.h"
+#include "cli/message.h"
+#include "cli/outlook.h"
 #include "cli/terminal.h"
 
 #define WATCH_S 2
+#define USUAL "jobid,name,user,tenant,st,time,gpus,place"
+#define USUAL_START "jobid,name,user,tenant,st,gpus,estimate,reason"
 
 struct values {
-	const char *user, *states, *name, *controller;
+	const char *user, *states, *name, *format, *columns, *sort, *controller;
 	struct sw_cli_texts jobs;
-	bool me, all, watch, json, noheader;
+	bool me, all, start, watch, json, noheader;
 };
 
-static const struct sw_cli_column columns[] = {
-	{"JOBID", .right = true}, {"NAME", .most = 32},	   {"USER", .most = 16},    {"TENANT", .most = 16},
-	{.name = "ST"},		  {"TIME", .right = true}, {"GPUS", .right = true}, {.name = "NODE(REASON)"},
-};
-
-/* Where it runs, or in brackets why it does not. */
-static int add_place(struct sw_cli_rows *rows, const json_t *job)
-{
-	const char *state = sw_cli_text(job, "state", "?"), *node = sw_cli_text(job, "node", ""), *reason = sw_cli_text(job, "reason", "");
-	char gpus[128] = "";
-	size_t i, used = 0;
-	json_t *index;
-	if (strcmp(state, "PD") == 0)
-		return sw_cli_rows_addf(rows, "(%s)", reason[0] != '\0' ? reason : "Resources");
-	json_array_foreach(json_object_get(job, "gpu_indexes"), i, index) if (used < sizeof gpus - 8) used +=
-		(size_t)snprintf(gpus + used, sizeof gpus - used, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : ":", json_integer_value(index));
-	if (strcmp(state, "R") != 0 && reason[0] != '\0')
-		return sw_cli_rows_addf(rows, "%s (%s)", node, reason);
-	return sw_cli_rows_addf(rows, "%s%s", node, gpus);
-}
-
-static int add_job(struct sw_cli_rows *rows, const json_t *job)
-{
-	char time[32];
-	int r = sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(job, "id", 0));
-	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(job, "name", "-"));
-	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(job, "user", "-"));
-	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(job, "tenant", "-"));
-	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(job, "state", "?"));
-	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_elapsed((int64_t)sw_cli_real(job, "ran_s", 0), time));
-	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(job, "gpus", 0));
-	return r < 0 ? r : add_place(rows, job);
-}
-
-/* ---- which jobs */
-
-struct gathered {
-	struct sw_cli_rows rows;
-	json_t *list; /* NULL: rows are wanted */
+/* What is shown, and how. */
+struct look {
+	struct sw_cli_columns columns, order;
+	bool asked, start;
 };
 
 static int take_page(void *user, json_t *jobs, struct sw_err *err)
 {
-	struct gathered *gathered = user;
-	size_t i;
-	json_t *job;
-	json_array_foreach(jobs, i, job)
-	{
-		int r = gathered->list != NULL ? json_array_append(gathered->list, job) : add_job(&gathered->rows, job);
-		if (r < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	return 0;
+	return json_array_extend(user, jobs) == 0 ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
-static int append_parameter(char **query, const char *name, const char *value, struct sw_err *err)
-{
-	SW_CLEANUP(sw_freep) char *escaped = value != NULL ? sw_cli_escape(value) : NULL;
-	char *longer = NULL;
-	if (value == NULL)
-		return 0;
-	if (escaped == NULL || asprintf(&longer, "%s%s=%s&", *query, name, escaped) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	free(*query);
-	*query = longer;
-	return 0;
-}
+/* ---- which jobs */
 
-static int gather(struct sw_cli_client *client, const struct values *values, struct gathered *gathered, struct sw_err *err)
+static int gather_named(struct sw_cli_client *client, const struct values *values, json_t *jobs, struct sw_err *err)
 {
-	if (values->jobs.count > 0) {
-		sw_cli_ids ids = {0};
-		int r = sw_cli_job_ids(&values->jobs, &ids, err);
-		for (size_t i = 0; r == 0 && i < ids.count; i++) {
-			SW_JSON *job = NULL, *page = json_array();
-			r = sw_cli_get_job(client, ids.items[i], &job, err);
-			json_array_append(page, job);
-			r = r < 0 ? r : take_page(gathered, page, err);
-		}
-		sw_vec_free(&ids);
-		return r;
+	sw_cli_ids ids = {0};
+	int r = sw_cli_job_ids(&values->jobs, &ids, err);
+	for (size_t i = 0; r == 0 && i < ids.count; i++) {
+		SW_JSON *page = NULL;
+		char path[96];
+		/* The list, of one: it knows what was asked for in short. */
+		snprintf(path, sizeof path, "/v1/jobs?limit=1&asked=true&cursor=%" PRIu64, ids.items[i] - 1);
+		r = sw_cli_client_get(client, path, &page, err);
+		json_t *job = json_array_get(json_object_get(page, "jobs"), 0);
+		if (r == 0 && (uint64_t)sw_cli_number(job, "id", 0) != ids.items[i])
+			r = sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, ids.items[i]);
+		if (r == 0 && json_array_append(jobs, job) != 0)
+			r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	SW_CLEANUP(sw_freep) char *query = strdup("");
-	const char *states = values->states != NULL ? values->states : values->all ? NULL : "active";
-	int r = query != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
-	r = r < 0 ? r : append_parameter(&query, "state", states, err);
-	r = r < 0 ? r : append_parameter(&query, "user", values->me ? "me" : values->user, err);
-	r = r < 0 ? r : append_parameter(&query, "name", values->name, err);
-	return r < 0 ? r : sw_cli_each_page(client, query, take_page, gathered, err);
-}
-
-static int show(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
-{
-	struct gathered gathered = {.rows = {columns, SW_CLI_COUNT_OF(columns), {0}}, .list = values->json ? json_array() : NULL};
-	int r = gather(client, values, &gathered, err);
-	if (r == 0 && values->json) {
-		SW_JSON *all = json_pack("{s:O}", "jobs", gathered.list);
-		r = sw_cli_print_json(all, err);
-	} else if (r == 0) {
-		sw_cli_rows_print(&gathered.rows, stdout, !values->noheader);
-	}
-	sw_cli_rows_release(&gathered.rows);
-	json_decref(gathered.list);
+	sw_vec_free(&ids);
 	return r;
 }
 
-static int watch(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
+static int gather(struct sw_cli_client *client, const struct values *values, bool asked, json_t *jobs, struct sw_err *err)
+{
+	if (values->jobs.count > 0)
+		return gather_named(client, values, jobs, err);
+	SW_CLEANUP(sw_freep) char *query = NULL;
+	const char *states = values->states != NULL ? values->states : values->all ? NULL : values->start ? "PD" : "active";
+	int r = sw_cli_query_add(&query, "state", states, err);
+	r = r < 0 ? r : sw_cli_query_add(&query, "user", values->me ? "me" : values->user, err);
+	r = r < 0 ? r : sw_cli_query_add(&query, "name", values->name, err);
+	r = r < 0 ? r : sw_cli_query_add(&query, "asked", asked ? "true" : NULL, err);
+	return r < 0 ? r : sw_cli_each_page(client, query, take_page, jobs, err);
+}
+
+/* Adds when they will probably start. */
+static int look_ahead(struct sw_cli_client *client, json_t *jobs, struct sw_err *err)
+{
+	struct sw_cli_outlook outlook = {0};
+	size_t i;
+	json_t *job;
+	int r = sw_cli_outlook_make(client, 0, &outlook, err);
+	if (r == 0 && outlook.none[0] != '\0')
+		sw_cli_print_note("no start can be estimated: %s", outlook.none);
+	json_array_foreach(jobs, i, job) if (r == 0 && sw_cli_outlook_put(&outlook, (uint64_t)sw_cli_number(job, "id", 0), job) < 0) r =
+		sw_err_set(err, SW_ENOMEM, "out of memory");
+	sw_cli_outlook_release(&outlook);
+	return r;
+}
+
+/* ---- showing them */
+
+static int print(const struct values *values, const struct look *look, const json_t *jobs, struct sw_err *err)
+{
+	struct sw_cli_rows rows = {look->columns.shown, look->columns.count, {0}};
+	size_t i;
+	json_t *job;
+	int r = 0;
+	json_array_foreach(jobs, i, job) r = r < 0 ? r : sw_cli_columns_add(&look->columns, &rows, job);
+	if (r == 0)
+		sw_cli_rows_print(&rows, stdout, !values->noheader);
+	sw_cli_rows_release(&rows);
+	return r < 0 ? sw_err_set(err, r, "out of memory") : 0;
+}
+
+static int show(struct sw_cli_client *client, const struct values *values, const struct look *look, struct sw_err *err)
+{
+	SW_JSON *jobs = json_array();
+	int r = gather(client, values, look->asked, jobs, err);
+	r = r < 0 || !look->start ? r : look_ahead(client, jobs, err);
+	if (r == 0 && look->order.count > 0 && sw_cli_columns_sort(&look->order, jobs) < 0)
+		r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	if (r < 0)
+		return r;
+	if (!values->json)
+		return print(values, look, jobs, err);
+	SW_JSON *all = json_pack("{s:O}", "jobs", jobs);
+	return sw_cli_print_json(all, err);
+}
+
+static int watch(struct sw_cli_client *client, const struct values *values, const struct look *look, struct sw_err *err)
 {
 	bool clear = sw_cli_terminal(stdout).is_terminal;
 	int r = 0;
@@ -130,7 +120,7 @@ static int watch(struct sw_cli_client *client, const struct values *values, stru
 	while (r == 0 && sw_cli_interrupted() == 0) {
 		if (clear)
 			fputs("\033[H\033[2J", stdout);
-		r = show(client, values, err);
+		r = show(client, values, look, err);
 		fflush(stdout);
 		if (ferror(stdout))
 			break;
@@ -142,14 +132,27 @@ static int watch(struct sw_cli_client *client, const struct values *values, stru
 	return sw_cli_interrupted() != 0 ? 0 : r;
 }
 
+static int choose(const struct values *values, struct look *look, struct sw_err *err)
+{
+	const char *format = values->columns != NULL ? values->columns : values->format;
+	int r = sw_cli_columns_parse(format != NULL ? format : values->start ? USUAL_START : USUAL, &look->columns, err);
+	if (r == 0 && values->sort != NULL)
+		r = sw_cli_columns_order(values->sort, &look->order, err);
+	look->asked = look->columns.needs_asked || look->order.needs_asked;
+	look->start = values->start || look->columns.needs_start || look->order.needs_start;
+	return r;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	struct look look = {.asked = false};
+	int r = choose(values, &look, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
 	if (r < 0)
 		return r;
-	return values->watch ? watch(client, values, err) : show(client, values, err);
+	return values->watch ? watch(client, values, &look, err) : show(client, values, &look, err);
 }
 
 static const struct sw_cli_option options[] = {
@@ -163,6 +166,15 @@ static const struct sw_cli_option options[] = {
 	{"name", 'n', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "only jobs with this name; a * at the end stands for anything",
 	 .offset = offsetof(struct values, name)},
 	{"all", 'a', .about = "those that have ended, too", .offset = offsetof(struct values, all)},
+	{"start", .about = "when jobs that wait will probably start ('sharewell why' says on what that rests)",
+	 .offset = offsetof(struct values, start)},
+	{"format", 'o', .kind = SW_CLI_TEXT, .argument = "COLUMNS",
+	 .about = "these columns, with commas between; squeue's letters (\"%i %j\") are understood", .words = &sw_cli_column_words,
+	 .offset = offsetof(struct values, format)},
+	{"columns", 'O', .kind = SW_CLI_TEXT, .argument = "COLUMNS", .about = "the same as --format",
+	 .offset = offsetof(struct values, columns)},
+	{"sort", 'S', .kind = SW_CLI_TEXT, .argument = "COLUMNS", .about = "sort by these; a - before one: the largest first",
+	 .offset = offsetof(struct values, sort)},
 	{"watch", .about = "show it again every two seconds, until Ctrl-C", .offset = offsetof(struct values, watch)},
 	SW_CLI_OPTION_NOHEADER(struct values),
 	SW_CLI_OPTION_JSON(struct values),
@@ -173,6 +185,8 @@ static const struct sw_cli_example examples[] = {
 	{"sharewell ps", "see what waits and what runs"},
 	{"sharewell ps --me --all", "see all jobs you ever submitted"},
 	{"sharewell ps -t PD -u ada", "see what somebody waits for"},
+	{"sharewell ps --start", "see when those that wait will probably start"},
+	{"sharewell ps -o jobid,name,state,timelimit,gpumemory --sort -time", "choose columns, and see the longest first"},
 };
 
 const struct sw_cli_command sw_cli_ps = {

@@ -5,8 +5,6 @@
 #include "base/number.h"
 #include "cli/live.h"
 
-#define TENANTS_MAX 10000u
-
 struct values {
 	const char *tenant, *gpus, *controller;
 	bool json, noheader;
@@ -14,57 +12,35 @@ struct values {
 
 static const struct sw_cli_column columns[] = {
 	{.name = "TENANT"},
-	{.name = "RUNNING", .right = true},
+	{.name = "QUOTA", .right = true},
 	{.name = "GPUS", .right = true},
+	{.name = "GUARANTEED", .right = true},
+	{.name = "RUNNING", .right = true},
 	{.name = "PENDING", .right = true},
 	{.name = "WANTED", .right = true},
 };
 
-static void count(json_t *tenant, const char *key, int64_t more)
+static int add_tenant(struct sw_cli_rows *rows, const json_t *tenant)
 {
-	json_object_set_new(tenant, key, json_integer(sw_cli_number(tenant, key, 0) + more));
-}
-
-/* Adds jobs to the object of their tenant. */
-static int take_page(void *user, json_t *jobs, struct sw_err *err)
-{
-	json_t *tenants = user, *job;
-	size_t i;
-	json_array_foreach(jobs, i, job)
-	{
-		const char *name = sw_cli_text(job, "tenant", "(others)");
-		if (json_object_get(tenants, name) == NULL && json_object_size(tenants) < TENANTS_MAX)
-			json_object_set_new(tenants, name,
-					    json_pack("{s:i, s:i, s:i, s:i}", "running", 0, "gpus", 0, "pending", 0, "wanted", 0));
-		json_t *tenant = json_object_get(tenants, name);
-		if (tenant == NULL)
-			return sw_err_set(err, SW_ELIMIT, "there are more than %u tenants", TENANTS_MAX);
-		bool runs = strcmp(sw_cli_text(job, "state", ""), "R") == 0;
-		count(tenant, runs ? "running" : "pending", 1);
-		count(tenant, runs ? "gpus" : "wanted", sw_cli_number(job, "gpus", 0));
-	}
-	return 0;
+	static const char *const keys[] = {"gpus", "gpus_guaranteed", "running", "pending", "gpus_wanted"};
+	int64_t quota = sw_cli_number(tenant, "quota", -1);
+	int r = sw_cli_rows_add(rows, sw_cli_text(tenant, "tenant", "(others)"));
+	r = r < 0 ? r : quota < 0 ? sw_cli_rows_add(rows, "-") : sw_cli_rows_addf(rows, "%" PRId64, quota);
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(keys); i++)
+		r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(tenant, keys[i], 0));
+	return r;
 }
 
 static int list(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
 {
-	SW_JSON *tenants = json_object();
+	SW_JSON *answer = NULL;
 	struct sw_cli_rows rows = {columns, SW_CLI_COUNT_OF(columns), {0}};
-	const char *name;
+	size_t i;
 	json_t *tenant;
-	int r = sw_cli_each_page(client, "state=active&", take_page, tenants, err);
-	if (r < 0)
-		return r;
-	if (values->json)
-		return sw_cli_print_json(tenants, err);
-	json_object_foreach(tenants, name, tenant)
-	{
-		r = r < 0 ? r : sw_cli_rows_add(&rows, name);
-		for (size_t i = 0; i < 4; i++) {
-			static const char *const keys[] = {"running", "gpus", "pending", "wanted"};
-			r = r < 0 ? r : sw_cli_rows_addf(&rows, "%" PRId64, sw_cli_number(tenant, keys[i], 0));
-		}
-	}
+	int r = sw_cli_client_get(client, "/v1/quota", &answer, err);
+	if (r < 0 || values->json)
+		return r < 0 ? r : sw_cli_print_json(answer, err);
+	json_array_foreach(json_object_get(answer, "tenants"), i, tenant) r = r < 0 ? r : add_tenant(&rows, tenant);
 	if (r == 0)
 		sw_cli_rows_print(&rows, stdout, !values->noheader);
 	sw_cli_rows_release(&rows);
@@ -124,6 +100,9 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_quota = {
 	.name = "quota",
 	.about = "show what tenants hold, or set how many GPUs one may hold",
+	.text = "Those are listed that have a quota or jobs. GUARANTEED are the GPUs that count against the quota; jobs of class "
+		"opportunistic pay none. WANTED "
+		"is what jobs that wait ask for.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -101,6 +101,20 @@ static void show_assumptions(FILE *out, const struct sw_cli_study *study, bool a
 	fprintf(out, "Assumptions in force: %s", text != NULL ? text : "\n");
 }
 
+/* What really happened stands first. */
+static int show_table(FILE *out, const struct sw_cli_study *study, const struct sw_result *const *results,
+		      const struct sw_table_style *style, struct sw_err *err)
+{
+	size_t count = study->contenders.count, more = study->record != NULL;
+	SW_CLEANUP(sw_freep) const struct sw_result **rows = calloc(count + more, sizeof(void *));
+	if (rows == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	if (more > 0)
+		rows[0] = study->record;
+	memcpy(rows + more, results, count * sizeof(void *));
+	return sw_report_table(out, rows, count + more, style, err);
+}
+
 int sw_cli_show_study(FILE *out, const struct sw_cli_study *study, const struct sw_cli_sim_values *values,
 		      const struct sw_result *const *results, struct sw_err *err)
 {
@@ -114,9 +128,11 @@ int sw_cli_show_study(FILE *out, const struct sw_cli_study *study, const struct 
 	};
 	if (!values->quiet)
 		show_question(out, study);
-	int r = sw_report_table(out, results, count, &style, err);
+	int r = show_table(out, study, results, &style, err);
 	if (r < 0)
 		return r;
+	if (study->basis != NULL)
+		fprintf(out, "%s\n", study->basis);
 	/* Loud even when quiet: figures mean little where jobs are missing from them. */
 	show_notes(out, results, count);
 	if (values->stats)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/catalogue.h"
+#include "cli/live.h"
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/policies.h"
@@ -68,7 +69,13 @@ static bool is_stdout(const char *path)
 
 static int check_outputs(const struct sw_cli_sim_values *values, struct sw_err *err)
 {
-	const char *const inputs[] = {values->trace, values->cluster, values->world, NULL};
+	/* The first that is not given ends the list, which is why they are gathered. */
+	const char *const given[] = {values->trace, values->history, values->cluster, values->world};
+	const char *inputs[SW_CLI_COUNT_OF(given) + 1] = {NULL};
+	size_t count = 0;
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(given); i++)
+		if (given[i] != NULL)
+			inputs[count++] = given[i];
 	int wanting_stdout = values->json + is_stdout(values->jobs_out) + is_stdout(values->report);
 	if (wanting_stdout > 1) {
 		sw_err_set(err, SW_EINPUT, "standard output is wanted twice");
@@ -104,7 +111,7 @@ static int print_results(const struct sw_cli_study *study, const struct sw_cli_s
 		bool taken = is_stdout(values->jobs_out) || is_stdout(values->report);
 		return sw_cli_show_study(taken ? stderr : stdout, study, values, answers->results, err);
 	}
-	int r = 0;
+	int r = study->record != NULL ? sw_report_json(stdout, study->record, err) : 0;
 	for (size_t i = 0; i < answers->count && r == 0; i++)
 		r = sw_report_json(stdout, answers->results[i], err);
 	return r;
@@ -164,13 +171,32 @@ static int simulate(const struct sw_cli_study *study, const struct sw_cli_call *
 	return deliver(study, call, &answers, err);
 }
 
+/* What the parser cannot know: which words go together. */
+static int check_words(const struct sw_cli_sim_values *values, struct sw_err *err)
+{
+	if (values->history != NULL && !values->journal) {
+		sw_err_set(err, SW_EINPUT, "'%.100s' has no place here", values->history);
+		sw_err_hint(err, "A trace is given with --trace.");
+		return SW_EINPUT;
+	}
+	if (values->journal && values->trace != NULL) {
+		sw_err_set(err, SW_EINPUT, "--journal and --trace do not go together");
+		sw_err_hint(err, "'sharewell sim --journal FILE' takes a history that was exported.");
+		return SW_EINPUT;
+	}
+	return 0;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct sw_cli_sim_values *values = call->values;
 	if (values->list)
 		return sw_cli_list_policies(stdout, values->json, err);
-	struct sw_cli_study study;
-	int r = sw_cli_study_prepare(values, &study, err);
+	struct sw_cli_study study = {0};
+	int r = check_words(values, err);
+	if (r < 0)
+		return r;
+	r = values->journal ? sw_cli_journal_prepare(values, &study, err) : sw_cli_study_prepare(values, &study, err);
 	if (r < 0)
 		return r;
 	struct sw_result **results = calloc(study.contenders.count, sizeof(void *));
@@ -178,7 +204,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (r == 0)
 		r = check_outputs(values, err);
-	if (r == 0)
+	if (r == 0 && study.trace == NULL)
 		r = sw_cli_study_load_trace(values, &study, err);
 	if (r == 0)
 		r = simulate(&study, call, results, err);
@@ -211,8 +237,9 @@ static const struct sw_cli_option options[] = {
 	{"placement", 'P', .kind = SW_CLI_TEXT, "NAME",
 	 .about = "where jobs go, or the path of a shared object (if not given, the world decides)", .words = &sw_cli_placement_words,
 	 .is_path = true, AT(placement)},
-	{"world", 'w', .kind = SW_CLI_TEXT, "NAME", SW_WORLD_DEFAULT, "what things cost, or a YAML file of your own", &sw_cli_world_words,
-	 .is_path = true, AT(world)},
+	{"world", 'w', .kind = SW_CLI_TEXT, "NAME",
+	 .about = "what things cost, or a YAML file of your own; " SW_WORLD_DEFAULT " unless told, with --journal recorded",
+	 .words = &sw_cli_world_words, .is_path = true, AT(world)},
 	{"set", 's', .kind = SW_CLI_TEXTS, "X.KEY=VALUE",
 	 .about = "set a parameter of a policy (las.tick=10s) or a value of the world (world.quantum=1s)", AT(settings)},
 	{"seed", .kind = SW_CLI_COUNT, .argument = "N", .preset = "1", .about = "same seed, same result", .most = UINT64_MAX, AT(seed)},
@@ -229,9 +256,18 @@ static const struct sw_cli_option options[] = {
 	 .most = 1024, AT(threads)},
 	{"stats", .about = "measure decisions, and tell what the simulations cost", AT(stats)},
 	{"validate", .about = "check every invariant after every step: slow", AT(validate)},
+	{"journal", 'J', .about = "replay the history of the running cluster, on its own nodes, beside what really happened", .alone = true,
+	 AT(journal)},
+	SW_CLI_OPTION_CONTROLLER(struct sw_cli_sim_values),
 	{"policies", .about = "list policies, placement rules and worlds instead", .alone = true, AT(list)},
 };
 #undef AT
+
+static const struct sw_cli_option operands[] = {
+	{"FILE", .kind = SW_CLI_TEXT,
+	 .about = "with --journal: a history written by 'sharewell history --export', instead of the running cluster's", .is_path = true,
+	 .offset = offsetof(struct sw_cli_sim_values, history)},
+};
 
 static const struct sw_cli_example examples[] = {
 	{"sharewell sim --trace jobs.csv --cluster 8x8 --policy fifo,srtf,las", "compare three policies on 8 nodes of 8 GPUs"},
@@ -242,6 +278,7 @@ static const struct sw_cli_example examples[] = {
 	{"sharewell sim -t jobs.csv -c 8x8 -p las,gittins --set world.quantum=5m --set las.promote=2 --json",
 	 "change assumptions, for a script"},
 	{"sharewell sim -t jobs.csv -c 8x8 -p ./mine.so,las", "try a policy of your own"},
+	{"sharewell sim --journal --policy fifo,las,srtf -H", "ask what other policies would have done with the jobs of this cluster"},
 };
 
 const struct sw_cli_command sw_cli_sim = {
@@ -250,8 +287,13 @@ const struct sw_cli_command sw_cli_sim = {
 	.text = "Policies run side by side and end in one table. The world is the set of assumptions about what preempting, starting, "
 		"moving and sharing cost; every "
 		"report names the one that was in force.\n\n"
-		"Without --placement it is 'pack' where the world slows down jobs whose GPUs are far apart, and 'count' where it does not.",
+		"Without --placement it is 'pack' where the world slows down jobs whose GPUs are far apart, and 'count' where it does "
+		"not.\n\n"
+		"--journal takes what is not said from the running cluster: jobs, nodes, placement rule, settings of its policy; all "
+		"policies "
+		"unless told. The first row is then what really happened.",
 	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct sw_cli_sim_values),
 	.run = run,

@@ -16,9 +16,10 @@
 
 struct sw_cli_sim_values {
 	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress;
+	const char *history, *controller; /* with `journal` only */
 	struct sw_cli_texts policies, settings;
 	uint64_t seed, threads;
-	bool list, json, human, quiet, verbose, validate, stats;
+	bool journal, list, json, human, quiet, verbose, validate, stats;
 };
 
 /* ---- the study: everything that was named, found and checked (study.c) */
@@ -39,12 +40,20 @@ struct sw_cli_study {
 	struct sw_profiles *profiles;
 	struct sw_trace *trace;
 	char cluster_text[96];
+	struct sw_result *record; /* what really happened; NULL: nobody asked, or knows */
+	char *basis;		  /* how the history was taken, in one line; NULL where there is none */
 };
 
-/* All but the trace: what can be wrong is found before anything long begins. */
-int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *ret_study, struct sw_err *err);
+/* All but the trace: what can be wrong is found before anything long begins. What stands in *study already (a cluster, a trace; zeroes otherwise) is taken as
+ * it is, and released on failure. */
+int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
 int sw_cli_study_load_trace(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
 void sw_cli_study_release(struct sw_cli_study *study);
+
+/* ---- the cluster's own history as the trace (journal.c) */
+
+/* What was not said is what the running cluster has: its jobs, shape, placement rule, and the settings of its policy. */
+int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *ret_study, struct sw_err *err);
 
 /* ---- the runs, side by side (runs.c) */
 

@@ -168,12 +168,12 @@ static int prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *
 {
 	int r = add_policies(study, &values->policies, err);
 	if (r == 0)
-		r = sw_world_load(values->world, &study->world, err);
+		r = sw_world_load(values->world != NULL ? values->world : SW_WORLD_DEFAULT, &study->world, err);
 	if (r == 0)
 		r = apply_settings(study, &values->settings, err);
 	if (r == 0)
 		r = choose_placement(study, values->placement, err);
-	if (r == 0)
+	if (r == 0 && study->cluster == NULL)
 		r = sw_cluster_load(values->cluster, &study->cluster, err);
 	if (r == 0)
 		r = sw_cluster_topology(study->cluster, &study->topology, err);
@@ -184,14 +184,11 @@ static int prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *
 	return r;
 }
 
-int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *ret_study, struct sw_err *err)
+int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err)
 {
-	struct sw_cli_study study = {0};
-	int r = prepare(values, &study, err);
+	int r = prepare(values, study, err);
 	if (r < 0)
-		sw_cli_study_release(&study);
-	else
-		*ret_study = study;
+		sw_cli_study_release(study);
 	return r;
 }
 
@@ -218,4 +215,7 @@ void sw_cli_study_release(struct sw_cli_study *study)
 		sw_profiles_free(study->profiles);
 	if (study->trace != NULL)
 		sw_trace_free(study->trace);
+	if (study->record != NULL)
+		sw_result_free(study->record);
+	free(study->basis);
 }

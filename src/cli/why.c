@@ -1,8 +1,10 @@
 /* sharewell why */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/live.h"
+#include "cli/outlook.h"
 #include "sim/report/text.h"
 
 struct values {
@@ -11,16 +13,43 @@ struct values {
 	bool json;
 };
 
-static int explain(struct sw_cli_client *client, uint64_t id, bool json, struct sw_err *err)
+/* One forecast for all jobs that are asked about, made when the first of them waits. */
+struct asking {
+	struct sw_cli_client *client;
+	struct sw_cli_outlook outlook;
+	uint64_t only; /* the one job; 0: several */
+	bool made;
+};
+
+static int look_ahead(struct asking *asking, uint64_t id, json_t *why, struct sw_err *err)
+{
+	int r = asking->made ? 0 : sw_cli_outlook_make(asking->client, asking->only, &asking->outlook, err);
+	asking->made = r == 0;
+	if (r == 0 && sw_cli_outlook_put(&asking->outlook, id, why) < 0)
+		r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	return r;
+}
+
+/* Not of those that are on hold: that is up to people. */
+static bool waits(const json_t *why)
+{
+	return strcmp(sw_cli_text(why, "state", ""), "PD") == 0 && !json_is_true(json_object_get(why, "held"));
+}
+
+static int explain(struct asking *asking, uint64_t id, bool json, struct sw_err *err)
 {
 	SW_JSON *why = NULL;
-	char path[64];
+	char path[64], start[512];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
-	int r = sw_cli_client_get(client, path, &why, err);
+	int r = sw_cli_client_get(asking->client, path, &why, err);
+	if (r == 0 && waits(why))
+		r = look_ahead(asking, id, why, err);
 	if (r < 0 || json)
 		return r < 0 ? r : sw_cli_print_json(why, err);
 	SW_CLEANUP(sw_freep) char *clean = sw_text_clean(sw_cli_text(why, "why", "there is no answer"));
 	printf("job %" PRIu64 " (%s): %s\n", id, sw_cli_text(why, "state", "?"), clean != NULL ? clean : "");
+	if (waits(why))
+		printf("  %s\n", sw_cli_outlook_say(&asking->outlook, id, start, sizeof start));
 	return 0;
 }
 
@@ -31,8 +60,10 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	sw_cli_ids ids = {0};
 	int r = sw_cli_job_ids(&values->jobs, &ids, err);
 	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	struct asking asking = {.client = client, .only = ids.count == 1 ? ids.items[0] : 0};
 	for (size_t i = 0; r == 0 && i < ids.count; i++)
-		r = explain(client, ids.items[i], values->json, err);
+		r = explain(&asking, ids.items[i], values->json, err);
+	sw_cli_outlook_release(&asking.outlook);
 	sw_vec_free(&ids);
 	return r;
 }
@@ -54,6 +85,11 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_why = {
 	.name = "why",
 	.about = "say in one sentence why a job waits, or how it ended",
+	.text = "Of a job that waits, also when it will probably start: the scheduler is run forward from the present, with the policy in "
+		"charge. How long "
+		"jobs run is taken from what their owners expect, else from their time limits, else from earlier jobs of the same name, "
+		"else from all "
+		"earlier jobs; which of these it was is said.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

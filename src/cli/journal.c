@@ -1,0 +1,189 @@
+/* sharewell sim --journal: a study of what the cluster did itself. */
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/catalogue.h"
+#include "cli/live.h"
+#include "cli/past.h"
+#include "cli/sim.h"
+#include "policy/registry.h"
+#include "sim/recorded.h"
+
+#define SETTINGS_MAX 64u
+
+/* What the running cluster adds to what was said. */
+struct said {
+	struct sw_cli_sim_values values;
+	json_t *policy; /* of the controller; NULL: from a file */
+	uint64_t never_ran;
+	const char *settings[SETTINGS_MAX];
+	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
+};
+
+static int no_memory(struct sw_err *err)
+{
+	return sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+/* ---- a file */
+
+static int refuse_folder(const char *path, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "cannot read a history from the folder '%.150s'", path);
+	sw_err_detail(err, "a journal belongs to its controller, and nobody else reads it");
+	sw_err_hint(err,
+		    "Start it with 'sharewell up --state %.150s' and leave out the folder, or give a file of 'sharewell history --export'.",
+		    path);
+	return SW_EINPUT;
+}
+
+static int load_file(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err)
+{
+	struct stat info;
+	if (stat(values->history, &info) == 0 && S_ISDIR(info.st_mode))
+		return refuse_folder(values->history, err);
+	if (values->cluster == NULL) {
+		sw_err_set(err, SW_EINPUT, "a history from a file needs --cluster");
+		sw_err_detail(err, "the file does not say on how many nodes and GPUs it happened");
+		sw_err_hint(err, "For example: sharewell sim --journal %.100s --cluster 1x4", values->history);
+		return SW_EINPUT;
+	}
+	return sw_trace_load(values->history, values->format, &study->trace, err);
+}
+
+/* ---- the running cluster */
+
+static bool is_named(const struct sw_cli_texts *lists, const char *policy)
+{
+	size_t length = strlen(policy);
+	for (size_t i = 0; i < lists->count; i++)
+		for (const char *at = lists->items[i]; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
+			size_t size = strcspn(at, ",");
+			if ((size == length && memcmp(at, policy, size) == 0) || (size == 3 && memcmp(at, "all", size) == 0))
+				return true;
+		}
+	return false;
+}
+
+static const char *preset_of(const char *policy, const char *name)
+{
+	for (size_t p = 0; sw_policies[p] != NULL; p++) {
+		if (strcmp(sw_policies[p]->name, policy) != 0)
+			continue;
+		const struct sw_param *param = sw_params_find(sw_policies[p], name, NULL);
+		/* Numbers of a file would be taken for its path. */
+		return param != NULL && param->kind != SW_PARAM_FILE_OF_NUMBERS ? param->preset : NULL;
+	}
+	return NULL;
+}
+
+/* The policy in charge is simulated with the parameters that it has; what the user sets comes later, and counts. */
+static int add_settings(struct said *said, struct sw_err *err)
+{
+	const char *policy = sw_cli_text(said->policy, "policy", ""), *name;
+	size_t count = 0;
+	json_t *value;
+	json_object_foreach(json_object_get(said->policy, "settings"), name, value)
+	{
+		const char *preset = preset_of(policy, name), *text = json_string_value(value);
+		bool differs = preset != NULL && text != NULL && strcmp(preset, text) != 0;
+		if (!differs || !is_named(&said->values.policies, policy) || count + said->values.settings.count >= SETTINGS_MAX)
+			continue;
+		if (asprintf(&said->own_settings[count], "%s.%s=%s", policy, name, text) < 0) {
+			said->own_settings[count] = NULL;
+			return no_memory(err);
+		}
+		said->settings[count] = said->own_settings[count];
+		count++;
+	}
+	for (size_t i = 0; i < said->values.settings.count && count < SETTINGS_MAX; i++)
+		said->settings[count++] = said->values.settings.items[i];
+	said->values.settings = (struct sw_cli_texts){said->settings, count};
+	return 0;
+}
+
+static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *err)
+{
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	struct sw_cli_past past = {0};
+	int r = sw_cli_client_open(said->values.controller, &client, err);
+	r = r < 0 ? r : sw_cli_client_get(client, "/v1/policy", &said->policy, err);
+	r = r < 0 ? r : add_settings(said, err);
+	if (r == 0 && said->values.cluster == NULL)
+		r = sw_cli_past_cluster(client, &study->cluster, err);
+	r = r < 0 ? r : sw_cli_past_fetch(client, "", &past, err);
+	if (r < 0)
+		return r;
+	study->trace = past.trace;
+	if (past.trace->jobs.count == 0) {
+		sw_err_set(err, SW_ENOTFOUND, "this cluster has no history yet");
+		sw_err_detail(err, "no job has run");
+		return SW_ENOTFOUND;
+	}
+	said->never_ran = past.never_ran;
+	if (said->values.placement == NULL && said->policy != NULL)
+		said->values.placement = sw_cli_text(said->policy, "placement", NULL);
+	return 0;
+}
+
+/* ---- what is said about it */
+
+/* "History: jobs run as long as they really did, however they ended (2 did not end well, 1 is not over yet); 3 that never ran are left out." */
+static int describe(struct sw_cli_study *study, uint64_t never_ran, struct sw_err *err)
+{
+	uint64_t ends[SW_TRACE_ENDS];
+	sw_recorded_count(study->trace, ends);
+	uint64_t bad = ends[SW_TRACE_FAILED] + ends[SW_TRACE_CANCELLED] + ends[SW_TRACE_TIMED_OUT], open = ends[SW_TRACE_UNFINISHED];
+	char badly[64] = "", unfinished[64] = "", left_out[64] = "";
+	if (bad > 0)
+		snprintf(badly, sizeof badly, "%" PRIu64 " did not end well", bad);
+	if (open > 0)
+		snprintf(unfinished, sizeof unfinished, "%s%" PRIu64 " %s not over yet", bad > 0 ? ", " : "", open,
+			 open == 1 ? "is" : "are");
+	if (never_ran > 0)
+		snprintf(left_out, sizeof left_out, "; %" PRIu64 " that never ran %s left out", never_ran, never_ran == 1 ? "is" : "are");
+	bool brackets = bad + open > 0;
+	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s.", brackets ? ", however they ended (" : "",
+		     badly, unfinished, brackets ? ")" : "", left_out) < 0) {
+		study->basis = NULL;
+		return no_memory(err);
+	}
+	return 0;
+}
+
+static int record(const struct said *said, struct sw_cli_study *study, struct sw_err *err)
+{
+	char label[64] = "really";
+	if (said->policy != NULL)
+		snprintf(label, sizeof label, "really (%.40s)", sw_cli_text(said->policy, "policy", "?"));
+	return sw_recorded_result(study->trace, label, study->cluster_text, study->topology->gpu_count, &study->record, err);
+}
+
+int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *ret_study, struct sw_err *err)
+{
+	static const char *const all[] = {"all"};
+	struct sw_cli_study study = {0};
+	struct said said = {.values = *values};
+	if (said.values.world == NULL)
+		said.values.world = "recorded";
+	if (said.values.policies.count == 0)
+		said.values.policies = (struct sw_cli_texts){(const char **)(uintptr_t)all, 1};
+	int r = values->history != NULL ? load_file(values, &study, err) : fetch(&said, &study, err);
+	if (r < 0)
+		sw_cli_study_release(&study);
+	else
+		r = sw_cli_study_prepare(&said.values, &study, err);
+	if (r == 0) {
+		r = record(&said, &study, err);
+		r = r < 0 ? r : describe(&study, said.never_ran, err);
+		if (r < 0)
+			sw_cli_study_release(&study);
+	}
+	for (size_t i = 0; i < SETTINGS_MAX; i++)
+		free(said.own_settings[i]);
+	json_decref(said.policy);
+	if (r == 0)
+		*ret_study = study;
+	return r;
+}

@@ -1,0 +1,297 @@
+#include "cli/past.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "api/when.h"
+#include "base/number.h"
+#include "cli/live.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+
+/* Below this, a bar would only flicker. */
+#define MANY 5000u
+
+struct gathering {
+	struct sw_cli_past *past;
+	int64_t now_ns;
+	SW_VEC(int64_t) ended_ns; /* by job number less one; 0: not known */
+	struct sw_cli_progress *bar;
+	uint64_t seen;
+};
+
+static int64_t moment(const json_t *object, const char *key, int64_t fallback)
+{
+	const char *text = sw_cli_text(object, key, "");
+	int64_t ns;
+	return sw_when_parse(text, strlen(text), &ns) == 0 ? ns : fallback;
+}
+
+static int no_memory(struct sw_err *err)
+{
+	return sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+/* ---- one job */
+
+static enum sw_trace_end end_of(const json_t *job)
+{
+	static const struct {
+		const char *state;
+		enum sw_trace_end end;
+	} ends[] = {{"CD", SW_TRACE_COMPLETED}, {"CA", SW_TRACE_CANCELLED}, {"TO", SW_TRACE_TIMED_OUT}};
+	const char *state = sw_cli_text(job, "state", "");
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(ends); i++)
+		if (strcmp(ends[i].state, state) == 0)
+			return ends[i].end;
+	return sw_cli_job_ended(job) ? SW_TRACE_FAILED : SW_TRACE_UNFINISHED;
+}
+
+/* Others' jobs do not say how long they ran; from start to end, then. */
+static int64_t run_time(const json_t *job, int64_t now_ns)
+{
+	if (json_object_get(job, "ran_s") != NULL)
+		return llround(sw_cli_real(job, "ran_s", 0) * (double)SW_NS_PER_S);
+	int64_t started = moment(job, "started_at", INT64_MAX), ended = moment(job, "ended_at", now_ns);
+	return ended > started ? ended - started : 0;
+}
+
+/* When it could have begun: invariant 3. Jobs depend on earlier ones, so their ends are known by now, if they are in this history at all. */
+static int64_t ready_ns(const struct gathering *all, const json_t *job)
+{
+	int64_t ready = moment(job, "submitted_at", all->now_ns);
+	size_t i;
+	json_t *number;
+	json_array_foreach(json_object_get(json_object_get(job, "asked"), "depends"), i, number)
+	{
+		uint64_t id = (uint64_t)json_integer_value(number);
+		if (id >= 1 && id <= all->ended_ns.count && all->ended_ns.items[id - 1] > ready)
+			ready = all->ended_ns.items[id - 1];
+	}
+	return ready;
+}
+
+static int intern(struct sw_trace *trace, const json_t *job, const char *key, uint32_t *field)
+{
+	const char *text = sw_cli_text(job, key, "");
+	size_t size = strlen(text);
+	return sw_trace_intern(trace, text, size < SW_TRACE_MAX_NAME ? size : SW_TRACE_MAX_NAME, field);
+}
+
+static void take_asked(const json_t *asked, struct sw_trace_job *row)
+{
+	int64_t least = sw_cli_number(asked, "min_gpus", row->gpus), most = sw_cli_number(asked, "max_gpus", row->gpus);
+	row->min_gpus = least >= 1 && least < row->gpus ? (uint32_t)least : row->gpus;
+	row->max_gpus = most > row->gpus && most <= SW_TRACE_MAX_GPUS ? (uint32_t)most : row->gpus;
+	double weight_milli = sw_cli_real(asked, "weight", 1) * 1000;
+	row->weight_milli = weight_milli >= 1 && weight_milli <= 1e9 ? (uint32_t)llround(weight_milli) : 1000;
+	row->gpu_memory_mib = (uint32_t)(sw_cli_number(asked, "gpu_memory_bytes", 0) >> 20);
+	bool waits_its_turn = strcmp(sw_cli_text(asked, "class", ""), "opportunistic") == 0;
+	row->job_class = waits_its_turn ? SW_TRACE_OPPORTUNISTIC : SW_TRACE_GUARANTEED;
+	row->deadline_ns = moment(asked, "deadline", SW_NEVER);
+	row->deadline_kind = row->deadline_ns != SW_NEVER ? SW_TRACE_SOFT : SW_TRACE_NO_DEADLINE;
+}
+
+static int note_end(struct gathering *all, const json_t *job)
+{
+	int64_t id = sw_cli_number(job, "id", 0);
+	if (id < 1 || id > UINT32_MAX)
+		return 0;
+	while (all->ended_ns.count < (uint64_t)id) {
+		int64_t *slot = sw_vec_push(&all->ended_ns);
+		if (slot == NULL)
+			return SW_ENOMEM;
+		*slot = 0;
+	}
+	all->ended_ns.items[id - 1] = moment(job, "ended_at", 0);
+	return 0;
+}
+
+static int take_job(struct gathering *all, const json_t *job)
+{
+	struct sw_trace *trace = all->past->trace;
+	int64_t ran_ns = run_time(job, all->now_ns), gpus = sw_cli_number(job, "gpus", 0);
+	all->past->hidden += json_object_get(job, "ran_s") == NULL;
+	int r = note_end(all, job);
+	if (r < 0)
+		return r;
+	if (ran_ns <= 0 || ran_ns > SW_TRACE_MAX_NS || gpus < 1 || gpus > SW_TRACE_MAX_GPUS) {
+		all->past->never_ran++;
+		return 0;
+	}
+	struct sw_trace_job *row = sw_trace_add(trace);
+	struct sw_trace_fate *fate = row != NULL ? sw_trace_fate_of(trace, row) : NULL;
+	if (fate == NULL)
+		return SW_ENOMEM;
+	row->id = sw_cli_number(job, "id", 0);
+	row->submit_ns = ready_ns(all, job);
+	row->duration_ns = ran_ns;
+	row->gpus = (uint32_t)gpus;
+	take_asked(json_object_get(job, "asked"), row);
+	fate->started_ns = moment(job, "started_at", SW_NEVER);
+	fate->ended_ns = moment(job, "ended_at", all->now_ns);
+	fate->preemptions = (uint32_t)sw_cli_number(job, "preemptions", 0);
+	fate->end = (uint8_t)end_of(job);
+	r = intern(trace, job, "name", &row->name);
+	r = r < 0 ? r : intern(trace, job, "user", &row->user);
+	return r < 0 ? r : intern(trace, job, "tenant", &row->tenant);
+}
+
+/* ---- all of them */
+
+static int take_page(void *user, json_t *jobs, struct sw_err *err)
+{
+	struct gathering *all = user;
+	size_t i;
+	json_t *job;
+	json_array_foreach(jobs, i, job) if (take_job(all, job) < 0) return no_memory(err);
+	all->seen += json_array_size(jobs);
+	if (all->bar != NULL)
+		sw_cli_progress_draw(all->bar, all->seen, "jobs");
+	return 0;
+}
+
+static int64_t since(int64_t at_ns, int64_t zero_ns)
+{
+	return at_ns == SW_NEVER ? SW_NEVER : at_ns > zero_ns ? at_ns - zero_ns : 0;
+}
+
+/* From moments of the calendar to times of the trace. */
+static int settle(struct sw_trace *trace)
+{
+	int64_t zero_ns = INT64_MAX;
+	for (size_t i = 0; i < trace->jobs.count; i++)
+		zero_ns = trace->jobs.items[i].submit_ns < zero_ns ? trace->jobs.items[i].submit_ns : zero_ns;
+	for (size_t i = 0; i < trace->jobs.count; i++) {
+		trace->jobs.items[i].submit_ns -= zero_ns;
+		trace->jobs.items[i].deadline_ns = since(trace->jobs.items[i].deadline_ns, zero_ns);
+	}
+	for (size_t i = 0; i < trace->fates.count; i++) {
+		trace->fates.items[i].started_ns = since(trace->fates.items[i].started_ns, zero_ns);
+		trace->fates.items[i].ended_ns = since(trace->fates.items[i].ended_ns, zero_ns);
+	}
+	return sw_trace_sort(trace);
+}
+
+static uint64_t count_jobs(const json_t *cluster)
+{
+	uint64_t count = 0;
+	const char *state;
+	json_t *jobs;
+	json_object_foreach(json_object_get(cluster, "jobs"), state, jobs) count += (uint64_t)json_integer_value(jobs);
+	return count;
+}
+
+static int fetch(struct sw_cli_client *client, const char *query, struct gathering *all, struct sw_err *err)
+{
+	SW_JSON *cluster = NULL;
+	SW_CLEANUP(sw_freep) char *longer = NULL;
+	struct sw_cli_progress bar;
+	int r = sw_cli_client_get(client, "/v1/cluster", &cluster, err);
+	if (r < 0)
+		return r;
+	if (asprintf(&longer, "%sasked=true&", query) < 0)
+		return no_memory(err);
+	all->now_ns = moment(cluster, "now", 0);
+	uint64_t total = count_jobs(cluster);
+	if (total > MANY && sw_cli_terminal(stderr).is_terminal) {
+		sw_cli_progress_start(&bar, total);
+		all->bar = &bar;
+	}
+	r = sw_cli_each_page(client, longer, take_page, all, err);
+	if (all->bar != NULL)
+		sw_cli_progress_end(all->bar);
+	return r;
+}
+
+int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, struct sw_cli_past *ret_past, struct sw_err *err)
+{
+	struct sw_cli_past past = {0};
+	struct gathering all = {.past = &past};
+	int r = sw_trace_new("history of this cluster", "sharewell", &past.trace);
+	r = r < 0 ? no_memory(err) : fetch(client, query, &all, err);
+	if (r == 0 && settle(past.trace) < 0)
+		r = no_memory(err);
+	sw_vec_free(&all.ended_ns);
+	if (r < 0)
+		sw_cli_past_release(&past);
+	else
+		*ret_past = past;
+	return r;
+}
+
+void sw_cli_past_release(struct sw_cli_past *past)
+{
+	sw_trace_free(past->trace);
+	past->trace = NULL;
+}
+
+/* ---- the cluster */
+
+static int64_t gpu_memory(const json_t *node)
+{
+	int64_t bytes = sw_cli_number(json_array_get(json_object_get(node, "devices"), 0), "memory_bytes", 0);
+	return bytes >= 1 << 20 ? bytes : (int64_t)SW_CLUSTER_GPU_MEM_BYTES;
+}
+
+static bool counts(const json_t *node)
+{
+	return json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
+}
+
+static bool alike(const json_t *a, const json_t *b)
+{
+	static const char *const keys[] = {"gpus", "cpus", "memory_bytes"};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(keys); i++)
+		if (sw_cli_number(a, keys[i], 0) != sw_cli_number(b, keys[i], 0))
+			return false;
+	return gpu_memory(a) == gpu_memory(b);
+}
+
+/* Nodes in a row that are alike are one line of the description. */
+static void describe(FILE *out, const json_t *nodes)
+{
+	fputs("nodes:\n", out);
+	for (size_t i = 0, next; i < json_array_size(nodes); i = next) {
+		const json_t *node = json_array_get(nodes, i);
+		int64_t count = counts(node), cpus = sw_cli_number(node, "cpus", 0), bytes = sw_cli_number(node, "memory_bytes", 0);
+		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next)); next++)
+			count += counts(json_array_get(nodes, next));
+		if (count == 0)
+			continue;
+		fprintf(out, "  - {count: %" PRId64 ", gpus: %" PRId64 ", gpu_memory: %" PRId64, count, sw_cli_number(node, "gpus", 1),
+			gpu_memory(node));
+		if (cpus > 0)
+			fprintf(out, ", cpus: %" PRId64, cpus);
+		if (bytes >= 1 << 20)
+			fprintf(out, ", memory: %" PRId64, bytes);
+		fputs("}\n", out);
+	}
+}
+
+int sw_cli_past_cluster(struct sw_cli_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err)
+{
+	SW_JSON *answer = NULL;
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size = 0, i;
+	json_t *node;
+	bool any = false;
+	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	if (r < 0)
+		return r;
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node);
+	if (!any) {
+		sw_err_set(err, SW_ENOTFOUND, "the cluster has no GPUs at present");
+		sw_err_detail(err, "no node is up");
+		sw_err_hint(err, "Give its shape with --cluster.");
+		return SW_ENOTFOUND;
+	}
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return no_memory(err);
+	describe(out, json_object_get(answer, "nodes"));
+	if (fclose(out) != 0)
+		return no_memory(err);
+	return sw_cluster_parse("this cluster", text, size, ret_spec, err);
+}

@@ -1,0 +1,29 @@
+/* The history of the running cluster: its jobs as a trace that also tells what became of them, and the cluster's shape. For `history --export` and
+ * `sim --journal`.
+ *
+ * What is taken how, so that a replay asks for what was really asked for:
+ *  1. a job counts with the time that it spent on GPUs, however it ended; one that runs or was stopped counts with its time until now;
+ *  2. one that never ran says nothing about the load and is left out;
+ *  3. one that depended on others counts as submitted when the last of them had ended.
+ */
+#ifndef SW_CLI_PAST_H
+#define SW_CLI_PAST_H
+
+#include "cli/client.h"
+#include "sim/cluster.h"
+#include "sim/trace/trace.h"
+
+struct sw_cli_past {
+	struct sw_trace *trace; /* time zero is the first submit */
+	uint64_t never_ran;	/* left out */
+	uint64_t hidden;	/* other people's: only their sizes and times are known */
+};
+
+/* `query` as in sw_cli_each_page(): which jobs. With a progress bar where there are many and somebody watches. */
+int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, struct sw_cli_past *ret_past, struct sw_err *err);
+void sw_cli_past_release(struct sw_cli_past *past);
+
+/* The cluster as it stands: the nodes that are up. */
+int sw_cli_past_cluster(struct sw_cli_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err);
+
+#endif

@@ -1,0 +1,102 @@
+#!/bin/sh
+# The cluster's own history: as a trace, replayed beside what really happened; forecasts of starts; columns; many jobs at once.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib-live.sh"
+
+# member <path of keys>: of the JSON in $scratch/out.
+member() { python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+for key in sys.argv[2:]:
+    value = value[int(key) if key.isdigit() else key]
+print(value)' "$scratch/out" "$@"; }
+
+up
+refuses 2 'a cluster without history has nothing to replay' 'no history yet' sim --journal --policy fifo
+refuses 2 'nor to export' 'no job to export' history --export none.csv
+
+# Some jobs of all kinds.
+submit -J short -a 1-4 -- sleep 0.2
+submit -J wide -G 4 -- sleep 0.3
+wide=$job
+submit -J fails -- sh -c 'sleep 0.1; exit 3'
+submit -J after -d "afterok:$wide" --gpu-memory 2G -- sleep 0.1
+run wait "$job" "$((job - 1))"
+submit -H -J never -- true
+
+# Export: the trace is sound, and holds what matters.
+works 'the history is exported' '7 jobs in history.csv, 1 that never ran left out' history --export history.csv
+works 'the trace is sound' '0 errors, 0 warnings, 0 notes' trace check history.csv
+works 'to standard output, too' 'outcome' history --export -
+cp "$scratch/out" again.csv
+holds 'and it is the same' cmp history.csv again.csv
+holds 'it says how jobs ended' sh -c 'grep -c ",completed$" history.csv | grep -qx 6 && grep -q "fails,.*,failed$" history.csv'
+holds 'and what they asked for' grep -q 'after,.*,2048,' history.csv
+holds 'a job that waited for another counts from its end' python3 -c '
+import csv
+rows = {row["name"]: row for row in csv.DictReader(open("history.csv"))}
+assert float(rows["after"]["submit_s"]) >= float(rows["wide"]["ended_s"]), rows
+assert 0.1 <= float(rows["after"]["duration_s"]) < 30, rows'
+refuses 2 'of a time in which nothing was' 'no job to export' history --export later.csv -E 2001-01-01
+
+# Replay.
+works 'the history is replayed beside what really happened' 'really (las)' sim --journal --policy fifo,srtf
+holds 'on the shape of the cluster' grep -q 'Cluster  *1 node x 4 GPUs' "$scratch/out"
+holds 'and how it was taken is said' grep -q 'jobs run as long as they really did, however they ended (1 did not end well); 1 that never ran is left out' "$scratch/out"
+holds 'under every policy that was named' sh -c 'grep -c "^│ \(fifo\|srtf\|really\)" "$0" | grep -qx 3' "$scratch/out"
+works 'for a script' '"recorded": true' sim --journal --policy fifo --json
+holds 'the real figures are those of the journal' python3 -c '
+import json, sys
+real, fifo = [json.loads(line) for line in open(sys.argv[1])]
+assert real["policy"] == "really (las)" and real["jobs"] == fifo["jobs"] == 7 and real["finished"] == 7, real
+assert 0 < real["jct_avg_s"] < 60 and 0 < real["gpu_utilization"] <= 1, real' "$scratch/out"
+works 'an exported history, on another cluster' 'really' sim --journal history.csv --cluster 1x8 --policy fifo
+refuses 2 'which must be told' 'needs --cluster' sim --journal history.csv --policy fifo
+refuses 2 'a state folder is refused with a way out' 'sharewell up --state' sim --journal "$SHAREWELL_STATE" --policy fifo
+printf 'submit_s,duration_s,gpus\n0,1,1\n' >plain.csv
+refuses 2 'a trace of which nobody knows what happened' 'does not tell what really happened' sim --journal plain.csv --cluster 8x8 --policy fifo
+refuses 2 'a trace beside the journal' 'do not go together' sim --journal --trace history.csv
+refuses 2 'a file without --journal' 'has no place here' sim history.csv --policy fifo --trace history.csv --cluster 1x4
+
+# Forecasts.
+submit -J held -G 4 -t 10m -- sleep 600
+first=$job
+holds 'a job runs' until_holds 20 is_state "$first" R
+submit -J waits -G 2 -t 5m -- sleep 600
+waits=$job
+submit -J behind -G 4 -- sleep 600
+works 'why says when a job will start, and on what that rests' 'in about 10 min' why "$waits"
+holds 'its limit' grep -q 'if the job that ends before runs as long as its limit allows' "$scratch/out"
+run why --json "$waits"
+holds 'for a script' sh -c 'grep -q "\"estimated_start_at\":\"20" "$0" && grep -q "\"limits\":1" "$0"' "$scratch/out"
+works 'one behind it starts later' 'in about 15 min' why "$job"
+works 'of a job on hold nobody asks' 'on hold' why "$((first - 1))"
+! grep -q 'start' "$scratch/out"
+said $? 'and nobody guesses'
+works 'the list of starts' 'START_TIME' ps --start
+holds 'has the jobs that wait, with a moment each' sh -c 'grep "waits" "$0" | grep -q "20[0-9][0-9]-.*T"' "$scratch/out"
+holds 'but not those that run' sh -c '! grep -q "^ *$1 " "$0"' "$scratch/out" "$first"
+holds 'and no moment for the one on hold' sh -c 'grep "never" "$0" | grep -q "N/A"' "$scratch/out"
+
+# Columns.
+works 'columns of choice' 'JOBID STATE   TIME_LIMIT' ps -o jobid,state,timelimit
+works "squeue's letters" 'JOBID NAME   ST' ps -o '%.18i %.9j %t'
+run ps -h -O name --sort -jobid -t R,PD
+holds 'in an order of choice' sh -c 'head -n 1 "$0" | grep -qx behind' "$scratch/out"
+refuses 2 'a column that is none' "Did you mean 'jobid'" ps -o jobidd
+
+# Quotas.
+works 'quotas are listed' '' quota "$(id -un)x" 3
+works 'with what tenants hold' 'QUOTA GPUS' quota
+holds 'a quota without jobs' grep -q "x  *3  *0" "$scratch/out"
+
+# Many at once.
+submit -J sweep -a 1-5 -- sleep 600
+works 'jobs are held by name' 'Held 5 jobs' hold --name 'swee*'
+works 'and released' 'Released 5 jobs' release --name sweep
+works 'those that wait are cancelled by name and state' 'Cancelled 5 jobs' cancel --name sweep --state PD
+works 'none is left' 'Cancelled 0 jobs' cancel --name sweep
+refuses 2 'numbers and a choice together' 'either numbers of jobs or a choice' cancel 1 --name sweep
+refuses 2 'neither of them' 'either numbers of jobs or a choice' cancel
+submit -J behind -d "afterok:$waits" -- true
+works 'all the rest, by user, with one that depends on another' 'Cancelled 5 jobs' cancel -u "$(id -un)"
+end
