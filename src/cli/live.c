@@ -1,5 +1,6 @@
 #include "cli/live.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static int add_range(const char *word, sw_cli_ids *ids, struct sw_err *err)
 	char first_word[32] = "";
 	const char *dash = strchr(word, '-');
 	bool is_range = dash != NULL && dash != word && (size_t)(dash - word) < sizeof first_word;
-	uint64_t first, last;
+	uint64_t first = 0, last;
 	if (is_range)
 		memcpy(first_word, word, (size_t)(dash - word));
 	int r = sw_cli_job_id(is_range ? first_word : word, &first, err);
@@ -240,6 +241,7 @@ void sw_cli_rows_print(const struct sw_cli_rows *rows, FILE *out, bool headings)
 {
 	unsigned widths[24] = {0};
 	size_t count = rows->column_count;
+	assert(count > 0 && count <= sizeof widths / sizeof widths[0]);
 	for (size_t i = 0; i < count && headings; i++)
 		widths[i] = (unsigned)strlen(rows->columns[i].name);
 	for (size_t i = 0; i < rows->cells.count; i++) {

@@ -59,7 +59,7 @@ static int gather(struct sw_cli_client *client, const struct values *values, boo
 	if (values->jobs.count > 0)
 		return gather_named(client, values, jobs, err);
 	SW_CLEANUP(sw_freep) char *query = NULL;
-	const char *states = values->states != NULL ? values->states : values->all ? NULL : values->start ? "PD" : "active";
+	const char *states = values->states != NULL ? values->states : values->all ? NULL : values->start ? "PD,S" : "active";
 	int r = sw_cli_query_add(&query, "state", states, err);
 	r = r < 0 ? r : sw_cli_query_add(&query, "user", values->me ? "me" : values->user, err);
 	r = r < 0 ? r : sw_cli_query_add(&query, "name", values->name, err);

@@ -106,7 +106,7 @@ static int show_table(FILE *out, const struct sw_cli_study *study, const struct 
 		      const struct sw_table_style *style, struct sw_err *err)
 {
 	size_t count = study->contenders.count, more = study->record != NULL;
-	SW_CLEANUP(sw_freep) const struct sw_result **rows = calloc(count + more, sizeof(void *));
+	SW_CLEANUP(sw_freep) const struct sw_result **rows = calloc(count + more + 1, sizeof(void *));
 	if (rows == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (more > 0)

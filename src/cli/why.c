@@ -33,7 +33,8 @@ static int look_ahead(struct asking *asking, uint64_t id, json_t *why, struct sw
 /* Not of those that are on hold: that is up to people. */
 static bool waits(const json_t *why)
 {
-	return strcmp(sw_cli_text(why, "state", ""), "PD") == 0 && !json_is_true(json_object_get(why, "held"));
+	const char *state = sw_cli_text(why, "state", "");
+	return (strcmp(state, "PD") == 0 || strcmp(state, "S") == 0) && !json_is_true(json_object_get(why, "held"));
 }
 
 static int explain(struct asking *asking, uint64_t id, bool json, struct sw_err *err)

@@ -1,4 +1,5 @@
 /* What can be seen of the state: jobs and nodes as people know them. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -166,8 +167,10 @@ const struct sw_params *sw_brain_params(const struct sw_brain *brain)
 	return in_charge ? brain->params : NULL;
 }
 
-static void count_job(const struct sw_brain *brain, const struct sw_job *job, uint32_t uid, struct sw_tenant_view *tenant)
+static void count_job(const struct sw_brain *brain, const struct sw_job *job, uint32_t uid, sw_tenant_views *tenants)
 {
+	assert(job->tenant < tenants->count);
+	struct sw_tenant_view *tenant = &tenants->items[job->tenant];
 	bool runs = job->state == SW_JOB_RUNNING;
 	*(runs ? &tenant->running : &tenant->waiting) += 1;
 	*(runs ? &tenant->gpus : &tenant->gpus_wanted) += runs ? job->gpus_held : job->gpus;
@@ -191,9 +194,9 @@ int sw_brain_tenants(const struct sw_brain *brain, uint32_t uid, sw_tenant_views
 		};
 	}
 	for (const struct sw_job *job = NULL; (job = sw_view_next_running(view, job)) != NULL;)
-		count_job(brain, job, uid, &tenants.items[job->tenant]);
+		count_job(brain, job, uid, &tenants);
 	for (const struct sw_job *job = NULL; (job = sw_view_next_waiting(view, job)) != NULL;)
-		count_job(brain, job, uid, &tenants.items[job->tenant]);
+		count_job(brain, job, uid, &tenants);
 	*ret_tenants = tenants;
 	return 0;
 }

@@ -387,6 +387,7 @@ static int prepare(struct run *run, struct sw_err *err)
 		.params = config->params,
 		.seed = 1,
 		.cannot_move = true,
+		.moves_restart = true,
 		.may_grow = true,
 	};
 	run->lives = calloc(config->count + 1, sizeof *run->lives);

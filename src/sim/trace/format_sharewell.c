@@ -57,9 +57,9 @@ static int decode_end(struct sw_row *row, const struct sw_column *column, const 
 	struct sw_trace_fate *fate = sw_trace_fate_of(row->trace, job);
 	if (fate == NULL)
 		return SW_ENOMEM;
-	for (uint8_t end = SW_TRACE_COMPLETED; end < SW_TRACE_ENDS; end++) {
+	for (int end = SW_TRACE_COMPLETED; end < SW_TRACE_ENDS; end++) {
 		if (sw_field_is(field, sw_trace_end_names[end])) {
-			fate->end = end;
+			fate->end = (uint8_t)end;
 			return 0;
 		}
 	}
