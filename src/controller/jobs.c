@@ -9,7 +9,7 @@
 /* Jobs looked at for one page: a filter that nothing passes must not hold up everybody. */
 #define LOOKED_AT_MAX 200000u
 /* Of requests decoded for one page, for the same reason. */
-#define ASKED_BYTES_MAX ((size_t)1 << 20)
+#define ASKED_BYTES_MAX ((size_t)512 << 10)
 /* Of the records that one request makes. */
 #define RECORDS_BYTES_MAX ((size_t)64 << 20)
 

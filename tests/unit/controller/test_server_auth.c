@@ -109,7 +109,8 @@ static void test_bare_health(void **state)
 static void test_other_people(void **state)
 {
 	(void)state;
-	long long id = submit(&served, "{\"command\": [\"secret\"], \"name\": \"secret\", \"env\": {\"KEY\": \"secret\"}}");
+	long long id = submit(&served,
+			      "{\"command\": [\"secret\"], \"name\": \"secret\", \"tenant\": \"secret\", \"env\": {\"KEY\": \"secret\"}}");
 	char target[64];
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id);
 	int fd = dial_tcp(&served);
@@ -126,6 +127,15 @@ static void test_other_people(void **state)
 	reply = ask(fd, "GET", "/v1/jobs", STRANGERS_TOKEN, NULL);
 	assert_null(strstr(reply.body, "secret"));
 	assert_non_null(strstr(reply.body, "\"id\":"));
+	reply_free(&reply);
+	reply = ask(fd, "GET", "/v1/jobs?asked=true", STRANGERS_TOKEN, NULL);
+	assert_null(strstr(reply.body, "asked"));
+	reply_free(&reply);
+	/* Tenants in which the stranger has no jobs are one sum. */
+	reply = ask(fd, "GET", "/v1/quota", STRANGERS_TOKEN, NULL);
+	assert_null(strstr(reply.body, "secret"));
+	assert_non_null(strstr(reply.body, "\"tenant\":null"));
+	assert_non_null(strstr(reply.body, "\"pending\":1"));
 	reply_free(&reply);
 	/* A filter that tells by what it finds would be a way to look closer. */
 	reply = ask(fd, "GET", "/v1/jobs?name=secret", STRANGERS_TOKEN, NULL);
