@@ -121,11 +121,11 @@ static void write_policy(struct sw_json *json, const struct sw_policy *policy)
 }
 
 /* What the parameters are, in the words that set them; what cannot be said so is left out. */
-static void write_settings(struct sw_json *json, const char *name, const struct sw_params *params)
+static void write_settings(struct sw_json *json, const char *name, const struct sw_params *params, const struct sw_policy *plugin)
 {
-	const struct sw_policy *policy = NULL;
+	const struct sw_policy *policy = plugin != NULL && strcmp(plugin->name, name) == 0 ? plugin : NULL;
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
-		policy = strcmp(sw_policies[p]->name, name) == 0 ? sw_policies[p] : policy;
+		policy = policy == NULL && strcmp(sw_policies[p]->name, name) == 0 ? sw_policies[p] : policy;
 	sw_json_object(json);
 	for (size_t p = 0; policy != NULL && p < policy->param_count; p++) {
 		SW_CLEANUP(sw_freep) char *text = params != NULL ? sw_params_text(params, p) : strdup(policy->params[p].preset);
@@ -141,7 +141,7 @@ void sw_handle_policy(struct sw_server *server, struct sw_conn *conn)
 	sw_json_object(&json);
 	sw_json_key_string(&json, "policy", sw_brain_policy(server->brain));
 	sw_json_key(&json, "settings");
-	write_settings(&json, sw_brain_policy(server->brain), sw_brain_params(server->brain));
+	write_settings(&json, sw_brain_policy(server->brain), sw_brain_params(server->brain), server->options->plugin);
 	sw_json_key_string(&json, "placement", sw_brain_placement(server->brain));
 	sw_json_key(&json, "available");
 	sw_json_array(&json);
