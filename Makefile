@@ -27,7 +27,7 @@ check: ## format, clang-tidy, layers, headers, policy symbols
 
 format: ## let clang-format lay out the source
 	@tools/deps check
-	@find src include tests bench examples -name '*.[ch]' | xargs clang-format -i
+	@find src emu include tests bench examples -name '*.[ch]' | xargs clang-format -i
 
 bench: release ## measure speed and memory; prints the table of docs
 	@bench/run

@@ -25,6 +25,10 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef void (*CUhostFn)(void *data);
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
 
 typedef struct {
 	unsigned char bytes[16];
@@ -36,27 +40,45 @@ enum {
 	CUDA_ERROR_OUT_OF_MEMORY = 2,
 	CUDA_ERROR_NOT_INITIALIZED = 3,
 	CUDA_ERROR_DEINITIALIZED = 4,
+	CUDA_ERROR_DEVICE_UNAVAILABLE = 46,
 	CUDA_ERROR_NO_DEVICE = 100,
 	CUDA_ERROR_INVALID_DEVICE = 101,
 	CUDA_ERROR_INVALID_IMAGE = 200,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
+	CUDA_ERROR_ALREADY_MAPPED = 208,
+	CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
+	CUDA_ERROR_NOT_MAPPED = 211,
+	CUDA_ERROR_UNSUPPORTED_LIMIT = 215,
 	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+	CUDA_ERROR_INVALID_PTX = 218,
 	CUDA_ERROR_FILE_NOT_FOUND = 301,
+	CUDA_ERROR_OPERATING_SYSTEM = 304,
 	CUDA_ERROR_INVALID_HANDLE = 400,
 	CUDA_ERROR_ILLEGAL_STATE = 401,
 	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+	CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
+	CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
 	CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
 	CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
 	CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
 	CUDA_ERROR_LAUNCH_FAILED = 719,
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
+	CUDA_ERROR_SYSTEM_NOT_READY = 802,
 	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+	CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
+	CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+	CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+	CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
 	CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+	CUDA_ERROR_CAPTURED_EVENT = 907,
+	CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+	CUDA_ERROR_TIMEOUT = 909,
+	CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
 	CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -151,6 +173,31 @@ typedef struct {
 	size_t width, height;
 } CUcopy2d;
 
+/* The contexts are those of a copy between GPUs and reserved in all others. */
+typedef struct {
+	size_t src_x, src_y, src_z, src_level;
+	int src_type;
+	const void *src_host;
+	CUdeviceptr src_device;
+	CUarray src_array;
+	CUcontext src_context;
+	size_t src_pitch, src_height;
+	size_t dst_x, dst_y, dst_z, dst_level;
+	int dst_type;
+	void *dst_host;
+	CUdeviceptr dst_device;
+	CUarray dst_array;
+	CUcontext dst_context;
+	size_t dst_pitch, dst_height;
+	size_t width, height, depth;
+} CUcopy3d;
+
+enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2, CU_HOST_WRITECOMBINED = 4 };
+enum { CU_IPC_HANDLE_BYTES = 64 };
+typedef struct {
+	char bytes[CU_IPC_HANDLE_BYTES];
+} CUipcHandle;
+
 /* ---- launches and graphs */
 
 typedef struct {
@@ -181,6 +228,36 @@ typedef struct {
 	CUdeviceptr address;
 } CUallocNode;
 
+typedef struct {
+	CUdeviceptr destination;
+	size_t pitch;
+	unsigned value;
+	unsigned element_bytes;
+	size_t width, height;
+} CUmemsetNode;
+
+typedef struct {
+	CUhostFn function;
+	void *data;
+} CUhostNode;
+
+/* What is said of an edge beyond its ends; the emulator knows none but the plain one, all zero. */
+typedef struct {
+	unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+typedef struct {
+	uint64_t flags;
+	CUstream upload_stream;
+	CUgraphNode error_node;
+	int result;
+} CUinstantiateParams;
+
+typedef struct {
+	int result;
+	CUgraphNode error_node, error_from_node;
+} CUexecUpdateResult;
+
 enum {
 	CU_GRAPH_NODE_KERNEL = 0,
 	CU_GRAPH_NODE_MEMCPY = 1,
@@ -188,6 +265,8 @@ enum {
 	CU_GRAPH_NODE_HOST = 3,
 	CU_GRAPH_NODE_GRAPH = 4,
 	CU_GRAPH_NODE_EMPTY = 5,
+	CU_GRAPH_NODE_WAIT_EVENT = 6,
+	CU_GRAPH_NODE_RECORD_EVENT = 7,
 	CU_GRAPH_NODE_MEM_ALLOC = 10,
 	CU_GRAPH_NODE_MEM_FREE = 11
 };
@@ -229,6 +308,16 @@ enum {
 	CU_DEVICE_POOLS_SUPPORTED = 115,
 	CU_DEVICE_HOST_NUMA_ID = 134,
 };
+
+/* ---- checkpoints of other processes */
+
+enum { CU_PROCESS_RUNNING = 0, CU_PROCESS_LOCKED = 1, CU_PROCESS_CHECKPOINTED = 2, CU_PROCESS_FAILED = 3 };
+
+typedef struct {
+	unsigned timeout_ms;
+	unsigned reserved0;
+	uint64_t reserved1[7];
+} CUcheckpointLockArgs;
 
 enum { CU_GETPROC_LEGACY_STREAM = 1, CU_GETPROC_PER_THREAD_STREAM = 2 };
 enum { CU_GETPROC_FOUND = 0, CU_GETPROC_NOT_FOUND = 1, CU_GETPROC_VERSION_TOO_LOW = 2 };
