@@ -135,6 +135,7 @@ static uint64_t run_piece(unsigned gpu, struct emu_engine *engine, uint64_t read
 		piece = left;
 	engine->free_ns = start + piece;
 	count_busy(engine, start, piece);
+	engine->busy_total_ns += piece;
 	emu_state()->slots[emu_slot()].busy_ns[gpu] += piece;
 	*ret_end = start + piece;
 	return piece;
@@ -218,6 +219,15 @@ uint64_t emu_engine_copy(unsigned gpu, unsigned engine, uint64_t ready_ns, uint6
 		start = later(later(ready_ns, before), now > EMU_LAG_NS ? now - EMU_LAG_NS : 0);
 	while (!atomic_compare_exchange_weak(free_ns, &before, start + length));
 	return start + length;
+}
+
+uint64_t emu_engine_busy_total_ns(unsigned gpu)
+{
+	struct emu_engine *engine = &emu_state()->engines[gpu];
+	lock_engine(engine);
+	uint64_t total = engine->busy_total_ns;
+	pthread_mutex_unlock(&engine->lock);
+	return total;
 }
 
 unsigned emu_engine_busy_milli(unsigned gpu)

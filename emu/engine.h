@@ -20,6 +20,9 @@ uint64_t emu_engine_run(unsigned gpu, int priority, uint64_t ready_ns, uint64_t 
 /* Reserves a copy engine for `bytes` (a part of a copy) after `ready_ns`; returns the end, for which the caller waits itself. */
 uint64_t emu_engine_copy(unsigned gpu, unsigned engine, uint64_t ready_ns, uint64_t bytes, uint64_t latency_ns);
 
+/* Since the shared file was made. */
+uint64_t emu_engine_busy_total_ns(unsigned gpu);
+
 /* Of the last second, in thousandths. */
 unsigned emu_engine_busy_milli(unsigned gpu);
 

@@ -134,6 +134,9 @@
 	N("cuGraphUpload", 11010, LEGACY, cuGraphUpload)                                                     \
 	N("cuGraphUpload", 11010, PER_THREAD, cuGraphUpload_ptsz)                                            \
 	N("cuInit", 2000, ONLY, cuInit)                                                                      \
+	N("cuIpcCloseMemHandle", 4010, ONLY, cuIpcCloseMemHandle)                                            \
+	N("cuIpcGetMemHandle", 4010, ONLY, cuIpcGetMemHandle)                                                \
+	N("cuIpcOpenMemHandle", 11000, ONLY, cuIpcOpenMemHandle_v2)                                          \
 	N("cuKernelGetFunction", 12000, ONLY, cuKernelGetFunction)                                           \
 	N("cuKernelGetName", 12030, ONLY, cuKernelGetName)                                                   \
 	N("cuKernelGetParamInfo", 12040, ONLY, cuKernelGetParamInfo)                                         \

@@ -32,12 +32,12 @@ struct emu_slot {
 struct emu_engine {
 	pthread_mutex_t lock;
 	uint32_t owner;	    /* slot + 1; 0: nobody */
-	uint32_t waiting;   /* a hint for the owner; counted anew at each pass */
 	uint64_t lease_end; /* of the owner */
 	uint64_t free_ns;   /* all modelled work so far ends here */
 	struct {
 		uint64_t number, busy_ns;
 	} buckets[EMU_BUCKETS];
+	uint64_t busy_total_ns;
 	_Atomic uint64_t copy_free_ns[EMU_COPY_ENGINES];
 	atomic_bool lost;
 };

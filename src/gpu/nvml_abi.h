@@ -1,5 +1,5 @@
 /* The part of NVIDIA's management library that we call, in our own words: its binary interface, which NVIDIA keeps stable. Nothing of theirs is
- * needed to build. Of nvml.c and the tests' stand-in for the library only.
+ * needed to build. Of nvml.c, the emulated library (emu) and the tests' stand-in for it only.
  */
 #ifndef SW_GPU_NVML_ABI_H
 #define SW_GPU_NVML_ABI_H
