@@ -179,21 +179,18 @@ uint64_t emu_arena_begin_give(struct emu_arena *arena, uint64_t address, uint64_
 }
 
 /* The piece may have been split since, by the stream itself: what is left of it has the same ticket. */
-bool emu_arena_freed(struct emu_arena *arena, uint64_t address, uint64_t ticket)
+void emu_arena_freed(struct emu_arena *arena, uint64_t address, uint64_t ticket)
 {
-	bool found = false;
 	pthread_mutex_lock(&arena->lock);
-	for (struct emu_chunk *chunk = arena->chunks; chunk != NULL && !found; chunk = chunk->next) {
+	for (struct emu_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
 		if (address < chunk->range->base || address >= chunk->range->base + chunk->range->bytes)
 			continue;
-		found = true;
 		for (struct piece *piece = chunk->pieces; piece != NULL; piece = piece->next)
 			if (piece->state == FREEING && piece->ticket == ticket)
 				piece->state = FREE;
 		join(chunk);
 	}
 	pthread_mutex_unlock(&arena->lock);
-	return found;
 }
 
 static void free_chunk(struct emu_chunk *chunk)

@@ -29,7 +29,7 @@ void emu_arena_give(struct emu_arena *arena, uint64_t address);
 
 /* Free for the stream now and for all when `emu_arena_freed` comes with the ticket; the ticket is 0 when there is no such piece. */
 uint64_t emu_arena_begin_give(struct emu_arena *arena, uint64_t address, uint64_t stream);
-bool emu_arena_freed(struct emu_arena *arena, uint64_t address, uint64_t ticket);
+void emu_arena_freed(struct emu_arena *arena, uint64_t address, uint64_t ticket);
 
 /* Gives whole free chunks back while more than `keep_bytes` are reserved. */
 void emu_arena_trim(struct emu_arena *arena, uint64_t keep_bytes);

@@ -13,7 +13,7 @@ struct piece {
 	uint64_t address, bytes;
 	int gpu;
 	unsigned uses; /* launches that have not freed it */
-	bool orphan;
+	unsigned holders; /* pieces of work that allocate it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +39,7 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address)
 		free(piece);
 		return result;
 	}
-	*piece = (struct piece){.address = range->base, .bytes = whole, .gpu = gpu};
+	*piece = (struct piece){.address = range->base, .bytes = whole, .gpu = gpu, .holders = 1};
 	pthread_mutex_lock(&lock);
 	piece->next = pieces;
 	pieces = piece;
@@ -52,11 +52,18 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address)
 static void drop_if_done(struct piece **link)
 {
 	struct piece *piece = *link;
-	if (!piece->orphan || piece->uses > 0)
+	if (piece->holders > 0 || piece->uses > 0)
 		return;
 	*link = piece->next;
 	emu_range_free(emu_range_at(piece->address));
 	free(piece);
+}
+
+void emu_graph_hold(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	(*find(address))->holders++;
+	pthread_mutex_unlock(&lock);
 }
 
 void emu_graph_unreserve(uint64_t address)
@@ -64,7 +71,7 @@ void emu_graph_unreserve(uint64_t address)
 	pthread_mutex_lock(&lock);
 	struct piece **link = find(address);
 	if (*link != NULL) {
-		(*link)->orphan = true;
+		(*link)->holders--;
 		drop_if_done(link);
 	}
 	pthread_mutex_unlock(&lock);
@@ -136,8 +143,6 @@ CUresult emu_graph_capture_alloc(struct emu_stream *stream, uint64_t bytes, CUde
 	result = emu_submit(stream, work, NULL);
 	if (result == CUDA_SUCCESS)
 		*ret_address = address;
-	else
-		emu_graph_unreserve(address);
 	return result;
 }
 

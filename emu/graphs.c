@@ -15,8 +15,6 @@ pthread_mutex_t emu_graphs_lock = PTHREAD_MUTEX_INITIALIZER;
 static void destroy_node(struct emu_object *object)
 {
 	struct emu_node *node = (struct emu_node *)object;
-	if (node->type == CU_GRAPH_NODE_MEM_ALLOC && node->original == NULL)
-		emu_graph_unreserve(node->work->memory.address);
 	if (node->work != NULL)
 		emu_work_free(node->work);
 	if (node->child != NULL)
@@ -409,10 +407,8 @@ ENTRY(cuGraphAddMemAllocNode, CUgraphNode *ret_node, CUgraph graph, const CUgrap
 	work->memory.address = address;
 	work->memory.bytes = alloc->bytes;
 	result = add(ret_node, graph, needs, count, CU_GRAPH_NODE_MEM_ALLOC, work, &node);
-	if (result != CUDA_SUCCESS) {
-		emu_graph_unreserve(address);
+	if (result != CUDA_SUCCESS)
 		return leave(result);
-	}
 	alloc->address = address;
 	node->alloc = *alloc;
 	node->alloc.access = NULL;

@@ -60,8 +60,9 @@ CUkernelNode emu_kernel_params(const CUkernelNode *params, bool second);
 uint64_t emu_plan_do(struct emu_plan *plan, struct emu_stream *stream, uint64_t ready_ns, bool more);
 
 /* Memory of graphs; these have a lock of their own. */
+/* Each piece of work that allocates it holds the addresses: the first by reserving them. */
 CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address);
-/* The node that reserved it is gone. */
+void emu_graph_hold(uint64_t address);
 void emu_graph_unreserve(uint64_t address);
 bool emu_graph_owns(uint64_t address);
 /* `alone`: nobody else may have it mapped. */

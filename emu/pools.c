@@ -94,13 +94,9 @@ void emu_pools_trim(void)
 	pthread_mutex_unlock(&lock);
 }
 
-void emu_pool_freed(uint64_t address, uint64_t ticket)
+void emu_pool_freed(struct emu_pool *pool, uint64_t address, uint64_t ticket)
 {
-	pthread_mutex_lock(&lock);
-	for (struct emu_pool *pool = all; pool != NULL; pool = pool->next)
-		if (emu_arena_freed(&pool->arena, address, ticket))
-			break;
-	pthread_mutex_unlock(&lock);
+	emu_arena_freed(&pool->arena, address, ticket);
 }
 
 void emu_pool_free_now(struct emu_pool *pool, uint64_t address)
@@ -179,7 +175,7 @@ static CUresult free_allocation(struct emu_stream *stream, uint64_t address)
 	work->memory.address = address;
 	if (allocation.kind == EMU_ALLOCATED_POOL && emu_allocation_remove(address, &allocation)) {
 		work->memory.ticket = emu_arena_begin_give(&allocation.pool->arena, address, stream->id);
-		emu_put(&allocation.pool->object);
+		work->memory.pool = allocation.pool; /* with the allocation's reference */
 	}
 	return emu_submit(stream, work, NULL);
 }

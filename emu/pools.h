@@ -13,7 +13,7 @@ struct emu_pool;
 void emu_pools_trim(void);
 
 /* Of work in a stream: the memory at `address` may be used again. */
-void emu_pool_freed(uint64_t address, uint64_t ticket);
+void emu_pool_freed(struct emu_pool *pool, uint64_t address, uint64_t ticket);
 
 /* Memory of a pool that the program frees without a stream. */
 void emu_pool_free_now(struct emu_pool *pool, uint64_t address);

@@ -43,6 +43,10 @@ void emu_work_free(struct emu_work *work)
 		emu_put((struct emu_object *)work->record.event);
 	else if (work->kind == EMU_WORK_GRAPH)
 		emu_put((struct emu_object *)work->plan);
+	else if (work->kind == EMU_WORK_FREE)
+		emu_put((struct emu_object *)work->memory.pool);
+	else if (work->kind == EMU_WORK_ALLOC)
+		emu_graph_unreserve(work->memory.address);
 	free(work);
 }
 
@@ -62,6 +66,10 @@ struct emu_work *emu_work_copy(const struct emu_work *work)
 		emu_hold((struct emu_object *)copy->record.event);
 	else if (copy->kind == EMU_WORK_GRAPH)
 		emu_hold((struct emu_object *)copy->plan);
+	else if (copy->kind == EMU_WORK_FREE && copy->memory.pool != NULL)
+		emu_hold((struct emu_object *)copy->memory.pool);
+	else if (copy->kind == EMU_WORK_ALLOC)
+		emu_graph_hold(copy->memory.address);
 	return copy;
 }
 
@@ -177,8 +185,8 @@ static uint64_t do_host(const struct emu_work *work, struct emu_stream *stream, 
 
 static void do_free(const struct emu_work *work)
 {
-	if (work->memory.ticket != 0)
-		emu_pool_freed(work->memory.address, work->memory.ticket);
+	if (work->memory.pool != NULL)
+		emu_pool_freed(work->memory.pool, work->memory.address, work->memory.ticket);
 	else if (emu_graph_owns(work->memory.address))
 		emu_graph_unmap(work->memory.address);
 	else

@@ -11,6 +11,7 @@
 struct emu_stream;
 struct emu_event;
 struct emu_plan;
+struct emu_pool;
 struct emu_function;
 
 enum emu_work_kind {
@@ -49,7 +50,7 @@ struct emu_work {
 		struct {
 			struct emu_function *function;
 			unsigned grid[3], block[3], shared_bytes;
-			unsigned char arguments[EMU_ARGUMENT_BYTES];
+			_Alignas(16) unsigned char arguments[EMU_ARGUMENT_BYTES];
 		} kernel;
 		struct {
 			struct emu_side from, to;
@@ -72,8 +73,9 @@ struct emu_work {
 			uint64_t version;
 		} record;
 		struct {
-			uint64_t address, ticket; /* of pools.c; of a graph's memory the ticket is 0 */
-			uint64_t bytes;
+			uint64_t address, bytes;
+			struct emu_pool *pool; /* held until it is done; NULL: a graph's memory, or plain */
+			uint64_t ticket;       /* of the pool */
 		} memory;
 		struct emu_plan *plan; /* of a graph */
 	};
