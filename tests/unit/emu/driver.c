@@ -31,7 +31,7 @@ static const char kernels[] = "sharewell-emu 1\n"
 			      "kernel add_row op=add_row\n"
 			      "kernel random op=random\n"
 			      "kernel stir op=stir type=u32\n"
-			      "kernel stir_slowly op=stir type=u32 time=200ms\n"
+			      "kernel stir_slowly op=stir type=u32 time=600ms\n"
 			      "kernel hash op=hash\n"
 			      "kernel slow op=spin\n"
 			      "global table 4K\n";

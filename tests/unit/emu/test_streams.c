@@ -100,6 +100,11 @@ static void test_default_stream_orders_blocking_ones(void **state)
 	assert_int_equal(cuStreamQuery(NULL), CUDA_ERROR_NOT_READY);
 	assert_cuda(cuStreamSynchronize(blocking));
 	assert_stirred(x, 3);
+	assert_cuda(driver_spin(NULL, 30 * MS));
+	assert_cuda(cuMemsetD32Async(x, 0, N, NULL));
+	assert_cuda(driver_stir(blocking, x, N));
+	assert_cuda(cuStreamSynchronize(blocking));
+	assert_stirred(x, 1);
 	assert_cuda(cuStreamDestroy_v2(blocking));
 	assert_cuda(cuStreamDestroy_v2(free_one));
 	assert_cuda(cuMemFree_v2(x));
