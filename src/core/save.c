@@ -443,8 +443,9 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 	memset(&whole, 0, sizeof whole);
 	pack_whole(pack, &whole);
 	int r = load_cluster(pack, &topology, &down);
-	if (r == 0)
-		r = sw_engine_make(config, topology, &engine, err);
+	if (r != 0)
+		return r;
+	r = sw_engine_make(config, topology, &engine, err);
 	if (r < 0)
 		return r;
 	engine->now = whole.now;

@@ -194,7 +194,7 @@ static int reload(struct run *run, struct sw_err *err)
 	struct sw_engine_config config = engine_config(run->config);
 	struct sw_engine *loaded = NULL;
 	struct sw_pack pack = {0};
-	bool adopted;
+	bool adopted = false;
 	sw_engine_save(run->engine, &pack);
 	int r = pack.failed != 0 ? sw_err_set(err, pack.failed, "out of memory")
 				 : sw_engine_load(&config, pack.bytes, pack.size, &loaded, &adopted, err);

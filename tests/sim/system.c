@@ -94,7 +94,7 @@ struct system {
 	uint64_t memory[JOBS_MAX]; /* that it says it needs on each GPU; 0: it does not say */
 	bool cancelled[JOBS_MAX];
 	bool ended[JOBS_MAX]; /* one of its processes came so far */
-	bool is_calm; /* what was set up for the storm is undone */
+	bool is_calm;	      /* what was set up for the storm is undone */
 	struct sw_system_score score;
 	struct sw_err *err;
 	int broken;

@@ -31,7 +31,8 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.resumes += score.resumes;
 		sum.snapshots += score.snapshots;
 	}
-	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts from a snapshot\n",
+	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts "
+	       "from a snapshot\n",
 	       (unsigned long long)(end - first), (unsigned long long)sum.jobs_acknowledged, (unsigned long long)sum.runs,
 	       (unsigned long long)sum.suspensions, (unsigned long long)sum.resumes, (unsigned long long)sum.messages,
 	       (unsigned long long)sum.crashes, (unsigned long long)sum.snapshots);
