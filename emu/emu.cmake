@@ -28,3 +28,11 @@ if(emu_nvml)
 	target_compile_options(emu_nvml PRIVATE -fno-sanitize=all)
 	target_link_options(emu_nvml PRIVATE -fno-sanitize=all -Wl,-z,defs)
 endif()
+
+# The sample job in C; a program like anybody's, so without sanitizers too.
+add_executable(example_train examples/gpu/train.c)
+set_target_properties(example_train PROPERTIES OUTPUT_NAME train RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
+target_include_directories(example_train PRIVATE src)
+target_compile_options(example_train PRIVATE -fno-sanitize=all)
+target_link_options(example_train PRIVATE -fno-sanitize=all)
+target_link_libraries(example_train PRIVATE dl)

@@ -7,6 +7,7 @@ if(TARGET sharewell)
 		add_test(NAME e2e/${name} COMMAND ${script})
 		sw_describe_test(e2e/${name} e2e)
 	endforeach()
+	add_dependencies(tests-e2e emu_cuda emu_nvml example_train)
 endif()
 
 foreach(check layers headers policy-symbols)

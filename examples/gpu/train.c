@@ -160,13 +160,13 @@ static void build(struct network *n)
 }
 
 /* One step: a new batch, forward, backward, descend. */
-static void train(const struct network *n, uint64_t number)
+static void train(struct network *n, uint64_t number)
 {
 	const float rate = -0.0002F;
 	fill_random(n->x, 1000 + number, BATCH * INPUTS);
 	multiply("forward", n->y, n->x, n->teacher, BATCH, OUTPUTS, INPUTS);
 	multiply("forward", n->h, n->x, n->w1, BATCH, HIDDEN, INPUTS);
-	launch("relu", (void *[]){(void *)&n->r, (void *)&n->h, &(uint64_t){BATCH * HIDDEN}});
+	launch("relu", (void *[]){&n->r, &n->h, &(uint64_t){BATCH * HIDDEN}});
 	multiply("forward", n->out, n->r, n->w2, BATCH, OUTPUTS, HIDDEN);
 	each("sub", n->diff, n->out, n->y, BATCH * OUTPUTS);
 	multiply("backward_weights", n->g2, n->r, n->diff, HIDDEN, OUTPUTS, BATCH);
@@ -176,7 +176,7 @@ static void train(const struct network *n, uint64_t number)
 	descend(n->w1, n->g1, rate, INPUTS * HIDDEN);
 	descend(n->w2, n->g2, rate, HIDDEN * OUTPUTS);
 	each("mul", n->square, n->diff, n->diff, BATCH * OUTPUTS);
-	launch("sum", (void *[]){(void *)&n->loss, (void *)&n->square, &(uint64_t){BATCH * OUTPUTS}});
+	launch("sum", (void *[]){&n->loss, &n->square, &(uint64_t){BATCH * OUTPUTS}});
 }
 
 static uint64_t hash_of(CUdeviceptr x, uint64_t count)
