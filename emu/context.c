@@ -162,7 +162,8 @@ CUresult emu_enter(const char *entry, unsigned flags, struct emu_context **ret_c
 {
 	if (atomic_load_explicit(&state, memory_order_acquire) != READY)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	emu_checkpoint_gate();
+	if ((flags & EMU_UNGATED) == 0)
+		emu_checkpoint_gate();
 	CUresult result = emu_fault_at(entry);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -260,6 +261,16 @@ void emu_context_wait(struct emu_context *context)
 		emu_stream_wait(streams[i], emu_stream_last(streams[i]));
 		emu_put(&streams[i]->object);
 	}
+}
+
+void emu_contexts_wait(void)
+{
+	pthread_mutex_lock(&lock);
+	struct emu_context *first = all;
+	pthread_mutex_unlock(&lock);
+	/* Contexts are never freed, and new ones are put in front. */
+	for (struct emu_context *context = first; context != NULL; context = context->next)
+		emu_context_wait(context);
 }
 
 ENTRY(cuDevicePrimaryCtxRetain, CUcontext *ret_context, CUdevice device)

@@ -50,6 +50,9 @@ struct emu_context *emu_context_of(CUcontext handle);
 /* The primary context of a device if it is in use. */
 struct emu_context *emu_context_primary(CUdevice device);
 
+/* Waits for all streams of all contexts. */
+void emu_contexts_wait(void);
+
 /* Waits for all streams. */
 void emu_context_wait(struct emu_context *context);
 

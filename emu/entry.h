@@ -36,6 +36,7 @@ enum {
 	EMU_NO_CONTEXT = 1, /* works without a current context */
 	EMU_UNSAFE = 2,	    /* may not be called while a stream captures */
 	EMU_ANYWAY = 4,	    /* works in a context that an error has ended */
+	EMU_UNGATED = 8,    /* works while the process is locked for a checkpoint */
 };
 
 /* What every entry point does first: faults on demand, is the driver initialised, is there a context, has it failed, is the call allowed now.

@@ -12,7 +12,7 @@ struct piece {
 	struct piece *next;
 	uint64_t address, bytes;
 	int gpu;
-	unsigned uses; /* launches that have not freed it */
+	unsigned uses;	  /* launches that have not freed it */
 	unsigned holders; /* pieces of work that allocate it */
 };
 

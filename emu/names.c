@@ -8,6 +8,12 @@
 	N("cuArrayCreate", 3020, ONLY, cuArrayCreate_v2)                                                     \
 	N("cuArrayDestroy", 2000, ONLY, cuArrayDestroy)                                                      \
 	N("cuArrayGetDescriptor", 3020, ONLY, cuArrayGetDescriptor_v2)                                       \
+	N("cuCheckpointProcessCheckpoint", 12080, ONLY, cuCheckpointProcessCheckpoint)                       \
+	N("cuCheckpointProcessGetRestoreThreadId", 12080, ONLY, cuCheckpointProcessGetRestoreThreadId)       \
+	N("cuCheckpointProcessGetState", 12080, ONLY, cuCheckpointProcessGetState)                           \
+	N("cuCheckpointProcessLock", 12080, ONLY, cuCheckpointProcessLock)                                   \
+	N("cuCheckpointProcessRestore", 12080, ONLY, cuCheckpointProcessRestore)                             \
+	N("cuCheckpointProcessUnlock", 12080, ONLY, cuCheckpointProcessUnlock)                               \
 	N("cuCtxCreate", 3020, ONLY, cuCtxCreate_v2)                                                         \
 	N("cuCtxCreate", 11040, ONLY, cuCtxCreate_v3)                                                        \
 	N("cuCtxCreate", 12050, ONLY, cuCtxCreate_v4)                                                        \

@@ -194,7 +194,9 @@ int emu_slot_take(void)
 		if (found >= 0) {
 			struct emu_slot *mine = &state->slots[found];
 			mine->started = start_of(getpid());
-			mine->process_state = 0;
+			atomic_store(&mine->process_state, 0);
+			atomic_store(&mine->thread, 0);
+			atomic_store(&mine->wish, 0);
 			memset(mine->used, 0, sizeof mine->used);
 			memset(mine->busy_ns, 0, sizeof mine->busy_ns);
 			memset(mine->waits, 0, sizeof mine->waits);

@@ -20,8 +20,10 @@ enum { EMU_H2D, EMU_D2H, EMU_D2D };
 
 struct emu_slot {
 	int32_t pid; /* 0: free */
-	int32_t process_state;
 	uint64_t started;
+	/* Of checkpoint.c: CU_PROCESS_..., and how others ask it for another state. */
+	atomic_int process_state, thread;
+	atomic_uint wish, answer, answers;
 	uint64_t used[EMU_GPUS_MAX];
 	/* Below the lock of each GPU's engine. */
 	uint64_t busy_ns[EMU_GPUS_MAX];

@@ -126,7 +126,12 @@
 	X(cuGraphExecDestroy, (CUgraphExec))                                                                                              \
 	X(cuGraphLaunch, (CUgraphExec, CUstream))                                                                                         \
 	X(cuGetProcAddress, (const char *, void **, int, uint64_t))                                                                       \
-	X(cuGetProcAddress_v2, (const char *, void **, int, uint64_t, int *))
+	X(cuGetProcAddress_v2, (const char *, void **, int, uint64_t, int *))                                                             \
+	X(cuCheckpointProcessGetState, (int, int *))                                                                                      \
+	X(cuCheckpointProcessLock, (int, CUcheckpointLockArgs *))                                                                         \
+	X(cuCheckpointProcessCheckpoint, (int, void *))                                                                                   \
+	X(cuCheckpointProcessRestore, (int, void *))                                                                                      \
+	X(cuCheckpointProcessUnlock, (int, void *))
 
 #define X(name, arguments) extern CUresult(*name) arguments;
 DRIVER(X)
@@ -136,7 +141,7 @@ DRIVER(X)
 #define PAGE (2 * MiB)
 
 /* One GPU of 1 GiB, quick, unless the test says otherwise. */
-#define SETTINGS "gpus=2;memory=1G;context=16M;h2d=500;d2h=500;copy_latency_us=0;launch_us=0"
+#define SETTINGS "gpus=2;memory=1G;context=16M;h2d=500;d2h=500;copy_latency_us=0;launch_us=0;checkpoint=10"
 
 #define assert_cuda(call) assert_int_equal(call, CUDA_SUCCESS)
 

@@ -377,6 +377,93 @@ static void test_memory_of_another_process(void **state)
 	end(&from);
 }
 
+/* Counts its steps aloud; each one stirs memory, and at the end the memory must be as stirred that often. */
+static void count_steps(int socket)
+{
+	enum { N = 64 };
+	CUdeviceptr x = 0;
+	uint32_t wanted[N] = {0}, in[N];
+	driver_open(false);
+	assert_cuda(cuMemAlloc_v2(&x, 500 * MiB));
+	assert_cuda(cuMemsetD32_v2(x, 0, N));
+	char word = 0;
+	do {
+		assert_cuda(driver_stir(NULL, x, N));
+		assert_cuda(cuCtxSynchronize());
+		stir_here(wanted, N);
+		tell(socket, '.');
+	} while (recv(socket, &word, 1, MSG_DONTWAIT) < 0);
+	assert_cuda(cuMemcpyDtoH_v2(in, x, sizeof in));
+	assert_memory_equal(in, wanted, sizeof in);
+}
+
+static pid_t target;
+
+/* Is there still something to be heard after it was quiet for a moment? */
+static bool makes_steps(int socket)
+{
+	char words[4096];
+	usleep(50000);
+	while (recv(socket, words, sizeof words, MSG_DONTWAIT) > 0)
+		continue;
+	usleep(100000);
+	return recv(socket, words, sizeof words, MSG_DONTWAIT) > 0;
+}
+
+static int steps = -1; /* the socket on which the target counts */
+
+static void checkpoint_target(int socket)
+{
+	int state = -1;
+	CUcheckpointLockArgs args = {.timeout_ms = 60000};
+	driver_open(false);
+	size_t before = driver_free_bytes();
+	assert_int_equal(cuCheckpointProcessLock(1, &args), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuCheckpointProcessCheckpoint(target, NULL), CUDA_ERROR_ILLEGAL_STATE);
+	assert_cuda(cuCheckpointProcessLock(target, &args));
+	assert_false(makes_steps(steps));
+	assert_cuda(cuCheckpointProcessCheckpoint(target, NULL));
+	assert_cuda(cuCheckpointProcessGetState(target, &state));
+	assert_int_equal(state, CU_PROCESS_CHECKPOINTED);
+	assert_int_equal(driver_free_bytes() - before, 516 * MiB);
+	/* While its place is taken it cannot come back. */
+	CUdeviceptr x = 0;
+	assert_cuda(cuMemAlloc_v2(&x, 700 * MiB));
+	assert_int_equal(cuCheckpointProcessRestore(target, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_cuda(cuMemFree_v2(x));
+	assert_cuda(cuCheckpointProcessRestore(target, NULL));
+	assert_int_equal(driver_free_bytes(), before);
+	assert_false(makes_steps(steps));
+	assert_cuda(cuCheckpointProcessUnlock(target, NULL));
+	assert_cuda(cuCheckpointProcessGetState(target, &state));
+	assert_int_equal(state, CU_PROCESS_RUNNING);
+	for (int tries = 0; tries < 100 && !makes_steps(steps); tries++)
+		continue;
+	assert_true(makes_steps(steps));
+	tell(socket, 'd');
+}
+
+/* Another process stops one, takes its memory off the GPU, and lets it go on as if nothing had been. */
+static void test_checkpoint(void **state)
+{
+	(void)state;
+	struct child worker = start(count_steps);
+	hear(worker.socket, '.');
+	target = worker.pid;
+	steps = worker.socket;
+	struct child caller = start(checkpoint_target);
+	hear(caller.socket, 'd');
+	end(&caller);
+	tell(worker.socket, 'e');
+	int status = -1;
+	char words[4096];
+	while (read(worker.socket, words, sizeof words) > 0)
+		continue;
+	close(worker.socket);
+	waitpid(worker.pid, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 /* Takes a context and runs a kernel. */
 static void be_one_of_many(int socket)
 {
@@ -420,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_killed_neighbours_do_not_stop_the_engine),
 		cmocka_unit_test(test_nothing_leaks_by_kill),
 		cmocka_unit_test(test_memory_of_another_process),
+		cmocka_unit_test(test_checkpoint),
 		cmocka_unit_test(test_a_thousand_processes),
 	};
 	return cmocka_run_group_tests(tests, set_up, clean_up);
