@@ -417,7 +417,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_run), 32);
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
-	assert_int_equal(sizeof(struct sw_key), 0);
+	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 208);
 	assert_int_equal(sizeof(struct sw_brain), 336);
