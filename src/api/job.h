@@ -103,6 +103,9 @@ bool sw_job_request_defaults(struct sw_job_request *request);
 int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err);
 /* `what` names the source in messages ("job.yaml", "request"). */
 int sw_job_request_decode(const char *what, const char *json, size_t size, struct sw_job_request **ret_request, struct sw_err *err);
+/* As sw_job_request_decode(), from a value of jansson's that was parsed. */
+struct json_t;
+int sw_job_request_from_json(const char *what, const struct json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
 /* Canonical JSON; NULL: out of memory. The caller frees. */
 char *sw_job_request_encode(const struct sw_job_request *request);
 void sw_job_request_free(struct sw_job_request *request);

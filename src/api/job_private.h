@@ -6,9 +6,6 @@
 
 #include "api/job.h"
 
-/* As sw_job_request_decode(), from a value that was parsed. */
-int sw_job_request_from_json(const char *what, const json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
-
 /* "afterok:12,afterany:13": SW_EINPUT or SW_ELIMIT, without words. */
 int sw_job_depends_parse(const char *text, struct sw_job_request *request);
 /* "0-9:2%4". */

@@ -152,6 +152,7 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 
 struct request {
 	struct sw_job_request *request;
+	const struct sw_asked *asked; /* what it was decoded from */
 };
 
 /* An answer with all that it points to. */
@@ -231,8 +232,24 @@ static const char *fill_in(struct answer *answer, const char *path, uint64_t job
 	return used <= SW_SYNC_PATH_MAX ? text : NULL;
 }
 
+/* What the job asked for, decoded; members of one array are often neighbours. NULL: out of memory. */
+static const struct sw_job_request *recall(struct answer *answer, const struct sw_live *live)
+{
+	size_t count = answer->requests.count;
+	if (count > 0 && answer->requests.items[count - 1].asked == live->asked)
+		return answer->requests.items[count - 1].request;
+	struct sw_job_request *request = NULL;
+	struct request *slot = sw_asked_decode(live, &request, NULL) == 0 ? sw_vec_push(&answer->requests) : NULL;
+	if (slot == NULL) {
+		sw_job_request_free(request);
+		return NULL;
+	}
+	*slot = (struct request){request, live->asked};
+	return request;
+}
+
 /* The job's environment, and its place in an array. */
-static bool make_env(struct answer *answer, const struct sw_job_request *request, struct sw_texts *ret_env)
+static bool make_env(struct answer *answer, const struct sw_job_request *request, const struct sw_live *live, struct sw_texts *ret_env)
 {
 	const char **items = own(answer, request->env_count + 3, sizeof(char *));
 	char *index = own(answer, 1, 48), *slurm = own(answer, 1, 48);
@@ -241,11 +258,11 @@ static bool make_env(struct answer *answer, const struct sw_job_request *request
 	size_t count = 0;
 	for (; count < request->env_count; count++)
 		items[count] = request->env[count];
-	if (request->is_member) {
-		snprintf(index, 48, "SHAREWELL_ARRAY_INDEX=%u", request->array_index);
+	if (live->is_member) {
+		snprintf(index, 48, "SHAREWELL_ARRAY_INDEX=%u", live->array_index);
 		items[count++] = index;
 		if (request->slurm_env) {
-			snprintf(slurm, 48, "SLURM_ARRAY_TASK_ID=%u", request->array_index);
+			snprintf(slurm, 48, "SLURM_ARRAY_TASK_ID=%u", live->array_index);
 			items[count++] = slurm;
 		}
 	}
@@ -257,26 +274,20 @@ static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, 
 					   const char *node)
 {
 	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
-	struct sw_job_request *request = NULL;
-	if (spec == NULL || sw_job_request_decode("journal", live->request, strlen(live->request), &request, NULL) < 0)
+	const struct sw_job_request *request = spec != NULL ? recall(answer, live) : NULL;
+	if (request == NULL)
 		return NULL;
-	struct request *slot = sw_vec_push(&answer->requests);
-	if (slot == NULL) {
-		sw_job_request_free(request);
-		return NULL;
-	}
-	slot->request = request;
 	sw_run_spec_defaults(spec);
 	spec->name = live->name;
 	spec->argv = (struct sw_texts){as_texts(request->argv), request->argc};
-	if (!make_env(answer, request, &spec->env))
+	if (!make_env(answer, request, live, &spec->env))
 		return NULL;
 	spec->workdir = request->workdir != NULL ? request->workdir : "/";
 	spec->uid = live->uid;
 	spec->gid = live->gid;
 	const char *paths[2] = {request->stdout_path, request->stderr_path};
 	for (int p = 0; p < 2; p++)
-		if (paths[p] != NULL && (paths[p] = fill_in(answer, paths[p], job, live, request->array_index, node)) == NULL)
+		if (paths[p] != NULL && (paths[p] = fill_in(answer, paths[p], job, live, live->array_index, node)) == NULL)
 			return NULL;
 	spec->stdout_path = paths[0];
 	spec->stderr_path = paths[1];

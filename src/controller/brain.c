@@ -89,7 +89,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 void sw_brain_free(struct sw_brain *brain)
 {
 	for (size_t j = 0; j < brain->jobs.count; j++) {
-		free(brain->jobs.items[j].request);
+		sw_asked_drop(brain->jobs.items[j].asked);
 		free(brain->jobs.items[j].name);
 		free(brain->jobs.items[j].depends);
 		free(brain->jobs.items[j].runs);
@@ -102,6 +102,8 @@ void sw_brain_free(struct sw_brain *brain)
 	}
 	for (size_t t = 0; t < brain->tenants.count; t++)
 		free(brain->tenants.items[t]);
+	sw_job_request_free(brain->model);
+	sw_asked_drop(brain->model_of);
 	if (brain->engine != NULL)
 		sw_engine_free(brain->engine);
 	if (brain->params != NULL)

@@ -15,6 +15,7 @@
 #define SW_CONTROLLER_BRAIN_H
 
 #include "api/job.h"
+#include "api/json.h"
 #include "api/sync.h"
 #include "base/cleanup.h"
 #include "base/pack.h"
@@ -22,17 +23,18 @@
 #include "core/engine.h"
 
 enum sw_record_kind {
-	SW_RECORD_SUBMIT = 1, /* user, request; key, digest, count */
-	SW_RECORD_CANCEL,     /* job, by */
-	SW_RECORD_HOLD,	      /* job, by */
-	SW_RECORD_RELEASE,    /* job, by */
-	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
-	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back */
-	SW_RECORD_NODE_LOST,  /* name */
-	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason, times */
-	SW_RECORD_WAKE,	      /* the engine wanted to be called */
-	SW_RECORD_POLICY,     /* policy, parameters */
-	SW_RECORD_QUOTA,      /* tenant, GPUs */
+	SW_RECORD_SUBMIT =
+		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to */
+	SW_RECORD_CANCEL,    /* job, by */
+	SW_RECORD_HOLD,	     /* job, by */
+	SW_RECORD_RELEASE,   /* job, by */
+	SW_RECORD_REQUEUE,   /* job, by: stop it and start it anew */
+	SW_RECORD_NODE,	     /* name, inventory: a node is new, or back */
+	SW_RECORD_NODE_LOST, /* name */
+	SW_RECORD_REPORT,    /* node, job, epoch, state, code, signal, reason, times */
+	SW_RECORD_WAKE,	     /* the engine wanted to be called */
+	SW_RECORD_POLICY,    /* policy, parameters */
+	SW_RECORD_QUOTA,     /* tenant, GPUs */
 };
 
 struct sw_record {
@@ -78,6 +80,8 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 /* The jobs that this user's key made: true, with the first of them and the key's digest and count. */
 bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,
 		       uint64_t *ret_first);
+/* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
+int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
 /* Cancel, hold, release, requeue. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
 			    struct sw_err *err);
@@ -122,7 +126,9 @@ struct sw_job_view {
 	uint64_t id;
 	const char *state;	/* Slurm's short names: PD R S CG CD F CA TO NF OOM */
 	const char *state_long; /* PENDING RUNNING ... */
-	const char *request;	/* JSON */
+	const char *request;	/* JSON; of a member of an array without its index: sw_job_view_request() writes that too */
+	bool is_member;
+	uint32_t array_index;
 	const char *name;
 	const char *tenant;
 	const char *reason; /* why it ended or waits, short; "" */
@@ -139,6 +145,7 @@ struct sw_job_view {
 };
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
+void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {

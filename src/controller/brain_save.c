@@ -68,10 +68,31 @@ static void pack_depends(struct sw_pack *pack, struct sw_live *live)
 		pack_depend(pack, &live->depends[d]);
 }
 
-/* `before` is when the job before this one came. Not here: ghosts. */
-static void pack_live(struct sw_pack *pack, struct sw_live *live, sw_ns before)
+/* What it asked for; the members of an array share that with the one before. */
+static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
-	sw_pack_text(pack, &live->request);
+	bool same = !pack->reads && before != NULL && live->asked == before->asked;
+	sw_pack_bool(pack, &same);
+	if (!same) {
+		char *text = pack->reads ? NULL : live->asked->text;
+		sw_pack_text(pack, &text);
+		if (pack->reads && pack->failed == 0 && (live->asked = sw_asked_copy(text)) == NULL)
+			pack->failed = SW_ENOMEM;
+		if (pack->reads)
+			free(text);
+	} else if (pack->reads && before != NULL && before->asked != NULL) {
+		live->asked = sw_asked_share(before->asked);
+	} else if (pack->reads) {
+		sw_pack_fail(pack);
+	}
+	sw_pack_bool(pack, &live->is_member);
+	sw_pack_u32(pack, &live->array_index);
+}
+
+/* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
+static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
+{
+	pack_asked(pack, live, before);
 	sw_pack_text(pack, &live->name);
 	pack_depends(pack, live);
 	sw_pack_u32(pack, &live->uid);
@@ -92,7 +113,7 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, sw_ns before)
 	sw_pack_int(pack, &live->code);
 	sw_pack_int(pack, &live->signal);
 	sw_pack_chars(pack, live->reason, sizeof live->reason);
-	sw_pack_near(pack, &live->submitted_at, before);
+	sw_pack_near(pack, &live->submitted_at, before != NULL ? before->submitted_at : 0);
 	sw_pack_near(pack, &live->started_at, live->submitted_at);
 	sw_pack_near(pack, &live->ended_at, live->submitted_at);
 	sw_pack_u32(pack, &live->failures);
@@ -207,11 +228,8 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		pack_node(out, &brain->nodes.items[n]);
 	sw_pack_count(out, &brain->jobs.count);
-	sw_ns before = 0;
-	for (size_t j = 0; j < brain->jobs.count; j++) {
-		pack_live(out, &brain->jobs.items[j], before);
-		before = brain->jobs.items[j].submitted_at;
-	}
+	for (size_t j = 0; j < brain->jobs.count; j++)
+		pack_live(out, &brain->jobs.items[j], j > 0 ? &brain->jobs.items[j - 1] : NULL);
 	sw_pack_count(out, &brain->dependents.count);
 	for (size_t d = 0; d < brain->dependents.count; d++)
 		sw_pack_u32(out, &brain->dependents.items[d]);
@@ -284,7 +302,6 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 {
 	size_t count = 0;
-	sw_ns before = 0;
 	sw_pack_count(pack, &count);
 	if (count >= UINT32_MAX / 2)
 		return SW_EINPUT;
@@ -292,8 +309,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 		struct sw_live *live = sw_vec_push(&brain->jobs);
 		if (live == NULL)
 			return SW_ENOMEM;
-		pack_live(pack, live, before);
-		before = live->submitted_at;
+		pack_live(pack, live, id > 0 ? live - 1 : NULL);
 		if (pack->failed == 0 && (live->tenant >= brain->tenants.count || !are_sensible(brain, live)))
 			sw_pack_fail(pack);
 	}

@@ -27,8 +27,16 @@ struct sw_run {
 	int code, signal;
 };
 
+/* What a job asked for: canonical JSON. The members of an array share one, without their index. */
+struct sw_asked {
+	uint32_t users;
+	char text[];
+};
+
 struct sw_live {
-	char *request; /* canonical JSON */
+	struct sw_asked *asked;
+	bool is_member; /* of an array */
+	uint32_t array_index;
 	char *name;
 	struct sw_depend *depends; /* what it still waits for; NULL */
 	uint32_t depend_count;
@@ -89,19 +97,31 @@ struct sw_brain {
 	struct sw_names node_index;
 	SW_VEC(char *) tenants;
 	struct sw_names tenant_index;
-	SW_VEC(uint32_t) dependents; /* jobs that wait for others */
-	struct sw_keys keys;	     /* of submits */
-	struct sw_heap retries;	     /* jobs that wait for their next try, by when */
-	sw_ns now;		     /* of the last record */
+	struct sw_job_request *model; /* what the last submit asked for, decoded for the members that may follow; NULL: decode it */
+	struct sw_asked *model_of;    /* the same as text */
+	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
+	struct sw_keys keys;	      /* of submits */
+	struct sw_heap retries;	      /* jobs that wait for their next try, by when */
+	sw_ns now;		      /* of the last record */
 	sw_ns wake_at;
 };
 
 /* ---- records (record.c): build and read their JSON. The builders steal `body` and fail with SW_ENOMEM. */
 int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, struct sw_err *err);
+/* As JSON already. Steals `text`; NULL is one that could not be written. */
+int sw_record_push_text(sw_records *records, enum sw_record_kind kind, char *text, size_t size, struct sw_err *err);
 json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err);
 
 /* ---- applying (fold.c) */
 int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);
+
+/* ---- what jobs asked for (asked.c). NULL: out of memory */
+struct sw_asked *sw_asked_new(const struct sw_job_request *request);
+struct sw_asked *sw_asked_copy(const char *text);
+struct sw_asked *sw_asked_share(struct sw_asked *asked);
+void sw_asked_drop(struct sw_asked *asked);
+SW_DEFINE_FREEP(struct sw_asked, sw_asked_drop)
+int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err);
 
 /* ---- helpers (brain.c) */
 int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err);

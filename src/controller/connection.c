@@ -447,6 +447,7 @@ static void advance(struct sw_conn *conn)
 static void on_read(struct bufferevent *bev, void *user)
 {
 	struct sw_conn *conn = user;
+	SW_HOLDS_LOOP(conn->server);
 	if (conn->phase == LINGER)
 		evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
 	else if (conn->phase == HEAD || conn->phase == BODY)
@@ -460,6 +461,7 @@ static void on_write(struct bufferevent *bev, void *user)
 {
 	(void)bev;
 	struct sw_conn *conn = user;
+	SW_HOLDS_LOOP(conn->server);
 	if (conn->phase == LINGER) {
 		say_end(conn);
 		if (conn->eof)
@@ -491,6 +493,7 @@ static void refuse_handshake(struct sw_conn *conn)
 static void on_event(struct bufferevent *bev, short what, void *user)
 {
 	struct sw_conn *conn = user;
+	SW_HOLDS_LOOP(conn->server);
 	bool quiet = evbuffer_get_length(bufferevent_get_output(bev)) == 0;
 	if ((what & BEV_EVENT_CONNECTED) != 0) {
 		conn->is_open = true;
@@ -515,6 +518,7 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_conn *conn = user;
+	SW_HOLDS_LOOP(conn->server);
 	if (conn->phase == LINGER || conn->is_idle) {
 		close_conn(conn);
 		return;
@@ -567,6 +571,9 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	set_deadline(conn, HEAD_S);
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
 	bound_input(conn, INPUT_USUAL);
+	/* A long answer leaves in few steps: each waits for all the others who have something to say. */
+	bufferevent_set_max_single_write(conn->bev, SW_OUTPUT_HIGH);
+	bufferevent_set_max_single_read(conn->bev, INPUT_USUAL);
 	struct timeval stalled = {.tv_sec = WRITE_S};
 	bufferevent_set_timeouts(conn->bev, NULL, &stalled);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);

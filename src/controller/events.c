@@ -211,6 +211,7 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	struct sw_watcher *watcher;
 	TAILQ_FOREACH(watcher, &server->events.watchers, link)
 	if (sw_conn_has_room(watcher->conn))

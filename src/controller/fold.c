@@ -137,32 +137,75 @@ static int keep_key(struct sw_brain *brain, json_t *body, uint64_t first)
 	return sw_keys_add(&brain->keys, text, &key);
 }
 
-static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+/* What the record asks for becomes the model; *ret_uid and *ret_gid say who asks. */
+static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
 {
-	json_t *asked;
+	json_t *wanted;
 	int uid, gid;
-	if (json_unpack(body, "{s:i, s:i, s:o}", "uid", &uid, "gid", &gid, "request", &asked) != 0)
+	if (json_unpack(body, "{s:i, s:i, s:o}", "uid", &uid, "gid", &gid, "request", &wanted) != 0)
 		return sw_err_set(err, SW_EBUG, "a submit record lacks a field");
-	SW_CLEANUP(sw_freep) char *text = json_dumps(asked, JSON_COMPACT | JSON_SORT_KEYS);
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	if (text == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_job_request_decode("journal", text, strlen(text), &request, err);
+	int r = sw_job_request_from_json("journal", wanted, &request, err);
 	if (r < 0)
 		return r;
-	uint32_t tenant;
+	struct sw_asked *asked = sw_asked_new(request);
+	if (asked == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	sw_job_request_free(brain->model);
+	sw_asked_drop(brain->model_of);
+	brain->model = SW_TAKE(request);
+	brain->model_of = asked;
+	*ret_uid = (uint32_t)uid;
+	*ret_gid = (uint32_t)gid;
+	return 0;
+}
+
+/* One more member: the same as the job before, under another index. */
+static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
+{
+	const struct sw_live *before = sw_brain_live(brain, brain->jobs.count);
+	if (before == NULL || !before->is_member || index < 0 || index > UINT32_MAX)
+		return sw_err_set(err, SW_EBUG, "a submit record goes on with an array that is not there");
+	if (brain->model == NULL || brain->model_of != before->asked) {
+		SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+		int r = sw_asked_decode(before, &request, err);
+		if (r < 0)
+			return r;
+		sw_job_request_free(brain->model);
+		sw_asked_drop(brain->model_of);
+		brain->model = SW_TAKE(request);
+		brain->model_of = sw_asked_share(before->asked);
+	}
+	brain->model->is_member = true;
+	brain->model->array_index = (uint32_t)index;
+	*ret_uid = before->uid;
+	*ret_gid = before->gid;
+	return 0;
+}
+
+static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+{
+	const json_t *member = json_object_get(body, "member");
+	uint32_t uid = 0, gid = 0, tenant;
+	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
+			       : read_submit(brain, body, &uid, &gid, err);
+	if (r < 0)
+		return r;
+	const struct sw_job_request *request = brain->model;
 	char own[24];
-	snprintf(own, sizeof own, "uid%d", uid);
+	snprintf(own, sizeof own, "uid%d", (int)uid);
 	if (find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_live *live = sw_vec_push(&brain->jobs);
 	if (live == NULL || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*live = (struct sw_live){
-		.request = SW_TAKE(text),
+		.asked = sw_asked_share(brain->model_of),
+		.is_member = request->is_member,
+		.array_index = request->array_index,
 		.name = strdup(request->name != NULL ? request->name : ""),
-		.uid = (uint32_t)uid,
-		.gid = (uint32_t)gid,
+		.uid = uid,
+		.gid = gid,
 		.tenant = tenant,
 		.last_node = UINT32_MAX,
 		.submitted_at = brain->now,

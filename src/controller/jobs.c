@@ -88,15 +88,11 @@ static bool is_underway(const struct sw_ops *ops, const struct sw_user *user, co
 static int propose_members(struct sw_server *server, const struct sw_submit_key *key, struct sw_job_request *job, struct sw_op *op,
 			   struct sw_err *err)
 {
-	int r = 0;
-	uint32_t first = job->array_first, step = job->array_step > 0 ? job->array_step : 1;
 	uint32_t count = sw_job_request_count(job);
 	job->is_member = true;
-	for (uint32_t i = 0; r == 0 && i < count; i++) {
-		job->array_index = first + i * step;
-		r = sw_brain_propose_keyed_submit(server->brain, &op->user, job, i == 0 ? key : NULL, &op->records, err);
-	}
-	return r;
+	job->array_index = job->array_first;
+	int r = sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
+	return r < 0 ? r : sw_brain_propose_others(job, count, &op->records, err);
 }
 
 static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_err *err)
@@ -135,7 +131,8 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 		return;
 	/* Repeated before the first was answered: an operation without records of its own is answered behind that one. */
 	bool again = request->key != NULL &&
-		     (is_underway(&server->turn.open, &user, request->key) || is_underway(&server->turn.stored, &user, request->key));
+		     (is_underway(&server->turn.open, &user, request->key) || is_underway(&server->turn.storing, &user, request->key) ||
+		      is_underway(&server->turn.stored, &user, request->key));
 	struct sw_op *op = sw_op_new(conn, again ? repeated : submitted);
 	if (op == NULL)
 		return;

@@ -52,6 +52,7 @@ static void on_local(struct evconnlistener *listener, evutil_socket_t fd, struct
 	(void)address;
 	(void)size;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	struct ucred credentials;
 	socklen_t length = sizeof credentials;
 	struct sw_peer peer = {.roles = SW_ROLE_USER};
@@ -73,6 +74,7 @@ static void on_tcp(struct evconnlistener *listener, evutil_socket_t fd, struct s
 	(void)address;
 	(void)size;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	const struct sw_peer nobody = {0};
 	int on = 1;
 	/* Answers are written whole: waiting to fill a packet only adds delay. */

@@ -132,7 +132,9 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 {
 	(void)fd;
 	(void)what;
-	pump(user);
+	struct sw_reader *reader = user;
+	SW_HOLDS_LOOP(reader->server);
+	pump(reader);
 }
 
 void sw_logs_wake(struct sw_server *server)

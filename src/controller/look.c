@@ -47,7 +47,9 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.id = id,
 		.state = state.brief,
 		.state_long = state.full,
-		.request = live->request,
+		.request = live->asked->text,
+		.is_member = live->is_member,
+		.array_index = live->array_index,
 		.name = live->name,
 		.tenant = brain->tenants.items[live->tenant],
 		.reason = live->depend_count > 0			 ? "Dependency"

@@ -69,6 +69,23 @@ static void write_seconds(struct sw_json *text, const char *name, const char *ty
 	print(text, "%s %" PRId64 ".%09" PRId64 "\n", name, ns / SW_NS_PER_S, ns % SW_NS_PER_S);
 }
 
+/* Of the rounds that are over. */
+static void write_loop(const struct sw_loop *loop, struct sw_json *text)
+{
+	uint64_t count = 0;
+	head(text, "sharewell_loop_seconds", "histogram", "How long the loop was held at one go.");
+	for (size_t b = 0; b < SW_LOOP_BOUNDS; b++) {
+		count += loop->rounds[b];
+		print(text, "sharewell_loop_seconds_bucket{le=\"%" PRId64 ".%03" PRId64 "\"} %" PRIu64 "\n",
+		      sw_loop_bounds_ns[b] / SW_NS_PER_S, sw_loop_bounds_ns[b] / SW_NS_PER_MS % 1000, count);
+	}
+	count += loop->rounds[SW_LOOP_BOUNDS];
+	print(text, "sharewell_loop_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", count);
+	print(text, "sharewell_loop_seconds_sum %" PRId64 ".%09" PRId64 "\n", loop->total_ns / SW_NS_PER_S, loop->total_ns % SW_NS_PER_S);
+	print(text, "sharewell_loop_seconds_count %" PRIu64 "\n", count);
+	write_seconds(text, "sharewell_loop_seconds_max", "gauge", "The longest that the loop was held at one go.", loop->longest_ns);
+}
+
 static void write_own(struct sw_server *server, struct sw_json *text)
 {
 	const struct sw_figures *figures = &server->figures;
@@ -99,6 +116,7 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 		      figures->snapshot_longest_ns);
 	write_seconds(text, "sharewell_turn_seconds_max", "gauge", "The longest that the loop stored and applied at one go.",
 		      figures->turn_longest_ns);
+	write_loop(&server->loop, text);
 }
 
 /* One figure of every GPU that was sampled. */

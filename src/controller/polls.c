@@ -8,6 +8,8 @@
 #include "controller/server_state.h"
 
 #define PARKED_NS (10 * SW_NS_PER_S)
+/* Answers at one go: a thousand agents may have to be told something at the same moment. */
+#define SLICE_NS (10 * SW_NS_PER_MS)
 
 struct sw_poll {
 	TAILQ_ENTRY(sw_poll) link;
@@ -119,13 +121,29 @@ static void let_go(struct sw_server *server, struct sw_poll *poll)
 void sw_polls_wake(struct sw_server *server)
 {
 	struct sw_poll *poll = TAILQ_FIRST(&server->polls.parked);
+	int64_t until_ns = sw_clock_boot_ns() + SLICE_NS;
 	/* Answering one frees that one alone; a new one that comes of it stands at the end. */
 	while (poll != NULL) {
 		struct sw_poll *next = TAILQ_NEXT(poll, link);
-		if (sw_brain_has_word(server->brain, poll->request->sync))
+		if (sw_brain_has_word(server->brain, poll->request->sync)) {
+			if (sw_clock_boot_ns() > until_ns) {
+				evtimer_add(server->polls.more, &(struct timeval){0});
+				return;
+			}
 			let_go(server, poll);
+		}
 		poll = next;
 	}
+}
+
+static void on_more(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	sw_polls_wake(server);
+	sw_server_arm(server);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -133,9 +151,10 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	struct sw_poll *poll;
 	int64_t now_ns = sw_clock_boot_ns();
-	while ((poll = TAILQ_FIRST(&server->polls.parked)) != NULL && poll->until_ns <= now_ns)
+	while ((poll = TAILQ_FIRST(&server->polls.parked)) != NULL && poll->until_ns <= now_ns && sw_clock_boot_ns() <= now_ns + SLICE_NS)
 		let_go(server, poll);
 	set_timer(server);
 	sw_server_arm(server);
@@ -145,11 +164,14 @@ int sw_polls_start(struct sw_server *server, struct sw_err *err)
 {
 	TAILQ_INIT(&server->polls.parked);
 	server->polls.timer = evtimer_new(server->base, on_timer, server);
-	return server->polls.timer != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+	server->polls.more = evtimer_new(server->base, on_more, server);
+	return server->polls.timer != NULL && server->polls.more != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
 void sw_polls_stop(struct sw_server *server)
 {
 	if (server->polls.timer != NULL)
 		event_free(server->polls.timer);
+	if (server->polls.more != NULL)
+		event_free(server->polls.more);
 }

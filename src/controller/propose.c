@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/json.h"
 #include "base/suggest.h"
 #include "controller/brain_state.h"
 #include "policy/registry.h"
@@ -41,6 +42,42 @@ static int check_depends(const struct sw_brain *brain, const struct sw_job_reque
 	return 0;
 }
 
+/* The text is put together without a detour through a tree. */
+static int push_submit(const struct sw_user *user, const struct sw_job_request *request, const struct sw_submit_key *key,
+		       sw_records *records, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(request);
+	struct sw_json json = {0};
+	if (text == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	sw_json_object(&json);
+	sw_json_key_i64(&json, "gid", (int)user->gid);
+	sw_json_key(&json, "request");
+	sw_json_raw(&json, text, strlen(text));
+	sw_json_key_i64(&json, "uid", (int)user->uid);
+	if (key != NULL) {
+		sw_json_key_string(&json, "key", key->text);
+		sw_json_key_i64(&json, "digest", (int64_t)key->digest);
+		sw_json_key_u64(&json, "count", key->count);
+	}
+	sw_json_end_object(&json);
+	size_t size = json.size;
+	return sw_record_push_text(records, SW_RECORD_SUBMIT, sw_json_take(&json, NULL), size, err);
+}
+
+/* Thousands of these may be one request, each with a whole environment: that is told once. */
+int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err)
+{
+	uint32_t step = request->array_step > 0 ? request->array_step : 1;
+	int r = 0;
+	for (uint32_t i = 1; r == 0 && i < count; i++) {
+		char *text = NULL;
+		int size = asprintf(&text, "{\"member\":%u}", request->array_first + i * step);
+		r = sw_record_push_text(records, SW_RECORD_SUBMIT, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
+	}
+	return r;
+}
+
 int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
 			    struct sw_err *err)
 {
@@ -53,21 +90,7 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 	int r = check_size(brain, request, err);
 	if (r == 0)
 		r = check_depends(brain, request, err);
-	if (r < 0)
-		return r;
-	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(request);
-	json_t *json = text != NULL ? json_loads(text, 0, NULL) : NULL;
-	if (json == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	json_t *body = json_pack("{s:i, s:i, s:o}", "uid", (int)user->uid, "gid", (int)user->gid, "request", json);
-	if (body != NULL && key != NULL &&
-	    (json_object_set_new(body, "key", json_string(key->text)) != 0 ||
-	     json_object_set_new(body, "digest", json_integer((json_int_t)key->digest)) != 0 ||
-	     json_object_set_new(body, "count", json_integer(key->count)) != 0)) {
-		json_decref(body);
-		body = NULL;
-	}
-	return sw_record_push(records, SW_RECORD_SUBMIT, body, err);
+	return r < 0 ? r : push_submit(user, request, key, records, err);
 }
 
 bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,

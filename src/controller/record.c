@@ -8,12 +8,17 @@ int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, 
 {
 	char *text = body != NULL ? json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	json_decref(body);
+	return sw_record_push_text(records, kind, text, text != NULL ? strlen(text) : 0, err);
+}
+
+int sw_record_push_text(sw_records *records, enum sw_record_kind kind, char *text, size_t size, struct sw_err *err)
+{
 	struct sw_record *record = text != NULL ? sw_vec_push(records) : NULL;
 	if (record == NULL) {
 		free(text);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	*record = (struct sw_record){kind, text, strlen(text)};
+	*record = (struct sw_record){kind, text, size};
 	return 0;
 }
 

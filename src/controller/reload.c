@@ -66,6 +66,7 @@ static void on_look(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	sw_reload_tokens(server);
 	sweep(server);
 }

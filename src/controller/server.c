@@ -75,8 +75,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	/* What is stored and not applied yet may be what is due. The turn that applies it sets the timer again. */
-	if (!TAILQ_EMPTY(&server->turn.stored) || !TAILQ_EMPTY(&server->turn.open)) {
+	if (!sw_turn_rests(server)) {
 		set_tick(server, SW_NS_PER_MS);
 		return;
 	}
@@ -171,7 +172,12 @@ static void on_signal(evutil_socket_t number, short what, void *user)
 static int make_loop(struct sw_server *server, struct sw_err *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-	server->base = event_base_new();
+	/* To the microsecond: the usual clock of the loop moves in steps of some milliseconds, too coarse to start jobs by or to measure the loop itself. */
+	struct event_config *config = event_config_new();
+	if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+		server->base = event_base_new_with_config(config);
+	if (config != NULL)
+		event_config_free(config);
 	if (server->base == NULL || event_base_priority_init(server->base, SW_PRIORITIES) < 0)
 		return sw_err_set(err, SW_ENOMEM, "cannot make an event loop");
 	for (size_t i = 0; i < 3; i++) {

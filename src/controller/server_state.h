@@ -7,6 +7,7 @@
  *	reload.c	tokens and certificate, read again
  *	turn.c		the group commit
  *	snapshots.c	the state beside the journal
+ *	loop.c		how long the loop is held
  *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
  */
 #ifndef SW_CONTROLLER_SERVER_STATE_H
@@ -122,12 +123,17 @@ TAILQ_HEAD(sw_ops, sw_op);
 
 struct sw_turn {
 	struct event *soon, *now; /* the same, but one waits until nothing else is ready */
+	struct event *next;	  /* the next slice */
 	struct event *retry;	  /* after a commit that failed */
 	struct sw_ops open;	  /* not stored yet */
+	struct sw_ops storing;	  /* on their way into the journal */
 	struct sw_ops stored;	  /* to be applied */
+	struct sw_op *appending;  /* of `storing`: what comes before is with the journal; NULL: all of them */
+	size_t appended_of_op;	  /* records of that one */
+	size_t appended;	  /* records of all in `storing` */
+	int64_t stored_at_ns;	  /* the time that those get */
 	uint64_t applied_seq;	  /* of the last record that was applied */
-	int64_t opened_ns;	  /* uptime, of the first in `open` */
-	size_t open_records;
+	int64_t opened_ns;	  /* uptime: since then others are heard */
 	bool failing;
 	struct sw_err failure;
 };
@@ -138,6 +144,8 @@ struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done);
 /* Drops an operation that was not begun. */
 void sw_op_free(struct sw_op *op);
 void sw_turn_add(struct sw_server *server, struct sw_op *op);
+/* Nothing is open, on its way into the journal, or to be applied. */
+bool sw_turn_rests(const struct sw_server *server);
 /* Called now and then: a turn does not stay open because requests keep coming. */
 void sw_turn_poke(struct sw_server *server);
 /* Stores and applies what is there, at the end. */
@@ -190,6 +198,7 @@ void sw_events_watch(struct sw_server *server, struct sw_conn *conn);
 struct sw_polls {
 	TAILQ_HEAD(, sw_poll) parked; /* the oldest first */
 	struct event *timer;
+	struct event *more; /* agents are left that must be told something */
 };
 int sw_polls_start(struct sw_server *server, struct sw_err *err);
 void sw_polls_stop(struct sw_server *server);
@@ -256,6 +265,20 @@ void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);
 
+/* ---- loop.c: how long the loop is held at one go */
+#define SW_LOOP_BOUNDS 8
+extern const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS];
+struct sw_loop {
+	struct timeval round; /* the one that goes on, as libevent knows it */
+	int64_t entered_ns, left_ns;
+	int64_t longest_ns, total_ns;
+	uint64_t rounds[SW_LOOP_BOUNDS + 1]; /* by how long they took */
+};
+struct sw_server *sw_loop_enter(struct sw_server *server);
+void sw_loop_leave(struct sw_server **server);
+/* First in each function that the loop calls: until its end the loop is held. */
+#define SW_HOLDS_LOOP(server) SW_CLEANUP(sw_loop_leave) struct sw_server *held __attribute__((unused)) = sw_loop_enter(server)
+
 struct sw_figures {
 	uint64_t requests[SW_ROUTES];
 	uint64_t refused; /* heads that came to nothing: malformed, unauthorised, too large */
@@ -287,6 +310,7 @@ struct sw_server {
 	size_t body_bytes;
 
 	struct sw_reload reload;
+	struct sw_loop loop;
 	struct sw_turn turn;
 	struct sw_snapshots snapshots;
 	uint64_t replayed; /* records, at the start */

@@ -102,7 +102,13 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
 	struct sw_err err = {0};
+	/* The journal has one transaction at a time. */
+	if (!TAILQ_EMPTY(&server->turn.storing)) {
+		schedule(server);
+		return;
+	}
 	int64_t start_ns = sw_clock_boot_ns();
 	int r = step(server, &err);
 	int64_t took_ns = sw_clock_boot_ns() - start_ns;
@@ -118,7 +124,8 @@ void sw_snapshots_consider(struct sw_server *server)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
 	struct sw_err err = {0};
-	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !is_due(server) || sw_clock_boot_ns() < snapshots->retry_ns)
+	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) || !is_due(server) ||
+	    sw_clock_boot_ns() < snapshots->retry_ns)
 		return;
 	if (begin(server, &err) < 0)
 		failed(server, &err);

@@ -1,10 +1,10 @@
 /* The group commit: records of all requests that come in one turn of the loop are stored with one fsync, applied in their order, and answered.
  *
- * A turn stays open while more requests are ready to be read, for at most TURN_NS. Applying is done in slices, so that a thousand jobs in one request do not hold
- * up the others.
+ * A turn stays open while more requests are ready to be read, for at most TURN_NS. Storing and applying are done in slices, so that thousands of jobs in one
+ * request do not hold up the others: between two slices all who have something to say are heard, for at most TURN_NS again.
  *
  * Invariants:
- *  1. `open` operations are stored together or not at all; `stored` ones are applied in the order of the journal, whatever becomes of their clients;
+ *  1. `storing` operations, which were `open` before, are stored together or not at all; `stored` ones are applied in the order of the journal, whatever becomes of their clients;
  *  2. done() is called exactly once for each operation, with its client if that is still there, and frees nothing of the operation.
  */
 #include <assert.h>
@@ -63,43 +63,66 @@ static void finish(struct sw_server *server, struct sw_op *op, const struct sw_e
 	sw_op_free(op);
 }
 
-static void schedule(struct sw_server *server)
+static bool is_underway(const struct sw_turn *turn)
 {
-	event_active(server->turn.soon, EV_TIMEOUT, 0);
+	return !TAILQ_EMPTY(&turn->storing) || !TAILQ_EMPTY(&turn->stored);
+}
+
+bool sw_turn_rests(const struct sw_server *server)
+{
+	return TAILQ_EMPTY(&server->turn.open) && !is_underway(&server->turn);
 }
 
 void sw_turn_poke(struct sw_server *server)
 {
-	if (!TAILQ_EMPTY(&server->turn.open) && sw_clock_boot_ns() - server->turn.opened_ns > TURN_NS)
-		event_active(server->turn.now, EV_TIMEOUT, 0);
+	struct sw_turn *turn = &server->turn;
+	if (!sw_turn_rests(server) && sw_clock_boot_ns() - turn->opened_ns > TURN_NS)
+		event_active(turn->now, EV_TIMEOUT, 0);
 }
 
 void sw_turn_add(struct sw_server *server, struct sw_op *op)
 {
-	if (TAILQ_EMPTY(&server->turn.open))
-		server->turn.opened_ns = sw_clock_boot_ns();
-	TAILQ_INSERT_TAIL(&server->turn.open, op, link);
-	server->turn.open_records += op->records.count;
-	schedule(server);
+	struct sw_turn *turn = &server->turn;
+	if (sw_turn_rests(server))
+		turn->opened_ns = sw_clock_boot_ns();
+	TAILQ_INSERT_TAIL(&turn->open, op, link);
+	event_active(turn->soon, EV_TIMEOUT, 0);
 	sw_turn_poke(server);
 }
 
 /* ------------------------------------------------------------------------------------------------ storing */
 
-static int store(struct sw_server *server, struct sw_err *err)
+/* What is open goes to the journal from here on, and what comes now is for the next time. */
+static void begin_storing(struct sw_server *server)
 {
-	int64_t at_ns = sw_server_now(server);
-	struct sw_op *op;
+	struct sw_turn *turn = &server->turn;
+	TAILQ_CONCAT(&turn->storing, &turn->open, link);
+	turn->appending = TAILQ_FIRST(&turn->storing);
+	turn->appended = turn->appended_of_op = 0;
+	turn->stored_at_ns = sw_server_now(server);
+}
+
+/* As many records as fit into the time; true when all are with the journal. A failed append dooms the batch; the commit says why. */
+static bool append(struct sw_server *server, int64_t until_ns)
+{
+	struct sw_turn *turn = &server->turn;
 	uint64_t seq;
-	/* A failed append dooms the batch; the commit says why. */
-	TAILQ_FOREACH(op, &server->turn.open, link)
-	{
-		for (size_t i = 0; i < op->records.count; i++) {
-			const struct sw_record *record = &op->records.items[i];
+	for (; turn->appending != NULL; turn->appending = TAILQ_NEXT(turn->appending, link), turn->appended_of_op = 0) {
+		const sw_records *records = &turn->appending->records;
+		while (turn->appended_of_op < records->count) {
+			const struct sw_record *record = &records->items[turn->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
-			sw_journal_append(server->journal, at_ns, record->kind, record->body, record->size, &seq);
+			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
+			if (++turn->appended % 64 == 0 && sw_clock_boot_ns() > until_ns)
+				return false;
 		}
 	}
+	return true;
+}
+
+static int commit_batch(struct sw_server *server, struct sw_err *err)
+{
+	struct sw_op *op;
 	int64_t start_ns = sw_clock_boot_ns();
 	int r = sw_journal_commit(server->journal, err);
 	int64_t took_ns = sw_clock_boot_ns() - start_ns;
@@ -112,13 +135,13 @@ static int store(struct sw_server *server, struct sw_err *err)
 		return r;
 	}
 	figures->commits++;
-	figures->records += server->turn.open_records;
-	TAILQ_FOREACH(op, &server->turn.open, link)
-	op->stored_at_ns = at_ns;
+	figures->records += server->turn.appended;
+	TAILQ_FOREACH(op, &server->turn.storing, link)
+	op->stored_at_ns = server->turn.stored_at_ns;
 	return 0;
 }
 
-/* Nothing of this turn was stored: everybody hears it, and nothing has changed. */
+/* Nothing of the batch was stored: everybody hears it, and nothing has changed. */
 static void fail(struct sw_server *server, const struct sw_err *err)
 {
 	struct sw_turn *turn = &server->turn;
@@ -129,7 +152,7 @@ static void fail(struct sw_server *server, const struct sw_err *err)
 	struct timeval wait = {.tv_sec = RETRY_S};
 	evtimer_add(turn->retry, &wait);
 	struct sw_ops failed = TAILQ_HEAD_INITIALIZER(failed);
-	TAILQ_CONCAT(&failed, &turn->open, link);
+	TAILQ_CONCAT(&failed, &turn->storing, link);
 	struct sw_op *op;
 	while ((op = TAILQ_FIRST(&failed)) != NULL) {
 		TAILQ_REMOVE(&failed, op, link);
@@ -137,22 +160,26 @@ static void fail(struct sw_server *server, const struct sw_err *err)
 	}
 }
 
-static void commit(struct sw_server *server)
+/* False: there is more to store. */
+static bool store(struct sw_server *server, int64_t until_ns)
 {
 	struct sw_turn *turn = &server->turn;
 	struct sw_err err = {0};
-	if (TAILQ_EMPTY(&turn->open))
-		return;
-	int r = store(server, &err);
-	turn->open_records = 0;
-	if (r < 0) {
+	if (TAILQ_EMPTY(&turn->storing) && TAILQ_EMPTY(&turn->open))
+		return true;
+	if (TAILQ_EMPTY(&turn->storing))
+		begin_storing(server);
+	if (!append(server, until_ns))
+		return false;
+	if (commit_batch(server, &err) < 0) {
 		fail(server, &err);
-		return;
+		return true;
 	}
 	if (turn->failing)
 		sw_server_note(server, "the journal can be written again");
 	turn->failing = false;
-	TAILQ_CONCAT(&turn->stored, &turn->open, link);
+	TAILQ_CONCAT(&turn->stored, &turn->storing, link);
+	return true;
 }
 
 /* ------------------------------------------------------------------------------------------------ applying */
@@ -187,16 +214,15 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 	return true;
 }
 
-/* As many as fit into a slice of time; true when all are done. */
-static bool apply(struct sw_server *server, int64_t budget_ns)
+/* As many as fit into the time; true when all are done. */
+static bool apply(struct sw_server *server, int64_t until_ns)
 {
-	int64_t start_ns = sw_clock_boot_ns();
 	struct sw_op *op;
 	while ((op = TAILQ_FIRST(&server->turn.stored)) != NULL) {
 		while (op->applied < op->records.count) {
 			if (!apply_one(server, op))
 				return true;
-			if (op->applied % 16 == 0 && sw_clock_boot_ns() - start_ns > budget_ns)
+			if (op->applied % 16 == 0 && sw_clock_boot_ns() > until_ns)
 				return false;
 		}
 		TAILQ_REMOVE(&server->turn.stored, op, link);
@@ -210,11 +236,19 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
-	int64_t start_ns = sw_clock_boot_ns();
-	commit(server);
-	bool had_work = !TAILQ_EMPTY(&server->turn.stored);
-	if (!apply(server, SLICE_NS))
-		schedule(server);
+	SW_HOLDS_LOOP(server);
+	struct sw_turn *turn = &server->turn;
+	int64_t start_ns = sw_clock_boot_ns(), until_ns = start_ns + SLICE_NS;
+	/* What is stored comes first: the rest waits for its turn in the journal's order. */
+	bool had_work = !TAILQ_EMPTY(&turn->stored), done = apply(server, until_ns);
+	if (done && server->fatal.code == 0 && store(server, until_ns)) {
+		had_work = had_work || !TAILQ_EMPTY(&turn->stored);
+		done = apply(server, until_ns);
+	}
+	/* By a timer: an event that is made active here would run again before anybody is heard. */
+	if (!done || !sw_turn_rests(server))
+		evtimer_add(turn->next, &(struct timeval){0});
+	turn->opened_ns = sw_clock_boot_ns();
 	if (had_work) {
 		sw_events_send(server);
 		sw_polls_wake(server);
@@ -242,7 +276,8 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
-	if (!server->turn.failing || !TAILQ_EMPTY(&server->turn.open))
+	SW_HOLDS_LOOP(server);
+	if (!server->turn.failing || !sw_turn_rests(server))
 		return;
 	struct sw_op *op = sw_op_new(NULL, nobody_asked);
 	struct sw_record *record = op != NULL ? sw_vec_push(&op->records) : NULL;
@@ -264,20 +299,26 @@ int sw_turn_start(struct sw_server *server, struct sw_err *err)
 {
 	struct sw_turn *turn = &server->turn;
 	TAILQ_INIT(&turn->open);
+	TAILQ_INIT(&turn->storing);
 	TAILQ_INIT(&turn->stored);
 	turn->soon = event_new(server->base, -1, EV_PERSIST, on_turn, server);
 	turn->now = event_new(server->base, -1, EV_PERSIST, on_turn, server);
+	turn->next = evtimer_new(server->base, on_turn, server);
 	turn->retry = evtimer_new(server->base, on_retry, server);
-	if (turn->soon == NULL || turn->now == NULL || turn->retry == NULL)
+	if (turn->soon == NULL || turn->now == NULL || turn->next == NULL || turn->retry == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	event_priority_set(turn->soon, SW_LAST);
+	event_priority_set(turn->next, SW_LAST);
 	return 0;
 }
 
 void sw_turn_finish(struct sw_server *server)
 {
-	commit(server);
 	apply(server, INT64_MAX);
+	while (!TAILQ_EMPTY(&server->turn.storing) || !TAILQ_EMPTY(&server->turn.open)) {
+		store(server, INT64_MAX);
+		apply(server, INT64_MAX);
+	}
 }
 
 static void free_ops(struct sw_ops *ops)
@@ -294,12 +335,15 @@ void sw_turn_stop(struct sw_server *server)
 	struct sw_turn *turn = &server->turn;
 	if (turn->open.tqh_last != NULL) {
 		free_ops(&turn->open);
+		free_ops(&turn->storing);
 		free_ops(&turn->stored);
 	}
 	if (turn->soon != NULL)
 		event_free(turn->soon);
 	if (turn->now != NULL)
 		event_free(turn->now);
+	if (turn->next != NULL)
+		event_free(turn->next);
 	if (turn->retry != NULL)
 		event_free(turn->retry);
 }

@@ -125,7 +125,7 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 		write_details(server, json, view);
 	if (in_full && extra == SW_WITH_REQUEST) {
 		sw_json_key(json, "request");
-		sw_json_raw(json, view->request, strlen(view->request));
+		sw_job_view_request(view, json);
 	}
 	if (in_full && extra == SW_WITH_ASKED)
 		write_asked(json, view);

@@ -374,6 +374,56 @@ static void test_the_policy_changes_while_jobs_wait_and_nonsense_does_not(void *
 	assert_string_equal(sw_brain_policy(desk->brain), "las");
 }
 
+/* Members of an array differ in their index alone: each says and runs with its own, though what they asked for is told and kept once. */
+static void test_members_of_an_array_share_what_they_asked_for(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_job_request *asked =
+		request("{\"command\":[\"x\"],\"env\":{\"array_index\":\"7\"},\"array\":\"3-9:3\",\"stdout\":\"/o.%a\"}");
+	uint32_t count = sw_job_request_count(asked);
+	asked->is_member = true;
+	asked->array_index = 3;
+	submit(desk, "{\"command\":[\"another\"]}");
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_others(asked, count, &records, NULL), 0);
+	assert_int_equal(records.count, 3);
+	assert_true(records.items[2].size < 20);
+	sw_job_request_free(asked);
+	apply_all(desk, &records, NULL);
+	static const char *const indexes[] = {"\"array_index\":3,", "\"array_index\":6,", "\"array_index\":9,"};
+	for (uint64_t job = 2; job <= 4; job++) {
+		struct sw_job_view view;
+		struct sw_json json = {0};
+		assert_true(sw_brain_job(desk->brain, desk->now, job, &view));
+		assert_int_equal(view.uid, alice.uid);
+		sw_job_view_request(&view, &json);
+		struct sw_job_request *said = request(json.text);
+		assert_non_null(strstr(json.text, indexes[job - 2]));
+		assert_int_equal(said->array_index, 3 * (job - 1));
+		sw_job_request_free(said);
+		sw_json_release(&json);
+	}
+	/* Two GPUs: the first job and the first member run. Then the others. */
+	sync_and_drop(desk);
+	struct sw_answer_message *answer = sync_now(desk);
+	assert_int_equal(answer->want_count, 2);
+	sw_brain_answer_free(answer);
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	sync_and_drop(desk);
+	desk->run_count = 0;
+	desk->have = 0;
+	answer = sync_now(desk);
+	const struct sw_want *last = &answer->wants[answer->want_count - 1];
+	assert_int_equal(last->id.job, 3);
+	assert_string_equal(last->spec->stdout_path, "/o.6");
+	assert_string_equal(last->spec->env.items[1], "SHAREWELL_ARRAY_INDEX=6");
+	sw_brain_answer_free(answer);
+	/* A member needs an array before it. */
+	submit(desk, "{\"command\":[\"alone\"]}");
+	assert_int_equal(sw_brain_apply(desk->brain, desk->now, SW_RECORD_SUBMIT, "{\"member\":1}", 12, NULL, NULL), SW_EBUG);
+}
+
 /* Runs after every test: the journal, applied to a new brain, gives the same state. */
 static void replay(struct desk *desk)
 {
@@ -437,6 +487,7 @@ int main(void)
 		TEST(test_what_could_never_run_is_refused_at_submit),
 		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
 		TEST(test_cancelling_a_running_job_stops_its_run),
+		TEST(test_members_of_an_array_share_what_they_asked_for),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,63 @@
+/* What jobs asked for, as text. The members of an array asked for the same but for their index: they share one text, which says nothing of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+struct sw_asked *sw_asked_new(const struct sw_job_request *request)
+{
+	struct sw_job_request whole = *request;
+	whole.is_member = false;
+	char *text = sw_job_request_encode(&whole);
+	struct sw_asked *asked = text != NULL ? sw_asked_copy(text) : NULL;
+	free(text);
+	return asked;
+}
+
+struct sw_asked *sw_asked_copy(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	struct sw_asked *asked = malloc(sizeof *asked + size);
+	if (asked == NULL)
+		return NULL;
+	asked->users = 1;
+	memcpy(asked->text, text, size);
+	return asked;
+}
+
+struct sw_asked *sw_asked_share(struct sw_asked *asked)
+{
+	asked->users++;
+	return asked;
+}
+
+void sw_asked_drop(struct sw_asked *asked)
+{
+	if (asked != NULL && --asked->users == 0)
+		free(asked);
+}
+
+int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err)
+{
+	int r = sw_job_request_decode("journal", live->asked->text, strlen(live->asked->text), ret_request, err);
+	if (r == 0 && live->is_member) {
+		(*ret_request)->is_member = true;
+		(*ret_request)->array_index = live->array_index;
+	}
+	return r;
+}
+
+void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json)
+{
+	static const char array[] = "{\"array\":\"";
+	size_t size = strlen(view->request), head = strlen(array);
+	if (!view->is_member || strncmp(view->request, array, head) != 0) {
+		sw_json_raw(json, view->request, size);
+		return;
+	}
+	/* The index has its place behind the array. */
+	head = (size_t)(strchr(view->request + head, '"') + 1 - view->request);
+	sw_json_raw(json, view->request, head);
+	sw_json_key_u64(json, "array_index", view->array_index);
+	sw_json_bytes(json, view->request + head, size - head);
+}
