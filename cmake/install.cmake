@@ -12,6 +12,7 @@ sw_extra(_sharewell completion zsh)
 add_custom_target(extras ALL DEPENDS ${extras}/sharewell.1 ${extras}/sharewell.bash ${extras}/sharewell.fish ${extras}/_sharewell)
 
 install(TARGETS sharewell)
+install(TARGETS sharewell-supervisor DESTINATION ${CMAKE_INSTALL_LIBEXECDIR})
 install(DIRECTORY include/sharewell DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(FILES ${extras}/sharewell.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${extras}/sharewell.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME sharewell)

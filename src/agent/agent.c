@@ -218,10 +218,10 @@ static int fail(struct sw_err *err, const char *what, const char *name)
 /* Children of an agent that was killed may hold its lock for a moment longer, until they exec or close it. */
 static int lock_state(struct sw_agent *agent)
 {
-	int r = sw_folder_lock(agent->state, &agent->lock, NULL);
+	int r = sw_folder_lock(agent->state, "lock", &agent->lock, NULL);
 	for (int waited_ms = 0; r < 0 && waited_ms < LOCK_PATIENCE_MS; waited_ms += LOCK_STEP_MS) {
 		nanosleep(&(struct timespec){.tv_nsec = LOCK_STEP_MS * SW_NS_PER_MS}, NULL);
-		r = sw_folder_lock(agent->state, &agent->lock, NULL);
+		r = sw_folder_lock(agent->state, "lock", &agent->lock, NULL);
 	}
 	return r;
 }

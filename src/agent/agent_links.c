@@ -321,7 +321,7 @@ void sw_agent_check(struct sw_agent *agent, struct sw_run_id id)
 	int fd = -1;
 	if (take_exit(agent, id, folder)) {
 		/* nothing more to do */
-	} else if (sw_folder_is_locked(folder)) {
+	} else if (sw_folder_is_locked(folder, "spec.json")) {
 		if (connect_to(folder, &fd) == 0) {
 			use_stream(link, fd);
 			sw_agent_tell(agent, id, "status\n");

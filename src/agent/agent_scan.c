@@ -12,8 +12,7 @@
 static bool is_remnant(int folder)
 {
 	/* Deleting takes exit.json last and making puts spec.json first: neither is there only between the two last steps of deleting. */
-	return !sw_folder_has(folder, "spec.json") && !sw_folder_has(folder, "exit.json") && !sw_folder_has(folder, "pid") &&
-	       !sw_folder_is_locked(folder);
+	return !sw_folder_has(folder, "spec.json") && !sw_folder_has(folder, "exit.json") && !sw_folder_has(folder, "pid");
 }
 
 /* What the folder says of the run; at worst that it was started. */

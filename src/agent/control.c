@@ -29,12 +29,25 @@ static void add(struct sw_control *control, int fd)
 	close(fd);
 }
 
-int sw_control_open(struct sw_control *control, int link)
+void sw_control_open(struct sw_control *control, int link)
 {
+	control->listener = -1;
 	for (int i = 0; i < SW_CONTROL_CLIENTS; i++)
 		control->clients[i].fd = -1;
 	if (link >= 0)
 		add(control, link);
+}
+
+bool sw_control_has_clients(const struct sw_control *control)
+{
+	for (int i = 0; i < SW_CONTROL_CLIENTS; i++)
+		if (control->clients[i].fd >= 0)
+			return true;
+	return false;
+}
+
+int sw_control_listen(struct sw_control *control)
+{
 	control->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (control->listener < 0)
 		return errno;
@@ -45,6 +58,7 @@ int sw_control_open(struct sw_control *control, int link)
 	    listen(control->listener, SW_CONTROL_CLIENTS) != 0) {
 		int error = errno;
 		close(control->listener);
+		control->listener = -1;
 		return error;
 	}
 	return 0;
@@ -55,6 +69,8 @@ void sw_control_close(struct sw_control *control)
 	for (int i = 0; i < SW_CONTROL_CLIENTS; i++)
 		if (control->clients[i].fd >= 0)
 			drop(control, i);
+	if (control->listener < 0)
+		return;
 	close(control->listener);
 	unlink(SW_CONTROL_SOCKET);
 }

@@ -13,6 +13,7 @@
 #define SW_AGENT_CONTROL_H
 
 #include <poll.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SW_CONTROL_CLIENTS 8
@@ -20,7 +21,7 @@
 #define SW_CONTROL_SOCKET "supervisor.sock"
 
 struct sw_control {
-	int listener;
+	int listener; /* -1: nobody can connect yet */
 	struct {
 		int fd; /* -1: free */
 		size_t used;
@@ -28,9 +29,12 @@ struct sw_control {
 	} clients[SW_CONTROL_CLIENTS];
 };
 
-/* Listens in the current folder; `link` is a client from the beginning (-1: none). 0 or an errno. */
-int sw_control_open(struct sw_control *control, int link);
+/* `link` is a client from the beginning (-1: none). */
+void sw_control_open(struct sw_control *control, int link);
 void sw_control_close(struct sw_control *control);
+/* Listens in the current folder. 0 or an errno. */
+int sw_control_listen(struct sw_control *control);
+bool sw_control_has_clients(const struct sw_control *control);
 
 /* What to wait for; SW_CONTROL_POLLS of them. */
 void sw_control_polls(const struct sw_control *control, struct pollfd *polls);

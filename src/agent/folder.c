@@ -206,17 +206,17 @@ int sw_folder_delete(int runs, const char *name, struct sw_err *err)
 /* Locks of open file descriptions: they end with the process, however it ends, and can be asked about without being taken. */
 static const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
-int sw_folder_lock(int folder, int *ret_lock, struct sw_err *err)
+int sw_folder_lock(int folder, const char *name, int *ret_lock, struct sw_err *err)
 {
-	int fd = openat(folder, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = openat(folder, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return fail(err, "open", "lock", errno);
+		return fail(err, "open", name, errno);
 	struct flock lock = whole;
 	if (fcntl(fd, F_OFD_SETLK, &lock) != 0) {
 		int error = errno;
 		close(fd);
 		if (error != EAGAIN && error != EACCES)
-			return fail(err, "lock", "lock", error);
+			return fail(err, "lock", name, error);
 		sw_err_set(err, SW_EINPUT, "another supervisor looks after this run");
 		return SW_EINPUT;
 	}
@@ -224,9 +224,9 @@ int sw_folder_lock(int folder, int *ret_lock, struct sw_err *err)
 	return 0;
 }
 
-bool sw_folder_is_locked(int folder)
+bool sw_folder_is_locked(int folder, const char *name)
 {
-	int fd = openat(folder, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
 	struct flock lock = whole;

@@ -1,7 +1,7 @@
 /* The folder of one run, <state>/runs/<job>.<epoch>/: all that is known of it on disk.
  *
- *	spec.json        what to run (struct sw_run_order); there as soon as the folder has its name
- *	lock             locked by the supervisor for its life: the one test of whether it is alive
+ *	spec.json        what to run (struct sw_run_order); there as soon as the folder has its name, and never replaced: the supervisor
+ *	                 keeps it locked for its life, the one test of whether it is alive
  *	pid              process id, start time and token of the supervisor that may have started the job; made once, never replaced
  *	session          the boot, and the id and start time of the job's first process: who it was, should the supervisor die
  *	status.json      the last account of a run that lives (struct sw_run_account)
@@ -47,8 +47,8 @@ int sw_folder_order(int folder, struct sw_run_order **ret_order, struct sw_err *
 int sw_folder_account(int folder, const char *name, struct sw_run_account **ret_account, struct sw_err *err);
 
 /* Locks it for as long as *ret_lock and its copies in child processes are open. SW_EINPUT: a living supervisor has it. */
-int sw_folder_lock(int folder, int *ret_lock, struct sw_err *err);
+int sw_folder_lock(int folder, const char *name, int *ret_lock, struct sw_err *err);
 /* Whether a supervisor lives; asks without touching the lock. */
-bool sw_folder_is_locked(int folder);
+bool sw_folder_is_locked(int folder, const char *name);
 
 #endif

@@ -84,7 +84,7 @@ static void set_timer(const struct sw_supervisor *supervisor)
 
 static void run_loop(struct sw_supervisor *supervisor)
 {
-	enum { SIGNALS, TIMER, READY, REPORT, CONTROL, COUNT = CONTROL + SW_CONTROL_POLLS };
+	enum { SIGNALS, TIMER, READY, REPORT, OUTPUT, CONTROL, COUNT = CONTROL + SW_CONTROL_POLLS };
 	while (supervisor->stage != SW_STAGE_DONE) {
 		set_timer(supervisor);
 		struct pollfd polls[COUNT] = {
@@ -92,6 +92,7 @@ static void run_loop(struct sw_supervisor *supervisor)
 			[TIMER] = {.fd = supervisor->timer, .events = POLLIN},
 			[READY] = {.fd = supervisor->ready, .events = POLLIN},
 			[REPORT] = {.fd = supervisor->report, .events = POLLIN},
+			[OUTPUT] = {.fd = sw_supervisor_unread(supervisor), .events = POLLIN},
 		};
 		sw_control_polls(&supervisor->control, &polls[CONTROL]);
 		if (poll(polls, COUNT, -1) < 0)
@@ -103,6 +104,8 @@ static void run_loop(struct sw_supervisor *supervisor)
 			sw_supervisor_on_ready(supervisor);
 		if (polls[REPORT].revents != 0)
 			sw_supervisor_on_report(supervisor);
+		if (polls[OUTPUT].revents != 0)
+			sw_supervisor_on_output(supervisor);
 		if (polls[SIGNALS].revents != 0)
 			on_signals(supervisor);
 		sw_control_handle(&supervisor->control, &polls[CONTROL], on_request, supervisor);
@@ -228,25 +231,22 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.look_at_ns = SW_NEVER,
 		.give_up_at_ns = SW_NEVER,
 		.record_at_ns = SW_NEVER,
+		.settle_at_ns = sw_boot_now() + SW_SETTLE_NS,
 		.running_since_ns = SW_NEVER,
 		.cgroup = {.folder = -1},
 	};
 	r = open_loop(&supervisor, err);
-	int error = r == 0 ? sw_control_open(&supervisor.control, link) : 0;
-	if (error != 0) {
-		errno = error;
-		r = fail(err, "it cannot listen");
-	}
-	if (r == 0) {
+	sw_control_open(&supervisor.control, link);
+	if (r == 0)
 		r = record_intent(&supervisor, err);
-		if (r == 0) {
-			open_cgroup(&supervisor, name);
-			if (sw_boot_now() < supervisor.lease_ns)
-				sw_supervisor_begin(&supervisor);
-			run_loop(&supervisor);
-		}
-		sw_control_close(&supervisor.control);
+	if (r == 0) {
+		open_cgroup(&supervisor, name);
+		if (sw_boot_now() < supervisor.lease_ns)
+			sw_supervisor_begin(&supervisor);
+		sw_supervisor_tick(&supervisor, sw_boot_now());
+		run_loop(&supervisor);
 	}
+	sw_control_close(&supervisor.control);
 	release(&supervisor);
 	return r;
 }
@@ -280,7 +280,7 @@ int sw_supervise_folder(const char *path, int link, struct sw_err *err)
 	snprintf(title, sizeof title, "sw:%.12s", name);
 	prctl(PR_SET_NAME, title);
 	int lock = -1;
-	int r = sw_folder_lock(folder, &lock, err);
+	int r = sw_folder_lock(folder, "spec.json", &lock, err);
 	if (r == 0 && !sw_folder_has(folder, "exit.json")) {
 		if (!sw_folder_has(folder, "pid") && !sw_folder_has(folder, "lost"))
 			r = supervise_new(folder, name, link, err);

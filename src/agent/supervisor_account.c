@@ -69,8 +69,22 @@ void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state sta
 	if (text == NULL)
 		return;
 	/* Nobody depends on this file: it is for people, and for an agent that starts before it can ask. */
-	(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
+	if (supervisor->settle_at_ns == SW_NEVER)
+		(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
 	sw_control_say(&supervisor->control, -1, text, size);
+}
+
+void sw_supervisor_settle(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	if (supervisor->control.listener < 0 && sw_control_listen(&supervisor->control) != 0) {
+		supervisor->settle_at_ns = now_ns + SW_NS_PER_S;
+		return;
+	}
+	supervisor->settle_at_ns = SW_NEVER;
+	size_t size;
+	SW_CLEANUP(sw_freep) char *text = supervisor->account.run.state != SW_RUN_STARTING ? describe(supervisor, &size) : NULL;
+	if (text != NULL)
+		(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
 }
 
 void sw_supervisor_drain(struct sw_supervisor *supervisor)
@@ -85,7 +99,9 @@ void sw_supervisor_drain(struct sw_supervisor *supervisor)
 		}
 	supervisor->look_at_ns = SW_NEVER;
 	supervisor->give_up_at_ns = sw_boot_now() + SW_DRAIN_NS;
-	if (supervisor->logger == 0)
+	if (sw_supervisor_unread(supervisor) >= 0)
+		sw_supervisor_on_output(supervisor);
+	if (supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
 		sw_supervisor_record(supervisor);
 }
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/folder.h"
@@ -132,32 +133,58 @@ static void start_job(struct sw_supervisor *supervisor)
 	sw_supervisor_note_session(supervisor);
 }
 
+/* 0 or an errno; then the ends stay open. */
+static int start_logger(struct sw_supervisor *supervisor)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		sw_logger_run(&supervisor->log);
+	if (pid < 0)
+		return errno;
+	close_logger_ends(&supervisor->log);
+	supervisor->logger = pid;
+	return 0;
+}
+
 void sw_supervisor_begin(struct sw_supervisor *supervisor)
 {
-	struct sw_logger logger = {.spec = supervisor->spec, .bytes = supervisor->log_bytes, .ready = -1};
+	struct sw_logger *logger = &supervisor->log;
+	*logger = (struct sw_logger){.spec = supervisor->spec, .bytes = supervisor->log_bytes, .ready = -1};
 	for (int i = 0; i < SW_LOGGER_STREAMS; i++)
-		logger.streams[i].pipe = logger.streams[i].file = -1;
-	int error = set_up_streams(supervisor, &logger);
+		logger->streams[i].pipe = logger->streams[i].file = -1;
+	int error = set_up_streams(supervisor, logger);
 	bool opens_files = supervisor->spec->stdout_path != NULL || supervisor->spec->stderr_path != NULL;
 	int ends[2] = {-1, -1};
 	if (error == 0 && opens_files && pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
 		error = errno;
-	logger.ready = ends[1];
-	pid_t pid = error == 0 ? fork() : -1;
-	if (pid == 0)
-		sw_logger_run(&logger);
-	if (pid < 0 && error == 0)
-		error = errno;
-	close_logger_ends(&logger);
+	logger->ready = ends[1];
+	if (error == 0 && opens_files)
+		error = start_logger(supervisor);
 	if (error != 0) {
 		close_if_open(&ends[0]);
+		close_logger_ends(logger);
 		fail_early(supervisor, "cannot set up its log", error);
 		return;
 	}
-	supervisor->logger = pid;
 	supervisor->ready = ends[0];
 	if (!opens_files)
 		start_job(supervisor);
+}
+
+int sw_supervisor_unread(const struct sw_supervisor *supervisor)
+{
+	return supervisor->log.count > 0 ? supervisor->log.streams[0].pipe : -1;
+}
+
+void sw_supervisor_on_output(struct sw_supervisor *supervisor)
+{
+	struct pollfd pipe = {.fd = supervisor->log.streams[0].pipe, .events = POLLIN};
+	/* Whoever could write is gone, and has not written. */
+	if (poll(&pipe, 1, 0) == 1 && pipe.revents == POLLHUP)
+		close_logger_ends(&supervisor->log);
+	else if (start_logger(supervisor) != 0)
+		nanosleep(&(struct timespec){.tv_nsec = 50 * SW_NS_PER_MS},
+			  NULL); /* there is no room for a process now; the pipe keeps it */
 }
 
 void sw_supervisor_on_ready(struct sw_supervisor *supervisor)

@@ -9,6 +9,7 @@
 
 #include "agent/cgroup.h"
 #include "agent/control.h"
+#include "agent/logger.h"
 #include "agent/processes.h"
 #include "api/sync.h"
 #include "base/number.h"
@@ -19,6 +20,9 @@
 #define SW_UNREACHABLE_NS (10 * SW_NS_PER_S)
 /* The log writer may finish for so long after the job. */
 #define SW_DRAIN_NS (5 * SW_NS_PER_S)
+
+/* A run that lives so long gets what only long ones need: a socket for an agent that comes later, and its status on disk. */
+#define SW_SETTLE_NS (100 * SW_NS_PER_MS)
 
 enum sw_stage {
 	SW_STAGE_PREPARING, /* the log writer opens the user's files */
@@ -46,10 +50,11 @@ struct sw_supervisor {
 	struct sw_processes processes; /* scratch */
 	_Atomic uint64_t *log_bytes;   /* shared with the log writer */
 	int signals, timer;
-	int ready;	   /* of the log writer; -1: not waited for */
-	int report;	   /* of the launch; -1: over */
-	int streams[2];	   /* the ends of the pipes for the job; -1 once it has them */
-	pid_t job, logger; /* 0: none, or reaped */
+	int ready;	      /* of the log writer; -1: not waited for */
+	int report;	      /* of the launch; -1: over */
+	int streams[2];	      /* the ends of the pipes for the job; -1 once it has them */
+	pid_t job, logger;    /* 0: none, or reaped */
+	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
 
 	enum sw_stage stage;
 	enum sw_pause pause;
@@ -65,6 +70,7 @@ struct sw_supervisor {
 	int64_t look_step_ns;  /* grows */
 	int64_t give_up_at_ns; /* on processes that cannot be killed, or on the log writer */
 	int64_t record_at_ns;
+	int64_t settle_at_ns;	  /* SW_NEVER: it has settled */
 	int64_t running_since_ns; /* for the time limit; SW_NEVER: it stands still */
 	int64_t ran_ns;		  /* before that */
 	bool warned;
@@ -74,8 +80,12 @@ int64_t sw_boot_now(void);
 int64_t sw_real_now(void);
 
 /* supervisor_launch.c */
-/* Starts the log writer and, when its files are open, the job. A failure becomes the run's exit. */
+/* Starts the job, but where the user named files for its output only when a log writer has opened them. A failure becomes the run's exit. */
 void sw_supervisor_begin(struct sw_supervisor *supervisor);
+/* The pipe of a log that nobody writes yet; -1: there is none. */
+int sw_supervisor_unread(const struct sw_supervisor *supervisor);
+/* Something came through it, or its end: a log writer takes it over. */
+void sw_supervisor_on_output(struct sw_supervisor *supervisor);
 void sw_supervisor_on_ready(struct sw_supervisor *supervisor);
 void sw_supervisor_on_report(struct sw_supervisor *supervisor);
 
@@ -92,8 +102,10 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor);
 /* supervisor_account.c */
 /* Notes how it ends, if that is not known yet. */
 void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail);
-/* The state has changed: writes status.json, tells everybody. */
+/* The state has changed: tells everybody, and writes status.json once it has settled. */
 void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state state);
+/* It has lived for a while, or nobody is linked to it. */
+void sw_supervisor_settle(struct sw_supervisor *supervisor, int64_t now_ns);
 void sw_supervisor_say(struct sw_supervisor *supervisor, int client);
 /* The run is over without a process, or its last one is gone. */
 void sw_supervisor_drain(struct sw_supervisor *supervisor);

@@ -229,8 +229,6 @@ void sw_supervisor_reap(struct sw_supervisor *supervisor)
 			sw_supervisor_drain(supervisor);
 		else if (!was_ending)
 			begin_ending(supervisor);
-	} else if (supervisor->stage == SW_STAGE_DRAINING && supervisor->logger == 0) {
-		sw_supervisor_record(supervisor);
 	}
 }
 
@@ -282,7 +280,8 @@ static void keep_limits(struct sw_supervisor *supervisor, int64_t now_ns)
 static void stop_draining(struct sw_supervisor *supervisor)
 {
 	/* It may hang in a dead file system, deaf even to this. */
-	kill(supervisor->logger, SIGKILL);
+	if (supervisor->logger > 0)
+		kill(supervisor->logger, SIGKILL);
 	supervisor->logger = 0;
 	sw_supervisor_add_note(supervisor, "the end of its output may be missing: it could not be written in time");
 	sw_supervisor_record(supervisor);
@@ -291,6 +290,9 @@ static void stop_draining(struct sw_supervisor *supervisor)
 void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	keep_limits(supervisor, now_ns);
+	bool alone = supervisor->control.listener < 0 && !sw_control_has_clients(&supervisor->control);
+	if (supervisor->stage <= SW_STAGE_ENDING && (now_ns >= supervisor->settle_at_ns || (alone && supervisor->settle_at_ns != SW_NEVER)))
+		sw_supervisor_settle(supervisor, now_ns);
 	if (supervisor->stage <= SW_STAGE_ENDING && now_ns >= supervisor->look_at_ns) {
 		if (supervisor->killing)
 			kill_pass(supervisor, now_ns);
@@ -299,7 +301,9 @@ void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 		else
 			supervisor->look_at_ns = SW_NEVER;
 	}
-	if (supervisor->stage == SW_STAGE_DRAINING && now_ns >= supervisor->give_up_at_ns)
+	if (supervisor->stage == SW_STAGE_DRAINING && supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
+		sw_supervisor_record(supervisor);
+	else if (supervisor->stage == SW_STAGE_DRAINING && now_ns >= supervisor->give_up_at_ns)
 		stop_draining(supervisor);
 	else if (supervisor->stage == SW_STAGE_RECORDING && now_ns >= supervisor->record_at_ns)
 		sw_supervisor_record(supervisor);
@@ -311,7 +315,7 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor)
 		return supervisor->give_up_at_ns;
 	if (supervisor->stage == SW_STAGE_RECORDING)
 		return supervisor->record_at_ns;
-	int64_t next = earlier(supervisor->look_at_ns, supervisor->kill_at_ns);
+	int64_t next = earlier(earlier(supervisor->look_at_ns, supervisor->kill_at_ns), supervisor->settle_at_ns);
 	if (!supervisor->killing)
 		next = earlier(next, supervisor->lease_ns);
 	return earlier(next, earlier(limit_at(supervisor), warn_at(supervisor)));

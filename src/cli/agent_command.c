@@ -1,6 +1,9 @@
 /* sharewell agent */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "api/routes.h"
@@ -31,9 +34,26 @@ static int find_token(const struct values *values, const struct sw_cli_places *p
 	return 0;
 }
 
+/* The small program that looks after runs, where it is installed; otherwise this one does it. */
+static const char *find_supervisor(char path[PATH_MAX])
+{
+	static const char *const places[] = {"sharewell-supervisor", "../libexec/sharewell-supervisor"};
+	char own[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", own, sizeof own - 1);
+	if (size <= 0)
+		return NULL;
+	own[size] = '\0';
+	int folder = (int)(strrchr(own, '/') - own);
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+		if (snprintf(path, PATH_MAX, "%.*s/%s", folder, own, places[i]) < PATH_MAX && access(path, X_OK) == 0)
+			return path;
+	return NULL;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
+	char supervisor[PATH_MAX];
 	SW_CLEANUP(sw_freep) char *token = NULL;
 	struct sw_cli_places places;
 	int r = sw_cli_places(values->state, false, &places, err);
@@ -49,6 +69,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	options.ca_file = values->ca != NULL ? values->ca : getenv("SHAREWELL_CA");
 	options.gpus = values->gpus;
 	options.cgroup = "auto";
+	options.supervisor = find_supervisor(supervisor);
 	options.keep_logs_bytes = SW_CLI_KEEP_LOGS;
 	options.signals = true;
 	options.say = sw_cli_daemon_note;

@@ -72,11 +72,11 @@ static void test_lock(void **state)
 	harness_create(harness, harness_spec(harness, "true"), 1000, &run);
 	int folder = -1, lock = -1, up[2];
 	assert_int_equal(sw_folder_open(harness->runs, "1.3", &folder, NULL), 0);
-	assert_false(sw_folder_is_locked(folder));
+	assert_false(sw_folder_is_locked(folder, "lock"));
 	assert_int_equal(pipe(up), 0);
 	pid_t pid = fork();
 	if (pid == 0) {
-		int r = sw_folder_lock(folder, &lock, NULL);
+		int r = sw_folder_lock(folder, "lock", &lock, NULL);
 		(void)!write(up[1], r == 0 ? "y" : "n", 1);
 		pause();
 		_exit(0);
@@ -84,16 +84,16 @@ static void test_lock(void **state)
 	char word;
 	assert_int_equal(read(up[0], &word, 1), 1);
 	assert_int_equal(word, 'y');
-	assert_true(sw_folder_is_locked(folder));
-	assert_int_equal(sw_folder_lock(folder, &lock, NULL), SW_EINPUT);
+	assert_true(sw_folder_is_locked(folder, "lock"));
+	assert_int_equal(sw_folder_lock(folder, "lock", &lock, NULL), SW_EINPUT);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	assert_false(sw_folder_is_locked(folder));
-	assert_int_equal(sw_folder_lock(folder, &lock, NULL), 0);
+	assert_false(sw_folder_is_locked(folder, "lock"));
+	assert_int_equal(sw_folder_lock(folder, "lock", &lock, NULL), 0);
 	/* Another file of the same process sees it, too. */
-	assert_true(sw_folder_is_locked(folder));
+	assert_true(sw_folder_is_locked(folder, "lock"));
 	close(lock);
-	assert_false(sw_folder_is_locked(folder));
+	assert_false(sw_folder_is_locked(folder, "lock"));
 	close(folder);
 	close(up[0]);
 	close(up[1]);

@@ -114,16 +114,31 @@ static void test_launch_failures(void **state)
 	}
 }
 
+/* A file of the run that comes in a while. */
+static const char *await_run_file(const struct run *run, const char *name)
+{
+	const char *text = "";
+	for (int waited = 0; waited < 20000 && text[0] == '\0'; waited += 5) {
+		harness_sleep_ms(5);
+		text = harness_run_file(run, name);
+	}
+	return text;
+}
+
 /* The account says when it ran, what it used and what it wrote. */
 static void test_account(void **state)
 {
 	struct run run;
-	harness_start(*state, harness_spec(*state, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; printf 12345; printf 678 >&2"),
+	harness_start(*state,
+		      harness_spec(*state, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; printf 12345; printf 678 >&2;"
+					   " until [ -e go ]; do sleep 0.01; done"),
 		      &run);
 	struct sw_run_account *running = harness_wait(&run, SW_RUN_RUNNING);
 	assert_true(running->run.pid > 0 && running->run.started_at_ns > 0 && running->supervisor > 0 && running->run.ended_at_ns == 0);
-	const char *status = harness_run_file(&run, "status.json");
-	assert_non_null(strstr(status, "\"state\":\"running\""));
+	assert_non_null(strstr(await_run_file(&run, "status.json"), "\"state\":\"running\""));
+	char go[80];
+	snprintf(go, sizeof go, "%s/go", run.harness->state);
+	close(open(go, O_CREAT | O_WRONLY, 0600));
 	struct sw_run_account *account = finish(&run);
 	assert_true(account->run.log_bytes == 8);
 	assert_true(account->run.max_rss_bytes > 100000 && account->run.cpu_ns > 1000000);
@@ -574,6 +589,33 @@ static int connect_as(const struct run *run, uid_t uid)
 	return WEXITSTATUS(status);
 }
 
+/* What connect_as() says once the socket is there. */
+static int await_socket(const struct run *run)
+{
+	char path[160];
+	snprintf(path, sizeof path, "%s/supervisor.sock", run->path);
+	for (int waited = 0; waited < 20000 && access(path, F_OK) != 0; waited += 5)
+		harness_sleep_ms(5);
+	return connect_as(run, geteuid());
+}
+
+/* A run that loses its link before it has settled opens its socket at once, and obeys who comes. */
+static void test_settling(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	harness_start(harness, harness_spec(harness, "echo 1 >up; sleep 100"), &run);
+	harness_await(harness, "up");
+	close(run.link);
+	assert_int_equal(await_socket(&run), 0);
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof address.sun_path, "%.90s/supervisor.sock", run.path);
+	run.link = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(run.link, (struct sockaddr *)&address, sizeof address), 0);
+	harness_tell(&run, "stop 1 9 0\n");
+	expect(&run, 0, SIGKILL, SW_REASON_STOPPED);
+}
+
 /* The socket answers its own user, also without a link from the beginning; strangers are not heard. Nonsense is answered and does no harm. */
 static void test_socket(void **state)
 {
@@ -581,7 +623,7 @@ static void test_socket(void **state)
 	struct run run;
 	harness_start(harness, harness_spec(harness, "echo 1 >up; sleep 100"), &run);
 	harness_await(harness, "up");
-	assert_int_equal(connect_as(&run, geteuid()), 0);
+	assert_int_equal(await_socket(&run), 0);
 	if (geteuid() == 0) {
 		/* Not even the modes of the folder are what keeps them out. */
 		char path[160];
@@ -708,8 +750,9 @@ int main(int argc, char **argv)
 		TEST(test_late_start),	    TEST(test_time_limit),
 		TEST(test_huge_output),	    TEST(test_supervisor_killed),
 		TEST(test_started_once),    TEST(test_shutdown),
-		TEST(test_socket),	    TEST(test_cgroup),
-		TEST(test_full_disk),	    TEST(test_log_path),
+		TEST(test_settling),	    TEST(test_socket),
+		TEST(test_cgroup),	    TEST(test_full_disk),
+		TEST(test_log_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
