@@ -469,11 +469,11 @@ static void test_late_lock(void **state)
 	int folder = open(fake->harness->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), lock = -1;
 	pid_t holder = fork();
 	if (holder == 0) {
-		(void)sw_folder_lock(folder, &lock, NULL);
+		(void)sw_folder_lock(folder, "lock", &lock, NULL);
 		pause();
 		_exit(0);
 	}
-	while (!sw_folder_is_locked(folder))
+	while (!sw_folder_is_locked(folder, "lock"))
 		harness_sleep_ms(1);
 	start_agent(fake);
 	turn_for(fake, 200);
