@@ -92,7 +92,7 @@ static void delete_run(struct sw_agent *agent, struct sw_run_id id)
 	struct sw_err err = {0};
 	if (sw_epochs_add(&agent->epochs, id) < 0)
 		sw_agent_say(agent, "cannot note that job %" PRIu64 " was here: %s", id.job, strerror(errno));
-	if (sw_folder_delete(agent->runs, name, &err) < 0)
+	if (sw_gone_add(&agent->gone, id, &err) < 0)
 		sw_agent_say(agent, "%s: %s", err.fact, err.detail);
 }
 
@@ -341,6 +341,8 @@ static int set_up(struct sw_agent *agent, struct sw_err *err)
 	agent->base = event_base_new();
 	if (r == 0 && agent->base == NULL)
 		r = sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
+	if (r == 0 && sw_gone_open(&agent->gone, agent->base, agent->runs) < 0)
+		r = sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
 	/* Before the client: it forks. */
 	if (r == 0)
 		r = sw_agent_samples_start(agent, err);
@@ -378,6 +380,7 @@ static void tear_down(struct sw_agent *agent)
 	sw_vec_free(&agent->links);
 	sw_client_free(agent->client);
 	sw_agent_samples_stop(agent);
+	sw_gone_close(&agent->gone);
 	free_event(agent->timer_event);
 	free_event(agent->stop_event);
 	free_event(agent->term_event);

@@ -11,6 +11,7 @@
 #include "agent/brain.h"
 #include "agent/client.h"
 #include "agent/epochs.h"
+#include "agent/gone.h"
 #include "agent/kept_logs.h"
 #include "agent/sampler.h"
 #include "base/vec.h"
@@ -49,6 +50,7 @@ struct sw_agent {
 	SW_VEC(struct sw_link_slot) links; /* ascending */
 	int nursery;			   /* socket; -1: none */
 	struct sw_kept_logs kept_logs;
+	struct sw_gone gone;
 	struct sw_epochs epochs;
 	struct sw_sampler sampler;
 	struct sw_sampler_options sampler_options;
