@@ -50,8 +50,8 @@ int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_requ
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json)
 {
 	static const char array[] = "{\"array\":\"";
-	size_t size = strlen(view->request), head = strlen(array);
-	if (!view->is_member || strncmp(view->request, array, head) != 0) {
+	size_t size = strlen(view->request), head = sizeof array - 1;
+	if (!view->is_member || size < head || memcmp(view->request, array, head) != 0) {
 		sw_json_raw(json, view->request, size);
 		return;
 	}
