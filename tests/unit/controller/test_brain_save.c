@@ -60,9 +60,18 @@ static struct sw_brain *fresh(void)
 
 /* ---- records, drawn so that every part of the state is used */
 
-static enum sw_record_kind draw_submit(struct sw_rng *rng, uint64_t jobs, char *body, size_t size)
+/* The job before this one may be of an array: then often another member. */
+static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
 {
-	char depends[64] = "", key[64] = "";
+	uint64_t jobs = sw_brain_job_count(brain);
+	const struct sw_live *last = sw_brain_live(brain, jobs);
+	char depends[64] = "", key[64] = "", array[64] = "";
+	if (last != NULL && last->is_member && sw_rng_below(rng, 3) != 0) {
+		snprintf(body, size, "{\"member\": %u}", last->array_index + 1);
+		return SW_RECORD_SUBMIT;
+	}
+	if (sw_rng_below(rng, 3) == 0)
+		snprintf(array, sizeof array, ", \"array\": \"1-%u\", \"array_index\": 1", 1 + (unsigned)sw_rng_below(rng, 99));
 	if (sw_rng_below(rng, 4) == 0)
 		snprintf(key, sizeof key, ", \"key\": \"k%u\", \"digest\": %u, \"count\": 1", (unsigned)jobs,
 			 (unsigned)sw_rng_below(rng, 99));
@@ -72,9 +81,9 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, uint64_t jobs, char *
 	snprintf(body, size,
 		 "{\"uid\": %u, \"gid\": 7, \"request\": {\"command\": [\"x\"], \"name\": \"j%u\", \"gpus\": %u, \"retries\": %u, "
 		 "\"tenant\": "
-		 "\"t%u\"%s%s%s}%s}",
+		 "\"t%u\"%s%s%s%s}%s}",
 		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, 1 + (unsigned)sw_rng_below(rng, 6), (unsigned)sw_rng_below(rng, 3),
-		 (unsigned)sw_rng_below(rng, 4), depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
+		 (unsigned)sw_rng_below(rng, 4), array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
 		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\"" : "", key);
 	return SW_RECORD_SUBMIT;
 }
@@ -119,8 +128,10 @@ static enum sw_record_kind draw_change(struct sw_rng *rng, uint64_t jobs, char *
 {
 	static const enum sw_record_kind kinds[] = {SW_RECORD_CANCEL, SW_RECORD_HOLD, SW_RECORD_RELEASE, SW_RECORD_RELEASE,
 						    SW_RECORD_REQUEUE};
-	if (jobs == 0)
-		return draw_submit(rng, jobs, body, size);
+	if (jobs == 0) {
+		snprintf(body, size, "{}");
+		return SW_RECORD_WAKE;
+	}
 	snprintf(body, size, "{\"job\": %llu, \"by\": 1}", (unsigned long long)(1 + sw_rng_below(rng, jobs)));
 	return kinds[sw_rng_below(rng, 5)];
 }
@@ -129,7 +140,7 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 {
 	uint64_t jobs = sw_brain_job_count(brain), kind = sw_rng_below(rng, 100);
 	if (kind < 25)
-		return draw_submit(rng, jobs, body, size);
+		return draw_submit(rng, brain, body, size);
 	if (kind < 35)
 		return draw_node(rng, body, size);
 	if (kind < 75)
@@ -311,6 +322,12 @@ static void test_goes_on_as_before(void **state)
 			free(other_bytes);
 		}
 		assert_true(sw_brain_log_hash(whole) == sw_brain_log_hash(other));
+		for (uint64_t job = 1; job <= sw_brain_job_count(whole); job++) {
+			struct sw_job_view a, b;
+			assert_true(sw_brain_job(whole, now, job, &a) && sw_brain_job(other, now, job, &b));
+			assert_string_equal(a.request, b.request);
+			assert_true(a.is_member == b.is_member && a.array_index == b.array_index);
+		}
 		sw_brain_free(whole);
 		sw_brain_free(other);
 	}
@@ -413,14 +430,14 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 200);
+	assert_int_equal(sizeof(struct sw_live), 208);
 	assert_int_equal(sizeof(struct sw_run), 32);
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 208);
-	assert_int_equal(sizeof(struct sw_brain), 336);
+	assert_int_equal(sizeof(struct sw_brain), 352);
 }
 
 int main(void)
