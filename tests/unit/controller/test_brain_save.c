@@ -200,7 +200,9 @@ static void same_runs(const struct sw_live *x, const struct sw_live *y)
 
 static void same_live(const struct sw_live *a, const struct sw_live *b)
 {
-	same_text(a->request, b->request);
+	same_text(a->asked->text, b->asked->text);
+	SAME(is_member);
+	SAME(array_index);
 	same_text(a->name, b->name);
 	same_text(a->reason, b->reason);
 	same_runs(a, b);
