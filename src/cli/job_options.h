@@ -64,7 +64,7 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words;
 		 .kind = SW_CLI_WORD,                                                                                                     \
 		 .argument = "HOW",                                                                                                       \
 		 .words = &sw_cli_preempt_words,                                                                                          \
-		 .about = "how it makes room for others: it starts anew, or stands still where it is",                                                \
+		 .about = "how it makes room for others: it starts anew, or stands still where it is",                                    \
 		 .offset = offsetof(type, job.preempt)},                                                                                  \
 		SW_CLI_JOB_TEXT(type, "array", 'a', "LIST", array, "makes many jobs of one: 0-9, 0-90:10, 0-99%4 (four at a time)"),      \
 		SW_CLI_JOB_TEXT(type, "output", 'o', "FILE", out, "where standard output goes; kept for 'sharewell logs' unless told"),   \

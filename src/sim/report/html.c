@@ -103,7 +103,8 @@ static void write_head(const struct sw_page *page)
 		fputs(" on ", page->out);
 		sw_text_html(page->out, base_name(page->results[0]->trace));
 	}
-	fprintf(page->out, " \xC2\xB7 Sharewell simulation</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n", sw_embedded("sim/report/style.css", NULL));
+	fprintf(page->out, " \xC2\xB7 Sharewell simulation</title>\n<style>\n%s</style>\n</head>\n<body>\n<main>\n",
+		sw_embedded("sim/report/style.css", NULL));
 }
 
 static void write_legend(const struct sw_page *page)
