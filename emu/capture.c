@@ -1,6 +1,7 @@
 /* Captures. A capture begins in one stream and spreads to others by events; it ends in the stream it began in, to which all others must have returned. */
 #include "capture.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,7 @@ static CUresult wait_for(struct emu_stream *stream, const struct emu_event_captu
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (theirs == NULL) {
 		/* Work outside of the capture cannot be waited for inside. */
+		assert(ours != NULL);
 		ours->spoiled = true;
 		return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}

@@ -198,7 +198,7 @@ static void do_rows(int operation, bool is_float, char *const *data, uint64_t ro
 {
 	float *const f[2] = {(float *)data[0], (float *)data[1]};
 	uint32_t *const w[2] = {(uint32_t *)data[0], (uint32_t *)data[1]};
-	if (operation == SUM_ROWS)
+	if (operation == SUM_ROWS && columns > 0)
 		memset(data[0], 0, columns * 4);
 	for (uint64_t r = 0; r < rows; r++) {
 		for (uint64_t c = 0; c < columns; c++) {
@@ -273,7 +273,8 @@ static void perform(const struct emu_kernel *kernel, char *const *data, const st
 	const uint64_t *n = arguments->numbers;
 	switch (operation) {
 	case COPY:
-		memmove(data[0], data[1], n[0] * 4);
+		if (n[0] > 0)
+			memmove(data[0], data[1], n[0] * 4);
 		return;
 	case ADD_ROW:
 	case SUM_ROWS:

@@ -112,7 +112,7 @@ CUresult emu_range_host(enum emu_range_kind kind, void *address, uint64_t bytes,
 		if (memory == MAP_FAILED)
 			memory = NULL;
 	}
-	if (memory == NULL) {
+	if (range == NULL || memory == NULL) {
 		free(range);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -497,6 +497,7 @@ static void test_random_moves_keep_contents(void **state)
 			}
 		}
 	}
+	assert_cuda(cuCtxSynchronize());
 	for (int i = 0; i < RANGES; i++) {
 		if (mapped[i]) {
 			assert_cuda(cuMemUnmap(address[i], PAGE));
