@@ -228,6 +228,8 @@ static CUresult unload(const char *entry, const void *handle)
 	CUresult result = emu_enter(entry, EMU_NO_CONTEXT | EMU_ANYWAY | EMU_UNSAFE, NULL);
 	if (result != CUDA_SUCCESS)
 		return result;
+	/* Work that was put in before may still use its memory. */
+	emu_contexts_wait();
 	return emu_retire(handle, EMU_MODULE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
