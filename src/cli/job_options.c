@@ -15,8 +15,6 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 
-extern char **environ;
-
 static const char *class_at(size_t index)
 {
 	static const char *const words[] = {"guaranteed", "opportunistic", "auto"};

@@ -1,5 +1,6 @@
 #include "core/topology.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 static int check_nodes(const struct sw_topology_node *nodes, uint32_t count, struct sw_err *err)
@@ -71,6 +72,7 @@ int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_n
 
 void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
 {
+	assert(topology->rack_node_gpus != NULL); /* room was made */
 	if (node->rack == topology->rack_count)
 		topology->rack_node_gpus[topology->rack_count++] = 0;
 	if (node->gpus > topology->rack_node_gpus[node->rack])
