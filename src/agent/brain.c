@@ -143,6 +143,13 @@ void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run)
 	free_run(run);
 }
 
+/* A copy in the run's own room; NULL stays NULL. */
+static const char *keep_text(char *room, size_t size, const char *text)
+{
+	snprintf(room, size, "%s", text != NULL ? text : "");
+	return text != NULL ? room : NULL;
+}
+
 static void keep_account(struct sw_agent_run *run, const struct sw_sync_run *said)
 {
 	snprintf(run->reason, sizeof run->reason, "%s", said->reason != NULL ? said->reason : "");
@@ -150,6 +157,9 @@ static void keep_account(struct sw_agent_run *run, const struct sw_sync_run *sai
 	run->said = *said;
 	run->said.reason = run->reason;
 	run->said.detail = run->detail[0] != '\0' ? run->detail : NULL;
+	run->said.failure = keep_text(run->failure, sizeof run->failure, said->failure);
+	run->said.failure_line = keep_text(run->failure_line, sizeof run->failure_line, said->failure_line);
+	run->said.failure_path = keep_text(run->failure_path, sizeof run->failure_path, said->failure_path);
 	if (said->state == SW_RUN_EXITED)
 		run->phase = SW_PHASE_OVER;
 }

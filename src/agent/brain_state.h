@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "base/vec.h"
+#include "failure/failure.h"
 
 /* Of the jobs whose runs are gone, so many epochs are remembered; the oldest are dropped first. */
 #define SW_AGENT_SEEN_MAX 16384u
@@ -69,7 +70,8 @@ struct sw_agent_run {
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
 	size_t gpu_count;
 	struct sw_sync_run said; /* its texts are these: */
-	char reason[65], detail[256];
+	char reason[65], detail[256], failure[SW_FAILURE_NAME_MAX + 1], failure_line[SW_FAILURE_LINE_MAX + 1],
+		failure_path[SW_FAILURE_PATH_MAX + 1];
 };
 
 struct sw_agent_slot {

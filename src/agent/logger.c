@@ -83,8 +83,32 @@ static void open_files(const struct sw_logger *logger, struct sw_bounded_log log
 	}
 }
 
+void sw_log_tail_add(struct sw_log_tail *tail, const char *bytes, size_t size)
+{
+	uint64_t total = atomic_load_explicit(&tail->bytes, memory_order_relaxed);
+	size_t kept = size < sizeof tail->ring ? size : sizeof tail->ring;
+	uint64_t at = (total + size - kept) % sizeof tail->ring;
+	size_t first = kept < sizeof tail->ring - at ? kept : (size_t)(sizeof tail->ring - at);
+	memcpy(tail->ring + at, bytes + size - kept, first);
+	memcpy(tail->ring, bytes + size - kept + first, kept - first);
+	atomic_store_explicit(&tail->bytes, total + size, memory_order_release);
+}
+
+size_t sw_log_tail_copy(const struct sw_log_tail *tail, char ret_text[SW_FAILURE_TAIL])
+{
+	uint64_t total = atomic_load_explicit(&tail->bytes, memory_order_acquire);
+	if (total <= sizeof tail->ring) {
+		memcpy(ret_text, tail->ring, (size_t)total);
+		return (size_t)total;
+	}
+	size_t begin = (size_t)(total % sizeof tail->ring);
+	memcpy(ret_text, tail->ring + begin, sizeof tail->ring - begin);
+	memcpy(ret_text + (sizeof tail->ring - begin), tail->ring, begin);
+	return sizeof tail->ring;
+}
+
 /* True: there is more to come. */
-static bool take(struct sw_bounded_log *log, int pipe, char *buffer, _Atomic uint64_t *bytes)
+static bool take(struct sw_bounded_log *log, int pipe, char *buffer, struct sw_log_tail *tail)
 {
 	ssize_t n = read(pipe, buffer, STEP);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -92,7 +116,7 @@ static bool take(struct sw_bounded_log *log, int pipe, char *buffer, _Atomic uin
 	if (n <= 0)
 		return false;
 	sw_bounded_log_write(log, buffer, (size_t)n);
-	atomic_fetch_add_explicit(bytes, (uint64_t)n, memory_order_relaxed);
+	sw_log_tail_add(tail, buffer, (size_t)n);
 	return true;
 }
 
@@ -118,7 +142,7 @@ _Noreturn void sw_logger_run(const struct sw_logger *logger)
 		if (poll(polls, logger->count, -1) < 0)
 			continue;
 		for (size_t i = 0; i < logger->count; i++)
-			if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(&logs[i], polls[i].fd, buffer, logger->bytes)) {
+			if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(&logs[i], polls[i].fd, buffer, logger->tail)) {
 				polls[i].fd = -1;
 				open_count--;
 			}

@@ -9,8 +9,19 @@
 #include <stdint.h>
 
 #include "api/sync.h"
+#include "failure/failure.h"
 
 #define SW_LOGGER_STREAMS 2
+
+/* What the log writer shares with the supervisor: how much was written, and the end of it, as a ring. The user's identity can write to it. */
+struct sw_log_tail {
+	_Atomic uint64_t bytes;
+	char ring[SW_FAILURE_TAIL];
+};
+
+void sw_log_tail_add(struct sw_log_tail *tail, const char *bytes, size_t size);
+/* The end of what was written, in order; returns how many bytes there are. */
+size_t sw_log_tail_copy(const struct sw_log_tail *tail, char ret_text[SW_FAILURE_TAIL]);
 
 struct sw_logger {
 	const struct sw_run_spec *spec;
@@ -20,8 +31,8 @@ struct sw_logger {
 		const char *path; /* relative to the job's folder */
 	} streams[SW_LOGGER_STREAMS];
 	size_t count;
-	_Atomic uint64_t *bytes; /* shared with the supervisor: taken so far */
-	int ready;		 /* gets "" or what is wrong, then is closed; -1: nobody asks */
+	struct sw_log_tail *tail; /* shared with the supervisor */
+	int ready;		  /* gets "" or what is wrong, then is closed; -1: nobody asks */
 };
 
 /* Called in the child; never returns. */

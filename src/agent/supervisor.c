@@ -155,10 +155,10 @@ static int open_loop(struct sw_supervisor *supervisor, struct sw_err *err)
 	supervisor->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (supervisor->signals < 0 || supervisor->timer < 0)
 		return fail(err, "no timer or signals");
-	void *page = mmap(NULL, sizeof *supervisor->log_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, sizeof *supervisor->tail, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
 		return fail(err, "no memory");
-	supervisor->log_bytes = page;
+	supervisor->tail = page;
 	return 0;
 }
 
@@ -205,8 +205,8 @@ static void release(struct sw_supervisor *supervisor)
 	sw_cgroup_close(&supervisor->cgroup);
 	close(supervisor->signals);
 	close(supervisor->timer);
-	if (supervisor->log_bytes != NULL)
-		munmap(supervisor->log_bytes, sizeof *supervisor->log_bytes);
+	if (supervisor->tail != NULL)
+		munmap(supervisor->tail, sizeof *supervisor->tail);
 }
 
 /* Runs the job of a folder that is ours. */

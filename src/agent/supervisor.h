@@ -22,4 +22,7 @@ int sw_supervise(const char *folder, struct sw_err *err);
 /* The environment variable with the number of a file descriptor that is the link to the agent. */
 #define SW_SUPERVISOR_LINK "SHAREWELL_LINK_FD"
 
+/* In the environment of a supervisor: the file of the operator's own classes of failures. */
+#define SW_FAILURES_VARIABLE "SHAREWELL_FAILURES"
+
 #endif

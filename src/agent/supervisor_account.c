@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/folder.h"
+#include "agent/supervisor.h"
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
@@ -49,7 +50,7 @@ void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text)
 static char *describe(struct sw_supervisor *supervisor, size_t *ret_size)
 {
 	char *text = NULL;
-	supervisor->account.run.log_bytes = atomic_load_explicit(supervisor->log_bytes, memory_order_relaxed);
+	supervisor->account.run.log_bytes = atomic_load_explicit(&supervisor->tail->bytes, memory_order_relaxed);
 	return sw_run_account_encode(&supervisor->account, &text, ret_size, NULL) == 0 ? text : NULL;
 }
 
@@ -105,6 +106,33 @@ void sw_supervisor_drain(struct sw_supervisor *supervisor)
 		sw_supervisor_record(supervisor);
 }
 
+/* Why it failed, as far as its log tells. A table that cannot be read is no reason to lose the exit: then the controller makes of it what it can. */
+static void classify(struct sw_supervisor *supervisor)
+{
+	struct sw_sync_run *run = &supervisor->account.run;
+	if (run->failure != NULL || (run->code == 0 && run->signal == 0 && run->reason[0] == '\0') ||
+	    strcmp(run->reason, SW_REASON_STOPPED) == 0)
+		return;
+	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *table = NULL;
+	SW_CLEANUP(sw_freep) char *log = malloc(SW_FAILURE_TAIL);
+	const char *own = getenv(SW_FAILURES_VARIABLE);
+	if (log == NULL || (sw_failure_load(own, &table, NULL) < 0 && (own == NULL || sw_failure_load(NULL, &table, NULL) < 0)))
+		return;
+	struct sw_failure_evidence evidence = {
+		.log = log,
+		.log_size = sw_log_tail_copy(supervisor->tail, log),
+		.detail = run->detail,
+		.reason = run->reason,
+		.code = (int)run->code,
+		.signal = (int)run->signal,
+	};
+	sw_failure_classify(table, &evidence, &supervisor->failure);
+	snprintf(supervisor->failure_name, sizeof supervisor->failure_name, "%s", supervisor->failure.failure->name);
+	run->failure = supervisor->failure_name;
+	run->failure_line = supervisor->failure.line[0] != '\0' ? supervisor->failure.line : NULL;
+	run->failure_path = supervisor->failure.path[0] != '\0' ? supervisor->failure.path : NULL;
+}
+
 void sw_supervisor_record(struct sw_supervisor *supervisor)
 {
 	if (sw_cgroup_ran_out(&supervisor->cgroup) && supervisor->account.run.signal == SIGKILL)
@@ -113,6 +141,7 @@ void sw_supervisor_record(struct sw_supervisor *supervisor)
 	supervisor->stage = SW_STAGE_RECORDING;
 	supervisor->give_up_at_ns = SW_NEVER;
 	supervisor->account.run.state = SW_RUN_EXITED;
+	classify(supervisor);
 	size_t size;
 	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
 	/* A folder that is gone was forgotten: nobody waits for the exit any more. */

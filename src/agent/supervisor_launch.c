@@ -149,7 +149,7 @@ static int start_logger(struct sw_supervisor *supervisor)
 void sw_supervisor_begin(struct sw_supervisor *supervisor)
 {
 	struct sw_logger *logger = &supervisor->log;
-	*logger = (struct sw_logger){.spec = supervisor->spec, .bytes = supervisor->log_bytes, .ready = -1};
+	*logger = (struct sw_logger){.spec = supervisor->spec, .tail = supervisor->tail, .ready = -1};
 	for (int i = 0; i < SW_LOGGER_STREAMS; i++)
 		logger->streams[i].pipe = logger->streams[i].file = -1;
 	int error = set_up_streams(supervisor, logger);

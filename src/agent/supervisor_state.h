@@ -48,7 +48,7 @@ struct sw_supervisor {
 	struct sw_control control;
 	struct sw_cgroup cgroup;
 	struct sw_processes processes; /* scratch */
-	_Atomic uint64_t *log_bytes;   /* shared with the log writer */
+	struct sw_log_tail *tail;      /* shared with the log writer */
 	int signals, timer;
 	int ready;	      /* of the log writer; -1: not waited for */
 	int report;	      /* of the launch; -1: over */
@@ -60,6 +60,8 @@ struct sw_supervisor {
 	enum sw_pause pause;
 	struct sw_run_account account;
 	char detail[600], note[300];
+	char failure_name[SW_FAILURE_NAME_MAX + 1];
+	struct sw_failure_found failure; /* its texts are those of the account */
 	bool stopping, killing;
 	uint32_t stop_signal; /* that was sent */
 

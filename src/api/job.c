@@ -158,6 +158,8 @@ static int check_gpus(const char *what, const struct sw_job_request *request, st
 			      request->gpus, request->min_gpus, request->max_gpus);
 	if (request->max_gpus > SW_JOB_GPUS_MAX)
 		return refuse(err, SW_EINPUT, what, "asks for %u GPUs, at most %u are possible", request->max_gpus, SW_JOB_GPUS_MAX);
+	if (request->prerun_ns > 0 && request->gpus < 2)
+		return refuse(err, SW_EINPUT, what, "asks for a pre-run, which is for jobs with more than one GPU");
 	return 0;
 }
 
@@ -175,6 +177,7 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 		{"signal", request->signal, 0, 64},
 		{"grace", (uint64_t)request->grace_ns, 1, SW_JOB_DURATION_MAX_NS},
 		{"time_limit", (uint64_t)request->time_limit_ns, 0, SW_JOB_DURATION_MAX_NS},
+		{"prerun", (uint64_t)request->prerun_ns, 0, SW_JOB_DURATION_MAX_NS},
 		{"expected", (uint64_t)request->expected_ns, 0, SW_JOB_DURATION_MAX_NS},
 		{"deadline", (uint64_t)request->deadline_at_ns, 0, SW_WHEN_MAX_NS},
 		{"class", request->kind, 0, SW_KIND_AUTO},

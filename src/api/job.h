@@ -50,6 +50,7 @@ enum sw_depend_kind {
 	SW_AFTER_OK = 0,
 	SW_AFTER_ANY,
 	SW_AFTER_NOT_OK,
+	SW_AFTER_PRERUN, /* the controller's own: not in requests */
 };
 
 struct sw_depend {
@@ -79,9 +80,11 @@ struct sw_job_request {
 	uint64_t memory_bytes;	   /* of the host, per GPU; 0: unknown */
 	uint32_t weight_milli;
 	uint32_t retries;
+	bool retries_said;	/* else: as failures of their kind are */
 	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
 	int64_t grace_ns;	/* between that and SIGKILL */
 	int64_t time_limit_ns;	/* 0: none */
+	int64_t prerun_ns;	/* a run on one GPU goes before, for so long at most; 0: none */
 	int64_t expected_ns;	/* how long the user thinks it runs; 0: no idea */
 	int64_t deadline_at_ns; /* since the epoch; 0: none */
 	enum sw_job_kind kind;

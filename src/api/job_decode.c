@@ -379,6 +379,7 @@ SIMPLE(read_gpu_memory, read_bytes, gpu_memory_bytes)
 SIMPLE(read_memory, read_bytes, memory_bytes)
 SIMPLE(read_time_limit, read_duration, time_limit_ns)
 SIMPLE(read_expected, read_duration, expected_ns)
+SIMPLE(read_prerun, read_duration, prerun_ns)
 SIMPLE(read_hold, read_bool, held)
 SIMPLE(read_slurm_env, read_bool, slurm_env)
 #undef SIMPLE
@@ -390,6 +391,7 @@ static int read_cpus(const struct reader *reader, const char *field, const json_
 
 static int read_retries(const struct reader *reader, const char *field, const json_t *value)
 {
+	reader->request->retries_said = true;
 	return read_count(reader, field, value, 0, SW_JOB_RETRIES_MAX, &reader->request->retries);
 }
 
@@ -416,6 +418,7 @@ static const struct field {
 	{"min_gpus", read_min_gpus},
 	{"name", read_name},
 	{"preempt", read_preempt},
+	{"prerun", read_prerun},
 	{"retries", read_retries},
 	{"signal", read_signal},
 	{"slurm_env", read_slurm_env},

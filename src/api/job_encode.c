@@ -173,7 +173,9 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 		sw_json_key_u64(json, "min_gpus", request->min_gpus);
 	write_text(json, "name", request->name);
 	sw_json_key_string(json, "preempt", sw_job_preempt_names[request->preempt_by]);
-	write_number(json, "retries", request->retries);
+	write_duration(json, "prerun", request->prerun_ns);
+	if (request->retries_said || request->retries > 0)
+		sw_json_key_u64(json, "retries", request->retries);
 	write_signal(json, request->signal);
 	if (request->slurm_env)
 		sw_json_key_bool(json, "slurm_env", true);

@@ -59,6 +59,8 @@ void sw_request_free(struct sw_request *request)
 	for (size_t i = 0; i < request->setting_count; i++)
 		free(request->settings[i]);
 	free(request->tenant);
+	free(request->node);
+	free(request->reason);
 	if (request->sync != NULL)
 		sw_sync_free(request->sync);
 	free(request);

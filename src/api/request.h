@@ -65,6 +65,8 @@ struct sw_request {
 	size_t setting_count;
 	char *tenant;
 	uint32_t quota_gpus; /* UINT32_MAX: lifted */
+	char *node, *reason; /* that is closed or opened */
+	bool closed;
 	struct sw_sync *sync;
 };
 

@@ -168,6 +168,25 @@ static int read_quota(struct sw_request *request, json_t *root, struct sw_err *e
 	return 0;
 }
 
+static int read_door(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "name") != 0 && strcmp(name, "closed") != 0 && strcmp(name, "reason") != 0)
+			return unknown_field(name, err);
+	}
+	json_t *closed = json_object_get(root, "closed"), *reason = json_object_get(root, "reason");
+	if (!json_is_boolean(closed))
+		return refuse(err, SW_EINPUT, "'closed' must be true or false");
+	request->closed = json_is_true(closed);
+	int r = copy_text(json_object_get(root, "name"), "'name' must be the name of a node", &request->node, err);
+	if (r < 0 || reason == NULL || json_is_null(reason))
+		return r;
+	return copy_text(reason, "'reason' must be text of at most 255 bytes", &request->reason, err);
+}
+
 static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
 {
 	json_t *root = NULL;
@@ -177,7 +196,9 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 	if (!json_is_object(root))
 		r = refuse(err, SW_EINPUT, "it is not an object");
 	else
-		r = request->route->id == SW_ROUTE_SET_POLICY ? read_policy(request, root, err) : read_quota(request, root, err);
+		r = request->route->id == SW_ROUTE_SET_POLICY  ? read_policy(request, root, err)
+		    : request->route->id == SW_ROUTE_NODE_DOOR ? read_door(request, root, err)
+							       : read_quota(request, root, err);
 	json_decref(root);
 	return r;
 }

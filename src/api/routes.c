@@ -62,6 +62,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 NULL, NULL, "text/plain", 0, USERS, 200},
 	{SW_ROUTE_NODES, SW_GET, "/v1/nodes", "listNodes", "List nodes and their GPUs with the last figures of each", NULL, NULL,
 	 "#NodeList", JSON, 0, USERS, 200},
+	{SW_ROUTE_NODE_DOOR, SW_POST, "/v1/nodes", "closeNode", "Close a node to new jobs, or open it again; jobs that run there go on",
+	 NULL, "#NodeChange", "#Node", JSON, KIB(4), SW_ROLE_OPERATOR, 200},
 	{SW_ROUTE_CLUSTER, SW_GET, "/v1/cluster", "getCluster", "Show the cluster as a whole: GPUs, jobs by state, policy", NULL, NULL,
 	 "#Cluster", JSON, 0, USERS, 200},
 	{SW_ROUTE_GET_POLICY, SW_GET, "/v1/policy", "getPolicy", "Show the policy in charge, and those there are", NULL, NULL, "#Policy",

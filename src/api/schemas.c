@@ -29,7 +29,12 @@ static const struct sw_api_field job_request[] = {
 	{"min_gpus", "integer", "may shrink to this many GPUs"},
 	{"name", "string", "the command's name unless told"},
 	{"preempt", "string", "`requeue` (it is stopped and starts anew) or `suspend` (it stands still and goes on)"},
-	{"retries", "integer", "how often it is tried again after it failed"},
+	{"prerun", "number|string",
+	 "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU instead of "
+	 "all"},
+	{"retries", "integer",
+	 "how often it is tried again after it failed, where that can help; unless told 3 times, and never for failures that are not "
+	 "understood"},
 	{"signal", "integer|string", "asks it to stop: `USR1`, or a number; TERM unless told"},
 	{"slurm_env", "boolean", "SLURM_* variables beside SHAREWELL_*"},
 	{"stderr", "string", "file for standard error; with the run unless told"},
@@ -43,6 +48,7 @@ static const struct sw_api_field job_request[] = {
 static const struct sw_api_field submitted[] = {
 	{"id", "integer", "of the first job"},
 	{"ids", "integer[]", "of all of them, in the order of the request"},
+	{"warnings", "string[]", "inputs that they name and that others failed on lately"},
 	END,
 };
 static const struct sw_api_field job[] = {
@@ -67,6 +73,9 @@ static const struct sw_api_field job[] = {
 	{"preemptions", "integer", "times it had to make room"},
 	{"code", "integer", "exit code of the last run that ended"},
 	{"signal", "integer", "that ended it; 0: none"},
+	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
+	{"warning", "string", "about an input that others failed on; else empty"},
+	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
 	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
 	END,
@@ -84,6 +93,15 @@ static const struct sw_api_field asked[] = {
 	{"expected_s", "number", "how long it will probably run; null: not said"},
 	{"deadline", "string", "RFC 3339; null: none"},
 	{"depends", "integer[]", "jobs that it waits or waited for"},
+	END,
+};
+static const struct sw_api_field failure[] = {
+	{"class", "string", "docs/failures.md has them all"},
+	{"layer", "string", "who can do something about it: `user`, `framework`, `infrastructure`, or `unknown`"},
+	{"line", "string", "of its log that gave it away; may be empty"},
+	{"says", "string", "what went wrong, in words"},
+	{"hint", "string", "what to do; may be empty"},
+	{"done", "string", "what was done about it"},
 	END,
 };
 static const struct sw_api_field job_list[] = {
@@ -113,12 +131,21 @@ static const struct sw_api_field gpu[] = {
 static const struct sw_api_field node[] = {
 	{"name", "string", ""},
 	{"up", "boolean", "its agent was heard in time"},
+	{"closed", "boolean", "it takes no new jobs: an operator said so, or too much failed there"},
+	{"in_use", "boolean", "jobs run there"},
+	{"reason", "string", "why it is closed; else empty"},
 	{"gpus", "integer", ""},
-	{"gpus_free", "integer", ""},
+	{"gpus_free", "integer", "that jobs may get"},
 	{"cpus", "integer", ""},
 	{"memory_bytes", "integer", ""},
 	{"heard_at", "string", "when its agent spoke last; null: not since the controller started"},
 	{"devices", "#Gpu[]", "as its agent described them; empty until it has since the controller started"},
+	END,
+};
+static const struct sw_api_field node_change[] = {
+	{"name", "string", "of the node"},
+	{"closed", "boolean", ""},
+	{"reason", "string", "for people"},
 	END,
 };
 static const struct sw_api_field node_list[] = {
@@ -173,7 +200,9 @@ static const struct sw_api_field event[] = {
 	{"seq", "integer", "its number; also the id of the server-sent event"},
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
-	 "submit cancel hold release requeue node node_lost report policy quota; or reset: events were missed, look anew"},
+	 "submit cancel hold release requeue node node_lost node_closed node_opened report policy quota; ended: of a job that is watched "
+	 "alone and ended with another; or reset: events were missed, "
+	 "look anew"},
 	{"job", "#Job", "as it is now, which may be later than the event"},
 	{"node", "string", "where it happened, if it did somewhere"},
 	END,
@@ -200,11 +229,13 @@ const struct sw_schema sw_schemas[] = {
 	{"Submitted", "What a submit made", submitted},
 	{"Job", "A job as it stands", job},
 	{"Asked", "What a job asked for, in short", asked},
+	{"Failure", "Why a run failed", failure},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},
 	{"Gpu", "A GPU and its last figures", gpu},
 	{"Node", "A node", node},
 	{"NodeList", "All nodes", node_list},
+	{"NodeChange", "A node that is closed to new jobs, or opened", node_change},
 	{"Cluster", "The whole", cluster},
 	{"Policy", "The policy in charge", policy},
 	{"PolicyChange", "Another policy, or other parameters", policy_change},

@@ -92,6 +92,9 @@ struct sw_sync_run {
 	int64_t started_at_ns, ended_at_ns; /* 0: not yet */
 	const char *reason;		    /* one of SW_REASON_..., or ""; never NULL once decoded */
 	const char *detail;		    /* a sentence for people; may be NULL */
+	const char *failure;		    /* the class of its failure (src/failure); NULL: it did not fail, or nobody looked */
+	const char *failure_line;	    /* of its log that gave it away; NULL */
+	const char *failure_path;	    /* of the input at fault; NULL */
 	uint64_t log_bytes;		    /* written by the job so far */
 	uint64_t max_rss_bytes;
 	uint64_t cpu_ns;

@@ -6,14 +6,16 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/supervisor.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "cli/daemon.h"
 #include "cli/places.h"
 #include "controller/tokens.h"
+#include "failure/failure.h"
 
 struct values {
-	const char *controller, *state, *gpus, *node, *token_file, *ca;
+	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -50,6 +52,17 @@ static const char *find_supervisor(char path[PATH_MAX])
 	return NULL;
 }
 
+/* Supervisors read it when a run has failed: what is wrong with it is found now. */
+static int use_failures(const char *path, struct sw_err *err)
+{
+	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *table = NULL;
+	char whole[PATH_MAX];
+	int r = path != NULL ? sw_failure_load(path, &table, err) : 0;
+	if (r == 0 && path != NULL && (realpath(path, whole) == NULL || setenv(SW_FAILURES_VARIABLE, whole, 1) != 0))
+		return sw_err_set(err, SW_EIO, "cannot use '%.200s'", path);
+	return r;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
@@ -58,6 +71,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	struct sw_cli_places places;
 	int r = sw_cli_places(values->state, false, &places, err);
 	r = r < 0 ? r : find_token(values, &places, &token, err);
+	r = r < 0 ? r : use_failures(values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE), err);
 	if (r < 0)
 		return r;
 	struct sw_agent_options options;
@@ -85,6 +99,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "where the runs are kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",
 	 .offset = offsetof(struct values, node)},
+	{"failures", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "classes of failures of your own, ahead of the built-in ones; the controller needs it too. Else $SHAREWELL_FAILURES",
+	 .offset = offsetof(struct values, failures)},
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
 	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "agent/supervisor.h"
 #include "base/number.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
@@ -19,7 +20,7 @@
 #include "controller/tokens.h"
 
 struct values {
-	const char *state, *policy, *placement, *plugin;
+	const char *state, *policy, *placement, *plugin, *failures;
 	struct sw_cli_doors doors;
 };
 
@@ -120,6 +121,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.policy = values->policy,
 		.placement = values->placement,
 		.plugin = plugin,
+		.failures = values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE),
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,
@@ -134,6 +136,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",
 	 .offset = offsetof(struct values, placement)},
+	{"failures", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "classes of failures of your own, ahead of the built-in ones; agents need it too. Else $SHAREWELL_FAILURES",
+	 .offset = offsetof(struct values, failures)},
 	{"plugin", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
 	 .offset = offsetof(struct values, plugin)},

@@ -337,6 +337,7 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 		json_object_set_new(fields, "slurm_env", json_true());
 	r = r < 0 ? r : set_duration(fields, "time_limit", "time", options->time, err);
 	r = r < 0 ? r : set_duration(fields, "expected", "expected", options->expected, err);
+	r = r < 0 ? r : set_duration(fields, "prerun", "prerun", options->prerun, err);
 	r = r < 0 ? r : set_deadline(fields, options->deadline, err);
 	r = r < 0 ? r : set_signal(fields, options->signal, err);
 	r = r < 0 ? r : set_duration(fields, "grace", "grace", options->grace, err);

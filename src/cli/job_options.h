@@ -12,7 +12,7 @@
 struct sw_cli_job_options {
 	const char *name, *gpus, *gpu_memory, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
 	const char *job_class, *deadline, *weight, *tenant, *export, *workdir, *time, *expected;
-	const char *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
+	const char *prerun, *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
 	struct sw_cli_texts env;
 	bool hold, slurm_env;
 	struct sw_cli_texts words; /* the operands */
@@ -55,7 +55,10 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words;
 		SW_CLI_JOB_TEXT(type, "time", 't', "TIME", time,                                                                          \
 				"ends it after so long: 90s, 2h, 1-12:00:00; a bare number is minutes, as in Slurm"),                     \
 		SW_CLI_JOB_TEXT(type, "expected", '\0', "TIME", expected, "how long you think it runs; only a hint for the policy"),      \
-		SW_CLI_JOB_TEXT(type, "retries", '\0', "N", retries, "how often it is tried again after a failure"),                      \
+		SW_CLI_JOB_TEXT(type, "retries", '\0', "N", retries, "how often it is tried again where that can help; 3 unless told"),   \
+		SW_CLI_JOB_TEXT(                                                                                                          \
+			type, "prerun", '\0', "TIME", prerun,                                                                             \
+			"first runs it on one GPU, for so long at most, and ends it there if it is wrong; it must bear to run twice"),    \
 		SW_CLI_JOB_TEXT(type, "dependency", 'd', "KIND:JOB", depends, "waits for jobs: afterok:12:13,afterany:14,afternotok:15"), \
 		SW_CLI_JOB_TEXT(type, "signal", '\0', "SIG[@SECONDS]", signal,                                                            \
 				"what asks it to stop, and how long before it is killed: USR1@120"),                                      \

@@ -46,9 +46,9 @@ static void put_command(const json_t *request)
 /* What it asked for beyond the ordinary. */
 static void put_request(const json_t *request)
 {
-	static const char *const keys[] = {"gpus",     "min_gpus", "max_gpus",	 "gpu_memory",	"cpus",	   "memory",  "class",
-					   "deadline", "weight",   "time_limit", "expected",	"retries", "depends", "signal",
-					   "grace",    "preempt",  "array",	 "array_index", "stdout",  "stderr",  "comment"};
+	static const char *const keys[] = {"gpus",    "min_gpus",   "max_gpus",	   "gpu_memory", "cpus",    "memory",  "class",	 "deadline",
+					   "weight",  "time_limit", "expected",	   "prerun",	 "retries", "depends", "signal", "grace",
+					   "preempt", "array",	    "array_index", "stdout",	 "stderr",  "comment"};
 	const char *key;
 	json_t *value;
 	printf("  %-12s", "Asked for");
@@ -91,6 +91,23 @@ static void put_place(const json_t *job)
 	put("Node", text);
 }
 
+/* What went wrong, what gave it away, what was done, what to do. */
+static void put_failure(const json_t *job)
+{
+	const json_t *failure = json_object_get(job, "failure");
+	char text[400];
+	if (!json_is_object(failure))
+		return;
+	snprintf(text, sizeof text, "%.200s (%.40s, %.40s)", sw_cli_text(failure, "says", ""), sw_cli_text(failure, "class", "?"),
+		 sw_cli_text(failure, "layer", "?"));
+	put("Failure", text);
+	if (sw_cli_text(failure, "line", "")[0] != '\0')
+		put("Line", sw_cli_text(failure, "line", ""));
+	put("Done", sw_cli_text(failure, "done", ""));
+	if (sw_cli_text(failure, "hint", "")[0] != '\0')
+		put("Hint", sw_cli_text(failure, "hint", ""));
+}
+
 static void print_job(const json_t *job, const char *why)
 {
 	const json_t *request = json_object_get(job, "request");
@@ -121,6 +138,9 @@ static void print_job(const json_t *job, const char *why)
 	snprintf(text, sizeof text, "%" PRId64 ", restarts %" PRId64 ", preemptions %" PRId64, sw_cli_number(job, "epoch", 0),
 		 sw_cli_number(job, "restarts", 0), sw_cli_number(job, "preemptions", 0));
 	put("Runs", text);
+	put_failure(job);
+	if (sw_cli_text(job, "warning", "")[0] != '\0')
+		put("Warning", sw_cli_text(job, "warning", ""));
 	put_command(request);
 	put("WorkDir", sw_cli_text(request, "workdir", "-"));
 	put_request(request);

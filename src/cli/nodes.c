@@ -1,11 +1,12 @@
 /* sharewell nodes */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "cli/live.h"
 
 struct values {
-	const char *controller;
+	const char *action, *node, *reason, *controller;
 	bool json, noheader, gpus;
 };
 
@@ -16,6 +17,7 @@ static const struct sw_cli_column node_columns[] = {
 	{.name = "FREE", .right = true},
 	{.name = "CPUS", .right = true},
 	{.name = "MEMORY", .right = true},
+	{.name = "REASON", .most = 60},
 };
 static const struct sw_cli_column gpu_columns[] = {
 	{.name = "NODE"},
@@ -29,12 +31,14 @@ static const struct sw_cli_column gpu_columns[] = {
 	{.name = "UUID"},
 };
 
-/* As sinfo has them: idle, mix, alloc, and down* for one that does not answer. */
+/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down* for one that does not answer. */
 static const char *state_of(const json_t *node)
 {
 	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);
 	if (!json_is_true(json_object_get(node, "up")))
 		return "down*";
+	if (json_is_true(json_object_get(node, "closed")))
+		return json_is_true(json_object_get(node, "in_use")) ? "drng" : "drain";
 	return spare == gpus ? "idle" : spare > 0 ? "mix" : "alloc";
 }
 
@@ -46,7 +50,9 @@ static int add_node(struct sw_cli_rows *rows, const json_t *node)
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus", 0));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus_free", 0));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "cpus", 0));
-	return r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(node, "memory_bytes", 0), memory));
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(node, "memory_bytes", 0), memory));
+	const char *reason = sw_cli_text(node, "reason", "");
+	return r < 0 ? r : sw_cli_rows_add(rows, reason[0] != '\0' ? reason : "-");
 }
 
 static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *gpu)
@@ -86,12 +92,46 @@ static int print(const json_t *answer, const struct values *values, struct sw_er
 	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
+/* Closes a node, or opens it. */
+static int change(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
+{
+	bool drain = strcmp(values->action, "drain") == 0;
+	SW_JSON *answer = NULL;
+	SW_JSON *body = json_pack("{s:s, s:b}", "name", values->node, "closed", (int)drain);
+	if (body == NULL || (values->reason != NULL && json_object_set_new(body, "reason", json_string(values->reason)) != 0))
+		return sw_err_set(err, SW_EINPUT, "the node's name or the reason is not UTF-8");
+	int r = sw_cli_client_post(client, "/v1/nodes", body, &answer, err);
+	if (r < 0)
+		return r;
+	if (values->json)
+		return sw_cli_print_json(answer, err);
+	printf("%s %s\n", sw_cli_text(answer, "name", "?"), drain ? "takes no more jobs; those that run there go on" : "takes jobs");
+	return 0;
+}
+
+static int check(const struct values *values, struct sw_err *err)
+{
+	bool known = values->action == NULL || strcmp(values->action, "drain") == 0 || strcmp(values->action, "resume") == 0;
+	if (known && (values->action == NULL) == (values->node == NULL) &&
+	    (values->reason == NULL || (values->action != NULL && strcmp(values->action, "drain") == 0)))
+		return 0;
+	sw_err_set(err, SW_EINPUT, "'sharewell nodes %.60s' cannot be done", values->action != NULL ? values->action : "--reason");
+	sw_err_detail(err, !known		  ? "it takes drain or resume"
+			   : values->node == NULL ? "it takes the name of a node"
+						  : "--reason goes with drain");
+	sw_err_hint(err, "For example: sharewell nodes drain gpu-07 --reason 'new fans'");
+	return SW_EINPUT;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
 	SW_JSON *answer = NULL;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = check(values, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	if (r == 0 && values->action != NULL)
+		return change(client, values, err);
 	r = r < 0 ? r : sw_cli_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
@@ -100,21 +140,35 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"gpus", 'g', .about = "one line for each GPU, with its last figures", .offset = offsetof(struct values, gpus)},
+	{"reason", .kind = SW_CLI_TEXT, .argument = "TEXT", .about = "why a node is drained, for those who look",
+	 .offset = offsetof(struct values, reason)},
 	SW_CLI_OPTION_NOHEADER(struct values),
 	SW_CLI_OPTION_JSON(struct values),
 	SW_CLI_OPTION_CONTROLLER(struct values),
 };
 
+static const struct sw_cli_option operands[] = {
+	{"ACTION", .kind = SW_CLI_TEXT, .about = "drain: the node takes no more jobs; resume: it does again; without one, all are listed",
+	 .offset = offsetof(struct values, action)},
+	{"NODE", .kind = SW_CLI_TEXT, .about = "which one", .offset = offsetof(struct values, node)},
+};
+
 static const struct sw_cli_example examples[] = {
 	{"sharewell nodes", "see the nodes and how many of their GPUs are free"},
 	{"sharewell nodes --gpus", "see what every GPU does"},
+	{"sharewell nodes drain gpu-07 --reason fans", "let the jobs of a node finish and send it no others"},
 };
 
 const struct sw_cli_command sw_cli_nodes = {
 	.name = "nodes",
-	.about = "list nodes and their GPUs",
-	.text = "States: idle (all GPUs are free), mix (some), alloc (none), down* (its agent is not heard).",
+	.about = "list nodes and their GPUs; close one to new jobs",
+	.text = "States: idle (all GPUs are free), mix (some), alloc (none), drain and drng (closed to new jobs, without and with some "
+		"that still run), down* (its "
+		"agent is not heard). A node on which jobs keep failing for reasons of its own is closed without being told, while others "
+		"stay open; resume "
+		"opens it. Only operators drain and resume.",
 	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct values),
 	.run = run,

@@ -108,6 +108,14 @@ static int wait_for_all(struct sw_cli_client *client, const json_t *answer, stru
 	return highest;
 }
 
+/* On standard error, so that scripts that read numbers read numbers. */
+static void print_warnings(const json_t *answer)
+{
+	size_t i;
+	json_t *warning;
+	json_array_foreach(json_object_get(answer, "warnings"), i, warning) sw_cli_print_note("%s", json_string_value(warning));
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
@@ -129,6 +137,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		print_ids(answer, jobs, values->parsable);
 	warn_of_memory(jobs);
 	fflush(stdout);
+	print_warnings(answer);
 	return r == 0 && values->wait ? wait_for_all(client, answer, err) : r;
 }
 
@@ -155,6 +164,8 @@ static const struct sw_cli_example examples[] = {
 	 "submit a script, whose #SHAREWELL or #SBATCH lines may hold options, too"},
 	{"sharewell submit job.yaml", "submit what a file describes"},
 	{"sharewell submit -a 0-9 -- sh -c 'python sweep.py $SHAREWELL_ARRAY_INDEX'", "make ten jobs"},
+	{"sharewell submit -G 16 --prerun 5m -- torchrun train.py",
+	 "try it on one GPU first: what is wrong at the start costs one GPU and not sixteen"},
 	{"sharewell submit -d afterok:12 -- python evaluate.py", "wait for another job"},
 };
 
@@ -166,7 +177,8 @@ const struct sw_cli_command sw_cli_submit = {
 		"with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line win.\n\n"
 		"The keys of a job file are: command, name, gpus, gpu_memory, cpus and memory (for each GPU), class, deadline, weight, "
 		"tenant, env, workdir, "
-		"time_limit, expected, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, slurm_env.\n\n"
+		"time_limit, expected, prerun, retries, depends, signal, grace, preempt, array, stdout, stderr, hold, comment, "
+		"slurm_env.\n\n"
 		"With --preempt suspend a job that has to make room stands still, all its processes, and goes on where it was. Its GPU "
 		"memory "
 		"stays with it, so it does so "

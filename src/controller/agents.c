@@ -46,13 +46,55 @@ static int record_node(const struct sw_sync *sync, sw_records *records, struct s
 			      err);
 }
 
-static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, int code, int signal, const char *reason,
-			 sw_records *records, struct sw_err *err)
+static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, sw_records *records, struct sw_err *err)
 {
 	return sw_record_push(records, SW_RECORD_REPORT,
 			      json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)job, "epoch",
-					(json_int_t)epoch, "state", state, "code", code, "signal", signal, "reason", reason),
+					(json_int_t)epoch, "state", state, "code", 0, "signal", 0, "reason", ""),
 			      err);
+}
+
+/* Why a run failed, for its record; NULL: it did not. What the agent found in the log counts where we know such a class; else we make of the exit what we can. */
+static json_t *describe_failure(const struct sw_brain *brain, const struct sw_sync_run *said)
+{
+	if (said->code == 0 && said->signal == 0 && said->reason[0] == '\0')
+		return NULL;
+	const char *line = said->failure_line != NULL ? said->failure_line : "";
+	const char *path = said->failure_path != NULL ? said->failure_path : "";
+	struct sw_failure_found found = {.failure = said->failure != NULL ? sw_failure_find(brain->failures, said->failure) : NULL};
+	if (found.failure == NULL) {
+		struct sw_failure_evidence evidence = {
+			.log = line,
+			.log_size = strlen(line),
+			.detail = said->detail,
+			.reason = said->reason,
+			.code = (int)said->code,
+			.signal = (int)said->signal,
+		};
+		sw_failure_classify(brain->failures, &evidence, &found);
+	} else { /* agents may send anything */
+		sw_failure_clean(line, strlen(line), found.line, sizeof found.line);
+		sw_failure_clean(path, strlen(path), found.path, sizeof found.path);
+	}
+	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:b, s:s, s:s}", "class", found.failure->name, "layer",
+			 sw_failure_layer_name(found.failure->layer), "action", sw_failure_action_name(found.failure->action), "budget",
+			 (json_int_t)found.failure->budget, "rank", (json_int_t)found.failure->rank, "free", (int)found.failure->free,
+			 "line", found.line, "path", found.path);
+}
+
+/* The end of a run. */
+static int record_exit(const struct sw_brain *brain, const char *node, const struct sw_sync_run *said, sw_records *records,
+		       struct sw_err *err)
+{
+	json_t *failure = describe_failure(brain, said);
+	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)said->id.job, "epoch",
+				 (json_int_t)said->id.epoch, "state", "exited", "code", (int)said->code, "signal", (int)said->signal,
+				 "reason", said->reason);
+	if (failure != NULL && json_object_set_new(body, "failure", failure) != 0) {
+		json_decref(body);
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	return sw_record_push(records, SW_RECORD_REPORT, body, err);
 }
 
 /* The run that an agent speaks of, if it is one that we wish for there. */
@@ -72,16 +114,15 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 		return 0;
 	switch (said->state) {
 	case SW_RUN_EXITED:
-		return record_report(node->name, said->id.job, said->id.epoch, "exited", (int)said->code, (int)said->signal, said->reason,
-				     records, err);
+		return record_exit(brain, node->name, said, records, err);
 	case SW_RUN_STARTING:
 		if (run->heard >= SW_HEARD_STARTING)
 			return 0;
-		return record_report(node->name, said->id.job, said->id.epoch, "starting", 0, 0, "", records, err);
+		return record_report(node->name, said->id.job, said->id.epoch, "starting", records, err);
 	default:
 		if (run->heard >= SW_HEARD_RUNNING)
 			return 0;
-		return record_report(node->name, said->id.job, said->id.epoch, "running", 0, 0, "", records, err);
+		return record_report(node->name, said->id.job, said->id.epoch, "running", records, err);
 	}
 }
 
@@ -103,7 +144,9 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED ||
 		    mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
 			continue;
-		int r = record_report(node->name, node->jobs.items[j] + 1, live->run_epoch, "exited", 0, 9, "lost", records, err);
+		const struct sw_sync_run lost = {
+			.id = {node->jobs.items[j] + 1, live->run_epoch}, .state = SW_RUN_EXITED, .signal = 9, .reason = "lost"};
+		int r = record_exit(brain, node->name, &lost, records, err);
 		if (r < 0)
 			return r;
 	}
@@ -121,7 +164,7 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *s
 				alive = sync->runs[s].state != SW_RUN_EXITED;
 		if (alive)
 			continue;
-		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", 0, 0, "", records, err);
+		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", records, err);
 		if (r < 0)
 			return r;
 	}

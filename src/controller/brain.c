@@ -67,6 +67,13 @@ int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engin
 	return 0;
 }
 
+int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err)
+{
+	int r = brain->config.failures == NULL ? sw_failure_load(NULL, &brain->own_failures, err) : 0;
+	brain->failures = brain->config.failures == NULL ? brain->own_failures : brain->config.failures;
+	return r;
+}
+
 int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_brain, struct sw_err *err)
 {
 	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = calloc(1, sizeof *brain);
@@ -80,6 +87,8 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 	engine.topology = nothing;
 	if (r == 0)
 		r = sw_engine_new(&engine, &brain->engine, err);
+	if (r == 0)
+		r = sw_brain_find_failures(brain, err);
 	if (r < 0)
 		return r;
 	*ret_brain = SW_TAKE(brain);
@@ -93,6 +102,10 @@ void sw_brain_free(struct sw_brain *brain)
 		free(brain->jobs.items[j].name);
 		free(brain->jobs.items[j].depends);
 		free(brain->jobs.items[j].runs);
+		free(brain->jobs.items[j].warning);
+		if (brain->jobs.items[j].trouble != NULL)
+			free(brain->jobs.items[j].trouble->cause.line);
+		free(brain->jobs.items[j].trouble);
 	}
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		free(brain->nodes.items[n].name);
@@ -117,6 +130,9 @@ void sw_brain_free(struct sw_brain *brain)
 	free(brain->settings);
 	sw_vec_free(&brain->dependents);
 	sw_keys_release(&brain->keys);
+	sw_vec_free(&brain->inputs);
+	sw_vec_free(&brain->spent);
+	sw_failure_free(brain->own_failures);
 	sw_heap_release(&brain->retries);
 	free(brain);
 }

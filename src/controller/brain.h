@@ -22,19 +22,23 @@
 #include "base/vec.h"
 #include "core/engine.h"
 
+struct sw_failure_table;
+
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
 		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to */
-	SW_RECORD_CANCEL,    /* job, by */
-	SW_RECORD_HOLD,	     /* job, by */
-	SW_RECORD_RELEASE,   /* job, by */
-	SW_RECORD_REQUEUE,   /* job, by: stop it and start it anew */
-	SW_RECORD_NODE,	     /* name, inventory: a node is new, or back */
-	SW_RECORD_NODE_LOST, /* name */
-	SW_RECORD_REPORT,    /* node, job, epoch, state, code, signal, reason, times */
-	SW_RECORD_WAKE,	     /* the engine wanted to be called */
-	SW_RECORD_POLICY,    /* policy, parameters */
-	SW_RECORD_QUOTA,     /* tenant, GPUs */
+	SW_RECORD_CANCEL,     /* job, by */
+	SW_RECORD_HOLD,	      /* job, by */
+	SW_RECORD_RELEASE,    /* job, by */
+	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
+	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back */
+	SW_RECORD_NODE_LOST,  /* name */
+	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
+	SW_RECORD_WAKE,	      /* the engine wanted to be called */
+	SW_RECORD_POLICY,     /* policy, parameters */
+	SW_RECORD_QUOTA,      /* tenant, GPUs */
+	SW_RECORD_NODE_CLOSE, /* name, by, why: it takes no more jobs */
+	SW_RECORD_NODE_OPEN,  /* name, by */
 };
 
 struct sw_record {
@@ -59,6 +63,8 @@ struct sw_brain_config {
 	sw_ns lease_margin_ns;	 /* waited on top before a silent node counts as lost */
 	sw_ns retry_backoff_ns;	 /* before the first retry; doubles */
 	uint32_t node_gpus_hint; /* for tests; 0 */
+	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
+	const struct sw_failure_table *failures;
 };
 
 struct sw_brain;
@@ -90,6 +96,10 @@ int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, 
 			    size_t count, sw_records *records, struct sw_err *err);
 int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, const char *tenant, uint32_t gpus, sw_records *records,
 			   struct sw_err *err);
+
+/* Closes a node to new jobs, or opens it again. `why` is for people. */
+int sw_brain_propose_door(struct sw_brain *brain, const struct sw_user *user, const char *node, bool closed, const char *why,
+			  sw_records *records, struct sw_err *err);
 
 /* ---- agents */
 /* What a sync changes. An old or repeated sync changes nothing. */
@@ -142,15 +152,24 @@ struct sw_job_view {
 	sw_ns ran_ns;
 	const char *node; /* where its first part runs or ran last; "" */
 	uint64_t gpu_mask;
+	uint64_t gpu_memory_bytes; /* it gets on each GPU now; 0: whole GPUs */
+	const char *warning;	   /* about its input; "" */
+	bool is_prerun;		   /* made for another job, not asked for by itself */
+	/* Of the last run that failed; "" where none did. */
+	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
+	char failure_done[240]; /* what was done about it */
 };
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
-void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size);
+void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {
 	const char *name;
 	bool up;
+	bool closed;	    /* it takes no more jobs */
+	bool in_use;	    /* jobs run there */
+	const char *reason; /* why; "" */
 	uint32_t gpus, gpus_free, cpus;
 	uint64_t memory_bytes;
 	uint64_t gpu_memory_bytes; /* of each GPU */

@@ -68,6 +68,60 @@ static void pack_depends(struct sw_pack *pack, struct sw_live *live)
 		pack_depend(pack, &live->depends[d]);
 }
 
+static void pack_cause(struct sw_pack *pack, struct sw_cause *cause)
+{
+	uint8_t layer = (uint8_t)cause->layer, action = (uint8_t)cause->action;
+	sw_pack_chars(pack, cause->name, sizeof cause->name);
+	sw_pack_text(pack, &cause->line);
+	sw_pack_u8(pack, &layer);
+	sw_pack_u8(pack, &action);
+	sw_pack_u32(pack, &cause->budget);
+	sw_pack_u32(pack, &cause->rank);
+	sw_pack_u32(pack, &cause->node);
+	sw_pack_bool(pack, &cause->free);
+	if (layer > SW_LAYER_UNKNOWN || action > SW_ACTION_MEMORY)
+		sw_pack_fail(pack);
+	cause->layer = pack->failed == 0 ? (enum sw_failure_layer)layer : SW_LAYER_UNKNOWN;
+	cause->action = pack->failed == 0 ? (enum sw_failure_action)action : SW_ACTION_NONE;
+}
+
+static void pack_trouble(struct sw_pack *pack, struct sw_trouble *trouble)
+{
+	pack_cause(pack, &trouble->cause);
+	sw_pack_bool(pack, &trouble->pending);
+	sw_pack_bool(pack, &trouble->again);
+	sw_pack_bool(pack, &trouble->elsewhere);
+	sw_pack_bool(pack, &trouble->memory_raised);
+	sw_pack_u64(pack, &trouble->memory_bytes);
+	sw_pack_u32(pack, &trouble->tried);
+	sw_pack_u32(pack, &trouble->may);
+	sw_pack_chars(pack, trouble->why, sizeof trouble->why);
+	for (size_t i = 0; i < SW_TROUBLES_KEPT; i++) {
+		sw_pack_word(pack, &trouble->classes[i]);
+		sw_pack_word(pack, &trouble->seen[i]);
+		sw_pack_u32(pack, &trouble->class_tries[i]);
+		sw_pack_u32(pack, &trouble->seen_count[i]);
+		sw_pack_u32(pack, &trouble->seen_node[i]);
+	}
+}
+
+/* What failures have to do with the job. */
+static void pack_failures(struct sw_pack *pack, struct sw_live *live)
+{
+	bool has_trouble = live->trouble != NULL, has_warning = live->warning != NULL;
+	sw_pack_u32(pack, &live->failures);
+	sw_pack_word(pack, &live->command_hash);
+	sw_pack_bool(pack, &live->asked_retries);
+	sw_pack_bool(pack, &live->is_prerun);
+	sw_pack_bool(pack, &live->spoiled);
+	sw_pack_bool(pack, &has_warning);
+	if (has_warning)
+		sw_pack_text(pack, &live->warning);
+	sw_pack_bool(pack, &has_trouble);
+	if (has_trouble && (!pack->reads || make(pack, &live->trouble, 1, sizeof *live->trouble)))
+		pack_trouble(pack, live->trouble);
+}
+
 /* What it asked for; the members of an array share that with the one before. */
 static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -116,7 +170,7 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	sw_pack_near(pack, &live->submitted_at, before != NULL ? before->submitted_at : 0);
 	sw_pack_near(pack, &live->started_at, live->submitted_at);
 	sw_pack_near(pack, &live->ended_at, live->submitted_at);
-	sw_pack_u32(pack, &live->failures);
+	pack_failures(pack, live);
 	sw_pack_bool(pack, &live->user_held);
 	sw_pack_bool(pack, &live->timed_out);
 }
@@ -162,6 +216,16 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 	sw_pack_u64(pack, &node->shape.memory_bytes);
 	sw_pack_u64(pack, &node->shape.gpu_memory_bytes);
 	sw_pack_bool(pack, &node->up);
+	uint8_t closed = (uint8_t)node->closed;
+	sw_pack_u8(pack, &closed);
+	if (closed > SW_CLOSED_BY_FAILURES)
+		sw_pack_fail(pack);
+	node->closed = pack->failed == 0 ? (enum sw_closed)closed : SW_OPEN;
+	sw_pack_chars(pack, node->closed_why, sizeof node->closed_why);
+	for (size_t f = 0; f < SW_FAULTS_KEPT; f++) {
+		sw_pack_near(pack, &node->faults[f].at, 0);
+		sw_pack_u32(pack, &node->faults[f].job);
+	}
 	sw_pack_u64(pack, &node->version);
 	pack_jobs_of(pack, node);
 	pack_ghosts(pack, node);
@@ -171,6 +235,21 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 		return;
 	for (uint32_t g = 0; g < node->shape.gpus; g++)
 		sw_pack_chars(pack, node->gpus[g].uuid, sizeof node->gpus[g].uuid);
+}
+
+static void pack_input(struct sw_pack *pack, struct sw_bad_input *input, sw_ns now)
+{
+	sw_pack_chars(pack, input->path, sizeof input->path);
+	sw_pack_near(pack, &input->at, now);
+	sw_pack_u32(pack, &input->last_job);
+	sw_pack_u32(pack, &input->jobs);
+}
+
+static void pack_spent(struct sw_pack *pack, struct sw_spent *spent, sw_ns now)
+{
+	sw_pack_word(pack, &spent->owner);
+	sw_pack_word(pack, &spent->failure);
+	sw_pack_near(pack, &spent->at, now);
 }
 
 /* Not here: the chains, which are made anew. */
@@ -246,6 +325,12 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 	sw_pack_count(out, &keys);
 	for (size_t k = brain->keys.start; k < brain->keys.items.count; k++)
 		pack_key(out, &brain->keys.items.items[k], brain->now);
+	sw_pack_count(out, &brain->inputs.count);
+	for (size_t i = 0; i < brain->inputs.count; i++)
+		pack_input(out, &brain->inputs.items[i], brain->now);
+	sw_pack_count(out, &brain->spent.count);
+	for (size_t i = 0; i < brain->spent.count; i++)
+		pack_spent(out, &brain->spent.items[i], brain->now);
 	sw_engine_save(brain->engine, out); /* last: it reads to the end */
 }
 
@@ -296,7 +381,10 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 		    (node->shape.gpus < 64 && run->mask >> node->shape.gpus != 0) || sw_brain_run_on(live, run->node) != run)
 			return false;
 	}
-	return true;
+	/* A pre-run is made before its gang. */
+	if (sw_prerun_of(live) > brain->jobs.count)
+		return false;
+	return live->trouble == NULL || live->trouble->cause.node < brain->nodes.count;
 }
 
 static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
@@ -356,6 +444,26 @@ static int load_keys(struct sw_pack *pack, struct sw_brain *brain)
 		before = key.at;
 	}
 	return r < 0 ? r : pack->failed;
+}
+
+static int load_memories(struct sw_pack *pack, struct sw_brain *brain)
+{
+	size_t inputs = 0, spent = 0;
+	sw_pack_count(pack, &inputs);
+	for (size_t i = 0; i < inputs && pack->failed == 0; i++) {
+		struct sw_bad_input *input = sw_vec_push(&brain->inputs);
+		if (input == NULL)
+			return SW_ENOMEM;
+		pack_input(pack, input, brain->now);
+	}
+	sw_pack_count(pack, &spent);
+	for (size_t i = 0; i < spent && pack->failed == 0; i++) {
+		struct sw_spent *one = sw_vec_push(&brain->spent);
+		if (one == NULL)
+			return SW_ENOMEM;
+		pack_spent(pack, one, brain->now);
+	}
+	return pack->failed;
 }
 
 static int load_waits(struct sw_pack *pack, struct sw_brain *brain)
@@ -458,12 +566,14 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	pack_choice(pack, &choice);
 	pack_time(pack, brain);
 	int r = brain->now < 0 || brain->now > INT64_MAX / 2 ? SW_EINPUT : pack->failed;
+	r = r < 0 ? r : sw_brain_find_failures(brain, err);
 	r = r < 0 ? r : load_tenants(pack, brain);
 	r = r < 0 ? r : load_nodes(pack, brain);
 	r = r < 0 ? r : load_jobs(pack, brain);
 	r = r < 0 ? r : check_seats(pack, brain);
 	r = r < 0 ? r : load_waits(pack, brain);
 	r = r < 0 ? r : load_keys(pack, brain);
+	r = r < 0 ? r : load_memories(pack, brain);
 	r = r < 0 ? r : count_ghosts(pack, brain);
 	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);
 	r = r < 0 ? r : check(brain, err);

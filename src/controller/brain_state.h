@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "controller/brain.h"
 #include "controller/keys.h"
+#include "failure/failure.h"
 
 #define SW_NOBODY UINT32_MAX
 
@@ -31,6 +32,31 @@ struct sw_run {
 struct sw_asked {
 	uint32_t users;
 	char text[];
+};
+
+/* Why a run failed, as its record says. */
+struct sw_cause {
+	char name[SW_FAILURE_NAME_MAX + 1];
+	char *line; /* owned */
+	enum sw_failure_layer layer;
+	enum sw_failure_action action;
+	uint32_t budget, rank, node;
+	bool free;
+};
+
+#define SW_TROUBLES_KEPT 4u
+
+/* A job's failures; made with the first of them. */
+struct sw_trouble {
+	struct sw_cause cause; /* of the last run that failed, or of the part of the present one that has */
+	bool pending;	       /* the latter: others of the gang have not ended yet */
+	bool again, elsewhere; /* what was decided */
+	bool memory_raised;
+	uint64_t memory_bytes;					    /* then: to this; 0: whole GPUs */
+	uint32_t tried, may;					    /* again for this class, and how often it may be */
+	char why[80];						    /* it is not tried again */
+	uint64_t classes[SW_TROUBLES_KEPT], seen[SW_TROUBLES_KEPT]; /* hashes of names and signatures; a count of 0: unused */
+	uint32_t class_tries[SW_TROUBLES_KEPT], seen_count[SW_TROUBLES_KEPT], seen_node[SW_TROUBLES_KEPT];
 };
 
 struct sw_live {
@@ -57,12 +83,44 @@ struct sw_live {
 	char reason[48]; /* why the last run ended, or why it never will run */
 	sw_ns submitted_at, started_at, ended_at;
 	uint32_t failures;
+	struct sw_trouble *trouble; /* NULL: none */
+	char *warning;		    /* what the user was told at submit; NULL: nothing */
+	uint64_t command_hash;
+	bool asked_retries; /* the user said how many */
+	bool is_prerun;
+	bool spoiled; /* its pre-run failed */
 	bool user_held;
 	bool timed_out;
 };
 
 struct sw_brain_gpu {
 	char uuid[48];
+};
+
+/* A failure that was the node's own. */
+struct sw_fault {
+	sw_ns at;
+	uint32_t job; /* as people count; 0: none */
+};
+#define SW_FAULTS_KEPT 4u
+
+enum sw_closed {
+	SW_OPEN = 0,
+	SW_CLOSED_BY_OPERATOR,
+	SW_CLOSED_BY_FAILURES,
+};
+
+/* An input that a job failed on. */
+struct sw_bad_input {
+	char path[SW_FAILURE_PATH_MAX + 1];
+	sw_ns at;
+	uint32_t last_job, jobs; /* how many different ones */
+};
+
+/* A class that ended a job of this user and command. */
+struct sw_spent {
+	uint64_t owner, failure;
+	sw_ns at;
 };
 
 /* A run that must stop and has not been heard to. */
@@ -77,6 +135,9 @@ struct sw_brain_node {
 	struct sw_topology_node shape;
 	SW_VEC(uint32_t) jobs; /* that run here, in no order */
 	SW_VEC(struct sw_ghost) ghosts;
+	struct sw_fault faults[SW_FAULTS_KEPT]; /* the latest first */
+	enum sw_closed closed;
+	char closed_why[120];
 	bool up;
 	/* Volatile. */
 	char instance[64]; /* of the agent that was heard last */
@@ -101,8 +162,12 @@ struct sw_brain {
 	struct sw_asked *model_of;    /* the same as text */
 	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
 	struct sw_keys keys;	      /* of submits */
-	struct sw_heap retries;	      /* jobs that wait for their next try, by when */
-	sw_ns now;		      /* of the last record */
+	SW_VEC(struct sw_bad_input) inputs;
+	SW_VEC(struct sw_spent) spent;
+	const struct sw_failure_table *failures;
+	struct sw_failure_table *own_failures; /* where the configuration has none */
+	struct sw_heap retries;		       /* jobs that wait for their next try, by when */
+	sw_ns now;			       /* of the last record */
 	sw_ns wake_at;
 };
 
@@ -124,6 +189,7 @@ SW_DEFINE_FREEP(struct sw_asked, sw_asked_drop)
 int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err);
 
 /* ---- helpers (brain.c) */
+int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
 int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
@@ -143,5 +209,25 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
+
+/* ---- the fold's parts (fold.c, trouble.c) */
+int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err);
+/* Lets go who waited for what has ended, and ends who waited in vain. */
+int sw_brain_settle(struct sw_brain *brain, struct sw_err *err);
+/* The cause that a report gives for the end of one part of a run. */
+int sw_brain_note_failure(struct sw_brain *brain, uint32_t id, uint32_t node, json_t *failure, struct sw_err *err);
+/* The whole run has ended, well or badly; or it was interrupted from outside, at least in part. */
+int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, struct sw_err *err);
+/* Notes for the user whether the request names an input that others failed on. */
+void sw_brain_warn(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
+uint64_t sw_brain_command_key(const struct sw_job_request *request);
+
+/* ---- pre-runs (prerun.c) */
+/* The one-GPU request that goes before this one; NULL: out of memory. */
+struct sw_job_request *sw_prerun_request(const struct sw_job_request *request);
+/* The gang takes over how its pre-run failed; SW_ENOMEM. */
+int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun);
+/* The pre-run that the job still waits for, as people count; 0: none. */
+uint64_t sw_prerun_of(const struct sw_live *live);
 
 #endif

@@ -36,6 +36,9 @@ static void write_node(struct sw_server *server, struct sw_json *json, const str
 	sw_json_object(json);
 	sw_json_key_string(json, "name", view->name);
 	sw_json_key_bool(json, "up", view->up);
+	sw_json_key_bool(json, "closed", view->closed);
+	sw_json_key_bool(json, "in_use", view->in_use);
+	sw_json_key_string(json, "reason", view->reason);
 	sw_json_key_u64(json, "gpus", view->gpus);
 	sw_json_key_u64(json, "gpus_free", view->gpus_free);
 	sw_json_key_u64(json, "cpus", view->cpus);
@@ -61,6 +64,41 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
 	sw_json_end_array(&json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
+}
+
+static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	if (conn == NULL)
+		return;
+	if (failure != NULL) {
+		sw_conn_reply_error(conn, 507, failure);
+		return;
+	}
+	struct sw_json json = {0};
+	struct sw_node_view view;
+	uint32_t n = 0;
+	while (sw_brain_node(server->brain, n, &view) && strcmp(view.name, op->request->node) != 0)
+		n++;
+	write_node(server, &json, &view);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+void sw_handle_door(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, door_set);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_door(server->brain, &user, request->node, request->closed, request->reason != NULL ? request->reason : "",
+				      &op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
 }
 
 static void write_totals(struct sw_server *server, struct sw_json *json)

@@ -20,6 +20,7 @@ struct sw_watcher {
 	struct sw_peer peer;
 	uint64_t next; /* event to be sent */
 	uint64_t job;  /* only this one's; 0: all */
+	bool told_end; /* of it */
 };
 
 static const char *kind_name(enum sw_record_kind kind)
@@ -45,6 +46,10 @@ static const char *kind_name(enum sw_record_kind kind)
 		return "policy";
 	case SW_RECORD_QUOTA:
 		return "quota";
+	case SW_RECORD_NODE_CLOSE:
+		return "node_closed";
+	case SW_RECORD_NODE_OPEN:
+		return "node_opened";
 	default:
 		return NULL; /* a wake-up is nobody's business */
 	}
@@ -87,7 +92,8 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 	*slot = (struct sw_happening){.seq = seq, .at_ns = at_ns, .kind = kind, .job = job};
 	if ((kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE) || kind == SW_RECORD_REPORT)
 		slot->job = find_job(body, size);
-	if (kind == SW_RECORD_REPORT || kind == SW_RECORD_NODE || kind == SW_RECORD_NODE_LOST)
+	if (kind == SW_RECORD_REPORT || kind == SW_RECORD_NODE || kind == SW_RECORD_NODE_LOST || kind == SW_RECORD_NODE_CLOSE ||
+	    kind == SW_RECORD_NODE_OPEN)
 		slot->node = find_node(body, size, kind);
 }
 
@@ -127,9 +133,8 @@ static void send_word(struct sw_watcher *watcher, const char *name, uint64_t seq
 		send_message(watcher, name, seq, &json);
 }
 
-static void send_happening(struct sw_watcher *watcher, const struct sw_happening *happening)
+static void send_happening(struct sw_watcher *watcher, const struct sw_happening *happening, const char *kind)
 {
-	const char *kind = kind_name(happening->kind);
 	if (kind == NULL || (watcher->job != 0 && watcher->job != happening->job))
 		return;
 	struct sw_server *server = watcher->server;
@@ -142,6 +147,7 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 	bool in_full = true;
 	if (happening->job != 0 && sw_brain_job(server->brain, sw_server_now(server), happening->job, &view)) {
 		in_full = sw_may_see(&watcher->peer, &view);
+		watcher->told_end |= watcher->job != 0 && view.ended_at != SW_TIME_NEVER;
 		sw_json_key(&json, "job");
 		sw_write_job(server, &json, &view, in_full, SW_WITHOUT_REQUEST);
 	}
@@ -167,15 +173,31 @@ static void feed(void *attached)
 			return;
 		}
 		watcher->next++;
-		send_happening(watcher, happening);
+		send_happening(watcher, happening, kind_name(happening->kind));
 	}
+}
+
+/* A job may end by what happens to another: what it waited for failed. Then no event names it, and who watches it alone would never hear. */
+static void feed_end(struct sw_watcher *watcher)
+{
+	struct sw_server *server = watcher->server;
+	struct sw_job_view view;
+	uint64_t last = server->turn.applied_seq;
+	if (watcher->job == 0 || watcher->told_end || watcher->next <= last ||
+	    !sw_brain_job(server->brain, sw_server_now(server), watcher->job, &view) || view.ended_at == SW_TIME_NEVER)
+		return;
+	const struct sw_happening end = {.seq = last, .at_ns = view.ended_at, .job = watcher->job};
+	send_happening(watcher, &end, "ended");
 }
 
 void sw_events_send(struct sw_server *server)
 {
 	struct sw_watcher *watcher;
 	TAILQ_FOREACH(watcher, &server->events.watchers, link)
-	feed(watcher);
+	{
+		feed(watcher);
+		feed_end(watcher);
+	}
 }
 
 void sw_events_watch(struct sw_server *server, struct sw_conn *conn)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "controller/brain_state.h"
+#include "failure/decide.h"
 
 static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_tenant)
 {
@@ -21,7 +22,7 @@ static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_t
 
 /* ---- steps of the engine */
 
-static int step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
+int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
 {
 	struct sw_step outcome;
 	int r = sw_engine_step(brain->engine, brain->now, events, count, &outcome, err);
@@ -33,7 +34,7 @@ static int step(struct sw_brain *brain, const struct sw_event *events, size_t co
 
 static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)
 {
-	return step(brain, &event, 1, err);
+	return sw_brain_step(brain, &event, 1, err);
 }
 
 /* ---- dependencies */
@@ -49,6 +50,13 @@ static enum verdict judge(const struct sw_brain *brain, const struct sw_live *li
 			return NEVER;
 		if (other->state <= SW_JOB_RUNNING)
 			return STILL_WAITS;
+		if (depend->kind == SW_AFTER_PRERUN) {
+			if (brain->jobs.items[depend->job - 1].trouble != NULL && other->state == SW_JOB_FAILED &&
+			    brain->jobs.items[depend->job - 1].trouble->cause.layer == SW_LAYER_USER &&
+			    brain->jobs.items[depend->job - 1].trouble->cause.action == SW_ACTION_NONE)
+				return NEVER;
+			continue;
+		}
 		bool ok = other->state == SW_JOB_FINISHED;
 		if ((depend->kind == SW_AFTER_OK && !ok) || (depend->kind == SW_AFTER_NOT_OK && ok))
 			return NEVER;
@@ -56,8 +64,8 @@ static enum verdict judge(const struct sw_brain *brain, const struct sw_live *li
 	return MAY_GO;
 }
 
-/* Lets go who waited for what has ended; ends who waited in vain, which may end others in turn. */
-static int settle_dependents(struct sw_brain *brain, struct sw_err *err)
+/* Ending one may end others in turn. */
+int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
 {
 	for (size_t i = 0; i < brain->dependents.count;) {
 		uint32_t id = brain->dependents.items[i];
@@ -69,6 +77,7 @@ static int settle_dependents(struct sw_brain *brain, struct sw_err *err)
 			continue;
 		}
 		brain->dependents.items[i] = brain->dependents.items[--brain->dependents.count];
+		uint64_t prerun = verdict == NEVER ? sw_prerun_of(live) : 0;
 		free(live->depends);
 		live->depends = NULL;
 		live->depend_count = 0;
@@ -76,6 +85,8 @@ static int settle_dependents(struct sw_brain *brain, struct sw_err *err)
 		if (verdict == NEVER) {
 			snprintf(live->reason, sizeof live->reason, "dependency never satisfied");
 			live->ended_at = brain->now;
+			if (prerun > 0 && sw_prerun_spoil(live, &brain->jobs.items[prerun - 1]) < 0)
+				return sw_err_set(err, SW_ENOMEM, "out of memory");
 			r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
 			i = 0; /* others may have waited for this one */
 		} else if (job->state == SW_JOB_HELD && !live->user_held) {
@@ -89,22 +100,26 @@ static int settle_dependents(struct sw_brain *brain, struct sw_err *err)
 
 /* ---- applying records */
 
-static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request)
+/* `prerun`: one more, 0: none. */
+static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request, uint64_t prerun)
 {
-	if (request->depend_count == 0)
+	if (request->depend_count == 0 && prerun == 0)
 		return 0;
-	live->depends = calloc(request->depend_count, sizeof *live->depends);
+	live->depends = calloc(request->depend_count + 1, sizeof *live->depends);
 	uint32_t *slot = live->depends != NULL ? sw_vec_push(&brain->dependents) : NULL;
 	if (slot == NULL)
 		return SW_ENOMEM;
 	memcpy(live->depends, request->depends, request->depend_count * sizeof *live->depends);
 	live->depend_count = (uint32_t)request->depend_count;
+	if (prerun > 0)
+		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_PRERUN, prerun};
 	*slot = (uint32_t)(brain->jobs.count - 1);
 	return 0;
 }
 
-static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t tenant)
+static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t tenant, bool waits)
 {
+	uint32_t retries = request->retries_said ? request->retries : SW_FAILURE_RETRIES;
 	return (struct sw_job_spec){
 		.gpus = request->gpus,
 		.min_gpus = request->min_gpus,
@@ -114,12 +129,12 @@ static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.host_memory_bytes = request->memory_bytes,
 		.cpus = request->cpus,
-		.retries = (uint16_t)(request->retries > UINT16_MAX ? UINT16_MAX : request->retries),
+		.retries = (uint16_t)(retries > UINT16_MAX ? UINT16_MAX : retries),
 		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
 		.knowledge = request->expected_ns > 0 ? SW_PREDICTED : SW_UNKNOWN,
 		.work_ns = request->expected_ns,
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
-		.held = request->held || request->depend_count > 0,
+		.held = request->held || waits,
 		.prefers_home = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 	};
 }
@@ -183,24 +198,22 @@ static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_u
 	return 0;
 }
 
-static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+/* One job of a submit. `prerun`: the job that goes before it; 0: none. Takes `asked`. */
+static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_asked *asked,
+		   uint64_t prerun, struct sw_err *err)
 {
-	const json_t *member = json_object_get(body, "member");
-	uint32_t uid = 0, gid = 0, tenant;
-	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
-			       : read_submit(brain, body, &uid, &gid, err);
-	if (r < 0)
-		return r;
-	const struct sw_job_request *request = brain->model;
+	uint32_t tenant;
 	char own[24];
-	snprintf(own, sizeof own, "uid%d", (int)uid);
-	if (find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) < 0)
+	snprintf(own, sizeof own, "uid%u", uid);
+	struct sw_live *live = NULL;
+	if (asked != NULL && find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) == 0)
+		live = sw_vec_push(&brain->jobs);
+	if (live == NULL || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0) {
+		sw_asked_drop(asked);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	struct sw_live *live = sw_vec_push(&brain->jobs);
-	if (live == NULL || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
 	*live = (struct sw_live){
-		.asked = sw_asked_share(brain->model_of),
+		.asked = asked,
 		.is_member = request->is_member,
 		.array_index = request->array_index,
 		.name = strdup(request->name != NULL ? request->name : ""),
@@ -212,17 +225,63 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 		.started_at = SW_TIME_NEVER,
 		.ended_at = SW_TIME_NEVER,
 		.user_held = request->held,
+		.asked_retries = request->retries_said,
+		.command_hash = sw_brain_command_key(request),
 		.parks = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 		.held_by = SW_NOBODY,
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
-	if (live->name == NULL || keep_depends(brain, live, request) < 0 || keep_key(brain, body, brain->jobs.count) < 0)
+	if (live->name == NULL || keep_depends(brain, live, request, prerun) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	struct sw_job_spec spec = spec_of(request, tenant);
+	sw_brain_warn(brain, live, request);
+	struct sw_job_spec spec = spec_of(request, tenant, live->depend_count > 0);
+	return step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
+}
+
+static int add_prerun(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_err *err)
+{
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = sw_prerun_request(request);
+	struct sw_asked *asked = first != NULL ? sw_asked_new(first) : NULL;
+	if (asked == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = add_job(brain, uid, gid, first, asked, 0, err);
+	if (r == 0)
+		brain->jobs.items[brain->jobs.count - 1].is_prerun = true;
+	return r;
+}
+
+static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+{
+	const json_t *member = json_object_get(body, "member");
+	uint32_t uid = 0, gid = 0;
+	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
+			       : read_submit(brain, body, &uid, &gid, err);
+	if (r < 0)
+		return r;
+	const struct sw_job_request *request = brain->model;
+	bool in_two = request->prerun_ns > 0 && request->gpus > 1;
+	if (in_two)
+		r = add_prerun(brain, uid, gid, request, err);
+	if (r == 0)
+		r = add_job(brain, uid, gid, request, sw_asked_share(brain->model_of), in_two ? brain->jobs.count : 0, err);
+	if (r == 0 && keep_key(brain, body, brain->jobs.count) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*ret_job = brain->jobs.count;
-	r = step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
-	return r < 0 ? r : settle_dependents(brain, err);
+	return r < 0 ? r : sw_brain_settle(brain, err);
+}
+
+/* Nobody needs it any more. */
+static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[prerun - 1];
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(prerun - 1)});
+	if (job->state > SW_JOB_RUNNING)
+		return 0;
+	snprintf(live->reason, sizeof live->reason, "cancelled");
+	live->ended_at = brain->now;
+	sw_heap_remove(&brain->retries, (uint32_t)(prerun - 1));
+	return step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = job->id}, err);
 }
 
 static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
@@ -240,6 +299,7 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	/* A requeue leaves a job alone that waits for its next try already. */
 	if (kind != SW_RECORD_REQUEUE)
 		sw_heap_remove(&brain->retries, id.v);
+	uint64_t prerun = sw_prerun_of(live);
 	int r = 0;
 	switch (kind) {
 	case SW_RECORD_CANCEL:
@@ -249,7 +309,9 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
-		return r < 0 ? r : settle_dependents(brain, err);
+		if (r == 0 && prerun > 0)
+			r = cancel_prerun(brain, prerun, err);
+		return r < 0 ? r : sw_brain_settle(brain, err);
 	case SW_RECORD_HOLD:
 		live->user_held = true;
 		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
@@ -257,12 +319,18 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	case SW_RECORD_RELEASE:
 		live->user_held = false;
 		live->held_by = SW_NOBODY;
-		return live->depend_count > 0 ? 0 : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
+		if (prerun > 0 && brain->jobs.items[prerun - 1].user_held) {
+			brain->jobs.items[prerun - 1].user_held = false;
+			r = brain->jobs.items[prerun - 1].depend_count > 0
+				    ? 0
+				    : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {(uint32_t)(prerun - 1)}}, err);
+		}
+		return live->depend_count > 0 || r < 0 ? r : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
 	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
 		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
-		return job->state == SW_JOB_RUNNING ? step(brain, events, 2, err) : 0;
+		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
 	}
 	}
 }
@@ -337,71 +405,6 @@ static bool is_interruption(const char *reason)
 	return false;
 }
 
-static void try_again_later(struct sw_brain *brain, uint32_t id)
-{
-	struct sw_live *live = &brain->jobs.items[id];
-	if (live->user_held) /* it was to be suspended just then: whoever wanted that lets it go again */
-		return;
-	uint32_t doublings = live->failures < 10 ? live->failures : 10;
-	live->failures++;
-	sw_heap_set(&brain->retries, id, brain->now + (brain->config.retry_backoff_ns << doublings));
-}
-
-/* The run, or a part of it, was ended from outside: how the job would have ended is not known, so it runs anew, at no cost to its retries. What is left of the
- * run stops first. */
-static int run_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
-{
-	struct sw_live *live = &brain->jobs.items[id];
-	char reason[sizeof live->reason];
-	memcpy(reason, live->reason, sizeof reason);
-	if (sw_brain_drop_runs(brain, id) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = {id}}, err);
-	if (r < 0)
-		return r;
-	memcpy(brain->jobs.items[id].reason, reason, sizeof reason);
-	try_again_later(brain, id);
-	return 0;
-}
-
-/* The whole run has ended, well or badly. */
-static int end_run(struct sw_brain *brain, uint32_t id, struct sw_err *err)
-{
-	struct sw_live *live = &brain->jobs.items[id];
-	int code = 0, signal = 0;
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		code = live->runs[r].code > code ? live->runs[r].code : code;
-		signal = live->runs[r].signal > signal ? live->runs[r].signal : signal;
-	}
-	live->code = code;
-	live->signal = signal;
-	bool ok = code == 0 && signal == 0 && !live->timed_out;
-	uint32_t epoch = live->epoch;
-	if (sw_brain_drop_runs(brain, id) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	struct sw_event event = {.kind = ok ? SW_EV_FINISH : SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1};
-	int r;
-	if (!ok && live->timed_out) { /* trying again would only use up the same time again */
-		live->ended_at = brain->now;
-		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
-	} else if (ok) {
-		r = step_one(brain, event, err);
-	} else {
-		/* It must not start again before its time. */
-		const struct sw_event events[] = {event, {.kind = SW_EV_HOLD, .job = {id}}};
-		r = step(brain, events, 2, err);
-	}
-	if (r < 0)
-		return r;
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	if (job->state > SW_JOB_RUNNING) {
-		brain->jobs.items[id].ended_at = brain->now;
-		return settle_dependents(brain, err);
-	}
-	try_again_later(brain, id);
-	return 0;
-}
-
 static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
 	const char *name, *state, *reason;
@@ -437,16 +440,37 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		snprintf(live->reason, sizeof live->reason, "lost while suspended");
 		return sw_brain_drop_runs(brain, (uint32_t)(number - 1)) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 	}
+	json_t *failure = json_object_get(body, "failure");
+	int r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
+	if (r < 0)
+		return r;
 	snprintf(live->reason, sizeof live->reason, "%s", reason);
 	live->timed_out = strcmp(reason, "time-limit") == 0;
 	if (live->started_at == SW_TIME_NEVER)
 		live->started_at = brain->now;
+	/* Somebody else ended it, or a part of it: what is left of it stops, and it runs anew. */
 	if (is_interruption(reason))
-		return run_anew(brain, (uint32_t)(number - 1), err);
-	for (uint32_t r = 0; r < live->run_count; r++)
-		if (live->runs[r].heard != SW_HEARD_EXITED)
+		return sw_brain_end_run(brain, (uint32_t)(number - 1), true, err);
+	for (uint32_t i = 0; i < live->run_count; i++)
+		if (live->runs[i].heard != SW_HEARD_EXITED)
 			return 0; /* the others of the gang */
-	return end_run(brain, (uint32_t)(number - 1), err);
+	return sw_brain_end_run(brain, (uint32_t)(number - 1), false, err);
+}
+
+static int apply_door(struct sw_brain *brain, json_t *body, bool closed, struct sw_err *err)
+{
+	const char *name, *why = "";
+	struct sw_brain_node *node =
+		json_unpack(body, "{s:s, s?s}", "name", &name, "why", &why) == 0 ? sw_brain_find_node(brain, name) : NULL;
+	if (node == NULL)
+		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
+	node->closed = closed ? SW_CLOSED_BY_OPERATOR : SW_OPEN;
+	snprintf(node->closed_why, sizeof node->closed_why, "%s", why);
+	memset(node->faults, 0, sizeof node->faults);
+	return step_one(
+		brain,
+		(struct sw_event){.kind = closed ? SW_EV_NODE_CLOSE : SW_EV_NODE_OPEN, .node = {(uint32_t)(node - brain->nodes.items)}},
+		err);
 }
 
 static int apply_quota(struct sw_brain *brain, json_t *body, struct sw_err *err)
@@ -511,7 +535,7 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	free(brain->settings);
 	brain->policy = SW_TAKE(copy);
 	brain->settings = SW_TAKE(text);
-	return step(brain, NULL, 0, err);
+	return sw_brain_step(brain, NULL, 0, err);
 }
 
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
@@ -544,13 +568,17 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		r = apply_report(brain, json, err);
 		break;
 	case SW_RECORD_WAKE:
-		r = step(brain, NULL, 0, err);
+		r = sw_brain_step(brain, NULL, 0, err);
 		break;
 	case SW_RECORD_POLICY:
 		r = apply_policy(brain, json, err);
 		break;
 	case SW_RECORD_QUOTA:
 		r = apply_quota(brain, json, err);
+		break;
+	case SW_RECORD_NODE_CLOSE:
+	case SW_RECORD_NODE_OPEN:
+		r = apply_door(brain, json, kind == SW_RECORD_NODE_CLOSE, err);
 		break;
 	default:
 		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);

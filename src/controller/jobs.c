@@ -15,29 +15,69 @@
 
 /* ------------------------------------------------------------------------------------------------ submit */
 
-static void write_ids(struct sw_conn *conn, const uint64_t *ids, uint64_t first, size_t count)
+/* The jobs that a submit made: those of `ids`, or `count` from `first` on. Pre-runs are between them, and are not what was asked for. */
+struct made {
+	const uint64_t *ids;
+	uint64_t first;
+	size_t count;
+};
+
+static uint64_t next_made(struct sw_server *server, const struct made *made, size_t index, uint64_t last)
+{
+	struct sw_job_view view;
+	if (made->ids != NULL)
+		return made->ids[index];
+	uint64_t id = index == 0 ? made->first : last + 1;
+	while (sw_brain_job(server->brain, sw_server_now(server), id, &view) && view.is_prerun)
+		id++;
+	return id;
+}
+
+/* What the user should hear about the inputs of these jobs; each once. */
+static void write_warnings(struct sw_server *server, const struct made *made, struct sw_json *json)
+{
+	struct sw_job_view view;
+	const char *last = "";
+	uint64_t id = 0;
+	sw_json_key(json, "warnings");
+	sw_json_array(json);
+	for (size_t i = 0; i < made->count; i++) {
+		id = next_made(server, made, i, id);
+		if (!sw_brain_job(server->brain, sw_server_now(server), id, &view) || view.warning[0] == '\0' ||
+		    strcmp(view.warning, last) == 0)
+			continue;
+		sw_json_string(json, view.warning);
+		last = view.warning;
+	}
+	sw_json_end_array(json);
+}
+
+static void write_made(struct sw_server *server, struct sw_conn *conn, const struct made *made)
 {
 	struct sw_json json = {0};
+	uint64_t id = 0;
 	sw_json_object(&json);
-	sw_json_key_u64(&json, "id", ids != NULL ? ids[0] : first);
+	sw_json_key_u64(&json, "id", next_made(server, made, 0, 0));
 	sw_json_key(&json, "ids");
 	sw_json_array(&json);
-	for (size_t i = 0; i < count; i++)
-		sw_json_u64(&json, ids != NULL ? ids[i] : first + i);
+	for (size_t i = 0; i < made->count; i++) {
+		id = next_made(server, made, i, id);
+		sw_json_u64(&json, id);
+	}
 	sw_json_end_array(&json);
+	write_warnings(server, made, &json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 201, &json);
 }
 
 static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
-	(void)server;
 	if (conn == NULL)
 		return;
 	if (failure != NULL)
 		sw_conn_reply_error(conn, 507, failure);
 	else
-		write_ids(conn, op->jobs.items, 0, op->jobs.count);
+		write_made(server, conn, &(struct made){op->jobs.items, 0, op->jobs.count});
 }
 
 /* A key that is known: the jobs that it made, or word that it is another request's. False: it is new. */
@@ -49,7 +89,7 @@ static bool answer_again(struct sw_server *server, struct sw_conn *conn, const s
 	if (!sw_brain_find_key(server->brain, sw_server_now(server), user, request->key, &key, &first))
 		return false;
 	if (key.digest == request->digest) {
-		write_ids(conn, NULL, first, key.count);
+		write_made(server, conn, &(struct made){NULL, first, key.count});
 		return true;
 	}
 	sw_err_set(&err, SW_EINPUT, "this Idempotency-Key came before with another request");
@@ -224,8 +264,8 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, found ? 403 : 404, &err);
 		return;
 	}
-	char text[512] = "";
-	sw_brain_explain(server->brain, id, text, sizeof text);
+	char text[1500] = "";
+	sw_brain_explain(server->brain, sw_server_now(server), id, text, sizeof text);
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_u64(&json, "id", id);

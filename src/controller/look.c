@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "controller/brain_state.h"
 
 struct state_name {
@@ -24,10 +25,63 @@ static struct state_name state_of(const struct sw_live *live, const struct sw_jo
 	case SW_JOB_FINISHED:
 		return (struct state_name){"CD", "COMPLETED"};
 	case SW_JOB_CANCELLED:
+		if (live->spoiled)
+			return (struct state_name){"F", "FAILED"};
 		return live->timed_out ? (struct state_name){"TO", "TIMEOUT"} : (struct state_name){"CA", "CANCELLED"};
 	default:
 		return (struct state_name){"F", "FAILED"};
 	}
+}
+
+/* ---- failures, in words */
+
+/* What was done about the last one. */
+static void say_done(const struct sw_brain *brain, sw_ns now, uint32_t id, char *text, size_t size)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	const struct sw_trouble *trouble = live->trouble;
+	char memory[64] = "", bytes[32], times[48] = "";
+	if (trouble->memory_raised)
+		snprintf(memory, sizeof memory, " with %s",
+			 trouble->memory_bytes == 0 ? "whole GPUs" : sw_format_bytes(trouble->memory_bytes, bytes));
+	const char *more = trouble->memory_raised && trouble->memory_bytes > 0 ? " on each GPU" : "";
+	const char *where = trouble->elsewhere ? " on another node if there is one" : "";
+	if (!trouble->again) {
+		if (trouble->tried > 0)
+			snprintf(times, sizeof times, " after %u of %u tries", trouble->tried, trouble->may);
+		snprintf(text, size, "not tried again%s: %s", times, trouble->why);
+	} else if (sw_heap_has(&brain->retries, id)) {
+		sw_ns left = sw_heap_key(&brain->retries, id) - now;
+		snprintf(text, size, "it is tried again in %lld s%s%s%s (%u of %u)",
+			 (long long)(left > 0 ? (left + SW_NS_PER_S - 1) / SW_NS_PER_S : 0), where, memory, more, trouble->tried,
+			 trouble->may);
+	} else {
+		snprintf(text, size, "it was tried again%s%s%s (%u of %u)", where, memory, more, trouble->tried, trouble->may);
+	}
+}
+
+static void show_failure(const struct sw_brain *brain, sw_ns now, uint32_t id, struct sw_job_view *view)
+{
+	const struct sw_trouble *trouble = brain->jobs.items[id].trouble;
+	view->failure = view->failure_layer = view->failure_line = view->failure_says = view->failure_hint = "";
+	if (trouble == NULL || trouble->pending)
+		return;
+	const struct sw_failure_class *failure = sw_failure_find(brain->failures, trouble->cause.name);
+	view->failure = trouble->cause.name;
+	view->failure_layer = sw_failure_layer_name(trouble->cause.layer);
+	view->failure_line = trouble->cause.line;
+	/* A class of an earlier table has lost its words. */
+	view->failure_says = failure != NULL ? failure->says : "it failed";
+	view->failure_hint = failure != NULL ? failure->hint : "";
+	say_done(brain, now, id, view->failure_done, sizeof view->failure_done);
+}
+
+/* One sentence, or two, about the failure of a job that waits for its next try, or has ended. */
+static void explain_failure(const struct sw_job_view *view, char *text, size_t size)
+{
+	snprintf(text, size, "%s%s%s%s%s (%s); %s%s%s", view->failure_says, view->failure_line[0] != '\0' ? ": " : "",
+		 view->failure_line[0] != '\0' ? "'" : "", view->failure_line, view->failure_line[0] != '\0' ? "'" : "", view->failure,
+		 view->failure_done, view->failure_hint[0] != '\0' ? ". " : "", view->failure_hint);
 }
 
 uint64_t sw_brain_job_count(const struct sw_brain *brain)
@@ -71,7 +125,11 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.ran_ns = job->ran_ns + running,
 		.node = live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "",
 		.gpu_mask = live->last_mask,
+		.gpu_memory_bytes = job->gpu_memory_bytes,
+		.is_prerun = live->is_prerun,
+		.warning = live->warning != NULL ? live->warning : "",
 	};
+	show_failure(brain, now, (uint32_t)(id - 1), ret_view);
 	return true;
 }
 
@@ -95,20 +153,30 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size
 	}
 }
 
-void sw_brain_explain(struct sw_brain *brain, uint64_t id, char *text, size_t size)
+void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
+	struct sw_job_view view;
 	if (size == 0)
 		return;
+	bool waits = live != NULL && sw_heap_has(&brain->retries, (uint32_t)(id - 1));
+	bool ended = live != NULL && live->ended_at != SW_TIME_NEVER;
+	if (live != NULL && (waits || ended) && !live->user_held && sw_brain_job(brain, now, id, &view) && view.failure[0] != '\0' &&
+	    strcmp(view.state, "CD") != 0 && strcmp(view.state, "CA") != 0) {
+		explain_failure(&view, text, size);
+		return;
+	}
 	if (live == NULL)
 		snprintf(text, size, "there is no job %llu", (unsigned long long)id);
+	else if (sw_prerun_of(live) > 0)
+		snprintf(text, size, "it waits for its pre-run on one GPU, job %llu", (unsigned long long)sw_prerun_of(live));
 	else if (live->depend_count > 0)
 		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
 	else if (live->parked)
 		explain_parked(brain, id, text, size);
 	else if (live->user_held)
 		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
-	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
+	else if (waits)
 		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,
 			 (long long)((sw_heap_key(&brain->retries, (uint32_t)(id - 1)) - brain->now) / 1000000000));
 	else if (brain->nodes.count == 0)
@@ -132,6 +200,9 @@ bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_
 	*ret_view = (struct sw_node_view){
 		.name = node->name,
 		.up = node->up,
+		.closed = node->closed != SW_OPEN,
+		.in_use = node->jobs.count > 0,
+		.reason = node->closed != SW_OPEN ? node->closed_why : "",
 		.gpus = node->shape.gpus,
 		.gpus_free = seen.gpus_free,
 		.cpus = node->shape.cpus,

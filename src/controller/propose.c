@@ -176,6 +176,23 @@ int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, 
 	return sw_record_push(records, SW_RECORD_POLICY, json_pack("{s:s, s:o}", "policy", policy->name, "settings", object), err);
 }
 
+int sw_brain_propose_door(struct sw_brain *brain, const struct sw_user *user, const char *name, bool closed, const char *why,
+			  sw_records *records, struct sw_err *err)
+{
+	if (!user->is_operator)
+		return sw_err_set(err, SW_EDENIED, "only operators %s nodes", closed ? "drain" : "resume");
+	const struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	if (node == NULL) {
+		int r = sw_err_set(err, SW_ENOTFOUND, "there is no node '%.60s'", name);
+		sw_err_hint(err, "'sharewell nodes' lists those there are.");
+		return r;
+	}
+	char clean[sizeof node->closed_why];
+	sw_failure_clean(why, strlen(why), clean, sizeof clean);
+	return sw_record_push(records, closed ? SW_RECORD_NODE_CLOSE : SW_RECORD_NODE_OPEN,
+			      json_pack("{s:s, s:i, s:s}", "name", node->name, "by", (int)user->uid, "why", clean), err);
+}
+
 int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, const char *tenant, uint32_t gpus, sw_records *records,
 			   struct sw_err *err)
 {

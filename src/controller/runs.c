@@ -41,6 +41,9 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 	live->runs = NULL;
 	live->run_count = 0;
 	live->parked = false;
+	/* Parts of it that failed concern nobody any more. */
+	if (live->trouble != NULL)
+		live->trouble->pending = false;
 	return 0;
 }
 

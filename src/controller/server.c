@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "controller/server_state.h"
+#include "failure/failure.h"
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
 #define TICK_MOST_S 3600
@@ -136,6 +137,9 @@ static int replay(struct sw_server *server, struct sw_err *err)
 static int make_brain(struct sw_server *server, struct sw_err *err)
 {
 	const struct sw_controller_options *options = server->options;
+	int r = sw_failure_load(options->failures, &server->failures, err);
+	if (r < 0)
+		return r;
 	const struct sw_brain_config config = {
 		.policy = options->policy != NULL ? options->policy : "las",
 		.placement = options->placement != NULL ? options->placement : "pack",
@@ -143,7 +147,8 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 		.seed = options->seed,
 		.lease_ns = options->lease_ns > 0 ? options->lease_ns : 30 * SW_NS_PER_S,
 		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
-		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 10 * SW_NS_PER_S,
+		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 30 * SW_NS_PER_S,
+		.failures = server->failures,
 	};
 	return sw_snapshots_load(server, &config, err);
 }
@@ -247,6 +252,7 @@ static void stop(struct sw_server *server)
 		event_base_free(server->base);
 	if (server->brain != NULL)
 		sw_brain_free(server->brain);
+	sw_failure_free(server->failures);
 	sw_tokens_free(server->tokens);
 	sw_tls_free(server->tls);
 	if (server->journal != NULL)

@@ -47,7 +47,8 @@ struct sw_controller_options {
 	uint64_t seed;
 	sw_ns lease_ns;		   /* 30 s */
 	sw_ns lease_margin_ns;	   /* 5 s */
-	sw_ns retry_backoff_ns;	   /* 10 s */
+	sw_ns retry_backoff_ns;	   /* 30 s */
+	const char *failures;	   /* file of the operator's own classes of failures; NULL: none */
 	uint32_t connections_max;  /* 4096 */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */

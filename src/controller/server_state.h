@@ -260,6 +260,7 @@ void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_policy(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_door(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
@@ -294,6 +295,7 @@ struct sw_server {
 	const struct sw_controller_options *options;
 	struct event_base *base;
 	struct sw_journal *journal;
+	struct sw_failure_table *failures;
 	struct sw_brain *brain;
 	struct sw_clock clock;
 	int64_t started_at_ns;

@@ -43,6 +43,24 @@ const char *sw_user_name(struct sw_server *server, uint32_t uid)
 	return slot->name;
 }
 
+/* Why its last failed run failed, where one did. */
+static void write_failure(struct sw_json *json, const struct sw_job_view *view)
+{
+	sw_json_key(json, "failure");
+	if (view->failure[0] == '\0') {
+		sw_json_null(json);
+		return;
+	}
+	sw_json_object(json);
+	sw_json_key_string(json, "class", view->failure);
+	sw_json_key_string(json, "layer", view->failure_layer);
+	sw_json_key_string(json, "line", view->failure_line);
+	sw_json_key_string(json, "says", view->failure_says);
+	sw_json_key_string(json, "hint", view->failure_hint);
+	sw_json_key_string(json, "done", view->failure_done);
+	sw_json_end_object(json);
+}
+
 static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
@@ -69,6 +87,9 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_u64(json, "preemptions", view->preemptions);
 	sw_json_key_i64(json, "code", view->code);
 	sw_json_key_i64(json, "signal", view->signal);
+	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);
+	sw_json_key_string(json, "warning", view->warning);
+	write_failure(json, view);
 }
 
 static void write_span(struct sw_json *json, const char *key, int64_t ns)

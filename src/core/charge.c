@@ -111,7 +111,7 @@ static bool throw_out(struct sw_engine *engine, const char *why)
 static bool is_idle(const struct sw_engine *engine)
 {
 	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
-	    engine->ledger.gpus_up != engine->topology->gpu_count)
+	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0)
 		return false;
 	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
 		const struct sw_core_job *job = &engine->jobs.items[id];

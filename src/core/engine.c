@@ -130,6 +130,7 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	}
 	sw_engine_forget_home(engine, job);
 	sw_order_remove(engine, job);
+	sw_order_leave_lane(engine, job);
 	sw_heap_remove(&engine->alarms, job->seen.id.v);
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
@@ -262,6 +263,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		.plan_slot = SW_NO_SLOT,
 		.prefers_home = spec->prefers_home,
 		.home = SW_NO_PART,
+		.avoid = UINT32_MAX,
 	};
 	if (reason == SW_REASON_NONE) {
 		int r = sw_order_assign_lane(engine, job);
@@ -269,6 +271,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 			return r;
 		if (!is_possible(engine, job))
 			reason = SW_REASON_NO_SUCH_PLACE;
+		if (reason != SW_REASON_NONE)
+			sw_order_leave_lane(engine, job);
 	}
 	if (reason != SW_REASON_NONE) {
 		job->seen.state = SW_JOB_REFUSED;
@@ -327,21 +331,22 @@ static bool may_end(const struct sw_core_job *job)
 	return job->seen.state == SW_JOB_RUNNING || (job->home != SW_NO_PART && job->seen.state < SW_JOB_RUNNING);
 }
 
-static void fail(struct sw_engine *engine, struct sw_core_job *job, sw_ns left_ns)
+static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
 {
-	if (job->seen.retries_left == 0) {
+	if (event->verdict == SW_FAIL_FINAL || (event->verdict == SW_FAIL_BY_RETRIES && job->seen.retries_left == 0)) {
 		end_job(engine, job, SW_JOB_FAILED);
 		return;
 	}
-	job->seen.retries_left--;
+	if (event->verdict == SW_FAIL_BY_RETRIES)
+		job->seen.retries_left--;
 	if (job->seen.state == SW_JOB_RUNNING) {
 		interrupt(engine, job);
 	} else { /* between the stop and standing still */
 		sw_engine_forget_home(engine, job);
 		job->seen.restarts++;
 	}
-	if (job->seen.knowledge != SW_UNKNOWN && left_ns >= 0)
-		job->seen.work_left_ns = left_ns;
+	if (job->seen.knowledge != SW_UNKNOWN && event->left_ns >= 0)
+		job->seen.work_left_ns = event->left_ns;
 	sw_order_refresh(engine, job);
 }
 
@@ -396,10 +401,10 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_add(engine, job);
 }
 
-static void node_down(struct sw_engine *engine, uint32_t node)
+static int node_down(struct sw_engine *engine, uint32_t node)
 {
 	if (node >= engine->topology->node_count || !engine->ledger.nodes[node].up)
-		return;
+		return 0;
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (!sw_ledger_touches(&engine->ledger, job->parts, node))
@@ -413,6 +418,7 @@ static void node_down(struct sw_engine *engine, uint32_t node)
 		interrupt(engine, job);
 	}
 	sw_ledger_set_up(&engine->ledger, node, false);
+	return sw_change_recheck(engine);
 }
 
 static void progress(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
@@ -475,6 +481,8 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 	hash = sw_hash_u64(hash, (uint64_t)event->job.v << 32 ^ (uint64_t)event->left_ns ^ (uint64_t)event->ends_at << 1);
 	if (event->kind == SW_EV_SUBMIT)
 		hash = sw_hash_u64(hash, (uint64_t)event->spec->gpus << 40 ^ (uint64_t)event->spec->work_ns);
+	if (event->kind == SW_EV_CHANGE || event->verdict != SW_FAIL_BY_RETRIES)
+		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
 	engine->log_hash = hash;
 }
 
@@ -493,7 +501,7 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_FAIL:
 		job = job_of_answer(engine, event);
 		if (job != NULL && may_end(job))
-			fail(engine, job, event->left_ns);
+			fail(engine, job, event);
 		return 0;
 	case SW_EV_CANCEL:
 		if (event->job.v < engine->jobs.count)
@@ -505,8 +513,7 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 			(event->kind == SW_EV_HOLD ? hold : release)(engine, &engine->jobs.items[event->job.v]);
 		return 0;
 	case SW_EV_NODE_DOWN:
-		node_down(engine, event->node.v);
-		return 0;
+		return node_down(engine, event->node.v);
 	case SW_EV_NODE_ADD:
 		return add_node(engine, event->shape);
 	case SW_EV_NODE_UP:
@@ -520,6 +527,16 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		return 0;
 	case SW_EV_QUOTA:
 		return set_quota(engine, event->tenant, event->gpus);
+	case SW_EV_NODE_CLOSE:
+	case SW_EV_NODE_OPEN:
+		if (event->node.v < engine->topology->node_count)
+			sw_ledger_set_closed(&engine->ledger, event->node.v, event->kind == SW_EV_NODE_CLOSE);
+		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
+	case SW_EV_CHANGE:
+		if (event->job.v >= engine->jobs.count || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
+		    engine->jobs.items[event->job.v].home != SW_NO_PART)
+			return 0;
+		return sw_change_job(engine, &engine->jobs.items[event->job.v], event->gpu_memory_bytes, event->avoid);
 	}
 	return SW_EINPUT;
 }
@@ -535,7 +552,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_QUOTA)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_CHANGE)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -566,14 +583,17 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 		return r;
 	r = sw_engine_reserve(engine, submits);
 	size_t lanes = engine->order.lanes.count + submits;
+	size_t changes = 0;
 	for (size_t e = 0; r == 0 && e < count; e++) {
+		changes += events[e].kind == SW_EV_CHANGE;
 		if (events[e].kind == SW_EV_NODE_ADD)
 			r = reserve_node(engine, events[e].shape);
 		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
-		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_QUOTA)
+		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_QUOTA ||
+		    (engine->avoiders > 0 && (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE)))
 			lanes = engine->jobs.count + submits;
 	}
-	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes) < 0))
+	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes + 2 * changes) < 0))
 		r = SW_ENOMEM;
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
@@ -711,6 +731,16 @@ const char *sw_engine_notes(const struct sw_engine *engine)
 	return engine->notes;
 }
 
+/* Of nodes that are up and take jobs. */
+static uint32_t open_gpus(const struct sw_engine *engine)
+{
+	uint32_t gpus = engine->ledger.gpus_up;
+	for (uint32_t n = 0; engine->ledger.nodes_closed > 0 && n < engine->topology->node_count; n++)
+		if (engine->ledger.nodes[n].closed && engine->ledger.nodes[n].up)
+			gpus -= engine->topology->nodes[n].gpus;
+	return gpus;
+}
+
 void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size)
 {
 	const struct sw_job *job = sw_engine_job(engine, id);
@@ -727,6 +757,8 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 			 sw_view_tenant_held(&engine->view, job->tenant), sw_view_tenant_quota(&engine->view, job->tenant), job->gpus);
 	else if (job->gpus > engine->ledger.gpus_up)
 		snprintf(text, size, "it needs %u GPUs and only %u are up", job->gpus, engine->ledger.gpus_up);
+	else if (job->gpus > open_gpus(engine))
+		snprintf(text, size, "it needs %u GPUs and only %u are in nodes that take jobs", job->gpus, open_gpus(engine));
 	else if (engine->policy->explain != NULL)
 		engine->policy->explain(&engine->view, job, text, size);
 	else if (job->gpus > engine->ledger.gpus_free)

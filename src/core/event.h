@@ -31,7 +31,7 @@ struct sw_job_spec {
 enum sw_event_kind {
 	SW_EV_SUBMIT = 1, /* spec; the job gets the next id */
 	SW_EV_FINISH,	  /* job, epoch: the run ended well; of a job that prefers its home, maybe after it was told to stop */
-	SW_EV_FAIL,	  /* job, epoch: the run ended badly; it waits again while it has retries. left_ns: work left after what was lost */
+	SW_EV_FAIL,	  /* job, epoch: the run ended badly; what follows is the verdict's. left_ns: work left after what was lost */
 	SW_EV_CANCEL,	  /* job */
 	SW_EV_HOLD,	  /* job: it stops if it runs, and does not compete until it is released */
 	SW_EV_RELEASE,	  /* job */
@@ -40,6 +40,16 @@ enum sw_event_kind {
 	SW_EV_NODE_UP,	  /* node */
 	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work at as_of, and ends_at if it goes on like this */
 	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
+	SW_EV_NODE_CLOSE, /* node: it takes no jobs any more; those that run on it stay and are not preempted */
+	SW_EV_NODE_OPEN,  /* node */
+	SW_EV_CHANGE, /* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps off; what would leave it without a place is not done */
+};
+
+/* What a failed run means for the job. */
+enum sw_fail_verdict {
+	SW_FAIL_BY_RETRIES = 0, /* it waits again while it has retries, and then has one less */
+	SW_FAIL_FREE,		/* it waits again and keeps its retries */
+	SW_FAIL_FINAL,		/* it has failed */
 };
 
 struct sw_event {
@@ -51,6 +61,9 @@ struct sw_event {
 	};
 	uint32_t epoch; /* of the run this is about: a late answer about an earlier run is dropped */
 	uint32_t gpus;
+	uint32_t avoid;	 /* the node it keeps off; UINT32_MAX: none */
+	uint8_t verdict; /* enum sw_fail_verdict */
+	uint64_t gpu_memory_bytes;
 	sw_ns left_ns;
 	sw_ns as_of;
 	sw_ns ends_at;

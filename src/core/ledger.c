@@ -95,6 +95,17 @@ void sw_ledger_release(struct sw_ledger *ledger)
 	*ledger = (struct sw_ledger){0};
 }
 
+/* Into the bucket of its free GPUs and the total, or out of both. */
+static void list(struct sw_ledger *ledger, uint32_t node, bool in)
+{
+	uint32_t free = (uint32_t)__builtin_popcountll(ledger->nodes[node].free);
+	if (in)
+		sw_bitmap_add(&ledger->buckets[free], node);
+	else
+		sw_bitmap_remove(&ledger->buckets[free], node);
+	ledger->gpus_free += in ? free : -free;
+}
+
 void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
 {
 	struct sw_ledger_node *n = &ledger->nodes[node];
@@ -106,15 +117,32 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
 		for (uint32_t g = 0; g < shape->gpus; g++)
 			if (ledger->gpus[n->first_gpu + g].residents == 0)
 				n->free |= UINT64_C(1) << g;
-		sw_bitmap_add(&ledger->buckets[__builtin_popcountll(n->free)], node);
 		ledger->gpus_up += shape->gpus;
-		ledger->gpus_free += (uint32_t)__builtin_popcountll(n->free);
 	} else {
-		sw_bitmap_remove(&ledger->buckets[__builtin_popcountll(n->free)], node);
 		ledger->gpus_up -= shape->gpus;
-		ledger->gpus_free -= (uint32_t)__builtin_popcountll(n->free);
 	}
+	if (!n->closed)
+		list(ledger, node, up);
 	n->up = up;
+}
+
+void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed)
+{
+	struct sw_ledger_node *n = &ledger->nodes[node];
+	if (n->closed == closed)
+		return;
+	if (n->up)
+		list(ledger, node, !closed);
+	n->closed = closed;
+	ledger->nodes_closed += closed ? 1 : -1u;
+}
+
+bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = parts; ledger->nodes_closed > 0 && p != SW_NO_PART; p = ledger->parts[p].next)
+		if (ledger->nodes[ledger->parts[p].node].closed)
+			return true;
+	return false;
 }
 
 /* ---- parts */
@@ -328,7 +356,7 @@ bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, ui
 		return false;
 	const struct sw_ledger_node *n = &ledger->nodes[node.v];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[node.v];
-	if (!n->up || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
+	if (!n->up || n->closed || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
 		return false;
 	if (n->cpus_free < cpus || n->memory_free_bytes < memory_bytes || shape->gpu_memory_bytes < spot->share.gpu_memory_bytes)
 		return false;
@@ -384,7 +412,7 @@ static void move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t free_b
 {
 	struct sw_ledger_node *n = &ledger->nodes[node];
 	uint32_t before = (uint32_t)__builtin_popcountll(free_before), after = (uint32_t)__builtin_popcountll(n->free);
-	if (!n->up || before == after)
+	if (!n->up || n->closed || before == after)
 		return;
 	sw_bitmap_remove(&ledger->buckets[before], node);
 	sw_bitmap_add(&ledger->buckets[after], node);
@@ -472,12 +500,14 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 {
 	const struct sw_ledger_node *a = &ledger->nodes[n], *b = &derived->nodes[n];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
-	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up)
+	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up ||
+	    a->closed != b->closed)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
 	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 3: node %u gave away more CPUs or memory than it has", n);
 	for (uint32_t bucket = 0; bucket <= ledger->topology->node_gpus_max; bucket++)
-		if (sw_bitmap_has(&ledger->buckets[bucket], n) != (a->up && bucket == (uint32_t)__builtin_popcountll(a->free)))
+		if (sw_bitmap_has(&ledger->buckets[bucket], n) !=
+		    (a->up && !a->closed && bucket == (uint32_t)__builtin_popcountll(a->free)))
 			return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u is in the wrong bucket", n);
 	if ((a->free & ~all_gpus(shape)) != 0)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 5: node %u counts GPUs it does not have", n);
@@ -503,7 +533,7 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 		if (r < 0)
 			return r;
 	}
-	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up)
+	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up || ledger->nodes_closed != derived->nodes_closed)
 		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
 	return 0;
 }

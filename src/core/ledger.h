@@ -7,7 +7,7 @@
  *  1. on every GPU, memory held by residents is at most the GPU's memory;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
  *  3. CPUs and host memory held on a node are at most what the node has;
- *  4. a GPU is free exactly when it has no resident; a node is in exactly one bucket, that of its free GPUs, while it is up, and in none while it is down;
+ *  4. a GPU is free exactly when it has no resident; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a closed node are in no total;
  *  5. no part names a GPU that the node does not have.
  */
 #ifndef SW_CORE_LEDGER_H
@@ -53,19 +53,21 @@ struct sw_ledger_node {
 	uint32_t first_gpu;
 	uint32_t in_spot; /* number of the last spot that took from it */
 	bool up;
+	bool closed; /* it takes nobody in */
 };
 
 struct sw_ledger {
 	const struct sw_topology *topology;
 	struct sw_ledger_node *nodes;
 	struct sw_gpu *gpus;
-	struct sw_bitmap *buckets; /* [number of free GPUs] -> nodes that are up */
+	struct sw_bitmap *buckets; /* [number of free GPUs] -> nodes that are up and open */
 	struct sw_part *parts;	   /* pool; free ones are linked by next */
 	uint32_t node_capacity, gpu_capacity;
 	uint32_t part_capacity;
 	uint32_t part_free;
 	uint32_t gpus_up;
 	uint32_t gpus_free;
+	uint32_t nodes_closed;
 	uint32_t spot_serial;
 	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */
 };
@@ -116,6 +118,11 @@ bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t 
 
 /* Down: its GPUs are not counted and not found; holdings on it must be given back by the caller first. */
 void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up);
+
+/* Closed: its free GPUs are neither counted nor found. Holdings on it stay, and may be given back and taken again. */
+void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed);
+/* Whether some of these parts are on a closed node. */
+bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 
 /* Compares GPUs, nodes, buckets and totals with those of `derived`, a ledger into which all holdings were taken anew. */
 int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *derived, struct sw_err *err);

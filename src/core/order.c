@@ -39,12 +39,14 @@ void sw_order_release(struct sw_order_book *book)
 	sw_vec_free(&book->tails);
 }
 
-static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_job *job)
+static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_core_job *own)
 {
+	const struct sw_job *job = &own->seen;
 	struct sw_lane lane = {
 		.gpus = job->gpus,
 		.cpus = job->cpus,
 		.host_memory_bytes = job->host_memory_bytes,
+		.avoid = own->avoid,
 		.running = sw_oset_empty(),
 		.waiting = sw_oset_empty(),
 	};
@@ -63,7 +65,8 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_j
 static bool same_lane(const struct sw_lane *a, const struct sw_lane *b)
 {
 	return a->gpus == b->gpus && a->kind == b->kind && a->cpus == b->cpus && a->tenant == b->tenant &&
-	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes && a->guaranteed == b->guaranteed;
+	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes &&
+	       a->guaranteed == b->guaranteed && a->avoid == b->avoid;
 }
 
 bool sw_order_takes_any_place(const struct sw_engine *engine)
@@ -74,14 +77,21 @@ bool sw_order_takes_any_place(const struct sw_engine *engine)
 int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_order_book *book = &engine->order;
-	struct sw_lane wanted = lane_for(engine, &job->seen);
+	struct sw_lane wanted = lane_for(engine, job);
+	size_t unused = SIZE_MAX;
 	for (size_t l = 0; l < book->lanes.count; l++) {
 		if (same_lane(&book->lanes.items[l], &wanted)) {
 			job->lane = (uint32_t)l;
+			book->lanes.items[l].members++;
 			return 0;
 		}
+		/* Those that keep off a node come and go. */
+		if (book->lanes.items[l].members == 0 && book->lanes.items[l].avoid != UINT32_MAX)
+			unused = l;
 	}
 	struct sw_spot spot;
+	if (job->avoid != UINT32_MAX)
+		sw_ledger_set_closed(&engine->empty, job->avoid, true);
 	sw_spot_begin(&spot, &engine->empty, sw_share_of(&job->seen));
 	wanted.possible =
 		engine->config.placement->place(&engine->empty_view, &job->seen, job->seen.gpus, &spot) && spot.gpus == job->seen.gpus;
@@ -90,12 +100,16 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 		wanted.possible = sw_spot_fill(&engine->empty_view, &spot, job->seen.gpus);
 	}
 	sw_spot_discard(&spot);
-	struct sw_lane *lane = spot.failed ? NULL : sw_vec_push(&book->lanes);
+	if (job->avoid != UINT32_MAX)
+		sw_ledger_set_closed(&engine->empty, job->avoid, false);
+	struct sw_lane *lane = spot.failed ? NULL : unused < SIZE_MAX ? &book->lanes.items[unused] : sw_vec_push(&book->lanes);
 	if (lane == NULL)
 		return SW_ENOMEM;
 	*lane = wanted;
-	book->uneven |= wanted.gpu_memory_bytes > 0;
-	job->lane = (uint32_t)(book->lanes.count - 1);
+	lane->members = 1;
+	/* A count of free GPUs says too little where some of them are no good. */
+	book->uneven |= wanted.gpu_memory_bytes > 0 || wanted.avoid != UINT32_MAX;
+	job->lane = (uint32_t)(lane - book->lanes.items);
 	return 0;
 }
 
@@ -141,6 +155,24 @@ static void take_out(struct sw_engine *engine, struct sw_core_job *job)
 	else if (job->order_set == SW_ORDER_WAITING)
 		sw_oset_remove(&lane->waiting, &engine->order.links, job->seen.id.v);
 	job->order_set = SW_ORDER_NOWHERE;
+}
+
+void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	engine->order.lanes.items[job->lane].members--;
+}
+
+int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job)
+{
+	bool listed = engine->order.rule != NULL && job->order_set != SW_ORDER_NOWHERE;
+	int64_t stamp = listed ? engine->order.links.items[job->seen.id.v].stamp : 0;
+	if (listed)
+		take_out(engine, job);
+	sw_order_leave_lane(engine, job);
+	int r = sw_order_assign_lane(engine, job);
+	if (r == 0 && listed)
+		insert(engine, job, stamp);
+	return r;
 }
 
 static void mark_fresh(struct sw_engine *engine, struct sw_core_job *job)

@@ -76,6 +76,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 static bool home_is_free(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t gpus)
 {
 	return job->home != SW_NO_PART && sw_ledger_count_gpus(ledger, job->home) == gpus && sw_ledger_is_free(ledger, job->home) &&
+	       !sw_ledger_touches_closed(ledger, job->home) && !sw_ledger_touches(ledger, job->home, job->avoid) &&
 	       sw_ledger_fits(ledger, job->home, sw_share_of(&job->seen));
 }
 
@@ -87,8 +88,14 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	if (engine->ledger.gpus_free < gpus)
 		return false;
 	struct sw_spot spot;
+	/* The node it keeps off is closed for as long as we look. */
+	bool avoids = job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
+	if (avoids)
+		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
 	bool found = rule == NULL ? sw_spot_fill(&engine->view, &spot, gpus) : rule->place(&engine->view, &job->seen, gpus, &spot);
+	if (avoids)
+		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
 	if (!found || spot.gpus != gpus) {
 		sw_spot_discard(&spot);
 		return false;
@@ -150,6 +157,9 @@ static sw_ns protected_for(const struct sw_engine *engine, const struct sw_job *
 
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job)
 {
+	/* What it holds of a closed node would be no use to others. */
+	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_closed(&engine->ledger, job->parts))
+		return true;
 	sw_ns needed = protected_for(engine, &job->seen);
 	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - job->seen.since >= needed)
 		return false;
@@ -195,7 +205,8 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 		return misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)))
+	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)) ||
+	    sw_ledger_touches_closed(&engine->ledger, host->parts) || sw_ledger_touches(&engine->ledger, host->parts, job->avoid))
 		return SW_NO_ROOM;
 	/* Lifted and put beside another in one decision would be a move. */
 	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))

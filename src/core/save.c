@@ -19,8 +19,8 @@
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
-#define FACTS_FORMAT 1u
-#define CONDUCT_FORMAT 1u
+#define FACTS_FORMAT 2u
+#define CONDUCT_FORMAT 2u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
 
@@ -71,6 +71,12 @@ static void pack_seen(struct sw_pack *pack, struct sw_job *job, sw_ns before)
 	sw_pack_near(pack, &job->ends_at, 0);
 }
 
+/* Whether the bytes have the fields of this format; those that are written have all. */
+static bool has(const struct sw_pack *pack, uint32_t format)
+{
+	return !pack->reads || pack->format >= format;
+}
+
 static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns before)
 {
 	pack_seen(pack, &job->seen, before);
@@ -79,6 +85,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 	sw_pack_u32(pack, &job->epoch);
 	sw_pack_bool(pack, &job->can_resume);
 	sw_pack_bool(pack, &job->prefers_home);
+	uint32_t avoid = job->avoid + 1; /* 0: none */
+	if (has(pack, 2))
+		sw_pack_u32(pack, &avoid);
+	job->avoid = avoid - 1;
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -113,6 +123,9 @@ static void pack_lane(struct sw_pack *pack, struct sw_lane *lane)
 	sw_pack_u64(pack, &lane->gpu_memory_bytes);
 	sw_pack_bool(pack, &lane->guaranteed);
 	sw_pack_bool(pack, &lane->possible);
+	uint32_t avoid = lane->avoid + 1;
+	sw_pack_u32(pack, &avoid);
+	lane->avoid = avoid - 1;
 }
 
 /* The place of a living job in the order, and its alarm. */
@@ -225,6 +238,7 @@ static void save_facts(struct sw_pack *pack, struct sw_engine *engine)
 	for (size_t n = 0; n < nodes; n++) {
 		pack_shape(pack, &engine->topology->nodes[n]);
 		sw_pack_bool(pack, &engine->ledger.nodes[n].up);
+		sw_pack_bool(pack, &engine->ledger.nodes[n].closed);
 	}
 	sw_pack_count(pack, &engine->tenants.count);
 	for (size_t t = 0; t < engine->tenants.count; t++)
@@ -286,6 +300,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	const struct sw_job *seen = &job->seen;
 	if (seen->state > SW_JOB_REFUSED || seen->tenant >= engine->tenants.count || seen->job_class > SW_CLASS_OPPORTUNISTIC ||
 	    seen->knowledge > SW_KNOWN || (seen->state != SW_JOB_RUNNING && seen->gpus_held != 0))
+		return false;
+	if (job->avoid != UINT32_MAX && job->avoid >= engine->topology->node_count)
 		return false;
 	if (seen->state > SW_JOB_RUNNING) /* a refused one may have asked for anything */
 		return true;
@@ -379,7 +395,9 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		return r;
 	for (uint32_t id = 0; id < count && pack->failed == 0; id++) {
 		struct sw_core_job *job = sw_vec_push(&engine->jobs);
+		job->avoid = UINT32_MAX;
 		pack_core_job(pack, job, before);
+		engine->avoiders += job->avoid != UINT32_MAX;
 		before = job->seen.submit_at;
 		job->seen.id.v = id;
 		job->parts = job->home = SW_NO_PART;
@@ -392,20 +410,23 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 	return pack->failed;
 }
 
-static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology, struct sw_bitmap *down)
+static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology, struct sw_bitmap *down, struct sw_bitmap *closed)
 {
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	size_t count = 0;
 	sw_pack_count(pack, &count);
 	if (pack->failed != 0)
 		return pack->failed;
-	if (sw_topology_new_empty(&topology) < 0 || (count <= SW_CLUSTER_NODES_MAX && sw_bitmap_reserve(down, (uint32_t)count) < 0))
+	if (sw_topology_new_empty(&topology) < 0 || (count <= SW_CLUSTER_NODES_MAX && (sw_bitmap_reserve(down, (uint32_t)count) < 0 ||
+										       sw_bitmap_reserve(closed, (uint32_t)count) < 0)))
 		return SW_ENOMEM;
 	for (uint32_t n = 0; n < count && pack->failed == 0; n++) {
 		struct sw_topology_node shape = {0};
-		bool up = true;
+		bool up = true, is_closed = false;
 		pack_shape(pack, &shape);
 		sw_pack_bool(pack, &up);
+		if (has(pack, 2))
+			sw_pack_bool(pack, &is_closed);
 		int r = pack->failed == 0 ? sw_topology_reserve(topology, &shape) : pack->failed;
 		if (r == SW_ENOMEM)
 			return r;
@@ -415,6 +436,8 @@ static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology,
 			sw_topology_add(topology, &shape);
 		if (r == 0 && !up)
 			sw_bitmap_add(down, n);
+		if (r == 0 && is_closed)
+			sw_bitmap_add(closed, n);
 	}
 	if (pack->failed != 0)
 		return pack->failed;
@@ -438,11 +461,11 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 {
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = NULL;
-	SW_CLEANUP(sw_bitmap_release) struct sw_bitmap down = {0};
+	SW_CLEANUP(sw_bitmap_release) struct sw_bitmap down = {0}, closed = {0};
 	struct sw_engine whole;
 	memset(&whole, 0, sizeof whole);
 	pack_whole(pack, &whole);
-	int r = load_cluster(pack, &topology, &down);
+	int r = load_cluster(pack, &topology, &down, &closed);
 	if (r != 0)
 		return r;
 	r = sw_engine_make(config, topology, &engine, err);
@@ -457,9 +480,10 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 	memcpy(engine->notes, whole.notes, sizeof engine->notes);
 	if (engine->now < 0 || engine->now > INT64_MAX / 2)
 		return SW_EINPUT;
-	for (uint32_t n = 0; n < topology->node_count; n++)
-		if (sw_bitmap_has(&down, n))
-			sw_ledger_set_up(&engine->ledger, n, false);
+	for (uint32_t n = 0; n < topology->node_count; n++) {
+		sw_ledger_set_up(&engine->ledger, n, !sw_bitmap_has(&down, n));
+		sw_ledger_set_closed(&engine->ledger, n, sw_bitmap_has(&closed, n));
+	}
 	r = load_tenants(pack, engine);
 	if (r == 0)
 		r = load_jobs(pack, engine);
@@ -488,7 +512,8 @@ static int load_lanes(struct sw_pack *pack, struct sw_order_book *book)
 static bool fits_its_state(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	const struct sw_order *rule = engine->order.rule;
-	if (job->lane >= engine->order.lanes.count || engine->order.lanes.items[job->lane].gpus != job->seen.gpus)
+	if (job->lane >= engine->order.lanes.count || engine->order.lanes.items[job->lane].gpus != job->seen.gpus ||
+	    engine->order.lanes.items[job->lane].avoid != job->avoid)
 		return false;
 	if (rule == NULL || job->seen.state == SW_JOB_HELD)
 		return job->order_set == SW_ORDER_NOWHERE;
@@ -508,6 +533,7 @@ static void load_place(struct sw_pack *pack, struct sw_engine *engine, struct sw
 		return;
 	}
 	struct sw_lane *lane = &engine->order.lanes.items[job->lane];
+	lane->members++;
 	engine->order.links.items[id].key = link.key;
 	engine->order.links.items[id].stamp = link.stamp;
 	if (job->order_set != SW_ORDER_NOWHERE)

@@ -24,6 +24,8 @@ struct sw_lane {
 	uint32_t tenant; /* told apart only where quotas are in force */
 	uint64_t host_memory_bytes;
 	uint64_t gpu_memory_bytes;
+	uint32_t avoid;	  /* the node that its jobs keep off; UINT32_MAX: none */
+	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;
 	bool possible; /* has a place on the empty cluster */
 	struct sw_oset running, waiting;
@@ -113,6 +115,7 @@ struct sw_engine {
 	struct sw_heap alarms; /* by due time */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
+	uint32_t avoiders; /* jobs that keep off a node, at most */
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
@@ -167,6 +170,10 @@ void sw_order_release(struct sw_order_book *book);
 int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job);
 /* Whether a job that finds no place by the rule may take any. */
 bool sw_order_takes_any_place(const struct sw_engine *engine);
+/* The job has ended. */
+void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job);
+/* What tells lanes apart changed for this job: into the right one, at the place it had. */
+int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
 void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);
 void sw_order_remove(struct sw_engine *engine, struct sw_core_job *job);
 /* The key changed by the job's own progress: its place among equals stays. */
@@ -182,6 +189,11 @@ int sw_order_rebuild(struct sw_engine *engine);
 
 /* ---- greedy decisions over the order (greedy.c) */
 void sw_greedy_decide(struct sw_engine *engine);
+
+/* ---- changes (change.c) */
+int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gpu_memory_bytes, uint32_t avoid);
+/* Nodes are fewer: who could only run where it keeps off may go there again. */
+int sw_change_recheck(struct sw_engine *engine);
 
 /* ---- plan (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);

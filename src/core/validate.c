@@ -33,6 +33,25 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 	return 0;
 }
 
+/* Lanes are used again when nobody is left in them. */
+static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
+{
+	const struct sw_order_book *book = &engine->order;
+	uint32_t *members = calloc(book->lanes.count + 1, sizeof *members);
+	if (members == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	for (uint32_t id = 0; id < engine->jobs.count; id++)
+		if (engine->jobs.items[id].seen.state <= SW_JOB_RUNNING)
+			members[engine->jobs.items[id].lane]++;
+	int r = 0;
+	for (size_t l = 0; r == 0 && l < book->lanes.count; l++)
+		if (members[l] != book->lanes.items[l].members)
+			r = sw_err_set(err, SW_EBUG, "engine invariant 7: lane %zu has %u members and counts %u", l, members[l],
+				       book->lanes.items[l].members);
+	free(members);
+	return r;
+}
+
 static int check_order(const struct sw_engine *engine, struct sw_err *err)
 {
 	const struct sw_order_book *book = &engine->order;
@@ -76,8 +95,10 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	/* Parts are named by their place in the engine's pool: lend it to the other ledger. */
 	free(derived->parts);
 	derived->parts = engine->ledger.parts;
-	for (uint32_t n = 0; n < engine->topology->node_count; n++)
+	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
 		sw_ledger_set_up(derived, n, engine->ledger.nodes[n].up);
+		sw_ledger_set_closed(derived, n, engine->ledger.nodes[n].closed);
+	}
 	int r = 0;
 	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++)
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
@@ -98,6 +119,8 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 	sw_ledger_release(&derived);
 	if (r == 0)
 		r = check_order(engine, err);
+	if (r == 0)
+		r = check_lanes(engine, err);
 	if (r == 0)
 		r = check_tenants(engine, err);
 	if (r == 0 && sw_heap_top_key(&engine->alarms) <= engine->now)

@@ -147,7 +147,7 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 		.id = id,
 		.rack = shape->rack,
 		.gpus = shape->gpus,
-		.gpus_free = node->up ? (uint32_t)__builtin_popcountll(node->free) : 0,
+		.gpus_free = node->up && !node->closed ? (uint32_t)__builtin_popcountll(node->free) : 0,
 		.cpus = shape->cpus,
 		.cpus_free = node->cpus_free,
 		.memory_bytes = shape->memory_bytes,

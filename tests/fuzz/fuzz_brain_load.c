@@ -5,10 +5,11 @@
 #include <string.h>
 
 #include "controller/brain.h"
+#include "failure/failure.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct sw_brain_config config = {
+static struct sw_brain_config config = {
 	.policy = "las",
 	.placement = "pack",
 	.lease_ns = INT64_C(30000000000),
@@ -23,7 +24,7 @@ static void look(struct sw_brain *brain)
 	struct sw_node_view node;
 	char why[300];
 	for (uint64_t id = 1; sw_brain_job(brain, now, id, &job); id++)
-		sw_brain_explain(brain, id, why, sizeof why);
+		sw_brain_explain(brain, now, id, why, sizeof why);
 	for (uint32_t n = 0; sw_brain_node(brain, n, &node); n++) {
 		const struct sw_sync sync = {.node = (char *)(uintptr_t)node.name, .instance = "a", .number = 1};
 		struct sw_answer_message *answer = NULL;
@@ -41,6 +42,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct sw_brain *brain = NULL, *again = NULL;
 	struct sw_err err = {0};
 	bool adopted;
+	/* Once for all inputs. */
+	static struct sw_failure_table *failures;
+	if (failures == NULL && sw_failure_load(NULL, &failures, NULL) < 0)
+		return 0;
+	config.failures = failures;
 	if (sw_brain_load(&config, data, size, &brain, &adopted, &err) < 0) {
 		assert(brain == NULL && err.code < 0 && err.fact[0] != '\0');
 		return 0;

@@ -65,8 +65,8 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_FAIL:
 		if (meant) {
 			entry->runs = entry->at_home = false;
-			entry->ended = entry->retries == 0;
-			entry->retries -= entry->retries > 0;
+			entry->ended = event->verdict == SW_FAIL_FINAL || (event->verdict == SW_FAIL_BY_RETRIES && entry->retries == 0);
+			entry->retries -= event->verdict == SW_FAIL_BY_RETRIES && entry->retries > 0;
 		}
 		break;
 	case SW_EV_CANCEL:
@@ -105,6 +105,12 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		if (event->tenant < SW_SOAK_TENANTS_MAX)
 			books->quota[event->tenant] = event->gpus;
 		break;
+	case SW_EV_NODE_CLOSE:
+	case SW_EV_NODE_OPEN:
+		if (event->node.v < books->nodes)
+			books->closed[event->node.v] = event->kind == SW_EV_NODE_CLOSE;
+		break;
+	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
 		break;
 	}
@@ -138,8 +144,8 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	bool ran = entry->runs;
 	entry->seat_count = 0;
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node])
-			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down or named twice", command->job,
+		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node] || books->closed[ledger->parts[p].node])
+			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down, closed or named twice", command->job,
 					  ledger->parts[p].node);
 		entry->seats[entry->seat_count++] = (struct sw_soak_seat){ledger->parts[p].node, ledger->parts[p].mask};
 		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
@@ -172,6 +178,10 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 		return sw_err_set(err, SW_EBUG, "job %u was preempted and did not run", command->job);
 	if (books->now - entry->since < books->config->quantum_ns)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
+	for (uint32_t s = 0; s < entry->seat_count; s++)
+		if (books->closed[entry->seats[s].node])
+			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed", command->job,
+					  entry->seats[s].node);
 	entry->runs = false;
 	entry->at_home = entry->prefers_home && command->reason == SW_REASON_PREEMPTED;
 	return 0;

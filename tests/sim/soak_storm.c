@@ -153,6 +153,15 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	return true;
 }
 
+/* Another figure of GPU memory, another node to keep off; sometimes such as are not there. */
+static struct sw_event draw_change(struct storm *storm)
+{
+	struct sw_event event = draw_answer(storm, SW_EV_CHANGE);
+	event.gpu_memory_bytes = chance(storm, 30) ? 0 : below(storm, chance(storm, 90) ? 100 : 10000) * GIB;
+	event.avoid = chance(storm, 20) ? UINT32_MAX : (uint32_t)below(storm, (uint64_t)storm->books.nodes + 1);
+	return event;
+}
+
 static struct sw_event draw_event(struct storm *storm)
 {
 	struct sw_event event;
@@ -161,8 +170,11 @@ static struct sw_event draw_event(struct storm *storm)
 		return draw_submit(storm);
 	if (kind < 57)
 		return draw_answer(storm, SW_EV_FINISH);
-	if (kind < 64)
-		return draw_answer(storm, SW_EV_FAIL);
+	if (kind < 64) {
+		event = draw_answer(storm, SW_EV_FAIL);
+		event.verdict = chance(storm, 60) ? SW_FAIL_BY_RETRIES : chance(storm, 70) ? SW_FAIL_FREE : SW_FAIL_FINAL;
+		return event;
+	}
 	if (kind < 77)
 		return draw_answer(storm, SW_EV_PROGRESS);
 	if (kind < 81)
@@ -173,8 +185,12 @@ static struct sw_event draw_event(struct storm *storm)
 		return event;
 	if (kind < 90)
 		return draw_node_event(storm, SW_EV_NODE_DOWN);
-	if (kind < 95)
+	if (kind < 94)
 		return draw_node_event(storm, SW_EV_NODE_UP);
+	if (kind < 96)
+		return draw_node_event(storm, chance(storm, 30) ? SW_EV_NODE_CLOSE : SW_EV_NODE_OPEN);
+	if (kind < 98)
+		return draw_change(storm);
 	return (struct sw_event){
 		.kind = SW_EV_QUOTA,
 		.tenant = (uint32_t)below(storm, chance(storm, 98) ? SW_SOAK_TENANTS_MAX : UINT32_MAX),
@@ -275,6 +291,8 @@ static int calm_down(struct storm *storm, struct sw_err *err)
 {
 	for (uint32_t n = 0; n < storm->books.nodes; n++)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {n}};
+	for (uint32_t n = 0; n < storm->books.nodes; n++)
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_OPEN, .node = {n}};
 	for (uint32_t t = 0; t < SW_SOAK_TENANTS_MAX; t++)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_QUOTA, .tenant = t, .gpus = UINT32_MAX};
 	int r = step(storm, storm->books.now, err);

@@ -1,4 +1,5 @@
 #include "system.h"
+#include "failure/failure.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 #define JOBS_MAX 512u
 #define GPU_BYTES (UINT64_C(80) << 30)
 
-static const struct sw_brain_config brain_config = {
+static struct sw_brain_config brain_config = {
 	.policy = "las",
 	.placement = "pack",
 	.lease_ns = 30 * SW_NS_PER_S,
@@ -261,6 +262,12 @@ static void check_same(struct system *s, const struct sw_brain *loaded, const st
 static void controller_starts(struct system *s)
 {
 	struct sw_brain *whole = NULL;
+	if (brain_config.failures == NULL) {
+		/* Once for all the seeds: it costs more than a whole run. */
+		static struct sw_failure_table *failures;
+		check(s, sw_failure_load(NULL, &failures, s->err), "the classes of failures cannot be read");
+		brain_config.failures = failures;
+	}
 	check(s, sw_brain_new(&brain_config, &whole, s->err), "the controller does not start");
 	s->brain = replayed(s, whole, 0);
 	if (s->snapshot != NULL && s->broken == 0) {
@@ -820,7 +827,7 @@ int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *re
 		char why[200];
 		if (!sw_brain_job(s->brain, s->now_ns, job, &view) || view.ended_at != SW_TIME_NEVER)
 			continue;
-		sw_brain_explain(s->brain, job, why, sizeof why);
+		sw_brain_explain(s->brain, s->now_ns, job, why, sizeof why);
 		broke(s, "a job never ended", job);
 		sw_err_detail(err, "state %s, epoch %u: %s", view.state, view.epoch, why);
 	}

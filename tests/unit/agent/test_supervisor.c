@@ -734,6 +734,45 @@ static void test_log_path(void **state)
 	assert_int_equal(sw_agent_log_path(harness->state, (struct sw_run_id){99, 1}, path, sizeof path), SW_ENOTFOUND);
 }
 
+/* A run that failed is classified by the end of its log, whichever file that goes to, and the exit account on disk has it. */
+static void test_failure_class(void **state)
+{
+	static const struct {
+		const char *script, *failure, *line;
+	} cases[] = {
+		{"echo 'CUDA out of memory. Tried 2 GiB' >&2; exit 1", "gpu-oom", "CUDA out of memory. Tried 2 GiB"},
+		{"seq 100000; echo \"ModuleNotFoundError: No module named 'x'\"; exit 1", "import-error",
+		 "ModuleNotFoundError: No module named 'x'"},
+		{"kill -9 $$", "killed", NULL},
+		{"exit 3", "unknown", NULL},
+		{"echo CUDA out of memory", NULL, NULL},
+	};
+	struct harness *harness = *state;
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+		struct run run;
+		struct sw_run_spec *spec = harness_spec(harness, cases[i / 2].script);
+		char out[128], errors[128];
+		if (i % 2 == 1) { /* in files of the user's own */
+			snprintf(out, sizeof out, "%s/out", harness->state);
+			snprintf(errors, sizeof errors, "%s/errors", harness->state);
+			spec->stdout_path = out;
+			spec->stderr_path = errors;
+		}
+		harness_start(harness, spec, &run);
+		struct sw_run_account *account = harness_wait(&run, SW_RUN_EXITED);
+		if (cases[i / 2].failure != NULL)
+			assert_string_equal(account->run.failure, cases[i / 2].failure);
+		else
+			assert_null(account->run.failure);
+		if (cases[i / 2].line != NULL)
+			assert_string_equal(account->run.failure_line, cases[i / 2].line);
+		sw_run_account_free(account);
+		harness_close(&run);
+		if (cases[i / 2].failure != NULL)
+			assert_non_null(strstr(harness_run_file(&run, "exit.json"), cases[i / 2].failure));
+	}
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, harness_set_up, harness_tear_down)
 
 int main(int argc, char **argv)
@@ -752,7 +791,7 @@ int main(int argc, char **argv)
 		TEST(test_started_once),    TEST(test_shutdown),
 		TEST(test_settling),	    TEST(test_socket),
 		TEST(test_cgroup),	    TEST(test_full_disk),
-		TEST(test_log_path),
+		TEST(test_log_path),	    TEST(test_failure_class),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,8 @@ static void test_sync_round_trip(void **state)
 		 .ended_at_ns = INT64_MAX,
 		 .reason = SW_REASON_LEASE,
 		 .detail = "too long",
+		 .failure = "gpu-oom",
+		 .failure_line = "CUDA out of memory",
 		 .max_rss_bytes = 5,
 		 .cpu_ns = 6},
 	};
@@ -138,6 +140,10 @@ static void test_sync_round_trip(void **state)
 	assert_true(back->runs[1].max_rss_bytes == 5 && back->runs[1].cpu_ns == 6);
 	assert_string_equal(back->runs[1].reason, SW_REASON_LEASE);
 	assert_string_equal(back->runs[1].detail, "too long");
+	assert_string_equal(back->runs[1].failure, "gpu-oom");
+	assert_string_equal(back->runs[1].failure_line, "CUDA out of memory");
+	assert_null(back->runs[1].failure_path);
+	assert_null(back->runs[0].failure);
 	assert_string_equal(back->samples[0].gpu, "GPU-a");
 	assert_true(!back->samples[0].has_run && back->samples[0].temperature_c == -3 && back->samples[0].busy_milli == 1000);
 	assert_null(back->samples[1].gpu);

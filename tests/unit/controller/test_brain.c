@@ -233,9 +233,7 @@ static void test_a_run_that_the_agent_forgot_is_lost_and_started_anew(void **sta
 	sync_and_drop(desk);
 	desk->run_count = 0;
 	sync_and_drop(desk);
-	assert_string_equal(state_of(desk, 1), "PD");
-	pass_time(desk, 11 * SW_NS_PER_S);
-	struct sw_job_view view;
+	struct sw_job_view view; /* at once: it was not the job's fault */
 	sw_brain_job(desk->brain, desk->now, 1, &view);
 	assert_string_equal(view.state, "R");
 	assert_int_equal(view.epoch, 2);
@@ -253,9 +251,9 @@ static void test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost(void *
 		say(desk, 1, epoch, SW_RUN_EXITED, 0);
 		desk->runs[0].reason = reasons[epoch - 1];
 		sync_and_drop(desk);
-		assert_string_equal(state_of(desk, 1), "PD");
-		/* Each time it waits twice as long; the node stays in touch. */
-		for (int i = 0; i < 1 << epoch; i++) {
+		/* At once for some times, then after a while; the node stays in touch. */
+		assert_string_equal(state_of(desk, 1), epoch <= 3 ? "R" : "PD");
+		for (int i = 0; epoch > 3 && i < 4; i++) {
 			pass_time(desk, 6 * SW_NS_PER_S);
 			sync_and_drop(desk);
 		}

@@ -12,11 +12,12 @@
 #include "base/number.h"
 #include "base/rng.h"
 #include "controller/brain_state.h"
+#include "failure/failure.h"
 
 #define STEPS 600
 #define NODES 5
 
-static const struct sw_brain_config config = {
+static struct sw_brain_config config = {
 	.policy = "las",
 	.placement = "pack",
 	.lease_ns = 30 * SW_NS_PER_S,
@@ -72,6 +73,7 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 	}
 	if (sw_rng_below(rng, 3) == 0)
 		snprintf(array, sizeof array, ", \"array\": \"1-%u\", \"array_index\": 1", 1 + (unsigned)sw_rng_below(rng, 99));
+	unsigned gpus = 1 + (unsigned)sw_rng_below(rng, 6);
 	if (sw_rng_below(rng, 4) == 0)
 		snprintf(key, sizeof key, ", \"key\": \"k%u\", \"digest\": %u, \"count\": 1", (unsigned)jobs,
 			 (unsigned)sw_rng_below(rng, 99));
@@ -81,10 +83,11 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 	snprintf(body, size,
 		 "{\"uid\": %u, \"gid\": 7, \"request\": {\"command\": [\"x\"], \"name\": \"j%u\", \"gpus\": %u, \"retries\": %u, "
 		 "\"tenant\": "
-		 "\"t%u\"%s%s%s%s}%s}",
-		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, 1 + (unsigned)sw_rng_below(rng, 6), (unsigned)sw_rng_below(rng, 3),
-		 (unsigned)sw_rng_below(rng, 4), array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
-		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\"" : "", key);
+		 "\"t%u\"%s%s%s%s%s}%s}",
+		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, gpus, (unsigned)sw_rng_below(rng, 3), (unsigned)sw_rng_below(rng, 4),
+		 array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
+		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\"" : "",
+		 gpus > 1 && sw_rng_below(rng, 5) == 0 ? ", \"prerun\": 60" : "", key);
 	return SW_RECORD_SUBMIT;
 }
 
@@ -96,6 +99,20 @@ static enum sw_record_kind draw_node(struct sw_rng *rng, char *body, size_t size
 		 "\"G%u-1\", \"G%u-2\"]}",
 		 node, node, node, node);
 	return SW_RECORD_NODE;
+}
+
+/* Of every layer, with every action. */
+static void draw_failure(struct sw_rng *rng, char *text, size_t size)
+{
+	static const char *const layers[] = {"user", "framework", "infrastructure", "unknown"};
+	static const char *const actions[] = {"none", "retry", "retry elsewhere", "retry with more GPU memory"};
+	unsigned kind = (unsigned)sw_rng_below(rng, 4);
+	snprintf(text, size,
+		 ", \"failure\": {\"class\": \"c%u\", \"layer\": \"%s\", \"action\": \"%s\", \"budget\": %u, \"rank\": %u, \"free\": %s, "
+		 "\"line\": \"line %c\", \"path\": \"%s\"}",
+		 kind, layers[sw_rng_below(rng, 4)], actions[kind], kind == 0 ? 0 : 3, (unsigned)sw_rng_below(rng, 9),
+		 kind == 2 && sw_rng_below(rng, 2) == 0 ? "true" : "false", 'a' + (int)sw_rng_below(rng, 4),
+		 sw_rng_below(rng, 2) == 0 ? "/data/x" : "");
 }
 
 /* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run before those of the same job before it are gone. */
@@ -117,10 +134,14 @@ static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain
 		said = "gone";
 		epoch -= sw_rng_below(rng, 3) != 0;
 	}
+	char failure[400] = "";
+	unsigned code = (unsigned)sw_rng_below(rng, 2);
+	if (code != 0 && strcmp(said, "exited") == 0 && sw_rng_below(rng, 4) != 0)
+		draw_failure(rng, failure, sizeof failure);
 	snprintf(body, size,
-		 "{\"node\": \"n%u\", \"job\": %llu, \"epoch\": %u, \"state\": \"%s\", \"code\": %u, \"signal\": %u, \"reason\": \"%s\"}",
-		 (unsigned)sw_rng_below(rng, NODES), (unsigned long long)job, epoch, said, (unsigned)sw_rng_below(rng, 2),
-		 sw_rng_below(rng, 8) == 0 ? 9u : 0u, reasons[sw_rng_below(rng, 4)]);
+		 "{\"node\": \"n%u\", \"job\": %llu, \"epoch\": %u, \"state\": \"%s\", \"code\": %u, \"signal\": %u, \"reason\": \"%s\"%s}",
+		 (unsigned)sw_rng_below(rng, NODES), (unsigned long long)job, epoch, said, code, sw_rng_below(rng, 8) == 0 ? 9u : 0u,
+		 reasons[sw_rng_below(rng, 4)], failure);
 	return SW_RECORD_REPORT;
 }
 
@@ -152,6 +173,12 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		sw_brain_node(brain, (uint32_t)sw_rng_below(rng, sw_brain_node_count(brain)), &view);
 		snprintf(body, size, "{\"name\": \"%s\"}", view.name);
 		return SW_RECORD_NODE_LOST;
+	}
+	if (kind < 93 && sw_brain_node_count(brain) > 0) {
+		struct sw_node_view view;
+		sw_brain_node(brain, (uint32_t)sw_rng_below(rng, sw_brain_node_count(brain)), &view);
+		snprintf(body, size, "{\"name\": \"%s\", \"why\": \"fans\"}", view.name);
+		return sw_rng_below(rng, 3) == 0 ? SW_RECORD_NODE_CLOSE : SW_RECORD_NODE_OPEN;
 	}
 	if (kind < 94) {
 		static const char *const choices[] = {"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}",
@@ -304,7 +331,7 @@ static void test_goes_on_as_before(void **state)
 		sw_ns now = SW_NS_PER_S;
 		sw_rng_seed(&rng, seed);
 		for (int step = 0; step < STEPS; step++) {
-			char body[600];
+			char body[1000];
 			now += (sw_ns)sw_rng_below(&rng, 40) * SW_NS_PER_S;
 			enum sw_record_kind kind = draw(&rng, whole, now, body, sizeof body);
 			apply(whole, now, kind, body);
@@ -340,7 +367,7 @@ static struct sw_brain *small(void)
 {
 	struct sw_brain *brain = fresh();
 	struct sw_rng rng;
-	char body[600];
+	char body[1000];
 	sw_rng_seed(&rng, 3);
 	for (int step = 0; step < 60; step++) {
 		sw_ns now = step * SW_NS_PER_S;
@@ -432,18 +459,28 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 208);
+	assert_int_equal(sizeof(struct sw_live), 240);
+	assert_int_equal(sizeof(struct sw_trouble), 280);
+	assert_int_equal(sizeof(struct sw_cause), 64);
+	assert_int_equal(sizeof(struct sw_fault), 16);
+	assert_int_equal(sizeof(struct sw_bad_input), 272);
+	assert_int_equal(sizeof(struct sw_spent), 24);
 	assert_int_equal(sizeof(struct sw_run), 32);
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
-	assert_int_equal(sizeof(struct sw_brain_node), 208);
-	assert_int_equal(sizeof(struct sw_brain), 352);
+	assert_int_equal(sizeof(struct sw_brain_node), 392);
+	assert_int_equal(sizeof(struct sw_brain), 424);
 }
 
 int main(void)
 {
+	/* Once for all the brains. */
+	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *failures = NULL;
+	if (sw_failure_load(NULL, &failures, NULL) < 0)
+		return 1;
+	config.failures = failures;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on_as_before),	    cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_policy_of_the_configuration), cmocka_unit_test(test_newer_format),

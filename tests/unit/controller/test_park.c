@@ -196,7 +196,7 @@ static void test_goes_on_where_it_was(void **state)
 	STATE(1, "S");
 	assert_string_equal(look(bench, 1).reason, "suspended in place for job 2");
 	char why[200];
-	sw_brain_explain(bench->brain, 1, why, sizeof why);
+	sw_brain_explain(bench->brain, bench->now, 1, why, sizeof why);
 	assert_non_null(strstr(why, "goes on when job 2"));
 	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
 	runs(bench, 2, 1);
@@ -298,7 +298,7 @@ static void test_suspended_by_its_user(void **state)
 	STATE(1, "S");
 	assert_int_equal(look(bench, 1).held_by, 1000);
 	char why[200];
-	sw_brain_explain(bench->brain, 1, why, sizeof why);
+	sw_brain_explain(bench->brain, bench->now, 1, why, sizeof why);
 	assert_non_null(strstr(why, "sharewell resume 1"));
 	/* It holds a whole GPU's memory; there is another GPU. */
 	submit(bench, 5, "");

@@ -152,10 +152,25 @@ static void test_one_job_and_no_reader(void **state)
 	close(fd);
 }
 
+/* Who watches a job that ends because another one did hears of it. */
+static void test_end_with_another(void **state)
+{
+	(void)state;
+	json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"x\"]}", 201));
+	json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"y\"], \"depends\": \"afterok:1\"}", 201));
+	int fd = watch("?job=2", NULL);
+	json_decref(ask_json(&served, "POST", "/v1/jobs/1/cancel", NULL, 200));
+	char *text = hear_until(fd, "event: ended");
+	assert_non_null(strstr(text, "\"id\":2,"));
+	free(text);
+	close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_watch), TEST(test_resume), TEST(test_reset), TEST(test_one_job_and_no_reader)};
+	const struct CMUnitTest tests[] = {TEST(test_watch), TEST(test_resume), TEST(test_reset), TEST(test_one_job_and_no_reader),
+					   TEST(test_end_with_another)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

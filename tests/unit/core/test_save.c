@@ -17,7 +17,7 @@ static struct sw_engine_config config_of(const struct sw_policy *policy)
 	return (struct sw_engine_config){.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5};
 }
 
-/* Jobs in every state, a gang, a quota, a node that is down. */
+/* Jobs in every state, a gang, a quota, a node that is down, one that is closed, a job that keeps off a node. */
 static void make_busy(struct rig *rig, const struct sw_policy *policy)
 {
 	rig_open(rig, nodes, RIG_COUNT(nodes), config_of(policy), NULL);
@@ -36,6 +36,8 @@ static void make_busy(struct rig *rig, const struct sw_policy *policy)
 	rig_submit_plain(rig, 21, 400, 10); /* refused */
 	rig_finish(rig, 30, first);
 	rig_event(rig, 31, rig_node_event(SW_EV_NODE_DOWN, 1));
+	rig_event(rig, 32, (struct sw_event){.kind = SW_EV_CHANGE, .job = {3}, .avoid = 0});
+	rig_event(rig, 33, rig_node_event(SW_EV_NODE_CLOSE, 2));
 	rig_tick(rig, 4000);
 }
 
@@ -269,13 +271,13 @@ static void test_no_field_is_forgotten(void **state)
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 152);
 	assert_int_equal(sizeof(struct sw_core_job), 200);
-	assert_int_equal(sizeof(struct sw_lane), 80);
+	assert_int_equal(sizeof(struct sw_lane), 88);
 	assert_int_equal(sizeof(struct sw_order_book), 240);
 	assert_int_equal(sizeof(struct sw_tenant), 8);
 	assert_int_equal(sizeof(struct sw_part), 32);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
 	assert_int_equal(sizeof(struct sw_engine_config), 80);
-	assert_int_equal(sizeof(struct sw_engine), 1416);
+	assert_int_equal(sizeof(struct sw_engine), 1432);
 }
 
 int main(void)
