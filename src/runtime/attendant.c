@@ -14,7 +14,8 @@
 #include "runtime/tools.h"
 
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
-#define RETRY_NS INT64_C(20000000) /* after trouble */
+#define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
+#define RETRY_MOST_NS INT64_C(320000000)
 
 static void tell(void)
 {
@@ -61,12 +62,13 @@ static bool act(void)
 	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
-	if (away || !sw_move_is_due())
+	if (away)
 		return true;
-	enum sw_page_trouble trouble = sw_move_to_limits();
-	atomic_store(&sw_slot->trouble, trouble);
-	tell();
-	return trouble == SW_PAGE_FINE;
+	enum sw_page_trouble trouble = sw_move_is_due() ? sw_move_to_limits() : SW_PAGE_FINE;
+	if (trouble != atomic_exchange(&sw_slot->trouble, trouble))
+		tell();
+	/* What the GPU has no room for stays where it is: the limit is kept all the same. */
+	return trouble == SW_PAGE_FINE || trouble == SW_PAGE_NO_GPU_MEMORY;
 }
 
 static void bring_figures(void)
@@ -104,6 +106,7 @@ static void *attend(void *unused)
 {
 	(void)unused;
 	prctl(PR_SET_NAME, "sharewell");
+	int64_t retry_ns = RETRY_NS;
 	for (;;) {
 		uint32_t serial = atomic_load(&sw_page->serial);
 		sw_pace_configure();
@@ -116,7 +119,9 @@ static void *attend(void *unused)
 		if (done && !is_away() && prepare_store())
 			continue;
 		if (atomic_load(&sw_page->serial) == serial)
-			sw_futex_wait(&sw_page->serial, serial, done ? IDLE_NS : RETRY_NS);
+			sw_futex_wait(&sw_page->serial, serial, done ? IDLE_NS : retry_ns);
+		bool again = !done && atomic_load(&sw_page->serial) == serial;
+		retry_ns = !again ? RETRY_NS : retry_ns < RETRY_MOST_NS ? retry_ns * 2 : retry_ns;
 	}
 	return NULL;
 }

@@ -58,18 +58,16 @@ void sw_move_forget_context(CUcontext context)
 struct drain {
 	_Atomic uint32_t done; /* a futex; 2: nobody waits any more */
 	CUresult result;
+	unsigned count;
+	CUcontext contexts[LANES]; /* its own list: when nobody waits any more, the ranges are not its to look at */
 };
 
 /* A thread of its own, because the driver's wait knows no time-out. */
 static void *drain_all(void *argument)
 {
 	struct drain *drain = argument;
-	CUcontext last = NULL;
-	for (const struct sw_range *range = sw_ranges; range != NULL && drain->result == CUDA_SUCCESS; range = range->next) {
-		if (range->context == last)
-			continue;
-		last = range->context;
-		enter(last);
+	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS; i++) {
+		enter(drain->contexts[i]);
 		drain->result = sw_driver.context_synchronize();
 		leave();
 	}
@@ -81,11 +79,26 @@ static void *drain_all(void *argument)
 	return NULL;
 }
 
+/* False: too many contexts. */
+static bool list_contexts(struct drain *drain)
+{
+	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
+		unsigned i = 0;
+		while (i < drain->count && drain->contexts[i] != range->context)
+			i++;
+		if (i == LANES)
+			return false;
+		drain->contexts[i] = range->context;
+		drain->count += i == drain->count;
+	}
+	return true;
+}
+
 static enum sw_page_trouble drain_work(void)
 {
 	struct drain *drain = calloc(1, sizeof *drain);
 	pthread_t thread;
-	if (drain == NULL || pthread_create(&thread, NULL, drain_all, drain) != 0) {
+	if (drain == NULL || !list_contexts(drain) || pthread_create(&thread, NULL, drain_all, drain) != 0) {
 		free(drain);
 		return SW_PAGE_NOT_DRAINED;
 	}
@@ -293,6 +306,25 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 	return result;
 }
 
+/* Not all of it could be brought: what was goes again, so that others can have the room. Its contents are still in the store. */
+static void undo_back(void)
+{
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
+		enter(range->context);
+		for (uint32_t i = 0; i < range->chunk_count; i++) {
+			struct sw_chunk *chunk = &range->chunks[i];
+			if (chunk->stored == NULL || chunk->place == SW_STORED)
+				continue;
+			sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
+			sw_driver.release(chunk->handle);
+			if (chunk->place == SW_ON_GPU)
+				sw_account_give(range->gpu, chunk->bytes, false);
+			chunk->place = SW_STORED;
+		}
+		leave();
+	}
+}
+
 /* What is back needs no place in the store any more. */
 static void clear_store(void)
 {
@@ -316,13 +348,13 @@ enum sw_page_trouble sw_move_back(void)
 	for (struct sw_range *range = sw_ranges; range != NULL && result == CUDA_SUCCESS; range = range->next)
 		result = bring_range(range, &bytes);
 	CUresult copies = finish_copies();
+	if (result != CUDA_SUCCESS || copies != CUDA_SUCCESS) {
+		undo_back();
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? SW_PAGE_NO_GPU_MEMORY : SW_PAGE_DRIVER_ERROR;
+	}
 	clear_store();
-	if (result == CUDA_ERROR_OUT_OF_MEMORY)
-		return SW_PAGE_NO_GPU_MEMORY;
 	atomic_store(&sw_slot->moved_bytes, bytes);
 	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
-	if (result != CUDA_SUCCESS || copies != CUDA_SUCCESS)
-		return SW_PAGE_DRIVER_ERROR;
 	sw_gate_open();
 	return SW_PAGE_FINE;
 }
@@ -341,6 +373,16 @@ static int64_t excess(int gpu)
 	return (int64_t)(held - limit);
 }
 
+/* Whether the GPU itself has that much: others may hold what the limit allows. Stopping the program to find out would cost it more than the question. */
+static bool has_room(const struct sw_range *range, size_t bytes)
+{
+	size_t free = 0, total = 0;
+	enter(range->context);
+	CUresult result = sw_driver.memory_info(&free, &total);
+	leave();
+	return result == CUDA_SUCCESS && free >= bytes;
+}
+
 struct step {
 	struct sw_range *range;
 	uint32_t chunk;
@@ -350,12 +392,23 @@ struct step {
 /* The next chunk to move, or false. Chunks leave from the ends of the newest ranges: those are most likely the program's scratch. */
 static bool next_step(struct step *ret_step)
 {
+	/* Summed up once for each GPU, not for each of thousands of ranges. */
+	int64_t excesses[SW_PAGE_GPUS + 1];
+	excesses[0] = excess(-1);
+	for (uint32_t gpu = 0; gpu < SW_PAGE_GPUS; gpu++)
+		excesses[gpu + 1] = gpu < sw_page->gpu_count ? excess((int)gpu) : 0;
+	size_t refused = SIZE_MAX;
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
-		int64_t over = excess(range->gpu);
+		int64_t over = excesses[range->gpu + 1];
 		for (uint32_t i = range->chunk_count; i-- > 0;) {
 			struct sw_chunk *chunk = &range->chunks[i];
 			bool out = over > 0 && leaves(range, chunk);
-			bool in = chunk->place == SW_SPILLED && (over == INT64_MIN || over <= -(int64_t)chunk->bytes);
+			bool in = !range->pinned && chunk->place == SW_SPILLED && chunk->bytes < refused &&
+				  (over == INT64_MIN || over <= -(int64_t)chunk->bytes);
+			if (in && !has_room(range, chunk->bytes)) {
+				refused = chunk->bytes;
+				in = false;
+			}
 			if (out || in) {
 				*ret_step = (struct step){range, i, out};
 				return true;
