@@ -24,11 +24,12 @@ enum { STREAMS = 16 };
 /* ---- of a watched process */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+#define NOBODY ((CUstream)-1)
 static struct used {
-	CUcontext context;
-	CUstream stream;
+	CUcontext context; /* NULL: gone, and the event with it */
+	_Atomic(CUstream) stream;
 	CUevent event;
-	bool since; /* work was given to it since the last mark */
+	_Atomic bool since; /* work was given to it since the last mark */
 } used[STREAMS];
 static unsigned used_count;
 static _Atomic int64_t last_launch_ns;
@@ -42,16 +43,26 @@ static void remember_gap(int64_t gap)
 /* Under the lock. */
 static struct used *find_used(CUcontext context, CUstream stream)
 {
-	for (unsigned i = 0; i < used_count; i++)
+	struct used *place = NULL;
+	for (unsigned i = 0; i < used_count; i++) {
 		if (used[i].context == context && used[i].stream == stream)
 			return &used[i];
-	if (used_count == STREAMS)
+		/* One whose stream is gone serves again, with its event if that is of this context. */
+		if (used[i].stream == NOBODY && (used[i].context == context || used[i].context == NULL))
+			place = &used[i];
+	}
+	if (place == NULL && used_count < STREAMS) {
+		place = &used[used_count];
+		place->stream = NOBODY;
+	}
+	if (place == NULL)
 		return NULL;
-	struct used entry = {.context = context, .stream = stream};
-	if (sw_driver.event_create(&entry.event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+	if (place->context == NULL && sw_driver.event_create(&place->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return NULL;
-	used[used_count] = entry;
-	return &used[used_count++];
+	used_count += place == &used[used_count];
+	place->context = context;
+	place->stream = stream;
+	return place;
 }
 
 void sw_neighbours_note_launch(CUstream stream)
@@ -84,7 +95,19 @@ void sw_neighbours_forget_stream(CUstream stream)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < used_count; i++)
 		if (used[i].stream == stream) {
-			used[i].stream = (CUstream)-1; /* nobody's; its place stays, for pointers to it */
+			used[i].stream = NOBODY; /* its place stays, for pointers to it */
+			used[i].since = false;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_neighbours_forget_context(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < used_count; i++)
+		if (used[i].context == context) {
+			used[i].stream = NOBODY;
+			used[i].context = NULL;
 			used[i].since = false;
 		}
 	pthread_mutex_unlock(&lock);
@@ -132,7 +155,7 @@ static void say_idle(int64_t launch)
 		atomic_store(&sw_slot->busy, 1);
 		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < used_count; i++)
-			used[i].since = used[i].stream != (CUstream)-1;
+			used[i].since = used[i].stream != NOBODY;
 		pthread_mutex_unlock(&lock);
 	}
 }

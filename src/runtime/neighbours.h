@@ -13,6 +13,7 @@ bool sw_neighbours_prepare(void);
 /* At every launch, inside the gate. */
 void sw_neighbours_note_launch(CUstream stream);
 void sw_neighbours_forget_stream(CUstream stream);
+void sw_neighbours_forget_context(CUcontext context);
 
 /* ---- of one that yields */
 /* Maps the neighbours' pages; false: there are none that can be read. */

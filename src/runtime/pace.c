@@ -77,7 +77,8 @@ static void give_credit(int64_t now)
 /* Takes in what is over; how long it took decides how much goes into a batch. */
 static void settle(struct lane *lane)
 {
-	while (lane->count > 0 && sw_driver.event_query(lane->batches[lane->first].end) == CUDA_SUCCESS) {
+	/* What has failed is over too: nobody may wait for it. */
+	while (lane->count > 0 && sw_driver.event_query(lane->batches[lane->first].end) != CUDA_ERROR_NOT_READY) {
 		float ms = 0;
 		struct batch *batch = &lane->batches[lane->first];
 		if (sw_driver.event_elapsed(&ms, batch->begin, batch->end) == CUDA_SUCCESS) {
@@ -185,6 +186,23 @@ void sw_pace_forget_stream(CUstream stream)
 		if (lanes[i].open && lanes[i].stream == stream)
 			close_batch(&lanes[i]);
 	pthread_mutex_unlock(&lock);
+}
+
+void sw_pace_forget_context(CUcontext context)
+{
+	if (atomic_load(&sw_pace_mode) == 0)
+		return;
+	sw_neighbours_forget_context(context);
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < lane_count; i++)
+		if (lanes[i].context == context)
+			lanes[i--] = lanes[--lane_count];
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_pace_forget(void)
+{
+	atomic_store(&sw_pace_mode, 0);
 }
 
 void sw_pace_configure(void)

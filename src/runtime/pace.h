@@ -24,6 +24,9 @@ void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);
+void sw_pace_forget_context(CUcontext context);
+/* After fork(): the child has no work on the GPU. */
+void sw_pace_forget(void);
 /* By the attendant, when a wish was heard and at its every look. */
 void sw_pace_configure(void);
 

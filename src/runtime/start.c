@@ -6,6 +6,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/pace.h"
 
 bool sw_moves;
 
@@ -13,6 +14,7 @@ bool sw_moves;
 static void in_child(void)
 {
 	sw_moves = false;
+	sw_pace_forget();
 	sw_gate_forget();
 	sw_account_forget();
 }
