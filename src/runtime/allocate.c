@@ -256,3 +256,15 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
 SHRINKS_POOL(cuMemFreeAsync, Z, P)
 SHRINKS_POOL(cuMemFreeAsync_ptsz, Z, P)
 SHRINKS_POOL(cuMemPoolTrimTo, P, Z)
+
+CUresult hook_cuMemPoolDestroy(P pool)
+{
+	if (MISSING(cuMemPoolDestroy))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = REAL(cuMemPoolDestroy, P)(pool);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_forget_pool(pool);
+	sw_gate_leave(self);
+	return result;
+}

@@ -8,6 +8,7 @@
 
 struct charge {
 	struct charge *next;
+	CUcontext context; /* NULL: of none */
 	uint64_t key;
 	size_t bytes;
 	int gpu;
@@ -41,9 +42,12 @@ void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes
 		sw_account_give(gpu, bytes, true);
 		return;
 	}
+	CUcontext context = NULL;
+	if (kind != SW_CHARGE_HANDLE)
+		sw_driver.context_current(&context);
 	pthread_mutex_lock(&lock);
 	struct charge **link = find(kind, key);
-	*charge = (struct charge){.next = *link, .key = key, .bytes = bytes, .gpu = gpu, .kind = kind, .holders = 1};
+	*charge = (struct charge){.next = *link, .context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = kind, .holders = 1};
 	*link = charge;
 	pthread_mutex_unlock(&lock);
 }
@@ -63,6 +67,19 @@ void sw_charge_remove(enum sw_charge_kind kind, uint64_t key)
 {
 	pthread_mutex_lock(&lock);
 	let_go(find(kind, key));
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_charge_drop_context(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < BUCKETS && context != NULL; i++)
+		for (struct charge **link = &buckets[i]; *link != NULL;) {
+			if ((*link)->context == context)
+				let_go(link);
+			else
+				link = &(*link)->next;
+		}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -154,6 +171,18 @@ void sw_charge_pool(CUmemoryPool pool, CUdevice device)
 		if (entry != NULL)
 			settle(entry);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_charge_forget_pool(CUmemoryPool pool)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < pool_count; i++)
+		if (pools[i].pool == pool) {
+			sw_account_give(pools[i].gpu, pools[i].charged, true);
+			pools[i] = pools[--pool_count];
+			break;
+		}
 	pthread_mutex_unlock(&lock);
 }
 

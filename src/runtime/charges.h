@@ -14,6 +14,8 @@ enum sw_charge_kind { SW_CHARGE_ADDRESS, SW_CHARGE_ARRAY, SW_CHARGE_HANDLE };
 void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes);
 /* Gives them back; does nothing for what it does not know. */
 void sw_charge_remove(enum sw_charge_kind kind, uint64_t key);
+/* What the context had goes with it. */
+void sw_charge_drop_context(CUcontext context);
 /* Physical memory lives as long as its handle or a mapping of it. */
 void sw_charge_map(CUdeviceptr address, size_t bytes, CUmemHandle handle);
 void sw_charge_unmap(CUdeviceptr address, size_t bytes);
@@ -21,6 +23,8 @@ void sw_charge_retain(CUmemHandle handle);
 
 /* Brings the account of a pool up to what the pool holds now; all pools that were seen, if it is NULL. */
 void sw_charge_pool(CUmemoryPool pool, CUdevice device);
+/* The pool is gone, and what it held with it. */
+void sw_charge_forget_pool(CUmemoryPool pool);
 /* Whether the pool would have to grow beyond the limit to serve this. */
 bool sw_charge_pool_may(CUmemoryPool pool, CUdevice device, size_t bytes);
 

@@ -1,17 +1,75 @@
 /* The hooked calls about contexts and captures: memory goes with its context, peers get access, and nothing moves while a stream is captured. */
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
+#include "runtime/account.h"
+#include "runtime/charges.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/pace.h"
 #include "runtime/start.h"
 
 #define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
 #define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
 
 _Atomic int sw_captures;
+
+/* ---- captures that go on */
+
+/* Where each began: only there it can end, other than with its stream or its context. */
+enum { CAPTURES = 64 };
+static struct {
+	CUcontext context;
+	CUstream stream;
+} begun[CAPTURES];
+static unsigned begun_count;
+static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void capture_begins(CUstream stream)
+{
+	CUcontext context = NULL;
+	sw_driver.context_current(&context);
+	pthread_mutex_lock(&captures_lock);
+	if (begun_count < CAPTURES) {
+		begun[begun_count].context = context;
+		begun[begun_count++].stream = stream;
+	}
+	atomic_store(&sw_captures, (int)begun_count);
+	pthread_mutex_unlock(&captures_lock);
+}
+
+/* Those of a stream, or of a context with all its streams; the other is NULL. */
+static void captures_end(CUstream stream, CUcontext context, bool all)
+{
+	bool more = true;
+	pthread_mutex_lock(&captures_lock);
+	for (unsigned i = 0; i < begun_count && more; i++)
+		if (context != NULL ? begun[i].context == context : begun[i].stream == stream) {
+			begun[i--] = begun[--begun_count];
+			more = all;
+		}
+	atomic_store(&sw_captures, (int)begun_count);
+	pthread_mutex_unlock(&captures_lock);
+}
+
+void sw_capture_forget_stream(CUstream stream)
+{
+	if (atomic_load(&sw_captures) > 0)
+		captures_end(stream, NULL, true);
+}
+
+/* ---- contexts that go */
+
+static void forget_context(CUcontext context)
+{
+	sw_move_forget_context(context);
+	sw_pace_forget_context(context);
+	captures_end(NULL, context, true);
+}
 
 CUresult hook_cuCtxDestroy_v2(P context)
 {
@@ -24,55 +82,53 @@ CUresult hook_cuCtxDestroy_v2(P context)
 		if (sw_driver.context_push(context) == CUDA_SUCCESS) {
 			sw_driver.context_synchronize();
 			sw_memory_drop_context(context);
-			sw_move_forget_context(context);
+			forget_context(context);
 			sw_driver.context_pop(&popped);
 		}
 	}
 	CUresult result = sw_driver.context_destroy(context);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_drop_context(context);
 	sw_gate_leave(self);
 	return result;
 }
 
-/* The primary context of the device, if this call is the one that ends it. */
-static void drop_primary(CUdevice device)
+static bool primary_is_active(CUdevice device)
 {
 	unsigned flags;
 	int active = 0;
-	if (sw_driver.primary_state == NULL || sw_driver.primary_state(device, &flags, &active) != CUDA_SUCCESS || active)
-		return;
-	CUcontext gone = NULL;
-	do {
-		gone = sw_memory_context_of(device);
-		if (gone != NULL) {
-			sw_memory_drop_context(gone);
-			sw_move_forget_context(gone);
-		}
-	} while (gone != NULL);
+	return sw_driver.primary_state != NULL && sw_driver.primary_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
-CUresult hook_cuDevicePrimaryCtxReset_v2(U device)
+/* NULL: it is not there. */
+static CUcontext primary_of(CUdevice device)
 {
-	if (MISSING(cuDevicePrimaryCtxReset_v2))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = sw_driver.primary_reset((CUdevice)device);
-	if (result == CUDA_SUCCESS && sw_moves)
-		drop_primary((CUdevice)device);
-	sw_gate_leave(self);
-	return result;
+	CUcontext context = NULL;
+	if (sw_page != NULL && sw_driver.primary_retain != NULL && primary_is_active(device) &&
+	    sw_driver.primary_retain(&context, device) == CUDA_SUCCESS)
+		sw_driver.primary_release(device);
+	return context;
 }
 
-CUresult hook_cuDevicePrimaryCtxRelease_v2(U device)
-{
-	if (MISSING(cuDevicePrimaryCtxRelease_v2))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = sw_driver.primary_release((CUdevice)device);
-	if (result == CUDA_SUCCESS && sw_moves)
-		drop_primary((CUdevice)device);
-	sw_gate_leave(self);
-	return result;
-}
+/* Both calls may end the primary context of the device, and all that is in it. */
+#define ENDS_PRIMARY(symbol, call)                                                                       \
+	CUresult hook_##symbol(U device)                                                                 \
+	{                                                                                                \
+		if (MISSING(symbol))                                                                     \
+			return CUDA_ERROR_NOT_INITIALIZED;                                               \
+		struct sw_gate_thread *self = sw_gate_enter();                                           \
+		CUcontext context = primary_of((CUdevice)device);                                        \
+		CUresult result = (call);                                                                \
+		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) { \
+			sw_memory_drop_context(context);                                                 \
+			forget_context(context);                                                         \
+			sw_charge_drop_context(context);                                                 \
+		}                                                                                        \
+		sw_gate_leave(self);                                                                     \
+		return result;                                                                           \
+	}
+ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2, sw_driver.primary_reset((CUdevice)device))
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2, sw_driver.primary_release((CUdevice)device))
 
 CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 {
@@ -94,7 +150,10 @@ CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 
 /* ---- captures */
 
-#define BEGINS(symbol, ...)                                                         \
+/* In the forms for per-thread streams, no stream means the thread's own. */
+#define OWN_STREAM(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
+
+#define BEGINS(symbol, work_stream, ...)                                            \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                              \
 	{                                                                           \
 		if (MISSING(symbol))                                                \
@@ -102,30 +161,30 @@ CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 		struct sw_gate_thread *self = sw_gate_enter();                      \
 		CUresult result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
 		if (result == CUDA_SUCCESS)                                         \
-			atomic_fetch_add(&sw_captures, 1);                          \
+			capture_begins(work_stream);                                \
 		sw_gate_leave(self);                                                \
 		return result;                                                      \
 	}
-BEGINS(cuStreamBeginCapture_v2, P, U)
-BEGINS(cuStreamBeginCapture_v2_ptsz, P, U)
-BEGINS(cuStreamBeginCaptureToGraph, P, P, P, P, Z, U)
-BEGINS(cuStreamBeginCaptureToGraph_ptsz, P, P, P, P, Z, U)
+BEGINS(cuStreamBeginCapture, a1, P)
+BEGINS(cuStreamBeginCapture_ptsz, OWN_STREAM(a1), P)
+BEGINS(cuStreamBeginCapture_v2, a2, P, U)
+BEGINS(cuStreamBeginCapture_v2_ptsz, OWN_STREAM(a2), P, U)
+BEGINS(cuStreamBeginCaptureToGraph, a6, P, P, P, P, Z, U)
+BEGINS(cuStreamBeginCaptureToGraph_ptsz, OWN_STREAM(a6), P, P, P, P, Z, U)
 
-/* A capture that went wrong has ended as well. Only a stream that was not captured leaves the count as it is. */
-#define ENDS(symbol)                                                                                        \
-	CUresult hook_##symbol(P stream, P ret_graph)                                                       \
-	{                                                                                                   \
-		if (MISSING(symbol))                                                                        \
-			return CUDA_ERROR_NOT_INITIALIZED;                                                  \
-		struct sw_gate_thread *self = sw_gate_enter();                                              \
-		CUresult result = REAL(symbol, P, P)(stream, ret_graph);                                    \
-		if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED) {            \
-			int count = atomic_load(&sw_captures);                                              \
-			while (count > 0 && !atomic_compare_exchange_weak(&sw_captures, &count, count - 1)) \
-				;                                                                           \
-		}                                                                                           \
-		sw_gate_leave(self);                                                                        \
-		return result;                                                                              \
+/* A capture that went wrong has ended as well. */
+#define ENDS(symbol, work_stream)                                                                \
+	CUresult hook_##symbol(P stream, P ret_graph)                                            \
+	{                                                                                        \
+		if (MISSING(symbol))                                                             \
+			return CUDA_ERROR_NOT_INITIALIZED;                                       \
+		struct sw_gate_thread *self = sw_gate_enter();                                   \
+		CUresult result = REAL(symbol, P, P)(stream, ret_graph);                         \
+		if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED || \
+		    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)                                \
+			captures_end(work_stream, NULL, false);                                  \
+		sw_gate_leave(self);                                                             \
+		return result;                                                                   \
 	}
-ENDS(cuStreamEndCapture)
-ENDS(cuStreamEndCapture_ptsz)
+ENDS(cuStreamEndCapture, stream)
+ENDS(cuStreamEndCapture_ptsz, OWN_STREAM(stream))

@@ -27,6 +27,7 @@
 	X(context_pop, cuCtxPopCurrent_v2, (CUcontext * ret))                                                                      \
 	X(context_synchronize, cuCtxSynchronize, (void))                                                                           \
 	X(context_destroy, cuCtxDestroy_v2, (CUcontext context))                                                                   \
+	X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))                                            \
 	X(primary_reset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                            \
 	X(primary_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                        \
 	X(primary_state, cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *ret_flags, int *ret_active))                      \

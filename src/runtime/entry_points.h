@@ -2,7 +2,7 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, pools.c, inform.c, contexts.c, capture.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, contexts.c, launches.c, start.c or doors.c
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. Entry points of the driver that are not here pass untouched;
  * tests/gpu/entry-points checks with a real cuda.h that none of those gives work, gets, frees or shares memory. Left out on purpose: the forms
@@ -200,6 +200,7 @@ typedef size_t Z;
 	OWN(cuMemFreeAsync, Z, P) \
 	OWN(cuMemFreeAsync_ptsz, Z, P) \
 	OWN(cuMemPoolTrimTo, P, Z) \
+	OWN(cuMemPoolDestroy, P) \
 	OWN(cuMemGetInfo_v2, P, P) \
 	OWN(cuMemGetAddressRange_v2, P, P, Z) \
 	OWN(cuPointerGetAttribute, P, U, Z) \
@@ -210,6 +211,8 @@ typedef size_t Z;
 	OWN(cuMemGetHandleForAddressRange, P, Z, Z, U, Z) \
 	OWN(cuMulticastBindAddr, Z, Z, Z, Z, Z) \
 	OWN(cuPointerSetAttribute, P, U, Z) \
+	OWN(cuStreamBeginCapture, P) \
+	OWN(cuStreamBeginCapture_ptsz, P) \
 	OWN(cuStreamBeginCapture_v2, P, U) \
 	OWN(cuStreamBeginCapture_v2_ptsz, P, U) \
 	OWN(cuStreamBeginCaptureToGraph, P, P, P, P, Z, U) \

@@ -2,6 +2,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/move.h"
 #include "runtime/pace.h"
 
 /* `work_stream` says which stream the call works on, from its parameters. */
@@ -56,6 +57,8 @@ CUresult hook_cuStreamDestroy_v2(P stream)
 	struct sw_gate_thread *self = sw_gate_enter();
 	sw_pace_forget_stream(stream);
 	CUresult result = sw_driver.stream_destroy(stream);
+	if (result == CUDA_SUCCESS)
+		sw_capture_forget_stream(stream);
 	sw_gate_leave(self);
 	return result;
 }

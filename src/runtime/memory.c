@@ -228,6 +228,9 @@ bool sw_memory_put(CUdeviceptr address, CUresult *ret_result)
 		return false;
 	/* As the driver does: who frees may count on all work with it being over. Not under the lock: it may take long. */
 	*ret_result = sw_driver.context_synchronize();
+	/* Where the driver refuses (no context, a capture), it would not have freed anything either. */
+	if (*ret_result != CUDA_SUCCESS)
+		return true;
 	int mode = sw_capture_relax();
 	pthread_mutex_lock(&sw_memory_lock);
 	/* Two threads that free the same: the second finds nothing. */
@@ -281,17 +284,6 @@ void sw_memory_drop_context(CUcontext context)
 		sw_range_free(range);
 	}
 	pthread_mutex_unlock(&sw_memory_lock);
-}
-
-CUcontext sw_memory_context_of(CUdevice device)
-{
-	CUcontext context = NULL;
-	pthread_mutex_lock(&sw_memory_lock);
-	for (const struct sw_range *range = sw_ranges; range != NULL && context == NULL; range = range->next)
-		if (range->device == device)
-			context = range->context;
-	pthread_mutex_unlock(&sw_memory_lock);
-	return context;
 }
 
 void sw_memory_let(CUdevice device, CUdevice peer)

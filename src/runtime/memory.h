@@ -58,8 +58,6 @@ bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_byte
 bool sw_memory_pin(CUdeviceptr address);
 /* The context is gone, and what it allocated with it. */
 void sw_memory_drop_context(CUcontext context);
-/* A context that has memory on this device; NULL: none. */
-CUcontext sw_memory_context_of(CUdevice device);
 /* `peer` may use what `device` holds, now and later. */
 void sw_memory_let(CUdevice device, CUdevice peer);
 

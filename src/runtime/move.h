@@ -26,7 +26,9 @@ size_t sw_move_size(void);
 /* The context goes: so does our stream in it. */
 void sw_move_forget_context(CUcontext context);
 
-/* Counts streams that are being captured (capture.c). */
+/* How many captures go on (contexts.c). */
 extern _Atomic int sw_captures;
+/* The stream goes, and a capture that began there with it. */
+void sw_capture_forget_stream(CUstream stream);
 
 #endif
