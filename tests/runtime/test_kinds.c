@@ -1,0 +1,325 @@
+/* Every kind of device memory counts against the job's limit, is refused as the driver refuses it, and is given back. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/job.h"
+
+static uint64_t charged(void)
+{
+	return look().gpus[0].charged_bytes;
+}
+
+static uint64_t fixed(void)
+{
+	return look().gpus[0].fixed_bytes;
+}
+
+/* ---- limits as the program sees them */
+
+static void ask_for_sizes(int socket)
+{
+	size_t free = 0, total = 0, memory = 0;
+	CUdeviceptr x = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemGetInfo_v2(&free, &total));
+	assert_true(total == 100 * MiB && free == 100 * MiB);
+	assert_cuda(cuDeviceTotalMem_v2(&memory, 0));
+	assert_int_equal(memory, 100 * MiB);
+	assert_cuda(cuMemAlloc_v2(&x, 30 * MiB));
+	assert_cuda(cuMemGetInfo_v2(&free, NULL));
+	assert_int_equal(free, 70 * MiB);
+	assert_int_equal(cuMemAlloc_v2(&x, 71 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc_v2(&x, SIZE_MAX), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc_v2(&x, SIZE_MAX - MiB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(charged(), 30 * MiB);
+	assert_int_equal(cuMemAlloc_v2(&x, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAlloc_v2(NULL, 100), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAllocPitch_v2(&x, NULL, 100, 100, 4), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAllocPitch_v2(&x, &free, 100, 100, 3), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAllocPitch_v2(&x, &free, SIZE_MAX / 2, 3, 4), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_cuda(cuMemAlloc_v2(&x, 70 * MiB));
+	assert_cuda(cuMemGetInfo_v2(&free, NULL));
+	assert_int_equal(free, 0);
+	limit(SW_PAGE_NO_LIMIT);
+	assert_cuda(cuMemGetInfo_v2(&free, &total));
+	assert_true(total == 512 * MiB && free == 512 * MiB - CONTEXT_BYTES - 100 * MiB);
+	assert_int_equal(cuMemAlloc_v2(&x, 512 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+	/* NULL is nothing to free, and no error. */
+	assert_cuda(cuMemFree_v2(0));
+}
+
+/* What the program is told of the GPU's memory agrees with the limit, and what is over it is refused as out of memory. */
+static void test_sizes_agree_with_the_limit(void **state)
+{
+	(void)state;
+	sw_share_page_host_budget(page(), 0);
+	sw_share_page_limit(page(), 0, 100 * MiB);
+	run_job(ask_for_sizes);
+}
+
+/* ---- the kinds */
+
+static void use_managed(int socket)
+{
+	CUdeviceptr x = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAllocManaged(&x, 30 * MiB, 1));
+	assert_int_equal(charged(), 30 * MiB);
+	assert_int_equal(fixed(), 30 * MiB);
+	((volatile char *)(uintptr_t)x)[5 * MiB] = 1; /* NOLINT(performance-no-int-to-ptr): that is what managed memory is for */
+	CUdeviceptr y = 0;
+	assert_int_equal(cuMemAllocManaged(&y, 80 * MiB, 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAllocManaged(NULL, 10, 1), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemAllocManaged(&y, 10, 77), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(charged(), 30 * MiB);
+	assert_cuda(cuMemFree_v2(x));
+	assert_int_equal(charged() + fixed(), 0);
+}
+
+static void use_pools(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUstream stream = NULL;
+	CUmemoryPool pool = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAllocAsync(&x, 30 * MiB, stream));
+	assert_true(charged() >= 30 * MiB && charged() < 70 * MiB);
+	assert_int_equal(cuMemAllocAsync(&y, 90 * MiB, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_cuda(cuMemFreeAsync(x, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	CUmemPoolProps props = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+	assert_cuda(cuMemPoolCreate(&pool, &props));
+	assert_cuda(cuMemPoolSetAttribute(pool, CU_MEMPOOL_RELEASE_THRESHOLD, &(uint64_t){UINT64_MAX}));
+	assert_cuda(cuMemAllocFromPoolAsync(&x, 40 * MiB, pool, stream));
+	uint64_t kept = charged();
+	assert_true(kept >= 40 * MiB);
+	/* A pool that keeps what was freed goes on holding it, and serves from it. */
+	assert_cuda(cuMemFreeAsync(x, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_cuda(cuMemAllocFromPoolAsync(&x, 40 * MiB, pool, stream));
+	assert_cuda(cuMemFree_v2(x));
+	assert_true(charged() >= 40 * MiB && charged() <= kept);
+	assert_cuda(cuMemPoolTrimTo(pool, 0));
+	assert_int_equal(charged() + fixed(), 0);
+	assert_cuda(cuMemAllocFromPoolAsync(&x, 40 * MiB, pool, stream));
+	assert_cuda(cuMemFreeAsync(x, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_cuda(cuMemPoolDestroy(pool));
+	assert_int_equal(charged() + fixed(), 0);
+}
+
+static void use_own_mappings(int socket)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+	CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_DEVICE, 0}, .flags = CU_MEM_ACCESS_READWRITE};
+	CUmemHandle handle = 0, other = 0, again = 0;
+	CUdeviceptr x = 0;
+	char byte = 7, found = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemCreate(&handle, 20 * MiB, &prop, 0));
+	assert_int_equal(charged(), 20 * MiB);
+	assert_int_equal(cuMemCreate(&other, 90 * MiB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&other, 90 * MiB, NULL, 0), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemCreate(NULL, 2 * MiB, &prop, 0), CUDA_ERROR_INVALID_VALUE);
+	prop.location = (CUmemLocation){CU_MEM_LOCATION_HOST_NUMA, 0};
+	assert_cuda(cuMemCreate(&other, 90 * MiB, &prop, 0));
+	assert_cuda(cuMemRelease(other));
+	assert_cuda(cuMemAddressReserve(&x, 20 * MiB, 0, 0, 0));
+	assert_cuda(cuMemMap(x, 20 * MiB, 0, handle, 0));
+	assert_cuda(cuMemSetAccess(x, 20 * MiB, &access, 1));
+	assert_cuda(
+		cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)x)); /* NOLINT(performance-no-int-to-ptr): the driver's own type */
+	assert_cuda(cuMemcpyHtoD_v2(x, &byte, 1));
+	/* It stays for as long as anything holds it, and does not move. */
+	assert_cuda(cuMemRelease(handle));
+	suspend();
+	assert_int_equal(charged(), 20 * MiB);
+	resume();
+	assert_cuda(cuMemcpyDtoH_v2(&found, x, 1));
+	assert_int_equal(found, 7);
+	assert_cuda(cuMemRelease(again));
+	assert_int_equal(charged(), 20 * MiB);
+	assert_cuda(cuMemUnmap(x, 20 * MiB));
+	assert_int_equal(charged() + fixed(), 0);
+	assert_cuda(cuMemAddressFree(x, 20 * MiB));
+}
+
+static void use_arrays(int socket)
+{
+	CUarrayShape flat = {1024, 1024, 0x20, 4};
+	CUarray3dShape deep = {256, 256, 16, 0x01, 1, 0};
+	CUarray a = NULL, b = NULL;
+	CUmipmappedArray m = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuArrayCreate_v2(&a, &flat));
+	assert_int_equal(charged(), 16 * MiB);
+	assert_cuda(cuArray3DCreate_v2(&b, &deep));
+	assert_int_equal(charged(), 17 * MiB);
+	assert_cuda(cuMipmappedArrayCreate(&m, &deep, 4));
+	assert_true(charged() > 18 * MiB && charged() <= 19 * MiB);
+	flat.height = 20000;
+	CUarray c = NULL;
+	assert_int_equal(cuArrayCreate_v2(&c, &flat), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_not_equal(cuArrayCreate_v2(&c, NULL), CUDA_SUCCESS);
+	assert_int_not_equal(cuArrayCreate_v2(NULL, &(CUarrayShape){1, 1, 0x20, 1}), CUDA_SUCCESS);
+	assert_cuda(cuMipmappedArrayDestroy(m));
+	assert_cuda(cuArrayDestroy(b));
+	assert_int_equal(charged(), 16 * MiB);
+	assert_cuda(cuArrayDestroy(a));
+	assert_int_equal(charged() + fixed(), 0);
+}
+
+static void use_graphs(int socket)
+{
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	CUgraph made = NULL;
+	CUgraphExec graph = NULL;
+	static uint32_t words[64], found[64];
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+	/* Memory of one's own during a capture is no part of it. */
+	CUdeviceptr y = 0;
+	assert_cuda(launch_stir(stream, x, 64));
+	CUresult during = cuMemAlloc_v2(&y, 4 * MiB);
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(during);
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, 0));
+	for (unsigned i = 0; i < 4; i++) {
+		assert_cuda(cuGraphLaunch(graph, stream));
+		stir_here(words, 64);
+		/* A graph knows addresses: they are the same after every suspension. */
+		suspend();
+		resume();
+	}
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_cuda(cuMemcpyDtoH_v2(found, x, sizeof found));
+	assert_memory_equal(found, words, sizeof found);
+	assert_cuda(cuGraphExecDestroy(graph));
+	assert_cuda(cuGraphDestroy(made));
+	assert_cuda(cuMemFree_v2(x));
+	assert_cuda(cuMemFree_v2(y));
+	assert_int_equal(charged() + fixed(), 0);
+}
+
+/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit, and is given back. */
+static void test_every_kind_counts(void **state)
+{
+	(void)state;
+	void (*const kinds[])(int) = {use_managed, use_pools, use_own_mappings, use_arrays, use_graphs};
+	sw_share_page_limit(page(), 0, 100 * MiB);
+	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		run_job(kinds[i]);
+}
+
+/* ---- what others know */
+
+static void share_memory(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUmemHandle handle = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	assert_cuda(cuMemAlloc_v2(&y, 20 * MiB));
+	assert_cuda(
+		cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)x)); /* NOLINT(performance-no-int-to-ptr): the driver's own type */
+	assert_int_equal(fixed(), 20 * MiB);
+	/* Only the other one leaves. */
+	suspend();
+	assert_int_equal(charged(), 20 * MiB);
+	resume();
+	assert_int_equal(charged(), 40 * MiB);
+	assert_cuda(cuMemRelease(handle));
+	assert_cuda(cuMemFree_v2(x));
+	assert_int_equal(fixed(), 0);
+	assert_cuda(cuMemFree_v2(y));
+	/* What was in host memory when it was given away stays there. */
+	limit(0);
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	assert_int_equal(look().gpus[0].host_bytes, 20 * MiB);
+	assert_cuda(
+		cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)x)); /* NOLINT(performance-no-int-to-ptr): the driver's own type */
+	limit(SW_PAGE_NO_LIMIT);
+	suspend();
+	resume();
+	assert_int_equal(look().gpus[0].host_bytes, 20 * MiB);
+	assert_cuda(cuMemRelease(handle));
+	assert_cuda(cuMemFree_v2(x));
+	assert_int_equal(charged() + fixed() + look().gpus[0].host_bytes, 0);
+}
+
+/* Memory that somebody else knows by its handle does not move. */
+static void test_shared_memory_stays(void **state)
+{
+	(void)state;
+	run_job(share_memory);
+}
+
+/* ---- contexts */
+
+static void lose_contexts(int socket)
+{
+	CUdeviceptr x = 0, y = 0, z = 0;
+	CUcontext own = NULL;
+	CUarray array = NULL;
+	char byte = 9, found = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	assert_cuda(cuCtxCreate_v2(&own, 0, 0));
+	assert_cuda(cuMemAlloc_v2(&y, 10 * MiB));
+	assert_cuda(cuMemAlloc_v2(&z, 100));
+	assert_cuda(cuMemcpyHtoD_v2(y, &byte, 1));
+	assert_int_equal(charged(), 32 * MiB);
+	/* The primary context goes; the other keeps what it has. */
+	assert_cuda(cuDevicePrimaryCtxReset_v2(0));
+	assert_int_equal(charged(), 12 * MiB);
+	suspend();
+	resume();
+	assert_cuda(cuMemcpyDtoH_v2(&found, y, 1));
+	assert_int_equal(found, 9);
+	assert_cuda(cuMemAllocManaged(&x, 4 * MiB, 1));
+	assert_cuda(cuArrayCreate_v2(&array, &(CUarrayShape){1024, 1024, 0x20, 1}));
+	assert_int_equal(charged(), 20 * MiB);
+	/* Without a context that lives nothing can be freed. */
+	assert_cuda(cuCtxSetCurrent(NULL));
+	assert_int_not_equal(cuMemFree_v2(y), CUDA_SUCCESS);
+	assert_int_equal(charged(), 20 * MiB);
+	assert_cuda(cuCtxSetCurrent(own));
+	assert_cuda(cuCtxDestroy_v2(own));
+	assert_int_equal(charged() + fixed(), 0);
+	suspend();
+	resume();
+}
+
+/* What a context has goes with it, and only that. */
+static void test_memory_goes_with_its_context(void **state)
+{
+	(void)state;
+	run_job(lose_contexts);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_sizes_agree_with_the_limit),
+		CASE(test_every_kind_counts),
+		CASE(test_shared_memory_stays),
+		CASE(test_memory_goes_with_its_context),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

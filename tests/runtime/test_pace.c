@@ -1,0 +1,205 @@
+/* How much of the GPU's time a process takes, by the GPU's own clock, and that one which yields works only while its neighbour does not. */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/job.h"
+
+static void hear_again(void)
+{
+	/* Any wish makes the processes look again. */
+	assert_true(sw_share_page_wait(page(), sw_share_page_want(page(), SW_PAGE_RUN), PATIENCE));
+}
+
+static bool heard(int socket)
+{
+	struct pollfd wait = {.fd = socket, .events = POLLIN};
+	return poll(&wait, 1, 0) > 0;
+}
+
+/* Kernels of 1 ms, one after the other, until it hears something. */
+static void spin(int socket)
+{
+	CUstream stream = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	tell(socket, 'r');
+	while (!heard(socket)) {
+		assert_cuda(launch_spin(stream, 1000000));
+		assert_cuda(launch_spin(stream, 1000000));
+		assert_cuda(cuStreamSynchronize(stream));
+	}
+}
+
+/* Thousandths of the GPU's time that were used while `seconds` went by. */
+static uint64_t used_milli(int64_t for_ns)
+{
+	int64_t begun = now_ns();
+	uint64_t busy = gpu_busy_ns();
+	while (now_ns() - begun < for_ns)
+		doze();
+	return (gpu_busy_ns() - busy) * 1000 / (uint64_t)(now_ns() - begun);
+}
+
+/* A process with a quarter of the GPU's time takes no more than that, however much it asks for; it gets some. Alone on a busy machine it may get less. */
+static void test_a_share_is_kept(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	atomic_store(&shared->share_milli, 250);
+	struct job job = start(spin);
+	hear(job.socket, 'r');
+	hear_again();
+	uint64_t got = used_milli(3 * SECOND);
+	print_message("250 of 1000 wanted, %llu taken\n", (unsigned long long)got);
+	assert_true(got <= 320);
+	assert_true(got > 20);
+	/* Without a share it takes more: what held it was the share. */
+	atomic_store(&shared->share_milli, 0);
+	hear_again();
+	uint64_t without = used_milli(2 * SECOND);
+	print_message("%llu taken without a share\n", (unsigned long long)without);
+	assert_true(without > got);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* A process that yields starts nothing while its neighbour says that it works, and goes on when that is idle, suspended or gone. */
+static void test_one_that_yields(void **state)
+{
+	(void)state;
+	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
+	struct sw_share_page *other = NULL;
+	char path[SW_PAGE_PATH];
+	strcpy(path, beside("neighbour")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
+	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
+	struct sw_page *shared = raw_page(page_path()), *neighbour = raw_page(path);
+	struct sw_page_slot *slot = &neighbour->slots[3];
+	atomic_store(&slot->pid, getpid());
+	atomic_store(&slot->state, SW_PAGE_RUNNING);
+	memcpy(shared->neighbours[0], path, sizeof path);
+	atomic_store(&shared->yields, 1);
+	struct job job = start(spin);
+	hear(job.socket, 'r');
+	for (unsigned round = 0; round < 6; round++) {
+		atomic_store(&slot->busy, 1);
+		hear_again();
+		/* What was given before may still run. */
+		uint64_t before;
+		do {
+			before = gpu_busy_ns();
+			for (unsigned i = 0; i < 60; i++)
+				doze();
+		} while (gpu_busy_ns() != before);
+		for (unsigned i = 0; i < 100; i++)
+			doze();
+		assert_int_equal(gpu_busy_ns(), before);
+		if (round == 1)
+			atomic_store(&slot->state, SW_PAGE_SUSPENDED);
+		else if (round == 2)
+			atomic_store(&slot->pid, 0);
+		else
+			atomic_store(&slot->busy, 0);
+		eventually(gpu_busy_ns() > before + 5000000);
+		atomic_store(&slot->pid, getpid());
+		atomic_store(&slot->state, SW_PAGE_RUNNING);
+	}
+	/* It can be suspended while it waits. */
+	atomic_store(&slot->busy, 1);
+	suspend();
+	resume();
+	atomic_store(&slot->busy, 0);
+	tell(job.socket, 'e');
+	end(&job);
+	sw_share_page_close(other);
+}
+
+static const struct sw_page_slot *slot_in_use(const struct sw_page *shared)
+{
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		if (atomic_load(&shared->slots[i].pid) != 0)
+			return &shared->slots[i];
+	fail_msg("no process has a place in the page");
+	return NULL;
+}
+
+/* Works when told, on a stream that it makes for it: many, over time. */
+static void work_when_told(int socket)
+{
+	char word = 0;
+	open_driver();
+	tell(socket, 'r');
+	while (read(socket, &word, 1) == 1 && word == 'w') {
+		CUstream stream = NULL;
+		assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+		assert_cuda(launch_spin(stream, 30000000));
+		tell(socket, 'l');
+		assert_cuda(cuStreamSynchronize(stream));
+		assert_cuda(cuStreamDestroy_v2(stream));
+		tell(socket, 'd');
+	}
+}
+
+/* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
+static void test_a_watched_process_tells(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	atomic_store(&shared->watched, 1);
+	struct job job = start(work_when_told);
+	hear(job.socket, 'r');
+	hear_again();
+	const struct sw_page_slot *slot = slot_in_use(shared);
+	for (unsigned i = 0; i < 24; i++) {
+		eventually(atomic_load(&slot->busy) == 0);
+		uint64_t begun = gpu_busy_ns();
+		tell(job.socket, 'w');
+		hear(job.socket, 'l');
+		/* Idle is said when the work is over, not before. */
+		eventually(atomic_load(&slot->busy) == 0);
+		assert_true(gpu_busy_ns() - begun >= 30000000);
+		hear(job.socket, 'd');
+	}
+	assert_true(atomic_load(&slot->gaps) > 0);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+static void reset_while_paced(int socket)
+{
+	(void)socket;
+	open_driver();
+	for (unsigned i = 0; i < 5; i++) {
+		for (unsigned j = 0; j < 40; j++)
+			assert_cuda(launch_spin(NULL, 100000));
+		assert_cuda(cuDevicePrimaryCtxReset_v2(0));
+		open_driver();
+	}
+	assert_cuda(cuCtxSynchronize());
+}
+
+/* A paced process that loses its context, and what it measures with, goes on in the next one. */
+static void test_pacing_survives_a_reset(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	atomic_store(&shared->share_milli, 900);
+	atomic_store(&shared->watched, 1);
+	run_job(reset_while_paced);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_a_share_is_kept),
+		CASE(test_one_that_yields),
+		CASE(test_a_watched_process_tells),
+		CASE(test_pacing_survives_a_reset),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,591 @@
+/* Suspension and limits of whole processes: who is held, what is free meanwhile, and what happens when processes fork, die or cannot be stopped. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/job.h"
+
+enum { WORDS = 1 << 14 };
+
+static void check_words(CUdeviceptr x, const uint32_t *wanted)
+{
+	static uint32_t found[WORDS];
+	assert_cuda(cuMemcpyDtoH_v2(found, x, sizeof found));
+	assert_memory_equal(found, wanted, sizeof found);
+}
+
+/* ---- threads at the gate */
+
+static _Atomic bool over;
+static CUgraphExec graph;
+
+enum { KINDS = 4 };
+static struct thread {
+	pthread_t thread;
+	int kind;
+	CUdeviceptr x;
+	CUstream stream;
+	_Atomic uint64_t calls;
+} threads[KINDS];
+
+static void call_once(struct thread *t)
+{
+	static __thread uint32_t words[64];
+	switch (t->kind) {
+	case 0:
+		assert_cuda(launch_stir(t->stream, t->x, 64));
+		break;
+	case 1:
+		assert_cuda(cuMemcpyHtoD_v2(t->x, words, sizeof words));
+		break;
+	case 2:
+		assert_cuda(cuMemsetD8Async(t->x, 1, 64, t->stream));
+		break;
+	default:
+		assert_cuda(cuGraphLaunch(graph, t->stream));
+	}
+}
+
+static void *call_for_ever(void *argument)
+{
+	struct thread *t = argument;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	while (!atomic_load(&over)) {
+		call_once(t);
+		assert_cuda(cuStreamSynchronize(t->stream));
+		atomic_fetch_add(&t->calls, 1);
+	}
+	return NULL;
+}
+
+static void make_graph(CUdeviceptr x)
+{
+	CUstream stream = NULL;
+	CUgraph made = NULL;
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, 0));
+}
+
+static uint64_t calls_of(unsigned i)
+{
+	return atomic_load(&threads[i].calls);
+}
+
+static void work_in_threads(int socket)
+{
+	(void)socket;
+	open_driver();
+	for (int i = 0; i < KINDS; i++) {
+		threads[i].kind = i;
+		assert_cuda(cuMemAlloc_v2(&threads[i].x, 4 * MiB));
+		assert_cuda(cuStreamCreate(&threads[i].stream, CU_STREAM_NON_BLOCKING));
+	}
+	make_graph(threads[KINDS - 1].x);
+	for (int i = 0; i < KINDS; i++)
+		assert_int_equal(pthread_create(&threads[i].thread, NULL, call_for_ever, &threads[i]), 0);
+	for (unsigned round = 0; round < 10; round++) {
+		uint64_t before[KINDS];
+		for (unsigned i = 0; i < KINDS; i++) {
+			before[i] = calls_of(i);
+			eventually(calls_of(i) > before[i]);
+		}
+		suspend();
+		assert_int_equal(gpu_used(), CONTEXT_BYTES);
+		/* One that was past the gate already may count once more. */
+		for (unsigned i = 0; i < KINDS; i++)
+			before[i] = calls_of(i);
+		for (unsigned i = 0; i < 20; i++)
+			doze();
+		for (unsigned i = 0; i < KINDS; i++)
+			assert_true(calls_of(i) <= before[i] + 1);
+		assert_int_equal(gpu_used(), CONTEXT_BYTES);
+		resume();
+	}
+	assert_true(look().waits > 0);
+	atomic_store(&over, true);
+	for (int i = 0; i < KINDS; i++)
+		pthread_join(threads[i].thread, NULL);
+}
+
+/* Launches, copies, fills and graph launches of several threads stop at the gate while the process is suspended, and go on after it. */
+static void test_the_gate_holds_every_kind_of_work(void **state)
+{
+	(void)state;
+	run_job(work_in_threads);
+}
+
+/* ---- contents */
+
+static void hold_contents(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 200 * MiB));
+	assert_cuda(cuMemcpyHtoD_v2(x + 100 * MiB, words, sizeof words));
+	/* Work that is on its way when the wish comes is over before anything moves. */
+	assert_cuda(launch_spin(stream, 200000000));
+	assert_cuda(launch_stir(stream, x + 100 * MiB, WORDS));
+	stir_here(words, WORDS);
+	tell(socket, 'r');
+	hear(socket, 'g');
+	check_words(x + 100 * MiB, words);
+	tell(socket, 'd');
+	hear(socket, 'e');
+	check_words(x + 100 * MiB, words);
+}
+
+/* A suspended process leaves the GPU to others, and finds its contents at their addresses, with the work done that was on its way. */
+static void test_suspended_memory_is_free_for_others(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	assert_true(gpu_used() >= 200 * MiB);
+	suspend();
+	assert_int_equal(look().suspended, 1);
+	assert_int_equal(gpu_used(), CONTEXT_BYTES);
+	resume();
+	assert_true(gpu_used() >= 200 * MiB);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* Takes all but a little of the GPU, without a page. */
+static void fill_gpu(int socket)
+{
+	CUdeviceptr x = 0;
+	unsetenv(SW_PAGE_ENV);
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 400 * MiB));
+	tell(socket, 'f');
+	hear(socket, 'e');
+}
+
+/* While others hold the GPU a process stays suspended whole, and holds nothing of it; it comes back when they are gone. */
+static void test_resume_waits_for_room(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	suspend();
+	struct job other = start(fill_gpu);
+	hear(other.socket, 'f');
+	uint64_t others = gpu_used();
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_RUN);
+	eventually(look().trouble == SW_PAGE_NO_GPU_MEMORY);
+	assert_false(sw_share_page_wait(page(), wish, SECOND / 10));
+	/* What it could not finish it undoes: two that wait for each other would wait for ever. */
+	suspend();
+	assert_int_equal(gpu_used(), others);
+	assert_int_equal(look().gpus[0].charged_bytes, 0);
+	wish = sw_share_page_want(page(), SW_PAGE_RUN);
+	kill_job(&other);
+	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	assert_int_equal(look().trouble, SW_PAGE_FINE);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+static void spill(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 200 * MiB));
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	/* It goes on while most of it is in host memory. */
+	assert_cuda(launch_stir(NULL, x, WORDS));
+	stir_here(words, WORDS);
+	check_words(x, words);
+	tell(socket, 'd');
+	hear(socket, 'e');
+	check_words(x, words);
+}
+
+/* A limit that rises beyond what the GPU has free is met; what has no room yet comes back when others leave, without being asked for again. */
+static void test_grow_waits_for_room_without_holding_up_anybody(void **state)
+{
+	(void)state;
+	struct job job = start(spill);
+	hear(job.socket, 'r');
+	limit(50 * MiB);
+	assert_true(look().gpus[0].charged_bytes <= 50 * MiB);
+	struct job other = start(fill_gpu);
+	hear(other.socket, 'f');
+	limit(SW_PAGE_NO_LIMIT);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	kill_job(&other);
+	eventually(look().gpus[0].host_bytes == 0);
+	assert_int_equal(look().gpus[0].charged_bytes, 200 * MiB);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* Without a place for its contents a process is not suspended, says why, and goes on; with one it is, without being asked again. */
+static void test_no_host_memory(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	host_budget(100 * MiB);
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	eventually(look().trouble == SW_PAGE_NO_HOST_MEMORY);
+	assert_int_equal(look().gpus[0].charged_bytes, 200 * MiB);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	sw_share_page_host_budget(page(), 300 * MiB);
+	assert_true(sw_share_page_wait(page(), wish + 1, PATIENCE));
+	assert_int_equal(look().suspended, 1);
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* ---- captures */
+
+static void capture(int socket)
+{
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	CUgraph made = NULL;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_GLOBAL));
+	assert_cuda(launch_stir(stream, x, 64));
+	tell(socket, 'c');
+	hear(socket, 'g');
+	/* The capture was not spoiled. */
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+/* Nothing moves during a capture, which is not spoiled; the wish is met after it. */
+static void test_suspend_waits_for_a_capture(void **state)
+{
+	(void)state;
+	struct job job = start(capture);
+	hear(job.socket, 'c');
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	eventually(look().trouble == SW_PAGE_CAPTURING);
+	assert_int_equal(look().suspended, 0);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	assert_int_equal(look().suspended, 1);
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+static void spoil_captures(int socket)
+{
+	CUstream a = NULL, b = NULL;
+	CUevent event = NULL;
+	CUgraph made = NULL;
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	assert_cuda(cuStreamCreate(&a, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamCreate(&b, CU_STREAM_NON_BLOCKING));
+	/* One that does not join what it forked. */
+	assert_cuda(cuStreamBeginCapture_v2(a, CU_CAPTURE_MODE_RELAXED));
+	assert_cuda(launch_stir(a, x, 64));
+	assert_cuda(cuEventRecord(event, a));
+	assert_cuda(cuStreamWaitEvent(b, event, 0));
+	assert_cuda(launch_stir(b, x, 64));
+	assert_int_equal(cuStreamEndCapture(a, &made), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+	/* One whose stream goes. */
+	assert_cuda(cuStreamBeginCapture_v2(b, CU_CAPTURE_MODE_RELAXED));
+	assert_cuda(cuStreamDestroy_v2(b));
+	/* One that never was. */
+	assert_int_not_equal(cuStreamEndCapture(a, &made), CUDA_SUCCESS);
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+/* Captures that end badly have ended: the process can be suspended. */
+static void test_spoiled_captures_end(void **state)
+{
+	(void)state;
+	struct job job = start(spoil_captures);
+	hear(job.socket, 'd');
+	suspend();
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* ---- several processes */
+
+/* Takes what it can get, and says how many units that were. */
+static void grab(int socket)
+{
+	CUdeviceptr x[64];
+	unsigned count = 0;
+	open_driver();
+	tell(socket, 'r');
+	hear(socket, 'g');
+	while (count < 64 && cuMemAlloc_v2(&x[count], 4 * MiB) == CUDA_SUCCESS)
+		count++;
+	tell(socket, (char)count);
+	hear(socket, 'e');
+}
+
+/* However many processes of a job take at the same moment: together they stay within its limit, and use it. */
+static void test_processes_share_one_limit(void **state)
+{
+	(void)state;
+	enum { TAKERS = 4 };
+	sw_share_page_host_budget(page(), 0);
+	sw_share_page_limit(page(), 0, 100 * MiB);
+	for (unsigned round = 0; round < 3; round++) {
+		struct job jobs[TAKERS];
+		uint64_t sum = 0;
+		for (unsigned i = 0; i < TAKERS; i++)
+			jobs[i] = start(grab);
+		for (unsigned i = 0; i < TAKERS; i++)
+			hear(jobs[i].socket, 'r');
+		for (unsigned i = 0; i < TAKERS; i++)
+			tell(jobs[i].socket, 'g');
+		for (unsigned i = 0; i < TAKERS; i++) {
+			char count = 0;
+			assert_int_equal(read(jobs[i].socket, &count, 1), 1);
+			sum += (uint64_t)count * 4 * MiB;
+			assert_true(gpu_used() <= TAKERS * CONTEXT_BYTES + 100 * MiB);
+		}
+		assert_int_equal(look().gpus[0].charged_bytes, sum);
+		assert_int_equal(sum, 100 * MiB);
+		/* Killed or ended, they give it back. */
+		for (unsigned i = 0; i < TAKERS; i++) {
+			if (round == 1) {
+				kill_job(&jobs[i]);
+			} else {
+				tell(jobs[i].socket, 'e');
+				end(&jobs[i]);
+			}
+		}
+	}
+	assert_int_equal(look().processes, 0);
+}
+
+/* What a killed process held can be had by another of its job at once, on the GPU and in host memory, with no coordinator looking. */
+static void test_a_killed_process_gives_back(void **state)
+{
+	(void)state;
+	sw_share_page_host_budget(page(), 40 * MiB);
+	sw_share_page_limit(page(), 0, 60 * MiB);
+	struct job first = start(grab), second = start(grab);
+	char count = 0;
+	hear(first.socket, 'r');
+	hear(second.socket, 'r');
+	tell(first.socket, 'g');
+	assert_int_equal(read(first.socket, &count, 1), 1);
+	assert_int_equal(count, 25);
+	kill_job(&first);
+	tell(second.socket, 'g');
+	assert_int_equal(read(second.socket, &count, 1), 1);
+	assert_int_equal(count, 25);
+	tell(second.socket, 'e');
+	end(&second);
+}
+
+/* All processes of a job are suspended, and those that come meanwhile too. */
+static void test_a_gang_is_suspended(void **state)
+{
+	(void)state;
+	struct job jobs[3];
+	for (unsigned i = 0; i < 2; i++) {
+		jobs[i] = start(spill);
+		hear(jobs[i].socket, 'r');
+	}
+	suspend();
+	assert_int_equal(look().suspended, 2);
+	assert_int_equal(gpu_used(), 2 * CONTEXT_BYTES);
+	jobs[2] = start(grab);
+	eventually(look().suspended == 3);
+	/* Where one of them dies, the others come back. */
+	kill_job(&jobs[0]);
+	resume();
+	hear(jobs[2].socket, 'r');
+	assert_int_equal(look().processes, 2);
+	kill_job(&jobs[2]);
+	tell(jobs[1].socket, 'g');
+	hear(jobs[1].socket, 'd');
+	tell(jobs[1].socket, 'e');
+	end(&jobs[1]);
+}
+
+/* ---- forks */
+
+static void fork_after(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	pid_t pid = fork();
+	if (pid == 0) {
+		CUdeviceptr y = 0;
+		bool good = cuMemAlloc_v2(&y, 100) != CUDA_SUCCESS && cuMemFree_v2(x) != CUDA_SUCCESS &&
+			    launch_spin(NULL, 1) != CUDA_SUCCESS && cuMemAllocManaged(&y, 100, 1) != CUDA_SUCCESS;
+		_exit(good ? 0 : 1);
+	}
+	int status = -1;
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	tell(socket, 'd');
+	hear(socket, 'g');
+	check_words(x, words);
+}
+
+/* A child of a process that uses the GPU has no part in it, nor harms it; one that outlives its parent does not keep the parent's place. */
+static void test_fork_after_init(void **state)
+{
+	(void)state;
+	for (int paced = 0; paced < 2; paced++) {
+		struct sw_page *shared = raw_page(page_path());
+		atomic_store(&shared->share_milli, paced ? 900 : 0);
+		atomic_store(&shared->watched, paced ? 1 : 0);
+		struct job job = start(fork_after);
+		hear(job.socket, 'd');
+		assert_int_equal(look().processes, 1);
+		suspend();
+		resume();
+		tell(job.socket, 'g');
+		end(&job);
+		assert_int_equal(look().processes, 0);
+	}
+}
+
+static void fork_before(int socket)
+{
+	pid_t pid = fork();
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	if (pid == 0) {
+		eventually(look().processes == 2);
+		eventually(look().gpus[0].charged_bytes == 16 * MiB);
+		_exit(0);
+	}
+	int status = -1;
+	waitpid(pid, &status, 0);
+	assert_int_equal(status, 0);
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+/* Processes that fork before they use the GPU are two processes of the job. */
+static void test_fork_before_init(void **state)
+{
+	(void)state;
+	struct job job = start(fork_before);
+	hear(job.socket, 'd');
+	assert_int_equal(look().processes, 1);
+	assert_int_equal(look().gpus[0].charged_bytes, 8 * MiB);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* ---- no page */
+
+static void use_plainly(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0, base = 0;
+	size_t bytes = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	check_words(x, words);
+	assert_cuda(cuMemGetAddressRange_v2(&base, &bytes, x + 5));
+	assert_true(base == x && bytes == 8 * MiB);
+	assert_cuda(launch_spin(NULL, 1000));
+	assert_cuda(cuCtxSynchronize());
+	assert_cuda(cuMemFree_v2(x));
+	assert_int_equal(look().processes, 0);
+}
+
+static void write_file(const char *path, const void *bytes, size_t length, size_t size)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes, length), length);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	close(fd);
+}
+
+/* Without a page, or with something that is none, the program runs as if the runtime were not there. */
+static void test_no_page(void **state)
+{
+	(void)state;
+	struct sw_page head = {.magic = SW_PAGE_MAGIC, .format = SW_PAGE_FORMAT, .gpu_count = SW_PAGE_GPUS + 1};
+	unsetenv(SW_PAGE_ENV);
+	run_job(use_plainly);
+	setenv(SW_PAGE_ENV, "", 1);
+	run_job(use_plainly);
+	setenv(SW_PAGE_ENV, beside("none"), 1);
+	run_job(use_plainly);
+	setenv(SW_PAGE_ENV, "/tmp", 1);
+	run_job(use_plainly);
+	setenv(SW_PAGE_ENV, beside("short"), 1);
+	write_file(beside("short"), &head, 64, 64);
+	run_job(use_plainly);
+	setenv(SW_PAGE_ENV, beside("gpus"), 1);
+	write_file(beside("gpus"), &head, 64, sizeof head);
+	run_job(use_plainly);
+	head.gpu_count = 1;
+	head.format++;
+	write_file(beside("gpus"), &head, 64, sizeof head);
+	run_job(use_plainly);
+	memset(&head, 0x5a, 64);
+	write_file(beside("gpus"), &head, 64, sizeof head);
+	run_job(use_plainly);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(test_the_gate_holds_every_kind_of_work),
+		CASE(test_suspended_memory_is_free_for_others),
+		CASE(test_resume_waits_for_room),
+		CASE(test_grow_waits_for_room_without_holding_up_anybody),
+		CASE(test_no_host_memory),
+		CASE(test_suspend_waits_for_a_capture),
+		CASE(test_spoiled_captures_end),
+		CASE(test_processes_share_one_limit),
+		CASE(test_a_killed_process_gives_back),
+		CASE(test_a_gang_is_suspended),
+		CASE(test_fork_after_init),
+		CASE(test_fork_before_init),
+		CASE(test_no_page),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
