@@ -221,23 +221,41 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t tim
 
 /* ---- figures */
 
+/* What a job can have at most of anything: so that whatever it writes, sums stay numbers that can be shown. */
+#define MOST (UINT64_C(1) << 50)
+
+static uint64_t bounded(const _Atomic uint64_t *figure)
+{
+	uint64_t value = atomic_load(figure);
+	return value < MOST ? value : MOST;
+}
+
 static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *figures)
 {
 	uint32_t state = atomic_load(&slot->state), trouble = atomic_load(&slot->trouble);
 	int64_t move_ns = atomic_load(&slot->move_ns);
+	trouble = trouble < SW_PAGE_DRIVER_ERROR ? trouble : SW_PAGE_DRIVER_ERROR;
+	move_ns = move_ns < (int64_t)MOST ? move_ns : (int64_t)MOST;
 	figures->processes++;
 	figures->suspended += state == SW_PAGE_SUSPENDED;
 	figures->trouble = trouble > figures->trouble ? trouble : figures->trouble;
-	figures->launches += atomic_load(&slot->launches);
-	figures->waits += atomic_load(&slot->waits);
-	figures->moved_bytes += atomic_load(&slot->moved_bytes);
+	figures->launches += bounded(&slot->launches);
+	figures->waits += bounded(&slot->waits);
+	figures->moved_bytes += bounded(&slot->moved_bytes);
 	figures->move_ns = move_ns > figures->move_ns ? move_ns : figures->move_ns;
 	for (uint32_t i = 0; i < figures->gpu_count; i++) {
-		figures->gpus[i].charged_bytes += atomic_load(&slot->gpus[i].charged_bytes);
-		figures->gpus[i].fixed_bytes += atomic_load(&slot->gpus[i].fixed_bytes);
-		figures->gpus[i].host_bytes += atomic_load(&slot->gpus[i].host_bytes);
-		figures->gpus[i].peak_bytes += atomic_load(&slot->gpus[i].peak_bytes);
+		figures->gpus[i].charged_bytes += bounded(&slot->gpus[i].charged_bytes);
+		figures->gpus[i].fixed_bytes += bounded(&slot->gpus[i].fixed_bytes);
+		figures->gpus[i].host_bytes += bounded(&slot->gpus[i].host_bytes);
+		figures->gpus[i].peak_bytes += bounded(&slot->gpus[i].peak_bytes);
 	}
+}
+
+/* A limit that nobody can reach is none. */
+static uint64_t limit_of(const struct sw_page_gpu *gpu)
+{
+	uint64_t bytes = atomic_load(&gpu->limit_bytes);
+	return bytes < MOST ? bytes : SW_PAGE_NO_LIMIT;
 }
 
 void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret_figures)
@@ -247,7 +265,7 @@ void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret
 	uint32_t gpus = shared->gpu_count <= SW_PAGE_GPUS ? shared->gpu_count : SW_PAGE_GPUS;
 	*ret_figures = (struct sw_share_figures){.gpu_count = gpus, .wants_suspend = atomic_load(&shared->want) == SW_PAGE_SUSPEND};
 	for (uint32_t i = 0; i < gpus; i++)
-		ret_figures->gpus[i].limit_bytes = atomic_load(&shared->gpus[i].limit_bytes);
+		ret_figures->gpus[i].limit_bytes = limit_of(&shared->gpus[i]);
 	for (uint32_t i = 0; i < SW_PAGE_SLOTS; i++)
 		if (atomic_load(&shared->slots[i].pid) != 0 && !strike_out(page, i))
 			add_slot(&shared->slots[i], ret_figures);

@@ -3,7 +3,7 @@
  *	sw_share_page_new(path, uuids, count, &page, &err);	before the job's first process starts
  *	sw_share_page_limit(...); sw_share_page_want(...); sw_share_page_wait(...)
  *	sw_share_page_look(page, &figures);
- *	sw_share_page_close(page);				the file stays until sw_share_page_remove()
+ *	sw_share_page_close(page);				the file stays until it is removed
  */
 #ifndef SW_SHARE_PAGE_H
 #define SW_SHARE_PAGE_H
