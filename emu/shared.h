@@ -19,7 +19,7 @@ enum { EMU_H2D, EMU_D2H, EMU_D2D };
 #define EMU_BUCKET_NS 50000000ULL
 
 struct emu_slot {
-	int32_t pid; /* 0: free */
+	_Atomic int32_t pid; /* 0: free; engines look at it without the lock */
 	uint64_t started;
 	/* Of checkpoint.c: CU_PROCESS_..., and how others ask it for another state. */
 	atomic_int process_state, thread;
@@ -46,8 +46,8 @@ struct emu_engine {
 
 struct emu_state {
 	uint64_t layout;
-	pthread_mutex_t lock; /* of the slots and the memory */
-	uint32_t slots_high;  /* all beyond are free */
+	pthread_mutex_t lock;	     /* of the slots and the memory */
+	_Atomic uint32_t slots_high; /* all beyond are free */
 	uint64_t used[EMU_GPUS_MAX];
 	struct emu_engine engines[EMU_GPUS_MAX];
 	struct emu_slot slots[EMU_SLOTS];
