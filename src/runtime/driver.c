@@ -96,6 +96,8 @@ static void load(void)
 #define SW_FIND(field, symbol, params) sw_driver.field = (CUresult(*) params)find(library, #symbol);
 	SW_DRIVER_CALLS(SW_FIND)
 #undef SW_FIND
+	if (sw_driver.event_elapsed_v2 != NULL)
+		sw_driver.event_elapsed = sw_driver.event_elapsed_v2;
 	atomic_store(&sw_driver_loaded, 1);
 }
 

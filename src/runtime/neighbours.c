@@ -33,6 +33,7 @@ static struct used {
 } used[STREAMS];
 static unsigned used_count;
 static _Atomic int64_t last_launch_ns;
+static _Atomic unsigned launching; /* threads between the note and the end of the call: a mark may come before their work */
 
 static void remember_gap(int64_t gap)
 {
@@ -68,11 +69,13 @@ static struct used *find_used(CUcontext context, CUstream stream)
 void sw_neighbours_note_launch(CUstream stream)
 {
 	int64_t now = sw_monotonic_ns();
-	if (atomic_load_explicit(&sw_slot->busy, memory_order_relaxed) == 0) {
+	atomic_fetch_add(&launching, 1);
+	/* In this order, which is the opposite of say_idle()'s: one of the two sees the other. */
+	atomic_store(&last_launch_ns, now);
+	if (atomic_load(&sw_slot->busy) == 0) {
 		atomic_store(&sw_slot->busy, 1);
 		remember_gap(now - atomic_load(&sw_slot->idle_since_ns));
 	}
-	atomic_store_explicit(&last_launch_ns, now, memory_order_relaxed);
 	CUcontext context = NULL;
 	static __thread CUstream last_stream __attribute__((tls_model("initial-exec")));
 	static __thread struct used *last_used __attribute__((tls_model("initial-exec")));
@@ -88,6 +91,11 @@ void sw_neighbours_note_launch(CUstream stream)
 	pthread_mutex_unlock(&lock);
 	last_stream = stream;
 	last_used = entry;
+}
+
+void sw_neighbours_note_launched(void)
+{
+	atomic_fetch_sub(&launching, 1);
 }
 
 void sw_neighbours_forget_stream(CUstream stream)
@@ -174,7 +182,7 @@ static void *watch(void *unused)
 		if (sw_monotonic_ns() - launch < QUIET_NS)
 			continue;
 		if (marked_for != launch)
-			marked_for = mark_ends() ? launch : -1;
+			marked_for = mark_ends() && atomic_load(&launching) == 0 && atomic_load(&last_launch_ns) == launch ? launch : -1;
 		if (marked_for == launch && all_ended())
 			say_idle(launch);
 	}

@@ -10,8 +10,9 @@
 /* ---- of a watched process */
 /* Starts to tell; false: it cannot. */
 bool sw_neighbours_prepare(void);
-/* At every launch, inside the gate. */
+/* Before and after every launch, inside the gate. */
 void sw_neighbours_note_launch(CUstream stream);
+void sw_neighbours_note_launched(void);
 void sw_neighbours_forget_stream(CUstream stream);
 void sw_neighbours_forget_context(CUcontext context);
 

@@ -44,6 +44,9 @@ static uint32_t share_milli;
 static int64_t credit_ns, credited_at;
 static bool resting; /* the credit was used up and is not whole yet */
 
+/* Launches of this thread that its neighbours were told of and that are not over; the mode may change in between. */
+static __thread unsigned noted __attribute__((tls_model("initial-exec")));
+
 /* ---- under the lock */
 
 static struct lane *lane_of_current(void)
@@ -147,8 +150,10 @@ void sw_pace_before(void)
 void sw_pace_begin(CUstream stream)
 {
 	uint32_t mode = atomic_load(&sw_pace_mode);
-	if ((mode & SW_PACE_WATCHED) != 0)
+	if ((mode & SW_PACE_WATCHED) != 0) {
 		sw_neighbours_note_launch(stream);
+		noted++;
+	}
 	if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
@@ -166,6 +171,10 @@ void sw_pace_begin(CUstream stream)
 
 void sw_pace_end(CUstream stream)
 {
+	if (noted > 0) {
+		sw_neighbours_note_launched();
+		noted--;
+	}
 	if ((atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
@@ -208,8 +217,6 @@ void sw_pace_forget(void)
 void sw_pace_configure(void)
 {
 	uint32_t share = atomic_load(&sw_page->share_milli), mode = 0;
-	if (sw_driver.event_elapsed_v2 != NULL)
-		sw_driver.event_elapsed = sw_driver.event_elapsed_v2;
 	bool can = sw_driver.event_create != NULL && sw_driver.event_record != NULL && sw_driver.event_query != NULL &&
 		   sw_driver.event_elapsed != NULL;
 	if (can && share > 0 && share < 1000)
