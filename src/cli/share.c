@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,6 @@
 #include "share/preload.h"
 
 #define WISH_NS INT64_C(60000000000)
-#define SHARES_MAX 10000
 
 struct values {
 	struct sw_cli_texts words;
@@ -68,6 +68,21 @@ static int find_page(const char *name, char path[PATH_MAX], struct sw_err *err)
 		return r;
 	return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX ? 0
 									  : sw_err_set(err, SW_ELIMIT, "the name of the share is too long");
+}
+
+/* Whoever makes or removes pages holds this lock: a page that its program does not hold yet would be taken for one that was left behind. */
+static int lock_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		flock(fd, LOCK_EX);
+	return fd;
+}
+
+static void unlock_folder(int fd)
+{
+	if (fd >= 0)
+		close(fd);
 }
 
 static int open_share(const char *name, struct sw_share_page **ret_page, struct sw_err *err)
@@ -136,8 +151,13 @@ static int state_limit(const struct values *values, struct sw_err *err)
 	bool met = sw_share_page_wait(page, wish, WISH_NS);
 	sw_share_page_look(page, &figures);
 	if (met) {
-		printf("%s: %.2f GiB on its GPUs, %.2f GiB in host memory\n", values->limit,
-		       (double)figures.gpus[0].charged_bytes / (1 << 30), (double)figures.gpus[0].host_bytes / (1 << 30));
+		uint64_t charged = 0, host = 0;
+		for (uint32_t i = 0; i < figures.gpu_count; i++) {
+			charged += figures.gpus[i].charged_bytes;
+			host += figures.gpus[i].host_bytes;
+		}
+		printf("%s: %.2f GiB on its GPUs, %.2f GiB in host memory\n", values->limit, (double)charged / (1 << 30),
+		       (double)host / (1 << 30));
 		return 0;
 	}
 	sw_err_set(err, SW_EIO, "%s is not under its new limit", values->limit);
@@ -189,7 +209,7 @@ static int collect(json_t *list, struct sw_err *err)
 	int r = find_folder(folder, err);
 	if (r < 0)
 		return r;
-	int count = scandir(folder, &names, NULL, by_name);
+	int lock = lock_folder(folder), count = scandir(folder, &names, NULL, by_name);
 	for (int i = 0; i < count; i++) {
 		SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 		struct sw_share_figures figures;
@@ -203,6 +223,7 @@ static int collect(json_t *list, struct sw_err *err)
 		free(names[i]);
 	}
 	free(names);
+	unlock_folder(lock);
 	return 0;
 }
 
@@ -248,7 +269,40 @@ static uint64_t preset_host_budget(void)
 	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : (uint64_t)4 << 30;
 }
 
-static int make_page(const struct values *values, const char *path, struct sw_share_page **ret_page, struct sw_err *err)
+/* Held for as long as this process lives: it tells that the share does. */
+static int hold(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		fcntl(fd, F_OFD_SETLK, &lock);
+	return fd;
+}
+
+/* `*ret_alive`: the file that says so, or -1. */
+static int claim_name(const char *name, const char *path, const char *const *uuids, uint32_t count, struct sw_share_page **ret_page,
+		      int *ret_alive, struct sw_err *err)
+{
+	char folder[PATH_MAX];
+	int r = find_folder(folder, err);
+	if (r < 0)
+		return r;
+	int lock = lock_folder(folder);
+	if (is_alive(path)) {
+		r = sw_err_set(err, SW_EINPUT, "there is a share '%s' already", name);
+		sw_err_hint(err, "Give this one another --name.");
+	} else {
+		unlink(path);
+		r = sw_share_page_new(path, uuids, count, ret_page, err);
+	}
+	if (r == 0)
+		*ret_alive = hold(path);
+	unlock_folder(lock);
+	return r;
+}
+
+static int make_page(const struct values *values, const char *name, const char *path, struct sw_share_page **ret_page, int *ret_alive,
+		     struct sw_err *err)
 {
 	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
 	const char *uuids[SW_PAGE_GPUS];
@@ -262,9 +316,7 @@ static int make_page(const struct values *values, const char *path, struct sw_sh
 	uint32_t count = sw_gpus_count(gpus) < SW_PAGE_GPUS ? sw_gpus_count(gpus) : SW_PAGE_GPUS;
 	for (uint32_t i = 0; i < count; i++)
 		uuids[i] = sw_gpus_info(gpus, i)->uuid;
-	if (!is_alive(path))
-		unlink(path);
-	r = sw_share_page_new(path, uuids, count, ret_page, err);
+	r = claim_name(name, path, uuids, count, ret_page, ret_alive, err);
 	if (r < 0)
 		return r;
 	sw_share_page_host_budget(*ret_page, host);
@@ -287,9 +339,11 @@ static int set_environment(const char *path, struct sw_err *err)
 
 static pid_t child;
 
-static void pass_on(int signal)
+/* What a terminal sends, it sends to the program as well. */
+static void pass_on(int signal, siginfo_t *info, void *context)
 {
-	if (child > 0)
+	(void)context;
+	if (child > 0 && info->si_code <= 0)
 		kill(child, signal);
 }
 
@@ -327,21 +381,18 @@ static int run_program(const struct values *values, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	char path[PATH_MAX], own[32];
+	int alive = -1;
 	snprintf(own, sizeof own, "%d", (int)getpid());
-	int r = find_page(values->name != NULL ? values->name : own, path, err);
-	r = r < 0 ? r : make_page(values, path, &page, err);
+	const char *name = values->name != NULL ? values->name : own;
+	int r = find_page(name, path, err);
+	r = r < 0 ? r : make_page(values, name, path, &page, &alive, err);
 	if (r < 0)
 		return r;
-	/* Held for as long as this process lives: it tells that the share does. */
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	int alive = open(path, O_RDWR | O_CLOEXEC);
-	if (alive >= 0)
-		fcntl(alive, F_OFD_SETLK, &lock);
 	r = set_environment(path, err);
 	if (r == 0) {
 		const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 		for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
-			sigaction(passed[i], &(struct sigaction){.sa_handler = pass_on, .sa_flags = SA_RESTART}, NULL);
+			sigaction(passed[i], &(struct sigaction){.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
 		r = start_child(values, err);
 	}
 	if (r == 0)
