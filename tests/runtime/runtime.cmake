@@ -32,7 +32,7 @@ foreach(source IN LISTS sources)
 		target_sources(${target} PRIVATE ${runtime_sources})
 		target_link_libraries(${target} PRIVATE emu_cuda_checked)
 		set_tests_properties(runtime/${name} PROPERTIES ENVIRONMENT_MODIFICATION
-			"LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu;LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu-checked;SW_OPERATIONS=set:6000")
+			"LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu;LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu-checked;SW_OPERATIONS=set:6000;TSAN_OPTIONS=set:halt_on_error=1")
 	else()
 		target_compile_options(${target} PRIVATE -fno-sanitize=all)
 		target_link_options(${target} PRIVATE -fno-sanitize=all)

@@ -1,0 +1,108 @@
+#!/bin/sh
+# `sharewell share` on the emulated driver: a program under limits, suspended and resumed, and what is said when something is wrong.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/lib-live.sh"
+: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
+unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
+[ -e "$SW_BUILD_DIR/emu/libcuda.so.1" ] || exit 77
+export SHAREWELL_EMU='gpus=1;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
+${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/train" "$SW_SOURCE_DIR/examples/gpu/train.c" -ldl || exit 1
+
+# What a script left behind must not outlive it.
+trap 'kill $shared_pid $orphan 2>/dev/null; finish' EXIT
+shared_pid='' orphan=''
+
+# Without a driver.
+refuses 2 'without a driver the program is not started' 'libnvidia-ml.so.1' share -- touch started
+holds 'nor was anything made' test ! -e started
+
+export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+hash_of() { sed -n 's/.* hash //p' "$1"; }
+"$scratch/train" --steps 20 --memory 64M >plain && "$scratch/train" --steps 1000 --memory 12M >long-plain
+holds 'the sample trains on the emulated driver' grep -q hash plain
+
+# Limits.
+works 'under a limit the program computes the same' "hash $(hash_of plain)" share --memory 32M -- "$scratch/train" --steps 20 --memory 64M
+works 'and without one' "hash $(hash_of plain)" share -- "$scratch/train" --steps 20 --memory 64M
+run share --memory 32M --host-memory 8M -- "$scratch/train" --steps 20 --memory 64M
+[ "$status" -eq 1 ] && err_has 'CUDA_ERROR_OUT_OF_MEMORY'
+said $? 'what fits neither on the GPU nor into the host memory that it may use is refused as the driver does'
+
+# Its end is that of the program.
+run share -- sh -c 'exit 7'
+[ "$status" -eq 7 ]
+said $? 'the exit status is passed on'
+run share -- "$scratch/there-is-none"
+[ "$status" -eq 127 ] && err_has 'cannot run'
+said $? 'a program that is not there'
+run share -- "$scratch"
+[ "$status" -eq 126 ]
+said $? 'a program that is none'
+printf 'ready() { touch signal; exit 3; }\ntrap ready TERM\ntouch trapped\nwhile :; do sleep 0.05; done\n' >trap.sh
+"$SHAREWELL" share --name trapped -- sh trap.sh &
+shared_pid=$!
+until_holds 30 test -e trapped
+kill -TERM $shared_pid
+wait $shared_pid
+[ $? -eq 3 ] && [ -e signal ]
+said $? 'signals are passed on'
+"$SHAREWELL" share --name killed -- sh -c 'kill -KILL $$'
+[ $? -eq 137 ]
+said $? 'a program that was killed'
+works 'programs that ended are not listed' 'NAME' share --list
+holds 'and their pages are gone' sh -c '! ls "$SHAREWELL_STATE"/shares | grep .'
+
+# While it runs.
+"$SHAREWELL" share --name big --memory 100M -- "$scratch/train" --steps 1000 --memory 12M --step-us 6000 >long 2>long.err &
+shared_pid=$!
+# listed <words of python about s, the share>: what --list says of it.
+listed() { "$SHAREWELL" share --list --json | python3 -c "import json, sys; s = json.load(sys.stdin)[0]; sys.exit(not ($1))"; }
+until_holds 30 listed "s['launches'] > 100"
+holds 'it is listed with what it holds' listed "s['name'] == 'big' and s['state'] == 'running' and s['gpus'][0]['used_bytes'] == 14 << 20 and s['gpus'][0]['limit_bytes'] == 100 << 20"
+works 'and in words' 'running' share -l
+refuses 2 'its name is taken' "there is a share 'big' already" share --name big -- true
+works 'suspended' 'big suspended: 0.01 GiB' share --suspend big
+holds 'it holds nothing of the GPU' listed "s['state'] == 'suspended' and s['gpus'][0]['used_bytes'] == 0 and s['gpus'][0]['host_bytes'] == 14 << 20"
+works 'twice makes no difference' 'big suspended' share --suspend big
+works 'resumed' 'big runs again: 0.01 GiB' share --resume big
+holds 'it has its memory back' listed "s['state'] == 'running' and s['gpus'][0]['host_bytes'] == 0"
+works 'limited while it runs' 'GiB in host memory' share --limit big --memory 4M
+holds 'it is under its limit' listed "s['gpus'][0]['used_bytes'] == 2 << 20 and s['gpus'][0]['host_bytes'] == 12 << 20"
+works 'suspended where it is over its limit' 'big suspended' share --suspend big
+works 'and resumed' 'big runs again' share --resume big
+works 'the limit taken away' '0.00 GiB in host memory' share --limit big --memory none
+wait $shared_pid
+[ $? -eq 0 ] && [ "$(hash_of long)" = "$(hash_of long-plain)" ] && [ ! -s long.err ]
+said $? 'after all that it has computed the same, bit for bit'
+
+# One whose keeper was killed.
+"$SHAREWELL" share --name orphan -- sh -c 'echo $$ >pid; exec sleep 60' &
+shared_pid=$!
+until_holds 30 test -s pid
+orphan=$(cat pid)
+kill -KILL $shared_pid
+wait $shared_pid 2>/dev/null
+kill "$orphan"
+works 'a page that was left behind is not listed' '' share --list
+holds 'and removed' test ! -e "$SHAREWELL_STATE/shares/orphan"
+: >"$SHAREWELL_STATE/shares/broken"
+works 'something else in the folder does no harm' 'NAME' share --list
+
+# Wrong use.
+for name in '' . .. .hidden a/b ../big 'a b' "$(printf '%065d' 0)"; do
+	refuses 2 "'$name' is no name" 'cannot be the name of a share' share --suspend "$name"
+done
+refuses 2 'a share that is not there' "there is no share 'nobody'" share --suspend nobody
+refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
+refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
+refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
+refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
+refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true
+refuses 2 'and of the host' "is not a size for --host-memory" share --host-memory -5 -- true
+refuses 2 'nothing to do' 'no program to run' share
+refuses 2 'two things at once' 'one thing at a time' share --list --suspend x
+refuses 2 'a wish and a program' 'one thing at a time' share --suspend x -- true
+cp "$SW_BUILD_DIR/libsharewell-gpu.so" "$scratch/a library.so"
+export SHAREWELL_GPU_LIBRARY="$scratch/a library.so"
+refuses 2 'a library that cannot be preloaded' 'its path has a space or a colon' share -- true
+end
