@@ -12,13 +12,9 @@
 
 #define PITCH ((size_t)512)
 
-/* The real function behind a hook, with its type. */
-#define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
-#define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
-
 CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 {
-	if (MISSING(cuMemAlloc_v2))
+	if (SW_MISSING(cuMemAlloc_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* What makes no sense, and what nobody may move, is the driver's to answer. */
 	if (!sw_moves || ret == NULL || bytes == 0)
@@ -31,7 +27,7 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 
 CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U element)
 {
-	if (MISSING(cuMemAllocPitch_v2))
+	if (SW_MISSING(cuMemAllocPitch_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!sw_moves || ret == NULL || ret_pitch == NULL || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
 		return sw_driver.alloc_pitch(ret, ret_pitch, width, height, element);
@@ -48,7 +44,7 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 
 CUresult hook_cuMemFree_v2(Z address)
 {
-	if (MISSING(cuMemFree_v2))
+	if (SW_MISSING(cuMemFree_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = CUDA_SUCCESS;
@@ -94,14 +90,14 @@ static int current_gpu(void)
 
 CUresult hook_cuMemAllocManaged(P ret, Z bytes, U flags)
 {
-	if (MISSING(cuMemAllocManaged))
+	if (SW_MISSING(cuMemAllocManaged))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc_managed(ret, bytes, flags));
 }
 
 CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
 {
-	if (MISSING(cuMemCreate))
+	if (SW_MISSING(cuMemCreate))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	const CUmemAllocationProp *asked = prop;
 	if (asked == NULL || asked->location.type != CU_MEM_LOCATION_DEVICE)
@@ -112,7 +108,7 @@ CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
 
 CUresult hook_cuMemRelease(Z handle)
 {
-	if (MISSING(cuMemRelease))
+	if (SW_MISSING(cuMemRelease))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = sw_driver.release(handle);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
@@ -122,7 +118,7 @@ CUresult hook_cuMemRelease(Z handle)
 
 CUresult hook_cuMemMap(Z address, Z bytes, Z offset, Z handle, Z flags)
 {
-	if (MISSING(cuMemMap))
+	if (SW_MISSING(cuMemMap))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = sw_driver.map(address, bytes, offset, handle, flags);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
@@ -132,7 +128,7 @@ CUresult hook_cuMemMap(Z address, Z bytes, Z offset, Z handle, Z flags)
 
 CUresult hook_cuMemUnmap(Z address, Z bytes)
 {
-	if (MISSING(cuMemUnmap))
+	if (SW_MISSING(cuMemUnmap))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = sw_driver.unmap(address, bytes);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
@@ -169,41 +165,42 @@ static size_t array_bytes(size_t width, size_t height, size_t depth, int format,
 
 CUresult hook_cuArrayCreate_v2(P ret, P shape)
 {
-	if (MISSING(cuArrayCreate_v2))
+	if (SW_MISSING(cuArrayCreate_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	const CUarrayShape *asked = shape;
 	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, 1, asked->format, asked->channels);
-	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret, REAL(cuArrayCreate_v2, P, P)(ret, shape));
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret, SW_REAL(cuArrayCreate_v2, P, P)(ret, shape));
 }
 
 CUresult hook_cuArray3DCreate_v2(P ret, P shape)
 {
-	if (MISSING(cuArray3DCreate_v2))
+	if (SW_MISSING(cuArray3DCreate_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	const CUarray3dShape *asked = shape;
 	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, asked->depth, asked->format, asked->channels);
-	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret, REAL(cuArray3DCreate_v2, P, P)(ret, shape));
+	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUarray *)ret,
+		SW_REAL(cuArray3DCreate_v2, P, P)(ret, shape));
 }
 
 CUresult hook_cuMipmappedArrayCreate(P ret, P shape, U levels)
 {
-	if (MISSING(cuMipmappedArrayCreate))
+	if (SW_MISSING(cuMipmappedArrayCreate))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	const CUarray3dShape *asked = shape;
 	/* All smaller levels together are at most as large as the first. */
 	size_t bytes = asked == NULL ? 0 : array_bytes(asked->width, asked->height, asked->depth, asked->format, asked->channels);
 	bytes = levels > 1 ? bytes * 2 : bytes;
 	COUNTED(current_gpu(), bytes, SW_CHARGE_ARRAY, (uint64_t)(uintptr_t) * (CUmipmappedArray *)ret,
-		REAL(cuMipmappedArrayCreate, P, P, U)(ret, shape, levels));
+		SW_REAL(cuMipmappedArrayCreate, P, P, U)(ret, shape, levels));
 }
 
 #define FORGET_ARRAY(symbol)                                                           \
 	CUresult hook_##symbol(P array)                                                \
 	{                                                                              \
-		if (MISSING(symbol))                                                   \
+		if (SW_MISSING(symbol))                                                \
 			return CUDA_ERROR_NOT_INITIALIZED;                             \
 		struct sw_gate_thread *self = sw_gate_enter();                         \
-		CUresult result = REAL(symbol, P)(array);                              \
+		CUresult result = SW_REAL(symbol, P)(array);                           \
 		if (result == CUDA_SUCCESS && sw_page != NULL)                         \
 			sw_charge_remove(SW_CHARGE_ARRAY, (uint64_t)(uintptr_t)array); \
 		sw_gate_leave(self);                                                   \
@@ -217,7 +214,7 @@ FORGET_ARRAY(cuMipmappedArrayDestroy)
 #define FROM_POOL(symbol, find_pool, ...)                                                                                           \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                                              \
 	{                                                                                                                           \
-		if (MISSING(symbol))                                                                                                \
+		if (SW_MISSING(symbol))                                                                                             \
 			return CUDA_ERROR_NOT_INITIALIZED;                                                                          \
 		struct sw_gate_thread *self = sw_gate_enter();                                                                      \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                                         \
@@ -225,7 +222,7 @@ FORGET_ARRAY(cuMipmappedArrayDestroy)
 		CUdevice device = -1;                                                                                               \
 		bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS && (find_pool) == CUDA_SUCCESS; \
 		if (!counted || sw_charge_pool_may(pool, device, SW_POOL_BYTES))                                                    \
-			result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                                                  \
+			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                                               \
 		if (counted)                                                                                                        \
 			sw_charge_pool(pool, device);                                                                               \
 		sw_gate_leave(self);                                                                                                \
@@ -241,17 +238,17 @@ FROM_POOL(cuMemAllocFromPoolAsync, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
 FROM_POOL(cuMemAllocFromPoolAsync_ptsz, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
 #undef SW_POOL_BYTES
 
-#define SHRINKS_POOL(symbol, ...)                                                   \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                              \
-	{                                                                           \
-		if (MISSING(symbol))                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                          \
-		struct sw_gate_thread *self = sw_gate_enter();                      \
-		CUresult result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		if (sw_page != NULL)                                                \
-			sw_charge_pool(NULL, 0);                                    \
-		sw_gate_leave(self);                                                \
-		return result;                                                      \
+#define SHRINKS_POOL(symbol, ...)                                                      \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
+	{                                                                              \
+		if (SW_MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		if (sw_page != NULL)                                                   \
+			sw_charge_pool(NULL, 0);                                       \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
 	}
 SHRINKS_POOL(cuMemFreeAsync, Z, P)
 SHRINKS_POOL(cuMemFreeAsync_ptsz, Z, P)
@@ -259,10 +256,10 @@ SHRINKS_POOL(cuMemPoolTrimTo, P, Z)
 
 CUresult hook_cuMemPoolDestroy(P pool)
 {
-	if (MISSING(cuMemPoolDestroy))
+	if (SW_MISSING(cuMemPoolDestroy))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = REAL(cuMemPoolDestroy, P)(pool);
+	CUresult result = SW_REAL(cuMemPoolDestroy, P)(pool);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
 		sw_charge_forget_pool(pool);
 	sw_gate_leave(self);

@@ -13,9 +13,6 @@
 #include "runtime/pace.h"
 #include "runtime/start.h"
 
-#define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
-#define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
-
 _Atomic int sw_captures;
 
 /* ---- captures that go on */
@@ -73,7 +70,7 @@ static void forget_context(CUcontext context)
 
 CUresult hook_cuCtxDestroy_v2(P context)
 {
-	if (MISSING(cuCtxDestroy_v2))
+	if (SW_MISSING(cuCtxDestroy_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves && context != NULL) {
@@ -114,7 +111,7 @@ static CUcontext primary_of(CUdevice device)
 #define ENDS_PRIMARY(symbol, call)                                                                       \
 	CUresult hook_##symbol(U device)                                                                 \
 	{                                                                                                \
-		if (MISSING(symbol))                                                                     \
+		if (SW_MISSING(symbol))                                                                  \
 			return CUDA_ERROR_NOT_INITIALIZED;                                               \
 		struct sw_gate_thread *self = sw_gate_enter();                                           \
 		CUcontext context = primary_of((CUdevice)device);                                        \
@@ -132,7 +129,7 @@ ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2, sw_driver.primary_release((CUdevice)d
 
 CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 {
-	if (MISSING(cuCtxEnablePeerAccess))
+	if (SW_MISSING(cuCtxEnablePeerAccess))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_driver.enable_peer(peer, flags);
@@ -153,17 +150,17 @@ CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 /* In the forms for per-thread streams, no stream means the thread's own. */
 #define OWN_STREAM(stream) ((stream) == NULL ? CU_STREAM_PER_THREAD : (stream))
 
-#define BEGINS(symbol, work_stream, ...)                                            \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                              \
-	{                                                                           \
-		if (MISSING(symbol))                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                          \
-		struct sw_gate_thread *self = sw_gate_enter();                      \
-		CUresult result = REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		if (result == CUDA_SUCCESS)                                         \
-			capture_begins(work_stream);                                \
-		sw_gate_leave(self);                                                \
-		return result;                                                      \
+#define BEGINS(symbol, work_stream, ...)                                               \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
+	{                                                                              \
+		if (SW_MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		if (result == CUDA_SUCCESS)                                            \
+			capture_begins(work_stream);                                   \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
 	}
 BEGINS(cuStreamBeginCapture, a1, P)
 BEGINS(cuStreamBeginCapture_ptsz, OWN_STREAM(a1), P)
@@ -176,10 +173,10 @@ BEGINS(cuStreamBeginCaptureToGraph_ptsz, OWN_STREAM(a6), P, P, P, P, Z, U)
 #define ENDS(symbol, work_stream)                                                                \
 	CUresult hook_##symbol(P stream, P ret_graph)                                            \
 	{                                                                                        \
-		if (MISSING(symbol))                                                             \
+		if (SW_MISSING(symbol))                                                          \
 			return CUDA_ERROR_NOT_INITIALIZED;                                       \
 		struct sw_gate_thread *self = sw_gate_enter();                                   \
-		CUresult result = REAL(symbol, P, P)(stream, ret_graph);                         \
+		CUresult result = SW_REAL(symbol, P, P)(stream, ret_graph);                      \
 		if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED || \
 		    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)                                \
 			captures_end(work_stream, NULL, false);                                  \

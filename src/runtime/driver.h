@@ -83,6 +83,10 @@ enum sw_entry {
 typedef void (*sw_function)(void);
 extern sw_function sw_real[SW_ENTRY_COUNT];
 
+/* The real function behind a hook, with its type; and whether there is none. */
+#define SW_REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
+#define SW_MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
+
 /* Loads the real driver once; false: there is none. Every hook that may be the first call goes through here. */
 bool sw_driver_load(void);
 extern _Atomic int sw_driver_loaded; /* 1 yes, -1 no, 0 not tried */

@@ -8,12 +8,9 @@
 #include "runtime/memory.h"
 #include "runtime/start.h"
 
-#define REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
-#define MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
-
 CUresult hook_cuMemGetInfo_v2(P ret_free, P ret_total)
 {
-	if (MISSING(cuMemGetInfo_v2))
+	if (SW_MISSING(cuMemGetInfo_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	size_t free = 0, total = 0;
 	CUdevice device;
@@ -36,7 +33,7 @@ CUresult hook_cuMemGetInfo_v2(P ret_free, P ret_total)
 
 CUresult hook_cuDeviceTotalMem_v2(P ret, U device)
 {
-	if (MISSING(cuDeviceTotalMem_v2))
+	if (SW_MISSING(cuDeviceTotalMem_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = sw_driver.device_memory(ret, (CUdevice)device);
 	if (result == CUDA_SUCCESS && sw_page != NULL) {
@@ -49,7 +46,7 @@ CUresult hook_cuDeviceTotalMem_v2(P ret, U device)
 
 CUresult hook_cuMemGetAddressRange_v2(P ret_base, P ret_bytes, Z address)
 {
-	if (MISSING(cuMemGetAddressRange_v2))
+	if (SW_MISSING(cuMemGetAddressRange_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUdeviceptr base;
 	size_t bytes;
@@ -83,7 +80,7 @@ static bool answer(int attribute, CUdeviceptr address, void *ret)
 
 CUresult hook_cuPointerGetAttribute(P ret, U attribute, Z address)
 {
-	if (MISSING(cuPointerGetAttribute))
+	if (SW_MISSING(cuPointerGetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (sw_moves && answer((int)attribute, address, ret))
 		return CUDA_SUCCESS;
@@ -92,7 +89,7 @@ CUresult hook_cuPointerGetAttribute(P ret, U attribute, Z address)
 
 CUresult hook_cuPointerGetAttributes(U count, P attributes, P ret, Z address)
 {
-	if (MISSING(cuPointerGetAttributes))
+	if (SW_MISSING(cuPointerGetAttributes))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = sw_driver.pointer_attributes(count, attributes, ret, address);
 	if (result == CUDA_SUCCESS && sw_moves)
@@ -105,12 +102,12 @@ CUresult hook_cuPointerGetAttributes(U count, P attributes, P ret, Z address)
 
 CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
 {
-	if (MISSING(cuMemRetainAllocationHandle))
+	if (SW_MISSING(cuMemRetainAllocationHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves)
 		sw_memory_pin((CUdeviceptr)(uintptr_t)address);
-	CUresult result = REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
+	CUresult result = SW_REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
 		sw_charge_retain(*(CUmemHandle *)ret);
 	sw_gate_leave(self);
@@ -119,7 +116,7 @@ CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
 
 CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
 {
-	if (MISSING(cuMemImportFromShareableHandle))
+	if (SW_MISSING(cuMemImportFromShareableHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* Whoever made it pays for it. */
 	return sw_driver.import_handle(ret, handle, (int)type);
@@ -127,44 +124,44 @@ CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
 
 CUresult hook_cuIpcGetMemHandle(P ret, Z address)
 {
-	if (MISSING(cuIpcGetMemHandle))
+	if (SW_MISSING(cuIpcGetMemHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	return REAL(cuIpcGetMemHandle, P, Z)(ret, address);
+	return SW_REAL(cuIpcGetMemHandle, P, Z)(ret, address);
 }
 
 CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z flags)
 {
-	if (MISSING(cuMemGetHandleForAddressRange))
+	if (SW_MISSING(cuMemGetHandleForAddressRange))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves)
 		sw_memory_pin(address);
-	CUresult result = REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
+	CUresult result = SW_REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
 	sw_gate_leave(self);
 	return result;
 }
 
 CUresult hook_cuMulticastBindAddr(Z group, Z offset, Z address, Z bytes, Z flags)
 {
-	if (MISSING(cuMulticastBindAddr))
+	if (SW_MISSING(cuMulticastBindAddr))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves)
 		sw_memory_pin(address);
-	CUresult result = REAL(cuMulticastBindAddr, Z, Z, Z, Z, Z)(group, offset, address, bytes, flags);
+	CUresult result = SW_REAL(cuMulticastBindAddr, Z, Z, Z, Z, Z)(group, offset, address, bytes, flags);
 	sw_gate_leave(self);
 	return result;
 }
 
 CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 {
-	if (MISSING(cuPointerSetAttribute))
+	if (SW_MISSING(cuPointerSetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	/* Asked for by those who give the memory to a network card. */
 	if (sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
 		sw_memory_pin(address);
-	CUresult result = REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
+	CUresult result = SW_REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
 	sw_gate_leave(self);
 	return result;
 }
