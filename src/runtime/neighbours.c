@@ -182,7 +182,7 @@ static void *watch(void *unused)
 		if (sw_monotonic_ns() - launch < QUIET_NS)
 			continue;
 		if (marked_for != launch)
-			marked_for = mark_ends() && atomic_load(&launching) == 0 && atomic_load(&last_launch_ns) == launch ? launch : -1;
+			marked_for = atomic_load(&launching) == 0 && mark_ends() && atomic_load(&last_launch_ns) == launch ? launch : -1;
 		if (marked_for == launch && all_ended())
 			say_idle(launch);
 	}
