@@ -50,7 +50,10 @@ bool sw_trust_explain(CURLcode code, const char *place, const char *detail, stru
 		sw_err_hint(err, "It may have a new key, which its operator can confirm; or somebody else answers in its place.");
 		break;
 	case CURLE_SSL_CACERT_BADFILE:
-		sw_err_set(err, SW_EINPUT, "cannot read the certificates that SHAREWELL_CA names");
+		sw_err_set(err, SW_EINPUT,
+			   "cannot read the certificates of authorities: the certificate of the controller at %s is not believed", place);
+		sw_err_hint(err,
+			    "Set SHAREWELL_CA to a file that can be read, or to the fingerprint that the controller prints at its start.");
 		break;
 	case CURLE_SSL_CONNECT_ERROR:
 		sw_err_set(err, SW_EIO, "no TLS with what answers at %s", place);

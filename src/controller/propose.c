@@ -1,4 +1,5 @@
 /* Requests of people, checked against the state and turned into records. Nothing changes here. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,35 @@
 #include "policy/registry.h"
 
 /* What no cluster like this one could ever run is refused now, never left waiting. */
+/* What stands beside each GPU: its own memory, processors, memory of the host. Some node must have it for one GPU at least. */
+static int check_beside(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
+{
+	uint32_t cpus = 0;
+	uint64_t memory = 0, gpu_memory = 0;
+	for (size_t n = 0; n < brain->nodes.count; n++) {
+		const struct sw_topology_node *shape = &brain->nodes.items[n].shape;
+		cpus = shape->cpus > cpus ? shape->cpus : cpus;
+		memory = shape->memory_bytes > memory ? shape->memory_bytes : memory;
+		gpu_memory = shape->gpu_memory_bytes > gpu_memory ? shape->gpu_memory_bytes : gpu_memory;
+	}
+	if (request->gpu_memory_bytes > gpu_memory) {
+		sw_err_set(err, SW_EINPUT, "the job asks for more GPU memory than any GPU here has");
+		sw_err_detail(err, "it asks for %" PRIu64 " MiB on each GPU, the largest has %" PRIu64, request->gpu_memory_bytes >> 20,
+			      gpu_memory >> 20);
+	} else if (request->cpus > cpus) {
+		sw_err_set(err, SW_EINPUT, "the job asks for more processors than any node here has");
+		sw_err_detail(err, "it asks for %u with each GPU, the largest node has %u", request->cpus, cpus);
+	} else if (request->memory_bytes > memory) {
+		sw_err_set(err, SW_EINPUT, "the job asks for more memory than any node here has");
+		sw_err_detail(err, "it asks for %" PRIu64 " MiB with each GPU, the largest node has %" PRIu64, request->memory_bytes >> 20,
+			      memory >> 20);
+	} else {
+		return 0;
+	}
+	sw_err_hint(err, "Ask for less; 'sharewell nodes' shows what there is.");
+	return SW_EINPUT;
+}
+
 static int check_size(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
 {
 	uint32_t total = 0, largest = 0;
@@ -17,7 +47,7 @@ static int check_size(const struct sw_brain *brain, const struct sw_job_request 
 		if (brain->nodes.items[n].shape.gpus > largest)
 			largest = brain->nodes.items[n].shape.gpus;
 	}
-	if (total == 0) /* no agent has come yet: nobody knows */
+	if (brain->nodes.count == 0) /* no agent has come yet: nobody knows */
 		return 0;
 	if (request->gpus > total) {
 		int r = sw_err_set(err, SW_EINPUT, "the job asks for %u GPUs", request->gpus);
@@ -25,12 +55,7 @@ static int check_size(const struct sw_brain *brain, const struct sw_job_request 
 		sw_err_hint(err, "Ask for fewer, or add nodes first.");
 		return r;
 	}
-	for (size_t n = 0; n < brain->nodes.count; n++)
-		if (brain->nodes.items[n].shape.gpu_memory_bytes >= request->gpu_memory_bytes)
-			return 0;
-	int r = sw_err_set(err, SW_EINPUT, "the job asks for more GPU memory than any GPU here has");
-	sw_err_detail(err, "it asks for %llu MiB on each GPU", (unsigned long long)(request->gpu_memory_bytes >> 20));
-	return r;
+	return check_beside(brain, request, err);
 }
 
 static int check_depends(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)

@@ -84,6 +84,8 @@ printf 'command: [x\n' >wrong.yaml
 refuses 2 'a file that is no YAML' "cannot read job file 'wrong.yaml'" submit wrong.yaml
 refuses 2 'a file that is not there' "cannot read 'none.yaml'" submit none.yaml
 refuses 2 'a wrong option' '--time cannot be' submit -t soon -- true
+refuses 2 'more processors than there are' 'more processors than any node' submit -c 9999 -- true
+refuses 2 'more memory than there is' 'more memory than any node' submit --mem 900T -- true
 refuses 2 'a wrong dependency' 'depends' submit -d after:1 -- true
 
 # Arrays and dependencies.

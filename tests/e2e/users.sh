@@ -79,7 +79,8 @@ http() {
 	try_socket "$who" "$socket" "$@"
 }
 gives() { head -n 1 "$scratch/out" | grep -q " $1 "; }
-lacks_secrets() { ! grep -qE 'secret|home-|there-is|SECRET' "$scratch/out"; }
+# Of jobs that are not his own: what he himself asked for, he may see.
+lacks_secrets() { tr '}' '\n' <"$scratch/out" | grep -v "Permission denied" | grep -qE 'secret|home-|there-is|SECRET' && return 1 || return 0; }
 
 export SECRET_OF_ROOT=secret-of-root
 up --all-users --state "$scratch/state" --socket "$socket" --operators "$carol"
