@@ -9,3 +9,7 @@ target_link_options(sharewell-gpu PRIVATE -fno-sanitize=all -Wl,--version-script
 set_target_properties(sharewell-gpu PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/runtime/exports.map)
 target_link_libraries(sharewell-gpu PRIVATE Threads::Threads dl)
 install(TARGETS sharewell-gpu LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/sharewell)
+# `sharewell share` looks for it beside the program.
+if(TARGET sharewell)
+	add_dependencies(sharewell sharewell-gpu)
+endif()
