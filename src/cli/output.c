@@ -37,6 +37,8 @@ int sw_cli_output_check(const char *what, const char *path, const char *const *i
 	/* A pipe or device would notice being opened twice. */
 	if (strcmp(path, "-") == 0 || (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
 		return 0;
+	/* From here on an interruption leaves no file behind. */
+	sw_cli_catch_interrupts();
 	struct sw_output *probe = NULL;
 	int r = sw_output_open(path, &probe, err);
 	if (r == 0)

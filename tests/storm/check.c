@@ -234,9 +234,8 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 			violation(evidence->cluster, CHECK_RETRIES,
 				  "job %" PRIu64 " (%s) ended well in epoch %" PRIu32 " and was run again", shown->id, shown->name, epoch);
 	}
-	/* The same failure on two nodes is the job's own fault: then it is not tried again. */
-	uint32_t least = plan->retries + 1 < 2 ? plan->retries + 1 : 2;
-	if (strcmp(shown->state, "F") == 0 && failures < least)
+	/* How often it may be tried again is for the classes of failures to say (docs/failures.md); that it failed at all is for the witnesses. */
+	if (strcmp(shown->state, "F") == 0 && failures == 0)
 		violation(evidence->cluster, CHECK_RETRIES,
 			  "job %" PRIu64 " (%s) failed for good after %" PRIu32 " failures of its own, %" PRIu32 " retries", shown->id,
 			  shown->name, failures, plan->retries);

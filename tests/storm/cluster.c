@@ -269,6 +269,25 @@ static bool find_victim(const struct cluster *cluster, enum target target, uint3
 	return found > 0;
 }
 
+void cluster_name_all(char *names, size_t size)
+{
+	struct sw_processes processes = {0};
+	size_t used = 0;
+	names[0] = '\0';
+	if (sw_processes_read(&processes) < 0)
+		return;
+	sw_processes_choose_tree(&processes, getpid(), 0);
+	for (size_t i = 0; i < processes.list.count; i++) {
+		const struct sw_process *process = &processes.list.items[i];
+		char name[32];
+		read_name(process->pid, name);
+		if (process->chosen && used < size)
+			used += (size_t)snprintf(names + used, size - used, " %ld(%s, %c, of %ld)", (long)process->pid, name, process->state,
+						 (long)process->parent);
+	}
+	sw_processes_release(&processes);
+}
+
 size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 {
 	struct sw_processes processes = {0};

@@ -142,8 +142,11 @@ static bool play_batch(const struct options *options, struct cluster *cluster, u
 		json_decref(jobs);
 	}
 	check_replay(cluster);
-	if (!cluster_stop(cluster))
-		violation(cluster, CHECK_LEFT, "processes are left after the daemons have ended");
+	if (!cluster_stop(cluster)) {
+		char names[600];
+		cluster_name_all(names, sizeof names);
+		violation(cluster, CHECK_LEFT, "processes are left although the daemons were told to end:%s", names);
+	}
 	cluster->tally->checked[CHECK_HEALTH]++;
 	sw_vec_free(&cluster->victims);
 	if (sum(cluster->tally->violations, CHECKS) == violations)

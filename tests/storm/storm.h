@@ -144,6 +144,8 @@ void cluster_pump(struct cluster *cluster);
 void cluster_kill(struct cluster *cluster, const struct kill_plan *kill);
 /* How many supervisors, log writers and processes of jobs there are. */
 size_t cluster_processes(struct cluster *cluster, char *names, size_t size);
+/* Everybody, daemons and the dead included, with their states and parents. */
+void cluster_name_all(char *names, size_t size);
 /* The controller of a storm: that of Sharewell with a short lease and a short back-off. */
 int run_controller(const char *folder, const char *placement);
 
