@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define SW_PAGE_MAGIC 0x6567615077536877u
-#define SW_PAGE_FORMAT 1u
+#define SW_PAGE_FORMAT 2u
 #define SW_PAGE_GPUS 16u
 #define SW_PAGE_SLOTS 1024u
 #define SW_PAGE_NEIGHBOURS 8u
@@ -82,7 +82,13 @@ struct sw_page_slot {
 	_Atomic uint32_t busy;	       /* it has work on the GPU, or is about to */
 	_Atomic uint32_t gaps;	       /* idle times that it had so far */
 	_Atomic int64_t idle_since_ns; /* while not busy */
-	uint64_t reserved[2];
+	/* Iterations, found in the sequence of launches; all 0 while none is. */
+	_Atomic uint64_t iterations;	     /* how many ended so far */
+	_Atomic int64_t iteration_ns;	     /* smoothed */
+	_Atomic int64_t iteration_jitter_ns; /* mean distance from it */
+	_Atomic uint64_t iteration_launches;
+	_Atomic uint64_t iteration_peak_bytes, iteration_floor_bytes; /* on all GPUs, within the last one */
+	uint64_t reserved[4];
 	_Atomic int64_t gap_ns[SW_PAGE_GAPS]; /* how long the last of them were */
 	struct sw_page_use gpus[SW_PAGE_GPUS];
 };

@@ -230,12 +230,17 @@ static uint64_t bounded(const _Atomic uint64_t *figure)
 	return value < MOST ? value : MOST;
 }
 
+static int64_t bounded_ns(const _Atomic int64_t *figure)
+{
+	int64_t value = atomic_load(figure);
+	return value < 0 ? 0 : value < (int64_t)MOST ? value : (int64_t)MOST;
+}
+
 static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *figures)
 {
 	uint32_t state = atomic_load(&slot->state), trouble = atomic_load(&slot->trouble);
-	int64_t move_ns = atomic_load(&slot->move_ns);
+	int64_t move_ns = bounded_ns(&slot->move_ns), iteration_ns = bounded_ns(&slot->iteration_ns);
 	trouble = trouble < SW_PAGE_DRIVER_ERROR ? trouble : SW_PAGE_DRIVER_ERROR;
-	move_ns = move_ns < (int64_t)MOST ? move_ns : (int64_t)MOST;
 	figures->processes++;
 	figures->suspended += state == SW_PAGE_SUSPENDED;
 	figures->trouble = trouble > figures->trouble ? trouble : figures->trouble;
@@ -243,6 +248,11 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	figures->waits += bounded(&slot->waits);
 	figures->moved_bytes += bounded(&slot->moved_bytes);
 	figures->move_ns = move_ns > figures->move_ns ? move_ns : figures->move_ns;
+	if (iteration_ns > figures->iteration_ns) {
+		figures->iterations = bounded(&slot->iterations);
+		figures->iteration_ns = iteration_ns;
+		figures->iteration_jitter_ns = bounded_ns(&slot->iteration_jitter_ns);
+	}
 	for (uint32_t i = 0; i < figures->gpu_count; i++) {
 		figures->gpus[i].charged_bytes += bounded(&slot->gpus[i].charged_bytes);
 		figures->gpus[i].fixed_bytes += bounded(&slot->gpus[i].fixed_bytes);

@@ -32,6 +32,8 @@ struct sw_share_figures {
 	uint64_t launches, waits;
 	uint64_t moved_bytes; /* by the last moves, all processes together */
 	int64_t move_ns;      /* the longest of them */
+	uint64_t iterations;  /* of the process that has the longest ones; 0: none is found */
+	int64_t iteration_ns, iteration_jitter_ns;
 	struct sw_share_gpu gpus[SW_PAGE_GPUS];
 };
 
