@@ -1,7 +1,7 @@
 /* How long one decision takes with a long queue: a full cluster, `waiting` jobs in the queue, and then one event at a time (a job ends, another
  * comes), each timed from event to commands. Prints one line of JSON per policy and placement.
  *
- *	bench_decisions [nodes [gpus-per-node [waiting [events]]]]
+ *	bench_decisions [nodes gpus-per-node waiting events [policy placement]]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,10 +144,11 @@ static void measure(const struct sw_topology *topology, const struct sw_policy *
 int main(int argc, char **argv)
 {
 	uint32_t numbers[4] = {2000, 8, 10000, 20000};
+	const char *policy = argc > 6 ? argv[5] : NULL, *placement = argc > 6 ? argv[6] : NULL;
 	for (int a = 1; a < argc && a <= 4; a++) {
 		int64_t value;
 		if (sw_parse_i64(argv[a], strlen(argv[a]), &value) < 0 || value < 1 || value > 1000000) {
-			fprintf(stderr, "usage: %s [nodes [gpus-per-node [waiting [events]]]]\n", argv[0]);
+			fprintf(stderr, "usage: %s [nodes gpus-per-node waiting events [policy placement]]\n", argv[0]);
 			return 2;
 		}
 		numbers[a - 1] = (uint32_t)value;
@@ -164,7 +165,8 @@ int main(int argc, char **argv)
 	}
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
 		for (size_t r = 0; sw_placements[r] != NULL; r++)
-			if (sw_policies[p]->decide == NULL)
+			if (sw_policies[p]->decide == NULL && (policy == NULL || (strcmp(policy, sw_policies[p]->name) == 0 &&
+										  strcmp(placement, sw_placements[r]->name) == 0)))
 				measure(topology, sw_policies[p], sw_placements[r], numbers[2], numbers[3]);
 	sw_topology_free(topology);
 	free(nodes);

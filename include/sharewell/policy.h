@@ -161,7 +161,8 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 uint32_t sw_view_racks(const struct sw_view *view);
 void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end);
 uint32_t sw_view_node_gpus_max(const struct sw_view *view);			/* GPUs of the largest node */
-uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack); /* the same of one rack */
+uint32_t sw_view_node_gpus_min(const struct sw_view *view);			/* of the smallest that has any; 0: none has */
+uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack); /* of the largest of one rack */
 /* The first node in [from, end) that is up and has at least `free` GPUs held by nobody, in index order; SW_NO_NODE: none. */
 struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 /* The same, but the tightest fit: fewest free GPUs that are enough; index order breaks ties. */

@@ -82,6 +82,8 @@ void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node
 	topology->gpu_count += node->gpus;
 	if (topology->node_count == 1 || node->gpu_memory_bytes < topology->gpu_memory_min_bytes)
 		topology->gpu_memory_min_bytes = node->gpu_memory_bytes;
+	if (node->gpus > 0 && (topology->node_gpus_min == 0 || node->gpus < topology->node_gpus_min))
+		topology->node_gpus_min = node->gpus;
 	if (node->gpus > topology->node_gpus_max)
 		topology->node_gpus_max = node->gpus;
 }

@@ -32,6 +32,7 @@ struct sw_topology {
 	uint32_t rack_capacity;
 	uint32_t gpu_count;
 	uint32_t node_gpus_max;
+	uint32_t node_gpus_min;	       /* of nodes that have any; 0: none has */
 	uint64_t gpu_memory_min_bytes; /* of the smallest GPU */
 };
 

@@ -179,6 +179,11 @@ uint32_t sw_view_node_gpus_max(const struct sw_view *view)
 	return view->ledger->topology->node_gpus_max;
 }
 
+uint32_t sw_view_node_gpus_min(const struct sw_view *view)
+{
+	return view->ledger->topology->node_gpus_min;
+}
+
 uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack)
 {
 	return rack < view->ledger->topology->rack_count ? view->ledger->topology->rack_node_gpus[rack] : 0;

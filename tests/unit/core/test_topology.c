@@ -14,7 +14,7 @@ static const struct sw_topology_node mixed[] = {
 	{.rack = 2, .gpus = 1, .gpu_memory_bytes = 80},
 };
 
-/* Aim: racks, totals and the largest node follow from the nodes. */
+/* Aim: racks, totals and the largest and smallest node follow from the nodes. */
 static void test_sums(void **state)
 {
 	(void)state;
@@ -23,6 +23,7 @@ static void test_sums(void **state)
 	assert_int_equal(topology->node_count, 5);
 	assert_int_equal(topology->gpu_count, 23);
 	assert_int_equal(topology->node_gpus_max, 8);
+	assert_int_equal(topology->node_gpus_min, 1);
 	assert_int_equal(topology->gpu_memory_min_bytes, 40);
 	assert_int_equal(topology->rack_count, 3);
 	const uint32_t first[] = {0, 2, 3, 5};
@@ -76,6 +77,7 @@ static void test_growing(void **state)
 		assert_int_equal(other->gpu_count, whole->gpu_count);
 		assert_int_equal(other->rack_count, whole->rack_count);
 		assert_int_equal(other->node_gpus_max, whole->node_gpus_max);
+		assert_int_equal(other->node_gpus_min, whole->node_gpus_min);
 		assert_int_equal(other->gpu_memory_min_bytes, whole->gpu_memory_min_bytes);
 		assert_memory_equal(other->rack_first, whole->rack_first, (whole->rack_count + 1) * sizeof whole->rack_first[0]);
 		assert_memory_equal(other->nodes, whole->nodes, sizeof mixed);
