@@ -42,3 +42,7 @@ foreach(source IN LISTS sources)
 			"LD_PRELOAD=set:$<TARGET_FILE:sharewell-gpu>;LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu")
 	endif()
 endforeach()
+# A thousand processes leave nothing for others.
+if(TEST runtime/faults)
+	set_tests_properties(runtime/faults PROPERTIES RUN_SERIAL ON)
+endif()
