@@ -68,24 +68,51 @@ static void forget_context(CUcontext context)
 	captures_end(NULL, context, true);
 }
 
-CUresult hook_cuCtxDestroy_v2(P context)
+/* All work with it must be over before its memory goes. */
+static void empty_context(CUcontext context)
 {
-	if (SW_MISSING(cuCtxDestroy_v2))
+	CUcontext popped;
+	if (!sw_moves || context == NULL || sw_driver.context_push(context) != CUDA_SUCCESS)
+		return;
+	sw_driver.context_synchronize();
+	sw_memory_drop_context(context);
+	forget_context(context);
+	sw_driver.context_pop(&popped);
+}
+
+#define DESTROYS(symbol)                                       \
+	CUresult hook_##symbol(P context)                      \
+	{                                                      \
+		if (SW_MISSING(symbol))                        \
+			return CUDA_ERROR_NOT_INITIALIZED;     \
+		struct sw_gate_thread *self = sw_gate_enter(); \
+		empty_context(context);                        \
+		CUresult result = SW_REAL(symbol, P)(context); \
+		if (result == CUDA_SUCCESS && sw_page != NULL) \
+			sw_charge_drop_context(context);       \
+		sw_gate_leave(self);                           \
+		return result;                                 \
+	}
+DESTROYS(cuCtxDestroy)
+DESTROYS(cuCtxDestroy_v2)
+
+/* Ends the context if nobody else is attached to it. */
+CUresult hook_cuCtxDetach(P context)
+{
+	if (SW_MISSING(cuCtxDetach))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	if (sw_moves && context != NULL) {
-		/* All work with it must be over before its memory goes. */
-		CUcontext popped;
+	CUcontext popped;
+	CUresult result = SW_REAL(cuCtxDetach, P)(context);
+	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL) {
 		if (sw_driver.context_push(context) == CUDA_SUCCESS) {
-			sw_driver.context_synchronize();
+			sw_driver.context_pop(&popped);
+		} else {
 			sw_memory_drop_context(context);
 			forget_context(context);
-			sw_driver.context_pop(&popped);
+			sw_charge_drop_context(context);
 		}
 	}
-	CUresult result = sw_driver.context_destroy(context);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_drop_context(context);
 	sw_gate_leave(self);
 	return result;
 }
@@ -107,15 +134,15 @@ static CUcontext primary_of(CUdevice device)
 	return context;
 }
 
-/* Both calls may end the primary context of the device, and all that is in it. */
-#define ENDS_PRIMARY(symbol, call)                                                                       \
+/* These calls may end the primary context of the device, and all that is in it. */
+#define ENDS_PRIMARY(symbol)                                                                             \
 	CUresult hook_##symbol(U device)                                                                 \
 	{                                                                                                \
 		if (SW_MISSING(symbol))                                                                  \
 			return CUDA_ERROR_NOT_INITIALIZED;                                               \
 		struct sw_gate_thread *self = sw_gate_enter();                                           \
 		CUcontext context = primary_of((CUdevice)device);                                        \
-		CUresult result = (call);                                                                \
+		CUresult result = SW_REAL(symbol, U)(device);                                            \
 		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) { \
 			sw_memory_drop_context(context);                                                 \
 			forget_context(context);                                                         \
@@ -124,8 +151,10 @@ static CUcontext primary_of(CUdevice device)
 		sw_gate_leave(self);                                                                     \
 		return result;                                                                           \
 	}
-ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2, sw_driver.primary_reset((CUdevice)device))
-ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2, sw_driver.primary_release((CUdevice)device))
+ENDS_PRIMARY(cuDevicePrimaryCtxReset)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2)
 
 CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 {

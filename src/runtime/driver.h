@@ -26,9 +26,7 @@
 	X(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                                                  \
 	X(context_pop, cuCtxPopCurrent_v2, (CUcontext * ret))                                                                      \
 	X(context_synchronize, cuCtxSynchronize, (void))                                                                           \
-	X(context_destroy, cuCtxDestroy_v2, (CUcontext context))                                                                   \
 	X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))                                            \
-	X(primary_reset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                                            \
 	X(primary_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                        \
 	X(primary_state, cuDevicePrimaryCtxGetState, (CUdevice device, unsigned *ret_flags, int *ret_active))                      \
 	X(enable_peer, cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                    \
@@ -40,7 +38,6 @@
 	X(event_elapsed_v2, cuEventElapsedTime_v2, (float *ret_ms, CUevent begin, CUevent end))                                    \
 	X(stream_create, cuStreamCreate, (CUstream * ret, unsigned flags))                                                         \
 	X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                                              \
-	X(stream_destroy, cuStreamDestroy_v2, (CUstream stream))                                                                   \
 	X(memory_info, cuMemGetInfo_v2, (size_t * ret_free, size_t * ret_total))                                                   \
 	X(alloc, cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes))                                                                 \
 	X(alloc_pitch, cuMemAllocPitch_v2, (CUdeviceptr * ret, size_t * ret_pitch, size_t width, size_t height, unsigned element)) \

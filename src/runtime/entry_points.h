@@ -4,9 +4,9 @@
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
  *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, contexts.c, launches.c, start.c or doors.c
  *
- * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. Entry points of the driver that are not here pass untouched;
- * tests/gpu/entry-points checks with a real cuda.h that none of those gives work, gets, frees or shares memory. Left out on purpose: the forms
- * with 32-bit addresses, which no 64-bit program calls.
+ * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. "Touches memory" is also what the driver looks up by its
+ * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
+ * tests/runtime/entry_points.txt names them all, and tests/runtime/entry_points checks that, also with a real cuda.h.
  */
 #ifndef SW_RUNTIME_ENTRY_POINTS_H
 #define SW_RUNTIME_ENTRY_POINTS_H
@@ -33,7 +33,20 @@ typedef size_t Z;
 	LAUNCH(cuLaunchKernelEx, P, P, P, P) \
 	LAUNCH(cuLaunchKernelEx_ptsz, P, P, P, P) \
 	LAUNCH(cuLaunchKernel_ptsz, P, U, U, U, U, U, U, U, P, P, P) \
+	WORK(cuGraphAddBatchMemOpNode, P, P, P, Z, P) \
+	WORK(cuGraphAddMemcpyNode, P, P, P, Z, P, P) \
+	WORK(cuGraphAddMemsetNode, P, P, P, Z, P, P) \
+	WORK(cuGraphAddNode, P, P, P, Z, P) \
+	WORK(cuGraphAddNode_v2, P, P, P, P, Z, P) \
+	WORK(cuGraphBatchMemOpNodeSetParams, P, P) \
+	WORK(cuGraphExecBatchMemOpNodeSetParams, P, P, P) \
+	WORK(cuGraphExecChildGraphNodeSetParams, P, P, P) \
 	WORK(cuGraphExecDestroy, P) \
+	WORK(cuGraphExecKernelNodeSetParams, P, P, P) \
+	WORK(cuGraphExecKernelNodeSetParams_v2, P, P, P) \
+	WORK(cuGraphExecMemcpyNodeSetParams, P, P, P, P) \
+	WORK(cuGraphExecMemsetNodeSetParams, P, P, P, P) \
+	WORK(cuGraphExecNodeSetParams, P, P, P) \
 	WORK(cuGraphExecUpdate, P, P, P, P) \
 	WORK(cuGraphExecUpdate_v2, P, P, P) \
 	WORK(cuGraphInstantiate, P, P, P, P, Z) \
@@ -41,6 +54,9 @@ typedef size_t Z;
 	WORK(cuGraphInstantiateWithParams, P, P, P) \
 	WORK(cuGraphInstantiateWithParams_ptsz, P, P, P) \
 	WORK(cuGraphInstantiate_v2, P, P, P, P, Z) \
+	WORK(cuGraphMemcpyNodeSetParams, P, P) \
+	WORK(cuGraphMemsetNodeSetParams, P, P) \
+	WORK(cuGraphNodeSetParams, P, P) \
 	WORK(cuGraphUpload, P, P) \
 	WORK(cuGraphUpload_ptsz, P, P) \
 	WORK(cuGraphicsMapResources, U, P, P) \
@@ -177,6 +193,9 @@ typedef size_t Z;
 	WORK(cuStreamWriteValue64_ptsz, P, Z, Z, U) \
 	WORK(cuStreamWriteValue64_v2, P, Z, Z, U) \
 	WORK(cuStreamWriteValue64_v2_ptsz, P, Z, Z, U) \
+	WORK(cuTexObjectCreate, P, P, P, P) \
+	WORK(cuTexRefSetAddress2D_v3, P, P, Z, Z) \
+	WORK(cuTexRefSetAddress_v2, P, P, Z, Z) \
 	WORK(cuWaitExternalSemaphoresAsync, P, P, U, P) \
 	WORK(cuWaitExternalSemaphoresAsync_ptsz, P, P, U, P) \
 	OWN(cuMemAlloc_v2, P, Z) \
@@ -219,10 +238,15 @@ typedef size_t Z;
 	OWN(cuStreamBeginCaptureToGraph_ptsz, P, P, P, P, Z, U) \
 	OWN(cuStreamEndCapture, P, P) \
 	OWN(cuStreamEndCapture_ptsz, P, P) \
+	OWN(cuStreamDestroy, P) \
 	OWN(cuStreamDestroy_v2, P) \
 	OWN(cuInit, U) \
+	OWN(cuCtxDestroy, P) \
 	OWN(cuCtxDestroy_v2, P) \
+	OWN(cuCtxDetach, P) \
+	OWN(cuDevicePrimaryCtxReset, U) \
 	OWN(cuDevicePrimaryCtxReset_v2, U) \
+	OWN(cuDevicePrimaryCtxRelease, U) \
 	OWN(cuDevicePrimaryCtxRelease_v2, U) \
 	OWN(cuCtxEnablePeerAccess, P, U) \
 	OWN(cuGetProcAddress, P, P, U, Z) \

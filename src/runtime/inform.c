@@ -82,16 +82,22 @@ CUresult hook_cuPointerGetAttribute(P ret, U attribute, Z address)
 {
 	if (SW_MISSING(cuPointerGetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (sw_moves && answer((int)attribute, address, ret))
-		return CUDA_SUCCESS;
-	return sw_driver.pointer_attribute(ret, (int)attribute, address);
+	/* Inside the gate: while the process is suspended, the driver knows nothing of memory that is away. */
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = CUDA_SUCCESS;
+	if (!sw_moves || !answer((int)attribute, address, ret))
+		result = sw_driver.pointer_attribute(ret, (int)attribute, address);
+	sw_gate_leave(self);
+	return result;
 }
 
 CUresult hook_cuPointerGetAttributes(U count, P attributes, P ret, Z address)
 {
 	if (SW_MISSING(cuPointerGetAttributes))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_driver.pointer_attributes(count, attributes, ret, address);
+	sw_gate_leave(self);
 	if (result == CUDA_SUCCESS && sw_moves)
 		for (unsigned i = 0; i < count; i++)
 			answer(((int *)attributes)[i], address, ((void **)ret)[i]);

@@ -50,15 +50,18 @@ LAUNCH_ON(cuLaunch, NULL, P)
 LAUNCH_ON(cuLaunchGrid, NULL, P, U, U)
 LAUNCH_ON(cuLaunchGridAsync, a1, P, U, U, P)
 
-CUresult hook_cuStreamDestroy_v2(P stream)
-{
-	if (!sw_driver_ready() || sw_driver.stream_destroy == NULL)
-		return CUDA_ERROR_NOT_FOUND;
-	struct sw_gate_thread *self = sw_gate_enter();
-	sw_pace_forget_stream(stream);
-	CUresult result = sw_driver.stream_destroy(stream);
-	if (result == CUDA_SUCCESS)
-		sw_capture_forget_stream(stream);
-	sw_gate_leave(self);
-	return result;
-}
+#define DESTROYS(symbol)                                       \
+	CUresult hook_##symbol(P stream)                       \
+	{                                                      \
+		if (SW_MISSING(symbol))                        \
+			return CUDA_ERROR_NOT_FOUND;           \
+		struct sw_gate_thread *self = sw_gate_enter(); \
+		sw_pace_forget_stream(stream);                 \
+		CUresult result = SW_REAL(symbol, P)(stream);  \
+		if (result == CUDA_SUCCESS)                    \
+			sw_capture_forget_stream(stream);      \
+		sw_gate_leave(self);                           \
+		return result;                                 \
+	}
+DESTROYS(cuStreamDestroy)
+DESTROYS(cuStreamDestroy_v2)

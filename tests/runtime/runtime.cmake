@@ -46,3 +46,11 @@ endforeach()
 if(TEST runtime/faults)
 	set_tests_properties(runtime/faults PROPERTIES RUN_SERIAL ON)
 endif()
+
+# The list of hooks: against the names that the project knows, with what the built runtime exports, and with a cuda.h where one is installed.
+if(SW_PYTHON AND NOT SW_SANITIZE STREQUAL thread)
+	add_test(NAME runtime/entry_points COMMAND ${SW_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runtime/entry_points --library $<TARGET_FILE:sharewell-gpu>)
+	add_test(NAME runtime/entry_points_of_cuda COMMAND ${SW_PYTHON} ${CMAKE_CURRENT_SOURCE_DIR}/runtime/entry_points --cuda)
+	sw_describe_test(runtime/entry_points runtime)
+	sw_describe_test(runtime/entry_points_of_cuda runtime)
+endif()

@@ -25,7 +25,7 @@ static void check_words(CUdeviceptr x, const uint32_t *wanted)
 static _Atomic bool over;
 static CUgraphExec graph;
 
-enum { KINDS = 4 };
+enum { KINDS = 5 };
 static struct thread {
 	pthread_t thread;
 	int kind;
@@ -37,6 +37,7 @@ static struct thread {
 static void call_once(struct thread *t)
 {
 	static __thread uint32_t words[64];
+	unsigned kind = 0;
 	switch (t->kind) {
 	case 0:
 		assert_cuda(launch_stir(t->stream, t->x, 64));
@@ -46,6 +47,11 @@ static void call_once(struct thread *t)
 		break;
 	case 2:
 		assert_cuda(cuMemsetD8Async(t->x, 1, 64, t->stream));
+		break;
+	case 3:
+		/* The driver knows nothing of memory that is away: nor must it be asked. */
+		assert_cuda(cuPointerGetAttribute(&kind, CU_POINTER_MEMORY_TYPE, t->x));
+		assert_int_equal(kind, CU_MEMORY_DEVICE);
 		break;
 	default:
 		assert_cuda(cuGraphLaunch(graph, t->stream));
@@ -116,7 +122,7 @@ static void work_in_threads(int socket)
 		pthread_join(threads[i].thread, NULL);
 }
 
-/* Launches, copies, fills and graph launches of several threads stop at the gate while the process is suspended, and go on after it. */
+/* Launches, copies, fills, graph launches and questions about memory of several threads stop at the gate while the process is suspended, and go on after it. */
 static void test_the_gate_holds_every_kind_of_work(void **state)
 {
 	(void)state;
