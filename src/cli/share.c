@@ -181,8 +181,10 @@ static void add_to_list(json_t *list, const char *name, const struct sw_share_fi
 	const char *state = figures->processes > 0 && figures->suspended == figures->processes ? "suspended"
 			    : figures->wants_suspend					       ? "suspending"
 											       : "running";
-	json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "name", name, "state", state, "processes",
-					      (json_int_t)figures->processes, "launches", (json_int_t)figures->launches, "trouble",
+	json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "name", name, "state", state, "processes",
+					      (json_int_t)figures->processes, "launches", (json_int_t)figures->launches, "iterations",
+					      (json_int_t)figures->iterations, "iteration_ns", (json_int_t)figures->iteration_ns,
+					      "iteration_jitter_ns", (json_int_t)figures->iteration_jitter_ns, "trouble",
 					      sw_share_trouble(figures->trouble), "gpus", gpus));
 }
 
@@ -235,7 +237,7 @@ static int print_list(bool as_json, struct sw_err *err)
 		return r;
 	if (as_json)
 		return sw_cli_print_json(list, err);
-	printf("%-20s %-10s %5s %10s %10s %10s\n", "NAME", "STATE", "PROCS", "GPU_GIB", "LIMIT_GIB", "HOST_GIB");
+	printf("%-20s %-10s %5s %10s %10s %10s %10s\n", "NAME", "STATE", "PROCS", "GPU_GIB", "LIMIT_GIB", "HOST_GIB", "STEP_MS");
 	size_t index;
 	json_t *share;
 	json_array_foreach(list, index, share)
@@ -251,11 +253,15 @@ static int print_list(bool as_json, struct sw_err *err)
 			limit += (double)sw_cli_number(gpu, "limit_bytes", 0);
 			limited = limited && json_is_integer(json_object_get(gpu, "limit_bytes"));
 		}
-		char text[32] = "-";
+		char text[32] = "-", step[32] = "-";
+		int64_t iteration_ns = sw_cli_number(share, "iteration_ns", 0);
 		if (limited)
 			snprintf(text, sizeof text, "%.2f", limit / (1 << 30));
-		printf("%-20s %-10s %5" PRId64 " %10.2f %10s %10.2f\n", sw_cli_text(share, "name", "?"), sw_cli_text(share, "state", "?"),
-		       sw_cli_number(share, "processes", 0), used / (1 << 30), text, host / (1 << 30));
+		if (iteration_ns > 0)
+			snprintf(step, sizeof step, "%.2f", (double)iteration_ns / 1e6);
+		printf("%-20s %-10s %5" PRId64 " %10.2f %10s %10.2f %10s\n", sw_cli_text(share, "name", "?"),
+		       sw_cli_text(share, "state", "?"), sw_cli_number(share, "processes", 0), used / (1 << 30), text, host / (1 << 30),
+		       step);
 	}
 	return 0;
 }

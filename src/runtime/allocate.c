@@ -6,6 +6,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/start.h"
 #include "runtime/tools.h"
@@ -21,6 +22,7 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 		return sw_driver.alloc(ret, bytes);
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_memory_get(bytes, ret);
+	sw_iterations_memory();
 	sw_gate_leave(self);
 	return result;
 }
@@ -38,6 +40,7 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 	CUresult result = sw_memory_get(bytes, ret);
 	if (result == CUDA_SUCCESS)
 		*(size_t *)ret_pitch = pitch;
+	sw_iterations_memory();
 	sw_gate_leave(self);
 	return result;
 }
@@ -55,6 +58,7 @@ CUresult hook_cuMemFree_v2(Z address)
 			sw_charge_pool(NULL, 0);
 		}
 	}
+	sw_iterations_memory();
 	sw_gate_leave(self);
 	return result;
 }
@@ -84,6 +88,7 @@ static int current_gpu(void)
 			else                                              \
 				sw_account_give(gpu_, bytes_, true);      \
 		}                                                         \
+		sw_iterations_memory();                                   \
 		sw_gate_leave(self_);                                     \
 		return result_;                                           \
 	} while (0)
@@ -203,6 +208,7 @@ CUresult hook_cuMipmappedArrayCreate(P ret, P shape, U levels)
 		CUresult result = SW_REAL(symbol, P)(array);                           \
 		if (result == CUDA_SUCCESS && sw_page != NULL)                         \
 			sw_charge_remove(SW_CHARGE_ARRAY, (uint64_t)(uintptr_t)array); \
+		sw_iterations_memory();                                                \
 		sw_gate_leave(self);                                                   \
 		return result;                                                         \
 	}
@@ -225,6 +231,7 @@ FORGET_ARRAY(cuMipmappedArrayDestroy)
 			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                                               \
 		if (counted)                                                                                                        \
 			sw_charge_pool(pool, device);                                                                               \
+		sw_iterations_memory();                                                                                             \
 		sw_gate_leave(self);                                                                                                \
 		return result;                                                                                                      \
 	}
@@ -247,6 +254,7 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
 		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
 		if (sw_page != NULL)                                                   \
 			sw_charge_pool(NULL, 0);                                       \
+		sw_iterations_memory();                                                \
 		sw_gate_leave(self);                                                   \
 		return result;                                                         \
 	}
@@ -262,6 +270,7 @@ CUresult hook_cuMemPoolDestroy(P pool)
 	CUresult result = SW_REAL(cuMemPoolDestroy, P)(pool);
 	if (result == CUDA_SUCCESS && sw_page != NULL)
 		sw_charge_forget_pool(pool);
+	sw_iterations_memory();
 	sw_gate_leave(self);
 	return result;
 }

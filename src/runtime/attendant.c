@@ -6,6 +6,7 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
+#include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
@@ -78,6 +79,7 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->launches, launches);
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
+	sw_iterations_look();
 }
 
 /* A slice of the store ahead of need: true while there is more to do. */

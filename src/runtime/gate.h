@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct sw_track;
+
 /* One per thread; they are linked for ever and used again after a thread ended. */
 struct sw_gate_thread {
 	_Atomic uint32_t inside;
@@ -22,6 +24,7 @@ struct sw_gate_thread {
 	_Atomic uint64_t launches, copies, waits;
 	struct sw_gate_thread *next;
 	_Atomic uint32_t taken;
+	struct sw_track *track; /* what it did (iterations.h); NULL: nothing yet */
 } __attribute__((aligned(64)));
 
 extern __thread struct sw_gate_thread *sw_gate_self __attribute__((tls_model("initial-exec")));

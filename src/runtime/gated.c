@@ -2,6 +2,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/iterations.h"
 
 #define SW_WORK(symbol, ...)                                                                                                \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                                      \
@@ -10,6 +11,7 @@
 			return CUDA_ERROR_NOT_FOUND;                                                                        \
 		struct sw_gate_thread *self = sw_gate_enter();                                                              \
 		sw_gate_count(&self->copies);                                                                               \
+		sw_iterations_note(self, sw_note_copy(SW_ENTRY_##symbol));                                                  \
 		CUresult result = ((CUresult(*)(SW_PARAMS(__VA_ARGS__)))sw_real[SW_ENTRY_##symbol])(SW_NAMES(__VA_ARGS__)); \
 		sw_gate_leave(self);                                                                                        \
 		return result;                                                                                              \

@@ -60,6 +60,8 @@ listed() { "$SHAREWELL" share --list --json | python3 -c "import json, sys; s = 
 until_holds 30 listed "s['launches'] > 100"
 holds 'it is listed with what it holds' listed "s['name'] == 'big' and s['state'] == 'running' and s['gpus'][0]['used_bytes'] == 14 << 20 and s['gpus'][0]['limit_bytes'] == 100 << 20"
 works 'and in words' 'running' share -l
+until_holds 30 listed "s['iteration_ns'] >= 6000000 and s['iterations'] > 0"
+holds 'how long its steps take is found out' listed "s['iteration_ns'] >= 6000000"
 refuses 2 'its name is taken' "there is a share 'big' already" share --name big -- true
 works 'suspended' 'big suspended: 0.01 GiB' share --suspend big
 holds 'it holds nothing of the GPU' listed "s['state'] == 'suspended' and s['gpus'][0]['used_bytes'] == 0 and s['gpus'][0]['host_bytes'] == 14 << 20"

@@ -268,7 +268,12 @@ CUresult launch_stir(CUstream stream, CUdeviceptr x, uint64_t words)
 
 CUresult launch_spin(CUstream stream, uint64_t ns)
 {
-	return cuLaunchKernel(spin, 1, 1, 1, 32, 1, 1, 0, stream, (void *[]){&ns}, NULL);
+	return launch_spin_on(stream, ns, 1);
+}
+
+CUresult launch_spin_on(CUstream stream, uint64_t ns, unsigned grid)
+{
+	return cuLaunchKernel(spin, grid, 1, 1, 32, 1, 1, 0, stream, (void *[]){&ns}, NULL);
 }
 
 void stir_here(uint32_t *x, uint64_t words)

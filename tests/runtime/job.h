@@ -152,6 +152,8 @@ void open_driver(void);
 CUcontext primary(void);
 CUresult launch_stir(CUstream stream, CUdeviceptr x, uint64_t words);
 CUresult launch_spin(CUstream stream, uint64_t ns);
+/* Launches with different grids are different launches. */
+CUresult launch_spin_on(CUstream stream, uint64_t ns, unsigned grid);
 void stir_here(uint32_t *x, uint64_t words);
 
 #endif
