@@ -74,6 +74,9 @@ static const struct sw_field sample_fields[] = {
 	{"power_mw", SW_FIELD_U32, AT(power_mw), .max = UINT32_MAX, .brief = true},
 	{"temperature_c", SW_FIELD_I32, AT(temperature_c), .min = -300, .max = 10000, .brief = true},
 	{"processes", SW_FIELD_U32, AT(processes), .max = UINT32_MAX, .brief = true},
+	{"limit_bytes", SW_FIELD_U64, AT(limit_bytes), .max = INT64_MAX, .brief = true},
+	{"host_bytes", SW_FIELD_U64, AT(host_bytes), .max = INT64_MAX, .brief = true},
+	{"iteration_ns", SW_FIELD_U64, AT(iteration_ns), .max = INT64_MAX, .brief = true},
 };
 static const struct sw_field sample_run_fields[] = {
 	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},
@@ -114,6 +117,8 @@ static const struct sw_field spec_fields[] = {
 	{"open_files", SW_FIELD_U64, AT(open_files), .max = INT64_C(1) << 30, .brief = true},
 	{"core_bytes", SW_FIELD_U64, AT(core_bytes), .max = INT64_MAX, .brief = true},
 	{"slurm_env", SW_FIELD_BOOL, AT(slurm_env), .brief = true},
+	{"gpu_memory_bytes", SW_FIELD_U64, AT(gpu_memory_bytes), .max = INT64_MAX, .brief = true},
+	{"opportunistic", SW_FIELD_BOOL, AT(opportunistic), .brief = true},
 };
 #undef THIS
 
@@ -125,6 +130,8 @@ static const struct sw_field want_fields[] = {
 	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
 	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = TEN_YEARS_MS},
 	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .brief = true},
+	{"gpu_limit_bytes", SW_FIELD_U64, AT(gpu_limit_bytes), .max = INT64_MAX, .brief = true},
+	{"gpu_share_milli", SW_FIELD_U32, AT(gpu_share_milli), .max = 1000, .brief = true},
 };
 #undef THIS
 

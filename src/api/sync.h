@@ -111,6 +111,10 @@ struct sw_sync_sample {
 	uint32_t power_mw;
 	int32_t temperature_c;
 	uint32_t processes;
+	/* Of a run on a GPU; 0: unknown. */
+	uint64_t limit_bytes;  /* of the GPU's memory that it may hold, as it is kept to now */
+	uint64_t host_bytes;   /* contents of its GPU memory that lie in host memory */
+	uint64_t iteration_ns; /* one step of its repeating work */
 };
 
 struct sw_sync {
@@ -151,11 +155,13 @@ struct sw_run_spec {
 	uint32_t warn_signal; /* sent warn_ms before the time limit; 0: none */
 	int64_t warn_ms;
 	enum sw_suspend_mode suspend;
-	uint32_t cpus;	       /* 0: no limit */
-	uint64_t memory_bytes; /* 0: no limit */
-	uint64_t open_files;   /* 0: as the agent's own */
-	uint64_t core_bytes;   /* of a core file */
-	bool slurm_env;	       /* SLURM_* variables beside SHAREWELL_* */
+	uint32_t cpus;		   /* 0: no limit */
+	uint64_t memory_bytes;	   /* 0: no limit */
+	uint64_t open_files;	   /* 0: as the agent's own */
+	uint64_t core_bytes;	   /* of a core file */
+	bool slurm_env;		   /* SLURM_* variables beside SHAREWELL_* */
+	uint64_t gpu_memory_bytes; /* of each of its GPUs; 0: it did not say */
+	bool opportunistic;	   /* gives way to guaranteed jobs on its GPUs */
 };
 
 enum sw_want_kind {
@@ -172,6 +178,8 @@ struct sw_want {
 	const struct sw_run_spec *spec; /* with SW_WANT_RUN; may be NULL for a run that the sync reported */
 	int64_t grace_ms;		/* of a stop; -1: the spec's */
 	uint32_t signal;		/* of a stop; 0: the spec's */
+	uint64_t gpu_limit_bytes;	/* of each GPU's memory; 0: as the spec says */
+	uint32_t gpu_share_milli;	/* thousandths of each GPU's time; 0: all of it */
 };
 
 struct sw_answer_message {

@@ -41,6 +41,8 @@ static struct sw_run_spec full_spec(void)
 	spec.open_files = 4096;
 	spec.core_bytes = 1;
 	spec.slurm_env = true;
+	spec.gpu_memory_bytes = UINT64_C(1) << 34;
+	spec.opportunistic = true;
 	return spec;
 }
 
@@ -77,6 +79,7 @@ static void assert_same_spec(const struct sw_run_spec *a, const struct sw_run_sp
 	assert_true(left.warn_signal == right.warn_signal && left.warn_ms == right.warn_ms && left.suspend == right.suspend);
 	assert_true(left.cpus == right.cpus && left.memory_bytes == right.memory_bytes && left.open_files == right.open_files);
 	assert_true(left.core_bytes == right.core_bytes && left.slurm_env == right.slurm_env);
+	assert_true(left.gpu_memory_bytes == right.gpu_memory_bytes && left.opportunistic == right.opportunistic);
 }
 
 /* A sync with everything in it comes back as it was. */
@@ -109,6 +112,13 @@ static void test_sync_round_trip(void **state)
 		 .temperature_c = -3,
 		 .processes = 2},
 		{.at_ns = 3, .has_run = true, .run = {7, 2}, .memory_bytes = 8},
+		{.at_ns = 3,
+		 .gpu = "GPU-a",
+		 .has_run = true,
+		 .run = {7, 2},
+		 .limit_bytes = INT64_MAX,
+		 .host_bytes = 12,
+		 .iteration_ns = 312000000},
 	};
 	struct sw_sync sync = {.node = "n1",
 			       .instance = "abc",
@@ -118,7 +128,7 @@ static void test_sync_round_trip(void **state)
 			       .runs = runs,
 			       .run_count = 2,
 			       .samples = samples,
-			       .sample_count = 2};
+			       .sample_count = 3};
 	char *text = NULL;
 	size_t size;
 	assert_int_equal(sw_sync_encode(&sync, &text, &size, NULL), 0);
@@ -128,7 +138,7 @@ static void test_sync_round_trip(void **state)
 	assert_int_equal(sw_sync_decode(text, size, &back, &err), 0);
 	assert_string_equal(back->node, "n1");
 	assert_string_equal(back->instance, "abc");
-	assert_true(back->number == 12 && back->have == 5 && back->run_count == 2 && back->sample_count == 2);
+	assert_true(back->number == 12 && back->have == 5 && back->run_count == 2 && back->sample_count == 3);
 	assert_true(back->inventory->gpu_count == 2 && back->inventory->cpus == 64 && back->inventory->memory_bytes == UINT64_C(1) << 39);
 	assert_string_equal(back->inventory->gpus[0].uuid, "GPU-a");
 	assert_true(back->inventory->gpus[0].memory_bytes == UINT64_C(80) << 30 && back->inventory->gpus[0].link_group == 1);
@@ -148,6 +158,10 @@ static void test_sync_round_trip(void **state)
 	assert_true(!back->samples[0].has_run && back->samples[0].temperature_c == -3 && back->samples[0].busy_milli == 1000);
 	assert_null(back->samples[1].gpu);
 	assert_true(back->samples[1].has_run && back->samples[1].run.job == 7 && back->samples[1].memory_bytes == 8);
+	assert_true(back->samples[1].limit_bytes == 0 && back->samples[1].host_bytes == 0 && back->samples[1].iteration_ns == 0);
+	assert_string_equal(back->samples[2].gpu, "GPU-a");
+	assert_true(back->samples[2].has_run && back->samples[2].limit_bytes == INT64_MAX && back->samples[2].host_bytes == 12);
+	assert_true(back->samples[2].iteration_ns == 312000000);
 	sw_sync_free(back);
 	free(text);
 }
@@ -158,7 +172,13 @@ static void test_answer_round_trip(void **state)
 	(void)state;
 	struct sw_run_spec spec = full_spec();
 	struct sw_want wants[] = {
-		{.id = {1, 1}, .want = SW_WANT_RUN, .gpus = {gpu_items, 2}, .spec = &spec, .grace_ms = -1},
+		{.id = {1, 1},
+		 .want = SW_WANT_RUN,
+		 .gpus = {gpu_items, 2},
+		 .spec = &spec,
+		 .grace_ms = -1,
+		 .gpu_limit_bytes = UINT64_C(10) << 30,
+		 .gpu_share_milli = 300},
 		{.id = {2, 3}, .want = SW_WANT_STOP, .grace_ms = 0, .signal = 2},
 		{.id = {SW_SYNC_JOB_MAX, UINT32_MAX}, .want = SW_WANT_FORGET, .grace_ms = -1},
 	};
@@ -173,6 +193,8 @@ static void test_answer_round_trip(void **state)
 	assert_same_spec(back->wants[0].spec, &spec);
 	assert_true(back->wants[1].want == SW_WANT_STOP && back->wants[1].grace_ms == 0 && back->wants[1].signal == 2);
 	assert_null(back->wants[1].spec);
+	assert_true(back->wants[0].gpu_limit_bytes == UINT64_C(10) << 30 && back->wants[0].gpu_share_milli == 300);
+	assert_true(back->wants[1].gpu_limit_bytes == 0 && back->wants[1].gpu_share_milli == 0);
 	assert_true(back->wants[2].id.job == SW_SYNC_JOB_MAX && back->wants[2].id.epoch == UINT32_MAX);
 	sw_answer_free(back);
 	free(text);
@@ -182,6 +204,7 @@ static void test_answer_round_trip(void **state)
 	assert_int_equal(sw_run_order_decode(text, size, &again, NULL), 0);
 	assert_string_equal(again->cgroup, "/sys/x");
 	assert_true(again->lease_boot_ns == 5 && again->want.id.job == 1);
+	assert_true(again->want.gpu_limit_bytes == UINT64_C(10) << 30 && again->want.gpu_share_milli == 300);
 	assert_same_spec(again->want.spec, &spec);
 	sw_run_order_free(again);
 	free(text);
@@ -262,6 +285,8 @@ static void test_bad_syncs(void **state)
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"inventory\":{\"gpus\":[{\"uuid\":5}]}}",
 		    "'inventory.gpus[0].uuid' is 5, expected a text");
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"samples\":[{\"job\":1}]}", "'samples[0].epoch' is missing");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"samples\":[{\"iteration_ns\":-1}]}",
+		    "'samples[0].iteration_ns' is -1");
 }
 
 static void refuse_answer(const char *text, const char *complaint)
@@ -284,6 +309,8 @@ static void test_bad_answers(void **state)
 	refuse_answer("{\"version\":1,\"lease_ms\":86400001}", "'lease_ms' is 86400001");
 	refuse_answer("{\"version\":1,\"lease_ms\":1,\"wants\":[{\"job\":1,\"epoch\":1,\"want\":\"dance\"}]}",
 		      "expected one of run, suspend, stop, forget");
+	refuse_answer("{\"version\":1,\"lease_ms\":1,\"wants\":[{\"job\":1,\"epoch\":1,\"want\":\"run\",\"gpu_share_milli\":1001}]}",
+		      "'wants[0].gpu_share_milli' is 1001, expected a whole number from 0 to 1000");
 	refuse_answer(WANT("[]"), "'wants[0].spec' is a list of 0, expected an object");
 	refuse_answer(WANT("{\"argv\":[],\"workdir\":\"/\",\"uid\":0,\"gid\":0}"),
 		      "'wants[0].spec.argv' is a list of 0, expected a list of 1 to 4096 texts");
