@@ -99,6 +99,14 @@ struct sw_job_request {
 	uint32_t array_index;
 };
 
+/* What a job may have of each of its GPUs, from now on and for its life. */
+#define SW_LIMIT_LEAST_BYTES (UINT64_C(16) << 20) /* less would not hold the driver's own */
+struct sw_job_limit {
+	bool sets_memory, sets_share; /* else: as it was */
+	uint64_t memory_bytes;	      /* 0: no limit */
+	uint32_t share_milli;	      /* of its time; 0: all of it */
+};
+
 /* Fills what the user may leave out: NULL and 0 become what they stand for. False: out of memory. A request made by hand starts as zeroes, has argv, and is
  * complete after this. */
 bool sw_job_request_defaults(struct sw_job_request *request);

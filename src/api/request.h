@@ -67,6 +67,7 @@ struct sw_request {
 	uint32_t quota_gpus; /* UINT32_MAX: lifted */
 	char *node, *reason; /* that is closed or opened */
 	bool closed;
+	struct sw_job_limit limit;
 	struct sw_sync *sync;
 };
 

@@ -6,6 +6,7 @@
 #include "api/job_private.h"
 #include "api/request.h"
 #include "base/hash.h"
+#include "base/number.h"
 
 static int refuse(struct sw_err *err, int code, const char *detail)
 {
@@ -187,6 +188,55 @@ static int read_door(struct sw_request *request, json_t *root, struct sw_err *er
 	return copy_text(reason, "'reason' must be text of at most 255 bytes", &request->reason, err);
 }
 
+/* ------------------------------------------------------------------------------------------------ limits */
+
+static int read_limit_memory(const json_t *value, struct sw_job_limit *limit, struct sw_err *err)
+{
+	uint64_t bytes = UINT64_MAX;
+	if (json_is_integer(value) && json_integer_value(value) >= 0)
+		bytes = (uint64_t)json_integer_value(value);
+	else if (json_is_string(value) && sw_parse_bytes(json_string_value(value), json_string_length(value), &bytes) < 0)
+		bytes = UINT64_MAX;
+	if (!json_is_null(value) && bytes > SW_JOB_BYTES_MAX)
+		return refuse(err, SW_EINPUT, "'gpu_memory' must be a size such as \"20G\", bytes, or null to lift the limit");
+	if (!json_is_null(value) && bytes < SW_LIMIT_LEAST_BYTES)
+		return refuse(err, SW_EINPUT, "'gpu_memory' must be at least 16 MiB: the driver alone needs that; null lifts the limit");
+	limit->sets_memory = true;
+	limit->memory_bytes = json_is_null(value) ? 0 : bytes;
+	return 0;
+}
+
+static int read_limit_share(const json_t *value, struct sw_job_limit *limit, struct sw_err *err)
+{
+	json_int_t percent = json_is_null(value) ? 100 : json_is_integer(value) ? json_integer_value(value) : 0;
+	if (percent < 1 || percent > 100)
+		return refuse(err, SW_EINPUT, "'compute' must be a percentage from 1 to 100, or null to lift the limit");
+	limit->sets_share = true;
+	limit->share_milli = percent == 100 ? 0 : (uint32_t)percent * 10;
+	return 0;
+}
+
+static int read_limit(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value;
+	int r = 0;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "gpu_memory") == 0)
+			r = read_limit_memory(value, &request->limit, err);
+		else if (strcmp(name, "compute") == 0)
+			r = read_limit_share(value, &request->limit, err);
+		else
+			r = unknown_field(name, err);
+		if (r < 0)
+			return r;
+	}
+	if (!request->limit.sets_memory && !request->limit.sets_share)
+		return refuse(err, SW_EINPUT, "it has neither 'gpu_memory' nor 'compute'");
+	return 0;
+}
+
 static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
 {
 	json_t *root = NULL;
@@ -198,6 +248,7 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 	else
 		r = request->route->id == SW_ROUTE_SET_POLICY  ? read_policy(request, root, err)
 		    : request->route->id == SW_ROUTE_NODE_DOOR ? read_door(request, root, err)
+		    : request->route->id == SW_ROUTE_LIMIT     ? read_limit(request, root, err)
 							       : read_quota(request, root, err);
 	json_decref(root);
 	return r;

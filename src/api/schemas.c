@@ -74,6 +74,7 @@ static const struct sw_api_field job[] = {
 	{"code", "integer", "exit code of the last run that ended"},
 	{"signal", "integer", "that ended it; 0: none"},
 	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
+	{"limit", "#Limit", "what it may have of its GPUs, as somebody set it; null: nobody did"},
 	{"warning", "string", "about an input that others failed on; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
@@ -93,6 +94,11 @@ static const struct sw_api_field asked[] = {
 	{"expected_s", "number", "how long it will probably run; null: not said"},
 	{"deadline", "string", "RFC 3339; null: none"},
 	{"depends", "integer[]", "jobs that it waits or waited for"},
+	END,
+};
+static const struct sw_api_field limit[] = {
+	{"gpu_memory", "integer|string", "of each GPU: bytes, at least 16 MiB, or in requests `20G`; null: no limit"},
+	{"compute", "integer", "percent of each GPU's time, 1 to 100; null: all of it"},
 	END,
 };
 static const struct sw_api_field failure[] = {
@@ -200,7 +206,8 @@ static const struct sw_api_field event[] = {
 	{"seq", "integer", "its number; also the id of the server-sent event"},
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
-	 "submit cancel hold release requeue node node_lost node_closed node_opened report policy quota; ended: of a job that is watched "
+	 "submit cancel hold release requeue limit node node_lost node_closed node_opened report policy quota; ended: of a job that is "
+	 "watched "
 	 "alone and ended with another; or reset: events were missed, "
 	 "look anew"},
 	{"job", "#Job", "as it is now, which may be later than the event"},
@@ -229,6 +236,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Submitted", "What a submit made", submitted},
 	{"Job", "A job as it stands", job},
 	{"Asked", "What a job asked for, in short", asked},
+	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
 	{"Failure", "Why a run failed", failure},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},

@@ -313,8 +313,8 @@ static bool make_env(struct answer *answer, const struct sw_job_request *request
 	return true;
 }
 
-static const struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const struct sw_run *run,
-					   const char *node)
+static struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const struct sw_run *run,
+				     const char *node)
 {
 	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
 	const struct sw_job_request *request = spec != NULL ? recall(answer, live) : NULL;
@@ -360,13 +360,18 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
 		*want = (struct sw_want){
 			.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
+		sw_brain_limit(brain, id, want);
 		if (!name_gpus(answer, node, run->mask, &want->gpus))
 			return false;
 		if (live->parked || (mentions(sync, id + 1, live->run_epoch) && sync->have != 0))
 			continue;
-		want->spec = make_spec(answer, id + UINT64_C(1), live, run, node->name);
-		if (want->spec == NULL)
+		struct sw_run_spec *spec = make_spec(answer, id + UINT64_C(1), live, run, node->name);
+		if (spec == NULL)
 			return false;
+		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+		spec->gpu_memory_bytes = job->gpu_memory_bytes;
+		spec->opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC;
+		want->spec = spec;
 	}
 	return true;
 }

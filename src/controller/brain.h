@@ -39,6 +39,7 @@ enum sw_record_kind {
 	SW_RECORD_QUOTA,      /* tenant, GPUs */
 	SW_RECORD_NODE_CLOSE, /* name, by, why: it takes no more jobs */
 	SW_RECORD_NODE_OPEN,  /* name, by */
+	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 };
 
 struct sw_record {
@@ -91,6 +92,9 @@ int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count
 /* Cancel, hold, release, requeue. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
 			    struct sw_err *err);
+/* What the job may have of its GPUs. */
+int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
+			   sw_records *records, struct sw_err *err);
 /* `settings` are "name=value" pairs of the policy's parameters. */
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *policy, const char *const *settings,
 			    size_t count, sw_records *records, struct sw_err *err);
@@ -153,6 +157,8 @@ struct sw_job_view {
 	const char *node; /* where its first part runs or ran last; "" */
 	uint64_t gpu_mask;
 	uint64_t gpu_memory_bytes; /* it gets on each GPU now; 0: whole GPUs */
+	uint64_t limit_bytes;	   /* of each GPU, as somebody set it; 0: nobody did */
+	uint32_t limit_milli;	   /* of its time, likewise */
 	const char *warning;	   /* about its input; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	/* Of the last run that failed; "" where none did. */

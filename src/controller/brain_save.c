@@ -1,7 +1,7 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
- * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. What is marked volatile in brain_state.h is left out; so is what follows
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -12,7 +12,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 1u
+#define FORMAT 2u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -173,6 +173,12 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	pack_failures(pack, live);
 	sw_pack_bool(pack, &live->user_held);
 	sw_pack_bool(pack, &live->timed_out);
+	if (pack->reads && pack->format < 2)
+		return;
+	sw_pack_u64(pack, &live->limit_bytes);
+	sw_pack_u32(pack, &live->limit_milli);
+	if (live->limit_bytes > SW_JOB_BYTES_MAX || live->limit_milli >= 1000)
+		sw_pack_fail(pack);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)

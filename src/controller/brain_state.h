@@ -76,6 +76,8 @@ struct sw_live {
 	sw_ns parked_at;
 	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
 	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
+	uint64_t limit_bytes;			 /* of each GPU, as somebody set it; 0: nobody did */
+	uint32_t limit_milli;			 /* of its time, likewise */
 	uint32_t ghosts;			 /* of earlier runs; nothing is wished for before they are gone */
 	uint32_t last_node;			 /* where the first part of the last run was */
 	uint64_t last_mask;
@@ -207,6 +209,8 @@ int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node);
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
 /* Whether parked and active runs fit into the GPU together, and how many there are. */
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
+/* The wishes for its run have changed. */
+void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
 
@@ -221,6 +225,11 @@ int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, stru
 /* Notes for the user whether the request names an input that others failed on. */
 void sw_brain_warn(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
 uint64_t sw_brain_command_key(const struct sw_job_request *request);
+
+/* ---- limits (limits.c) */
+int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);
+/* Puts what the job may have of its GPUs now into the wish for a part of its run. */
+void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *want);
 
 /* ---- pre-runs (prerun.c) */
 /* The one-GPU request that goes before this one; NULL: out of memory. */

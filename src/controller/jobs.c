@@ -245,6 +245,23 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	sw_turn_add(server, op);
 }
 
+void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, changed);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_limit(server->brain, &user, request->job, &request->limit, &op->records, &err);
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+		return;
+	}
+	sw_turn_add(server, op);
+}
+
 /* ------------------------------------------------------------------------------------------------ look */
 
 void sw_handle_job(struct sw_server *server, struct sw_conn *conn)

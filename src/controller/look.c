@@ -126,6 +126,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.node = live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "",
 		.gpu_mask = live->last_mask,
 		.gpu_memory_bytes = job->gpu_memory_bytes,
+		.limit_bytes = live->limit_bytes,
+		.limit_milli = live->limit_milli,
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};

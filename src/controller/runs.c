@@ -14,7 +14,7 @@
 
 #include "controller/brain_state.h"
 
-static void touch_nodes(struct sw_brain *brain, const struct sw_live *live)
+void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live)
 {
 	for (uint32_t r = 0; r < live->run_count; r++)
 		brain->nodes.items[live->runs[r].node].version++;
@@ -65,7 +65,7 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 	struct sw_live *live = &brain->jobs.items[node->ghosts.items[index].job];
 	node->ghosts.items[index] = node->ghosts.items[--node->ghosts.count];
 	if (--live->ghosts == 0)
-		touch_nodes(brain, live);
+		sw_brain_touch(brain, live);
 }
 
 /* ---- who fits beside whom */
@@ -247,7 +247,7 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	int r = 0;
 	if (is_parked_at(brain, live, command->parts)) {
 		live->parked = false;
-		touch_nodes(brain, live);
+		sw_brain_touch(brain, live);
 	} else {
 		r = sw_brain_drop_runs(brain, command->job);
 		r = r < 0 ? r : make_runs(brain, command);
@@ -274,7 +274,7 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 	snprintf(live->reason, sizeof live->reason, "suspended in place");
 	live->parked = true;
 	live->parked_at = brain->now;
-	touch_nodes(brain, live);
+	sw_brain_touch(brain, live);
 	/* The engine may have let it have less than it asked for; from now on it counts in full. */
 	return make_way(brain, command->job);
 }
@@ -302,6 +302,7 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			break;
 		default: /* the engine was told that a move is a stop and a start */
 			assert(command->kind == SW_CMD_LIMIT);
+			sw_brain_touch(brain, live);
 			r = make_way(brain, command->job);
 			break;
 		}

@@ -61,6 +61,37 @@ static void write_failure(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_end_object(json);
 }
 
+static void write_span(struct sw_json *json, const char *key, int64_t ns)
+{
+	sw_json_key(json, key);
+	if (ns > 0)
+		sw_json_decimal(json, ns, SW_NS_PER_S);
+	else
+		sw_json_null(json);
+}
+
+static void write_amount(struct sw_json *json, const char *key, uint64_t amount)
+{
+	sw_json_key(json, key);
+	if (amount > 0)
+		sw_json_u64(json, amount);
+	else
+		sw_json_null(json);
+}
+
+static void write_limit(struct sw_json *json, const struct sw_job_view *view)
+{
+	sw_json_key(json, "limit");
+	if (view->limit_bytes == 0 && view->limit_milli == 0) {
+		sw_json_null(json);
+		return;
+	}
+	sw_json_object(json);
+	write_amount(json, "gpu_memory", view->limit_bytes);
+	write_amount(json, "compute", view->limit_milli / 10);
+	sw_json_end_object(json);
+}
+
 static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
@@ -88,17 +119,9 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_i64(json, "code", view->code);
 	sw_json_key_i64(json, "signal", view->signal);
 	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);
+	write_limit(json, view);
 	sw_json_key_string(json, "warning", view->warning);
 	write_failure(json, view);
-}
-
-static void write_span(struct sw_json *json, const char *key, int64_t ns)
-{
-	sw_json_key(json, key);
-	if (ns > 0)
-		sw_json_decimal(json, ns, SW_NS_PER_S);
-	else
-		sw_json_null(json);
 }
 
 /* The request in short, without its command and environment. */

@@ -26,6 +26,10 @@ static void check_request(const struct sw_http_head *head, const char *body, siz
 		assert(request->jobs.count >= 1 && request->job_total >= request->jobs.count && request->job_total <= SW_REQUEST_JOBS_MAX);
 	} else if (request->route->id == SW_ROUTE_SYNC) {
 		assert(request->sync != NULL);
+	} else if (request->route->id == SW_ROUTE_LIMIT) {
+		const struct sw_job_limit *limit = &request->limit;
+		assert((limit->sets_memory || limit->sets_share) && limit->share_milli < 1000 && limit->memory_bytes <= SW_JOB_BYTES_MAX);
+		assert(limit->memory_bytes == 0 || limit->memory_bytes >= SW_LIMIT_LEAST_BYTES);
 	}
 	sw_request_free(request);
 }

@@ -179,6 +179,50 @@ static void test_bodies(void **state)
 	sw_request_free(request);
 }
 
+static int read_limit(const char *body, struct sw_job_limit *ret_limit)
+{
+	int status = 0;
+	struct sw_request *request = open_request(SW_POST, "/v1/jobs/7/limit");
+	int r = read_body(request, body, &status);
+	assert_int_equal(status, r < 0 ? 400 : 0);
+	assert_int_equal(request->job, 7);
+	*ret_limit = request->limit;
+	sw_request_free(request);
+	return r;
+}
+
+/* Limits of a job: sizes and percentages, null lifts, what is not named is not set; all else is refused. */
+static void test_limits(void **state)
+{
+	(void)state;
+	struct sw_job_limit limit;
+	assert_int_equal(read_limit("{\"gpu_memory\":\"10G\"}", &limit), 0);
+	assert_true(limit.sets_memory && !limit.sets_share && limit.memory_bytes == UINT64_C(10) << 30);
+	assert_int_equal(read_limit("{\"gpu_memory\":16777216,\"compute\":1}", &limit), 0);
+	assert_true(limit.sets_memory && limit.sets_share && limit.memory_bytes == 16777216 && limit.share_milli == 10);
+	assert_int_equal(read_limit("{\"gpu_memory\":null,\"compute\":100}", &limit), 0);
+	assert_true(limit.sets_memory && limit.sets_share && limit.memory_bytes == 0 && limit.share_milli == 0);
+	assert_int_equal(read_limit("{\"compute\":null}", &limit), 0);
+	assert_true(!limit.sets_memory && limit.sets_share && limit.share_milli == 0);
+	static const char *const wrong[] = {"{}",
+					    "[]",
+					    "7",
+					    "{\"gpu_memory\":16777215}",
+					    "{\"gpu_memory\":-1}",
+					    "{\"gpu_memory\":\"much\"}",
+					    "{\"gpu_memory\":\"\"}",
+					    "{\"gpu_memory\":1e9}",
+					    "{\"gpu_memory\":\"2000000P\"}",
+					    "{\"gpu_memory\":true}",
+					    "{\"compute\":0}",
+					    "{\"compute\":101}",
+					    "{\"compute\":30.5}",
+					    "{\"compute\":\"30\"}",
+					    "{\"compute\":30,\"memory\":1}"};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		assert_int_equal(read_limit(wrong[i], &limit), SW_EINPUT);
+}
+
 /* Ten thousand jobs in one request are the most, however they are written. */
 static void test_most_jobs(void **state)
 {
@@ -203,10 +247,8 @@ static void test_most_jobs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_routes),
-		cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_bodies),
-		cmocka_unit_test(test_most_jobs),
+		cmocka_unit_test(test_routes), cmocka_unit_test(test_parameters), cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_most_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

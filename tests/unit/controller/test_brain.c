@@ -299,6 +299,102 @@ static void test_only_the_owner_or_an_operator_changes_a_job(void **state)
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), SW_EINPUT);
 }
 
+/* ---- limits */
+
+static int limit(struct desk *desk, const struct sw_user *user, uint64_t job, struct sw_job_limit wanted, struct sw_err *err)
+{
+	sw_records records = {0};
+	int r = sw_brain_propose_limit(desk->brain, user, job, &wanted, &records, err);
+	assert_int_equal(records.count, r == 0);
+	apply_all(desk, &records, NULL);
+	return r;
+}
+
+/* What the agent hears of the job: its wish, with the limits. */
+static struct sw_want heard(struct desk *desk, uint64_t job)
+{
+	struct sw_want want = {0};
+	struct sw_answer_message *answer = sync_now(desk);
+	for (size_t w = 0; w < answer->want_count; w++)
+		if (answer->wants[w].id.job == job && answer->wants[w].want == SW_WANT_RUN)
+			want = answer->wants[w];
+	sw_brain_answer_free(answer);
+	want.gpus = (struct sw_texts){0};
+	return want;
+}
+
+#define MEMORY(bytes) ((struct sw_job_limit){.sets_memory = true, .memory_bytes = (bytes)})
+#define SHARE(milli) ((struct sw_job_limit){.sets_share = true, .share_milli = (milli)})
+#define GIB(n) (UINT64_C(n) << 30)
+
+/* Aim: a limit is heard by the agent as news, changes only what it sets, and goes with the next run too. */
+static void test_a_limit_is_news_and_lasts(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_job_view view;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"], \"retries\": 1}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	struct sw_want want = heard(desk, 1);
+	assert_true(want.gpu_limit_bytes == 0 && want.gpu_share_milli == 0);
+	uint64_t before = desk->have;
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(GIB(10)), NULL), 0);
+	want = heard(desk, 1);
+	assert_true(desk->have > before);
+	assert_true(want.gpu_limit_bytes == GIB(10) && want.gpu_share_milli == 0);
+	assert_int_equal(limit(desk, &root, 1, SHARE(300), NULL), 0);
+	want = heard(desk, 1);
+	assert_true(want.gpu_limit_bytes == GIB(10) && want.gpu_share_milli == 300);
+	say(desk, 1, 1, SW_RUN_EXITED, 1);
+	sync_and_drop(desk);
+	pass_time(desk, 11 * SW_NS_PER_S);
+	want = heard(desk, 1);
+	assert_true(want.id.epoch == 2 && want.gpu_limit_bytes == GIB(10) && want.gpu_share_milli == 300);
+	say(desk, 1, 2, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(0), NULL), 0);
+	want = heard(desk, 1);
+	assert_true(want.gpu_limit_bytes == 0 && want.gpu_share_milli == 300);
+	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view) && view.limit_bytes == 0 && view.limit_milli == 300);
+}
+
+/* Aim: a job that asked for memory hears that as its limit, and one that somebody set only where it is lower. */
+static void test_a_limit_stays_within_what_the_job_gets(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_err err = {0};
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"], \"gpu_memory\": \"20G\"}");
+	assert_true(heard(desk, 1).gpu_limit_bytes == GIB(20));
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(GIB(30)), &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "20.0 GiB"));
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(GIB(5)), NULL), 0);
+	assert_true(heard(desk, 1).gpu_limit_bytes == GIB(5));
+}
+
+/* Aim: limits that make no sense, or are not the asker's to set, are refused and leave no record. */
+static void test_limits_are_checked(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_err err = {0};
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"]}");
+	assert_int_equal(limit(desk, &alice, 2, SHARE(300), NULL), SW_ENOTFOUND);
+	assert_int_equal(limit(desk, &bob, 1, SHARE(300), NULL), SW_EDENIED);
+	assert_int_equal(limit(desk, &alice, 1, MEMORY((16 << 20) - 1), &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "16.0 MiB"));
+	sw_err_clear(&err);
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(GIB(80) + 1), &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "80.0 GiB"));
+	assert_int_equal(limit(desk, &alice, 1, MEMORY(GIB(80)), NULL), 0);
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	sync_and_drop(desk);
+	sw_err_clear(&err);
+	assert_int_equal(limit(desk, &alice, 1, SHARE(300), &err), SW_EINPUT);
+	assert_string_equal(err.fact, "cannot limit job 1");
+	assert_string_equal(err.detail, "it has ended");
+}
+
 static void test_what_could_never_run_is_refused_at_submit(void **state)
 {
 	struct desk *desk = *state;
@@ -442,6 +538,7 @@ static void replay(struct desk *desk)
 		assert_string_equal(a.state, b.state);
 		assert_int_equal(a.code, b.code);
 		assert_int_equal(a.epoch, b.epoch);
+		assert_true(a.limit_bytes == b.limit_bytes && a.limit_milli == b.limit_milli);
 	}
 	sw_brain_free(again);
 }
@@ -482,6 +579,9 @@ int main(void)
 		TEST(test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost),
 		TEST(test_a_requeue_leaves_the_next_try_alone),
 		TEST(test_only_the_owner_or_an_operator_changes_a_job),
+		TEST(test_a_limit_is_news_and_lasts),
+		TEST(test_a_limit_stays_within_what_the_job_gets),
+		TEST(test_limits_are_checked),
 		TEST(test_what_could_never_run_is_refused_at_submit),
 		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
 		TEST(test_cancelling_a_running_job_stops_its_run),

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "base/number.h"
 #include "base/rng.h"
 #include "controller/brain_state.h"
@@ -157,6 +158,19 @@ static enum sw_record_kind draw_change(struct sw_rng *rng, uint64_t jobs, char *
 	return kinds[sw_rng_below(rng, 5)];
 }
 
+/* Of memory, of time, or of both. */
+static enum sw_record_kind draw_limit(struct sw_rng *rng, uint64_t jobs, char *body, size_t size)
+{
+	unsigned what = 1 + (unsigned)sw_rng_below(rng, 3);
+	char memory[40] = "", share[40] = "";
+	if ((what & 1) != 0)
+		snprintf(memory, sizeof memory, ", \"memory_bytes\": %u", 20000000 * (unsigned)sw_rng_below(rng, 100));
+	if ((what & 2) != 0)
+		snprintf(share, sizeof share, ", \"share_milli\": %u", (unsigned)sw_rng_below(rng, 1000));
+	snprintf(body, size, "{\"job\": %llu, \"by\": 1%s%s}", (unsigned long long)(1 + sw_rng_below(rng, jobs)), memory, share);
+	return SW_RECORD_LIMIT;
+}
+
 static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
 	uint64_t jobs = sw_brain_job_count(brain), kind = sw_rng_below(rng, 100);
@@ -164,6 +178,8 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return draw_submit(rng, brain, body, size);
 	if (kind < 35)
 		return draw_node(rng, body, size);
+	if (kind < 40 && jobs > 0)
+		return draw_limit(rng, jobs, body, size);
 	if (kind < 75)
 		return draw_report(rng, brain, now, body, size);
 	if (kind < 88)
@@ -245,6 +261,8 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 	SAME(held_by);
 	SAME(gpu_memory_bytes);
 	SAME(memory_bytes);
+	SAME(limit_bytes);
+	SAME(limit_milli);
 	SAME(ghosts);
 	SAME(last_node);
 	SAME(last_mask);
@@ -438,6 +456,22 @@ static void test_policy_of_the_configuration(void **state)
 	sw_brain_free(brain);
 }
 
+/* Aim: a state that the first format wrote is read, and nobody's limits are in it. */
+static void test_older_format(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_freep) char *bytes = NULL;
+	size_t size;
+	bool adopted;
+	assert_int_equal(sw_file_read(SW_SOURCE_DIR "/tests/fuzz/corpus/brain_load/format-1", 1 << 20, &bytes, &size, NULL), 0);
+	assert_int_equal(bytes[8], 1);
+	struct sw_brain *brain = load(&config, bytes, size, &adopted);
+	assert_true(brain->jobs.count > 0);
+	for (size_t j = 0; j < brain->jobs.count; j++)
+		assert_true(brain->jobs.items[j].limit_bytes == 0 && brain->jobs.items[j].limit_milli == 0);
+	sw_brain_free(brain);
+}
+
 /* Aim: a state of a newer version is refused as that. */
 static void test_newer_format(void **state)
 {
@@ -459,7 +493,7 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 240);
+	assert_int_equal(sizeof(struct sw_live), 256);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);
 	assert_int_equal(sizeof(struct sw_fault), 16);
@@ -482,8 +516,11 @@ int main(void)
 		return 1;
 	config.failures = failures;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goes_on_as_before),	    cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_policy_of_the_configuration), cmocka_unit_test(test_newer_format),
+		cmocka_unit_test(test_goes_on_as_before),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_policy_of_the_configuration),
+		cmocka_unit_test(test_older_format),
+		cmocka_unit_test(test_newer_format),
 		cmocka_unit_test(test_no_field_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -190,6 +190,60 @@ static void test_samples(void **state)
 	close(fd);
 }
 
+/* The wish for this job in the answer. */
+static json_t *wish_for(json_t *answer, long long job)
+{
+	json_t *wants = json_object_get(answer, "wants");
+	for (size_t i = 0; i < json_array_size(wants); i++)
+		if (json_integer_value(json_object_get(json_array_get(wants, i), "job")) == job)
+			return json_array_get(wants, i);
+	return NULL;
+}
+
+/* A limit reaches the agent that waits at once, is an event, and is still there after a restart, from the journal and from a snapshot. */
+static void test_limit(void **state)
+{
+	(void)state;
+	int fd = dial(&served), events = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_decref(hear_answer(fd));
+	long long id = submit(&served, "{\"command\": [\"x\"]}");
+	say_text(events, "GET /v1/events HTTP/1.1\r\n\r\n");
+	hear_head(events, 200);
+	say_sync(fd, 0, "");
+	json_t *answer = hear_answer(fd);
+	assert_null(json_object_get(wish_for(answer, id), "gpu_limit_bytes"));
+	long long version = version_of(answer);
+	json_decref(answer);
+	say_sync(fd, version, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]");
+	json_t *job = ask_json(&served, "POST", "/v1/jobs/1/limit", "{\"gpu_memory\": \"10G\", \"compute\": 30}", 200);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(job, "limit"), "gpu_memory")), INT64_C(10) << 30);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(job, "limit"), "compute")), 30);
+	json_decref(job);
+	free(hear_until(events, "\"kind\":\"limit\""));
+	close(events);
+	answer = hear_answer(fd);
+	assert_true(version_of(answer) > version);
+	assert_int_equal(json_integer_value(json_object_get(wish_for(answer, id), "gpu_limit_bytes")), INT64_C(10) << 30);
+	assert_int_equal(json_integer_value(json_object_get(wish_for(answer, id), "gpu_share_milli")), 300);
+	json_decref(answer);
+	close(fd);
+	for (int clean = 0; clean < 2; clean++) {
+		clean ? served_stop(&served) : served_kill(&served);
+		served_start(&served);
+		job = ask_json(&served, "GET", "/v1/jobs/1", NULL, 200);
+		assert_int_equal(json_integer_value(json_object_get(json_object_get(job, "limit"), "compute")), 30);
+		json_decref(job);
+	}
+	json_decref(ask_json(&served, "POST", "/v1/jobs/1/limit", "{\"gpu_memory\": null, \"compute\": 100}", 200));
+	job = ask_json(&served, "GET", "/v1/jobs/1", NULL, 200);
+	assert_true(json_is_null(json_object_get(job, "limit")));
+	json_decref(job);
+	json_decref(ask_json(&served, "POST", "/v1/jobs/1/limit", "{\"gpu_memory\": \"17G\"}", 409));
+	json_decref(ask_json(&served, "POST", "/v1/jobs/1/limit", "{\"gpu_memory\": \"1M\"}", 400));
+	json_decref(ask_json(&served, "POST", "/v1/jobs/9/limit", "{\"compute\": 30}", 404));
+}
+
 /* A user's token is no agent's, and a sync that is not one changes nothing. */
 static void test_not_an_agent(void **state)
 {
@@ -332,7 +386,7 @@ static void test_follow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples),
+		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),
 		TEST(test_not_an_agent), TEST(test_logs),	   TEST(test_follow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
