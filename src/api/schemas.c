@@ -75,6 +75,7 @@ static const struct sw_api_field job[] = {
 	{"signal", "integer", "that ended it; 0: none"},
 	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
 	{"limit", "#Limit", "what it may have of its GPUs, as somebody set it; null: nobody did"},
+	{"gpu", "#JobGpu", "how it does on its GPUs; null: it does not run, or has not been looked at"},
 	{"warning", "string", "about an input that others failed on; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
@@ -99,6 +100,14 @@ static const struct sw_api_field asked[] = {
 static const struct sw_api_field limit[] = {
 	{"gpu_memory", "integer|string", "of each GPU: bytes, at least 16 MiB, or in requests `20G`; null: no limit"},
 	{"compute", "integer", "percent of each GPU's time, 1 to 100; null: all of it"},
+	END,
+};
+static const struct sw_api_field job_gpu[] = {
+	{"memory_bytes", "integer", "that it holds, on all its GPUs together"},
+	{"limit_bytes", "integer", "that it may hold, on all of them; null: there is none, or it is not known"},
+	{"host_bytes", "integer", "of its GPU memory whose contents lie in host memory for now"},
+	{"iteration_s", "number", "seconds that one step of its repeating work takes; null: none was found"},
+	{"sampled_at", "string", "RFC 3339"},
 	END,
 };
 static const struct sw_api_field failure[] = {
@@ -237,6 +246,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Job", "A job as it stands", job},
 	{"Asked", "What a job asked for, in short", asked},
 	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
+	{"JobGpu", "A job's last figures on its GPUs", job_gpu},
 	{"Failure", "Why a run failed", failure},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},

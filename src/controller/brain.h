@@ -165,6 +165,13 @@ struct sw_job_view {
 	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
 	char failure_done[240]; /* what was done about it */
 };
+/* A part of its present run; false: there are not so many. */
+struct sw_part_view {
+	const char *node;
+	uint64_t mask;	/* its GPUs there */
+	uint32_t epoch; /* of the run */
+};
+bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);

@@ -17,6 +17,7 @@ void sw_machines_clear(sw_machines *machines)
 {
 	for (size_t m = 0; m < machines->count; m++) {
 		clear_devices(&machines->items[m]);
+		sw_vec_free(&machines->items[m].uses);
 		free(machines->items[m].name);
 	}
 	sw_vec_free(machines);
@@ -88,11 +89,13 @@ static void take_sample(struct sw_machine *machine, const struct sw_sync_sample 
 
 void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 {
-	if (sync->inventory == NULL && sync->sample_count == 0)
+	bool is_known = sw_machines_find(machines, sync->node) != NULL;
+	if (sync->inventory == NULL && sync->sample_count == 0 && !is_known)
 		return;
 	struct sw_machine *machine = find_or_add(machines, sync->node);
 	if (machine == NULL)
 		return;
+	sw_uses_hear(machine, sync);
 	if (sync->inventory != NULL) {
 		clear_devices(machine);
 		for (size_t g = 0; g < sync->inventory->gpu_count; g++) {

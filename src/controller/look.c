@@ -135,6 +135,16 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 	return true;
 }
 
+bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	if (live == NULL || index >= live->run_count)
+		return false;
+	const struct sw_run *run = &live->runs[index];
+	*ret_part = (struct sw_part_view){brain->nodes.items[run->node].name, run->mask, live->run_epoch};
+	return true;
+}
+
 /* What must happen for a parked run to go on. */
 static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {

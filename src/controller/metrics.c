@@ -146,6 +146,58 @@ static void write_devices(struct sw_server *server, struct sw_json *text, const 
 	}
 }
 
+/* Which figure of a use. */
+enum use_figure { USE_MEMORY, USE_HOST, USE_LIMIT, USE_ITERATION };
+
+static uint64_t figure_of(const struct sw_use *use, enum use_figure which)
+{
+	switch (which) {
+	case USE_MEMORY:
+		return use->memory_bytes;
+	case USE_HOST:
+		return use->host_bytes;
+	case USE_LIMIT:
+		return use->limit_bytes;
+	default:
+		return use->iteration_ns;
+	}
+}
+
+static size_t index_of(const struct sw_machine *machine, const char *uuid)
+{
+	size_t d = 0;
+	while (d < machine->devices.count && strcmp(machine->devices.items[d].uuid, uuid) != 0)
+		d++;
+	return d;
+}
+
+/* One figure of every job on each of its GPUs. Numbers of jobs only: whoever may read this may not know more of other people's. */
+static void write_uses(struct sw_server *server, struct sw_json *text, const char *name, const char *help, enum use_figure which)
+{
+	bool started = false;
+	char host[300], uuid[300];
+	for (size_t m = 0; m < server->machines.count; m++) {
+		const struct sw_machine *machine = &server->machines.items[m];
+		for (size_t u = 0; u < machine->uses.count; u++) {
+			const struct sw_use *use = &machine->uses.items[u];
+			uint64_t value = figure_of(use, which);
+			/* A limit or an iteration of nothing is one that nobody knows. */
+			if ((value == 0 && which >= USE_LIMIT) || !sw_use_is_current(server->brain, machine, use))
+				continue;
+			if (!started)
+				head(text, name, "gauge", help);
+			started = true;
+			print(text, "%s{job=\"%" PRIu64 "\",gpu=\"%zu\",UUID=\"%s\",", name, use->run.job, index_of(machine, use->gpu),
+			      label(use->gpu, uuid));
+			print(text, "Hostname=\"%s\"} ", label(machine->name, host));
+			if (which == USE_ITERATION)
+				print(text, "%" PRIu64 ".%09" PRIu64 "\n", value / SW_NS_PER_S, value % SW_NS_PER_S);
+			else
+				print(text, "%" PRIu64 "\n", value);
+		}
+	}
+}
+
 static int64_t busy_percent(const struct sw_device *device)
 {
 	return device->busy_milli / 10;
@@ -181,6 +233,10 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_devices(server, &text, "DCGM_FI_DEV_FB_FREE", "Framebuffer memory free (in MiB).", free_mib, false);
 	write_devices(server, &text, "DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", power_mw, true);
 	write_devices(server, &text, "DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", temperature, false);
+	write_uses(server, &text, "sharewell_job_gpu_memory_bytes", "Memory that a job holds on a GPU.", USE_MEMORY);
+	write_uses(server, &text, "sharewell_job_gpu_host_bytes", "Contents of its memory there that lie in host memory.", USE_HOST);
+	write_uses(server, &text, "sharewell_job_gpu_limit_bytes", "Memory that a job may hold on a GPU.", USE_LIMIT);
+	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);
 	if (text.failed) {
 		struct sw_err err = {0};
 		sw_err_set(&err, SW_ENOMEM, "out of memory");

@@ -222,9 +222,18 @@ struct sw_device {
 	uint32_t busy_milli, power_mw;
 	int32_t temperature_c;
 };
+/* How a run does on one GPU; see uses.c. */
+struct sw_use {
+	struct sw_run_id run;
+	char gpu[48]; /* UUID */
+	int64_t sampled_at_ns;
+	uint64_t memory_bytes, host_bytes;
+	uint64_t limit_bytes, iteration_ns; /* 0: not known */
+};
 struct sw_machine {
 	char *name;
 	SW_VEC(struct sw_device) devices;
+	SW_VEC(struct sw_use) uses;
 };
 typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */
 void sw_machines_clear(sw_machines *machines);
@@ -233,6 +242,13 @@ void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync);
 /* From a node record, for what was said before this controller started; and from all that the brain knows. */
 void sw_machines_recall(sw_machines *machines, const char *body, size_t size);
 void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain);
+
+/* ---- uses.c: how jobs do on their GPUs */
+void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync);
+/* Whether the job's run of today is what it is about. */
+bool sw_use_is_current(const struct sw_brain *brain, const struct sw_machine *machine, const struct sw_use *use);
+/* All uses of a job's present run together: sums, the longest iteration, the latest moment; the limit only where each GPU has one. False: there is none. */
+bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint64_t job, struct sw_use *ret_sum);
 
 /* ---- views.c */
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);

@@ -92,6 +92,24 @@ static void write_limit(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_end_object(json);
 }
 
+/* How it does on its GPUs, where its agents have said so. */
+static void write_use(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
+{
+	struct sw_use use;
+	sw_json_key(json, "gpu");
+	if (!sw_uses_sum(&server->machines, server->brain, view->id, &use)) {
+		sw_json_null(json);
+		return;
+	}
+	sw_json_object(json);
+	sw_json_key_u64(json, "memory_bytes", use.memory_bytes);
+	write_amount(json, "limit_bytes", use.limit_bytes);
+	sw_json_key_u64(json, "host_bytes", use.host_bytes);
+	write_span(json, "iteration_s", (int64_t)use.iteration_ns);
+	sw_write_time(json, "sampled_at", use.sampled_at_ns);
+	sw_json_end_object(json);
+}
+
 static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
@@ -120,6 +138,7 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_i64(json, "signal", view->signal);
 	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);
 	write_limit(json, view);
+	write_use(server, json, view);
 	sw_json_key_string(json, "warning", view->warning);
 	write_failure(json, view);
 }

@@ -244,6 +244,73 @@ static void test_limit(void **state)
 	json_decref(ask_json(&served, "POST", "/v1/jobs/9/limit", "{\"compute\": 30}", 404));
 }
 
+/* The gpu figures of job 1. */
+static json_t *use_of_job(json_t **ret_job)
+{
+	*ret_job = ask_json(&served, "GET", "/v1/jobs/1", NULL, 200);
+	return json_object_get(*ret_job, "gpu");
+}
+
+#define RUNS ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]"
+
+/* What agents say of a run on its GPUs is told of the job and as metrics, all its GPUs together and each; it ends with the run. */
+static void test_uses(void **state)
+{
+	(void)state;
+	int fd = dial(&served);
+	say_sync(fd, 0, ", " INVENTORY);
+	json_decref(hear_answer(fd));
+	submit(&served, "{\"command\": [\"x\"], \"gpus\": 2}");
+	json_t *job, *use = use_of_job(&job);
+	assert_true(json_is_null(use));
+	json_decref(job);
+	say_sync(fd, 0,
+		 RUNS ", \"samples\": ["
+		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 1000,"
+		      " \"limit_bytes\": 5000, \"host_bytes\": 300, \"iteration_ns\": 312000000},"
+		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 20,"
+		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000},"
+		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 7, \"memory_bytes\": 99}]");
+	json_decref(hear_answer(fd));
+	use = use_of_job(&job);
+	assert_int_equal(json_integer_value(json_object_get(use, "memory_bytes")), 1020);
+	assert_int_equal(json_integer_value(json_object_get(use, "limit_bytes")), 10000);
+	assert_int_equal(json_integer_value(json_object_get(use, "host_bytes")), 300);
+	assert_true(json_real_value(json_object_get(use, "iteration_s")) == 0.312);
+	assert_string_equal(json_string_value(json_object_get(use, "sampled_at")), "2023-11-14T22:13:20Z");
+	json_decref(job);
+	struct reply reply = ask(fd, "GET", "/metrics", NULL, NULL);
+	static const char *const lines[] = {
+		"\nsharewell_job_gpu_memory_bytes{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 1000\n",
+		"\nsharewell_job_gpu_memory_bytes{job=\"1\",gpu=\"1\",UUID=\"GPU-b\",Hostname=\"n1\"} 20\n",
+		"\nsharewell_job_gpu_host_bytes{job=\"1\",gpu=\"1\",UUID=\"GPU-b\",Hostname=\"n1\"} 0\n",
+		"\nsharewell_job_gpu_limit_bytes{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 5000\n",
+		"\nsharewell_job_iteration_seconds{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 0.312000000\n",
+	};
+	for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+		assert_non_null(strstr(reply.body, lines[i]));
+	reply_free(&reply);
+	/* A GPU without a limit leaves the whole without one; an older look changes nothing. */
+	say_sync(fd, 0,
+		 RUNS
+		 ", \"samples\": [{\"at_ns\": 1700000000000000001, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 30},"
+		 "{\"at_ns\": 1600000000000000000, \"gpu\": \"GPU-a\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 7}]");
+	json_decref(hear_answer(fd));
+	use = use_of_job(&job);
+	assert_int_equal(json_integer_value(json_object_get(use, "memory_bytes")), 1030);
+	assert_true(json_is_null(json_object_get(use, "limit_bytes")));
+	json_decref(job);
+	say_sync(fd, 0, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"exited\", \"code\": 0, \"reason\": \"\"}]");
+	json_decref(hear_answer(fd));
+	use = use_of_job(&job);
+	assert_true(json_is_null(use));
+	json_decref(job);
+	reply = ask(fd, "GET", "/metrics", NULL, NULL);
+	assert_null(strstr(reply.body, "sharewell_job_"));
+	reply_free(&reply);
+	close(fd);
+}
+
 /* A user's token is no agent's, and a sync that is not one changes nothing. */
 static void test_not_an_agent(void **state)
 {
@@ -386,8 +453,8 @@ static void test_follow(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),
-		TEST(test_not_an_agent), TEST(test_logs),	   TEST(test_follow),
+		TEST(test_long_poll), TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),
+		TEST(test_uses),      TEST(test_not_an_agent),	TEST(test_logs),    TEST(test_follow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
