@@ -11,9 +11,9 @@
 #include "base/suggest.h"
 
 const struct sw_state_name sw_state_names[SW_STATES] = {
-	{"PD", "PENDING", false},  {"R", "RUNNING", false},	   {"S", "SUSPENDED", false}, {"CG", "COMPLETING", false},
-	{"CD", "COMPLETED", true}, {"F", "FAILED", true},	   {"CA", "CANCELLED", true}, {"TO", "TIMEOUT", true},
-	{"NF", "NODE_FAIL", true}, {"OOM", "OUT_OF_MEMORY", true},
+	{"PD", "PENDING", false},    {"CF", "CONFIGURING", false}, {"R", "RUNNING", false},	   {"S", "SUSPENDED", false},
+	{"CG", "COMPLETING", false}, {"CD", "COMPLETED", true},	   {"F", "FAILED", true},	   {"CA", "CANCELLED", true},
+	{"TO", "TIMEOUT", true},     {"NF", "NODE_FAIL", true},	   {"OOM", "OUT_OF_MEMORY", true},
 };
 
 unsigned sw_state_find(const char *brief)

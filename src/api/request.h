@@ -18,7 +18,7 @@
 #define SW_SETTINGS_MAX 64u
 
 /* States as people filter by them; a job is in one of them. */
-#define SW_STATES 10u
+#define SW_STATES 11u
 struct sw_state_name {
 	const char *brief, *full;
 	bool ended;

@@ -53,8 +53,8 @@ static const struct sw_api_field submitted[] = {
 };
 static const struct sw_api_field job[] = {
 	{"id", "integer", "counted from 1"},
-	{"state", "string", "short, as Slurm's: PD R S CG CD F CA TO NF OOM"},
-	{"state_long", "string", "PENDING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
+	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM"},
+	{"state_long", "string", "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
 	{"user", "string", "who submitted it"},
 	{"uid", "integer", "who submitted it"},
 	{"gpus", "integer", "it holds, or asks for"},

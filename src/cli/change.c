@@ -162,17 +162,17 @@ static const struct sw_cli_option operands[] = {
 		.run = run_##verb,                                                                                                      \
 	}
 
-CHANGE(cancel, "Cancelled", "active", false, "end jobs for good",
+CHANGE(cancel, "Cancelled", "PD,CF,R,S", false, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes.",
        "end job 12");
-CHANGE(suspend, "Suspended", "R", false, "take jobs off their GPUs until they are resumed",
+CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
        "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
        "of "
        "the GPU too; where others need that, and for "
        "every other job, suspending is stopping: it gets its signal and its grace time, and starts anew later.",
        "let others use the GPUs of job 12");
 CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room");
-CHANGE(requeue, "Requeued", "R", false, "stop running jobs and let them start anew", NULL,
+CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", NULL,
        "run job 12 again from the beginning, or from its own checkpoint");
 CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", NULL, "keep job 12 waiting");
 CHANGE(release, "Released", "active", true, "let held jobs compete again", NULL, "let job 12 run when its turn comes");

@@ -115,7 +115,7 @@ static uint32_t tenant_of(struct making *making, const char *name)
 static enum sw_forecast_state state_of(const json_t *job)
 {
 	const char *state = sw_cli_text(job, "state", "");
-	if (strcmp(state, "R") == 0 || strcmp(state, "CG") == 0)
+	if (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0)
 		return SW_FORECAST_RUNS;
 	return json_is_true(json_object_get(job, "held")) ? SW_FORECAST_HELD : SW_FORECAST_WAITS;
 }
@@ -317,7 +317,7 @@ static int gather(struct sw_cli_client *client, struct making *making, struct sw
 	making->living = json_array();
 	if (making->tenants == NULL || making->living == NULL)
 		return no_memory(err);
-	int r = sw_cli_each_page(client, "state=active&asked=true&", take_page, making, err);
+	int r = sw_cli_each_page(client, "state=PD,CF,R,S&asked=true&", take_page, making, err);
 	r = r < 0 ? r : fetch_past(client, making, err);
 	r = r < 0 ? r : add_jobs(making, err);
 	return r < 0 ? r : add_quotas(client, making, err);

@@ -192,7 +192,9 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_ps = {
 	.name = "ps",
 	.about = "list the jobs that wait and run",
-	.text = "States are Slurm's: PD pending, R running, S suspended, CG completing, CD completed, F failed, CA cancelled, TO timeout, "
+	.text = "States are Slurm's: PD pending, CF configuring (it has its GPUs, but they are being freed or the job is starting), R "
+		"running, S suspended, CG completing (over, but processes of it are still stopping), CD completed, F failed, CA cancelled, "
+		"TO timeout, "
 		"NF node failure, OOM out of "
 		"memory. Behind a node stand the GPUs in use there; in brackets, why a job waits ('sharewell why JOB' says it in a "
 		"sentence). Of other people's jobs you "

@@ -87,9 +87,10 @@ static void add_jobs(struct picture *picture, const json_t *jobs)
 	picture->first_job = picture->lines.count;
 	json_array_foreach(jobs, i, job)
 	{
-		bool waits = strcmp(sw_cli_text(job, "state", ""), "PD") == 0;
+		const char *state = sw_cli_text(job, "state", "");
+		bool waits = strcmp(state, "PD") == 0 || strcmp(state, "CF") == 0;
 		const char *reason = sw_cli_text(job, "reason", "");
-		reason = reason[0] != '\0' ? reason : "Resources";
+		reason = reason[0] != '\0' ? reason : strcmp(state, "CF") == 0 ? "starting" : "Resources";
 		add(picture, "%8" PRId64 " %-24.24s %-10.10s %-3s %10s %4" PRId64 " %s%s%s", sw_cli_number(job, "id", 0),
 		    sw_cli_text(job, "name", "-"), sw_cli_text(job, "user", "-"), sw_cli_text(job, "state", "?"),
 		    sw_cli_elapsed((int64_t)sw_cli_real(job, "ran_s", 0), time), sw_cli_number(job, "gpus", 0), waits ? "(" : "",

@@ -138,7 +138,7 @@ int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_
 /* ---- looking */
 struct sw_job_view {
 	uint64_t id;
-	const char *state;	/* Slurm's short names: PD R S CG CD F CA TO NF OOM */
+	const char *state;	/* Slurm's short names: PD CF R S CG CD F CA TO NF OOM */
 	const char *state_long; /* PENDING RUNNING ... */
 	const char *request;	/* JSON; of a member of an array without its index: sw_job_view_request() writes that too */
 	bool is_member;
@@ -152,7 +152,7 @@ struct sw_job_view {
 	uint32_t gpus, restarts, preemptions;
 	uint32_t epoch;				  /* of its run, as the agents count: a run that was suspended and goes on is one */
 	int code, signal;			  /* of the last run */
-	sw_ns submitted_at, started_at, ended_at; /* SW_TIME_NEVER: not yet */
+	sw_ns submitted_at, started_at, ended_at; /* SW_TIME_NEVER: not yet; it has not ended before its last process has */
 	sw_ns ran_ns;
 	const char *node; /* where its first part runs or ran last; "" */
 	uint64_t gpu_mask;

@@ -213,6 +213,8 @@ bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node 
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
+/* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as people count: itself or another; 0: none. */
+uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 
 /* ---- the fold's parts (fold.c, trouble.c) */
 int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err);

@@ -10,8 +10,25 @@ struct state_name {
 	const char *brief, *full;
 };
 
+/* Whether the agents have said of every part that it runs, or did. */
+static bool has_started(const struct sw_live *live)
+{
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (live->runs[r].heard < SW_HEARD_RUNNING)
+			return false;
+	return true;
+}
+
+/* The engine has let go of it for good, but a part of its run has not been heard to end. */
+static bool is_completing(const struct sw_live *live, const struct sw_job *job)
+{
+	return job->state > SW_JOB_RUNNING && live->ghosts > 0;
+}
+
 static struct state_name state_of(const struct sw_live *live, const struct sw_job *job)
 {
+	if (is_completing(live, job))
+		return (struct state_name){"CG", "COMPLETING"};
 	switch (job->state) {
 	case SW_JOB_WAITING:
 		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
@@ -21,7 +38,7 @@ static struct state_name state_of(const struct sw_live *live, const struct sw_jo
 		return live->parked || (live->user_held && live->epoch > 0) ? (struct state_name){"S", "SUSPENDED"}
 									    : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_RUNNING:
-		return (struct state_name){"R", "RUNNING"};
+		return has_started(live) ? (struct state_name){"R", "RUNNING"} : (struct state_name){"CF", "CONFIGURING"};
 	case SW_JOB_FINISHED:
 		return (struct state_name){"CD", "COMPLETED"};
 	case SW_JOB_CANCELLED:
@@ -89,6 +106,17 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain)
 	return brain->jobs.count;
 }
 
+static const char *reason_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
+{
+	if (live->depend_count > 0)
+		return "Dependency";
+	if (live->user_held && job->state == SW_JOB_HELD)
+		return "JobHeldUser";
+	if (job->state == SW_JOB_RUNNING && !has_started(live) && sw_brain_leaver(brain, job->id.v) != 0)
+		return "its GPUs are being freed";
+	return live->reason;
+}
+
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
@@ -106,9 +134,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.array_index = live->array_index,
 		.name = live->name,
 		.tenant = brain->tenants.items[live->tenant],
-		.reason = live->depend_count > 0			 ? "Dependency"
-			  : live->user_held && job->state == SW_JOB_HELD ? "JobHeldUser"
-									 : live->reason,
+		.reason = reason_of(brain, live, job),
 		.held_by = live->parked && live->user_held ? live->held_by : SW_NOBODY,
 		.held = live->user_held && job->state < SW_JOB_FINISHED,
 		.uid = live->uid,
@@ -121,7 +147,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.signal = live->signal,
 		.submitted_at = live->submitted_at,
 		.started_at = live->started_at,
-		.ended_at = live->ended_at,
+		.ended_at = is_completing(live, job) ? SW_TIME_NEVER : live->ended_at,
 		.ran_ns = job->ran_ns + running,
 		.node = live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "",
 		.gpu_mask = live->last_mask,
@@ -165,12 +191,38 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size
 	}
 }
 
+/* What keeps a job from running that has its GPUs already. */
+static void explain_start(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	const struct sw_live *live = &brain->jobs.items[id - 1];
+	const char *node = brain->nodes.items[live->runs[0].node].name;
+	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1));
+	if (leaver == id)
+		snprintf(text, size, "it has GPUs on node %s and starts when its run before this one has stopped", node);
+	else if (leaver != 0)
+		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is still stopping there", node,
+			 (unsigned long long)leaver);
+	else
+		snprintf(text, size, "it is starting on node %s", node);
+}
+
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
 	struct sw_job_view view;
 	if (size == 0)
 		return;
+	const struct sw_job *job = live != NULL ? sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}) : NULL;
+	if (live != NULL && is_completing(live, job)) {
+		snprintf(text, size, "it is over (%s), but processes of it are still stopping%s%s",
+			 live->reason[0] != '\0' ? live->reason : "ended", live->last_node < brain->nodes.count ? " on node " : "",
+			 live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "");
+		return;
+	}
+	if (live != NULL && job->state == SW_JOB_RUNNING && !has_started(live)) {
+		explain_start(brain, id, text, size);
+		return;
+	}
 	bool waits = live != NULL && sw_heap_has(&brain->retries, (uint32_t)(id - 1));
 	bool ended = live != NULL && live->ended_at != SW_TIME_NEVER;
 	if (live != NULL && (waits || ended) && !live->user_held && sw_brain_job(brain, now, id, &view) && view.failure[0] != '\0' &&

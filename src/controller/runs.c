@@ -188,6 +188,28 @@ uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
 	return first;
 }
 
+/* Where the ghost was is known of the first part of a job's last run; of others it may be any GPU. */
+static bool may_be_on(const struct sw_brain *brain, const struct sw_ghost *ghost, uint32_t node, uint64_t mask)
+{
+	const struct sw_live *live = &brain->jobs.items[ghost->job];
+	bool known = ghost->epoch == live->run_epoch && live->last_node == node;
+	return !known || (live->last_mask & mask) != 0;
+}
+
+uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	if (live->ghosts > 0)
+		return id + UINT64_C(1);
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t g = 0; g < node->ghosts.count; g++)
+			if (may_be_on(brain, &node->ghosts.items[g], live->runs[r].node, live->runs[r].mask))
+				return node->ghosts.items[g].job + UINT64_C(1);
+	}
+	return 0;
+}
+
 /* ---- commands */
 
 /* Only what was seen running can stand still; what is about to start is better not started. */

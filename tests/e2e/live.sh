@@ -67,6 +67,23 @@ run wait "$long"
 said $? 'its state says so, too'
 holds 'and its GPUs are free' until_holds 20 sh -c '"$0" nodes --noheader | grep -q "idle *4 *4 "' "$SHAREWELL"
 
+# A job that does not heed its signal: it is over when it is gone, and its GPUs are given on only then.
+submit -G 4 --grace 600 -- sh -c 'trap "" TERM; echo deaf $$; while :; do sleep 1; done'
+deaf=$job
+holds 'a deaf job runs' until_holds 60 sh -c '"$0" logs "$1" | grep -q deaf' "$SHAREWELL" "$deaf"
+submit -G 4 -- sleep 60
+heir=$job
+works 'the deaf job is cancelled' '' cancel "$deaf"
+works 'and is completing' 'CG' ps --noheader -j "$deaf"
+works 'the next one waits for its GPUs' 'its GPUs are being freed' ps --noheader -t CF -j "$heir"
+works 'and says for whom' "job $deaf is still stopping there" why "$heir"
+kill -KILL "$("$SHAREWELL" logs "$deaf" | sed -n 's/^deaf //p')"
+run wait "$deaf"
+[ "$status" -ne 0 ] && out_has CANCELLED
+said $? 'it is over when it is gone'
+holds 'and the next one runs' until_holds 60 is_state "$heir" R
+"$SHAREWELL" cancel "$heir"
+
 # Following.
 interruptible "$SHAREWELL" run -- sh -c 'echo begun; sleep 30' >"$scratch/followed" 2>"$scratch/notes" &
 follower=$!
@@ -76,7 +93,7 @@ wait "$follower"
 [ "$?" -eq 130 ] && grep -q 'goes on' "$scratch/notes" && grep -q 'sharewell logs -f' "$scratch/notes"
 said $? 'Ctrl-C detaches, and says how to get back' followed notes
 job=$(sed -n 's/.*job \([0-9]*\) goes on.*/\1/p' "$scratch/notes")
-holds 'the job goes on' is_state "$job" R
+holds 'the job goes on' until_holds 20 is_state "$job" R
 "$SHAREWELL" cancel "$job"
 submit -- sh -c 'for i in 1 2 3 4 5; do echo line $i; sleep 0.1; done'
 works 'logs -f stays until the end' 'line 5' logs -f "$job"

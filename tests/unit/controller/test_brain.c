@@ -148,7 +148,7 @@ static void test_a_job_runs_once_and_its_exit_code_is_kept(void **state)
 	assert_string_equal(answer->wants[0].spec->argv.items[0], "true");
 	assert_int_equal(answer->wants[0].spec->uid, 1000);
 	sw_brain_answer_free(answer);
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 	say(desk, 1, 1, SW_RUN_RUNNING, 0);
 	sync_and_drop(desk);
 	say(desk, 1, 1, SW_RUN_EXITED, 0);
@@ -169,7 +169,7 @@ static void test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_r
 	pass_time(desk, 9 * SW_NS_PER_S);
 	assert_string_equal(state_of(desk, 1), "PD");
 	pass_time(desk, 2 * SW_NS_PER_S);
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 	struct sw_answer_message *answer = sync_now(desk);
 	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
 	assert_int_equal(wanted(answer, 1, 2), SW_WANT_RUN);
@@ -199,7 +199,7 @@ static void test_a_silent_node_is_lost_after_its_lease_and_not_before(void **sta
 	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
 	assert_int_equal(wanted(answer, 1, 2), SW_WANT_RUN);
 	sw_brain_answer_free(answer);
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 }
 
 static void test_late_repeated_and_made_up_words_change_nothing(void **state)
@@ -211,7 +211,7 @@ static void test_late_repeated_and_made_up_words_change_nothing(void **state)
 	uint64_t hash = sw_brain_log_hash(desk->brain);
 	say(desk, 1, 1, SW_RUN_EXITED, 3);
 	sw_brain_answer_free(sync_with(desk, desk->number)); /* a number that was used */
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 	say(desk, 1, 9, SW_RUN_EXITED, 3); /* an epoch that never was */
 	struct sw_answer_message *answer = sync_now(desk);
 	assert_int_equal(wanted(answer, 1, 9), SW_WANT_FORGET);
@@ -220,7 +220,7 @@ static void test_late_repeated_and_made_up_words_change_nothing(void **state)
 	answer = sync_now(desk);
 	assert_int_equal(wanted(answer, 77, 1), SW_WANT_STOP);
 	sw_brain_answer_free(answer);
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 	assert_true(hash == sw_brain_log_hash(desk->brain));
 }
 
@@ -235,7 +235,7 @@ static void test_a_run_that_the_agent_forgot_is_lost_and_started_anew(void **sta
 	sync_and_drop(desk);
 	struct sw_job_view view; /* at once: it was not the job's fault */
 	sw_brain_job(desk->brain, desk->now, 1, &view);
-	assert_string_equal(view.state, "R");
+	assert_string_equal(view.state, "CF");
 	assert_int_equal(view.epoch, 2);
 }
 
@@ -252,12 +252,12 @@ static void test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost(void *
 		desk->runs[0].reason = reasons[epoch - 1];
 		sync_and_drop(desk);
 		/* At once for some times, then after a while; the node stays in touch. */
-		assert_string_equal(state_of(desk, 1), epoch <= 3 ? "R" : "PD");
+		assert_string_equal(state_of(desk, 1), epoch <= 3 ? "CF" : "PD");
 		for (int i = 0; epoch > 3 && i < 4; i++) {
 			pass_time(desk, 6 * SW_NS_PER_S);
 			sync_and_drop(desk);
 		}
-		assert_string_equal(state_of(desk, 1), "R");
+		assert_string_equal(state_of(desk, 1), "CF");
 	}
 	say(desk, 1, 5, SW_RUN_EXITED, 5);
 	sync_and_drop(desk);
@@ -280,7 +280,7 @@ static void test_a_requeue_leaves_the_next_try_alone(void **state)
 	apply_all(desk, &records, NULL);
 	assert_string_equal(state_of(desk, 1), "PD");
 	pass_time(desk, 11 * SW_NS_PER_S);
-	assert_string_equal(state_of(desk, 1), "R");
+	assert_string_equal(state_of(desk, 1), "CF");
 }
 
 static void test_only_the_owner_or_an_operator_changes_a_job(void **state)
@@ -428,7 +428,7 @@ static void test_dependents_go_when_they_may_and_end_when_they_never_can(void **
 	assert_string_equal(state_of(desk, 1), "F");
 	assert_string_equal(state_of(desk, 2), "CA");
 	assert_string_equal(state_of(desk, 3), "CA");
-	assert_string_equal(state_of(desk, 4), "R");
+	assert_string_equal(state_of(desk, 4), "CF");
 }
 
 static void test_cancelling_a_running_job_stops_its_run(void **state)
@@ -448,6 +448,62 @@ static void test_cancelling_a_running_job_stops_its_run(void **state)
 	answer = sync_now(desk);
 	assert_int_equal(wanted(answer, 1, 1), SW_WANT_FORGET);
 	sw_brain_answer_free(answer);
+	assert_string_equal(state_of(desk, 1), "CA");
+}
+
+/* A job whose process outlives its cancellation is completing, not over, and the next one on its GPUs does not run before its agent says so. */
+static void test_a_job_is_over_when_its_processes_are(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_job_view view;
+	char text[400];
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"stubborn\"], \"gpus\": 2}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"next\"], \"gpus\": 2}");
+	assert_string_equal(state_of(desk, 2), "PD");
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	sync_and_drop(desk); /* it runs still */
+	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view));
+	assert_string_equal(view.state, "CG");
+	assert_true(view.ended_at == SW_TIME_NEVER);
+	sw_brain_explain(desk->brain, desk->now, 1, text, sizeof text);
+	assert_non_null(strstr(text, "still stopping on node n"));
+	assert_true(sw_brain_job(desk->brain, desk->now, 2, &view));
+	assert_string_equal(view.state, "CF");
+	assert_string_equal(view.reason, "its GPUs are being freed");
+	sw_brain_explain(desk->brain, desk->now, 2, text, sizeof text);
+	assert_non_null(strstr(text, "job 1 is still stopping there"));
+	/* It is gone; the agent has taken in the next one, and then started it. */
+	say(desk, 2, 1, SW_RUN_STARTING, 0);
+	sync_and_drop(desk);
+	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view));
+	assert_string_equal(view.state, "CA");
+	assert_true(view.ended_at != SW_TIME_NEVER);
+	assert_true(sw_brain_job(desk->brain, desk->now, 2, &view));
+	assert_string_equal(view.state, "CF");
+	assert_string_equal(view.reason, "");
+	say(desk, 2, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, 2), "R");
+}
+
+/* A node that is lost takes what was stopping there with it. */
+static void test_a_lost_node_completes_its_jobs(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"stubborn\"]}");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(state_of(desk, 1), "CG");
+	pass_time(desk, 3600 * SW_NS_PER_S);
 	assert_string_equal(state_of(desk, 1), "CA");
 }
 
@@ -585,6 +641,8 @@ int main(void)
 		TEST(test_what_could_never_run_is_refused_at_submit),
 		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
 		TEST(test_cancelling_a_running_job_stops_its_run),
+		TEST(test_a_job_is_over_when_its_processes_are),
+		TEST(test_a_lost_node_completes_its_jobs),
 		TEST(test_members_of_an_array_share_what_they_asked_for),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 	};

@@ -232,7 +232,7 @@ static void test_gives_way_where_memory_does_not_fit(void **state)
 		runs(bench, 2, 1);
 		tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
 		WISH(1, 2, SW_WANT_RUN);
-		STATE(1, "R");
+		STATE(1, "CF");
 	}
 }
 
@@ -330,7 +330,7 @@ static void test_cancel_and_requeue(void **state)
 	WISH(2, 2, SW_WANT_SUSPEND);
 	change(bench, SW_RECORD_CANCEL, 2);
 	WISH(2, 2, SW_WANT_STOP);
-	STATE(2, "CA");
+	STATE(2, "CG");
 }
 
 /* Aim: a parked run that is killed or lost costs its job nothing but its work. */
@@ -344,7 +344,7 @@ static void test_parked_run_is_lost(void **state)
 	STATE(1, "PD");
 	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
 	WISH(1, 2, SW_WANT_RUN);
-	STATE(1, "R");
+	STATE(1, "CF");
 	/* Parked again, and then its node is silent for too long. */
 	runs(bench, 1, 2);
 	change(bench, SW_RECORD_HOLD, 1);
@@ -359,7 +359,7 @@ static void test_parked_run_is_lost(void **state)
 	WISH(1, 2, SW_WANT_STOP);
 	WISH(1, 3, SW_WANT_RUN); /* its lease has ended the old one */
 	tell(bench, 1, 2, SW_RUN_EXITED, 9, "lease");
-	STATE(1, "R");
+	STATE(1, "CF");
 	assert_int_equal(look(bench, 1).epoch, 3);
 }
 

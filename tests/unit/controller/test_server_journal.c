@@ -113,7 +113,7 @@ static void test_full_disk(void **state)
 	assert_non_null(strstr(reply.body, "\"lease_ms\""));
 	assert_null(strstr(reply.body, "forget"));
 	reply_free(&reply);
-	expect_state(&served, before, "R");
+	expect_state(&served, before, "CF");
 	limit_files(RLIM_INFINITY);
 	/* It finds out by itself. */
 	for (int i = 0; i < 100 && figure(&served, "sharewell_journal_failing") > 0; i++)
@@ -130,7 +130,7 @@ static void test_full_disk(void **state)
 	served_kill(&served);
 	served_start(&served);
 	expect_state(&served, before, "F");
-	expect_state(&served, before + 1, "R"); /* the GPU is free again */
+	expect_state(&served, before + 1, "CF"); /* the GPU is free again */
 }
 
 static void *submit_until_killed(void *user)

@@ -85,7 +85,7 @@ static void test_killed(void **state)
 	assert_int_equal(served.records, all);
 	assert_in_range(served.replayed, 0, all - EVERY);
 	assert_int_equal(jobs_there(), JOBS);
-	expect_state(&served, 1, "R");
+	expect_state(&served, 1, "CF");
 	expect_state(&served, JOBS, "PD");
 	/* Its GPU is known by name, though the record that told it is gone. */
 	json_t *nodes = ask_json(&served, "GET", "/v1/nodes", NULL, 200);

@@ -98,7 +98,7 @@ static uint64_t submit(struct desk *desk, const char *json)
 static void end_with(struct desk *desk, uint64_t job, struct sw_sync_run end)
 {
 	struct sw_job_view view = look(desk, job);
-	assert_string_equal(view.state, "R");
+	assert_string_equal(view.state, "CF");
 	end.id = (struct sw_run_id){job, view.epoch};
 	end.state = SW_RUN_EXITED;
 	if (end.reason == NULL)
@@ -204,7 +204,7 @@ static void test_backoff_and_budget(void **state)
 		assert_string_equal(look(desk, job).state, "PD");
 		expect_words(look(desk, job).failure_done, "in 1 s");
 		pass_time(desk, 1);
-		assert_string_equal(look(desk, job).state, "R");
+		assert_string_equal(look(desk, job).state, "CF");
 	}
 	expect_words(look(desk, job).failure_done, "(3 of 3)");
 	fail_with(desk, job, "nccl-failure", "NCCL broke in way d");
@@ -224,7 +224,7 @@ static void test_explicit_retries(void **state)
 	assert_string_equal(look(desk, unknown).state, "F");
 	fail_with(desk, asked, "unknown", "");
 	pass_time(desk, 60 * SW_NS_PER_S);
-	assert_string_equal(look(desk, asked).state, "R"); /* once */
+	assert_string_equal(look(desk, asked).state, "CF"); /* once */
 	fail_with(desk, asked, "unknown", "");
 	assert_string_equal(look(desk, asked).state, "F");
 }
@@ -238,12 +238,12 @@ static void test_another_node(void **state)
 	snprintf(first, sizeof first, "%s", look(desk, job).node);
 	fail_with(desk, job, "gpu-hardware", "uncorrectable ECC error");
 	pass_time(desk, 31 * SW_NS_PER_S);
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 	assert_string_not_equal(look(desk, job).node, first);
 	for (int i = 0; i < 3; i++) {
 		snprintf(first, sizeof first, "%s", look(desk, job).node);
 		end_with(desk, job, (struct sw_sync_run){.signal = 9, .reason = SW_REASON_LEASE});
-		assert_string_equal(look(desk, job).state, "R");
+		assert_string_equal(look(desk, job).state, "CF");
 		assert_string_not_equal(look(desk, job).node, first);
 		expect_words(look(desk, job).failure_done, "it was tried again on another node");
 	}
@@ -251,7 +251,7 @@ static void test_another_node(void **state)
 	end_with(desk, job, (struct sw_sync_run){.reason = SW_REASON_SUPERVISOR_LOST});
 	assert_string_equal(look(desk, job).state, "PD"); /* by now it waits a while */
 	pass_time(desk, 61 * SW_NS_PER_S);
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 }
 
 /* The very same failure on two nodes is the job's own; on the same node it is not. */
@@ -268,7 +268,7 @@ static void test_same_failure_on_two_nodes(void **state)
 	for (int n = 0; n < 3; n++) { /* a failure that does not send it elsewhere */
 		fail_with(desk, other, "checkpoint-error", "could only be replicated to 0 nodes");
 		pass_time(desk, 1000 * SW_NS_PER_S);
-		assert_string_equal(look(desk, other).state, "R");
+		assert_string_equal(look(desk, other).state, "CF");
 	}
 }
 
@@ -312,7 +312,7 @@ static void test_more_gpu_memory(void **state)
 	pass_time(desk, 31 * SW_NS_PER_S);
 	fail_with(desk, job, "gpu-oom", "CUDA out of memory");
 	pass_time(desk, 61 * SW_NS_PER_S);
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 	assert_true(look(desk, job).gpu_memory_bytes == 0);
 	fail_with(desk, job, "gpu-oom", "CUDA out of memory");
 	assert_string_equal(look(desk, job).state, "F");
@@ -329,7 +329,7 @@ static void test_cause_in_a_gang(void **state)
 	struct sw_sync_run two = {
 		.id = {job, 1}, .state = SW_RUN_EXITED, .code = 1, .reason = "", .failure = "import-error", .failure_line = "no module"};
 	hear(desk, "a", &one);
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 	hear(desk, "b", &two);
 	assert_string_equal(look(desk, job).state, "F");
 	assert_string_equal(look(desk, job).failure, "import-error");
@@ -384,14 +384,14 @@ static void test_drain(void **state)
 	door(desk, home, true, "new fans\n");
 	assert_true(node_named(desk, home).closed && node_named(desk, home).in_use && node_named(desk, home).gpus_free == 0);
 	assert_string_equal(node_named(desk, home).reason, "new fans");
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 	end_with(desk, job, (struct sw_sync_run){.code = 0});
 	for (int i = 0; i < 2; i++)
-		assert_string_equal(look(desk, submit(desk, "{\"command\": [\"x\"], \"gpus\": 4}")).state, "R");
+		assert_string_equal(look(desk, submit(desk, "{\"command\": [\"x\"], \"gpus\": 4}")).state, "CF");
 	uint64_t waits = submit(desk, "{\"command\": [\"x\"], \"gpus\": 4}");
 	assert_string_equal(look(desk, waits).state, "PD");
 	door(desk, home, false, "");
-	assert_string_equal(look(desk, waits).state, "R");
+	assert_string_equal(look(desk, waits).state, "CF");
 	assert_string_equal(look(desk, waits).node, home);
 }
 
@@ -486,7 +486,7 @@ static void test_prerun_fails(void **state)
 	assert_int_equal(job, 2);
 	struct sw_job_view first = look(desk, 1);
 	assert_string_equal(first.name, "big.prerun");
-	assert_string_equal(first.state, "R");
+	assert_string_equal(first.state, "CF");
 	assert_int_equal(first.gpus, 1);
 	expect_words(first.request, "\"SHAREWELL_PRERUN\":\"1\"");
 	expect_words(first.request, "\"time_limit\":300");
@@ -519,7 +519,7 @@ static void test_prerun_passes(void **state)
 	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
 		uint64_t job = submit(desk, gang);
 		end_with(desk, job - 1, ends[i]);
-		assert_string_equal(look(desk, job).state, "R");
+		assert_string_equal(look(desk, job).state, "CF");
 		assert_int_equal(look(desk, job).gpus, 8);
 		assert_string_equal(look(desk, job - 1).state, i < 2 ? "CD" : "F");
 		struct sw_sync_run done = {.id = {job, 1}, .state = SW_RUN_EXITED, .reason = ""};
@@ -538,15 +538,15 @@ static void test_prerun_goes_with_its_gang(void **state)
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, job, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(look(desk, job).state, "CA");
-	assert_string_equal(look(desk, job - 1).state, "CA");
+	assert_string_equal(look(desk, job - 1).state, "CG");
 	job = submit(desk, "{\"command\": [\"x\"], \"gpus\": 8, \"prerun\": \"5m\", \"hold\": true}");
 	assert_string_equal(look(desk, job - 1).state, "PD");
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_RELEASE, job, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
-	assert_string_equal(look(desk, job - 1).state, "R");
+	assert_string_equal(look(desk, job - 1).state, "CF");
 	assert_string_equal(look(desk, job).state, "PD");
 	end_with(desk, job - 1, (struct sw_sync_run){.code = 0});
-	assert_string_equal(look(desk, job).state, "R");
+	assert_string_equal(look(desk, job).state, "CF");
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
