@@ -37,8 +37,10 @@ static const struct sw_api_field job_request[] = {
 	 "understood"},
 	{"signal", "integer|string", "asks it to stop: `USR1`, or a number; TERM unless told"},
 	{"slurm_env", "boolean", "SLURM_* variables beside SHAREWELL_*"},
-	{"stderr", "string", "file for standard error; with the run unless told"},
-	{"stdout", "string", "file for standard output; with the run unless told"},
+	{"stderr", "string", "file for standard error, with the patterns of stdout; with the run unless told"},
+	{"stdout", "string",
+	 "file for standard output, where %j is the job, %A the first job of its array, %a its index there, %x its name, %u its user (a "
+	 "number), %N its node, %% a percent sign; with the run unless told"},
 	{"tenant", "string", "on whose quota; the user's own unless told"},
 	{"time_limit", "number|string", "it is ended after running so long: seconds, `2h`, `1-12:00:00`"},
 	{"weight", "number|string", "1 is the ordinary job"},
@@ -54,7 +56,8 @@ static const struct sw_api_field submitted[] = {
 static const struct sw_api_field job[] = {
 	{"id", "integer", "counted from 1"},
 	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM"},
-	{"state_long", "string", "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
+	{"state_long", "string",
+	 "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
 	{"user", "string", "who submitted it"},
 	{"uid", "integer", "who submitted it"},
 	{"gpus", "integer", "it holds, or asks for"},

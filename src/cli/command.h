@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define SW_CLI_OPTIONS_MAX 40u
+#define SW_CLI_OPTIONS_MAX 48u
 #define SW_CLI_TEXTS_MAX 5000u
 #define SW_CLI_WORDS_MAX 100u
 
@@ -47,7 +47,8 @@ struct sw_cli_option {
 	char letter;
 	bool is_path;
 	bool required;
-	bool alone; /* with this one, nothing else is required */
+	bool optional; /* its value may be left out, and stands behind '=' */
+	bool alone;    /* with this one, nothing else is required */
 	enum sw_cli_kind kind;
 	const char *argument; /* what help calls the value; NULL for flags */
 	const char *preset;   /* as a user would write it; NULL: none */

@@ -12,7 +12,7 @@ static void put_words(FILE *out, const struct sw_cli_words *words)
 /* What may follow an option; nothing is offered for free text, and files where the shell is told so. */
 static void put_value(FILE *out, const struct sw_cli_command *command, const struct sw_cli_option *option)
 {
-	if (option->kind == SW_CLI_FLAG)
+	if (option->kind == SW_CLI_FLAG || option->optional)
 		return;
 	fprintf(out, "\t'%s --%s'", command->name, option->name);
 	if (option->letter != '\0')

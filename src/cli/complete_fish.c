@@ -42,7 +42,7 @@ static void put_option(FILE *out, const struct sw_cli_command *command, const st
 	fprintf(out, " -l %s", option->name);
 	if (option->letter != '\0')
 		fprintf(out, " -s %c", option->letter);
-	if (option->kind != SW_CLI_FLAG)
+	if (option->kind != SW_CLI_FLAG && !option->optional)
 		fputs(option->is_path ? " -r -F" : " -x", out);
 	if (option->words != NULL)
 		put_words(out, option->words);

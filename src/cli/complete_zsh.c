@@ -39,7 +39,7 @@ static void put_action(FILE *out, const struct sw_cli_option *option)
 
 static void put_option(FILE *out, const struct sw_cli_option *option)
 {
-	const char *equals = option->kind == SW_CLI_FLAG ? "" : "=";
+	const char *equals = option->kind == SW_CLI_FLAG || option->optional ? "" : "=";
 	fputs(" \\\n\t\t\t'", out);
 	if (option->kind == SW_CLI_TEXTS)
 		fputc('*', out);
@@ -51,7 +51,7 @@ static void put_option(FILE *out, const struct sw_cli_option *option)
 		fprintf(out, "--%s%s[", option->name, equals);
 	put_quoted(out, option->about);
 	fputc(']', out);
-	if (option->kind != SW_CLI_FLAG)
+	if (option->kind != SW_CLI_FLAG && !option->optional)
 		put_action(out, option);
 	fputc('\'', out);
 }

@@ -128,7 +128,7 @@ static void put_option(FILE *out, const struct sw_cli_option *option, unsigned w
 	char letter[8] = "    ";
 	if (option->letter != '\0')
 		snprintf(letter, sizeof letter, "-%c, ", option->letter);
-	snprintf(head, sizeof head, "%s--%s%s%s", letter, option->name, option->argument != NULL ? " " : "",
+	snprintf(head, sizeof head, "%s--%s%s%s", letter, option->name, option->argument != NULL && !option->optional ? " " : "",
 		 option->argument != NULL ? option->argument : "");
 	SW_CLEANUP(sw_freep) char *text = sw_cli_option_text(option);
 	put_entry(out, head, text != NULL ? text : option->about, 28, width);

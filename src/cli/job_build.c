@@ -139,6 +139,8 @@ static int build_script(const struct sw_cli_job_source *source, const char *path
 		json_object_set_new(fields, "command", command);
 		json_object_set_new(fields, "name", json_string(slash != NULL ? slash + 1 : path));
 		r = sw_cli_job_apply(options, fields, err);
+		if (r == 0)
+			sw_cli_job_notes(options);
 		sw_cli_release(source->command, values);
 	}
 	sw_cli_script_release(&script);
@@ -178,6 +180,8 @@ static int build_file(const struct sw_cli_job_options *options, json_t **ret_job
 	}
 	if (r == 0 && count == 0)
 		r = sw_err_set(err, SW_EINPUT, "job file '%.200s' has no jobs", options->words.items[0]);
+	if (r == 0)
+		sw_cli_job_notes(options);
 	if (r < 0)
 		json_decref(jobs);
 	else
@@ -198,11 +202,12 @@ int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, 
 		return SW_EINPUT;
 	}
 	bool plain = first == NULL || behind_dashes(source->call, first);
+	bool has_directives = !plain && !is_job_file(first) && is_script(first);
 	if (!plain && is_job_file(first))
 		return build_file(options, ret_jobs, err);
 	json_t *fields = json_object();
 	int r;
-	if (!plain && is_script(first)) {
+	if (has_directives) {
 		r = build_script(source, first, fields, err);
 	} else {
 		if (first != NULL) {
@@ -211,8 +216,10 @@ int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, 
 			json_object_set_new(fields, "command", command);
 		}
 		r = sw_cli_job_apply(options, fields, err);
+		if (r == 0)
+			sw_cli_job_notes(options);
 	}
-	r = r < 0 ? r : check(plain || !is_script(first) ? "the command line" : first, fields, err);
+	r = r < 0 ? r : check(has_directives ? first : "the command line", fields, err);
 	if (r < 0)
 		json_decref(fields);
 	else

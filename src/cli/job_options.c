@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -197,16 +198,17 @@ static int set_memory(json_t *fields, const struct sw_cli_job_options *options, 
 				    : json_object_set_new(fields, "memory", json_integer((json_int_t)bytes));
 }
 
-static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+/* Of each of several tasks where there are any: then one core each unless told. */
+static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, uint64_t tasks, struct sw_err *err)
 {
-	const char *text = options->cpus != NULL ? options->cpus : options->cpus_per_gpu;
+	bool per_gpu = options->cpus == NULL && options->cpus_per_gpu != NULL;
+	const char *text = per_gpu ? options->cpus_per_gpu : options->cpus != NULL ? options->cpus : tasks > 1 ? "1" : NULL;
 	uint64_t cpus;
 	if (text == NULL)
 		return 0;
 	if (sw_parse_u64(text, strlen(text), &cpus) < 0 || cpus > SW_JOB_CPUS_MAX)
-		return wrong(err, options->cpus != NULL ? "cpus" : "cpus-per-gpu", text, "a number of cores");
-	return options->cpus != NULL ? set_share(fields, "cpus", cpus)
-				     : json_object_set_new(fields, "cpus", json_integer((json_int_t)cpus));
+		return wrong(err, per_gpu ? "cpus-per-gpu" : "cpus", text, "a number of cores");
+	return !per_gpu ? set_share(fields, "cpus", cpus * tasks) : json_object_set_new(fields, "cpus", json_integer((json_int_t)cpus));
 }
 
 /* A path as seen from the present folder. */
@@ -303,19 +305,11 @@ static int set_texts(json_t *fields, const struct sw_cli_job_options *options, s
 	const struct {
 		const char *key, *option, *text;
 	} texts[] = {
-		{"name", "job-name", options->name},
-		{"gpus", "gpus", options->gpus},
-		{"gpu_memory", "gpu-memory", options->gpu_memory},
-		{"class", "class", options->job_class},
-		{"weight", "weight", options->weight},
-		{"tenant", "tenant", options->tenant},
-		{"retries", "retries", options->retries},
-		{"depends", "dependency", options->depends},
-		{"preempt", "preempt", options->preempt},
-		{"array", "array", options->array},
-		{"stdout", "output", options->out},
-		{"stderr", "error", options->errors},
-		{"comment", "comment", options->comment},
+		{"name", "job-name", options->name},	     {"gpu_memory", "gpu-memory", options->gpu_memory},
+		{"class", "class", options->job_class},	     {"weight", "weight", options->weight},
+		{"tenant", "tenant", options->tenant},	     {"retries", "retries", options->retries},
+		{"depends", "dependency", options->depends}, {"preempt", "preempt", options->preempt},
+		{"array", "array", options->array},	     {"comment", "comment", options->comment},
 		{"command", "wrap", options->wrap},
 	};
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(texts); i++) {
@@ -328,9 +322,35 @@ static int set_texts(json_t *fields, const struct sw_cli_job_options *options, s
 	return 0;
 }
 
+/* Who %u is, only this side knows by name; all other patterns are the controller's. */
+static int set_output(json_t *fields, const char *key, const char *option, const char *text, struct sw_err *err)
+{
+	char filled[SW_JOB_PATH_MAX + 1];
+	const struct passwd *user = getpwuid(geteuid());
+	size_t used = 0;
+	if (text == NULL)
+		return 0;
+	for (const char *at = text; *at != '\0'; at++) {
+		bool is_user = at[0] == '%' && at[1] == 'u' && user != NULL;
+		size_t size = is_user ? strlen(user->pw_name) : at[0] == '%' && at[1] != '\0' ? 2 : 1;
+		if (used + size >= sizeof filled)
+			return wrong(err, option, text, "a shorter path");
+		memcpy(filled + used, is_user ? user->pw_name : at, size);
+		used += size;
+		at += is_user || size == 2;
+	}
+	filled[used] = '\0';
+	json_t *value = json_string(filled);
+	return value != NULL ? json_object_set_new(fields, key, value) : wrong(err, option, text, "text in UTF-8");
+}
+
 int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, struct sw_err *err)
 {
+	uint64_t tasks = 1;
 	int r = set_texts(fields, options, err);
+	r = r < 0 ? r : set_output(fields, "stdout", "output", options->out, err);
+	r = r < 0 ? r : set_output(fields, "stderr", "error", options->errors, err);
+	r = r < 0 ? r : sw_cli_job_resources(options, fields, &tasks, err);
 	if (r == 0 && options->hold)
 		json_object_set_new(fields, "hold", json_true());
 	if (r == 0 && options->slurm_env)
@@ -342,7 +362,7 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 	r = r < 0 ? r : set_signal(fields, options->signal, err);
 	r = r < 0 ? r : set_duration(fields, "grace", "grace", options->grace, err);
 	r = r < 0 ? r : set_memory(fields, options, err);
-	r = r < 0 ? r : set_cpus(fields, options, err);
+	r = r < 0 ? r : set_cpus(fields, options, tasks, err);
 	r = r < 0 ? r : set_workdir(fields, options->workdir, err);
 	r = r < 0 ? r : set_env(fields, options, err);
 	/* jansson's own failures are -1: out of memory, or text that is not UTF-8. */

@@ -50,7 +50,7 @@ static void put_option(FILE *out, const struct sw_cli_option *option, bool opera
 		put_text(out, option->name);
 		fputs("\\fR", out);
 		if (option->argument != NULL)
-			fprintf(out, " \\fI%s\\fR", option->argument);
+			fprintf(out, "%s\\fI%s\\fR", option->optional ? "" : " ", option->argument);
 		fputc('\n', out);
 	}
 	put_text(out, text != NULL ? text : option->about);

@@ -217,7 +217,8 @@ static void build_forms(const struct sw_cli_command *command, struct forms *form
 	for (size_t i = 0; i < command->option_count; i++) {
 		const struct sw_cli_option *option = &command->options[i];
 		bool takes = option->kind != SW_CLI_FLAG;
-		forms->longs[i] = (struct option){option->name, takes ? required_argument : no_argument, NULL, LONG + (int)i};
+		int form = option->optional ? optional_argument : takes ? required_argument : no_argument;
+		forms->longs[i] = (struct option){option->name, form, NULL, LONG + (int)i};
 		if (option->letter != '\0') {
 			forms->shorts[used++] = option->letter;
 			if (takes)
@@ -245,7 +246,7 @@ static int take_options(struct parser *parser, int argc, char **argv, bool *ret_
 		if (what == '?' || what == ':')
 			return misunderstood(parser, what, argv[optind - 1]);
 		const struct sw_cli_option *option = what >= LONG ? &command->options[what - LONG] : by_letter(command, what);
-		int r = decode(parser, option, optarg);
+		int r = decode(parser, option, optarg == NULL && option->optional ? "" : optarg);
 		if (r < 0)
 			return r;
 		parser->given[option - command->options] = true;

@@ -93,9 +93,7 @@ static int split(const char *at, const char *end, word_list *words)
 
 enum fate {
 	SAME = 0, /* `ours` takes the same value */
-	GPUS,	  /* the value is [gpu:][TYPE:]N */
 	QUIET,	  /* means nothing here, or what is done anyway */
-	SINGLE,	  /* as QUIET when it is 1 */
 	LEFT_OUT, /* means something that there is not */
 };
 
@@ -106,19 +104,12 @@ static const struct translation {
 	enum fate fate;
 	const char *ours;
 } translations[] = {
-	{"account", 'A', true, SAME, "tenant"},	     {"workdir", '\0', true, SAME, "chdir"},
-	{"cpus-per-task", 'c', true, SAME, "cpus"},  {"gres", '\0', true, GPUS, "gpus"},
-	{"gpus", 'G', true, GPUS, "gpus"},	     {"gpus-per-node", '\0', true, GPUS, "gpus"},
-	{"gpus-per-task", '\0', true, GPUS, "gpus"}, {"nodes", 'N', true, SINGLE, NULL},
-	{"ntasks", 'n', true, SINGLE, NULL},	     {"ntasks-per-node", '\0', true, SINGLE, NULL},
-	{"requeue", '\0', false, QUIET, NULL},	     {"open-mode", '\0', true, QUIET, NULL},
-	{"mail-type", '\0', true, QUIET, NULL},	     {"mail-user", '\0', true, QUIET, NULL},
-	{"verbose", 'v', false, QUIET, NULL},	     {"no-requeue", '\0', false, LEFT_OUT, NULL},
-	{"partition", 'p', true, LEFT_OUT, NULL},    {"qos", 'q', true, LEFT_OUT, NULL},
-	{"constraint", 'C', true, LEFT_OUT, NULL},   {"nodelist", 'w', true, LEFT_OUT, NULL},
-	{"exclude", 'x', true, LEFT_OUT, NULL},	     {"exclusive", '\0', false, LEFT_OUT, NULL},
-	{"mem-per-cpu", '\0', true, LEFT_OUT, NULL}, {"begin", 'b', true, LEFT_OUT, NULL},
-	{"nice", '\0', false, LEFT_OUT, NULL},	     {"reservation", '\0', true, LEFT_OUT, NULL},
+	{"account", 'A', true, SAME, "tenant"}, {"workdir", '\0', true, SAME, "chdir"},	     {"cpus-per-task", 'c', true, SAME, "cpus"},
+	{"requeue", '\0', false, QUIET, NULL},	{"open-mode", '\0', true, QUIET, NULL},	     {"mail-type", '\0', true, QUIET, NULL},
+	{"mail-user", '\0', true, QUIET, NULL}, {"verbose", 'v', false, QUIET, NULL},	     {"no-requeue", '\0', false, LEFT_OUT, NULL},
+	{"qos", 'q', true, LEFT_OUT, NULL},	{"constraint", 'C', true, LEFT_OUT, NULL},   {"nodelist", 'w', true, LEFT_OUT, NULL},
+	{"exclude", 'x', true, LEFT_OUT, NULL}, {"exclusive", '\0', false, LEFT_OUT, NULL},  {"mem-per-cpu", '\0', true, LEFT_OUT, NULL},
+	{"begin", 'b', true, LEFT_OUT, NULL},	{"reservation", '\0', true, LEFT_OUT, NULL},
 };
 
 static const struct translation *find_translation(const char *word)
@@ -134,14 +125,6 @@ static const struct translation *find_translation(const char *word)
 	return NULL;
 }
 
-/* "gpu:a100:4" and "a100:4" ask for 4, "gpu" for 1. */
-static const char *gpu_count(const char *value)
-{
-	const char *colon = strrchr(value, ':');
-	const char *last = colon != NULL ? colon + 1 : value;
-	return last[0] >= '0' && last[0] <= '9' ? last : "1";
-}
-
 static void warn(const struct reader *reader, const char *fmt, const char *what)
 {
 	char text[200];
@@ -153,15 +136,11 @@ static void warn(const struct reader *reader, const char *fmt, const char *what)
 static int translate_one(const struct reader *reader, const struct translation *known, const char *word, const char *value, word_list *ours)
 {
 	char *made = NULL;
-	if (known->fate == LEFT_OUT || (known->fate == SINGLE && strcmp(value, "1") != 0))
+	if (known->fate == LEFT_OUT)
 		warn(reader, "there is no such thing here, left out: ", word);
-	if (known->fate != SAME && known->fate != GPUS)
+	if (known->fate != SAME)
 		return 0;
-	if (known->fate == GPUS && strcmp(known->name, "gres") == 0 && strncmp(value, "gpu", 3) != 0) {
-		warn(reader, "only GPUs are known here, left out: ", word);
-		return 0;
-	}
-	if (asprintf(&made, "--%s=%s", known->ours, known->fate == GPUS ? gpu_count(value) : value) < 0)
+	if (asprintf(&made, "--%s=%s", known->ours, value) < 0)
 		return SW_ENOMEM;
 	return add(ours, made);
 }

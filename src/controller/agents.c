@@ -248,21 +248,33 @@ static const char **as_texts(char **items)
 	return (const char **)(void *)items;
 }
 
-/* A path with its patterns filled in, as Slurm has them: %j job, %x name, %a index in its array, %N node, %u user, %% itself. NULL: out of memory. */
-static const char *fill_in(struct answer *answer, const char *path, uint64_t job, const struct sw_live *live, uint32_t index,
-			   const char *node)
+/* The first job of its array, or itself. */
+static uint64_t first_of_array(const struct sw_brain *brain, uint64_t job)
 {
+	const struct sw_live *live = &brain->jobs.items[job - 1];
+	while (live->is_member && job > 1 && brain->jobs.items[job - 2].asked == live->asked)
+		job--;
+	return job;
+}
+
+/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x name, %a index in its array, %N node, %u user, %% itself. NULL: out of
+ * memory. */
+static const char *fill_in(const struct sw_brain *brain, struct answer *answer, const char *path, uint64_t job, const char *node)
+{
+	const struct sw_live *live = &brain->jobs.items[job - 1];
 	char *text = own(answer, SW_SYNC_PATH_MAX + 1, 1);
 	size_t used = 0;
 	for (const char *at = path; text != NULL && *at != '\0' && used < SW_SYNC_PATH_MAX; at++) {
 		size_t room = SW_SYNC_PATH_MAX + 1 - used;
 		int length = 1;
-		if (*at == '%' && strchr("jxaNu%", at[1]) != NULL && at[1] != '\0') {
+		if (*at == '%' && strchr("jAxaNu%", at[1]) != NULL && at[1] != '\0') {
 			at++;
 			if (*at == 'j')
 				length = snprintf(text + used, room, "%llu", (unsigned long long)job);
+			else if (*at == 'A')
+				length = snprintf(text + used, room, "%llu", (unsigned long long)first_of_array(brain, job));
 			else if (*at == 'a')
-				length = snprintf(text + used, room, "%u", index);
+				length = snprintf(text + used, room, "%u", live->array_index);
 			else if (*at == 'u')
 				length = snprintf(text + used, room, "%u", live->uid);
 			else
@@ -313,9 +325,10 @@ static bool make_env(struct answer *answer, const struct sw_job_request *request
 	return true;
 }
 
-static struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const struct sw_live *live, const struct sw_run *run,
+static struct sw_run_spec *make_spec(const struct sw_brain *brain, struct answer *answer, uint64_t job, const struct sw_run *run,
 				     const char *node)
 {
+	const struct sw_live *live = &brain->jobs.items[job - 1];
 	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
 	const struct sw_job_request *request = spec != NULL ? recall(answer, live) : NULL;
 	if (request == NULL)
@@ -330,7 +343,7 @@ static struct sw_run_spec *make_spec(struct answer *answer, uint64_t job, const 
 	spec->gid = live->gid;
 	const char *paths[2] = {request->stdout_path, request->stderr_path};
 	for (int p = 0; p < 2; p++)
-		if (paths[p] != NULL && (paths[p] = fill_in(answer, paths[p], job, live, live->array_index, node)) == NULL)
+		if (paths[p] != NULL && (paths[p] = fill_in(brain, answer, paths[p], job, node)) == NULL)
 			return NULL;
 	spec->stdout_path = paths[0];
 	spec->stderr_path = paths[1];
@@ -365,7 +378,7 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 			return false;
 		if (live->parked || (mentions(sync, id + 1, live->run_epoch) && sync->have != 0))
 			continue;
-		struct sw_run_spec *spec = make_spec(answer, id + UINT64_C(1), live, run, node->name);
+		struct sw_run_spec *spec = make_spec(brain, answer, id + UINT64_C(1), run, node->name);
 		if (spec == NULL)
 			return false;
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});

@@ -25,7 +25,7 @@ run wait "$job"
 said $? 'a time limit ends a job'
 submit -o out-%j.txt -- sh -c 'echo to a file; echo and errors >&2'
 ends 'output goes where it is told' "$job" 0
-todo 'with the number of the job in its name' grep -q 'to a file' "out-$job.txt"
+holds 'with the number of the job in its name' grep -q 'to a file' "out-$job.txt"
 works 'the signal of a stop can be chosen' 'Submitted' submit --signal USR1@5 -- sh -c 'trap "echo caught; exit 11" USR1; while :; do sleep 0.1; done'
 job=$(sed 's/.* //' "$scratch/out")
 holds 'it runs' until_holds 20 is_state "$job" R
@@ -33,6 +33,12 @@ sleep 0.3
 "$SHAREWELL" cancel "$job"
 "$SHAREWELL" wait "$job" >/dev/null
 works 'and the job hears it' 'caught' logs "$job"
+run run -N 2 --gres=gpu:2 -n2 --nice -- sh -c 'echo $SHAREWELL_GPUS GPUs'
+[ "$status" -eq 0 ] && out_has '4 GPUs' && err_has 'follows from its GPUs' && err_has 'its 2 tasks' && err_has '--nice is not heeded'
+said $? 'nodes and generic resources are GPUs, and what is not heeded is said'
+refuses 2 'nodes without GPUs' 'Ask for all its GPUs' submit -N 2 -- true
+printf '#!/bin/sh\n#SBATCH --nodes=2\n' >nodes.sh
+refuses 2 'also in a script' 'Ask for all its GPUs' submit nodes.sh
 works 'a test submits nothing' 'could be submitted' submit --test-only -- true
 refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
 
@@ -54,7 +60,7 @@ echo "$NAME $1 $SHAREWELL_GPUS"
 exit 5
 S
 run run job.sh argument
-[ "$status" -eq 5 ] && out_has 'script argument 2' && err_has "line 3: there is no such thing here, left out: '--partition=fast'"
+[ "$status" -eq 5 ] && out_has 'script argument 2' && err_has "there are no partitions here: '--partition fast' is not heeded"
 said $? 'a script with directives'
 run run --env NAME=line -G 1 job.sh x
 [ "$status" -eq 5 ] && out_has 'line x 1'

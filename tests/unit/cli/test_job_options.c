@@ -1,9 +1,12 @@
 /* Options become the fields of a job, with the meaning that Slurm's users expect. */
+#include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -61,6 +64,74 @@ static json_t *apply(struct sw_cli_job_options *options)
 	options->export = options->export != NULL ? options->export : "NONE";
 	assert_int_equal(sw_cli_job_apply(options, fields, &err), 0);
 	return fields;
+}
+
+static int64_t gpus_of(struct sw_cli_job_options options)
+{
+	json_t *fields = apply(&options);
+	const json_t *gpus = json_object_get(fields, "gpus");
+	int64_t count = json_is_string(gpus) ? strtoll(json_string_value(gpus), NULL, 10) : json_integer_value(gpus);
+	json_decref(fields);
+	return count;
+}
+
+/* Slurm's ways of asking for GPUs come to the same number of them; nodes and tasks multiply what is asked for each. */
+static void test_slurm_gpus(void **state)
+{
+	(void)state;
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:2"}), 2);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu"}), 1);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:a100"}), 1);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "shard:3,gpu:a100:4"}), 4);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "shard:3"}), 0);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:4", .nodes = "2"}), 8);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_node = "h100:4", .nodes = "2-3"}), 8);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_task = "1", .ntasks = "6"}), 6);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_task = "1", .nodes = "2", .ntasks_per_node = "3"}), 6);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus = "h100:3", .gres = "gpu:4", .nodes = "2"}), 3);
+	assert_int_equal(gpus_of((struct sw_cli_job_options){.nodes = "1"}), 0);
+}
+
+/* What cannot be turned into GPUs is refused, with what to say instead. */
+static void test_slurm_refused(void **state)
+{
+	(void)state;
+	const struct sw_cli_job_options wrong[] = {
+		{.nodes = "2"},		 {.nodes = "0"},	   {.nodes = "x"},	   {.ntasks = "-1"},
+		{.gres = "gpu:9999999"}, {.gpus_per_node = "two"}, {.gpus_per_task = "0"}, {.gpus_per_node = "65536", .nodes = "65536"},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct sw_err err = {0};
+		json_t *fields = json_object();
+		assert_int_equal(sw_cli_job_apply(&wrong[i], fields, &err), SW_EINPUT);
+		if (i == 0)
+			assert_non_null(strstr(err.hint, "--gpus-per-node"));
+		json_decref(fields);
+	}
+}
+
+/* Cores are for each task where there are several. */
+static void test_tasks(void **state)
+{
+	(void)state;
+	json_t *fields = apply(&(struct sw_cli_job_options){.gpus = "2", .ntasks = "4", .cpus = "3"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 6);
+	json_decref(fields);
+	fields = apply(&(struct sw_cli_job_options){.ntasks = "4"});
+	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 4);
+	json_decref(fields);
+}
+
+/* The user of an output file is written by name; other patterns are left for the controller. */
+static void test_output_user(void **state)
+{
+	(void)state;
+	const struct passwd *user = getpwuid(geteuid());
+	char expected[300];
+	json_t *fields = apply(&(struct sw_cli_job_options){.out = "/o/%u-%%u-%j%"});
+	snprintf(expected, sizeof expected, "/o/%s-%%%%u-%%j%%", user != NULL ? user->pw_name : "%u");
+	assert_string_equal(json_string_value(json_object_get(fields, "stdout")), expected);
+	json_decref(fields);
 }
 
 /* What is asked for the whole job is divided among its GPUs; what is asked for each of them is not. */
@@ -138,8 +209,10 @@ static void test_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_time_limit), cmocka_unit_test(test_moment), cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_signal),	   cmocka_unit_test(test_env),	  cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_time_limit),  cmocka_unit_test(test_moment),	  cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_slurm_gpus),  cmocka_unit_test(test_slurm_refused), cmocka_unit_test(test_tasks),
+		cmocka_unit_test(test_output_user), cmocka_unit_test(test_signal),	  cmocka_unit_test(test_env),
+		cmocka_unit_test(test_wrong),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

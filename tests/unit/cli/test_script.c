@@ -65,11 +65,11 @@ static void test_end(void **state)
 static void test_slurm(void **state)
 {
 	(void)state;
-	ASSERT_WORDS("#SBATCH --account=vision\n#SBATCH --gres=gpu:a100:4 -J x\n", "--tenant=vision --gpus=4 -J x");
-	ASSERT_WORDS("#SBATCH --gres=gpu\n", "--gpus=1");
-	ASSERT_WORDS("#SBATCH --gpus-per-node=2\n#SBATCH -G h100:3\n", "--gpus=2 --gpus=3");
+	ASSERT_WORDS("#SBATCH --account=vision\n#SBATCH --gres=gpu:a100:4 -J x\n", "--tenant=vision --gres=gpu:a100:4 -J x");
+	ASSERT_WORDS("#SBATCH --gpus-per-node=2\n#SBATCH -G h100:3\n", "--gpus-per-node=2 -G h100:3");
 	ASSERT_WORDS("#SBATCH -c8 --cpus-per-task 4\n", "--cpus=8 --cpus=4");
-	ASSERT_WORDS("#SBATCH --signal=B:USR1@120\n#SBATCH -N1 -n 1 --requeue --open-mode=append\n", "--signal=B:USR1@120");
+	ASSERT_WORDS("#SBATCH --signal=B:USR1@120\n#SBATCH -N2 -n 1 -p x --nice --requeue --open-mode=append\n",
+		     "--signal=B:USR1@120 -N2 -n 1 -p x --nice");
 	assert_string_equal(warnings, "");
 }
 
@@ -77,9 +77,9 @@ static void test_slurm(void **state)
 static void test_left_out(void **state)
 {
 	(void)state;
-	ASSERT_WORDS("#!/bin/bash\n#SBATCH -p gpu --mem=3G\n#SBATCH --nodes=2\n", "--mem=3G");
+	ASSERT_WORDS("#!/bin/bash\n#SBATCH -q high --mem=3G\n#SBATCH --exclusive\n", "--mem=3G");
 	assert_non_null(strstr(warnings, "2: "));
-	assert_non_null(strstr(warnings, "'-p'"));
+	assert_non_null(strstr(warnings, "'-q'"));
 	assert_non_null(strstr(warnings, "3: "));
 }
 

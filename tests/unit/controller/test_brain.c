@@ -530,7 +530,7 @@ static void test_members_of_an_array_share_what_they_asked_for(void **state)
 	struct desk *desk = *state;
 	sw_records records = {0};
 	struct sw_job_request *asked =
-		request("{\"command\":[\"x\"],\"env\":{\"array_index\":\"7\"},\"array\":\"3-9:3\",\"stdout\":\"/o.%a\"}");
+		request("{\"command\":[\"x\"],\"env\":{\"array_index\":\"7\"},\"array\":\"3-9:3\",\"stdout\":\"/o.%A.%a\"}");
 	uint32_t count = sw_job_request_count(asked);
 	asked->is_member = true;
 	asked->array_index = 3;
@@ -566,7 +566,7 @@ static void test_members_of_an_array_share_what_they_asked_for(void **state)
 	answer = sync_now(desk);
 	const struct sw_want *last = &answer->wants[answer->want_count - 1];
 	assert_int_equal(last->id.job, 3);
-	assert_string_equal(last->spec->stdout_path, "/o.6");
+	assert_string_equal(last->spec->stdout_path, "/o.2.6");
 	assert_string_equal(last->spec->env.items[1], "SHAREWELL_ARRAY_INDEX=6");
 	sw_brain_answer_free(answer);
 	/* A member needs an array before it. */
