@@ -166,6 +166,17 @@ void sw_agent_pump(struct sw_agent *agent)
 
 /* ------------------------------------------------------------------------------------------------ events */
 
+/* Not at every try, but whenever there is something new to say: a connection that broke because a token was taken back becomes a refusal. */
+static void complain(struct sw_agent *agent, const char *problem)
+{
+	char words[sizeof agent->complaint];
+	snprintf(words, sizeof words, "%.199s", problem[0] != '\0' ? problem : "no answer");
+	if (strcmp(words, agent->complaint) == 0)
+		return;
+	memcpy(agent->complaint, words, sizeof words);
+	sw_agent_say(agent, "no word from the controller: %s", words);
+}
+
 static void on_answer(void *context, uint64_t number, const char *text, size_t size, const char *problem)
 {
 	struct sw_agent *agent = context;
@@ -182,12 +193,11 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 	if (r < 0) {
 		sw_agent_brain_failed(agent->brain, sw_boot_now(), number);
 		sw_err_format(&err, words, sizeof words);
-		if (!agent->complaining)
-			sw_agent_say(agent, "no word from the controller: %s", problem != NULL ? problem : words);
-	} else if (agent->complaining) {
+		complain(agent, problem != NULL ? problem : words);
+	} else if (agent->complaint[0] != '\0') {
 		sw_agent_say(agent, "the controller is back");
+		agent->complaint[0] = '\0';
 	}
-	agent->complaining = r < 0;
 	sw_agent_pump(agent);
 }
 

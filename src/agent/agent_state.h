@@ -46,7 +46,7 @@ struct sw_agent {
 	int timer; /* CLOCK_BOOTTIME, as the brain counts */
 	struct sw_agent_brain *brain;
 	struct sw_client *client;
-	bool complaining;		   /* the controller was away at the last try */
+	char complaint[200];		   /* what the controller's silence was put down to last; empty: it answers */
 	SW_VEC(struct sw_link_slot) links; /* ascending */
 	int nursery;			   /* socket; -1: none */
 	struct sw_kept_logs kept_logs;
