@@ -282,8 +282,8 @@ void cluster_name_all(char *names, size_t size)
 		char name[32];
 		read_name(process->pid, name);
 		if (process->chosen && used < size)
-			used += (size_t)snprintf(names + used, size - used, " %ld(%s, %c, of %ld)", (long)process->pid, name, process->state,
-						 (long)process->parent);
+			used += (size_t)snprintf(names + used, size - used, " %ld(%s, %c, of %ld)", (long)process->pid, name,
+						 process->state, (long)process->parent);
 	}
 	sw_processes_release(&processes);
 }
