@@ -120,7 +120,9 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
 	r = r < 0 ? r : change_all(client, verb->name, values, &ids, &done, err);
-	if (found && chooses(values) && !values->json)
+	if (found && !values->json && ids.count == 1 && done == 1)
+		printf("%s job %" PRIu64 "\n", verb->done, ids.items[0]);
+	else if (found && !values->json && (done > 0 || chooses(values)))
 		printf("%s %s\n", verb->done, sw_text_plural(done, "job", "jobs", jobs));
 	sw_vec_free(&ids);
 	return r;

@@ -89,9 +89,9 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 		       uint64_t *ret_first);
 /* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
-/* Cancel, hold, release, requeue. */
-int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
-			    struct sw_err *err);
+/* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
+			    sw_records *records, struct sw_err *err);
 /* What the job may have of its GPUs. */
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
 			   sw_records *records, struct sw_err *err);

@@ -211,19 +211,27 @@ static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *
 		reply_job(server, conn, op->request->job, 200, SW_WITHOUT_REQUEST);
 }
 
-static enum sw_record_kind record_of(enum sw_route_id id)
+/* What a verb of the API does. */
+struct change {
+	enum sw_record_kind kind;
+	const char *verb;
+};
+
+static struct change change_of(enum sw_route_id id)
 {
 	switch (id) {
 	case SW_ROUTE_CANCEL:
-		return SW_RECORD_CANCEL;
+		return (struct change){SW_RECORD_CANCEL, "cancel"};
 	case SW_ROUTE_HOLD:
+		return (struct change){SW_RECORD_HOLD, "hold"};
 	case SW_ROUTE_SUSPEND:
-		return SW_RECORD_HOLD;
+		return (struct change){SW_RECORD_HOLD, "suspend"};
 	case SW_ROUTE_RELEASE:
+		return (struct change){SW_RECORD_RELEASE, "release"};
 	case SW_ROUTE_RESUME:
-		return SW_RECORD_RELEASE;
+		return (struct change){SW_RECORD_RELEASE, "resume"};
 	default:
-		return SW_RECORD_REQUEUE;
+		return (struct change){SW_RECORD_REQUEUE, "requeue"};
 	}
 }
 
@@ -235,7 +243,8 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	struct sw_op *op = sw_op_new(conn, changed);
 	if (op == NULL)
 		return;
-	int r = sw_brain_propose_change(server->brain, &user, record_of(request->route->id), request->job, &op->records, &err);
+	struct change change = change_of(request->route->id);
+	int r = sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
 	if (r < 0) {
 		sw_op_free(op);
 		/* The request is right in itself, but not for a job in this state. */

@@ -129,22 +129,8 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 	return true;
 }
 
-static const char *verb_of(enum sw_record_kind kind)
-{
-	switch (kind) {
-	case SW_RECORD_CANCEL:
-		return "cancel";
-	case SW_RECORD_HOLD:
-		return "hold";
-	case SW_RECORD_RELEASE:
-		return "release";
-	default:
-		return "requeue";
-	}
-}
-
-int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, uint64_t job, sw_records *records,
-			    struct sw_err *err)
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
+			    sw_records *records, struct sw_err *err)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
 	if (live == NULL)
@@ -152,7 +138,7 @@ int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, 
 	if (!sw_brain_may_change(user, live))
 		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
 	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING) {
-		int r = sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb_of(kind), (unsigned long long)job);
+		int r = sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb, (unsigned long long)job);
 		sw_err_detail(err, "it has ended");
 		return r;
 	}

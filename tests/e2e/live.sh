@@ -57,7 +57,7 @@ submit -- sleep 60
 waiting=$job
 works 'the next one waits' '(' ps -t PD --noheader
 works 'and why is said in a sentence' "job $waiting (PD): " why "$waiting"
-works 'cancelled, it never ran' '' cancel "$waiting"
+works 'cancelled, it never ran' "Cancelled job $waiting" cancel "$waiting"
 run wait "$waiting"
 [ "$status" -ne 0 ] && out_has CANCELLED
 said $? 'and its state says so'
@@ -101,11 +101,11 @@ works 'logs -f stays until the end' 'line 5' logs -f "$job"
 # Suspend, resume, requeue, hold.
 submit -- sh -c 'sleep 60'
 holds 'a job runs' until_holds 20 is_state "$job" R
-works 'it is suspended' '' suspend "$job"
+works 'it is suspended' "Suspended job $job" suspend "$job"
 holds 'and shown as such' until_holds 20 is_state "$job" S
-works 'it is resumed' '' resume "$job"
+works 'it is resumed' "Resumed job $job" resume "$job"
 holds 'and runs again' until_holds 20 is_state "$job" R
-works 'it is requeued' '' requeue "$job"
+works 'it is requeued' "Requeued job $job" requeue "$job"
 holds 'and starts anew' until_holds 20 sh -c '"$0" show "$1" | grep -q "Runs  *[2-9]"' "$SHAREWELL" "$job"
 "$SHAREWELL" cancel "$job"
 submit -H -- true

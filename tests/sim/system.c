@@ -645,7 +645,7 @@ static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t 
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
 	sw_records records = {0};
-	if (sw_brain_propose_change(s->brain, &user, kind, job, &records, NULL) == 0)
+	if (sw_brain_propose_change(s->brain, &user, kind, "change", job, &records, NULL) == 0)
 		commit(s, &records, NULL);
 }
 

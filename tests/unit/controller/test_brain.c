@@ -276,7 +276,7 @@ static void test_a_requeue_leaves_the_next_try_alone(void **state)
 	submit(desk, "{\"command\": [\"false\"], \"retries\": 1}");
 	say(desk, 1, 1, SW_RUN_EXITED, 7);
 	sync_and_drop(desk);
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_REQUEUE, 1, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_REQUEUE, "requeue", 1, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(state_of(desk, 1), "PD");
 	pass_time(desk, 11 * SW_NS_PER_S);
@@ -289,14 +289,14 @@ static void test_only_the_owner_or_an_operator_changes_a_job(void **state)
 	sw_records records = {0};
 	struct sw_err err = {0};
 	submit(desk, "{\"command\": [\"true\"]}");
-	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, 1, &records, &err), SW_EDENIED);
-	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, 2, &records, NULL), SW_ENOTFOUND);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, "cancel", 1, &records, &err), SW_EDENIED);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &bob, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), SW_ENOTFOUND);
 	assert_int_equal(sw_brain_propose_quota(desk->brain, &alice, "t", 1, &records, NULL), SW_EDENIED);
 	assert_int_equal(records.count, 0);
-	assert_int_equal(sw_brain_propose_change(desk->brain, &root, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &root, SW_RECORD_CANCEL, "cancel", 1, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(state_of(desk, 1), "CA");
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), SW_EINPUT);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1, &records, NULL), SW_EINPUT);
 }
 
 /* ---- limits */
@@ -439,7 +439,7 @@ static void test_cancelling_a_running_job_stops_its_run(void **state)
 	submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
 	say(desk, 1, 1, SW_RUN_RUNNING, 0);
 	sync_and_drop(desk);
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	struct sw_answer_message *answer = sync_now(desk);
 	assert_int_equal(wanted(answer, 1, 1), SW_WANT_STOP);

@@ -117,7 +117,7 @@ static uint64_t submit(struct bench *bench, unsigned expected_s, const char *mor
 static void change(struct bench *bench, enum sw_record_kind kind, uint64_t job)
 {
 	sw_records records = {0};
-	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, kind, job, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, kind, "change", job, &records, NULL), 0);
 	apply_all(bench, &records, NULL);
 	sync_now(bench);
 }

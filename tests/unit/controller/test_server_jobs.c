@@ -200,6 +200,16 @@ static void test_changes(void **state)
 	assert_string_equal(json_string_value(json_object_get(job, "state")), "CA");
 	json_decref(job);
 	json_decref(ask_json(&served, "POST", target, NULL, 409));
+	/* Each by its own name. */
+	static const char *const verbs[] = {"cancel", "hold", "release", "requeue", "suspend", "resume"};
+	for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++) {
+		char fact[64];
+		snprintf(target, sizeof target, "/v1/jobs/%lld/%s", id, verbs[v]);
+		snprintf(fact, sizeof fact, "cannot %s job %lld", verbs[v], id);
+		json_t *error = ask_json(&served, "POST", target, NULL, 409);
+		assert_string_equal(json_string_value(json_object_get(json_object_get(error, "error"), "fact")), fact);
+		json_decref(error);
+	}
 	json_decref(ask_json(&served, "POST", "/v1/jobs/4000000/cancel", NULL, 404));
 	json_decref(ask_json(&served, "GET", "/v1/jobs/4000000", NULL, 404));
 	json_decref(ask_json(&served, "GET", "/v1/jobs/0", NULL, 404));

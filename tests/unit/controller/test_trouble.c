@@ -535,13 +535,13 @@ static void test_prerun_goes_with_its_gang(void **state)
 	struct desk *desk = *state;
 	uint64_t job = submit(desk, gang);
 	sw_records records = {0};
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, job, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", job, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(look(desk, job).state, "CA");
 	assert_string_equal(look(desk, job - 1).state, "CG");
 	job = submit(desk, "{\"command\": [\"x\"], \"gpus\": 8, \"prerun\": \"5m\", \"hold\": true}");
 	assert_string_equal(look(desk, job - 1).state, "PD");
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_RELEASE, job, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_RELEASE, "release", job, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(look(desk, job - 1).state, "CF");
 	assert_string_equal(look(desk, job).state, "PD");
