@@ -241,7 +241,8 @@ static void write_cell(const struct sw_cli_field *field, const json_t *job, char
 		snprintf(cell, CELL_SIZE, "%d", text != NULL ? 1 : 0);
 		break;
 	case EXIT_CODE:
-		snprintf(cell, CELL_SIZE, "%" PRId64 ":%" PRId64, sw_cli_number(job, "code", 0), sw_cli_number(job, "signal", 0));
+		if (sw_cli_job_ended(job) && json_is_integer(json_object_get(job, "code")))
+			snprintf(cell, CELL_SIZE, "%" PRId64 ":%" PRId64, sw_cli_number(job, "code", 0), sw_cli_number(job, "signal", 0));
 		break;
 	}
 }

@@ -74,13 +74,38 @@ static void test_needs(void **state)
 	assert_true(columns.needs_start && !columns.needs_asked);
 }
 
+/* An exit code is that of a job that has ended, and only where one may see it. */
+static void test_exit_codes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *job, *cell;
+	} cases[] = {
+		{"{\"id\": 1, \"state\": \"F\", \"code\": 3, \"signal\": 9}", "3:9"},
+		{"{\"id\": 1, \"state\": \"CD\", \"code\": 0, \"signal\": 0}", "0:0"},
+		{"{\"id\": 1, \"state\": \"R\", \"code\": 0, \"signal\": 0}", "-"},
+		{"{\"id\": 1, \"state\": \"S\", \"code\": 1, \"signal\": 0}", "-"},
+		{"{\"id\": 1, \"state\": \"CD\"}", "-"},
+	};
+	struct sw_cli_columns columns;
+	assert_int_equal(parse("exitcode", &columns), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		json_t *job = json_loads(cases[i].job, 0, NULL);
+		struct sw_cli_rows rows = {columns.shown, columns.count, {0}};
+		assert_int_equal(sw_cli_columns_add(&columns, &rows, job), 0);
+		assert_string_equal(rows.cells.items[0], cases[i].cell);
+		sw_cli_rows_release(&rows);
+		json_decref(job);
+	}
+}
+
 /* A cell shows what the job says, and a dash where it says nothing: other people's jobs have few members. */
 static void test_cells(void **state)
 {
 	(void)state;
 	static const char *const wanted[] = {"7",	 "a b",		  "R",	 "RUNNING", "1:05", "1:00:00", "2", "node1:0,3",
-					     "16.0 GiB", "opportunistic", "0.5", "3:9",	    "1"};
-	static const char *const hidden[] = {"7", "-", "PD", "-", "-", "-", "-", "(Resources)", "-", "-", "-", "0:0", "0"};
+					     "16.0 GiB", "opportunistic", "0.5", "-",	    "1"};
+	static const char *const hidden[] = {"7", "-", "PD", "-", "-", "-", "-", "(Resources)", "-", "-", "-", "-", "0"};
 	struct sw_cli_columns columns;
 	assert_int_equal(parse("jobid,name,st,state,time,timelimit,gpus,place,gpumemory,class,weight,exitcode,nodes", &columns), 0);
 	json_t *job = json_loads(
@@ -135,8 +160,8 @@ static void test_sort(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_names), cmocka_unit_test(test_refused), cmocka_unit_test(test_needs),
-		cmocka_unit_test(test_cells), cmocka_unit_test(test_sort),
+		cmocka_unit_test(test_names),	   cmocka_unit_test(test_refused), cmocka_unit_test(test_needs),
+		cmocka_unit_test(test_exit_codes), cmocka_unit_test(test_cells),   cmocka_unit_test(test_sort),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
