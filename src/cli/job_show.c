@@ -95,6 +95,18 @@ static void put_place(const json_t *job)
 	put("Node", text);
 }
 
+/* What it may have of its GPUs, and how it does there. */
+static void put_gpu(const json_t *job)
+{
+	char text[200];
+	if (json_is_object(json_object_get(job, "limit")))
+		put("Limit", sw_cli_limit(job, text, sizeof text));
+	if (sw_cli_gpu_memory(job, text, sizeof text)[0] != '\0')
+		put("GPU memory", text);
+	if (sw_cli_iteration(job, text, sizeof text)[0] != '\0')
+		put("Iteration", text);
+}
+
 /* What went wrong, what gave it away, what was done, what to do. */
 static void put_failure(const json_t *job)
 {
@@ -142,6 +154,7 @@ static void print_job(const json_t *job, const char *why)
 	snprintf(text, sizeof text, "%" PRId64 ", restarts %" PRId64 ", preemptions %" PRId64, sw_cli_number(job, "epoch", 0),
 		 sw_cli_number(job, "restarts", 0), sw_cli_number(job, "preemptions", 0));
 	put("Runs", text);
+	put_gpu(job);
 	put_failure(job);
 	if (sw_cli_text(job, "warning", "")[0] != '\0')
 		put("Warning", sw_cli_text(job, "warning", ""));

@@ -55,6 +55,14 @@ const char *sw_cli_text(const json_t *object, const char *key, const char *fallb
 int64_t sw_cli_number(const json_t *object, const char *key, int64_t fallback);
 double sw_cli_real(const json_t *object, const char *key, double fallback);
 
+/* ---- how a job does on its GPUs, in words; each returns `text` */
+/* "10.0 GiB of each GPU and 30 % of its time", "all of its GPUs". */
+char *sw_cli_limit(const json_t *job, char *text, size_t size);
+/* "9.5 GiB of 10.0 GiB, 1.2 GiB more in host memory"; "" where nobody knows. */
+char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size);
+/* "312 ms/it"; "" where nobody knows. */
+char *sw_cli_iteration(const json_t *job, char *text, size_t size);
+
 /* ---- printing */
 /* "1-02:03:04", "2:03:04", "0:05": as squeue writes times. */
 char *sw_cli_elapsed(int64_t seconds, char buffer[32]);

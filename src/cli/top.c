@@ -78,12 +78,33 @@ static void add_gpus(struct picture *picture, const json_t *nodes)
 	}
 }
 
+/* "9.5GiB/10.0GiB+1.2GiB": on its GPUs, at most, and in host memory. */
+static const char *memory_of(const json_t *job, char text[64])
+{
+	const json_t *gpu = json_object_get(job, "gpu");
+	int64_t limit = sw_cli_number(gpu, "limit_bytes", 0), host = sw_cli_number(gpu, "host_bytes", 0);
+	char held[32], may[32], moved[32];
+	snprintf(text, 64, "-");
+	if (!json_is_object(gpu))
+		return text;
+	snprintf(text, 64, "%s%s%s%s%s", sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), held), limit > 0 ? "/" : "",
+		 limit > 0 ? sw_format_bytes((uint64_t)limit, may) : "", host > 0 ? "+" : "",
+		 host > 0 ? sw_format_bytes((uint64_t)host, moved) : "");
+	char *to = text;
+	for (const char *from = text; *from != '\0'; from++)
+		if (*from != ' ')
+			*to++ = *from;
+	*to = '\0';
+	return text;
+}
+
 static void add_jobs(struct picture *picture, const json_t *jobs)
 {
 	size_t i;
 	json_t *job;
-	char time[32];
-	add(picture, "%8s %-24s %-10s %-3s %10s %4s %s", "JOBID", "NAME", "USER", "ST", "TIME", "GPUS", "NODE(REASON)");
+	char time[32], memory[64], iteration[40];
+	add(picture, "%8s %-24s %-10s %-3s %10s %4s %-24s %-10s %s", "JOBID", "NAME", "USER", "ST", "TIME", "GPUS", "GPUMEM/LIMIT+HOST",
+	    "ITERATION", "NODE(REASON)");
 	picture->first_job = picture->lines.count;
 	json_array_foreach(jobs, i, job)
 	{
@@ -91,9 +112,10 @@ static void add_jobs(struct picture *picture, const json_t *jobs)
 		bool waits = strcmp(state, "PD") == 0 || strcmp(state, "CF") == 0;
 		const char *reason = sw_cli_text(job, "reason", "");
 		reason = reason[0] != '\0' ? reason : strcmp(state, "CF") == 0 ? "starting" : "Resources";
-		add(picture, "%8" PRId64 " %-24.24s %-10.10s %-3s %10s %4" PRId64 " %s%s%s", sw_cli_number(job, "id", 0),
+		add(picture, "%8" PRId64 " %-24.24s %-10.10s %-3s %10s %4" PRId64 " %-24s %-10s %s%s%s", sw_cli_number(job, "id", 0),
 		    sw_cli_text(job, "name", "-"), sw_cli_text(job, "user", "-"), sw_cli_text(job, "state", "?"),
-		    sw_cli_elapsed((int64_t)sw_cli_real(job, "ran_s", 0), time), sw_cli_number(job, "gpus", 0), waits ? "(" : "",
+		    sw_cli_elapsed((int64_t)sw_cli_real(job, "ran_s", 0), time), sw_cli_number(job, "gpus", 0), memory_of(job, memory),
+		    sw_cli_iteration(job, iteration, sizeof iteration)[0] != '\0' ? iteration : "-", waits ? "(" : "",
 		    waits ? reason : sw_cli_text(job, "node", ""), waits ? ")" : "");
 	}
 }

@@ -1,0 +1,47 @@
+/* How a job does on its GPUs, in words. */
+#include <inttypes.h>
+
+#include "base/number.h"
+#include "cli/live.h"
+
+char *sw_cli_limit(const json_t *job, char *text, size_t size)
+{
+	const json_t *limit = json_object_get(job, "limit");
+	int64_t bytes = sw_cli_number(limit, "gpu_memory", 0), percent = sw_cli_number(limit, "compute", 0);
+	char memory[32];
+	if (bytes > 0 && percent > 0)
+		snprintf(text, size, "%s of each GPU and %" PRId64 " %% of its time", sw_format_bytes((uint64_t)bytes, memory), percent);
+	else if (bytes > 0)
+		snprintf(text, size, "%s of each GPU", sw_format_bytes((uint64_t)bytes, memory));
+	else if (percent > 0)
+		snprintf(text, size, "%" PRId64 " %% of each GPU's time", percent);
+	else
+		snprintf(text, size, "all that it got of its GPUs");
+	return text;
+}
+
+char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size)
+{
+	const json_t *gpu = json_object_get(job, "gpu");
+	int64_t limit = sw_cli_number(gpu, "limit_bytes", 0), host = sw_cli_number(gpu, "host_bytes", 0);
+	char held[32], may[32], moved[32], of[48] = "", more[64] = "";
+	text[0] = '\0';
+	if (!json_is_object(gpu))
+		return text;
+	if (limit > 0)
+		snprintf(of, sizeof of, " of %s", sw_format_bytes((uint64_t)limit, may));
+	if (host > 0)
+		snprintf(more, sizeof more, ", %s more in host memory", sw_format_bytes((uint64_t)host, moved));
+	snprintf(text, size, "%s%s%s", sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), held), of, more);
+	return text;
+}
+
+char *sw_cli_iteration(const json_t *job, char *text, size_t size)
+{
+	double s = sw_cli_real(json_object_get(job, "gpu"), "iteration_s", 0);
+	char span[32];
+	text[0] = '\0';
+	if (s > 0 && s < 1e6)
+		snprintf(text, size, "%s/it", sw_format_duration((int64_t)(s * 1e9), span));
+	return text;
+}

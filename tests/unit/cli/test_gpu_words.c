@@ -1,0 +1,51 @@
+/* How a job does on its GPUs, in words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/live.h"
+
+static void expect(char *(*say)(const json_t *job, char *text, size_t size), const char *job_text, const char *words)
+{
+	json_t *job = json_loads(job_text, 0, NULL);
+	char text[200];
+	assert_non_null(job);
+	assert_string_equal(say(job, text, sizeof text), words);
+	json_decref(job);
+}
+
+/* A limit names what it limits, and nothing else. */
+static void test_limits(void **state)
+{
+	(void)state;
+	expect(sw_cli_limit, "{\"limit\": {\"gpu_memory\": 10737418240, \"compute\": 30}}", "10.0 GiB of each GPU and 30 % of its time");
+	expect(sw_cli_limit, "{\"limit\": {\"gpu_memory\": 10737418240, \"compute\": null}}", "10.0 GiB of each GPU");
+	expect(sw_cli_limit, "{\"limit\": {\"gpu_memory\": null, \"compute\": 30}}", "30 % of each GPU's time");
+	expect(sw_cli_limit, "{\"limit\": null}", "all that it got of its GPUs");
+	expect(sw_cli_limit, "{}", "all that it got of its GPUs");
+}
+
+/* Figures that nobody knows are left out. */
+static void test_figures(void **state)
+{
+	(void)state;
+	expect(sw_cli_gpu_memory, "{\"gpu\": {\"memory_bytes\": 1073741824, \"limit_bytes\": 2147483648, \"host_bytes\": 1048576}}",
+	       "1.0 GiB of 2.0 GiB, 1.0 MiB more in host memory");
+	expect(sw_cli_gpu_memory, "{\"gpu\": {\"memory_bytes\": 0, \"limit_bytes\": null, \"host_bytes\": 0}}", "0 B");
+	expect(sw_cli_gpu_memory, "{\"gpu\": null}", "");
+	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 0.312}}", "312 ms/it");
+	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 12.34}}", "12.3 s/it");
+	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": null}}", "");
+	expect(sw_cli_iteration, "{\"gpu\": null}", "");
+	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 1e300}}", "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits), cmocka_unit_test(test_figures)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
