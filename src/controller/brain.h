@@ -176,6 +176,8 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
+/* Whether it waits only because nodes are closed that could have it: true, with which and why ("Drained: n1 (new fans)"). Looks at all nodes. */
+bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {
 	const char *name;

@@ -93,14 +93,6 @@ static void show_failure(const struct sw_brain *brain, sw_ns now, uint32_t id, s
 	say_done(brain, now, id, view->failure_done, sizeof view->failure_done);
 }
 
-/* One sentence, or two, about the failure of a job that waits for its next try, or has ended. */
-static void explain_failure(const struct sw_job_view *view, char *text, size_t size)
-{
-	snprintf(text, size, "%s%s%s%s%s (%s); %s%s%s", view->failure_says, view->failure_line[0] != '\0' ? ": " : "",
-		 view->failure_line[0] != '\0' ? "'" : "", view->failure_line, view->failure_line[0] != '\0' ? "'" : "", view->failure,
-		 view->failure_done, view->failure_hint[0] != '\0' ? ". " : "", view->failure_hint);
-}
-
 uint64_t sw_brain_job_count(const struct sw_brain *brain)
 {
 	return brain->jobs.count;
@@ -169,84 +161,6 @@ bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, st
 	const struct sw_run *run = &live->runs[index];
 	*ret_part = (struct sw_part_view){brain->nodes.items[run->node].name, run->mask, live->run_epoch};
 	return true;
-}
-
-/* What must happen for a parked run to go on. */
-static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size_t size)
-{
-	const struct sw_live *live = &brain->jobs.items[id - 1];
-	const char *node = brain->nodes.items[live->runs[0].node].name;
-	uint64_t occupant = sw_brain_occupant(brain, (uint32_t)(id - 1));
-	if (live->user_held)
-		snprintf(text, size, "it stands still on node %s until 'sharewell resume %llu'", node, (unsigned long long)id);
-	else if (occupant != 0)
-		snprintf(text, size, "it stands still on node %s and goes on when job %llu, which is ahead of it there, ends or makes way",
-			 node, (unsigned long long)occupant);
-	else
-		snprintf(text, size, "it stands still on node %s and goes on when the policy chooses it again", node);
-	size_t used = strlen(text);
-	if (!live->user_held && used + 2 < size) {
-		snprintf(text + used, size - used, "; ");
-		sw_engine_explain(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}, text + used + 2, size - used - 2);
-	}
-}
-
-/* What keeps a job from running that has its GPUs already. */
-static void explain_start(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
-{
-	const struct sw_live *live = &brain->jobs.items[id - 1];
-	const char *node = brain->nodes.items[live->runs[0].node].name;
-	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1));
-	if (leaver == id)
-		snprintf(text, size, "it has GPUs on node %s and starts when its run before this one has stopped", node);
-	else if (leaver != 0)
-		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is still stopping there", node,
-			 (unsigned long long)leaver);
-	else
-		snprintf(text, size, "it is starting on node %s", node);
-}
-
-void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size)
-{
-	const struct sw_live *live = sw_brain_live(brain, id);
-	struct sw_job_view view;
-	if (size == 0)
-		return;
-	const struct sw_job *job = live != NULL ? sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}) : NULL;
-	if (live != NULL && is_completing(live, job)) {
-		snprintf(text, size, "it is over (%s), but processes of it are still stopping%s%s",
-			 live->reason[0] != '\0' ? live->reason : "ended", live->last_node < brain->nodes.count ? " on node " : "",
-			 live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "");
-		return;
-	}
-	if (live != NULL && job->state == SW_JOB_RUNNING && !has_started(live)) {
-		explain_start(brain, id, text, size);
-		return;
-	}
-	bool waits = live != NULL && sw_heap_has(&brain->retries, (uint32_t)(id - 1));
-	bool ended = live != NULL && live->ended_at != SW_TIME_NEVER;
-	if (live != NULL && (waits || ended) && !live->user_held && sw_brain_job(brain, now, id, &view) && view.failure[0] != '\0' &&
-	    strcmp(view.state, "CD") != 0 && strcmp(view.state, "CA") != 0) {
-		explain_failure(&view, text, size);
-		return;
-	}
-	if (live == NULL)
-		snprintf(text, size, "there is no job %llu", (unsigned long long)id);
-	else if (sw_prerun_of(live) > 0)
-		snprintf(text, size, "it waits for its pre-run on one GPU, job %llu", (unsigned long long)sw_prerun_of(live));
-	else if (live->depend_count > 0)
-		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
-	else if (live->parked)
-		explain_parked(brain, id, text, size);
-	else if (live->user_held)
-		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
-	else if (waits)
-		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,
-			 (long long)((sw_heap_key(&brain->retries, (uint32_t)(id - 1)) - brain->now) / 1000000000));
-	else if (brain->nodes.count == 0)
-		snprintf(text, size, "no node has joined yet");
-	else
-		sw_engine_explain(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}, text, size);
 }
 
 uint32_t sw_brain_node_count(const struct sw_brain *brain)

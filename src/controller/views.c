@@ -114,10 +114,12 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 {
 	sw_json_key_string(json, "name", view->name);
 	sw_json_key_string(json, "tenant", view->tenant);
-	char suspended[96];
+	char reason[400];
 	if (view->held_by != UINT32_MAX)
-		snprintf(suspended, sizeof suspended, "suspended by user %.64s", sw_user_name(server, view->held_by));
-	sw_json_key_string(json, "reason", view->held_by != UINT32_MAX ? suspended : view->reason);
+		snprintf(reason, sizeof reason, "suspended by user %.64s", sw_user_name(server, view->held_by));
+	else if (strcmp(view->state, "PD") != 0 || !sw_brain_drained(server->brain, view->id, reason, sizeof reason))
+		snprintf(reason, sizeof reason, "%s", view->reason);
+	sw_json_key_string(json, "reason", reason);
 	sw_json_key_bool(json, "held", view->held);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')

@@ -82,7 +82,8 @@ submit -- true
 sleep 0.5
 is_state "$job" PD && is_state "$second" R
 said $? 'jobs that run go on, others wait'
-works 'and hear why' 'only 0 are in nodes that take jobs' why "$job"
+works 'and hear why' 'Drained: here (new fans)' why "$job"
+works 'in the list too' '(Drained: here (new fans))' ps --noheader -j "$job"
 works 'it is opened again' 'takes jobs' nodes resume here
 ends 'and takes jobs' "$job" 0
 "$SHAREWELL" cancel "$second"

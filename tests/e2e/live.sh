@@ -26,6 +26,7 @@ works 'it is in the history with code and signal' 'COMPLETED 0:0' history
 works 'and is shown in full' 'ExitCode    0:0' show 1
 out_has 'Command     sh -c ' && out_has 'State       COMPLETED'
 said $? 'with its command and state'
+works 'why tells how it ended' 'job 1 (CD): it ended well at 2' why 1
 works 'the queue is empty but for its headings' 'JOBID NAME' ps
 works 'all jobs are one' ' first ' ps --all --noheader
 

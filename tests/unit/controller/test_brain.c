@@ -574,6 +574,83 @@ static void test_members_of_an_array_share_what_they_asked_for(void **state)
 	assert_int_equal(sw_brain_apply(desk->brain, desk->now, SW_RECORD_SUBMIT, "{\"member\":1}", 12, NULL, NULL), SW_EBUG);
 }
 
+/* ---- reasons */
+
+static void expect_why(const struct desk *desk, uint64_t job, const char *words)
+{
+	char why[600];
+	sw_brain_explain(desk->brain, desk->now, job, why, sizeof why);
+	if (strstr(why, words) == NULL)
+		fail_msg("job %d: '%s' does not say '%s'", (int)job, why, words);
+}
+
+/* Aim: of a job that runs it is said where, of one that has ended how and when. */
+static void test_why_tells_where_a_job_runs_and_how_it_ended(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	desk->now = INT64_C(1700000000) * SW_NS_PER_S;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"]}");
+	expect_why(desk, 1, "it is about to start on node n");
+	say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	expect_why(desk, 1, "it runs on node n, since 2023-11-14T22:13:20Z");
+	desk->now += 12 * SW_NS_PER_S;
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	sync_and_drop(desk);
+	expect_why(desk, 1, "it ended well at 2023-11-14T22:13:32Z, after running for 12.0 s");
+	submit(desk, "{\"command\": [\"b\"], \"hold\": true}");
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	expect_why(desk, 2, "it was cancelled at 2023-11-14T22:13:32Z, before it ran");
+	submit(desk, "{\"command\": [\"c\"], \"depends\": \"afternotok:1\"}");
+	expect_why(desk, 3, "before it ran: dependency never satisfied");
+	submit(desk, "{\"command\": [\"d\"], \"retries\": 0}");
+	say(desk, 4, 1, SW_RUN_EXITED, 3);
+	sync_and_drop(desk);
+	expect_why(desk, 4, "it failed with exit code 3 at 2023-11-14T22:13:32Z, after running for");
+	expect_why(desk, 5, "there is no job 5");
+}
+
+/* Aim: a job that waits for nothing but drained nodes says which and why; one that waits for its turn, for its user or for a job does not. */
+static void test_why_names_drained_nodes(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	char text[400];
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"], \"gpus\": 2}");
+	submit(desk, "{\"command\": [\"b\"]}");
+	submit(desk, "{\"command\": [\"c\"], \"hold\": true}");
+	submit(desk, "{\"command\": [\"d\"], \"depends\": \"afterok:2\"}");
+	assert_false(sw_brain_drained(desk->brain, 2, text, sizeof text));
+	assert_int_equal(sw_brain_propose_door(desk->brain, &root, "n", true, "new fans", &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	/* Its GPUs are in use, but when they are free it cannot have them either. */
+	assert_true(sw_brain_drained(desk->brain, 2, text, sizeof text));
+	assert_string_equal(text, "Drained: n (new fans)");
+	expect_why(desk, 2, "Drained: n (new fans)");
+	expect_why(desk, 2, "only 0 are in nodes that take jobs");
+	for (uint64_t job = 1; job <= 5; job++)
+		assert_int_equal(sw_brain_drained(desk->brain, job, text, sizeof text), job == 2);
+	/* A second node that takes jobs is busy: the job would run now, if the first took any. */
+	struct sw_sync_gpu gpu = {.uuid = "GPU-2", .name = "g", .memory_bytes = UINT64_C(80) << 30};
+	const struct sw_sync_inventory inventory = {&gpu, 1, 16, UINT64_C(64) << 30};
+	const struct sw_sync sync = {.node = "m", .instance = "a1", .number = 1, .inventory = &inventory};
+	assert_int_equal(sw_brain_hear(desk->brain, desk->now, &sync, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(state_of(desk, 2), "R");
+	submit(desk, "{\"command\": [\"e\"]}");
+	assert_false(sw_brain_drained(desk->brain, 5, text, sizeof text));
+	say(desk, 1, 1, SW_RUN_EXITED, 0);
+	sync_and_drop(desk);
+	assert_true(sw_brain_drained(desk->brain, 5, text, sizeof text));
+	assert_int_equal(sw_brain_propose_door(desk->brain, &root, "n", false, "", &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_string_equal(state_of(desk, 5), "R");
+}
+
 /* Runs after every test: the journal, applied to a new brain, gives the same state. */
 static void replay(struct desk *desk)
 {
@@ -644,6 +721,8 @@ int main(void)
 		TEST(test_a_job_is_over_when_its_processes_are),
 		TEST(test_a_lost_node_completes_its_jobs),
 		TEST(test_members_of_an_array_share_what_they_asked_for),
+		TEST(test_why_tells_where_a_job_runs_and_how_it_ended),
+		TEST(test_why_names_drained_nodes),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
