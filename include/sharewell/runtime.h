@@ -4,7 +4,8 @@
  * process, maps it. There is no message and no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel dropping a lock,
  * and who may touch a job is who may open its file.
  *
- * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while it lives; byte 1 + n by the process in slot n.
+ * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while it lives; byte 1 + n by the process in slot n; the
+ * byte after those by a process that measures something on a GPU, which nobody waits for.
  *
  * Invariants:
  *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot;
@@ -54,8 +55,9 @@ enum sw_page_trouble {
 
 struct sw_page_gpu {
 	uint8_t uuid[16];
-	_Atomic uint64_t limit_bytes; /* of the job on this GPU; SW_PAGE_NO_LIMIT */
-	uint64_t reserved[5];
+	_Atomic uint64_t limit_bytes;	/* of the job on this GPU; SW_PAGE_NO_LIMIT */
+	_Atomic uint64_t context_bytes; /* what a context takes there, as one of the processes found out; 0: not known */
+	uint64_t reserved[4];
 };
 
 /* Of one process on one GPU. */

@@ -140,6 +140,8 @@ enum {
 	CU_MEMPOOL_USED_HIGH = 8,
 };
 
+enum { CU_GRAPH_MEM_RESERVED_CURRENT = 2 };
+
 /* ---- arrays and copies */
 
 typedef struct {

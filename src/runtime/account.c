@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,25 +71,45 @@ static bool take_slot(void)
 	return false;
 }
 
-static bool map_page(const char *path)
+/* NULL: it is none. The file stays open. */
+static struct sw_page *map_page(int fd, int protection)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC);
 	struct stat status;
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct sw_page)) {
-		struct sw_page *page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (page != MAP_FAILED && page->magic == SW_PAGE_MAGIC && page->format == SW_PAGE_FORMAT &&
-		    page->gpu_count <= SW_PAGE_GPUS) {
-			sw_page = page;
-			page_fd = fd;
-			return true;
-		}
-		if (page != MAP_FAILED)
-			munmap(page, sizeof *page);
-	}
-	close(fd);
-	return false;
+	if (fd < 0 || fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(struct sw_page))
+		return NULL;
+	struct sw_page *page = mmap(NULL, sizeof *page, protection, MAP_SHARED, fd, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	if (page->magic == SW_PAGE_MAGIC && page->format == SW_PAGE_FORMAT && page->gpu_count <= SW_PAGE_GPUS)
+		return page;
+	munmap(page, sizeof *page);
+	return NULL;
+}
+
+static const char *page_path(void)
+{
+	const char *path = getenv(SW_PAGE_ENV);
+	return path == NULL || path[0] == '\0' ? NULL : path;
+}
+
+static const struct sw_page *peeked;
+
+static void peek(void)
+{
+	const char *path = page_path();
+	int fd = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	peeked = map_page(fd, PROT_READ);
+	if (fd >= 0)
+		close(fd);
+}
+
+const struct sw_page *sw_account_peek(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	if (sw_page != NULL)
+		return sw_page;
+	pthread_once(&once, peek);
+	return peeked;
 }
 
 static void find_gpus(void)
@@ -109,9 +130,16 @@ static void find_gpus(void)
 
 bool sw_account_open(void)
 {
-	const char *path = getenv(SW_PAGE_ENV);
-	if (path == NULL || path[0] == '\0' || !map_page(path))
+	const char *path = page_path();
+	int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	struct sw_page *page = map_page(fd, PROT_READ | PROT_WRITE);
+	if (page == NULL) {
+		if (fd >= 0)
+			close(fd);
 		return false;
+	}
+	sw_page = page;
+	page_fd = fd;
 	find_gpus();
 	if (take_slot())
 		return true;
@@ -131,6 +159,27 @@ void sw_account_forget(void)
 	sw_slot = NULL;
 }
 
+static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
+
+bool sw_account_lock(void)
+{
+	struct flock lock = byte(SW_PAGE_SLOTS);
+	if (pthread_mutex_trylock(&measuring) != 0)
+		return false;
+	if (fcntl(page_fd, F_OFD_SETLK, &lock) == 0)
+		return true;
+	pthread_mutex_unlock(&measuring);
+	return false;
+}
+
+void sw_account_unlock(void)
+{
+	struct flock lock = byte(SW_PAGE_SLOTS);
+	lock.l_type = F_UNLCK;
+	fcntl(page_fd, F_OFD_SETLK, &lock);
+	pthread_mutex_unlock(&measuring);
+}
+
 int sw_account_gpu(CUdevice device)
 {
 	return device >= 0 && device < DEVICES ? gpu_of_device[device] : -1;
@@ -138,12 +187,17 @@ int sw_account_gpu(CUdevice device)
 
 /* ---- device memory */
 
-static uint64_t held_by_job(int gpu)
+uint64_t sw_account_held(const struct sw_page *page, uint32_t gpu)
 {
 	uint64_t sum = 0;
 	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
-		sum += atomic_load(&sw_page->slots[i].gpus[gpu].charged_bytes);
+		sum += atomic_load(&page->slots[i].gpus[gpu].charged_bytes);
 	return sum;
+}
+
+static uint64_t held_by_job(int gpu)
+{
+	return sw_account_held(sw_page, (uint32_t)gpu);
 }
 
 uint64_t sw_account_limit(int gpu)

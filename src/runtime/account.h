@@ -18,6 +18,13 @@ void sw_account_forget(void);
 
 /* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */
 int sw_account_gpu(CUdevice device);
+/* Whose figures a process without a slot may read too: before cuInit(), or one that never uses the driver. NULL: there is no page. */
+const struct sw_page *sw_account_peek(void);
+/* What all processes of the job hold there. */
+uint64_t sw_account_held(const struct sw_page *page, uint32_t gpu);
+/* For a measurement that no other process of the job disturbs; false: one is at it. */
+bool sw_account_lock(void);
+void sw_account_unlock(void);
 /* The limit of the job there less what all of its processes hold; SW_PAGE_NO_LIMIT. */
 uint64_t sw_account_room(int gpu);
 uint64_t sw_account_limit(int gpu);

@@ -262,6 +262,19 @@ SHRINKS_POOL(cuMemFreeAsync, Z, P)
 SHRINKS_POOL(cuMemFreeAsync_ptsz, Z, P)
 SHRINKS_POOL(cuMemPoolTrimTo, P, Z)
 
+CUresult hook_cuDeviceGraphMemTrim(U device)
+{
+	if (SW_MISSING(cuDeviceGraphMemTrim))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	struct sw_gate_thread *self = sw_gate_enter();
+	CUresult result = SW_REAL(cuDeviceGraphMemTrim, U)(device);
+	if (result == CUDA_SUCCESS && sw_page != NULL)
+		sw_charge_graphs();
+	sw_iterations_memory();
+	sw_gate_leave(self);
+	return result;
+}
+
 CUresult hook_cuMemPoolDestroy(P pool)
 {
 	if (SW_MISSING(cuMemPoolDestroy))

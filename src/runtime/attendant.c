@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include "runtime/account.h"
+#include "runtime/charges.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/iterations.h"
@@ -79,6 +80,9 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->launches, launches);
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
+	/* Nothing is asked of the driver while a stream is captured: it would spoil the capture. */
+	if (atomic_load(&sw_captures) == 0)
+		sw_charge_graphs();
 	sw_iterations_look();
 }
 

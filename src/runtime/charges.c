@@ -52,6 +52,26 @@ void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes
 	pthread_mutex_unlock(&lock);
 }
 
+void sw_charge_context(CUcontext context, int gpu, size_t bytes)
+{
+	uint64_t key = (uint64_t)(uintptr_t)context;
+	struct charge *charge = malloc(sizeof *charge);
+	if (charge == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	struct charge **link = find(SW_CHARGE_CONTEXT, key);
+	bool is_new = *link == NULL;
+	if (is_new) {
+		*charge = (struct charge){
+			.context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = SW_CHARGE_CONTEXT, .holders = 1};
+		*link = charge;
+		sw_account_note(gpu, bytes, true);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!is_new)
+		free(charge);
+}
+
 /* Under the lock. */
 static void let_go(struct charge **link)
 {
@@ -194,4 +214,31 @@ bool sw_charge_pool_may(CUmemoryPool pool, CUdevice device, size_t bytes)
 		return true;
 	uint64_t spare = reserved > used ? reserved - used : 0;
 	return bytes <= spare || bytes - spare <= sw_account_room(sw_account_gpu(device));
+}
+
+/* ---- graphs */
+
+enum { DEVICES = 64 };
+static uint64_t graph_bytes[DEVICES];
+
+void sw_charge_graphs(void)
+{
+	int count = 0;
+	if (sw_driver.graph_memory == NULL || sw_driver.primary_state == NULL || sw_driver.device_count(&count) != CUDA_SUCCESS)
+		return;
+	pthread_mutex_lock(&lock);
+	for (int device = 0; device < count && device < DEVICES; device++) {
+		uint64_t held = 0;
+		unsigned flags;
+		int gpu = sw_account_gpu(device), active = 0;
+		if (gpu < 0 || sw_driver.primary_state(device, &flags, &active) != CUDA_SUCCESS ||
+		    (active != 0 && sw_driver.graph_memory(device, CU_GRAPH_MEM_RESERVED_CURRENT, &held) != CUDA_SUCCESS))
+			continue;
+		if (held > graph_bytes[device])
+			sw_account_note(gpu, held - graph_bytes[device], true);
+		else
+			sw_account_give(gpu, graph_bytes[device] - held, true);
+		graph_bytes[device] = held;
+	}
+	pthread_mutex_unlock(&lock);
 }

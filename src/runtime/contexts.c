@@ -8,8 +8,10 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/overhead.h"
 #include "runtime/pace.h"
 #include "runtime/start.h"
 
@@ -58,6 +60,39 @@ void sw_capture_forget_stream(CUstream stream)
 	if (atomic_load(&sw_captures) > 0)
 		captures_end(stream, NULL, true);
 }
+
+/* ---- contexts that come */
+
+static bool primary_is_active(CUdevice device)
+{
+	unsigned flags;
+	int active = 0;
+	return sw_driver.primary_state != NULL && sw_driver.primary_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
+}
+
+/* `ret_context` and `device` are parameters; `is_new` says whether the call makes a context if it works. */
+#define CREATES(symbol, ret_context, device, is_new, ...)                                    \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                       \
+	{                                                                                    \
+		if (SW_MISSING(symbol))                                                      \
+			return CUDA_ERROR_NOT_INITIALIZED;                                   \
+		struct sw_gate_thread *self = sw_gate_enter();                               \
+		struct sw_overhead overhead = {.gpu = -1};                                   \
+		if (sw_page != NULL && (is_new))                                             \
+			sw_overhead_before(&overhead, (CUdevice)(device));                   \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));       \
+		uint64_t bytes = sw_overhead_after(&overhead, result == CUDA_SUCCESS);       \
+		if (result == CUDA_SUCCESS && bytes > 0)                                     \
+			sw_charge_context(*(CUcontext *)(ret_context), overhead.gpu, bytes); \
+		sw_iterations_memory();                                                      \
+		sw_gate_leave(self);                                                         \
+		return result;                                                               \
+	}
+CREATES(cuCtxCreate, a3, a1, true, P, U, U)
+CREATES(cuCtxCreate_v2, a3, a1, true, P, U, U)
+CREATES(cuCtxCreate_v3, a5, a1, true, P, P, U, U, U)
+CREATES(cuCtxCreate_v4, a4, a1, true, P, P, U, U)
+CREATES(cuDevicePrimaryCtxRetain, a2, a1, !primary_is_active((CUdevice)a1), P, U)
 
 /* ---- contexts that go */
 
@@ -115,13 +150,6 @@ CUresult hook_cuCtxDetach(P context)
 	}
 	sw_gate_leave(self);
 	return result;
-}
-
-static bool primary_is_active(CUdevice device)
-{
-	unsigned flags;
-	int active = 0;
-	return sw_driver.primary_state != NULL && sw_driver.primary_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
 /* NULL: it is not there. */

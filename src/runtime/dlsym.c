@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "runtime/driver.h"
+#include "runtime/nvml.h"
 
 /* What dlsym() gives instead of the real thing; NULL: the real thing. */
 void *sw_door_pick(void *handle, const char *name);
@@ -10,6 +11,8 @@ void *sw_door_pick(void *handle, const char *name)
 {
 	if (sw_real_dlsym == NULL)
 		sw_find_dlsym();
+	if (name != NULL && strncmp(name, "nvml", 4) == 0)
+		return sw_nvml_pick(handle, name);
 	/* Not every name that begins like this is the driver's: who asks for curl's or the CUDA runtime's functions does not need the driver loaded. */
 	if (name == NULL || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z' || !sw_driver_ready())
 		return NULL;

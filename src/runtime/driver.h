@@ -19,6 +19,7 @@
 	X(device_memory, cuDeviceTotalMem_v2, (size_t * ret, CUdevice device))                                                     \
 	X(default_pool, cuDeviceGetDefaultMemPool, (CUmemoryPool * ret, CUdevice device))                                          \
 	X(current_pool, cuDeviceGetMemPool, (CUmemoryPool * ret, CUdevice device))                                                 \
+	X(graph_memory, cuDeviceGetGraphMemAttribute, (CUdevice device, int attribute, void *ret))                                 \
 	X(pool_attribute, cuMemPoolGetAttribute, (CUmemoryPool pool, int attribute, void *ret))                                    \
 	X(pool_trim, cuMemPoolTrimTo, (CUmemoryPool pool, size_t keep))                                                            \
 	X(context_current, cuCtxGetCurrent, (CUcontext * ret))                                                                     \

@@ -220,6 +220,7 @@ typedef size_t Z;
 	OWN(cuMemFreeAsync_ptsz, Z, P) \
 	OWN(cuMemPoolTrimTo, P, Z) \
 	OWN(cuMemPoolDestroy, P) \
+	OWN(cuDeviceGraphMemTrim, U) \
 	OWN(cuMemGetInfo_v2, P, P) \
 	OWN(cuMemGetAddressRange_v2, P, P, Z) \
 	OWN(cuPointerGetAttribute, P, U, Z) \
@@ -241,6 +242,11 @@ typedef size_t Z;
 	OWN(cuStreamDestroy, P) \
 	OWN(cuStreamDestroy_v2, P) \
 	OWN(cuInit, U) \
+	OWN(cuCtxCreate, P, U, U) \
+	OWN(cuCtxCreate_v2, P, U, U) \
+	OWN(cuCtxCreate_v3, P, P, U, U, U) \
+	OWN(cuCtxCreate_v4, P, P, U, U) \
+	OWN(cuDevicePrimaryCtxRetain, P, U) \
 	OWN(cuCtxDestroy, P) \
 	OWN(cuCtxDestroy_v2, P) \
 	OWN(cuCtxDetach, P) \

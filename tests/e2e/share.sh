@@ -58,18 +58,18 @@ shared_pid=$!
 # listed <words of python about s, the share>: what --list says of it.
 listed() { "$SHAREWELL" share --list --json | python3 -c "import json, sys; s = json.load(sys.stdin)[0]; sys.exit(not ($1))"; }
 until_holds 30 listed "s['launches'] > 100"
-holds 'it is listed with what it holds' listed "s['name'] == 'big' and s['state'] == 'running' and s['gpus'][0]['used_bytes'] == 14 << 20 and s['gpus'][0]['limit_bytes'] == 100 << 20"
+holds 'it is listed with what it holds' listed "s['name'] == 'big' and s['state'] == 'running' and s['gpus'][0]['used_bytes'] == 30 << 20 and s['gpus'][0]['fixed_bytes'] == 16 << 20 and s['gpus'][0]['limit_bytes'] == 100 << 20"
 works 'and in words' 'running' share -l
 until_holds 30 listed "s['iteration_ns'] >= 6000000 and s['iterations'] > 0"
 holds 'how long its steps take is found out' listed "s['iteration_ns'] >= 6000000"
 refuses 2 'its name is taken' "there is a share 'big' already" share --name big -- true
 works 'suspended' 'big suspended: 0.01 GiB' share --suspend big
-holds 'it holds nothing of the GPU' listed "s['state'] == 'suspended' and s['gpus'][0]['used_bytes'] == 0 and s['gpus'][0]['host_bytes'] == 14 << 20"
+holds 'it holds nothing of the GPU but its context' listed "s['state'] == 'suspended' and s['gpus'][0]['used_bytes'] == 16 << 20 and s['gpus'][0]['host_bytes'] == 14 << 20"
 works 'twice makes no difference' 'big suspended' share --suspend big
 works 'resumed' 'big runs again: 0.01 GiB' share --resume big
 holds 'it has its memory back' listed "s['state'] == 'running' and s['gpus'][0]['host_bytes'] == 0"
-works 'limited while it runs' 'GiB in host memory' share --limit big --memory 4M
-holds 'it is under its limit' listed "s['gpus'][0]['used_bytes'] == 2 << 20 and s['gpus'][0]['host_bytes'] == 12 << 20"
+works 'limited while it runs' 'GiB in host memory' share --limit big --memory 20M
+holds 'it is under its limit' listed "s['gpus'][0]['used_bytes'] == 18 << 20 and s['gpus'][0]['host_bytes'] == 12 << 20"
 works 'suspended where it is over its limit' 'big suspended' share --suspend big
 works 'and resumed' 'big runs again' share --resume big
 works 'the limit taken away' '0.00 GiB in host memory' share --limit big --memory none

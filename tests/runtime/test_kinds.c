@@ -1,18 +1,20 @@
 /* Every kind of device memory counts against the job's limit, is refused as the driver refuses it, and is given back. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/job.h"
 
+/* Beside the context, which always counts. */
 static uint64_t charged(void)
 {
-	return look().gpus[0].charged_bytes;
+	return look().gpus[0].charged_bytes - CONTEXT_BYTES;
 }
 
 static uint64_t fixed(void)
 {
-	return look().gpus[0].fixed_bytes;
+	return look().gpus[0].fixed_bytes - CONTEXT_BYTES;
 }
 
 /* ---- limits as the program sees them */
@@ -24,9 +26,9 @@ static void ask_for_sizes(int socket)
 	(void)socket;
 	open_driver();
 	assert_cuda(cuMemGetInfo_v2(&free, &total));
-	assert_true(total == 100 * MiB && free == 100 * MiB);
+	assert_true(total == 100 * MiB + CONTEXT_BYTES && free == 100 * MiB);
 	assert_cuda(cuDeviceTotalMem_v2(&memory, 0));
-	assert_int_equal(memory, 100 * MiB);
+	assert_int_equal(memory, 100 * MiB + CONTEXT_BYTES);
 	assert_cuda(cuMemAlloc_v2(&x, 30 * MiB));
 	assert_cuda(cuMemGetInfo_v2(&free, NULL));
 	assert_int_equal(free, 70 * MiB);
@@ -55,8 +57,110 @@ static void test_sizes_agree_with_the_limit(void **state)
 {
 	(void)state;
 	sw_share_page_host_budget(page(), 0);
-	sw_share_page_limit(page(), 0, 100 * MiB);
+	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
 	run_job(ask_for_sizes);
+}
+
+/* ---- the same of the management library */
+
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+struct nvml_memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+
+static void *nvml(const char *name)
+{
+	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+	assert_non_null(library);
+	void *found = dlsym(library, name);
+	assert_non_null(found);
+	return found;
+}
+
+/* As a program sees it that looks its functions up. */
+static struct nvml_memory ask_nvml(void)
+{
+	int (*init)(void), (*device)(unsigned, void **), (*memory)(void *, struct nvml_memory *),
+		(*memory_v2)(void *, struct nvml_memory_v2 *);
+	void *handle = NULL;
+	struct nvml_memory found;
+	struct nvml_memory_v2 also = {.version = (unsigned)sizeof also | 2U << 24};
+	*(void **)&init = nvml("nvmlInit_v2");
+	*(void **)&device = nvml("nvmlDeviceGetHandleByIndex_v2");
+	*(void **)&memory = nvml("nvmlDeviceGetMemoryInfo");
+	*(void **)&memory_v2 = nvml("nvmlDeviceGetMemoryInfo_v2");
+	assert_int_equal(init(), 0);
+	assert_int_equal(device(0, &handle), 0);
+	assert_int_equal(memory(handle, &found), 0);
+	assert_int_equal(memory_v2(handle, &also), 0);
+	assert_true(found.total == also.total && found.free == also.free && found.used == also.used);
+	assert_int_not_equal(memory(NULL, &found), 0);
+	assert_int_not_equal(memory(handle, NULL), 0);
+	also.version = 0;
+	assert_int_not_equal(memory_v2(handle, &also), 0);
+	return found;
+}
+
+static void ask_both(int socket)
+{
+	size_t free = 0, total = 0;
+	CUdeviceptr x = 0;
+	(void)socket;
+	/* Before it has anything to do with the driver, and after. */
+	struct nvml_memory memory = ask_nvml();
+	assert_true(memory.total == 100 * MiB && memory.free == 100 * MiB && memory.used == 0);
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 30 * MiB));
+	assert_cuda(cuMemGetInfo_v2(&free, &total));
+	memory = ask_nvml();
+	assert_true(memory.total == total && memory.free == free && memory.used == total - free);
+	assert_int_equal(memory.used, CONTEXT_BYTES + 30 * MiB);
+	/* More than it may have. */
+	limit(20 * MiB);
+	memory = ask_nvml();
+	assert_true(memory.total == 20 * MiB && memory.free <= 4 * MiB && memory.used + memory.free <= memory.total);
+	limit(SW_PAGE_NO_LIMIT);
+	eventually(look().gpus[0].host_bytes == 0);
+	memory = ask_nvml();
+	assert_true(memory.total == 512 * MiB && memory.used == CONTEXT_BYTES + 30 * MiB);
+}
+
+/* The management library tells a program with a limit what the driver tells it, and the truth to one without. */
+static void test_the_management_library_agrees(void **state)
+{
+	(void)state;
+	sw_share_page_limit(page(), 0, 100 * MiB);
+	run_job(ask_both);
+}
+
+static void appear(int socket)
+{
+	open_driver();
+	tell(socket, 'r');
+}
+
+static void make_context(int socket)
+{
+	(void)socket;
+	open_driver();
+	assert_int_equal(look().gpus[0].charged_bytes, 5 * MiB);
+	assert_int_equal(look().gpus[0].fixed_bytes, 5 * MiB);
+}
+
+/* What a context takes is found out once for a job, and goes by what was found for all of its processes. */
+static void test_contexts_are_measured_once(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	struct job job = start(appear);
+	hear(job.socket, 'r');
+	assert_int_equal(atomic_load(&shared->gpus[0].context_bytes), CONTEXT_BYTES);
+	end(&job);
+	atomic_store(&shared->gpus[0].context_bytes, 5 * MiB);
+	run_job(make_context);
 }
 
 /* ---- the kinds */
@@ -213,12 +317,38 @@ static void use_graphs(int socket)
 	assert_int_equal(charged() + fixed(), 0);
 }
 
+/* Memory that a graph allocates when it runs, and that the program frees later. */
+static void use_memory_of_graphs(int socket)
+{
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	CUgraph made = NULL;
+	CUgraphExec graph = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+	assert_cuda(cuMemAllocAsync(&x, 8 * MiB, stream));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, 0));
+	uint64_t before = charged();
+	assert_cuda(cuGraphLaunch(graph, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	eventually(charged() == before + 8 * MiB);
+	assert_cuda(cuMemFreeAsync(x, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	eventually(charged() == before);
+	assert_cuda(cuGraphExecDestroy(graph));
+	assert_cuda(cuGraphDestroy(made));
+}
+
 /* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit, and is given back. */
 static void test_every_kind_counts(void **state)
 {
 	(void)state;
-	void (*const kinds[])(int) = {use_managed, use_pools, use_own_mappings, use_arrays, use_graphs};
-	sw_share_page_limit(page(), 0, 100 * MiB);
+	void (*const kinds[])(int) = {use_managed, use_pools, use_own_mappings, use_arrays, use_graphs, use_memory_of_graphs};
+	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
 	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		run_job(kinds[i]);
 }
@@ -282,7 +412,7 @@ static void lose_contexts(int socket)
 	assert_cuda(cuMemAlloc_v2(&y, 10 * MiB));
 	assert_cuda(cuMemAlloc_v2(&z, 100));
 	assert_cuda(cuMemcpyHtoD_v2(y, &byte, 1));
-	assert_int_equal(charged(), 32 * MiB);
+	assert_int_equal(charged(), CONTEXT_BYTES + 32 * MiB);
 	/* The primary context goes; the other keeps what it has. */
 	assert_cuda(cuDevicePrimaryCtxReset_v2(0));
 	assert_int_equal(charged(), 12 * MiB);
@@ -299,9 +429,16 @@ static void lose_contexts(int socket)
 	assert_int_equal(charged(), 20 * MiB);
 	assert_cuda(cuCtxSetCurrent(own));
 	assert_cuda(cuCtxDestroy_v2(own));
-	assert_int_equal(charged() + fixed(), 0);
+	assert_int_equal(look().gpus[0].charged_bytes + look().gpus[0].fixed_bytes, 0);
 	suspend();
 	resume();
+	/* One that comes back counts again, once. */
+	CUcontext again = NULL;
+	assert_cuda(cuDevicePrimaryCtxRetain(&again, 0));
+	assert_cuda(cuDevicePrimaryCtxRetain(&again, 0));
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+	assert_int_equal(look().gpus[0].fixed_bytes, CONTEXT_BYTES);
+	assert_int_equal(gpu_used(), CONTEXT_BYTES);
 }
 
 /* What a context has goes with it, and only that. */
@@ -316,10 +453,8 @@ static void test_memory_goes_with_its_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_sizes_agree_with_the_limit),
-		CASE(test_every_kind_counts),
-		CASE(test_shared_memory_stays),
-		CASE(test_memory_goes_with_its_context),
+		CASE(test_sizes_agree_with_the_limit), CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
+		CASE(test_every_kind_counts),	       CASE(test_shared_memory_stays),		 CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

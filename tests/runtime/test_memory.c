@@ -258,15 +258,16 @@ static void check_books(const struct world *w)
 {
 	uint64_t wanted = held(w);
 	struct sw_share_gpu gpu;
-	eventually((gpu = look().gpus[0], gpu.charged_bytes + gpu.host_bytes == wanted && gpu.fixed_bytes == 0));
-	eventually(gpu_used() == CONTEXT_BYTES + look().gpus[0].charged_bytes);
+	eventually(
+		(gpu = look().gpus[0], gpu.charged_bytes + gpu.host_bytes == CONTEXT_BYTES + wanted && gpu.fixed_bytes == CONTEXT_BYTES));
+	eventually(gpu_used() == look().gpus[0].charged_bytes);
 }
 
 static void suspend_and_resume(struct world *w)
 {
 	suspend();
 	struct sw_share_gpu gpu = look().gpus[0];
-	assert_int_equal(gpu.charged_bytes, 0);
+	assert_int_equal(gpu.charged_bytes, CONTEXT_BYTES);
 	assert_int_equal(gpu.host_bytes, held(w));
 	assert_int_equal(gpu_used(), CONTEXT_BYTES);
 	resume();
@@ -286,8 +287,8 @@ static void disturb(struct world *w)
 		break;
 	case 2: /* as much as has a place elsewhere */
 		host_budget(need + 300 * MiB);
-		limit(bytes);
-		assert_true(look().gpus[0].charged_bytes <= bytes);
+		limit(CONTEXT_BYTES + bytes);
+		assert_true(look().gpus[0].charged_bytes <= CONTEXT_BYTES + bytes);
 		break;
 	case 3:
 		limit(SW_PAGE_NO_LIMIT);
@@ -295,7 +296,7 @@ static void disturb(struct world *w)
 		break;
 	case 4: /* no more room than there is use for: allocations fail, and nothing is lost */
 		sw_share_page_host_budget(page(), look().gpus[0].host_bytes);
-		limit(need);
+		limit(CONTEXT_BYTES + need);
 		for (unsigned i = 0; i < 50; i++)
 			step(w);
 		host_budget(1024 * MiB);
@@ -340,7 +341,7 @@ static void live_with_model(int socket)
 	limit(SW_PAGE_NO_LIMIT);
 	release_all(w);
 	check_books(w);
-	assert_int_equal(look().gpus[0].charged_bytes, 0);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
 	free(w);
 }
 
@@ -374,7 +375,7 @@ static void *coordinate(void *seed)
 			resume();
 			break;
 		case 2:
-			limit(below(w, 30) * UNIT);
+			limit(CONTEXT_BYTES + below(w, 30) * UNIT);
 			break;
 		default:
 			limit(SW_PAGE_NO_LIMIT);

@@ -197,7 +197,7 @@ static void test_resume_waits_for_room(void **state)
 	/* What it could not finish it undoes: two that wait for each other would wait for ever. */
 	suspend();
 	assert_int_equal(gpu_used(), others);
-	assert_int_equal(look().gpus[0].charged_bytes, 0);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
 	wish = sw_share_page_want(page(), SW_PAGE_RUN);
 	kill_job(&other);
 	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
@@ -232,8 +232,8 @@ static void test_grow_waits_for_room_without_holding_up_anybody(void **state)
 	(void)state;
 	struct job job = start(spill);
 	hear(job.socket, 'r');
-	limit(50 * MiB);
-	assert_true(look().gpus[0].charged_bytes <= 50 * MiB);
+	limit(66 * MiB);
+	assert_true(look().gpus[0].charged_bytes <= 66 * MiB);
 	struct job other = start(fill_gpu);
 	hear(other.socket, 'f');
 	limit(SW_PAGE_NO_LIMIT);
@@ -241,7 +241,7 @@ static void test_grow_waits_for_room_without_holding_up_anybody(void **state)
 	hear(job.socket, 'd');
 	kill_job(&other);
 	eventually(look().gpus[0].host_bytes == 0);
-	assert_int_equal(look().gpus[0].charged_bytes, 200 * MiB);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 200 * MiB);
 	tell(job.socket, 'e');
 	end(&job);
 }
@@ -255,7 +255,7 @@ static void test_no_host_memory(void **state)
 	host_budget(100 * MiB);
 	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
 	eventually(look().trouble == SW_PAGE_NO_HOST_MEMORY);
-	assert_int_equal(look().gpus[0].charged_bytes, 200 * MiB);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 200 * MiB);
 	tell(job.socket, 'g');
 	hear(job.socket, 'd');
 	sw_share_page_host_budget(page(), 300 * MiB);
@@ -366,7 +366,7 @@ static void test_processes_share_one_limit(void **state)
 	(void)state;
 	enum { TAKERS = 4 };
 	sw_share_page_host_budget(page(), 0);
-	sw_share_page_limit(page(), 0, 100 * MiB);
+	sw_share_page_limit(page(), 0, TAKERS * CONTEXT_BYTES + 100 * MiB);
 	for (unsigned round = 0; round < 3; round++) {
 		struct job jobs[TAKERS];
 		uint64_t sum = 0;
@@ -382,7 +382,7 @@ static void test_processes_share_one_limit(void **state)
 			sum += (uint64_t)count * 4 * MiB;
 			assert_true(gpu_used() <= TAKERS * CONTEXT_BYTES + 100 * MiB);
 		}
-		assert_int_equal(look().gpus[0].charged_bytes, sum);
+		assert_int_equal(look().gpus[0].charged_bytes, TAKERS * CONTEXT_BYTES + sum);
 		assert_int_equal(sum, 100 * MiB);
 		/* Killed or ended, they give it back. */
 		for (unsigned i = 0; i < TAKERS; i++) {
@@ -402,7 +402,7 @@ static void test_a_killed_process_gives_back(void **state)
 {
 	(void)state;
 	sw_share_page_host_budget(page(), 40 * MiB);
-	sw_share_page_limit(page(), 0, 60 * MiB);
+	sw_share_page_limit(page(), 0, 2 * CONTEXT_BYTES + 60 * MiB);
 	struct job first = start(grab), second = start(grab);
 	char count = 0;
 	hear(first.socket, 'r');
@@ -413,7 +413,8 @@ static void test_a_killed_process_gives_back(void **state)
 	kill_job(&first);
 	tell(second.socket, 'g');
 	assert_int_equal(read(second.socket, &count, 1), 1);
-	assert_int_equal(count, 25);
+	/* Its context as well. */
+	assert_int_equal(count, 25 + CONTEXT_BYTES / (4 * MiB));
 	tell(second.socket, 'e');
 	end(&second);
 }
@@ -495,7 +496,7 @@ static void fork_before(int socket)
 	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
 	if (pid == 0) {
 		eventually(look().processes == 2);
-		eventually(look().gpus[0].charged_bytes == 16 * MiB);
+		eventually(look().gpus[0].charged_bytes == 2 * CONTEXT_BYTES + 16 * MiB);
 		_exit(0);
 	}
 	int status = -1;
@@ -512,7 +513,7 @@ static void test_fork_before_init(void **state)
 	struct job job = start(fork_before);
 	hear(job.socket, 'd');
 	assert_int_equal(look().processes, 1);
-	assert_int_equal(look().gpus[0].charged_bytes, 8 * MiB);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 8 * MiB);
 	tell(job.socket, 'e');
 	end(&job);
 }
