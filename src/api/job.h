@@ -50,7 +50,9 @@ enum sw_depend_kind {
 	SW_AFTER_OK = 0,
 	SW_AFTER_ANY,
 	SW_AFTER_NOT_OK,
-	SW_AFTER_PRERUN, /* the controller's own: not in requests */
+	/* The controller's own: not in requests. */
+	SW_AFTER_PRERUN,
+	SW_AFTER_SLOT, /* `job` is how many of its array may be under way */
 };
 
 struct sw_depend {

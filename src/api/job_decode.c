@@ -335,7 +335,9 @@ static int read_array(const struct reader *reader, const char *field, const json
 	if (json_is_string(value) && sw_job_array_parse(json_string_value(value), reader->request) == 0)
 		return 0;
 	refuse(reader, field, value, "such as \"0-9\", \"0-90:10\" or \"0-99%4\"");
-	sw_err_hint(reader->err, "The numbers are the first and last index; %%4 lets four run at a time.");
+	sw_err_hint(reader->err,
+		    "The numbers are the first and last index, up to %u; %%4 lets four run at a time. At most %u jobs are in an array.",
+		    SW_JOB_ARRAY_INDEX_MAX, SW_JOB_ARRAY_MAX);
 	return SW_EINPUT;
 }
 

@@ -96,9 +96,10 @@ int sw_job_array_parse(const char *text, struct sw_job_request *request)
 		text = parse_number(text + 1, ":%", SW_JOB_ARRAY_INDEX_MAX, &last);
 	if (text != NULL && *text == ':')
 		text = parse_number(text + 1, "%", SW_JOB_ARRAY_INDEX_MAX, &step);
-	if (text != NULL && *text == '%')
+	bool limited = text != NULL && *text == '%';
+	if (limited)
 		text = parse_number(text + 1, "", SW_JOB_ARRAY_MAX, &limit);
-	if (text == NULL || *text != '\0' || last < first || step == 0)
+	if (text == NULL || *text != '\0' || last < first || step == 0 || (limited && limit == 0))
 		return SW_EINPUT;
 	request->is_array = true;
 	request->array_first = (uint32_t)first;

@@ -140,7 +140,11 @@ static int set_deadline(json_t *fields, const char *text, struct sw_err *err)
 	char buffer[SW_WHEN_SIZE];
 	if (text == NULL)
 		return 0;
-	if (sw_cli_moment(text, (int64_t)time(NULL) * SW_NS_PER_S, false, &ns) < 0 || ns <= 0)
+	int64_t now_ns = (int64_t)time(NULL) * SW_NS_PER_S;
+	int r = sw_cli_moment(text, now_ns, false, &ns);
+	if (r == 0 && ns <= now_ns)
+		return wrong(err, "deadline", text, "a moment that is still to come");
+	if (r < 0)
 		return wrong(err, "deadline", text, "a moment such as 2030-01-31T18:00, 18:00, or 8h (from now)");
 	return json_object_set_new(fields, "deadline", json_string(sw_when_format(ns, buffer)));
 }

@@ -248,15 +248,6 @@ static const char **as_texts(char **items)
 	return (const char **)(void *)items;
 }
 
-/* The first job of its array, or itself. */
-static uint64_t first_of_array(const struct sw_brain *brain, uint64_t job)
-{
-	const struct sw_live *live = &brain->jobs.items[job - 1];
-	while (live->is_member && job > 1 && brain->jobs.items[job - 2].asked == live->asked)
-		job--;
-	return job;
-}
-
 /* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x name, %a index in its array, %N node, %u user, %% itself. NULL: out of
  * memory. */
 static const char *fill_in(const struct sw_brain *brain, struct answer *answer, const char *path, uint64_t job, const char *node)
@@ -272,7 +263,7 @@ static const char *fill_in(const struct sw_brain *brain, struct answer *answer, 
 			if (*at == 'j')
 				length = snprintf(text + used, room, "%llu", (unsigned long long)job);
 			else if (*at == 'A')
-				length = snprintf(text + used, room, "%llu", (unsigned long long)first_of_array(brain, job));
+				length = snprintf(text + used, room, "%llu", (unsigned long long)sw_array_first(brain, job));
 			else if (*at == 'a')
 				length = snprintf(text + used, room, "%u", live->array_index);
 			else if (*at == 'u')

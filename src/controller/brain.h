@@ -26,7 +26,7 @@ struct sw_failure_table;
 
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
-		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to */
+		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
 	SW_RECORD_CANCEL,     /* job, by */
 	SW_RECORD_HOLD,	      /* job, by */
 	SW_RECORD_RELEASE,    /* job, by */

@@ -162,6 +162,7 @@ struct sw_brain {
 	struct sw_names tenant_index;
 	struct sw_job_request *model; /* what the last submit asked for, decoded for the members that may follow; NULL: decode it */
 	struct sw_asked *model_of;    /* the same as text */
+	uint64_t model_first;	      /* the first job that was made of it, as people count */
 	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
 	struct sw_keys keys;	      /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
@@ -233,11 +234,23 @@ int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *er
 /* Puts what the job may have of its GPUs now into the wish for a part of its run. */
 void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *want);
 
+/* ---- arrays (arrays.c). Numbers are as people count. */
+/* The first member of the job's array; itself, if it is in none. */
+uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job);
+/* The last member of the job's array that may be under way when only `slots` may. */
+uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
+/* How many of its array may be under way, if that alone is what it waits for; 0: it is not. */
+uint64_t sw_array_slots(const struct sw_live *live);
+
 /* ---- pre-runs (prerun.c) */
 /* The one-GPU request that goes before this one; NULL: out of memory. */
 struct sw_job_request *sw_prerun_request(const struct sw_job_request *request);
 /* The gang takes over how its pre-run failed; SW_ENOMEM. */
 int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun);
+/* It ran for as long as a pre-run should: that is no failure. */
+void sw_prerun_pass(struct sw_live *prerun);
+/* Whether a job beside this one still waits for the pre-run. */
+bool sw_prerun_is_wanted(const struct sw_brain *brain, uint64_t prerun, uint32_t beside);
 /* The pre-run that the job still waits for, as people count; 0: none. */
 uint64_t sw_prerun_of(const struct sw_live *live);
 

@@ -219,6 +219,9 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 		add_failure(&view, text, size);
 	else if (sw_prerun_of(live) > 0)
 		snprintf(text, size, "it waits for its pre-run on one GPU, job %llu", (unsigned long long)sw_prerun_of(live));
+	else if (sw_array_slots(live) > 0)
+		snprintf(text, size, "it waits for others of its array to end: %llu of them may run at a time",
+			 (unsigned long long)sw_array_slots(live));
 	else if (live->depend_count > 0)
 		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
 	else if (live->parked)

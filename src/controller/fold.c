@@ -41,10 +41,30 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 enum verdict { STILL_WAITS, MAY_GO, NEVER };
 
-static enum verdict judge(const struct sw_brain *brain, const struct sw_live *live)
+/* Of the array that was looked at last: many of its members may wait. */
+struct slots {
+	const struct sw_asked *asked;
+	uint64_t last;
+};
+
+static bool has_slot(const struct sw_brain *brain, uint64_t job, uint64_t count, struct slots *slots)
 {
+	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
+	if (slots->asked != asked)
+		*slots = (struct slots){asked, sw_array_last_slot(brain, job, count)};
+	return job <= slots->last;
+}
+
+static enum verdict judge(const struct sw_brain *brain, uint32_t id, struct slots *slots)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
 	for (uint32_t d = 0; d < live->depend_count; d++) {
 		const struct sw_depend *depend = &live->depends[d];
+		if (depend->kind == SW_AFTER_SLOT) {
+			if (!has_slot(brain, id + UINT64_C(1), depend->job, slots))
+				return STILL_WAITS;
+			continue;
+		}
 		const struct sw_job *other = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(depend->job - 1)});
 		if (other == NULL)
 			return NEVER;
@@ -67,11 +87,12 @@ static enum verdict judge(const struct sw_brain *brain, const struct sw_live *li
 /* Ending one may end others in turn. */
 int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
 {
+	struct slots slots = {0};
 	for (size_t i = 0; i < brain->dependents.count;) {
 		uint32_t id = brain->dependents.items[i];
 		struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-		enum verdict verdict = job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, live);
+		enum verdict verdict = job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, id, &slots);
 		if (verdict == STILL_WAITS) {
 			i++;
 			continue;
@@ -88,7 +109,8 @@ int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
 			if (prerun > 0 && sw_prerun_spoil(live, &brain->jobs.items[prerun - 1]) < 0)
 				return sw_err_set(err, SW_ENOMEM, "out of memory");
 			r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
-			i = 0; /* others may have waited for this one */
+			i = 0; /* others may have waited for this one, or for its place */
+			slots = (struct slots){0};
 		} else if (job->state == SW_JOB_HELD && !live->user_held) {
 			r = step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}}, err);
 		}
@@ -100,19 +122,26 @@ int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
 
 /* ---- applying records */
 
-/* `prerun`: one more, 0: none. */
-static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request, uint64_t prerun)
+/* What a job waits for beside what it asked to. */
+struct awaited {
+	uint64_t prerun; /* as people count; 0: none */
+	uint64_t slots;	 /* so many of its array may be under way; 0: all */
+};
+
+static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request, struct awaited awaited)
 {
-	if (request->depend_count == 0 && prerun == 0)
+	if (request->depend_count == 0 && awaited.prerun == 0 && awaited.slots == 0)
 		return 0;
-	live->depends = calloc(request->depend_count + 1, sizeof *live->depends);
+	live->depends = calloc(request->depend_count + 2, sizeof *live->depends);
 	uint32_t *slot = live->depends != NULL ? sw_vec_push(&brain->dependents) : NULL;
 	if (slot == NULL)
 		return SW_ENOMEM;
 	memcpy(live->depends, request->depends, request->depend_count * sizeof *live->depends);
 	live->depend_count = (uint32_t)request->depend_count;
-	if (prerun > 0)
-		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_PRERUN, prerun};
+	if (awaited.prerun > 0)
+		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_PRERUN, awaited.prerun};
+	if (awaited.slots > 0)
+		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_SLOT, awaited.slots};
 	*slot = (uint32_t)(brain->jobs.count - 1);
 	return 0;
 }
@@ -190,6 +219,7 @@ static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_u
 		sw_asked_drop(brain->model_of);
 		brain->model = SW_TAKE(request);
 		brain->model_of = sw_asked_share(before->asked);
+		brain->model_first = sw_array_first(brain, brain->jobs.count);
 	}
 	brain->model->is_member = true;
 	brain->model->array_index = (uint32_t)index;
@@ -198,9 +228,9 @@ static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_u
 	return 0;
 }
 
-/* One job of a submit. `prerun`: the job that goes before it; 0: none. Takes `asked`. */
+/* One job of a submit. Takes `asked`. */
 static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_asked *asked,
-		   uint64_t prerun, struct sw_err *err)
+		   struct awaited awaited, struct sw_err *err)
 {
 	uint32_t tenant;
 	char own[24];
@@ -232,7 +262,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
-	if (live->name == NULL || keep_depends(brain, live, request, prerun) < 0)
+	if (live->name == NULL || keep_depends(brain, live, request, awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
 	struct sw_job_spec spec = spec_of(request, tenant, live->depend_count > 0);
@@ -245,10 +275,17 @@ static int add_prerun(struct sw_brain *brain, uint32_t uid, uint32_t gid, const 
 	struct sw_asked *asked = first != NULL ? sw_asked_new(first) : NULL;
 	if (asked == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = add_job(brain, uid, gid, first, asked, 0, err);
+	int r = add_job(brain, uid, gid, first, asked, (struct awaited){0}, err);
 	if (r == 0)
 		brain->jobs.items[brain->jobs.count - 1].is_prerun = true;
 	return r;
+}
+
+/* That of its first member, before which it was made. */
+static uint64_t prerun_of_array(const struct sw_brain *brain)
+{
+	const struct sw_live *before = brain->model_first > 1 ? &brain->jobs.items[brain->model_first - 2] : NULL;
+	return before != NULL && before->is_prerun ? brain->model_first - 1 : 0;
 }
 
 static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
@@ -260,11 +297,21 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 	if (r < 0)
 		return r;
 	const struct sw_job_request *request = brain->model;
+	struct awaited awaited = {0};
+	json_int_t limit = json_integer_value(json_object_get(body, "limit"));
 	bool in_two = request->prerun_ns > 0 && request->gpus > 1;
-	if (in_two)
+	if (member != NULL && json_is_false(json_object_get(body, "prerun"))) {
+		awaited.prerun = prerun_of_array(brain);
+	} else if (in_two) {
 		r = add_prerun(brain, uid, gid, request, err);
+		awaited.prerun = brain->jobs.count;
+	}
+	if (member == NULL)
+		brain->model_first = brain->jobs.count + 1;
+	else if (limit > 0 && brain->jobs.count + 1 - brain->model_first >= (uint64_t)limit)
+		awaited.slots = (uint64_t)limit;
 	if (r == 0)
-		r = add_job(brain, uid, gid, request, sw_asked_share(brain->model_of), in_two ? brain->jobs.count : 0, err);
+		r = add_job(brain, uid, gid, request, sw_asked_share(brain->model_of), awaited, err);
 	if (r == 0 && keep_key(brain, body, brain->jobs.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*ret_job = brain->jobs.count;
@@ -309,7 +356,7 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
-		if (r == 0 && prerun > 0)
+		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
 			r = cancel_prerun(brain, prerun, err);
 		return r < 0 ? r : sw_brain_settle(brain, err);
 	case SW_RECORD_HOLD:

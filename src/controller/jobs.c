@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <string.h>
 
+#include "api/when.h"
 #include "base/number.h"
 #include "controller/server_state.h"
 
@@ -135,6 +136,17 @@ static int propose_members(struct sw_server *server, const struct sw_submit_key 
 	return r < 0 ? r : sw_brain_propose_others(job, count, &op->records, err);
 }
 
+/* What is too late already can only be a mistake. */
+static int check_deadline(struct sw_server *server, const struct sw_job_request *job, struct sw_err *err)
+{
+	char text[SW_WHEN_SIZE];
+	if (job->deadline_at_ns <= 0 || job->deadline_at_ns > sw_server_now(server))
+		return 0;
+	sw_err_set(err, SW_EINPUT, "the deadline %s has passed", sw_when_format(job->deadline_at_ns, text));
+	sw_err_hint(err, "Name a moment that is still to come, or none.");
+	return SW_EINPUT;
+}
+
 static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_err *err)
 {
 	const struct sw_request *request = op->request;
@@ -143,9 +155,11 @@ static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_er
 	for (size_t i = 0; i < request->jobs.count; i++) {
 		struct sw_job_request *job = request->jobs.items[i].job;
 		const struct sw_submit_key *key = i == 0 && request->key != NULL ? &once : NULL;
-		int r = job->is_array && !job->is_member
-				? propose_members(server, key, job, op, err)
-				: sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
+		int r = check_deadline(server, job, err);
+		if (r == 0)
+			r = job->is_array && !job->is_member
+				    ? propose_members(server, key, job, op, err)
+				    : sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
 		if (r < 0) {
 			if (request->jobs_are_listed)
 				sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", i + 1);

@@ -101,7 +101,7 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain)
 static const char *reason_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
 {
 	if (live->depend_count > 0)
-		return "Dependency";
+		return sw_array_slots(live) > 0 ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)
 		return "JobHeldUser";
 	if (job->state == SW_JOB_RUNNING && !has_started(live) && sw_brain_leaver(brain, job->id.v) != 0)

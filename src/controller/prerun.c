@@ -1,7 +1,9 @@
 /* Pre-runs: a job with many GPUs first runs on one, for a while. A wrong option or a missing module then costs one GPU and not all of them.
  *
  * One record makes two jobs: the pre-run, then the gang, which waits for it. The gang ends with the pre-run when that fails in a way that only the user can mend; any other
- * end, and the end of its time, lets the gang start. Memory that runs out on one GPU says nothing about many, so it does not count. */
+ * end, and the end of its time, lets the gang start. Memory that runs out on one GPU says nothing about many, so it does not count.
+ *
+ * The members of an array have one pre-run together, which runs as the first of them would. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,4 +92,26 @@ int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun)
 	gang->signal = prerun->signal;
 	gang->spoiled = true;
 	return 0;
+}
+
+void sw_prerun_pass(struct sw_live *prerun)
+{
+	if (prerun->trouble != NULL)
+		free(prerun->trouble->cause.line);
+	free(prerun->trouble);
+	prerun->trouble = NULL;
+	prerun->timed_out = false;
+	prerun->code = prerun->signal = 0;
+	snprintf(prerun->reason, sizeof prerun->reason, "passed: it ran for as long as it should");
+}
+
+bool sw_prerun_is_wanted(const struct sw_brain *brain, uint64_t prerun, uint32_t beside)
+{
+	for (size_t d = 0; d < brain->dependents.count; d++) {
+		uint32_t id = brain->dependents.items[d];
+		if (id != beside && sw_prerun_of(&brain->jobs.items[id]) == prerun &&
+		    sw_engine_job(brain->engine, (struct sw_job_id){id})->state <= SW_JOB_RUNNING)
+			return true;
+	}
+	return false;
 }

@@ -94,10 +94,15 @@ static int push_submit(const struct sw_user *user, const struct sw_job_request *
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err)
 {
 	uint32_t step = request->array_step > 0 ? request->array_step : 1;
+	/* The first has the pre-run of them all. */
+	const char *prerun = request->prerun_ns > 0 && request->gpus > 1 ? ",\"prerun\":false" : "";
+	char limit[32] = "";
+	if (request->array_limit > 0)
+		snprintf(limit, sizeof limit, ",\"limit\":%u", request->array_limit);
 	int r = 0;
 	for (uint32_t i = 1; r == 0 && i < count; i++) {
 		char *text = NULL;
-		int size = asprintf(&text, "{\"member\":%u}", request->array_first + i * step);
+		int size = asprintf(&text, "{\"member\":%u%s%s}", request->array_first + i * step, prerun, limit);
 		r = sw_record_push_text(records, SW_RECORD_SUBMIT, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
 	}
 	return r;

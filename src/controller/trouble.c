@@ -335,14 +335,14 @@ static bool add_up(struct sw_live *live)
 	}
 	live->code = code;
 	live->signal = signal;
+	/* A pre-run that comes so far has shown what it should. */
+	if (live->timed_out && live->is_prerun) {
+		sw_prerun_pass(live);
+		return true;
+	}
 	bool failed = live->trouble != NULL && live->trouble->pending;
 	if (failed)
 		live->trouble->pending = false;
-	/* A pre-run that comes so far has shown what it should. */
-	if (live->timed_out && live->is_prerun) {
-		live->timed_out = false;
-		return true;
-	}
 	return code == 0 && signal == 0 && !live->timed_out && !failed;
 }
 

@@ -39,6 +39,9 @@ said $? 'nodes and generic resources are GPUs, and what is not heeded is said'
 refuses 2 'nodes without GPUs' 'Ask for all its GPUs' submit -N 2 -- true
 printf '#!/bin/sh\n#SBATCH --nodes=2\n' >nodes.sh
 refuses 2 'also in a script' 'Ask for all its GPUs' submit nodes.sh
+refuses 2 'a deadline that has passed' 'still to come' submit --deadline 2020-01-01T00:00 -- true
+printf 'command: "true"\ndeadline: 2020-01-01T00:00:00Z\n' >late.yaml
+refuses 2 'also in a job file' 'has passed' submit late.yaml
 works 'a test submits nothing' 'could be submitted' submit --test-only -- true
 refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
 
@@ -98,7 +101,17 @@ refuses 2 'a wrong dependency' 'depends' submit -d after:1 -- true
 works 'an array' 'array of 5' submit -a 0-8:2 -- sh -c 'echo index $SHAREWELL_ARRAY_INDEX'
 first=$(sed 's/Submitted batch job \([0-9]*\).*/\1/' "$scratch/out")
 ends 'all of it ends' "$first-$((first + 4))" 0
-todo 'each has its index' sh -c '"$0" logs "$1" | grep -q "index 4"' "$SHAREWELL" "$((first + 2))"
+holds 'each has its index' sh -c '"$0" logs "$1" | grep -q "index 4"' "$SHAREWELL" "$((first + 2))"
+submit -a 0-4%1 -o at-once-%A-%a.txt -- sh -c 'mkdir alone && sleep 0.1 && rmdir alone && echo done'
+ends 'one at a time, none meets another' "$job-$((job + 4))" 0
+holds 'in files named by array and index' test -f "at-once-$job-4.txt"
+refuses 2 'none at a time' 'At most 10000 jobs' submit -a 0-4%0 -- true
+works 'an array with a pre-run' 'array of 3' submit -G 2 --prerun 5m -a 0-2 -- sh -c 'echo $SHAREWELL_PRERUN.'
+first=$(sed 's/Submitted batch job \([0-9]*\).*/\1/' "$scratch/out")
+out_has "jobs $first to $((first + 2)))"
+said $? 'has one pre-run, which is not counted'
+ends 'all of it ends' "$first-$((first + 2))" 0
+works 'the pre-run went before' '1.' logs "$((first - 1))"
 submit -H -- sh -c 'exit 1'
 bad=$job
 submit -d "afterok:$bad" -- true

@@ -151,6 +151,7 @@ static void test_refusals(void **state)
 	refused("{\"command\": [\"a\"], \"depends\": \"afterok:1,\"}", SW_EINPUT, "depends");
 	refused("{\"command\": [\"a\"], \"array\": \"9-0\"}", SW_EINPUT, "array");
 	refused("{\"command\": [\"a\"], \"array\": \"0-9:0\"}", SW_EINPUT, "array");
+	refused("{\"command\": [\"a\"], \"array\": \"0-9%0\"}", SW_EINPUT, "array");
 	refused("{\"command\": [\"a\"], \"array\": \"0-10000\"}", SW_ELIMIT, "10001 members");
 	refused("{\"command\": [\"a\"], \"array_index\": 1}", SW_EINPUT, "without an 'array'");
 	refused("{\"command\": [\"a\"], \"array\": \"0-8:2\", \"array_index\": 3}", SW_EINPUT, "not in the array");

@@ -451,6 +451,37 @@ static void test_cancelling_a_running_job_stops_its_run(void **state)
 	assert_string_equal(state_of(desk, 1), "CA");
 }
 
+/* Of an array with a limit, the first members that have not ended may be under way, and no more. */
+static void test_an_array_runs_as_many_at_a_time_as_it_may(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_job_request *asked = request("{\"command\":[\"x\"],\"array\":\"0-4%1\"}");
+	asked->is_member = true;
+	sync_and_drop(desk);
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_others(asked, 5, &records, NULL), 0);
+	sw_job_request_free(asked);
+	apply_all(desk, &records, NULL);
+	/* There are two GPUs, but only one of the array runs. The last is gone before its turn. */
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 5, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	for (uint64_t job = 1; job <= 4; job++) {
+		struct sw_job_view view;
+		char text[300];
+		for (uint64_t other = job; other <= 4; other++) {
+			assert_true(sw_brain_job(desk->brain, desk->now, other, &view));
+			assert_string_equal(view.state, other == job ? "CF" : "PD");
+			assert_string_equal(view.reason, other == job ? "" : "JobArrayTaskLimit");
+		}
+		sw_brain_explain(desk->brain, desk->now, 4, text, sizeof text);
+		assert_true(job == 4 || strstr(text, "1 of them may run at a time") != NULL);
+		say(desk, job, 1, SW_RUN_EXITED, 0);
+		sync_and_drop(desk);
+		assert_string_equal(state_of(desk, job), "CD");
+	}
+}
+
 /* A job whose process outlives its cancellation is completing, not over, and the next one on its GPUs does not run before its agent says so. */
 static void test_a_job_is_over_when_its_processes_are(void **state)
 {
@@ -720,6 +751,7 @@ int main(void)
 		TEST(test_cancelling_a_running_job_stops_its_run),
 		TEST(test_a_job_is_over_when_its_processes_are),
 		TEST(test_a_lost_node_completes_its_jobs),
+		TEST(test_an_array_runs_as_many_at_a_time_as_it_may),
 		TEST(test_members_of_an_array_share_what_they_asked_for),
 		TEST(test_why_tells_where_a_job_runs_and_how_it_ended),
 		TEST(test_why_names_drained_nodes),

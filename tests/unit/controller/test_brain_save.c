@@ -69,7 +69,7 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 	const struct sw_live *last = sw_brain_live(brain, jobs);
 	char depends[64] = "", key[64] = "", array[64] = "";
 	if (last != NULL && last->is_member && sw_rng_below(rng, 3) != 0) {
-		snprintf(body, size, "{\"member\": %u}", last->array_index + 1);
+		snprintf(body, size, "{\"member\": %u%s}", last->array_index + 1, last->array_index % 2 == 0 ? ", \"limit\": 1" : "");
 		return SW_RECORD_SUBMIT;
 	}
 	if (sw_rng_below(rng, 3) == 0)
@@ -505,7 +505,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 392);
-	assert_int_equal(sizeof(struct sw_brain), 424);
+	assert_int_equal(sizeof(struct sw_brain), 432);
 }
 
 int main(void)

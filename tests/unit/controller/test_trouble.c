@@ -549,6 +549,43 @@ static void test_prerun_goes_with_its_gang(void **state)
 	assert_string_equal(look(desk, job).state, "CF");
 }
 
+/* All members of an array wait for one pre-run, which goes when none of them needs it any more; its end lets them all start. */
+static void test_one_prerun_for_an_array(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
+	const char *json = "{\"command\": [\"x\"], \"gpus\": 2, \"prerun\": \"5m\", \"array\": \"0-2\"}";
+	for (uint64_t first = 1; first <= 5; first += 4) { /* made anew, and cancelled first */
+		assert_int_equal(sw_job_request_decode("test", json, strlen(json), &asked, NULL), 0);
+		asked->is_member = true;
+		assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
+		assert_int_equal(sw_brain_propose_others(asked, 3, &records, NULL), 0);
+		sw_job_request_free(SW_TAKE(asked));
+		apply_all(desk, &records, NULL);
+		assert_int_equal(sw_brain_job_count(desk->brain), first + 3);
+		assert_true(look(desk, first).is_prerun);
+		for (uint64_t job = first + 1; job <= first + 3; job++) {
+			assert_string_equal(look(desk, job).state, "PD");
+			assert_false(look(desk, job).is_prerun);
+		}
+		for (uint64_t job = first + 1; first == 1 && job <= first + 3; job++) {
+			assert_string_equal(look(desk, first).state, "CF");
+			assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, job, &records, NULL), 0);
+			apply_all(desk, &records, NULL);
+		}
+	}
+	assert_string_equal(look(desk, 1).reason, "cancelled");
+	end_with(desk, 5, (struct sw_sync_run){.signal = 15, .reason = SW_REASON_TIME_LIMIT});
+	struct sw_job_view passed = look(desk, 5);
+	assert_string_equal(passed.state, "CD");
+	assert_string_equal(passed.failure, "");
+	assert_true(passed.code == 0 && passed.signal == 0);
+	expect_words(passed.reason, "passed");
+	for (uint64_t job = 6; job <= 8; job++)
+		assert_string_equal(look(desk, job).state, "CF");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -569,6 +606,7 @@ int main(void)
 		TEST(test_prerun_fails),
 		TEST(test_prerun_passes),
 		TEST(test_prerun_goes_with_its_gang),
+		TEST(test_one_prerun_for_an_array),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
