@@ -68,7 +68,10 @@ static void finish(struct sw_client *client, CURLcode result)
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	char problem[600];
 	bool good = result == CURLE_OK && status == 200 && client->text != NULL;
-	if (result != CURLE_OK)
+	/* curl would name the host that stands in the URL for want of one. */
+	if (result != CURLE_OK && client->socket_path != NULL)
+		snprintf(problem, sizeof problem, "%s: unix:%.400s", curl_easy_strerror(result), client->socket_path);
+	else if (result != CURLE_OK)
 		snprintf(problem, sizeof problem, "%s", client->problem[0] != '\0' ? client->problem : curl_easy_strerror(result));
 	else if (!good)
 		snprintf(problem, sizeof problem, "the controller answered %ld: %.400s", status, client->size > 0 ? client->text : "");

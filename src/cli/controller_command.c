@@ -1,14 +1,9 @@
 /* sharewell controller */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "agent/supervisor.h"
-#include "base/number.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
@@ -23,42 +18,6 @@ struct values {
 	const char *state, *policy, *placement, *plugin, *failures;
 	struct sw_cli_doors doors;
 };
-
-/* Whether the usual port can be had. Who takes it between this and listening makes listening fail, with a message. */
-static bool is_free(uint16_t port)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-	bool free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-	close(fd);
-	return free;
-}
-
-/* "127.0.0.1:7411"; NULL: not on TCP. */
-static int choose_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err)
-{
-	const char *port = doors->port;
-	if (doors->listen != NULL) {
-		*ret_address = doors->listen;
-		return 0;
-	}
-	uint64_t number = is_free(SW_CLI_PORT) ? SW_CLI_PORT : 0;
-	if (port != NULL && strcmp(port, "none") == 0) {
-		*ret_address = NULL;
-		return 0;
-	}
-	if (port != NULL && (sw_parse_u64(port, strlen(port), &number) < 0 || number > 65535)) {
-		sw_err_set(err, SW_EINPUT, "--port cannot be '%.60s'", port);
-		sw_err_detail(err, "it takes a number from 0 (any that is free) to 65535, or none");
-		return SW_EINPUT;
-	}
-	snprintf(buffer, 32, "127.0.0.1:%u", (unsigned)number);
-	*ret_address = buffer;
-	return 0;
-}
 
 static void ready(void *user, const struct sw_controller_place *place)
 {
@@ -92,9 +51,11 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	struct values copy = *values; /* for ready(), which is given what it may write */
 	SW_CLEANUP(release_users) sw_cli_users operators = {0};
 	const struct sw_policy *plugin = NULL;
+	const char *failures = values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE);
 	int r = values->plugin != NULL ? sw_cli_load_live_policy(values->plugin, &plugin, err) : 0;
 	r = r < 0 ? r : sw_cli_doors_places(doors, values->state, &places, err);
-	r = r < 0 ? r : choose_address(doors, address, &listen, err);
+	r = r < 0 ? r : sw_cli_doors_check(doors, failures, err);
+	r = r < 0 ? r : sw_cli_doors_address(doors, address, &listen, err);
 	r = r < 0 ? r : sw_cli_doors_operators(doors, &operators, err);
 	r = r < 0 ? r : sw_cli_places_make(&places, doors->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
@@ -121,7 +82,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.policy = values->policy,
 		.placement = values->placement,
 		.plugin = plugin,
-		.failures = values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE),
+		.failures = failures,
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,

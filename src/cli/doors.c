@@ -1,11 +1,15 @@
 #include "cli/doors.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "controller/server.h"
 
 static int refuse(struct sw_err *err, const char *detail, const char *hint)
 {
@@ -77,6 +81,52 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 		*slot = uid;
 	}
 	return 0;
+}
+
+/* Whether the usual port can be had. Who takes it between this and listening makes listening fail, with a message. */
+static bool is_free(uint16_t port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+	bool free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+	close(fd);
+	return free;
+}
+
+int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err)
+{
+	const char *port = doors->port;
+	if (doors->listen != NULL) {
+		*ret_address = doors->listen;
+		return 0;
+	}
+	uint64_t number = is_free(SW_CLI_PORT) ? SW_CLI_PORT : 0;
+	if (port != NULL && strcmp(port, "none") == 0) {
+		*ret_address = NULL;
+		return 0;
+	}
+	if (port != NULL && (sw_parse_u64(port, strlen(port), &number) < 0 || number > 65535)) {
+		sw_err_set(err, SW_EINPUT, "--port cannot be '%.60s'", port);
+		sw_err_detail(err, "it takes a number from 0 (any that is free) to 65535, or none");
+		return SW_EINPUT;
+	}
+	snprintf(buffer, 32, "127.0.0.1:%u", (unsigned)number);
+	*ret_address = buffer;
+	return 0;
+}
+
+int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err)
+{
+	sw_cli_users operators = {0};
+	char address[32];
+	struct sw_controller_options options = {.tls_certificate = doors->tls_cert, .tls_key = doors->tls_key, .failures = failures};
+	int r = sw_cli_doors_operators(doors, &operators, err);
+	sw_vec_free(&operators);
+	r = r < 0 ? r : sw_cli_doors_address(doors, address, &options.listen, err);
+	return r < 0 ? r : sw_controller_check(&options, doors->self_signed, err);
 }
 
 void sw_cli_doors_print(const char *address, const char *pin, FILE *out)

@@ -63,6 +63,11 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 /* A user by name or number: the number and the group; SW_EINPUT. */
 int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err);
 
+/* Where to listen on TCP: "127.0.0.1:7411", in `buffer` or an option's own text; NULL: nowhere. */
+int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err);
+/* Whether a controller could be started so, before anything is made for it. `failures`: its file of classes; NULL: none. */
+int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err);
+
 /* What people on other machines need, with lines to copy. `address`: "https://0.0.0.0:8443"; `pin`: "" where an authority signed. */
 void sw_cli_doors_print(const char *address, const char *pin, FILE *out);
 

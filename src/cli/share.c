@@ -445,7 +445,7 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, resume)},
 	{"limit", .kind = SW_CLI_TEXT, .argument = "NAME",
 	 .about = "give it the limit that --memory says, while it runs ('none' for no limit)", .offset = offsetof(struct values, limit)},
-	SW_CLI_OPTION_JSON(struct values),
+	{"json", .about = "with --list: print JSON", .offset = offsetof(struct values, json)},
 };
 
 static const struct sw_cli_option operands[] = {

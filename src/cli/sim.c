@@ -10,6 +10,7 @@
 #include "cli/output.h"
 #include "cli/policies.h"
 #include "cli/terminal.h"
+#include "sim/recorded.h"
 #include "sim/report/html.h"
 #include "sim/report/jobs_csv.h"
 #include "sim/report/json.h"
@@ -117,6 +118,21 @@ static int print_results(const struct sw_cli_study *study, const struct sw_cli_s
 	return r;
 }
 
+/* The policy that was in charge, simulated, should give what really happened; how far it does not is how far the other rows can be trusted. */
+static void warn_if_far(const struct sw_cli_study *study, const struct answers *answers)
+{
+	for (size_t i = 0; study->record != NULL && i < answers->count; i++) {
+		const struct sw_result *result = answers->results[i];
+		if (!sw_recorded_is_far(study->record, result))
+			continue;
+		sw_cli_print_note(
+			"%s as simulated differs from what really happened: jobs took %.0f s on average, and really %.0f s. Failures, "
+			"holds, closed nodes and changes of policy are not simulated: compare the other rows with simulated %s",
+			result->policy, result->summary.jct_avg_s, study->record->summary.jct_avg_s, result->policy);
+		return;
+	}
+}
+
 /* The table first: whoever waited for it gets it even when the disk is full. */
 static int deliver(const struct sw_cli_study *study, const struct sw_cli_call *call, const struct answers *answers, struct sw_err *err)
 {
@@ -124,6 +140,8 @@ static int deliver(const struct sw_cli_study *study, const struct sw_cli_call *c
 	int r = print_results(study, values, answers, err);
 	if (r == 0)
 		r = sw_cli_finish_stdout(err);
+	if (r == 0)
+		warn_if_far(study, answers);
 	if (r == 0 && values->jobs_out != NULL)
 		r = sw_cli_output_write(values->jobs_out, write_jobs, answers, err);
 	if (r == 0 && values->report != NULL)

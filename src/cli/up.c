@@ -16,12 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/supervisor.h"
 #include "base/cleanup.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
 #include "cli/message.h"
 #include "cli/places.h"
+#include "cli/plugin.h"
 #include "cli/up.h"
 #include "gpu/gpu.h"
 
@@ -383,6 +385,10 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		sw_err_hint(err, "Without --all-users the cluster is yours alone.");
 		return SW_EDENIED;
 	}
+	const struct sw_policy *plugin = NULL;
+	r = r < 0 ? r : sw_cli_doors_check(&values->doors, getenv(SW_FAILURES_VARIABLE), err);
+	if (r == 0 && values->plugin != NULL)
+		r = sw_cli_load_live_policy(values->plugin, &plugin, err);
 	r = r < 0 ? r : look_at_gpus(values->gpus, &cluster, err);
 	r = r < 0 ? r : sw_cli_places_make(&cluster.places, values->doors.all_users, err);
 	if (r < 0)

@@ -208,6 +208,13 @@ static int parse_address(const char *text, bool with_tls, union address *ret_add
 	return 0;
 }
 
+int sw_listen_check(const char *text, bool with_tls, struct sw_err *err)
+{
+	union address address = {0};
+	socklen_t size = 0;
+	return parse_address(text, with_tls, &address, &size, err);
+}
+
 /* The port may have been chosen by the system. */
 static int name_address(int fd, struct sw_listeners *listeners)
 {

@@ -200,6 +200,17 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	return r < 0 ? r : sw_reload_start(server, err);
 }
 
+int sw_controller_check(const struct sw_controller_options *options, bool certificate_to_come, struct sw_err *err)
+{
+	SW_CLEANUP(sw_tls_freep) struct sw_tls *tls = NULL;
+	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *failures = NULL;
+	bool has_tls = options->tls_certificate != NULL || certificate_to_come;
+	int r = options->listen != NULL ? sw_listen_check(options->listen, has_tls, err) : 0;
+	if (r == 0 && options->tls_certificate != NULL && !certificate_to_come)
+		r = sw_tls_open(options->tls_certificate, options->tls_key, &tls, err);
+	return r < 0 ? r : sw_failure_load(options->failures, &failures, err);
+}
+
 static int start(struct sw_server *server, struct sw_err *err)
 {
 	const struct sw_controller_options *options = server->options;

@@ -59,6 +59,9 @@ struct sw_controller_options {
 	void *user;
 };
 
+/* Whether the options can be right, before anything is made: the address, the certificate (`certificate_to_come`: it will be made), the classes of failures. */
+int sw_controller_check(const struct sw_controller_options *options, bool certificate_to_come, struct sw_err *err);
+
 /* Runs until SIGTERM or SIGINT (0) or until it cannot go on. SIGHUP reads the tokens and the certificate again. */
 int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err);
 

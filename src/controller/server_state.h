@@ -75,6 +75,8 @@ TAILQ_HEAD(sw_conns, sw_conn);
 
 /* ---- listen.c */
 struct sw_listeners;
+/* Whether it is an address that could be listened on. */
+int sw_listen_check(const char *text, bool with_tls, struct sw_err *err);
 int sw_listen(struct sw_server *server, struct sw_listeners **ret_listeners, struct sw_err *err);
 const char *sw_listeners_address(const struct sw_listeners *listeners); /* NULL: not on TCP */
 void sw_listeners_free(struct sw_listeners *listeners);

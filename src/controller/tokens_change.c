@@ -134,6 +134,23 @@ static const char *role_name(unsigned role)
 	return role == SW_ROLE_OPERATOR ? "operator" : role == SW_ROLE_AGENT ? "agent" : "user";
 }
 
+/* By its id or name a token is taken back: another one must not answer to it. */
+static int check_new(const struct sw_tokens *tokens, const char *name, struct sw_err *err)
+{
+	for (size_t i = 0; name[0] != '\0' && i < sw_tokens_count(tokens); i++) {
+		struct sw_token_view view;
+		sw_tokens_view(tokens, i, &view);
+		if (strcmp(view.name, name) != 0 && strcmp(view.id, name) != 0)
+			continue;
+		sw_err_set(err, SW_EINPUT, "there is a token '%.100s' already", name);
+		sw_err_hint(err, "Choose another name, or take the old one back first: sharewell token revoke %.100s", name);
+		return SW_EINPUT;
+	}
+	if (sw_tokens_count(tokens) >= SW_TOKENS_MAX)
+		return sw_err_set(err, SW_ELIMIT, "there are %u tokens already", SW_TOKENS_MAX);
+	return 0;
+}
+
 static int add_line(const char *path, const struct sw_token_owner *owner, const char *name, char token[SW_TOKEN_SIZE], struct sw_err *err)
 {
 	/* What is there must be right, before and after. */
@@ -142,12 +159,11 @@ static int add_line(const char *path, const struct sw_token_owner *owner, const 
 	size_t size = 0;
 	char hash[80];
 	int r = sw_tokens_read(path, &tokens, err);
+	r = r < 0 ? r : check_new(tokens, name, err);
 	r = r < 0 ? r : sw_file_read(path, FILE_MAX, &text, &size, err);
 	r = r < 0 ? r : make_token(token, err);
 	if (r < 0)
 		return r;
-	if (sw_tokens_count(tokens) >= SW_TOKENS_MAX)
-		return sw_err_set(err, SW_ELIMIT, "there are %u tokens already", SW_TOKENS_MAX);
 	if (asprintf(&longer, "%.*s%s%s %s %u:%u%s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
 		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? " " : "", name) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

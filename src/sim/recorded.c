@@ -1,7 +1,11 @@
 #include "sim/recorded.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define FAR_S 2.0
+#define FAR_SHARE 0.25
 
 static const struct sw_trace_fate *fate_of(const struct sw_trace *trace, const struct sw_trace_job *job)
 {
@@ -80,4 +84,14 @@ int sw_recorded_result(const struct sw_trace *trace, const char *label, const ch
 	sw_result_summarise(result);
 	*ret_result = SW_TAKE(result);
 	return 0;
+}
+
+bool sw_recorded_is_far(const struct sw_result *record, const struct sw_result *simulated)
+{
+	const char *name = strchr(record->policy, '(');
+	size_t size = strlen(simulated->policy);
+	if (name == NULL || strncmp(name + 1, simulated->policy, size) != 0 || name[1 + size] != ')')
+		return false;
+	double real = record->summary.jct_avg_s, far = fabs(simulated->summary.jct_avg_s - real);
+	return far > FAR_S && far > FAR_SHARE * real;
 }

@@ -14,6 +14,10 @@
 int sw_recorded_result(const struct sw_trace *trace, const char *label, const char *cluster, uint32_t gpus, struct sw_result **ret_result,
 		       struct sw_err *err);
 
+/* Whether a simulation of the policy that was in charge, which is in brackets in the record's label, is far from what happened: by a quarter of the average time that a job
+ * took, and by two seconds. False of other policies. */
+bool sw_recorded_is_far(const struct sw_result *record, const struct sw_result *simulated);
+
 /* Jobs of the trace by how they ended; as long as SW_TRACE_ENDS. */
 void sw_recorded_count(const struct sw_trace *trace, uint64_t *ends);
 

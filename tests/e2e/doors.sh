@@ -10,6 +10,16 @@ said $? 'and the hint says how to get it'
 refuses 2 'a certificate needs its key' 'needed both' controller --tls-cert x.pem
 refuses 2 'one address at a time' 'these options do not go together' controller --port 1 --listen 127.0.0.1:2
 
+for command in up controller; do
+	refuses 2 "$command: a port that is none" "--port cannot be 'x'" $command --state "$scratch/none" --port x
+	refuses 2 "$command: an address that is none" 'not of the form address:port' $command --state "$scratch/none" --listen here
+	refuses 2 "$command: an operator that is none" "no user 'nobody-at-all'" $command --state "$scratch/none" --operators nobody-at-all
+	refuses 2 "$command: a certificate that is not there" "'x.pem'" $command --state "$scratch/none" --tls-cert x.pem --tls-key y.pem
+	refuses 2 "$command: a plugin that is not there" "x.so" $command --state "$scratch/none" --plugin ./x.so
+done
+refuses 2 'controller: failures that are not there' "'x.yaml'" controller --state "$scratch/none" --failures x.yaml
+holds 'before anything is made' [ ! -e "$scratch/none" ]
+
 # A controller for all machines, with a certificate of its own making. lib-live's up gives --port, which is one of 127.0.0.1.
 "$SHAREWELL" up --gpus "$gpus" --node here --listen 0.0.0.0:0 --tls-self-signed >"$scratch/up.out" 2>&1 &
 up_pid=$!
@@ -47,6 +57,7 @@ export SHAREWELL_TOKEN
 [ "${#SHAREWELL_TOKEN}" -eq 64 ] && ! grep -q "$SHAREWELL_TOKEN" "$scratch/state/tokens" && [ "$(stat -c %a "$scratch/state/tokens")" = 600 ]
 said $? 'of which only the hash is kept, in a file for its owner alone'
 works 'it is in the list' 'laptop' token list
+refuses 2 'another of the same name' "there is a token 'laptop' already" token create --name laptop
 elsewhere ps
 expect 0 'and valid at once' 'JOBID'
 cp "$scratch/state/tls.crt" "$scratch/ca.crt"

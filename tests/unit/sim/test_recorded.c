@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,8 +60,32 @@ static void test_nothing_recorded(void **state)
 	assert_null(result);
 }
 
+/* The policy that was in charge is compared with what happened, no other, and small differences do not count. */
+static void test_far(void **state)
+{
+	(void)state;
+	const struct {
+		const char *label, *policy;
+		double real, simulated;
+		bool far;
+	} cases[] = {
+		{"really (las)", "las", 100, 70, true}, {"really (las)", "las", 100, 130, true}, {"really (las)", "las", 100, 90, false},
+		{"really (las)", "las", 1, 2.5, false}, {"really (las)", "la", 100, 10, false},	 {"really (las)", "fifo", 100, 10, false},
+		{"really", "las", 100, 10, false},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char label[32], policy[32];
+		snprintf(label, sizeof label, "%s", cases[i].label);
+		snprintf(policy, sizeof policy, "%s", cases[i].policy);
+		const struct sw_result record = {.policy = label, .summary.jct_avg_s = cases[i].real};
+		const struct sw_result simulated = {.policy = policy, .summary.jct_avg_s = cases[i].simulated};
+		assert_int_equal(sw_recorded_is_far(&record, &simulated), cases[i].far);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_figures), cmocka_unit_test(test_nothing_recorded)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_figures), cmocka_unit_test(test_nothing_recorded),
+					   cmocka_unit_test(test_far)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
