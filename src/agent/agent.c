@@ -23,6 +23,7 @@
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "share/preload.h"
 
 enum { ACTIONS = 64, LOCK_PATIENCE_MS = 1000, LOCK_STEP_MS = 10 };
 
@@ -51,6 +52,7 @@ static void start_run(struct sw_agent *agent, const struct sw_agent_action *acti
 		.node = agent->node,
 		.lease_boot_ns = action->lease_boot_ns,
 		.cgroup = agent->cgroup[0] != '\0' ? agent->cgroup : NULL,
+		.gpu_library = agent->gpu_library[0] != '\0' ? agent->gpu_library : NULL,
 		.want = *action->want,
 	};
 	struct sw_err err = {0};
@@ -279,6 +281,20 @@ static void open_cgroup(struct sw_agent *agent)
 	}
 }
 
+/* GPUs that a file describes have no driver, and nothing to run under. */
+static void find_gpu_library(struct sw_agent *agent)
+{
+	const char *gpus = agent->options->gpus;
+	if (gpus != NULL && strcmp(gpus, "auto") != 0 && strcmp(gpus, "nvml") != 0)
+		return;
+	char found[PATH_MAX];
+	struct sw_err err = {0};
+	if (sw_share_find_library(found, sizeof found, &err) < 0)
+		sw_agent_say(agent, "jobs run without the GPU runtime: %s", err.fact);
+	else if (realpath(found, agent->gpu_library) == NULL)
+		agent->gpu_library[0] = '\0';
+}
+
 static int on_seen(void *context, struct sw_run_id id)
 {
 	return sw_agent_brain_seen(context, id);
@@ -345,6 +361,7 @@ static int set_up(struct sw_agent *agent, struct sw_err *err)
 	if (r < 0)
 		return r;
 	open_cgroup(agent);
+	find_gpu_library(agent);
 	r = open_brain(agent, err);
 	if (r == 0)
 		r = sw_agent_nursery_start(agent, err);

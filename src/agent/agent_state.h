@@ -2,6 +2,7 @@
 #ifndef SW_AGENT_AGENT_STATE_H
 #define SW_AGENT_AGENT_STATE_H
 
+#include <limits.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -38,8 +39,9 @@ struct sw_agent {
 	char node_name[256];
 	int state, runs, lock; /* folders, and what keeps a second agent away */
 	char *runs_path;
-	struct rlimit open_files; /* before the agent took more for itself */
-	char cgroup[4096];	  /* "": none */
+	struct rlimit open_files;   /* before the agent took more for itself */
+	char cgroup[4096];	    /* "": none */
+	char gpu_library[PATH_MAX]; /* "": jobs run without the GPU runtime */
 	struct event_base *base;
 	struct event *timer_event, *stop_event, *term_event, *int_event;
 	struct event *sampler_event, *sampler_timer;

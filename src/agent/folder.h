@@ -8,6 +8,7 @@
  *	exit.json        the last account of all: if it is there, the run is over for ever
  *	lost             made by an agent that found the supervisor dead: nobody may start the job any more
  *	supervisor.sock  where the supervisor listens
+ *	gpu              the run's GPU page (include/sharewell/runtime.h), or, for a job of another user, a link to it; the job can write it
  *	out.log          what the job wrote, unless it wanted that elsewhere
  *
  * Readers never see half a file: files appear by rename.

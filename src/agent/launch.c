@@ -17,6 +17,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "share/page.h"
+#include "share/preload.h"
+
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 void sw_launch_mark(const char *token, char *buffer, size_t size)
@@ -121,6 +124,43 @@ static void set_slurm(const struct sw_run_order *order)
 		set("SLURM_CPUS_ON_NODE", "%" PRIu32, spec->cpus);
 }
 
+/* The GPU runtime is there when all that it needs is within the user's reach; without it the job is none the worse. */
+static void set_gpu_runtime(const struct sw_launch *launch)
+{
+	struct sw_launch_failure note = {0};
+	struct sw_err err = {0};
+	char preload[16384];
+	unsetenv(SW_PAGE_ENV);
+	const char *named = getenv("LD_PRELOAD");
+	char *others = named != NULL ? strdup(named) : NULL;
+	if (others != NULL) {
+		sw_share_preload_strip(others);
+		if (others[0] != '\0')
+			setenv("LD_PRELOAD", others, 1);
+		else
+			unsetenv("LD_PRELOAD");
+	}
+	if (launch->gpu_page == NULL || (named != NULL && others == NULL)) {
+		free(others);
+		return;
+	}
+	const char *missing = access(launch->gpu_library, R_OK) != 0	   ? launch->gpu_library
+			      : access(launch->gpu_page, R_OK | W_OK) != 0 ? launch->gpu_page
+									   : NULL;
+	if (missing != NULL)
+		snprintf(note.detail, sizeof note.detail, "it runs without the GPU runtime: its user cannot use '%.300s': %s", missing,
+			 strerror(errno));
+	else if (sw_share_preload_value(launch->gpu_library, others, preload, sizeof preload, &err) < 0)
+		snprintf(note.detail, sizeof note.detail, "it runs without the GPU runtime: %s", err.fact);
+	if (note.detail[0] != '\0') {
+		(void)!write(launch->report, &note, sizeof note);
+	} else {
+		setenv("LD_PRELOAD", preload, 1);
+		setenv(SW_PAGE_ENV, launch->gpu_page, 1);
+	}
+	free(others);
+}
+
 /* Ours win over the user's, so that a job submitted from within a job is not taken for it. */
 static void set_environment(const struct sw_launch *launch)
 {
@@ -147,6 +187,7 @@ static void set_environment(const struct sw_launch *launch)
 		set("SHAREWELL_CPUS", "%" PRIu32, spec->cpus);
 	if (spec->slurm_env)
 		set_slurm(launch->order);
+	set_gpu_runtime(launch);
 }
 
 /* ------------------------------------------------------------------------------------------------ the way to exec */

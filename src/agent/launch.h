@@ -11,15 +11,16 @@ int sw_become_user(uid_t uid, gid_t gid);
 
 struct sw_launch {
 	const struct sw_run_order *order;
-	const char *token; /* marks all its processes */
-	pid_t supervisor;  /* that forked: if it is gone, so is the job */
-	int out, err;	   /* where standard output and error go */
-	int cgroup_procs;  /* to enter its control group; -1: none */
-	int report;	   /* closed by a successful exec; else gets a struct sw_launch_failure */
+	const char *token;		    /* marks all its processes */
+	pid_t supervisor;		    /* that forked: if it is gone, so is the job */
+	int out, err;			    /* where standard output and error go */
+	int cgroup_procs;		    /* to enter its control group; -1: none */
+	int report;			    /* closed by a successful exec; else gets a struct sw_launch_failure */
+	const char *gpu_page, *gpu_library; /* absolute; NULL: without the GPU runtime */
 };
 
 struct sw_launch_failure {
-	int code;	  /* as a shell would exit: 127 not found, 126 not executable, 125 anything else */
+	int code;	  /* as a shell would exit: 127 not found, 126 not executable, 125 anything else; 0: only a note, it goes on */
 	char detail[500]; /* "cannot change to folder '/x': No such file or directory" */
 };
 

@@ -192,7 +192,9 @@ static void open_cgroup(struct sw_supervisor *supervisor, const char *name)
 		return;
 	}
 	char note[200] = "";
-	int error = sw_cgroup_open(&supervisor->cgroup, supervisor->order->cgroup, name, spec->cpus, spec->memory_bytes, note, sizeof note);
+	/* Contents of its GPUs that have to leave them are there at our wish, not at its own. */
+	uint64_t memory_bytes = spec->memory_bytes > 0 ? spec->memory_bytes + supervisor->gpu.host_bytes : 0;
+	int error = sw_cgroup_open(&supervisor->cgroup, supervisor->order->cgroup, name, spec->cpus, memory_bytes, note, sizeof note);
 	if (error != 0)
 		snprintf(note, sizeof note, "it has no control group: %s", strerror(error));
 	if (note[0] != '\0')
@@ -202,6 +204,7 @@ static void open_cgroup(struct sw_supervisor *supervisor, const char *name)
 static void release(struct sw_supervisor *supervisor)
 {
 	sw_processes_release(&supervisor->processes);
+	sw_supervisor_gpu_close(supervisor);
 	sw_cgroup_close(&supervisor->cgroup);
 	close(supervisor->signals);
 	close(supervisor->timer);
@@ -240,6 +243,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 	if (r == 0)
 		r = record_intent(&supervisor, err);
 	if (r == 0) {
+		sw_supervisor_gpu_open(&supervisor);
 		open_cgroup(&supervisor, name);
 		if (sw_boot_now() < supervisor.lease_ns)
 			sw_supervisor_begin(&supervisor);

@@ -138,9 +138,12 @@ void sw_supervisor_record(struct sw_supervisor *supervisor)
 	if (sw_cgroup_ran_out(&supervisor->cgroup) && supervisor->account.run.signal == SIGKILL)
 		sw_supervisor_blame(supervisor, SW_REASON_MEMORY_LIMIT, "the kernel killed it: it used more memory than its limit");
 	sw_cgroup_close(&supervisor->cgroup);
+	sw_supervisor_gpu_close(supervisor);
 	supervisor->stage = SW_STAGE_RECORDING;
 	supervisor->give_up_at_ns = SW_NEVER;
 	supervisor->account.run.state = SW_RUN_EXITED;
+	if (supervisor->account.run.detail == supervisor->gpu.detail)
+		supervisor->account.run.detail = NULL;
 	classify(supervisor);
 	size_t size;
 	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);

@@ -111,6 +111,8 @@ static void start_job(struct sw_supervisor *supervisor)
 		.err = supervisor->streams[1] >= 0 ? supervisor->streams[1] : supervisor->streams[0],
 		.cgroup_procs = sw_cgroup_procs(&supervisor->cgroup),
 		.report = ends[1],
+		.gpu_page = supervisor->gpu.page != NULL ? supervisor->gpu.path : NULL,
+		.gpu_library = supervisor->order->gpu_library,
 	};
 	supervisor->account.run.started_at_ns = sw_real_now();
 	pid_t pid = fork();
@@ -208,7 +210,9 @@ void sw_supervisor_on_ready(struct sw_supervisor *supervisor)
 void sw_supervisor_on_report(struct sw_supervisor *supervisor)
 {
 	struct sw_launch_failure failure;
-	ssize_t n = read(supervisor->report, &failure, sizeof failure);
+	ssize_t n;
+	while ((n = read(supervisor->report, &failure, sizeof failure)) == (ssize_t)sizeof failure && failure.code == 0)
+		sw_supervisor_add_note(supervisor, failure.detail);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	close_if_open(&supervisor->report);

@@ -102,6 +102,7 @@ int sw_supervisor_recover(int folder, const char *name, struct sw_err *err)
 	if (started && !sweep(folder, token, &group))
 		exit_account.note = "some of its processes could not be killed";
 	sw_cgroup_close(&group);
+	sw_supervisor_gpu_remove(folder);
 
 	run->state = SW_RUN_EXITED;
 	run->reason = SW_REASON_SUPERVISOR_LOST;

@@ -2,6 +2,7 @@
 #ifndef SW_AGENT_SUPERVISOR_STATE_H
 #define SW_AGENT_SUPERVISOR_STATE_H
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include "agent/processes.h"
 #include "api/sync.h"
 #include "base/number.h"
+#include "share/page.h"
 
 /* Processes that a job leaves behind get so long to end by themselves. */
 #define SW_LEFTOVER_GRACE_MS 5000
@@ -40,6 +42,26 @@ enum sw_pause {
 	SW_PAUSE_HERE,
 };
 
+/* What was asked of the processes that use GPUs, and not seen to be done yet. */
+enum sw_gpu_wish {
+	SW_GPU_WISH_NONE,
+	SW_GPU_WISH_AWAY, /* their memory out of the GPUs */
+	SW_GPU_WISH_BACK,
+};
+
+/* The run's GPU page (src/share): `gpu` in its folder, or where that points. */
+struct sw_supervisor_gpu {
+	struct sw_share_page *page; /* NULL: it runs without the GPU runtime */
+	char path[PATH_MAX];
+	uint64_t host_bytes; /* that contents of its GPUs may take */
+	enum sw_gpu_wish wish;
+	uint32_t number;    /* of that wish */
+	int64_t until_ns;   /* it is waited for */
+	int64_t look_at_ns; /* SW_NEVER: nothing to look for */
+	char detail[256];   /* why its GPU memory is not where it should be; "": it is */
+	char moved[100];    /* how the last move went, for people */
+};
+
 struct sw_supervisor {
 	int folder, lock;
 	struct sw_run_order *order;
@@ -55,6 +77,7 @@ struct sw_supervisor {
 	int streams[2];	      /* the ends of the pipes for the job; -1 once it has them */
 	pid_t job, logger;    /* 0: none, or reaped */
 	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
+	struct sw_supervisor_gpu gpu;
 
 	enum sw_stage stage;
 	enum sw_pause pause;
@@ -100,6 +123,19 @@ void sw_supervisor_reap(struct sw_supervisor *supervisor);
 /* What is due: limits, the next look at a tree that is to stop, to stand still, or to end. */
 void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 int64_t sw_supervisor_next(const struct sw_supervisor *supervisor);
+
+/* supervisor_gpu.c */
+/* Makes the page, before the first process of the job. Where that cannot be, the run goes without and says so. */
+void sw_supervisor_gpu_open(struct sw_supervisor *supervisor);
+void sw_supervisor_gpu_close(struct sw_supervisor *supervisor);
+/* The page of a run whose supervisor died. */
+void sw_supervisor_gpu_remove(int folder);
+/* Asks for its memory to leave the GPUs, or to come back. */
+void sw_supervisor_gpu_leave(struct sw_supervisor *supervisor, int64_t now_ns);
+void sw_supervisor_gpu_return(struct sw_supervisor *supervisor, int64_t now_ns);
+/* Whether the processes may be stopped: their memory is away, or will not go. */
+bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns);
+void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 
 /* supervisor_account.c */
 /* Notes how it ends, if that is not known yet. */

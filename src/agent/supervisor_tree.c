@@ -117,6 +117,10 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	int still = 0;
+	if (!sw_supervisor_gpu_has_left(supervisor, now_ns)) {
+		look_again(supervisor, now_ns);
+		return;
+	}
 	for (int round = 0; round < ROUNDS && still < 2; round++) {
 		size_t living = look(supervisor);
 		/* One look may miss a child that was born behind it; it cannot miss it twice once its parent stands still. */
@@ -149,6 +153,7 @@ void sw_supervisor_suspend(struct sw_supervisor *supervisor)
 	}
 	supervisor->pause = SW_PAUSE_COMING;
 	supervisor->look_step_ns = FIRST_LOOK_NS;
+	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
 	suspend_pass(supervisor, sw_boot_now());
 }
 
@@ -160,6 +165,8 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 	supervisor->pause = SW_PAUSE_NONE;
 	if (!supervisor->killing)
 		supervisor->look_at_ns = SW_NEVER;
+	/* First, so that nobody who wakes up goes on with leaving. */
+	sw_supervisor_gpu_return(supervisor, sw_boot_now());
 	signal_tree(supervisor, SIGCONT);
 	if (!was_here)
 		return;
@@ -189,6 +196,8 @@ static void job_ended(struct sw_supervisor *supervisor, int status)
 /* What the job left behind gets a signal and a little time. */
 static void begin_ending(struct sw_supervisor *supervisor)
 {
+	if (supervisor->pause != SW_PAUSE_NONE)
+		sw_supervisor_gpu_return(supervisor, sw_boot_now());
 	supervisor->pause = SW_PAUSE_NONE;
 	if (supervisor->killing)
 		return;
@@ -301,6 +310,8 @@ void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 		else
 			supervisor->look_at_ns = SW_NEVER;
 	}
+	if (supervisor->stage <= SW_STAGE_ENDING)
+		sw_supervisor_gpu_tick(supervisor, now_ns);
 	if (supervisor->stage == SW_STAGE_DRAINING && supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
 		sw_supervisor_record(supervisor);
 	else if (supervisor->stage == SW_STAGE_DRAINING && now_ns >= supervisor->give_up_at_ns)
@@ -316,6 +327,7 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor)
 	if (supervisor->stage == SW_STAGE_RECORDING)
 		return supervisor->record_at_ns;
 	int64_t next = earlier(earlier(supervisor->look_at_ns, supervisor->kill_at_ns), supervisor->settle_at_ns);
+	next = earlier(next, supervisor->gpu.look_at_ns);
 	if (!supervisor->killing)
 		next = earlier(next, supervisor->lease_ns);
 	return earlier(next, earlier(limit_at(supervisor), warn_at(supervisor)));

@@ -93,6 +93,7 @@ struct sw_job_request {
 	enum sw_preempt_by preempt_by;
 	bool held;	/* submitted on hold */
 	bool slurm_env; /* SLURM_* beside SHAREWELL_* in its environment */
+	bool bare_gpu;	/* without the GPU runtime: nothing stands between it and the driver */
 	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
 	size_t depend_count;
 	bool is_array;

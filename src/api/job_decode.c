@@ -365,6 +365,15 @@ static int read_preempt(const struct reader *reader, const char *field, const js
 	return r;
 }
 
+static int read_gpu_runtime(const struct reader *reader, const char *field, const json_t *value)
+{
+	unsigned word;
+	int r = read_word(reader, field, value, sw_job_gpu_runtime_names, &word);
+	if (r == 0)
+		reader->request->bare_gpu = word != 0;
+	return r;
+}
+
 /* The field is one member of the struct, of a kind that is read the same everywhere. */
 #define SIMPLE(function, kind, member)                                                           \
 	static int function(const struct reader *reader, const char *field, const json_t *value) \
@@ -412,6 +421,7 @@ static const struct field {
 	{"env", read_env},
 	{"expected", read_expected},
 	{"gpu_memory", read_gpu_memory},
+	{"gpu_runtime", read_gpu_runtime},
 	{"gpus", read_gpus},
 	{"grace", read_grace},
 	{"hold", read_hold},

@@ -162,6 +162,8 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 {
 	write_duration(json, "expected", request->expected_ns);
 	write_number(json, "gpu_memory", request->gpu_memory_bytes);
+	if (request->bare_gpu)
+		sw_json_key_string(json, "gpu_runtime", sw_job_gpu_runtime_names[1]);
 	sw_json_key_u64(json, "gpus", request->gpus);
 	write_duration(json, "grace", request->grace_ns);
 	if (request->held)

@@ -21,6 +21,7 @@ static const struct sw_api_field job_request[] = {
 	{"env", "object", "variables of its environment"},
 	{"expected", "number|string", "how long it will probably run: seconds, or `2h`"},
 	{"gpu_memory", "integer|string", "memory it needs on each GPU: bytes, or `20G`"},
+	{"gpu_runtime", "string", "`on` (its GPU memory can be limited, and moved away while it is suspended) or `off`; `on` unless told"},
 	{"gpus", "integer|string", "how many GPUs; or `2-8`: two, and up to eight where there is room. 1 unless told"},
 	{"grace", "number|string", "time between the signal that stops it and SIGKILL; 30 s unless told"},
 	{"hold", "boolean", "does not run until it is released"},

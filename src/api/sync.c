@@ -119,6 +119,7 @@ static const struct sw_field spec_fields[] = {
 	{"slurm_env", SW_FIELD_BOOL, AT(slurm_env), .brief = true},
 	{"gpu_memory_bytes", SW_FIELD_U64, AT(gpu_memory_bytes), .max = INT64_MAX, .brief = true},
 	{"opportunistic", SW_FIELD_BOOL, AT(opportunistic), .brief = true},
+	{"bare_gpu", SW_FIELD_BOOL, AT(bare_gpu), .brief = true},
 };
 #undef THIS
 
@@ -148,6 +149,7 @@ static const struct sw_field order_fields[] = {
 	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
 	{"lease_boot_ns", SW_FIELD_I64, AT(lease_boot_ns), .max = INT64_MAX, .required = true},
 	{"cgroup", SW_FIELD_TEXT, AT(cgroup), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
+	{"gpu_library", SW_FIELD_TEXT, AT(gpu_library), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
 };
 #undef THIS
 
@@ -156,6 +158,7 @@ static const struct sw_field account_fields[] = {
 	{"supervisor", SW_FIELD_U32, AT(supervisor), .max = INT32_MAX, .brief = true},
 	{"order", SW_FIELD_U64, AT(order), .max = INT64_MAX, .brief = true},
 	{"note", SW_FIELD_TEXT, AT(note), .max = DETAIL_MAX, .brief = true},
+	{"gpu", SW_FIELD_TEXT, AT(gpu), .max = DETAIL_MAX, .brief = true},
 };
 #undef THIS
 

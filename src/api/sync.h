@@ -162,6 +162,7 @@ struct sw_run_spec {
 	bool slurm_env;		   /* SLURM_* variables beside SHAREWELL_* */
 	uint64_t gpu_memory_bytes; /* of each of its GPUs; 0: it did not say */
 	bool opportunistic;	   /* gives way to guaranteed jobs on its GPUs */
+	bool bare_gpu;		   /* without the GPU runtime */
 };
 
 enum sw_want_kind {
@@ -211,8 +212,9 @@ int sw_want_copy(const struct sw_want *want, struct sw_want **ret_copy);
 /* What the supervisor of a run is told by its folder (spec.json). */
 struct sw_run_order {
 	const char *node;
-	int64_t lease_boot_ns; /* how long it may run at first */
-	const char *cgroup;    /* folder of cgroup v2 below which the run may have its own; NULL: none */
+	int64_t lease_boot_ns;	 /* how long it may run at first */
+	const char *cgroup;	 /* folder of cgroup v2 below which the run may have its own; NULL: none */
+	const char *gpu_library; /* libsharewell-gpu.so; NULL: its GPUs are as the driver gives them */
 	struct sw_want want;
 	void *owner;
 };
@@ -227,6 +229,7 @@ struct sw_run_account {
 	uint32_t supervisor; /* process id */
 	uint64_t order;	     /* the last order that it has carried out; 0: none */
 	const char *note;    /* what could not be done as asked, for people; may be NULL */
+	const char *gpu;     /* how its memory left the GPUs or came back, for people; may be NULL */
 	void *owner;
 };
 int sw_run_account_decode(const char *text, size_t size, struct sw_run_account **ret_account, struct sw_err *err);

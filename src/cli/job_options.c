@@ -30,6 +30,13 @@ static const char *preempt_at(size_t index)
 }
 const struct sw_cli_words sw_cli_preempt_words = {.at = preempt_at};
 
+static const char *gpu_runtime_at(size_t index)
+{
+	static const char *const words[] = {"on", "off"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+const struct sw_cli_words sw_cli_gpu_runtime_words = {.at = gpu_runtime_at};
+
 static int wrong(struct sw_err *err, const char *option, const char *text, const char *expected)
 {
 	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
@@ -309,11 +316,17 @@ static int set_texts(json_t *fields, const struct sw_cli_job_options *options, s
 	const struct {
 		const char *key, *option, *text;
 	} texts[] = {
-		{"name", "job-name", options->name},	     {"gpu_memory", "gpu-memory", options->gpu_memory},
-		{"class", "class", options->job_class},	     {"weight", "weight", options->weight},
-		{"tenant", "tenant", options->tenant},	     {"retries", "retries", options->retries},
-		{"depends", "dependency", options->depends}, {"preempt", "preempt", options->preempt},
-		{"array", "array", options->array},	     {"comment", "comment", options->comment},
+		{"name", "job-name", options->name},
+		{"gpu_memory", "gpu-memory", options->gpu_memory},
+		{"class", "class", options->job_class},
+		{"weight", "weight", options->weight},
+		{"tenant", "tenant", options->tenant},
+		{"retries", "retries", options->retries},
+		{"depends", "dependency", options->depends},
+		{"preempt", "preempt", options->preempt},
+		{"array", "array", options->array},
+		{"comment", "comment", options->comment},
+		{"gpu_runtime", "gpu-runtime", options->gpu_runtime},
 		{"command", "wrap", options->wrap},
 	};
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(texts); i++) {

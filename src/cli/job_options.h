@@ -10,7 +10,7 @@
 #include "cli/command.h"
 
 struct sw_cli_job_options {
-	const char *name, *gpus, *gpu_memory, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
+	const char *name, *gpus, *gpu_memory, *gpu_runtime, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
 	const char *job_class, *deadline, *weight, *tenant, *export, *workdir, *time, *expected;
 	const char *prerun, *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
 	const char *nodes, *ntasks, *ntasks_per_node, *gres, *gpus_per_node, *gpus_per_task, *partition, *nice;
@@ -19,7 +19,7 @@ struct sw_cli_job_options {
 	struct sw_cli_texts words; /* the operands */
 };
 
-extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words;
+extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cli_gpu_runtime_words;
 
 #define SW_CLI_JOB_TEXT(type, option, key, value, field, text)                                                          \
 	{                                                                                                               \
@@ -41,6 +41,12 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words;
 				"the same for each task, of which --ntasks says how many"),                                                \
 		SW_CLI_JOB_TEXT(type, "gres", '\0', "gpu:N", gres, "as --gpus-per-node, in the words of Slurm: gpu:2"),                    \
 		SW_CLI_JOB_TEXT(type, "gpu-memory", '\0', "SIZE", gpu_memory, "memory it needs on each GPU: 20G"),                         \
+		{"gpu-runtime",                                                                                                            \
+		 .kind = SW_CLI_WORD,                                                                                                      \
+		 .argument = "WORD",                                                                                                       \
+		 .words = &sw_cli_gpu_runtime_words,                                                                                       \
+		 .about = "whether its GPU memory can be limited and moved away while it is suspended; on unless told",                    \
+		 .offset = offsetof(type, job.gpu_runtime)},                                                                               \
 		SW_CLI_JOB_TEXT(type, "cpus", 'c', "N", cpus, "cores for the job; with --ntasks, for each task"),                          \
 		SW_CLI_JOB_TEXT(type, "cpus-per-gpu", '\0', "N", cpus_per_gpu, "cores for each of its GPUs"),                              \
 		SW_CLI_JOB_TEXT(type, "mem", '\0', "SIZE", mem, "memory of the machine for the job; a bare number is MiB, as in Slurm"),   \

@@ -348,6 +348,7 @@ static struct sw_run_spec *make_spec(const struct sw_brain *brain, struct answer
 	spec->cpus = request->cpus * gpus;
 	spec->memory_bytes = request->memory_bytes > SW_JOB_BYTES_MAX / gpus ? SW_JOB_BYTES_MAX : request->memory_bytes * gpus;
 	spec->slurm_env = request->slurm_env;
+	spec->bare_gpu = request->bare_gpu;
 	return spec;
 }
 

@@ -13,9 +13,13 @@
 #include <unistd.h>
 
 struct sw_share_page {
-	struct sw_page *shared;
+	struct sw_page *shared; /* the file itself, or a copy of it */
 	int fd;
+	char *head; /* the beginning of the file where `shared` is a copy: for futexes, never to be touched; NULL: it is not */
 };
+
+#define HEAD_BYTES 4096u
+_Static_assert(offsetof(struct sw_page, changes) < HEAD_BYTES, "the futexes lie in the head");
 
 /* ---- life */
 
@@ -83,7 +87,9 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return cannot(err, "make", path);
-	int r = ftruncate(fd, sizeof(struct sw_page)) != 0 ? cannot(err, "make", path) : map(fd, path, ret_page, err);
+	/* All of it now: a process that found the disk full while it writes into its page would die. */
+	errno = posix_fallocate(fd, 0, sizeof(struct sw_page));
+	int r = errno != 0 ? cannot(err, "make", path) : map(fd, path, ret_page, err);
 	if (r < 0) {
 		close(fd);
 		unlink(path);
@@ -124,12 +130,59 @@ int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct
 	return 0;
 }
 
+int sw_share_page_open_copy(const char *path, struct sw_share_page **ret_page, struct sw_err *err)
+{
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = calloc(1, sizeof *page);
+	if (page == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	page->shared = MAP_FAILED;
+	page->fd = open(path, O_RDWR | O_CLOEXEC);
+	if (page->fd < 0)
+		return cannot(err, "open", path);
+	page->shared = mmap(NULL, sizeof *page->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *head = mmap(NULL, HEAD_BYTES, PROT_READ, MAP_SHARED, page->fd, 0);
+	page->head = head != MAP_FAILED ? head : NULL;
+	if (page->shared == MAP_FAILED || head == MAP_FAILED)
+		return cannot(err, "map", path);
+	if (!sw_share_page_refresh(page))
+		return sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page that this program knows", path);
+	*ret_page = SW_TAKE(page);
+	return 0;
+}
+
+static bool read_all(int fd, char *bytes, size_t size)
+{
+	for (size_t used = 0; used < size;) {
+		ssize_t n = pread(fd, bytes + used, size - used, (off_t)used);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		used += (size_t)n;
+	}
+	return true;
+}
+
+bool sw_share_page_refresh(struct sw_share_page *page)
+{
+	struct sw_page *shared = page->shared;
+	bool good = page->head == NULL || read_all(page->fd, (char *)shared, sizeof *shared);
+	good = good && shared->magic == SW_PAGE_MAGIC && shared->format == SW_PAGE_FORMAT && shared->gpu_count <= SW_PAGE_GPUS;
+	if (!good && page->head != NULL)
+		memset((void *)shared, 0, sizeof *shared);
+	return good;
+}
+
 void sw_share_page_close(struct sw_share_page *page)
 {
 	if (page == NULL)
 		return;
-	munmap(page->shared, sizeof *page->shared);
-	close(page->fd);
+	if (page->shared != MAP_FAILED)
+		munmap(page->shared, sizeof *page->shared);
+	if (page->head != NULL)
+		munmap(page->head, HEAD_BYTES);
+	if (page->fd >= 0)
+		close(page->fd);
 	free(page);
 }
 
@@ -140,29 +193,96 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const s
 	return syscall(SYS_futex, word, operation, value, timeout, NULL, 0);
 }
 
+static off_t place_of(const struct sw_share_page *page, const void *field)
+{
+	return (const char *)field - (const char *)page->shared;
+}
+
+/* Where the processes wait for this word. */
+static _Atomic uint32_t *futex_of(const struct sw_share_page *page, _Atomic uint32_t *word)
+{
+	return page->head == NULL ? word : (_Atomic uint32_t *)(void *)(page->head + place_of(page, word));
+}
+
+/* What was stored into a field reaches the file, if that is another place. The kernel writes an aligned word in one piece. */
+static void carry(const struct sw_share_page *page, const void *field, size_t size)
+{
+	if (page->head != NULL)
+		(void)!pwrite(page->fd, field, size, place_of(page, field));
+}
+
+static void store_u32(struct sw_share_page *page, _Atomic uint32_t *field, uint32_t value)
+{
+	atomic_store(field, value);
+	carry(page, field, sizeof *field);
+}
+
+static void store_u64(struct sw_share_page *page, _Atomic uint64_t *field, uint64_t value)
+{
+	atomic_store(field, value);
+	carry(page, field, sizeof *field);
+}
+
 static uint32_t wish(struct sw_share_page *page)
 {
-	uint32_t number = atomic_fetch_add(&page->shared->serial, 1) + 1;
-	futex(&page->shared->serial, FUTEX_WAKE, INT_MAX, NULL);
+	_Atomic uint32_t *serial = &page->shared->serial;
+	uint32_t number;
+	if (page->head == NULL) {
+		number = atomic_fetch_add(serial, 1) + 1;
+	} else {
+		/* Nobody else counts: one coordinator, and the processes only read. */
+		uint32_t before = atomic_load(serial);
+		(void)!pread(page->fd, &before, sizeof before, place_of(page, serial));
+		number = before + 1;
+		store_u32(page, serial, number);
+	}
+	futex(futex_of(page, serial), FUTEX_WAKE, INT_MAX, NULL);
 	return number;
 }
 
 uint32_t sw_share_page_limit(struct sw_share_page *page, uint32_t gpu, uint64_t bytes)
 {
 	if (gpu < SW_PAGE_GPUS)
-		atomic_store(&page->shared->gpus[gpu].limit_bytes, bytes);
+		store_u64(page, &page->shared->gpus[gpu].limit_bytes, bytes);
 	return wish(page);
 }
 
 uint32_t sw_share_page_host_budget(struct sw_share_page *page, uint64_t bytes)
 {
-	atomic_store(&page->shared->host_budget_bytes, bytes);
+	store_u64(page, &page->shared->host_budget_bytes, bytes);
 	return wish(page);
 }
 
 uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want)
 {
-	atomic_store(&page->shared->want, want);
+	store_u32(page, &page->shared->want, want);
+	return wish(page);
+}
+
+uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli)
+{
+	store_u32(page, &page->shared->share_milli, milli);
+	return wish(page);
+}
+
+uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched)
+{
+	store_u32(page, &page->shared->watched, watched);
+	return wish(page);
+}
+
+uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *paths, size_t count)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count && used < SW_PAGE_NEIGHBOURS; i++)
+		if (strlen(paths[i]) < SW_PAGE_PATH) {
+			char *place = page->shared->neighbours[used++];
+			memset(place, 0, SW_PAGE_PATH);
+			memcpy(place, paths[i], strlen(paths[i]));
+		}
+	memset(page->shared->neighbours + used, 0, (SW_PAGE_NEIGHBOURS - used) * SW_PAGE_PATH);
+	carry(page, page->shared->neighbours, sizeof page->shared->neighbours);
+	store_u32(page, &page->shared->yields, used > 0);
 	return wish(page);
 }
 
@@ -178,16 +298,20 @@ static bool strike_out(struct sw_share_page *page, uint32_t number)
 		atomic_store(&slot->gpus[i].fixed_bytes, 0);
 		atomic_store(&slot->gpus[i].host_bytes, 0);
 	}
-	atomic_store(&slot->state, SW_PAGE_UNUSED);
+	carry(page, slot->gpus, sizeof slot->gpus);
+	store_u32(page, &slot->state, SW_PAGE_UNUSED);
 	atomic_store(&slot->pid, 0);
+	carry(page, &slot->pid, sizeof slot->pid);
 	lock.l_type = F_UNLCK;
 	fcntl(page->fd, F_OFD_SETLK, &lock);
 	return true;
 }
 
 /* Numbers go round: "met" is at or behind. */
-static bool is_met(struct sw_share_page *page, uint32_t number)
+bool sw_share_page_is_met(struct sw_share_page *page, uint32_t number)
 {
+	if (page->head != NULL && !sw_share_page_refresh(page))
+		return false;
 	for (uint32_t i = 0; i < SW_PAGE_SLOTS; i++) {
 		const struct sw_page_slot *slot = &page->shared->slots[i];
 		if (atomic_load(&slot->pid) != 0 && (int32_t)(atomic_load(&slot->done_serial) - number) < 0 && !strike_out(page, i))
@@ -208,14 +332,16 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t tim
 	int64_t until = monotonic_ns() + timeout_ns;
 	for (;;) {
 		uint32_t changes = atomic_load(&page->shared->changes);
-		if (is_met(page, number))
+		if (sw_share_page_is_met(page, number))
 			return true;
 		int64_t left = until - monotonic_ns();
 		if (left <= 0)
 			return false;
 		/* A process that dies wakes nobody. */
 		left = left < 50000000 ? left : 50000000;
-		futex(&page->shared->changes, FUTEX_WAIT, changes, &(struct timespec){.tv_nsec = left});
+		struct timespec most = {.tv_nsec = left};
+		if (futex(futex_of(page, &page->shared->changes), FUTEX_WAIT, changes, &most) != 0 && errno == EFAULT)
+			nanosleep(&most, NULL); /* the job has cut it off */
 	}
 }
 
@@ -271,6 +397,7 @@ static uint64_t limit_of(const struct sw_page_gpu *gpu)
 void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret_figures)
 {
 	const struct sw_page *shared = page->shared;
+	(void)sw_share_page_refresh(page);
 	/* Checked again: the job can write it. */
 	uint32_t gpus = shared->gpu_count <= SW_PAGE_GPUS ? shared->gpu_count : SW_PAGE_GPUS;
 	*ret_figures = (struct sw_share_figures){.gpu_count = gpus, .wants_suspend = atomic_load(&shared->want) == SW_PAGE_SUSPEND};

@@ -40,6 +40,10 @@ struct sw_share_figures {
 /* `uuids` as NVML writes them ("GPU-0a1b..."). Refused where the file exists. */
 int sw_share_page_new(const char *path, const char *const *uuids, size_t count, struct sw_share_page **ret_page, struct sw_err *err);
 int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
+/* For who must not die of a job that shortens its page: works on a copy and on the file by reading and writing, and touches no mapping. */
+int sw_share_page_open_copy(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
+/* Brings the copy up to date; false: the job has spoilt its page. The calls below do so by themselves. */
+bool sw_share_page_refresh(struct sw_share_page *page);
 void sw_share_page_close(struct sw_share_page *page);
 SW_DEFINE_FREEP(struct sw_share_page, sw_share_page_close)
 
@@ -47,6 +51,13 @@ SW_DEFINE_FREEP(struct sw_share_page, sw_share_page_close)
 uint32_t sw_share_page_limit(struct sw_share_page *page, uint32_t gpu, uint64_t bytes);
 uint32_t sw_share_page_host_budget(struct sw_share_page *page, uint64_t bytes);
 uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want);
+/* Thousandths of the GPU's time that each process may take; 0: all. */
+uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli);
+/* Whether it must say when it works: beside a job that yields. */
+uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched);
+/* It works only while the jobs of these pages do not (at most SW_PAGE_NEIGHBOURS, of fewer than SW_PAGE_PATH bytes); none: it yields no more. */
+uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *paths, size_t count);
+bool sw_share_page_is_met(struct sw_share_page *page, uint32_t wish);
 /* Until every process has met the wish; false: not within the time. No process at all counts as met. */
 bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeout_ns);
 /* Also strikes out processes that are gone. */

@@ -54,3 +54,22 @@ int sw_share_preload_value(const char *library, const char *before, char *value,
 		return sw_err_set(err, SW_ELIMIT, "LD_PRELOAD would be too long");
 	return 0;
 }
+
+void sw_share_preload_strip(char *value)
+{
+	char *kept = value;
+	for (const char *word = value; *word != '\0';) {
+		size_t size = strcspn(word, ": "), gap = strspn(word + size, ": ");
+		size_t length = strlen(NAME);
+		bool ours = size >= length && memcmp(word + size - length, NAME, length) == 0 &&
+			    (size == length || word[size - length - 1] == '/');
+		if (!ours && size > 0) {
+			if (kept != value)
+				*kept++ = ':';
+			memmove(kept, word, size);
+			kept += size;
+		}
+		word += size + gap;
+	}
+	*kept = '\0';
+}

@@ -17,6 +17,7 @@ struct harness {
 	int runs;	/* folder */
 	int nursery;
 	uint64_t next_job;
+	const char *gpu_library; /* of the runs that are made from now on; NULL: none */
 };
 /* For cmocka: *state is a struct harness. */
 int harness_set_up(void **state);

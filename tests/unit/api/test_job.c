@@ -58,7 +58,7 @@ static void test_defaults(void **state)
 	assert_null(job->workdir);
 	assert_null(job->stdout_path);
 	assert_int_equal(job->env_count, 0);
-	assert_false(job->is_array || job->held || job->slurm_env);
+	assert_false(job->is_array || job->held || job->slurm_env || job->bare_gpu);
 	sw_job_request_free(job);
 }
 
@@ -71,7 +71,8 @@ static void test_fields(void **state)
 		" \"stdout\": \"o\", \"stderr\": \"e\", \"tenant\": \"t\", \"comment\": \"c\", \"gpus\": \"2-8\", \"gpu_memory\": \"20G\","
 		" \"cpus\": 4, \"memory\": 1024, \"weight\": 1.5, \"retries\": 3, \"signal\": \"SIGUSR1\", \"grace\": \"90s\","
 		" \"time_limit\": \"1-00:00:00\", \"expected\": 7.25, \"deadline\": \"2030-01-31T18:00:00.5+02:00\", \"class\": \"auto\","
-		" \"preempt\": \"suspend\", \"hold\": true, \"slurm_env\": true, \"depends\": \"afterok:12:14,afterany:13\","
+		" \"preempt\": \"suspend\", \"hold\": true, \"slurm_env\": true, \"gpu_runtime\": \"off\", \"depends\": "
+		"\"afterok:12:14,afterany:13\","
 		" \"array\": \"0-9:3%2\"}");
 	assert_int_equal(job->argc, 3);
 	assert_string_equal(job->argv[0], "/bin/sh");
@@ -100,7 +101,7 @@ static void test_fields(void **state)
 	assert_true(job->deadline_at_ns == INT64_C(1896105600500000000));
 	assert_int_equal(job->kind, SW_KIND_AUTO);
 	assert_int_equal(job->preempt_by, SW_PREEMPT_BY_SUSPEND);
-	assert_true(job->held && job->slurm_env);
+	assert_true(job->held && job->slurm_env && job->bare_gpu);
 	assert_int_equal(job->depend_count, 3);
 	assert_int_equal(job->depends[1].job, 14);
 	assert_int_equal(job->depends[1].kind, SW_AFTER_OK);
@@ -288,6 +289,7 @@ static struct sw_job_request *draw(struct sw_rng *rng)
 	job->preempt_by = (enum sw_preempt_by)below(rng, 2);
 	job->held = below(rng, 2) != 0;
 	job->slurm_env = below(rng, 2) != 0;
+	job->bare_gpu = below(rng, 2) != 0;
 	job->depend_count = below(rng, 4) ? below(rng, 4) : SW_JOB_DEPENDS_MAX;
 	for (size_t i = 0; i < job->depend_count; i++)
 		job->depends[i] = (struct sw_depend){(enum sw_depend_kind)below(rng, 3), 1 + below(rng, SW_JOB_ID_MAX)};
@@ -341,7 +343,8 @@ static void same(const struct sw_job_request *a, const struct sw_job_request *b)
 	for (size_t i = 0; i < x.depend_count; i++)
 		assert_true(x.depends[i].kind == y.depends[i].kind && x.depends[i].job == y.depends[i].job);
 	assert_true(x.cpus == y.cpus && x.retries == y.retries && x.signal == y.signal && x.kind == y.kind && x.preempt_by == y.preempt_by);
-	assert_true(x.held == y.held && x.slurm_env == y.slurm_env && x.is_array == y.is_array && x.is_member == y.is_member);
+	assert_true(x.held == y.held && x.slurm_env == y.slurm_env && x.bare_gpu == y.bare_gpu && x.is_array == y.is_array &&
+		    x.is_member == y.is_member);
 	assert_true(x.array_first == y.array_first && x.array_last == y.array_last && x.array_step == y.array_step);
 	assert_true(x.array_limit == y.array_limit && x.array_index == y.array_index);
 }

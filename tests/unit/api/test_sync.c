@@ -43,6 +43,7 @@ static struct sw_run_spec full_spec(void)
 	spec.slurm_env = true;
 	spec.gpu_memory_bytes = UINT64_C(1) << 34;
 	spec.opportunistic = true;
+	spec.bare_gpu = true;
 	return spec;
 }
 
@@ -80,6 +81,7 @@ static void assert_same_spec(const struct sw_run_spec *a, const struct sw_run_sp
 	assert_true(left.cpus == right.cpus && left.memory_bytes == right.memory_bytes && left.open_files == right.open_files);
 	assert_true(left.core_bytes == right.core_bytes && left.slurm_env == right.slurm_env);
 	assert_true(left.gpu_memory_bytes == right.gpu_memory_bytes && left.opportunistic == right.opportunistic);
+	assert_int_equal(left.bare_gpu, right.bare_gpu);
 }
 
 /* A sync with everything in it comes back as it was. */

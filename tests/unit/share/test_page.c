@@ -323,6 +323,51 @@ static void test_nonsense_is_bounded(void **state)
 	assert_int_equal(figures.processes, 0);
 }
 
+/* A copy states the same wishes and sees the same figures; a page that was cut off does no harm to its owner. */
+static void test_a_copy(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *made = make(), *page = NULL;
+	struct sw_page *shared = map_raw();
+	struct sw_share_figures figures;
+	char longest[SW_PAGE_PATH + 1] = "/";
+	memset(longest, 'x', SW_PAGE_PATH);
+	const char *const paths[] = {"/a", longest, "/b"};
+	assert_int_equal(sw_share_page_open_copy(path, &page, NULL), 0);
+	uint32_t before = atomic_load(&shared->serial);
+	uint32_t number = sw_share_page_want(page, SW_PAGE_SUSPEND);
+	assert_true(number == before + 1 && atomic_load(&shared->serial) == number && atomic_load(&shared->want) == SW_PAGE_SUSPEND);
+	sw_share_page_limit(page, 1, 4096);
+	sw_share_page_host_budget(page, 77);
+	sw_share_page_share(page, 250);
+	sw_share_page_watch(page, true);
+	assert_int_equal(sw_share_page_yield(page, paths, 3), number + 5);
+	assert_true(atomic_load(&shared->gpus[1].limit_bytes) == 4096 && atomic_load(&shared->host_budget_bytes) == 77);
+	assert_true(atomic_load(&shared->share_milli) == 250 && atomic_load(&shared->watched) == 1 && atomic_load(&shared->yields) == 1);
+	assert_string_equal(shared->neighbours[0], "/a");
+	assert_string_equal(shared->neighbours[1], "/b");
+	assert_string_equal(shared->neighbours[2], "");
+	sw_share_page_yield(page, NULL, 0);
+	assert_true(atomic_load(&shared->yields) == 0 && shared->neighbours[0][0] == '\0');
+	/* Somebody who is gone is struck out for all. */
+	atomic_store(&shared->slots[9].pid, 1);
+	atomic_store(&shared->slots[9].gpus[0].charged_bytes, 5);
+	atomic_store(&shared->slots[9].state, SW_PAGE_RUNNING);
+	assert_true(sw_share_page_is_met(page, number));
+	assert_true(atomic_load(&shared->slots[9].pid) == 0 && atomic_load(&shared->slots[9].gpus[0].charged_bytes) == 0);
+	/* Cut off, and after that wished for. */
+	assert_int_equal(truncate(path, 0), 0);
+	assert_false(sw_share_page_refresh(page));
+	sw_share_page_look(page, &figures);
+	assert_true(figures.processes == 0 && figures.gpu_count == 0);
+	number = sw_share_page_want(page, SW_PAGE_RUN);
+	assert_false(sw_share_page_wait(page, number, SECOND / 100));
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *again = NULL;
+	assert_int_equal(sw_share_page_open_copy(path, &again, NULL), SW_EINPUT);
+	assert_null(again);
+	munmap(shared, sizeof *shared);
+}
+
 /* Every trouble has words of its own. */
 static void test_words_for_trouble(void **state)
 {
@@ -338,10 +383,15 @@ static void test_words_for_trouble(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_page_is_made_and_opened), CASE(test_pages_that_are_not_made),
-		CASE(test_files_that_are_no_pages),   CASE(test_wishes),
-		CASE(test_waiting_for_processes),     CASE(test_wish_numbers_go_round),
-		CASE(test_nonsense_is_bounded),	      CASE(test_words_for_trouble),
+		CASE(test_a_page_is_made_and_opened),
+		CASE(test_pages_that_are_not_made),
+		CASE(test_files_that_are_no_pages),
+		CASE(test_wishes),
+		CASE(test_waiting_for_processes),
+		CASE(test_wish_numbers_go_round),
+		CASE(test_nonsense_is_bounded),
+		CASE(test_words_for_trouble),
+		CASE(test_a_copy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

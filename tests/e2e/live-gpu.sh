@@ -1,0 +1,129 @@
+#!/bin/sh
+# Jobs of a live cluster under the GPU runtime, on the emulated driver: suspended they free their GPUs, limited they stay within, and they compute the same.
+. "$(dirname "$0")/lib.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
+: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
+unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
+if [ ! -e "$SW_BUILD_DIR/emu/libcuda.so.1" ]; then
+	echo '1..0 # SKIP there is no emulated driver'
+	exit 77
+fi
+export SHAREWELL_EMU='gpus=2;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
+export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+train="$scratch/train"
+${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$train" "$SW_SOURCE_DIR/examples/gpu/train.c" -ldl || exit 1
+
+# What the driver says is in use on all GPUs, in MiB.
+cat >"$scratch/used.py" <<'END_OF_PYTHON'
+import ctypes
+class Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+assert nvml.nvmlInit_v2() == 0
+used = 0
+for i in range(2):
+    device, memory = ctypes.c_void_p(), Memory()
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
+    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
+    used += memory.used
+print(used >> 20)
+END_OF_PYTHON
+# uses <least> <most>: the GPUs hold between so many MiB.
+uses() {
+	now=$(python3 "$scratch/used.py") && [ "$now" -ge "$1" ] && [ "$now" -le "$2" ]
+}
+# Variables of ours do not go into jobs by themselves.
+submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
+hash_of() { sed -n 's/.* hash //p' "$1"; }
+# folder of the last run of a job
+folder() { ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1; }
+# told <job> <text>: what its supervisor says of it.
+told() { grep -qF -- "$2" "$(folder "$1")"/status.json; }
+long='--steps 1000000 --memory 6M --step-us 5000'
+
+"$train" --steps 800 --memory 6M >plain
+gpus=auto
+up
+works 'the GPUs of the emulated driver are found' 'here idle     2    2' nodes
+
+# Its environment.
+submit -J prints --env LD_PRELOAD=libm.so.6 -- sh -c 'echo "$LD_PRELOAD"; stat -c "%a %u %s" "$SHAREWELL_GPU"'
+ends 'a job runs under the runtime' "$job" 0
+run logs "$job"
+[ "$(sed -n 1p "$scratch/out")" = "$SW_BUILD_DIR/libsharewell-gpu.so:libm.so.6" ]
+said $? 'the library comes before those that its user wants'
+sed -n 2p "$scratch/out" | grep -q "^600 $(id -u) [1-9]"
+said $? 'its page is there, and its own'
+submit --gpu-runtime off --env LD_PRELOAD="$SW_BUILD_DIR/libsharewell-gpu.so:libm.so.6" --env SHAREWELL_GPU=/other -- sh -c 'echo "$LD_PRELOAD,$SHAREWELL_GPU,"'
+ends 'a job that wants none' "$job" 0
+run logs "$job"
+[ "$(cat "$scratch/out")" = 'libm.so.6,,' ]
+said $? 'has none'
+works 'which is shown' 'gpu_runtime="off"' show "$job"
+printf 'command: echo "$SHAREWELL_GPU,"\ngpu_runtime: off\n' >bare.yaml
+submit bare.yaml
+ends 'nor does one whose file says so' "$job" 0
+works 'as its output tells' ',' logs "$job"
+refuses 2 'another word is refused' 'gpu-runtime' submit --gpu-runtime maybe -- true
+
+# Suspended, also across the death of the agent, and resumed.
+submit_here -J train --preempt suspend --gpu-memory 100M -o "$scratch/disturbed" -- "$train" --steps 800 --memory 6M --step-us 10000
+holds 'a training has its memory on the GPU' until_holds 60 uses 24 40
+holds 'as the runtime knows' test -f "$(folder "$job")/gpu"
+works 'it is suspended' '' suspend "$job"
+holds 'and stands' until_holds 60 is_state "$job" S
+holds 'its GPU is free but for its context' until_holds 60 uses 16 18
+holds 'how long that took is told' until_holds 30 told "$job" 'GiB moved out of its GPUs'
+kill -KILL "$(child agent)"
+holds 'a new agent comes' until_holds 60 sh -c '[ -n "$(pgrep -P "$0" -f "sharewell agent")" ]' "$up_pid"
+holds 'it still stands' is_state "$job" S
+holds 'its GPU is still free' uses 16 18
+works 'it is resumed' '' resume "$job"
+holds 'goes on' until_holds 60 is_state "$job" R
+holds 'and has its memory back' until_holds 60 uses 24 40
+works 'a second time it is suspended' '' suspend "$job"
+holds 'and stands again' until_holds 60 is_state "$job" S
+holds 'and is away' until_holds 60 uses 16 18
+works 'and resumed' '' resume "$job"
+ends 'it ends' "$job" 0
+[ "$(hash_of "$scratch/disturbed")" = "$(hash_of plain)" ]
+said $? 'and has computed what an undisturbed one does, bit for bit' disturbed
+holds 'its memory is the next one'\''s' until_holds 30 uses 0 0
+
+# Ends while suspended.
+submit_here -J long --preempt suspend --gpu-memory 100M -- "$train" $long
+holds 'another runs' until_holds 60 uses 24 40
+works 'is suspended' '' suspend "$job"
+holds 'stands' until_holds 60 is_state "$job" S
+process=$(pgrep -f "$train --steps 1000000" | head -n 1)
+works 'and cancelled' '' cancel "$job"
+holds 'it is gone' until_holds 60 sh -c '! kill -0 "$0"' "$process"
+holds 'with all that it held' until_holds 30 uses 0 0
+
+# A limit.
+submit_here -J limited --gpu-memory 4M -o "$scratch/limited" -- "$train" --steps 800 --memory 6M
+ends 'a job whose limit is below what it takes ends well' "$job" 0
+[ "$(hash_of "$scratch/limited")" = "$(hash_of plain)" ]
+said $? 'and computes the same' limited
+submit_here -J limited --gpu-memory 4M -- "$train" $long
+limited=$job
+holds 'such a job runs' until_holds 60 uses 18 20
+submit_here -J beside -- "$train" $long
+holds 'beside one without a limit, on the other GPU' until_holds 60 uses 42 46
+works 'the one' '' cancel "$limited"
+works 'and the other are cancelled' '' cancel "$job"
+holds 'and gone' until_holds 60 uses 0 0
+
+# What cannot leave: the job is stopped all the same, and why is told.
+submit -J spoils --preempt suspend --gpu-memory 100M -- sh -c 'truncate -s 0 "$SHAREWELL_GPU"; touch "$0"; while :; do sleep 0.1; done' "$scratch/spoilt"
+holds 'a job cuts off its own page' until_holds 60 test -e "$scratch/spoilt"
+works 'is suspended' '' suspend "$job"
+holds 'and stands' until_holds 60 is_state "$job" S
+holds 'its supervisor says why its memory may be there' until_holds 60 told "$job" 'its GPU memory is still held: '
+works 'resumed' '' resume "$job"
+holds 'it goes on' until_holds 60 is_state "$job" R
+works 'and cancelled' '' cancel "$job"
+run wait "$job"
+out_has CANCELLED
+said $? 'it ends as others do'
+end
