@@ -464,7 +464,7 @@ static void test_an_array_runs_as_many_at_a_time_as_it_may(void **state)
 	sw_job_request_free(asked);
 	apply_all(desk, &records, NULL);
 	/* There are two GPUs, but only one of the array runs. The last is gone before its turn. */
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 5, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 5, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	for (uint64_t job = 1; job <= 4; job++) {
 		struct sw_job_view view;
@@ -495,7 +495,7 @@ static void test_a_job_is_over_when_its_processes_are(void **state)
 	sync_and_drop(desk);
 	submit(desk, "{\"command\": [\"next\"], \"gpus\": 2}");
 	assert_string_equal(state_of(desk, 2), "PD");
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	sync_and_drop(desk); /* it runs still */
 	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view));
@@ -531,7 +531,7 @@ static void test_a_lost_node_completes_its_jobs(void **state)
 	submit(desk, "{\"command\": [\"stubborn\"]}");
 	say(desk, 1, 1, SW_RUN_RUNNING, 0);
 	sync_and_drop(desk);
-	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, 1, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	assert_string_equal(state_of(desk, 1), "CG");
 	pass_time(desk, 3600 * SW_NS_PER_S);

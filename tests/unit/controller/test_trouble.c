@@ -571,7 +571,7 @@ static void test_one_prerun_for_an_array(void **state)
 		}
 		for (uint64_t job = first + 1; first == 1 && job <= first + 3; job++) {
 			assert_string_equal(look(desk, first).state, "CF");
-			assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, job, &records, NULL), 0);
+			assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", job, &records, NULL), 0);
 			apply_all(desk, &records, NULL);
 		}
 	}
