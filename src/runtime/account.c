@@ -267,15 +267,26 @@ void sw_account_give(int gpu, size_t bytes, bool fixed)
 
 /* ---- host memory */
 
-bool sw_account_take_host(int gpu, size_t bytes)
+static uint64_t held_on_host(void)
 {
-	int own = gpu < 0 ? 0 : gpu;
-	uint64_t held = 0, budget = atomic_load(&sw_page->host_budget_bytes);
-	atomic_fetch_add(&sw_slot->gpus[own].host_bytes, bytes);
+	uint64_t held = 0;
 	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
 		for (unsigned j = 0; j < SW_PAGE_GPUS; j++)
 			held += atomic_load(&sw_page->slots[i].gpus[j].host_bytes);
-	if (held <= budget)
+	return held;
+}
+
+uint64_t sw_account_host_room(void)
+{
+	uint64_t held = held_on_host(), budget = atomic_load(&sw_page->host_budget_bytes);
+	return held < budget ? budget - held : 0;
+}
+
+bool sw_account_take_host(int gpu, size_t bytes)
+{
+	int own = gpu < 0 ? 0 : gpu;
+	atomic_fetch_add(&sw_slot->gpus[own].host_bytes, bytes);
+	if (held_on_host() <= atomic_load(&sw_page->host_budget_bytes))
 		return true;
 	atomic_fetch_sub(&sw_slot->gpus[own].host_bytes, bytes);
 	return false;

@@ -36,5 +36,6 @@ void sw_account_give(int gpu, size_t bytes, bool fixed);
 /* Host memory for contents, against the job's budget. */
 bool sw_account_take_host(int gpu, size_t bytes);
 void sw_account_give_host(int gpu, size_t bytes);
+uint64_t sw_account_host_room(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include "runtime/book.h"
 #include "runtime/driver.h"
 #include "runtime/slabs.h"
+#include "runtime/spare.h"
 #include "runtime/tools.h"
 
 pthread_mutex_t sw_memory_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -34,15 +35,6 @@ void sw_capture_restore(int mode)
 CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, device}};
-	return sw_driver.create(ret_handle, bytes, &prop, 0);
-}
-
-CUresult sw_chunk_on_host(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
-{
-	int node = 0;
-	if (sw_driver.device_attribute(&node, CU_DEVICE_HOST_NUMA_ID, device) != CUDA_SUCCESS || node < 0)
-		node = 0;
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST_NUMA, node}};
 	return sw_driver.create(ret_handle, bytes, &prop, 0);
 }
 
@@ -76,7 +68,7 @@ static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 	}
 	if (!sw_account_take_host(range->gpu, chunk->bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (sw_chunk_on_host(range->device, chunk->bytes, &chunk->handle) != CUDA_SUCCESS) {
+	if (sw_spare_get(range->device, chunk->bytes, &chunk->handle) != CUDA_SUCCESS) {
 		sw_account_give_host(range->gpu, chunk->bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

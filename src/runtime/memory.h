@@ -61,12 +61,10 @@ void sw_memory_drop_context(CUcontext context);
 /* `peer` may use what `device` holds, now and later. */
 void sw_memory_let(CUdevice device, CUdevice peer);
 
-/* ---- for move.c, slabs.c */
+/* ---- for move.c, limits.c, slabs.c */
 CUresult sw_range_new(size_t bytes, struct sw_range **ret_range);
 void sw_range_free(struct sw_range *range);
-/* Physical memory on the device, or in host memory near it. */
 CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
-CUresult sw_chunk_on_host(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
 CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
 CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);
 

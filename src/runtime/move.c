@@ -7,6 +7,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/memory.h"
+#include "runtime/spare.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
 
@@ -23,19 +24,19 @@ static struct lane {
 } lanes[LANES];
 static unsigned lane_count;
 
-static void enter(CUcontext context)
+void sw_move_enter(CUcontext context)
 {
 	sw_driver.context_push(context);
 }
 
-static void leave(void)
+void sw_move_leave(void)
 {
 	CUcontext popped;
 	sw_driver.context_pop(&popped);
 }
 
-/* With the context current. NULL where it cannot be made: the default stream serves as well while the gate is closed. */
-static CUstream stream_of(CUcontext context)
+/* NULL where it cannot be made: the default stream serves as well while the gate is closed. */
+CUstream sw_move_stream(CUcontext context)
 {
 	for (unsigned i = 0; i < lane_count; i++)
 		if (lanes[i].context == context)
@@ -67,9 +68,9 @@ static void *drain_all(void *argument)
 {
 	struct drain *drain = argument;
 	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS; i++) {
-		enter(drain->contexts[i]);
+		sw_move_enter(drain->contexts[i]);
 		drain->result = sw_driver.context_synchronize();
-		leave();
+		sw_move_leave();
 	}
 	uint32_t waiting = 0;
 	if (!atomic_compare_exchange_strong(&drain->done, &waiting, 1))
@@ -114,8 +115,7 @@ static enum sw_page_trouble drain_work(void)
 	return result == CUDA_SUCCESS ? SW_PAGE_FINE : SW_PAGE_DRIVER_ERROR;
 }
 
-/* Closes the gate at a moment when nothing is captured, and waits for the GPU. On trouble the gate is open. */
-static enum sw_page_trouble stand_still(void)
+enum sw_page_trouble sw_move_stand_still(void)
 {
 	int64_t begun = sw_monotonic_ns();
 	for (;;) {
@@ -140,17 +140,17 @@ static CUresult finish_copies(void)
 {
 	CUresult worst = CUDA_SUCCESS;
 	for (unsigned i = 0; i < lane_count; i++) {
-		enter(lanes[i].context);
+		sw_move_enter(lanes[i].context);
 		CUresult result = sw_driver.stream_synchronize(lanes[i].stream);
 		worst = result != CUDA_SUCCESS ? result : worst;
-		leave();
+		sw_move_leave();
 	}
 	return worst;
 }
 
 /* ---- away */
 
-static bool leaves(const struct sw_range *range, const struct sw_chunk *chunk)
+bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk)
 {
 	return !range->pinned && chunk->place == SW_ON_GPU;
 }
@@ -161,7 +161,7 @@ size_t sw_move_size(void)
 	pthread_mutex_lock(&sw_memory_lock);
 	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next)
 		for (uint32_t i = 0; i < range->chunk_count; i++)
-			if (leaves(range, &range->chunks[i]))
+			if (sw_move_leaves(range, &range->chunks[i]))
 				bytes += range->chunks[i].bytes;
 	pthread_mutex_unlock(&sw_memory_lock);
 	return bytes;
@@ -171,11 +171,11 @@ size_t sw_move_size(void)
 static enum sw_page_trouble copy_away(struct sw_range *range)
 {
 	enum sw_page_trouble trouble = SW_PAGE_FINE;
-	enter(range->context);
-	CUstream stream = stream_of(range->context);
+	sw_move_enter(range->context);
+	CUstream stream = sw_move_stream(range->context);
 	for (uint32_t i = 0; i < range->chunk_count && trouble == SW_PAGE_FINE; i++) {
 		struct sw_chunk *chunk = &range->chunks[i];
-		if (!leaves(range, chunk))
+		if (!sw_move_leaves(range, chunk))
 			continue;
 		if (!sw_account_take_host(range->gpu, chunk->bytes)) {
 			trouble = SW_PAGE_NO_HOST_MEMORY;
@@ -189,7 +189,7 @@ static enum sw_page_trouble copy_away(struct sw_range *range)
 		if (chunk->stored == NULL)
 			sw_account_give_host(range->gpu, chunk->bytes);
 	}
-	leave();
+	sw_move_leave();
 	return trouble;
 }
 
@@ -206,28 +206,33 @@ static void forget_copies(void)
 		}
 }
 
-/* Gives the GPU's memory back; its contents are in the store. */
+/* Gives the GPU's memory back; its contents are in the store. Neighbours are unmapped together: each call costs the driver a round of the GPU's own tables. */
 static size_t let_go(struct sw_range *range)
 {
-	size_t bytes = 0;
-	enter(range->context);
+	size_t bytes = 0, run = 0;
+	sw_move_enter(range->context);
+	for (uint32_t i = 0; i <= range->chunk_count; i++) {
+		bool goes = i < range->chunk_count && range->chunks[i].stored != NULL;
+		if (!goes && run > 0)
+			sw_driver.unmap(sw_chunk_address(range, i - 1) + range->chunks[i - 1].bytes - run, run);
+		run = goes ? run + range->chunks[i].bytes : 0;
+	}
 	for (uint32_t i = 0; i < range->chunk_count; i++) {
 		struct sw_chunk *chunk = &range->chunks[i];
 		if (chunk->stored == NULL)
 			continue;
-		sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
 		sw_driver.release(chunk->handle);
 		chunk->place = SW_STORED;
 		sw_account_give(range->gpu, chunk->bytes, false);
 		bytes += chunk->bytes;
 	}
-	leave();
+	sw_move_leave();
 	return bytes;
 }
 
 enum sw_page_trouble sw_move_away(void)
 {
-	enum sw_page_trouble trouble = stand_still();
+	enum sw_page_trouble trouble = sw_move_stand_still();
 	if (trouble != SW_PAGE_FINE)
 		return trouble;
 	int64_t begun = sw_monotonic_ns();
@@ -261,7 +266,7 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 			sw_account_give(range->gpu, chunk->bytes, false);
 		return result;
 	}
-	return sw_chunk_on_host(range->device, chunk->bytes, &chunk->handle);
+	return sw_spare_get(range->device, chunk->bytes, &chunk->handle);
 }
 
 /* Its host bytes stay charged until the copy is over. */
@@ -293,8 +298,8 @@ static CUresult bring_chunk(struct sw_range *range, uint32_t index, CUstream str
 static CUresult bring_range(struct sw_range *range, size_t *bytes)
 {
 	CUresult result = CUDA_SUCCESS;
-	enter(range->context);
-	CUstream stream = stream_of(range->context);
+	sw_move_enter(range->context);
+	CUstream stream = sw_move_stream(range->context);
 	for (uint32_t i = 0; i < range->chunk_count && result == CUDA_SUCCESS; i++) {
 		if (range->chunks[i].place != SW_STORED)
 			continue;
@@ -302,7 +307,7 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 		if (result == CUDA_SUCCESS)
 			*bytes += range->chunks[i].bytes;
 	}
-	leave();
+	sw_move_leave();
 	return result;
 }
 
@@ -310,7 +315,7 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 static void undo_back(void)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
-		enter(range->context);
+		sw_move_enter(range->context);
 		for (uint32_t i = 0; i < range->chunk_count; i++) {
 			struct sw_chunk *chunk = &range->chunks[i];
 			if (chunk->stored == NULL || chunk->place == SW_STORED)
@@ -321,7 +326,7 @@ static void undo_back(void)
 				sw_account_give(range->gpu, chunk->bytes, false);
 			chunk->place = SW_STORED;
 		}
-		leave();
+		sw_move_leave();
 	}
 }
 
@@ -357,163 +362,4 @@ enum sw_page_trouble sw_move_back(void)
 	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
 	sw_gate_open();
 	return SW_PAGE_FINE;
-}
-
-/* ---- to the limits */
-
-/* Bytes of this process that must leave the GPU, or may come back (negative). Its fair part of what the job is over: all, since each process sees the sum. */
-static int64_t excess(int gpu)
-{
-	uint64_t limit = sw_account_limit(gpu);
-	if (gpu < 0 || limit == SW_PAGE_NO_LIMIT)
-		return INT64_MIN;
-	uint64_t held = 0;
-	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
-		held += atomic_load(&sw_page->slots[i].gpus[gpu].charged_bytes);
-	return (int64_t)(held - limit);
-}
-
-/* Whether the GPU itself has that much: others may hold what the limit allows. Stopping the program to find out would cost it more than the question. */
-static bool has_room(const struct sw_range *range, size_t bytes)
-{
-	size_t free = 0, total = 0;
-	enter(range->context);
-	CUresult result = sw_driver.memory_info(&free, &total);
-	leave();
-	return result == CUDA_SUCCESS && free >= bytes;
-}
-
-struct step {
-	struct sw_range *range;
-	uint32_t chunk;
-	bool to_host;
-};
-
-/* The next chunk to move, or false. Chunks leave from the ends of the newest ranges: those are most likely the program's scratch. */
-static bool next_step(struct step *ret_step)
-{
-	/* Summed up once for each GPU, not for each of thousands of ranges. */
-	int64_t excesses[SW_PAGE_GPUS + 1];
-	excesses[0] = excess(-1);
-	for (uint32_t gpu = 0; gpu < SW_PAGE_GPUS; gpu++)
-		excesses[gpu + 1] = gpu < sw_page->gpu_count ? excess((int)gpu) : 0;
-	size_t refused = SIZE_MAX;
-	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
-		int64_t over = excesses[range->gpu + 1];
-		for (uint32_t i = range->chunk_count; i-- > 0;) {
-			struct sw_chunk *chunk = &range->chunks[i];
-			bool out = over > 0 && leaves(range, chunk);
-			bool in = !range->pinned && chunk->place == SW_SPILLED && chunk->bytes < refused &&
-				  (over == INT64_MIN || over <= -(int64_t)chunk->bytes);
-			if (in && !has_room(range, chunk->bytes)) {
-				refused = chunk->bytes;
-				in = false;
-			}
-			if (out || in) {
-				*ret_step = (struct step){range, i, out};
-				return true;
-			}
-		}
-	}
-	return false;
-}
-
-bool sw_move_is_due(void)
-{
-	struct step step;
-	pthread_mutex_lock(&sw_memory_lock);
-	bool due = next_step(&step);
-	pthread_mutex_unlock(&sw_memory_lock);
-	return due;
-}
-
-static void swap_accounts(const struct sw_range *range, size_t bytes, bool to_host)
-{
-	if (to_host)
-		sw_account_give(range->gpu, bytes, false);
-	else
-		sw_account_give_host(range->gpu, bytes);
-}
-
-/* Copies the chunk into `fresh`, mapped beside, and puts that under the chunk's address. */
-static CUresult exchange(const struct step *step, CUmemHandle fresh)
-{
-	struct sw_range *range = step->range;
-	struct sw_chunk *chunk = &range->chunks[step->chunk];
-	CUdeviceptr address = sw_chunk_address(range, step->chunk), beside = 0;
-	CUstream stream = stream_of(range->context);
-	CUresult result = sw_driver.reserve(&beside, chunk->bytes, 0, 0, 0);
-	if (result != CUDA_SUCCESS)
-		return result;
-	result = sw_driver.map(beside, chunk->bytes, 0, fresh, 0);
-	if (result == CUDA_SUCCESS) {
-		result = sw_range_open(range, beside, chunk->bytes);
-		if (result == CUDA_SUCCESS)
-			result = sw_driver.copy_within(beside, address, chunk->bytes, stream);
-		if (result == CUDA_SUCCESS)
-			result = sw_driver.stream_synchronize(stream);
-		sw_driver.unmap(beside, chunk->bytes);
-	}
-	sw_driver.unreserve(beside, chunk->bytes);
-	if (result != CUDA_SUCCESS)
-		return result;
-	sw_driver.unmap(address, chunk->bytes);
-	result = sw_driver.map(address, chunk->bytes, 0, fresh, 0);
-	if (result == CUDA_SUCCESS)
-		result = sw_range_open(range, address, chunk->bytes);
-	if (result != CUDA_SUCCESS) {
-		/* Back to what was there a moment ago. */
-		sw_driver.unmap(address, chunk->bytes);
-		sw_driver.map(address, chunk->bytes, 0, chunk->handle, 0);
-		sw_range_open(range, address, chunk->bytes);
-		return result;
-	}
-	sw_driver.release(chunk->handle);
-	chunk->handle = fresh;
-	return CUDA_SUCCESS;
-}
-
-static enum sw_page_trouble take_step(const struct step *step)
-{
-	struct sw_range *range = step->range;
-	struct sw_chunk *chunk = &range->chunks[step->chunk];
-	bool taken = step->to_host ? sw_account_take_host(range->gpu, chunk->bytes) : sw_account_take(range->gpu, chunk->bytes, false);
-	if (!taken)
-		return step->to_host ? SW_PAGE_NO_HOST_MEMORY : SW_PAGE_NO_GPU_MEMORY;
-	CUmemHandle fresh = 0;
-	enter(range->context);
-	CUresult result = step->to_host ? sw_chunk_on_host(range->device, chunk->bytes, &fresh)
-					: sw_chunk_on_gpu(range->device, chunk->bytes, &fresh);
-	bool made = result == CUDA_SUCCESS;
-	if (made)
-		result = exchange(step, fresh);
-	if (result != CUDA_SUCCESS && made)
-		sw_driver.release(fresh);
-	leave();
-	if (result != CUDA_SUCCESS) {
-		swap_accounts(range, chunk->bytes, !step->to_host);
-		return !made ? (step->to_host ? SW_PAGE_NO_HOST_MEMORY : SW_PAGE_NO_GPU_MEMORY) : SW_PAGE_DRIVER_ERROR;
-	}
-	chunk->place = step->to_host ? SW_SPILLED : SW_ON_GPU;
-	swap_accounts(range, chunk->bytes, step->to_host);
-	return SW_PAGE_FINE;
-}
-
-enum sw_page_trouble sw_move_to_limits(void)
-{
-	enum sw_page_trouble trouble = stand_still();
-	if (trouble != SW_PAGE_FINE)
-		return trouble;
-	int64_t begun = sw_monotonic_ns();
-	size_t bytes = 0;
-	struct step step;
-	while (trouble == SW_PAGE_FINE && next_step(&step)) {
-		trouble = take_step(&step);
-		if (trouble == SW_PAGE_FINE)
-			bytes += step.range->chunks[step.chunk].bytes;
-	}
-	atomic_store(&sw_slot->moved_bytes, bytes);
-	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
-	sw_gate_open();
-	return trouble;
 }

@@ -1,4 +1,4 @@
-/* Moving the contents of the process's memory: all of it away and back (suspend, resume), or as much as the limit says (shrink, grow).
+/* Moving the contents of the process's memory: all of it away and back (suspend, resume), or as much as the limit says (shrink, grow; limits.c).
  *
  * Called by the attendant only. Each leaves the gate as it says, and the memory whole: what cannot be done is undone.
  */
@@ -16,12 +16,25 @@
 enum sw_page_trouble sw_move_away(void);
 /* The gate is open afterwards if it worked, and stays closed if not: try again. */
 enum sw_page_trouble sw_move_back(void);
-/* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again. The gate is open before and after. */
+/* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again: some at a time, so that the program stands still for a moment only.
+ * The gate is open before and after. */
 enum sw_page_trouble sw_move_to_limits(void);
 /* Whether sw_move_to_limits() would have something to do. */
 bool sw_move_is_due(void);
 /* Bytes that a suspend would have to store now. */
 size_t sw_move_size(void);
+
+/* ---- for limits.c */
+struct sw_range;
+struct sw_chunk;
+void sw_move_enter(CUcontext context);
+void sw_move_leave(void);
+/* A stream of our own in the current context. */
+CUstream sw_move_stream(CUcontext context);
+/* Closes the gate at a moment when nothing is captured, and waits for the GPU. On trouble the gate is open. */
+enum sw_page_trouble sw_move_stand_still(void);
+/* Whether the chunk is one that leaves the GPU when memory has to go. */
+bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 
 /* The context goes: so does our stream in it. */
 void sw_move_forget_context(CUcontext context);

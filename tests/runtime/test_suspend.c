@@ -266,6 +266,56 @@ static void test_no_host_memory(void **state)
 	end(&job);
 }
 
+/* ---- a driver that refuses */
+
+enum { PIECES = 3 };
+
+static void live_with_refusals(int socket)
+{
+	static uint32_t words[PIECES][WORDS];
+	CUdeviceptr x[PIECES];
+	open_driver();
+	for (unsigned i = 0; i < PIECES; i++) {
+		/* It may be this that is refused. */
+		if (cuMemAlloc_v2(&x[i], 4 * MiB) != CUDA_SUCCESS)
+			assert_cuda(cuMemAlloc_v2(&x[i], 4 * MiB));
+		for (unsigned j = 0; j < WORDS; j++)
+			words[i][j] = i * WORDS + j;
+		assert_cuda(cuMemcpyHtoD_v2(x[i], words[i], sizeof words[i]));
+	}
+	tell(socket, 'r');
+	hear(socket, 'g');
+	for (unsigned i = 0; i < PIECES; i++) {
+		check_words(x[i], words[i]);
+		assert_cuda(cuMemFree_v2(x[i]));
+	}
+	eventually(look().gpus[0].charged_bytes == CONTEXT_BYTES && look().gpus[0].host_bytes == 0);
+	eventually(gpu_used() == CONTEXT_BYTES);
+}
+
+/* A call that the driver refuses once, wherever in a move, costs nothing but time: contents and books are as they were, and the wish is met. */
+static void test_refusals_are_survived(void **state)
+{
+	(void)state;
+	const char *const entries[] = {"cuMemMap", "cuMemSetAccess", "cuMemcpyDtoDAsync_v2", "cuMemCreate", "cuMemAddressReserve"};
+	for (unsigned i = 0; i < sizeof entries / sizeof entries[0]; i++)
+		for (unsigned first = PIECES; first < PIECES + 9; first += 2) {
+			char fault[64];
+			snprintf(fault, sizeof fault, "%s:first=%u:error=%d", entries[i], first - (i == 2 ? 2 : 0),
+				 i == 3 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_UNKNOWN);
+			setenv("SHAREWELL_EMU_FAULTS", fault, 1);
+			struct job job = start(live_with_refusals);
+			unsetenv("SHAREWELL_EMU_FAULTS");
+			hear(job.socket, 'r');
+			limit(CONTEXT_BYTES);
+			assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+			limit(SW_PAGE_NO_LIMIT);
+			eventually(look().gpus[0].host_bytes == 0);
+			tell(job.socket, 'g');
+			end(&job);
+		}
+}
+
 /* ---- captures */
 
 static void capture(int socket)
@@ -585,6 +635,7 @@ int main(void)
 		CASE(test_resume_waits_for_room),
 		CASE(test_grow_waits_for_room_without_holding_up_anybody),
 		CASE(test_no_host_memory),
+		CASE(test_refusals_are_survived),
 		CASE(test_suspend_waits_for_a_capture),
 		CASE(test_spoiled_captures_end),
 		CASE(test_processes_share_one_limit),

@@ -1,0 +1,101 @@
+#include "runtime/spare.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "runtime/account.h"
+#include "runtime/driver.h"
+#include "runtime/memory.h"
+
+/* Kept when nobody has asked for it: for a program that shrinks and grows in turns. */
+#define KEPT_MOST ((uint64_t)2 << 30)
+enum { SPARES = 1024 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct spare {
+	CUmemHandle handle;
+	size_t bytes;
+	int node;
+} spares[SPARES];
+static unsigned count;
+static uint64_t kept_bytes;
+
+static int node_of(CUdevice device)
+{
+	int node = 0;
+	return sw_driver.device_attribute(&node, CU_DEVICE_HOST_NUMA_ID, device) == CUDA_SUCCESS && node >= 0 ? node : 0;
+}
+
+static CUresult make(int node, size_t bytes, CUmemHandle *ret_handle)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST_NUMA, node}};
+	return sw_driver.create(ret_handle, bytes, &prop, 0);
+}
+
+/* False: there is no room for it. */
+static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
+{
+	pthread_mutex_lock(&lock);
+	bool room = count < SPARES && kept_bytes + bytes <= most;
+	if (room) {
+		spares[count++] = (struct spare){handle, bytes, node};
+		kept_bytes += bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return room;
+}
+
+CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
+{
+	int node = node_of(device);
+	bool found = false;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < count && !found; i++) {
+		if (spares[i].bytes != bytes || spares[i].node != node)
+			continue;
+		found = true;
+		*ret_handle = spares[i].handle;
+		spares[i] = spares[--count];
+		kept_bytes -= bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	return found ? CUDA_SUCCESS : make(node, bytes, ret_handle);
+}
+
+void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle)
+{
+	/* Never more than the job may use of the host at all. */
+	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
+	if (!keep(node_of(device), bytes, handle, budget < KEPT_MOST ? budget : KEPT_MOST))
+		sw_driver.release(handle);
+}
+
+static size_t count_kept(int node, size_t bytes)
+{
+	size_t found = 0;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < count; i++)
+		found += spares[i].bytes == bytes && spares[i].node == node;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
+{
+	int node = node_of(device);
+	for (size_t i = 0; i < size_count; i++) {
+		size_t wanted = 1;
+		CUmemHandle handle;
+		for (size_t j = 0; j < i; j++)
+			wanted += sizes[j] == sizes[i];
+		if (count_kept(node, sizes[i]) >= wanted)
+			continue;
+		if (make(node, sizes[i], &handle) != CUDA_SUCCESS)
+			return false;
+		if (!keep(node, sizes[i], handle, UINT64_MAX)) {
+			sw_driver.release(handle);
+			return false;
+		}
+	}
+	return true;
+}
