@@ -26,12 +26,19 @@
 #define SW_PAGE_PATH 256u
 #define SW_PAGE_GAPS 16u
 #define SW_PAGE_NO_LIMIT UINT64_MAX
+#define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
 
 /* What the coordinator wants of the job. */
 enum sw_page_want {
 	SW_PAGE_RUN = 0,
 	SW_PAGE_SUSPEND, /* stop at the next chance and free the GPU */
+};
+
+/* Who goes first. */
+enum sw_page_class {
+	SW_PAGE_GUARANTEED = 0,
+	SW_PAGE_OPPORTUNISTIC,
 };
 
 /* Where a process is. */
@@ -57,7 +64,8 @@ struct sw_page_gpu {
 	uint8_t uuid[16];
 	_Atomic uint64_t limit_bytes;	/* of the job on this GPU; SW_PAGE_NO_LIMIT */
 	_Atomic uint64_t context_bytes; /* what a context takes there, as one of the processes found out; 0: not known */
-	uint64_t reserved[4];
+	_Atomic uint64_t asked_bytes;	/* what its user allows at most, for coordinators; 0: no limit */
+	uint64_t reserved[3];
 };
 
 /* Of one process on one GPU. */
@@ -103,10 +111,17 @@ struct sw_page {
 	_Atomic uint32_t want;
 	_Atomic uint64_t host_budget_bytes; /* for contents in host memory, all processes together */
 	_Atomic uint32_t changes;	    /* a futex: counts changes in the slots */
-	_Atomic uint32_t share_milli;	    /* of the GPU's time that each process may take; 0: all */
+	_Atomic uint32_t share_milli;	    /* of the GPU's time that each process may take; 0: all; SW_PAGE_NO_SHARE: it stands still */
 	_Atomic uint32_t yields;	    /* opportunistic: works only while none of its neighbours does */
 	_Atomic uint32_t watched;	    /* guaranteed, beside a job that yields: it must say when it works */
-	uint64_t reserved[3];
+	/* What its user asked for: not for the job's processes, but for coordinators, of which there may be one after the other. */
+	_Atomic uint8_t job_class;    /* enum sw_page_class */
+	_Atomic uint8_t throttle;     /* number of the rule by which it keeps out of the way (src/share/throttle.h) */
+	_Atomic uint8_t held;	      /* a person suspended it, so no coordinator resumes it */
+	_Atomic uint8_t slice_s;      /* length of its turns where not all fit at once, in seconds; 0: the default */
+	_Atomic uint32_t asked_milli; /* of the GPU's time; 0: all */
+	_Atomic int64_t arrived_ns;   /* by CLOCK_MONOTONIC */
+	uint64_t reserved[1];
 	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
 	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
 	struct sw_page_gpu gpus[SW_PAGE_GPUS];

@@ -180,6 +180,17 @@ void sw_account_unlock(void)
 	pthread_mutex_unlock(&measuring);
 }
 
+bool sw_account_is_deserted(void)
+{
+	static _Atomic bool seen;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	if (page_fd < 0 || fcntl(page_fd, F_OFD_GETLK, &lock) != 0)
+		return false;
+	if (lock.l_type != F_UNLCK)
+		seen = true;
+	return seen && lock.l_type == F_UNLCK;
+}
+
 int sw_account_gpu(CUdevice device)
 {
 	return device >= 0 && device < DEVICES ? gpu_of_device[device] : -1;

@@ -16,6 +16,9 @@ bool sw_account_open(void);
 /* After fork(): the page is the parent's. */
 void sw_account_forget(void);
 
+/* Whether there was a coordinator, and is none any more. One that never said that it lives is not missed. */
+bool sw_account_is_deserted(void);
+
 /* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */
 int sw_account_gpu(CUdevice device);
 /* Whose figures a process without a slot may read too: before cuInit(), or one that never uses the driver. NULL: there is no page. */

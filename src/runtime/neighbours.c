@@ -212,26 +212,37 @@ bool sw_neighbours_prepare(void)
 
 /* ---- of one that yields */
 
-static struct {
-	char path[SW_PAGE_PATH];
-	const struct sw_page *page;
+static pthread_mutex_t neighbours_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a look, never while files are opened */
+static struct neighbour {
+	const struct sw_page *page; /* NULL: nobody */
+	dev_t device;
+	ino_t inode;
 } neighbours[SW_PAGE_NEIGHBOURS];
 
-static const struct sw_page *map_neighbour(const char *path)
+static struct neighbour map_neighbour(const char *path)
 {
 	struct stat status;
+	struct neighbour found = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const struct sw_page *page = NULL;
-	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *page) {
-		void *mapped = mmap(NULL, sizeof *page, PROT_READ, MAP_SHARED, fd, 0);
-		page = mapped == MAP_FAILED ? NULL : mapped;
+	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *found.page) {
+		void *mapped = mmap(NULL, sizeof *found.page, PROT_READ, MAP_SHARED, fd, 0);
+		if (mapped != MAP_FAILED)
+			found = (struct neighbour){mapped, status.st_dev, status.st_ino};
 	}
 	if (fd >= 0)
 		close(fd);
-	return page;
+	return found;
 }
 
-/* Called by the attendant alone. A page that was mapped stays: a thread may be looking at it. */
+/* The file of that name is still the one that is mapped: names are used again. */
+static bool is_mapped(const struct neighbour *neighbour, const char *path)
+{
+	struct stat status;
+	return neighbour->page != NULL && stat(path, &status) == 0 && status.st_ino == neighbour->inode &&
+	       status.st_dev == neighbour->device;
+}
+
+/* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is nobody: its last word may have been that it works. */
 bool sw_neighbours_open(void)
 {
 	bool any = false;
@@ -239,12 +250,17 @@ bool sw_neighbours_open(void)
 		char path[SW_PAGE_PATH];
 		memcpy(path, sw_page->neighbours[i], sizeof path);
 		path[sizeof path - 1] = '\0';
-		if (path[0] != '\0' && strcmp(path, neighbours[i].path) != 0) {
-			const struct sw_page *page = map_neighbour(path);
-			__atomic_store_n(&neighbours[i].page, page, __ATOMIC_RELEASE);
-			memcpy(neighbours[i].path, path, sizeof path);
+		if (path[0] == '\0' || !is_mapped(&neighbours[i], path)) {
+			struct neighbour before = neighbours[i], now = {0};
+			if (path[0] != '\0')
+				now = map_neighbour(path);
+			pthread_mutex_lock(&neighbours_lock);
+			neighbours[i] = now;
+			pthread_mutex_unlock(&neighbours_lock);
+			if (before.page != NULL)
+				munmap((void *)(uintptr_t)before.page, sizeof *before.page);
 		}
-		any = any || (path[0] != '\0' && neighbours[i].page != NULL);
+		any = any || neighbours[i].page != NULL;
 	}
 	return any;
 }
@@ -266,14 +282,20 @@ static bool is_in_the_way(const struct sw_page_slot *slot, int64_t now, int64_t 
 	return end != INT64_MAX && since + needed_ns + MARGIN_NS > end;
 }
 
+static bool has_work(const struct sw_page *page, int64_t now, int64_t needed_ns)
+{
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		if (atomic_load_explicit(&page->slots[i].pid, memory_order_relaxed) != 0 && is_in_the_way(&page->slots[i], now, needed_ns))
+			return true;
+	return false;
+}
+
 bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns)
 {
-	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS; i++) {
-		const struct sw_page *page = __atomic_load_n(&neighbours[i].page, __ATOMIC_ACQUIRE);
-		for (unsigned j = 0; page != NULL && j < SW_PAGE_SLOTS; j++)
-			if (atomic_load_explicit(&page->slots[j].pid, memory_order_relaxed) != 0 &&
-			    is_in_the_way(&page->slots[j], now, needed_ns))
-				return true;
-	}
-	return false;
+	bool busy = false;
+	pthread_mutex_lock(&neighbours_lock);
+	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS && !busy; i++)
+		busy = neighbours[i].page != NULL && has_work(neighbours[i].page, now, needed_ns);
+	pthread_mutex_unlock(&neighbours_lock);
+	return busy;
 }

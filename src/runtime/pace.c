@@ -5,13 +5,12 @@
 #include <stddef.h>
 
 #include "runtime/account.h"
+#include "runtime/credit.h"
 #include "runtime/driver.h"
 #include "runtime/move.h"
 #include "runtime/neighbours.h"
 #include "runtime/tools.h"
 
-/* Work comes in bursts of about this much GPU time: a program that may never run ahead of the GPU is held up by its own launches, and would pay for that. */
-#define BURST_NS INT64_C(15000000)
 #define BATCH_LONG_NS 1000000
 #define BATCH_SHORT_NS 250000
 #define POLL_NS INT64_C(20000)
@@ -40,9 +39,8 @@ struct lane {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lane lanes[LANES];
 static unsigned lane_count;
-static uint32_t share_milli;
-static int64_t credit_ns, credited_at;
-static bool resting; /* the credit was used up and is not whole yet */
+static struct sw_credit credit;
+static bool still; /* it may take nothing at all */
 
 /* Launches of this thread that its neighbours were told of and that are not over; the mode may change in between. */
 static __thread unsigned noted __attribute__((tls_model("initial-exec")));
@@ -69,14 +67,6 @@ static struct lane *lane_of_current(void)
 	return lane;
 }
 
-static void give_credit(int64_t now)
-{
-	credit_ns += (now - credited_at) * share_milli / 1000;
-	credit_ns = credit_ns < BURST_NS ? credit_ns : BURST_NS;
-	credited_at = now;
-	resting = resting ? credit_ns < BURST_NS : credit_ns < 0;
-}
-
 /* Takes in what is over; how long it took decides how much goes into a batch. */
 static void settle(struct lane *lane)
 {
@@ -86,7 +76,7 @@ static void settle(struct lane *lane)
 		struct batch *batch = &lane->batches[lane->first];
 		if (sw_driver.event_elapsed(&ms, batch->begin, batch->end) == CUDA_SUCCESS) {
 			int64_t took = (int64_t)((double)ms * 1e6);
-			credit_ns -= took;
+			sw_credit_take(&credit, took);
 			lane->took_ns = took;
 			if (took > BATCH_LONG_NS && lane->launches_most > 1)
 				lane->launches_most /= 2;
@@ -113,7 +103,7 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 {
 	int64_t now = sw_monotonic_ns();
 	settle(lane);
-	give_credit(now);
+	bool resting = sw_credit_give(&credit, now) || still;
 	unsigned in_flight = mode & SW_PACE_YIELD ? YIELD_IN_FLIGHT : SHARE_IN_FLIGHT;
 	/* Who waits wants to know when what he gave is over. */
 	bool waits =
@@ -125,7 +115,7 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 		return POLL_NS;
 	if (!waits)
 		return 0;
-	int64_t rest = resting && share_milli > 0 ? (BURST_NS - credit_ns) * 1000 / share_milli : POLL_NS;
+	int64_t rest = still ? WAIT_MOST_NS : sw_credit_rest_ns(&credit);
 	rest = rest > POLL_NS ? rest : POLL_NS;
 	return rest < WAIT_MOST_NS ? rest : WAIT_MOST_NS;
 }
@@ -216,22 +206,23 @@ void sw_pace_forget(void)
 
 void sw_pace_configure(void)
 {
+	/* Without a coordinator nobody will ever let it go on: it does so by itself. */
+	bool alone = sw_account_is_deserted();
 	uint32_t share = atomic_load(&sw_page->share_milli), mode = 0;
+	bool none = share == SW_PAGE_NO_SHARE && !alone;
 	bool can = sw_driver.event_create != NULL && sw_driver.event_record != NULL && sw_driver.event_query != NULL &&
 		   sw_driver.event_elapsed != NULL;
-	if (can && share > 0 && share < 1000)
+	share = share < 1000 ? share : 0;
+	if (can && (share > 0 || none))
 		mode |= SW_PACE_SHARE;
-	if (can && atomic_load(&sw_page->yields) != 0 && sw_neighbours_open())
+	if (can && atomic_load(&sw_page->yields) != 0 && sw_neighbours_open() && !alone)
 		mode |= SW_PACE_YIELD;
 	if (atomic_load(&sw_page->watched) != 0 && sw_neighbours_prepare())
 		mode |= SW_PACE_WATCHED;
 	pthread_mutex_lock(&lock);
-	if (share != share_milli) {
-		share_milli = share;
-		credit_ns = 0;
-		resting = false;
-		credited_at = sw_monotonic_ns();
-	}
+	still = none;
+	if (share != credit.share_milli)
+		sw_credit_start(&credit, share, sw_monotonic_ns());
 	pthread_mutex_unlock(&lock);
 	atomic_store(&sw_pace_mode, mode);
 }

@@ -37,19 +37,6 @@ static uint64_t minus(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-/* What it would have on the GPU if it could. */
-static uint64_t demand_of(const struct sw_coordinate_job *job)
-{
-	return least(job->charged_bytes + job->host_bytes, most(job->asked_bytes, job->fixed_bytes));
-}
-
-/* What is kept free for a guaranteed job. */
-static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_job *job)
-{
-	uint64_t need = most(job->peak_bytes, job->charged_bytes + job->host_bytes) + call->gpu->capacity_bytes / HEADROOM_PART;
-	return least(need, job->asked_bytes);
-}
-
 /* ---- what is kept of each job */
 
 static struct sw_coordinated *find(const struct call *call, uint64_t id)
@@ -89,8 +76,33 @@ static void add_new(const struct call *call)
 			known = &kept->jobs[kept->count++];
 		else if (!changed)
 			continue;
-		*known = (struct sw_coordinated){.id = job->id, .class = job->class, .rule = rule_of(job)};
+		*known = (struct sw_coordinated){
+			.id = job->id, .class = job->class, .rule = rule_of(job), .demand_bytes = changed ? known->demand_bytes : 0};
 	}
+}
+
+static void note_demands(const struct call *call)
+{
+	for (size_t i = 0; i < call->count; i++) {
+		struct sw_coordinated *known = find(call, call->jobs[i].id);
+		if (known != NULL && (!call->jobs[i].moving || known->demand_bytes == 0))
+			known->demand_bytes = call->jobs[i].charged_bytes + call->jobs[i].host_bytes;
+	}
+}
+
+/* What it would have on the GPU if it could. */
+static uint64_t demand_of(const struct call *call, const struct sw_coordinate_job *job)
+{
+	const struct sw_coordinated *known = find(call, job->id);
+	return least(known != NULL ? known->demand_bytes : 0, most(job->asked_bytes, job->fixed_bytes));
+}
+
+/* What is kept free for a guaranteed job. */
+static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_job *job)
+{
+	const struct sw_coordinated *known = find(call, job->id);
+	uint64_t need = most(job->peak_bytes, known != NULL ? known->demand_bytes : 0) + call->gpu->capacity_bytes / HEADROOM_PART;
+	return least(need, job->asked_bytes);
 }
 
 /* ---- who runs */
@@ -115,8 +127,11 @@ static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_
 		if (job->class != class)
 			continue;
 		index[count] = i;
-		members[count++] = (struct sw_turns_member){
-			.id = job->id, .arrival = job->arrival, .size = minus(demand_of(job), job->fixed_bytes), .absent = job->held};
+		members[count++] = (struct sw_turns_member){.id = job->id,
+							    .arrival = job->arrival,
+							    .size = minus(demand_of(call, job), job->fixed_bytes),
+							    .absent = job->held,
+							    .away = job->suspended};
 	}
 	int64_t quantum_ns = call->gpu->quantum_ns > 0 ? call->gpu->quantum_ns : SW_TURNS_QUANTUM_NS;
 	sw_turns(turns, members, count, minus(room_bytes, sum_fixed(call, class)), quantum_ns, call->now_ns, runs);
@@ -129,7 +144,7 @@ static uint64_t sum_demand(const struct call *call, enum sw_job_class class)
 	uint64_t sum = 0;
 	for (size_t i = 0; i < call->count; i++)
 		if (call->jobs[i].class == class)
-			sum += call->jobs[i].held ? call->jobs[i].fixed_bytes : demand_of(&call->jobs[i]);
+			sum += call->jobs[i].held ? call->jobs[i].fixed_bytes : demand_of(call, &call->jobs[i]);
 	return sum;
 }
 
@@ -142,7 +157,22 @@ static void place_opportunistic(struct call *call)
 	take_turns(call, &kept->opportunistic, SW_JOB_OPPORTUNISTIC, kept->sliced ? room : UINT64_MAX);
 	for (size_t i = 0; i < call->count; i++) {
 		const struct sw_coordinate_job *job = &call->jobs[i];
-		if (job->class == SW_JOB_OPPORTUNISTIC && demand_of(job) / 100 * ALONE_PERCENT > room)
+		if (job->class == SW_JOB_OPPORTUNISTIC && demand_of(call, job) / 100 * ALONE_PERCENT > room)
+			call->orders[i].suspend = true;
+	}
+}
+
+/* Whoever comes waits until those that go have gone: else it would find no room, and try again and again. */
+static void hand_over(const struct call *call, uint64_t room_bytes)
+{
+	uint64_t held = 0, leaving = 0;
+	for (size_t i = 0; i < call->count; i++) {
+		held += call->jobs[i].charged_bytes;
+		leaving += call->orders[i].suspend ? minus(call->jobs[i].charged_bytes, call->jobs[i].fixed_bytes) : 0;
+	}
+	for (size_t i = 0; i < call->count && leaving > 0; i++) {
+		const struct sw_coordinate_job *job = &call->jobs[i];
+		if (!call->orders[i].suspend && job->suspended && !job->moving && held + job->host_bytes > room_bytes)
 			call->orders[i].suspend = true;
 	}
 }
@@ -156,6 +186,7 @@ static void place(struct call *call)
 			reserved += call->orders[i].suspend ? call->jobs[i].fixed_bytes : reserve_of(call, &call->jobs[i]);
 	call->opportunistic_bytes = minus(room, reserved);
 	place_opportunistic(call);
+	hand_over(call, room);
 }
 
 /* ---- memory */
@@ -163,7 +194,7 @@ static void place(struct call *call)
 /* A guaranteed job that starts finds those that stand still at what they need, not at what they could use. */
 static struct sw_part part_of(const struct call *call, const struct sw_coordinate_job *job)
 {
-	uint64_t demand = demand_of(job);
+	uint64_t demand = demand_of(call, job);
 	if (!call->measuring || rule_of(job)->yields)
 		return (struct sw_part){.least_bytes = job->fixed_bytes, .want_bytes = demand, .most_bytes = job->asked_bytes};
 	uint64_t stable = job->floor_bytes > 0 ? least(demand, job->floor_bytes) : demand;
@@ -298,6 +329,7 @@ void sw_coordinate(struct sw_coordination *kept, const struct sw_coordinate_gpu 
 		ret_orders[i] = (struct sw_coordinate_order){.limit_bytes = jobs[i].asked_bytes, .suspend = true};
 	drop_gone(&call);
 	add_new(&call);
+	note_demands(&call);
 	look_at_guaranteed(&call, &view);
 	place(&call);
 	divide_memory(&call);

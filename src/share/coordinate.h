@@ -47,7 +47,8 @@ struct sw_coordinate_job {
 	uint32_t asked_milli; /* of the GPU's time; 0: all */
 	bool held;	      /* a person suspended it */
 	/* Figures. */
-	bool suspended;
+	bool suspended; /* none of its processes works */
+	bool moving;	/* on its way to or from the GPU: its memory may be counted twice */
 	uint64_t charged_bytes, fixed_bytes, host_bytes, peak_bytes;
 	uint64_t floor_bytes; /* the least within an iteration; 0: not known */
 	uint64_t iterations;  /* 0: none is found */
@@ -94,7 +95,8 @@ struct sw_coordination {
 		struct sw_fare fare;		  /* of a guaranteed one */
 		struct sw_throttle_kept throttle; /* of an opportunistic one */
 		const struct sw_throttle *rule;
-		int64_t watched_ns; /* since when; 0: is not */
+		int64_t watched_ns;    /* since when; 0: is not */
+		uint64_t demand_bytes; /* as it was when it did not move */
 	} jobs[SW_COORDINATE_JOBS];
 	bool sliced;	 /* opportunistic jobs take turns */
 	bool standstill; /* as of the last call, no opportunistic job worked but those that yield */

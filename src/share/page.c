@@ -286,6 +286,22 @@ uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *path
 	return wish(page);
 }
 
+uint32_t sw_share_page_tell(struct sw_share_page *page)
+{
+	return wish(page);
+}
+
+struct sw_page *sw_share_page_shared(struct sw_share_page *page)
+{
+	return page->shared;
+}
+
+bool sw_share_page_is_kept(const struct sw_share_page *page)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	return fcntl(page->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* Whether the process of this slot is gone: its lock is free. Then the slot is cleared. */
 static bool strike_out(struct sw_share_page *page, uint32_t number)
 {
@@ -369,6 +385,7 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	trouble = trouble < SW_PAGE_DRIVER_ERROR ? trouble : SW_PAGE_DRIVER_ERROR;
 	figures->processes++;
 	figures->suspended += state == SW_PAGE_SUSPENDED;
+	figures->running += state == SW_PAGE_RUNNING;
 	figures->trouble = trouble > figures->trouble ? trouble : figures->trouble;
 	figures->launches += bounded(&slot->launches);
 	figures->waits += bounded(&slot->waits);
@@ -379,6 +396,7 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 		figures->iteration_ns = iteration_ns;
 		figures->iteration_jitter_ns = bounded_ns(&slot->iteration_jitter_ns);
 	}
+	figures->floor_bytes += bounded(&slot->iteration_floor_bytes);
 	for (uint32_t i = 0; i < figures->gpu_count; i++) {
 		figures->gpus[i].charged_bytes += bounded(&slot->gpus[i].charged_bytes);
 		figures->gpus[i].fixed_bytes += bounded(&slot->gpus[i].fixed_bytes);

@@ -26,6 +26,7 @@ struct sw_share_gpu {
 struct sw_share_figures {
 	uint32_t processes;
 	uint32_t suspended; /* of them */
+	uint32_t running;   /* of them; the rest is on its way */
 	uint32_t gpu_count;
 	uint32_t trouble; /* the worst of theirs: enum sw_page_trouble */
 	bool wants_suspend;
@@ -34,6 +35,7 @@ struct sw_share_figures {
 	int64_t move_ns;      /* the longest of them */
 	uint64_t iterations;  /* of the process that has the longest ones; 0: none is found */
 	int64_t iteration_ns, iteration_jitter_ns;
+	uint64_t floor_bytes; /* within their last iterations, on all GPUs; 0: not known */
 	struct sw_share_gpu gpus[SW_PAGE_GPUS];
 };
 
@@ -58,6 +60,11 @@ uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched);
 /* It works only while the jobs of these pages do not (at most SW_PAGE_NEIGHBOURS, of fewer than SW_PAGE_PATH bytes); none: it yields no more. */
 uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *paths, size_t count);
 bool sw_share_page_is_met(struct sw_share_page *page, uint32_t wish);
+/* The page itself, for terms.c: what is stored there is told by sw_share_page_tell(). */
+struct sw_page *sw_share_page_shared(struct sw_share_page *page);
+uint32_t sw_share_page_tell(struct sw_share_page *page);
+/* Whether its coordinator lives: somebody else holds the lock that says so. */
+bool sw_share_page_is_kept(const struct sw_share_page *page);
 /* Until every process has met the wish; false: not within the time. No process at all counts as met. */
 bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeout_ns);
 /* Also strikes out processes that are gone. */

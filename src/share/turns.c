@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define AWAY_NS INT64_C(30000000000)
+
 static struct sw_turn *find(struct sw_turns *kept, uint64_t id)
 {
 	for (uint32_t i = 0; i < kept->count; i++)
@@ -14,7 +16,7 @@ static void count_time(struct sw_turns *kept, int64_t now_ns)
 {
 	int64_t passed = kept->seen_ns == 0 || now_ns < kept->seen_ns ? 0 : now_ns - kept->seen_ns;
 	for (uint32_t i = 0; i < kept->count; i++)
-		if (kept->entries[i].runs && !kept->entries[i].absent)
+		if (kept->entries[i].runs && !kept->entries[i].absent && !kept->entries[i].away)
 			kept->entries[i].had_ns += passed;
 	kept->seen_ns = now_ns;
 }
@@ -55,28 +57,39 @@ struct table {
 	const struct sw_turns_member *members;
 	size_t count;
 	uint64_t room, used;
+	int64_t quantum_ns;
 	bool *runs;
 };
 
-/* The one that waits and has had the least; NULL: nobody waits. */
+/* Differences of less than a part of a quantum are no reason for another turn. */
+static int64_t rounds_of(const struct table *table, const struct sw_turn *turn)
+{
+	return (turn->had_ns * 2 + table->quantum_ns / 2) / table->quantum_ns;
+}
+
+static bool is_before(const struct table *table, const struct sw_turns_member *a, const struct sw_turns_member *b)
+{
+	const struct sw_turn *one = find(table->kept, a->id), *other = find(table->kept, b->id);
+	int64_t x = rounds_of(table, one), y = rounds_of(table, other);
+	if (x != y)
+		return x < y;
+	if (one->ended_ns != other->ended_ns)
+		return one->ended_ns < other->ended_ns;
+	return a->arrival != b->arrival ? a->arrival < b->arrival : a->id < b->id;
+}
+
+/* The first of those who wait; NULL: nobody does. */
 static const struct sw_turns_member *next_in_line(const struct table *table)
 {
-	const struct sw_turns_member *best = NULL;
-	int64_t best_had = 0;
+	const struct sw_turns_member *first = NULL;
 	for (size_t i = 0; i < table->count; i++) {
 		const struct sw_turns_member *member = &table->members[i];
-		const struct sw_turn *turn = find(table->kept, member->id);
-		if (turn == NULL || table->runs[i] || member->absent)
+		if (table->runs[i] || member->absent || find(table->kept, member->id) == NULL)
 			continue;
-		bool before = best == NULL || turn->had_ns < best_had ||
-			      (turn->had_ns == best_had &&
-			       (member->arrival < best->arrival || (member->arrival == best->arrival && member->id < best->id)));
-		if (before) {
-			best = member;
-			best_had = turn->had_ns;
-		}
+		if (first == NULL || is_before(table, member, first))
+			first = member;
 	}
-	return best;
+	return first;
 }
 
 static bool all_fit(const struct table *table)
@@ -90,16 +103,18 @@ static bool all_fit(const struct table *table)
 	return (sum <= table->room || wanted == 1) && table->count <= SW_TURNS_MEMBERS;
 }
 
-static void let_run(struct table *table, const struct sw_turns_member *member, int64_t until_ns)
+static void let_run(struct table *table, const struct sw_turns_member *member, int64_t until_ns, int64_t now_ns)
 {
 	struct sw_turn *turn = find(table->kept, member->id);
-	if (turn->until_ns == 0)
+	if (turn->until_ns == 0) {
 		turn->until_ns = until_ns;
+		turn->given_ns = now_ns;
+	}
 	table->runs[member - table->members] = true;
 	table->used += size_of(member, table->room);
 }
 
-/* Those whose turn is not over go on, if they still fit. */
+/* Those whose turn is not over go on, if they still fit. Who cannot come back has been waited for at some time. */
 static void keep_running(struct table *table, int64_t now_ns)
 {
 	for (size_t i = 0; i < table->count; i++) {
@@ -107,11 +122,15 @@ static void keep_running(struct table *table, int64_t now_ns)
 		struct sw_turn *turn = find(table->kept, member->id);
 		if (turn == NULL || turn->until_ns == 0)
 			continue;
+		if (member->away && now_ns - turn->given_ns < table->quantum_ns + AWAY_NS)
+			turn->until_ns = now_ns + table->quantum_ns;
 		bool over = member->absent || now_ns >= turn->until_ns || table->used + size_of(member, table->room) > table->room;
-		if (over)
-			turn->until_ns = 0;
-		else
-			let_run(table, member, 0);
+		if (!over) {
+			let_run(table, member, 0, now_ns);
+			continue;
+		}
+		turn->until_ns = 0;
+		turn->ended_ns = now_ns;
 	}
 }
 
@@ -125,7 +144,7 @@ static bool are_alike(const struct table *table)
 
 /* Where any of them can take the place of any other, turns that begin together end one by one: those who wait get in one by one too, and nobody waits for long. Where they
  * differ, the room that one leaves may be of no use until others leave too. */
-static void fill(struct table *table, int64_t quantum_ns, int64_t now_ns)
+static void fill(struct table *table, int64_t now_ns)
 {
 	const struct sw_turns_member *next;
 	const struct sw_turns_member *begin[SW_TURNS_MEMBERS];
@@ -133,16 +152,16 @@ static void fill(struct table *table, int64_t quantum_ns, int64_t now_ns)
 	bool fresh = table->used == 0 && are_alike(table);
 	while ((next = next_in_line(table)) != NULL && table->used + size_of(next, table->room) <= table->room) {
 		begin[begins++] = next;
-		let_run(table, next, now_ns + quantum_ns);
+		let_run(table, next, now_ns + table->quantum_ns, now_ns);
 	}
 	for (uint32_t i = 0; fresh && i < begins; i++)
-		find(table->kept, begin[i]->id)->until_ns = now_ns + quantum_ns * (int64_t)(i + 1) / (int64_t)begins;
+		find(table->kept, begin[i]->id)->until_ns = now_ns + table->quantum_ns * (int64_t)(i + 1) / (int64_t)begins;
 }
 
 void sw_turns(struct sw_turns *kept, const struct sw_turns_member *members, size_t count, uint64_t room, int64_t quantum_ns, int64_t now_ns,
 	      bool *ret_runs)
 {
-	struct table table = {.kept = kept, .members = members, .count = count, .room = room, .runs = ret_runs};
+	struct table table = {.kept = kept, .members = members, .count = count, .room = room, .quantum_ns = quantum_ns, .runs = ret_runs};
 	count_time(kept, now_ns);
 	drop_gone(kept, members, count);
 	add_new(kept, members, count);
@@ -154,13 +173,14 @@ void sw_turns(struct sw_turns *kept, const struct sw_turns_member *members, size
 		}
 	} else {
 		keep_running(&table, now_ns);
-		fill(&table, quantum_ns, now_ns);
+		fill(&table, now_ns);
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct sw_turn *turn = find(kept, members[i].id);
 		if (turn != NULL) {
 			turn->runs = ret_runs[i];
 			turn->absent = members[i].absent;
+			turn->away = members[i].away;
 		}
 	}
 }

@@ -1,14 +1,15 @@
 /* Turns: who runs now, where not all fit at once. Gandiva's time slices.
  *
  * Members have a size and share a room: bytes of one GPU's memory, or, where jobs of one GPU each can run on any of several, 1 each in a room of as many as there are GPUs.
- * Whoever had its quantum while others wait goes to the end of the queue; the next is whoever had the least time so far.
+ * Whoever had its quantum while others wait goes to the end of the queue; the next is whoever had the least time so far, by half quanta, and of those who had
+ * the same whoever waits longest.
  *
  * Pure: no clock but the caller's, no output but the answer.
  *
  * Invariants:
  *  1. the sizes of those that run are never more than the room, but for one alone that is larger than it;
  *  2. where all fit, all run, whatever they had;
- *  3. nobody who waits is passed over by one who had more time: one that is too large for what is free waits in front until enough is.
+ *  3. nobody who waits is passed over by one behind it: one that is too large for what is free waits in front until enough is.
  */
 #ifndef SW_SHARE_TURNS_H
 #define SW_SHARE_TURNS_H
@@ -25,6 +26,7 @@ struct sw_turns_member {
 	uint64_t arrival; /* order among those who had the same */
 	uint64_t size;
 	bool absent; /* wants no turn now, and its time does not count */
+	bool away;   /* is not back yet: its turn begins when it is */
 };
 
 /* Kept from one call to the next; starts as all zeroes. */
@@ -33,9 +35,11 @@ struct sw_turns {
 	uint32_t count;
 	struct sw_turn {
 		uint64_t id;
-		int64_t had_ns;	   /* time in which it ran, since turns are taken */
-		int64_t until_ns;  /* of its present turn; 0: none */
-		bool runs, absent; /* as of the last call */
+		int64_t had_ns;		 /* time in which it ran, since turns are taken */
+		int64_t until_ns;	 /* of its present turn; 0: none */
+		int64_t given_ns;	 /* when that was given */
+		int64_t ended_ns;	 /* when the last one ended */
+		bool runs, absent, away; /* as of the last call */
 	} entries[SW_TURNS_MEMBERS];
 };
 

@@ -117,6 +117,86 @@ static void test_one_that_yields(void **state)
 	sw_share_page_close(other);
 }
 
+/* Until nothing is done on the GPU any more: what was given before may still run. */
+static uint64_t wait_for_silence(void)
+{
+	uint64_t before;
+	do {
+		before = gpu_busy_ns();
+		for (unsigned i = 0; i < 60; i++)
+			doze();
+	} while (gpu_busy_ns() != before);
+	return before;
+}
+
+/* A process that may take nothing stands still, can be suspended meanwhile, and goes on when it may, or when the coordinator that stopped it is gone. */
+static void test_standing_still(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	struct job job = start(spin);
+	hear(job.socket, 'r');
+	int keeper = open(page_path(), O_RDWR | O_CLOEXEC);
+	assert_true(keeper >= 0 && fcntl(keeper, F_OFD_SETLK, &lock) == 0);
+	for (unsigned round = 0; round < 2; round++) {
+		atomic_store(&shared->share_milli, SW_PAGE_NO_SHARE);
+		hear_again();
+		uint64_t before = wait_for_silence();
+		suspend();
+		resume();
+		for (unsigned i = 0; i < 100; i++)
+			doze();
+		assert_int_equal(gpu_busy_ns(), before);
+		if (round == 0) {
+			atomic_store(&shared->share_milli, 0);
+			hear_again();
+		} else {
+			close(keeper);
+		}
+		eventually(gpu_busy_ns() > before + 5000000);
+	}
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* A neighbour that died at work, whose page was removed or is named no more, or whose name another has now, holds up nobody. */
+static void test_a_neighbour_that_is_gone(void **state)
+{
+	(void)state;
+	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
+	char path[SW_PAGE_PATH];
+	strcpy(path, beside("neighbour")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
+	struct sw_page *shared = raw_page(page_path());
+	memcpy(shared->neighbours[0], path, sizeof path);
+	atomic_store(&shared->yields, 1);
+	struct job job = start(spin);
+	hear(job.socket, 'r');
+	for (unsigned round = 0; round < 3; round++) {
+		struct sw_share_page *other = NULL, *another = NULL;
+		assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
+		struct sw_page *neighbour = raw_page(path);
+		atomic_store(&neighbour->slots[3].state, SW_PAGE_RUNNING);
+		atomic_store(&neighbour->slots[3].busy, 1);
+		atomic_store(&neighbour->slots[3].pid, getpid());
+		memcpy(shared->neighbours[0], path, sizeof path);
+		hear_again();
+		uint64_t before = wait_for_silence();
+		if (round == 0)
+			memset(shared->neighbours[0], 0, sizeof path);
+		else
+			unlink(path);
+		if (round == 2)
+			assert_int_equal(sw_share_page_new(path, uuids, 1, &another, NULL), 0);
+		eventually(gpu_busy_ns() > before + 5000000);
+		unlink(path);
+		sw_share_page_close(other);
+		sw_share_page_close(another);
+	}
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 static const struct sw_page_slot *slot_in_use(const struct sw_page *shared)
 {
 	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
@@ -197,10 +277,8 @@ static void test_pacing_survives_a_reset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_share_is_kept),
-		CASE(test_one_that_yields),
-		CASE(test_a_watched_process_tells),
-		CASE(test_pacing_survives_a_reset),
+		CASE(test_a_share_is_kept),	     CASE(test_one_that_yields),	 CASE(test_standing_still),
+		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells), CASE(test_pacing_survives_a_reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,27 @@ static void test_absent(void **state)
 	assert_true(world.had[1] >= 3 * QUANTUM && world.had[1] <= 5 * QUANTUM && world.had[0] - had >= 3 * QUANTUM);
 }
 
+/* A turn begins when its member is back, however long that takes; one that never comes back does not hold up the others for ever. */
+static void test_away(void **state)
+{
+	(void)state;
+	struct world world = make(2, 6, 10);
+	pass(&world, QUANTUM);
+	world.members[1].away = true;
+	pass(&world, QUANTUM / 3);
+	world.members[1].away = false;
+	world.had[1] = 0;
+	pass(&world, QUANTUM);
+	assert_true(world.had[1] >= QUANTUM - TICK);
+	int64_t had = world.had[1];
+	pass(&world, QUANTUM - TICK);
+	assert_true(world.had[1] <= had + TICK);
+	world.members[1].away = true;
+	int64_t first = world.had[0];
+	pass(&world, 12 * QUANTUM);
+	assert_true(world.had[0] - first >= 2 * QUANTUM);
+}
+
 /* More members than can be kept: the rest waits, and nothing is written beyond. */
 static void test_too_many(void **state)
 {
@@ -166,6 +187,7 @@ int main(void)
 		cmocka_unit_test(test_different_sizes),
 		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_away),
 		cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,18 @@
+/* Where the shares of this user are, and what they are called. */
+#ifndef SW_CLI_SHARE_PLACES_H
+#define SW_CLI_SHARE_PLACES_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "share/page.h"
+
+/* The folder of pages, made if it is not there. */
+int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);
+/* The page of the share of that name; there may be none yet. */
+int sw_cli_share_path(const char *name, char path[PATH_MAX], struct sw_err *err);
+int sw_cli_share_open(const char *name, struct sw_share_page **ret_page, struct sw_err *err);
+/* Whether the keeper of this share is still there: it holds a lock on the first byte. */
+bool sw_cli_share_is_alive(const char *path);
+
+#endif

@@ -1,0 +1,252 @@
+/* The keeper of a share: the process that started the program and stays beside it. */
+#include "cli/share_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/share_places.h"
+#include "gpu/gpu.h"
+#include "share/folder.h"
+#include "share/preload.h"
+
+#define SECOND INT64_C(1000000000)
+
+struct keeper {
+	struct sw_gpus *gpus;
+	struct sw_share_page *page;
+	struct sw_share_folder *folder;
+	struct sw_share_memory memories[SW_PAGE_GPUS];
+	uint32_t gpu_count;
+	int64_t sampled_ns;
+	char path[PATH_MAX];
+	int alive;
+};
+
+static int64_t monotonic_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * SECOND + now.tv_nsec;
+}
+
+/* ---- its page */
+
+/* Half of what the machine has to spare: the other half stays for everybody else. */
+static uint64_t preset_host_budget(void)
+{
+	long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : (uint64_t)4 << 30;
+}
+
+/* Held for as long as this process lives: it tells that the share does. */
+static int hold(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		fcntl(fd, F_OFD_SETLK, &lock);
+	return fd;
+}
+
+static void state_terms(const struct keeper *keeper, const struct sw_share_terms *terms, uint64_t host_bytes)
+{
+	struct sw_share_terms own = *terms;
+	struct sw_share_orders orders;
+	own.arrived_ns = monotonic_ns();
+	sw_share_terms_set(keeper->page, &own);
+	sw_share_orders_alone(&own, &orders);
+	sw_share_page_host_budget(keeper->page, host_bytes > 0 ? host_bytes : preset_host_budget());
+	sw_share_orders_give(keeper->page, &orders);
+}
+
+static int claim_name(struct keeper *keeper, const char *name, const struct sw_share_terms *terms, uint64_t host_bytes, struct sw_err *err)
+{
+	char folder[PATH_MAX];
+	const char *uuids[SW_PAGE_GPUS];
+	int r = sw_cli_share_folder(folder, err);
+	r = r < 0 ? r : sw_share_folder_new(folder, &keeper->folder, err);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < keeper->gpu_count; i++)
+		uuids[i] = sw_gpus_info(keeper->gpus, i)->uuid;
+	int lock = sw_share_folder_lock(folder, true);
+	if (sw_cli_share_is_alive(keeper->path)) {
+		r = sw_err_set(err, SW_EINPUT, "there is a share '%s' already", name);
+		sw_err_hint(err, "Give this one another --name.");
+	} else {
+		unlink(keeper->path);
+		r = sw_share_page_new(keeper->path, uuids, keeper->gpu_count, &keeper->page, err);
+	}
+	if (r == 0) {
+		state_terms(keeper, terms, host_bytes);
+		keeper->alive = hold(keeper->path);
+	}
+	sw_share_folder_unlock(lock);
+	return r;
+}
+
+static int open_keeper(struct keeper *keeper, const char *name, const struct sw_share_terms *terms, uint64_t host_bytes, struct sw_err *err)
+{
+	int r = sw_cli_share_path(name, keeper->path, err);
+	r = r < 0 ? r : sw_gpus_open("nvml", &keeper->gpus, err);
+	if (r < 0)
+		return r;
+	keeper->gpu_count = sw_gpus_count(keeper->gpus) < SW_PAGE_GPUS ? sw_gpus_count(keeper->gpus) : SW_PAGE_GPUS;
+	for (uint32_t i = 0; i < keeper->gpu_count; i++)
+		keeper->memories[i].capacity_bytes = sw_gpus_info(keeper->gpus, i)->memory_bytes;
+	return claim_name(keeper, name, terms, host_bytes, err);
+}
+
+static void close_keeper(struct keeper *keeper)
+{
+	if (keeper->page != NULL)
+		unlink(keeper->path);
+	if (keeper->alive >= 0)
+		close(keeper->alive);
+	sw_share_folder_free(keeper->folder);
+	sw_share_page_close(keeper->page);
+	if (keeper->gpus != NULL)
+		sw_gpus_close(keeper->gpus);
+}
+
+/* ---- coordination */
+
+/* Asked once a second: it takes its time. */
+static void sample_memories(struct keeper *keeper, int64_t now)
+{
+	bool due = now - keeper->sampled_ns >= SECOND;
+	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
+		static struct sw_gpu_sample sample; /* too large for the stack */
+		struct sw_share_memory *memory = &keeper->memories[i];
+		memory->fresh = due && sw_gpus_sample(keeper->gpus, i, &sample, NULL) == 0 && (sample.known & SW_GPU_KNOWS_MEMORY) != 0;
+		if (memory->fresh)
+			*memory = (struct sw_share_memory){sample.memory_total_bytes,
+							   sample.memory_used_bytes + sample.memory_reserved_bytes, true};
+	}
+	if (due)
+		keeper->sampled_ns = now;
+}
+
+static void coordinate(struct keeper *keeper)
+{
+	int64_t now = monotonic_ns();
+	if (!sw_share_folder_leads(keeper->folder))
+		return;
+	sample_memories(keeper, now);
+	sw_share_folder_tick(keeper->folder, keeper->page, keeper->memories, now);
+}
+
+/* ---- the program */
+
+static int set_environment(const char *path, struct sw_err *err)
+{
+	char library[PATH_MAX], value[2 * PATH_MAX];
+	int r = sw_share_find_library(library, sizeof library, err);
+	r = r < 0 ? r : sw_share_preload_value(library, getenv("LD_PRELOAD"), value, sizeof value, err);
+	if (r < 0)
+		return r;
+	if (setenv("LD_PRELOAD", value, 1) != 0 || setenv(SW_PAGE_ENV, path, 1) != 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return 0;
+}
+
+static pid_t child;
+static volatile sig_atomic_t stop_wanted;
+
+/* What a terminal sends, it sends to the program as well. */
+static void pass_on(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (child > 0 && info->si_code <= 0)
+		kill(child, signal);
+}
+
+static void note_stop(int signal, siginfo_t *info, void *context)
+{
+	pass_on(signal, info, context);
+	stop_wanted = 1;
+}
+
+static void take_signals(void)
+{
+	const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+		sigaction(passed[i], &(struct sigaction){.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
+	sigaction(SIGTSTP, &(struct sigaction){.sa_sigaction = note_stop, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
+	sigaction(SIGCONT, &(struct sigaction){.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
+	signal(SIGCHLD, SIG_DFL);
+}
+
+/* In the child. */
+static void become(const struct sw_cli_texts *words, const sigset_t *mask)
+{
+	char **argv = calloc(words->count + 1, sizeof *argv);
+	for (size_t i = 0; argv != NULL && i < words->count; i++)
+		argv[i] = strdup(words->items[i]);
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	if (argv != NULL)
+		execvp(words->items[0], argv);
+	fprintf(stderr, "sharewell: cannot run '%s': %s\n", words->items[0], strerror(errno));
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Until the program ends, which wakes us, with a look at its neighbours now and then. */
+static int stay_beside(struct keeper *keeper, const sigset_t *awaited)
+{
+	for (;;) {
+		int status;
+		pid_t ended = waitpid(child, &status, WNOHANG);
+		if (ended == child)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		if (ended < 0 && errno != EINTR)
+			return 1;
+		if (stop_wanted) {
+			/* Who is stopped cannot decide for others. */
+			stop_wanted = 0;
+			sw_share_folder_stand_back(keeper->folder);
+			raise(SIGSTOP);
+		}
+		coordinate(keeper);
+		sigtimedwait(awaited, NULL, &(struct timespec){.tv_nsec = SW_SHARE_TICK_NS});
+	}
+}
+
+static int start(struct keeper *keeper, const struct sw_cli_texts *words, struct sw_err *err)
+{
+	sigset_t awaited, before;
+	int r = set_environment(keeper->path, err);
+	if (r < 0)
+		return r;
+	take_signals();
+	sigemptyset(&awaited);
+	sigaddset(&awaited, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &awaited, &before);
+	/* Before its first work: what its neighbours do then depends on it. */
+	coordinate(keeper);
+	fflush(NULL);
+	child = fork();
+	if (child == 0)
+		become(words, &before);
+	r = child > 0 ? stay_beside(keeper, &awaited) : sw_err_set(err, SW_EIO, "cannot start another process: %s", strerror(errno));
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+int sw_cli_share_run(const char *name, const struct sw_cli_texts *words, const struct sw_share_terms *terms, uint64_t host_bytes,
+		     struct sw_err *err)
+{
+	struct keeper keeper = {.alive = -1};
+	char own[32];
+	snprintf(own, sizeof own, "%d", (int)getpid());
+	int r = open_keeper(&keeper, name != NULL ? name : own, terms, host_bytes, err);
+	r = r < 0 ? r : start(&keeper, words, err);
+	close_keeper(&keeper);
+	return r;
+}
