@@ -77,7 +77,6 @@ struct sw_fare {
 	int64_t began_ns;		  /* the measurement */
 	int64_t smooth_ns, baseline_ns;	  /* of an iteration */
 	uint32_t time_milli;		  /* against the baseline */
-	int64_t slow_since_ns;		  /* while nobody disturbs it; 0: is not */
 	int64_t window_ns;		  /* when the present window began */
 	uint64_t window_launches;	  /* as it did */
 	uint64_t rate_micro, alone_micro; /* launches a second, in millionths: of the last window, and undisturbed */

@@ -6,21 +6,18 @@ enum { SAMPLES = 3 };
 #define MEASURE_MOST_NS (20 * SECOND)
 /* Who has no iterations after this, or has longer ones, is judged by its launches. */
 #define PATIENCE_NS (3 * SECOND)
-/* Slow for so long although nobody disturbs it: it has changed, and this is what it takes now. */
-#define CHANGED_NS (10 * SECOND)
+#define LOST_NS (20 * SECOND) /* no iteration ended although it works: they are not found any more */
 #define WINDOW_NS (5 * SECOND)
 #define SAMPLE_NS (SECOND / 2) /* of launches: over so long at least */
 #define IDLE_NS (5 * SECOND)   /* who launched nothing for so long is not slowed down by anybody */
-enum { SLOW_MILLI = 1050 };
 
 static void measure_anew(struct sw_fare *fare, int64_t now_ns)
 {
 	fare->phase = SW_FARE_MEASURED;
 	fare->samples = 0;
-	fare->began_ns = now_ns;
+	fare->began_ns = fare->advanced_ns = now_ns;
 	fare->baseline_ns = fare->smooth_ns = 0;
 	fare->time_milli = 0;
-	fare->slow_since_ns = 0;
 	fare->alone_micro = fare->rate_micro = 0;
 	fare->windows = 0;
 	fare->window_ns = 0;
@@ -53,8 +50,11 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed, int64_t 
 {
 	fare->smooth_ns = fare->smooth_ns == 0 ? took : (fare->smooth_ns * 7 + took * 3) / 10;
 	fare->samples++;
-	if (undisturbed || fare->phase == SW_FARE_KNOWN)
-		fare->baseline_ns = fare->baseline_ns == 0 || fare->smooth_ns < fare->baseline_ns ? fare->smooth_ns : fare->baseline_ns;
+	/* The least that was seen; but what it takes while nobody disturbs it is what it takes, also where that has become more. */
+	if (fare->baseline_ns == 0 ? undisturbed : fare->smooth_ns < fare->baseline_ns)
+		fare->baseline_ns = fare->smooth_ns;
+	else if (undisturbed)
+		fare->baseline_ns += (fare->smooth_ns - fare->baseline_ns) / 8;
 	if (fare->phase == SW_FARE_MEASURED && fare->samples >= SAMPLES && fare->windows > 0 && fare->baseline_ns > 0)
 		fare->phase = SW_FARE_KNOWN;
 	if (fare->phase != SW_FARE_KNOWN)
@@ -63,12 +63,6 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed, int64_t 
 	int64_t time = took > fare->smooth_ns ? (took + fare->smooth_ns) / 2 : fare->smooth_ns;
 	int64_t milli = time > fare->baseline_ns * 100 ? 100000 : time * 1000 / fare->baseline_ns;
 	fare->time_milli = (uint32_t)milli;
-	bool slow = undisturbed && milli > SLOW_MILLI;
-	fare->slow_since_ns = !slow ? 0 : fare->slow_since_ns == 0 ? now_ns : fare->slow_since_ns;
-	if (slow && now_ns - fare->slow_since_ns >= CHANGED_NS) {
-		fare->baseline_ns = fare->smooth_ns;
-		fare->slow_since_ns = 0;
-	}
 }
 
 static void count_window(struct sw_fare *fare, const struct sw_coordinate_job *job, bool undisturbed, int64_t now_ns)
@@ -92,7 +86,8 @@ static void count_window(struct sw_fare *fare, const struct sw_coordinate_job *j
 static void choose_measure(struct sw_fare *fare, const struct sw_coordinate_job *job, int64_t now_ns)
 {
 	bool has = job->iterations > 0 && job->iteration_ns <= PATIENCE_NS;
-	bool impatient = fare->phase == SW_FARE_MEASURED && now_ns - fare->began_ns >= PATIENCE_NS;
+	bool lost = now_ns - fare->advanced_ns >= LOST_NS && now_ns - fare->worked_ns < SECOND;
+	bool impatient = lost || (fare->phase == SW_FARE_MEASURED && now_ns - fare->began_ns >= PATIENCE_NS);
 	if (fare->by_launches == has && (has || impatient)) {
 		fare->by_launches = !has;
 		measure_anew(fare, now_ns);

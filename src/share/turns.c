@@ -131,6 +131,9 @@ static void keep_running(struct table *table, int64_t now_ns)
 		}
 		turn->until_ns = 0;
 		turn->ended_ns = now_ns;
+		/* It had its chance. */
+		if (member->away)
+			turn->had_ns += table->quantum_ns;
 	}
 }
 

@@ -275,6 +275,14 @@ static void test_a_job_that_changes(void **state)
 	double worked = other->worked_ms;
 	model_run(&model, 60000);
 	assert_true(other->worked_ms - worked > 600);
+	/* Its iterations are not found any more: its launches tell. */
+	job->states_iterations = false;
+	job->seen.iterations = 0;
+	job->seen.iteration_ns = 0;
+	model_run(&model, 60000);
+	worked = other->worked_ms;
+	model_run(&model, 60000);
+	assert_true(other->worked_ms - worked > 300);
 	job->idle_ms = 1e9;
 	model_run(&model, 300000);
 	assert_true(other->order.share_milli > 300);
