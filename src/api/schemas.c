@@ -72,6 +72,7 @@ static const struct sw_api_field job[] = {
 	{"node", "string", "where it runs or ran last; null: nowhere yet"},
 	{"gpu_indexes", "integer[]", "its GPUs there"},
 	{"ran_s", "number", "seconds it has run, all runs together"},
+	{"retry_at", "string", "when it is tried again after a failure; null: it does not wait for that"},
 	{"epoch", "integer", "number of its present or last run"},
 	{"restarts", "integer", "runs that started anew"},
 	{"preemptions", "integer", "times it had to make room"},
@@ -99,6 +100,7 @@ static const struct sw_api_field asked[] = {
 	{"expected_s", "number", "how long it will probably run; null: not said"},
 	{"deadline", "string", "RFC 3339; null: none"},
 	{"depends", "integer[]", "jobs that it waits or waited for"},
+	{"depends_on_failure", "integer[]", "those of them after whose failure it runs"},
 	END,
 };
 static const struct sw_api_field limit[] = {

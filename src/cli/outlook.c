@@ -27,6 +27,7 @@ struct making {
 	SW_VEC(uint32_t) depends; /* of all jobs, one after the other */
 	SW_VEC(struct sw_forecast_quota) quotas;
 	json_t *living; /* all pages together */
+	json_t *closed; /* names of nodes that take no more jobs */
 };
 
 static int no_memory(struct sw_err *err)
@@ -112,11 +113,39 @@ static uint32_t tenant_of(struct making *making, const char *name)
 	return (uint32_t)sw_cli_number(making->tenants, name, 0);
 }
 
-static enum sw_forecast_state state_of(const json_t *job)
+static int index_of(const struct sw_cli_outlook *outlook, uint64_t id)
 {
-	const char *state = sw_cli_text(job, "state", "");
+	size_t low = 0, high = outlook->ids.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (outlook->ids.items[middle] < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < outlook->ids.count && outlook->ids.items[low] == id ? (int)low : -1;
+}
+
+/* Why nobody can tell when this job starts; NULL: that can be forecast. */
+static const char *riddle_of(const struct making *making, const json_t *job)
+{
+	size_t i;
+	json_t *number;
+	if (strcmp(sw_cli_text(job, "reason", ""), "JobArrayTaskLimit") == 0)
+		return "others of its array must end first";
+	json_array_foreach(json_object_get(json_object_get(job, "asked"), "depends_on_failure"), i,
+			   number) if (index_of(making->outlook, (uint64_t)json_integer_value(number)) >=
+				       0) return "it runs only if a job fails that has not ended yet";
+	return NULL;
+}
+
+static enum sw_forecast_state state_of(const struct making *making, const json_t *job)
+{
+	const char *state = sw_cli_text(job, "state", ""), *node = sw_cli_text(job, "node", "");
 	if (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0)
-		return SW_FORECAST_RUNS;
+		return json_object_get(making->closed, node) != NULL ? SW_FORECAST_AWAY : SW_FORECAST_RUNS;
+	if (riddle_of(making, job) != NULL)
+		return SW_FORECAST_HELD;
 	return json_is_true(json_object_get(job, "held")) ? SW_FORECAST_HELD : SW_FORECAST_WAITS;
 }
 
@@ -141,19 +170,6 @@ static struct sw_job_spec spec_of(struct making *making, const json_t *job)
 		.work_ns = expected,
 		.deadline_at = deadline != SW_TIME_NEVER ? deadline - making->outlook->now_ns : SW_TIME_NEVER,
 	};
-}
-
-static int index_of(const struct sw_cli_outlook *outlook, uint64_t id)
-{
-	size_t low = 0, high = outlook->ids.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (outlook->ids.items[middle] < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < outlook->ids.count && outlook->ids.items[low] == id ? (int)low : -1;
 }
 
 /* Those of its dependencies that have not ended. */
@@ -182,10 +198,17 @@ static int add_job(struct making *making, const json_t *job)
 	enum sw_basis basis = SW_BASIS_ALL;
 	if (made == NULL)
 		return SW_ENOMEM;
-	*made = (struct sw_forecast_job){.spec = spec_of(making, job), .state = (uint8_t)state_of(job)};
+	*made = (struct sw_forecast_job){.spec = spec_of(making, job), .state = (uint8_t)state_of(making, job)};
+	const char *why = riddle_of(making, job);
+	struct sw_cli_riddle *riddle = why != NULL ? sw_vec_push(&making->outlook->riddles) : NULL;
+	if (riddle != NULL)
+		*riddle = (struct sw_cli_riddle){(uint64_t)sw_cli_number(job, "id", 0), why};
+	else if (why != NULL)
+		return SW_ENOMEM;
 	int64_t now_ns = making->outlook->now_ns, started = moment(job, "started_at", now_ns);
 	bool hidden = json_object_get(job, "ran_s") == NULL;
-	made->ran_ns = !hidden ? seconds(job, "ran_s") : made->state == SW_FORECAST_RUNS && started < now_ns ? now_ns - started : 0;
+	made->not_before_ns = moment(job, "retry_at", now_ns) - now_ns;
+	made->ran_ns = !hidden ? seconds(job, "ran_s") : made->state != SW_FORECAST_WAITS && started < now_ns ? now_ns - started : 0;
 	made->left_ns = sw_forecast_left(&making->history, kind_of(job), seconds(asked, "expected_s"), seconds(asked, "time_limit_s"),
 					 made->ran_ns, &basis);
 	made->basis = (uint8_t)basis;
@@ -273,7 +296,7 @@ static int predict(struct sw_cli_client *client, struct making *making, uint64_t
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "the policy in charge is not one of this program's");
 	r = make_params(policy, json_object_get(rules, "settings"), &params, err);
-	r = r < 0 ? r : sw_cli_past_cluster(client, &cluster, err);
+	r = r < 0 ? r : sw_cli_past_cluster(client, true, &cluster, err);
 	r = r < 0 ? r : sw_cluster_topology(cluster, &topology, err);
 	if (r < 0)
 		return r;
@@ -311,6 +334,19 @@ static int count_living(struct sw_cli_client *client, struct sw_cli_outlook *out
 	return 0;
 }
 
+/* What runs on a node that takes no more jobs leaves nothing behind that others could have. */
+static int find_closed(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+{
+	SW_JSON *answer = NULL;
+	size_t i;
+	json_t *node;
+	making->closed = json_object();
+	int r = making->closed != NULL ? sw_cli_client_get(client, "/v1/nodes", &answer, err) : no_memory(err);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) if (json_is_true(json_object_get(node, "closed")))
+		json_object_set_new(making->closed, sw_cli_text(node, "name", ""), json_true());
+	return r;
+}
+
 static int gather(struct sw_cli_client *client, struct making *making, struct sw_err *err)
 {
 	making->tenants = json_object();
@@ -319,6 +355,7 @@ static int gather(struct sw_cli_client *client, struct making *making, struct sw
 		return no_memory(err);
 	int r = sw_cli_each_page(client, "state=PD,CF,R,S&asked=true&", take_page, making, err);
 	r = r < 0 ? r : fetch_past(client, making, err);
+	r = r < 0 ? r : find_closed(client, making, err);
 	r = r < 0 ? r : add_jobs(making, err);
 	return r < 0 ? r : add_quotas(client, making, err);
 }
@@ -328,6 +365,7 @@ static void release(struct making *making)
 	sw_forecast_forget(&making->history);
 	json_decref(making->tenants);
 	json_decref(making->living);
+	json_decref(making->closed);
 	sw_vec_free(&making->jobs);
 	sw_vec_free(&making->depends);
 	sw_vec_free(&making->quotas);
@@ -358,6 +396,7 @@ int sw_cli_outlook_make(struct sw_cli_client *client, uint64_t target, struct sw
 void sw_cli_outlook_release(struct sw_cli_outlook *outlook)
 {
 	sw_vec_free(&outlook->ids);
+	sw_vec_free(&outlook->riddles);
 	free(outlook->starts);
 	outlook->starts = NULL;
 }
@@ -438,8 +477,12 @@ char *sw_cli_outlook_say(const struct sw_cli_outlook *outlook, uint64_t id, char
 {
 	const struct sw_forecast_start *start = start_of(outlook, id);
 	char span[32], at[32], basis[256];
-	if (outlook->none[0] != '\0') {
-		snprintf(text, size, "nobody can tell when it starts: %s", outlook->none);
+	const char *why = outlook->none;
+	for (size_t i = 0; i < outlook->riddles.count; i++)
+		if (outlook->riddles.items[i].id == id)
+			why = outlook->riddles.items[i].why;
+	if (why[0] != '\0') {
+		snprintf(text, size, "nobody can tell when it starts: %s", why);
 	} else if (start == NULL) {
 		snprintf(text, size, "nobody can tell when it starts: how long jobs ahead of it run is not known; time limits would tell");
 	} else if (start->in_ns < SW_NS_PER_S) {

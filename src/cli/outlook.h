@@ -7,9 +7,16 @@
 #include "cli/client.h"
 #include "sim/forecast.h"
 
+/* A job of which nobody can tell when it starts, and why, as half a sentence. */
+struct sw_cli_riddle {
+	uint64_t id;
+	const char *why;
+};
+
 struct sw_cli_outlook {
 	SW_VEC(uint64_t) ids; /* of the living jobs, ascending */
 	struct sw_forecast_start *starts;
+	SW_VEC(struct sw_cli_riddle) riddles;
 	int64_t now_ns; /* of the controller */
 	char none[200]; /* why there is no forecast, as half a sentence; "" when there is one */
 };

@@ -235,9 +235,10 @@ static int64_t gpu_memory(const json_t *node)
 	return bytes >= 1 << 20 ? bytes : (int64_t)SW_CLUSTER_GPU_MEM_BYTES;
 }
 
-static bool counts(const json_t *node)
+static bool counts(const json_t *node, bool open_only)
 {
-	return json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
+	return !(open_only && json_is_true(json_object_get(node, "closed"))) && json_is_true(json_object_get(node, "up")) &&
+	       sw_cli_number(node, "gpus", 0) > 0;
 }
 
 static bool alike(const json_t *a, const json_t *b)
@@ -250,14 +251,15 @@ static bool alike(const json_t *a, const json_t *b)
 }
 
 /* Nodes in a row that are alike are one line of the description. */
-static void describe(FILE *out, const json_t *nodes)
+static void describe(FILE *out, const json_t *nodes, bool open_only)
 {
 	fputs("nodes:\n", out);
 	for (size_t i = 0, next; i < json_array_size(nodes); i = next) {
 		const json_t *node = json_array_get(nodes, i);
-		int64_t count = counts(node), cpus = sw_cli_number(node, "cpus", 0), bytes = sw_cli_number(node, "memory_bytes", 0);
+		int64_t count = counts(node, open_only), cpus = sw_cli_number(node, "cpus", 0),
+			bytes = sw_cli_number(node, "memory_bytes", 0);
 		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next)); next++)
-			count += counts(json_array_get(nodes, next));
+			count += counts(json_array_get(nodes, next), open_only);
 		if (count == 0)
 			continue;
 		fprintf(out, "  - {count: %" PRId64 ", gpus: %" PRId64 ", gpu_memory: %" PRId64, count, sw_cli_number(node, "gpus", 1),
@@ -270,7 +272,7 @@ static void describe(FILE *out, const json_t *nodes)
 	}
 }
 
-int sw_cli_past_cluster(struct sw_cli_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err)
+int sw_cli_past_cluster(struct sw_cli_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	SW_CLEANUP(sw_freep) char *text = NULL;
@@ -280,17 +282,17 @@ int sw_cli_past_cluster(struct sw_cli_client *client, struct sw_cluster_spec **r
 	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
-	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node, open_only);
 	if (!any) {
-		sw_err_set(err, SW_ENOTFOUND, "the cluster has no GPUs at present");
-		sw_err_detail(err, "no node is up");
+		sw_err_set(err, SW_ENOTFOUND, open_only ? "no node takes jobs at present" : "the cluster has no GPUs at present");
+		sw_err_detail(err, open_only ? "none is up and open" : "no node is up");
 		sw_err_hint(err, "Give its shape with --cluster.");
 		return SW_ENOTFOUND;
 	}
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return no_memory(err);
-	describe(out, json_object_get(answer, "nodes"));
+	describe(out, json_object_get(answer, "nodes"), open_only);
 	if (fclose(out) != 0)
 		return no_memory(err);
 	return sw_cluster_parse("this cluster", text, size, ret_spec, err);

@@ -153,6 +153,7 @@ struct sw_job_view {
 	uint32_t epoch;				  /* of its run, as the agents count: a run that was suspended and goes on is one */
 	int code, signal;			  /* of the last run */
 	sw_ns submitted_at, started_at, ended_at; /* SW_TIME_NEVER: not yet; it has not ended before its last process has */
+	sw_ns retry_at;				  /* when it is tried again after a failure; SW_TIME_NEVER: it waits for no such thing */
 	sw_ns ran_ns;
 	const char *node; /* where its first part runs or ran last; "" */
 	uint64_t gpu_mask;

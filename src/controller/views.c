@@ -133,6 +133,7 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_end_array(json);
 	sw_json_key(json, "ran_s");
 	sw_json_decimal(json, view->ran_ns, SW_NS_PER_S);
+	sw_write_time(json, "retry_at", view->retry_at);
 	sw_json_key_u64(json, "epoch", view->epoch);
 	sw_json_key_u64(json, "restarts", view->restarts);
 	sw_json_key_u64(json, "preemptions", view->preemptions);
@@ -170,6 +171,12 @@ static void write_asked(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_array(json);
 	for (size_t i = 0; i < asked->depend_count; i++)
 		sw_json_u64(json, asked->depends[i].job);
+	sw_json_end_array(json);
+	sw_json_key(json, "depends_on_failure");
+	sw_json_array(json);
+	for (size_t i = 0; i < asked->depend_count; i++)
+		if (asked->depends[i].kind == SW_AFTER_NOT_OK)
+			sw_json_u64(json, asked->depends[i].job);
 	sw_json_end_array(json);
 	sw_json_end_object(json);
 }

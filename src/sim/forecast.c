@@ -110,6 +110,7 @@ struct run {
 	struct sw_engine *engine;
 	struct life *lives;
 	struct sw_heap ends;
+	struct sw_heap pauses; /* jobs that do not compete before a moment */
 	SW_VEC(struct sw_event) events;
 	SW_VEC(uint32_t) dependents; /* jobs that wait for others */
 	struct sw_forecast_start *starts;
@@ -309,9 +310,17 @@ static sw_ns length_of_way(const struct sw_forecast_config *config)
 
 /* ---- from the present on */
 
-static bool may_compete(const struct run *run, uint32_t id)
+/* A job that waits for no other any more competes, or does so after its pause. */
+static int let_in(struct run *run, uint32_t id)
 {
-	return run->config->jobs[id].state == SW_FORECAST_WAITS && run->lives[id].blocked == 0;
+	const struct sw_forecast_job *job = &run->config->jobs[id];
+	if (job->state != SW_FORECAST_WAITS || run->lives[id].blocked > 0)
+		return 0;
+	if (job->not_before_ns > run->now - run->present) {
+		sw_heap_set(&run->pauses, id, run->present + job->not_before_ns);
+		return 0;
+	}
+	return push(run, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}});
 }
 
 /* The present: what runs gets its end, and those that wait may compete. */
@@ -324,7 +333,9 @@ static int arrive(struct run *run, struct sw_err *err)
 		life->since = run->now;
 		if (life->runs)
 			begin(run, j);
-		if (may_compete(run, j) && push(run, (struct sw_event){.kind = SW_EV_RELEASE, .job = {j}}) < 0)
+		if (run->config->jobs[j].state == SW_FORECAST_AWAY && life->left_ns < HORIZON_NS)
+			sw_heap_set(&run->ends, j, run->now + life->left_ns);
+		if (let_in(run, j) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	return step(run, err);
@@ -338,12 +349,13 @@ static int unblock(struct run *run, uint32_t ended)
 		uint32_t id = run->dependents.items[i], before = run->lives[id].blocked;
 		for (uint32_t d = 0; d < run->config->jobs[id].depend_count; d++)
 			run->lives[id].blocked -= run->config->jobs[id].depends[d] == ended;
-		if (before > 0 && may_compete(run, id))
-			r = push(run, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}});
+		if (before > 0)
+			r = let_in(run, id);
 	}
 	return r;
 }
 
+/* Ends, and the ends of pauses. */
 static int end_those_due(struct run *run)
 {
 	int r = 0;
@@ -352,9 +364,16 @@ static int end_those_due(struct run *run)
 		sw_heap_remove(&run->ends, id);
 		run->lives[id].runs = false;
 		run->ended[run->config->jobs[id].basis]++;
-		r = push(run, (struct sw_event){
-				      .kind = SW_EV_FINISH, .job = {id}, .epoch = sw_engine_epoch(run->engine, (struct sw_job_id){id})});
+		if (run->config->jobs[id].state != SW_FORECAST_AWAY)
+			r = push(run, (struct sw_event){.kind = SW_EV_FINISH,
+							.job = {id},
+							.epoch = sw_engine_epoch(run->engine, (struct sw_job_id){id})});
 		r = r < 0 ? r : unblock(run, id);
+	}
+	while (r == 0 && sw_heap_top_key(&run->pauses) <= run->now) {
+		uint32_t id = run->pauses.entries[0].id;
+		sw_heap_remove(&run->pauses, id);
+		r = let_in(run, id);
 	}
 	return r;
 }
@@ -363,8 +382,10 @@ static int run_on(struct run *run, struct sw_err *err)
 {
 	int r = 0;
 	while (r == 0 && run->awaited > 0) {
-		sw_ns next = sw_heap_top_key(&run->ends); /* SW_TIME_NEVER where there is none */
-		/* When nothing will ever end, what the policy might do is of no interest. */
+		/* SW_TIME_NEVER where there is none. */
+		sw_ns next = sw_heap_top_key(&run->ends), pause = sw_heap_top_key(&run->pauses);
+		next = pause < next ? pause : next;
+		/* When nothing will ever end or come, what the policy might do is of no interest. */
 		if (next == SW_TIME_NEVER || next - run->present > HORIZON_NS)
 			return 0;
 		next = run->wake_at < next ? run->wake_at : next;
@@ -391,7 +412,8 @@ static int prepare(struct run *run, struct sw_err *err)
 		.may_grow = true,
 	};
 	run->lives = calloc(config->count + 1, sizeof *run->lives);
-	if (run->lives == NULL || sw_heap_reserve(&run->ends, config->count + 1) < 0)
+	if (run->lives == NULL || sw_heap_reserve(&run->ends, config->count + 1) < 0 ||
+	    sw_heap_reserve(&run->pauses, config->count + 1) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	for (uint32_t j = 0; j < config->count; j++) {
 		run->starts[j] = (struct sw_forecast_start){.in_ns = SW_TIME_NEVER};
@@ -421,6 +443,7 @@ int sw_forecast(const struct sw_forecast_config *config, struct sw_forecast_star
 	if (run.engine != NULL)
 		sw_engine_free(run.engine);
 	sw_heap_release(&run.ends);
+	sw_heap_release(&run.pauses);
 	sw_vec_free(&run.events);
 	sw_vec_free(&run.dependents);
 	free(run.lives);

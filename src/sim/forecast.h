@@ -50,6 +50,7 @@ enum sw_forecast_state {
 	SW_FORECAST_WAITS = 0,
 	SW_FORECAST_RUNS,
 	SW_FORECAST_HELD, /* nobody knows until when */
+	SW_FORECAST_AWAY, /* it runs where no other will start, on a node that is closed: only its end matters */
 };
 
 struct sw_forecast_job {
@@ -58,6 +59,7 @@ struct sw_forecast_job {
 	uint8_t basis;		 /* enum sw_basis, of left_ns */
 	sw_ns ran_ns;
 	sw_ns left_ns;		 /* SW_TIME_NEVER: nobody knows */
+	sw_ns not_before_ns;	 /* it competes only so long from now, as after a failure; 0: at once */
 	const uint32_t *depends; /* jobs of this list, by index, that must end before it competes */
 	uint32_t depend_count;
 };
@@ -67,7 +69,7 @@ struct sw_forecast_quota {
 };
 
 struct sw_forecast_config {
-	const struct sw_topology *topology; /* the nodes that are up */
+	const struct sw_topology *topology; /* the nodes that take jobs */
 	const struct sw_policy *policy;
 	const struct sw_params *params; /* NULL: presets */
 	const struct sw_placement *placement;

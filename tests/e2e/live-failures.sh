@@ -31,6 +31,8 @@ submit -- sh -c 'echo "torch.distributed.DistBackendError: NCCL error in: x.cpp:
 holds 'a failure of the framework is tried again' until_holds 20 waits_again "$job"
 works 'and show says when' '(1 of 3)' show "$job"
 works 'so does why' 'collective communication' why "$job"
+! out_has 'at any moment' && out_has 'expected to start in about'
+said $? 'and expects it when that is due'
 "$SHAREWELL" cancel "$job"
 submit --gpu-memory 4G -- sh -c 'echo "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB" >&2; exit 1'
 holds 'GPU memory that ran out is answered' until_holds 20 waits_again "$job"
@@ -68,6 +70,7 @@ works 'on all of its GPUs' 'pre-run: , 4' logs "$job"
 works 'after one' 'pre-run: 1, 1' logs "$((job - 1))"
 submit -G 2 --prerun 1s --grace 1s -- sh -c 'test -z "$SHAREWELL_PRERUN" || exec sleep 60; echo went on'
 ends 'the end of its time is no failure' "$job" 0
+works 'and is shown as passed' 'COMPLETED, passed' show "$((job - 1))"
 refuses 2 'one GPU needs no pre-run' 'more than one GPU' submit --prerun 1m -- true
 
 # Nodes.
@@ -83,6 +86,8 @@ sleep 0.5
 is_state "$job" PD && is_state "$second" R
 said $? 'jobs that run go on, others wait'
 works 'and hear why' 'Drained: here (new fans)' why "$job"
+out_has 'nobody can tell when it starts: no node takes jobs at present'
+said $? 'and that nobody knows for how long'
 works 'in the list too' '(Drained: here (new fans))' ps --noheader -j "$job"
 works 'it is opened again' 'takes jobs' nodes resume here
 ends 'and takes jobs' "$job" 0

@@ -69,6 +69,9 @@ holds 'its limit' grep -q 'if the job that ends before runs as long as its limit
 run why --json "$waits"
 holds 'for a script' sh -c 'grep -q "\"estimated_start_at\":\"20" "$0" && grep -q "\"limits\":1" "$0"' "$scratch/out"
 works 'one behind it starts later' 'in about 15 min' why "$job"
+submit -d "afternotok:$first" -- true
+works 'nobody knows whether a job fails' 'it runs only if a job fails that has not ended yet' why "$job"
+"$SHAREWELL" cancel "$job"
 works 'of a job on hold nobody asks' 'on hold' why "$((first - 1))"
 ! grep -q 'start' "$scratch/out"
 said $? 'and nobody guesses'

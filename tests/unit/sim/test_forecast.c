@@ -190,6 +190,37 @@ static void test_dependencies(void **state)
 	expect_starts(&fixture, (const sw_ns[]){-1, -1, 25, 30});
 }
 
+/* A job that waits for its next try competes when that is due, and not before, though there is room. */
+static void test_pause(void **state)
+{
+	(void)state;
+	static const uint32_t one[] = {0};
+	struct fixture fixture;
+	make(&fixture, &sw_policy_fifo, 1, 2);
+	add(&fixture, SW_FORECAST_WAITS, 1, 0, 5)->not_before_ns = 30 * S;
+	add(&fixture, SW_FORECAST_WAITS, 2, 0, 10);
+	struct sw_forecast_job *job = add(&fixture, SW_FORECAST_WAITS, 1, 0, 5);
+	job->depends = one;
+	job->depend_count = 1;
+	job->not_before_ns = 20 * S; /* over when the other ends */
+	expect_starts(&fixture, (const sw_ns[]){30, 0, 35});
+}
+
+/* A job on a closed node keeps nobody from starting elsewhere, but those that wait for its end do. */
+static void test_away(void **state)
+{
+	(void)state;
+	static const uint32_t one[] = {0};
+	struct fixture fixture;
+	make(&fixture, &sw_policy_fifo, 1, 2);
+	add(&fixture, SW_FORECAST_AWAY, 2, 100, 40);
+	add(&fixture, SW_FORECAST_WAITS, 2, 0, 10);
+	struct sw_forecast_job *job = add(&fixture, SW_FORECAST_WAITS, 1, 0, 5);
+	job->depends = one;
+	job->depend_count = 1;
+	expect_starts(&fixture, (const sw_ns[]){-1, 0, 40});
+}
+
 /* A tenant's quota holds in the forecast, too. */
 static void test_quota(void **state)
 {
@@ -237,6 +268,8 @@ int main(void)
 		cmocka_unit_test(test_attained_service),
 		cmocka_unit_test(test_attained_service_later),
 		cmocka_unit_test(test_dependencies),
+		cmocka_unit_test(test_pause),
+		cmocka_unit_test(test_away),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_target),
 		cmocka_unit_test(test_too_many),
