@@ -67,7 +67,7 @@ int sw_cli_run_study(const struct sw_cli_study *study, const struct sw_cli_sim_v
 int sw_cli_annotate(const struct sw_cli_study *study, const struct sw_cli_contender *contender, struct sw_result *result,
 		    struct sw_err *err);
 
-/* ---- what people see (show.c) */
+/* ---- what people see (study_text.c) */
 
 int sw_cli_show_study(FILE *out, const struct sw_cli_study *study, const struct sw_cli_sim_values *values,
 		      const struct sw_result *const *results, struct sw_err *err);
