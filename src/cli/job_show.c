@@ -164,13 +164,14 @@ static void print_job(const json_t *job, const char *why)
 	put_request(request);
 }
 
-static int show(struct sw_cli_client *client, uint64_t id, bool json, struct sw_err *err)
+static int show(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	const bool *json = user;
 	SW_JSON *job = NULL, *why = NULL;
 	struct sw_err ignored = {0};
 	char path[64];
 	int r = sw_cli_get_job(client, id, &job, err);
-	if (r < 0 || json)
+	if (r < 0 || *json)
 		return r < 0 ? r : sw_cli_print_json(job, err);
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
 	if (sw_cli_client_get(client, path, &why, &ignored) < 0)
@@ -183,13 +184,9 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	sw_cli_ids ids = {0};
-	int r = sw_cli_job_ids(&values->jobs, &ids, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	for (size_t i = 0; r == 0 && i < ids.count; i++)
-		r = show(client, ids.items[i], values->json, err);
-	sw_vec_free(&ids);
-	return r;
+	bool json = values->json;
+	int r = sw_cli_client_open(values->controller, &client, err);
+	return r < 0 ? r : sw_cli_each_job(client, &values->jobs, show, &json, err);
 }
 
 static const struct sw_cli_option options[] = {

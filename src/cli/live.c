@@ -81,6 +81,18 @@ int sw_cli_job_ids(const struct sw_cli_texts *words, sw_cli_ids *ids, struct sw_
 	return r;
 }
 
+int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err)
+{
+	sw_cli_ids ids = {0};
+	int highest = 0, r = sw_cli_job_ids(words, &ids, err);
+	for (size_t i = 0; r >= 0 && i < ids.count; i++) {
+		r = take(user, client, ids.items[i], err);
+		highest = r > highest ? r : highest;
+	}
+	sw_vec_free(&ids);
+	return r < 0 ? r : highest;
+}
+
 int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	char path[64];

@@ -42,6 +42,9 @@ typedef SW_VEC(uint64_t) sw_cli_ids;
 int sw_cli_job_ids(const struct sw_cli_texts *words, sw_cli_ids *ids, struct sw_err *err);
 /* One number. */
 int sw_cli_job_id(const char *word, uint64_t *ret_id, struct sw_err *err);
+/* Every job that the words name, in their order, until one fails: then that code, else the highest of what `take` returned. */
+typedef int sw_cli_job_fn(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err);
+int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err);
 int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 bool sw_cli_job_ended(const json_t *job);
 /* What a shell would say of it: 0, its code, 128 and the signal, or 1 when it did not end well without having either. */

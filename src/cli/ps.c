@@ -34,30 +34,26 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 
 /* ---- which jobs */
 
-static int gather_named(struct sw_cli_client *client, const struct values *values, json_t *jobs, struct sw_err *err)
+/* The list, of one: it knows what was asked for in short. */
+static int gather_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
-	sw_cli_ids ids = {0};
-	int r = sw_cli_job_ids(&values->jobs, &ids, err);
-	for (size_t i = 0; r == 0 && i < ids.count; i++) {
-		SW_JSON *page = NULL;
-		char path[96];
-		/* The list, of one: it knows what was asked for in short. */
-		snprintf(path, sizeof path, "/v1/jobs?limit=1&asked=true&cursor=%" PRIu64, ids.items[i] - 1);
-		r = sw_cli_client_get(client, path, &page, err);
-		json_t *job = json_array_get(json_object_get(page, "jobs"), 0);
-		if (r == 0 && (uint64_t)sw_cli_number(job, "id", 0) != ids.items[i])
-			r = sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, ids.items[i]);
-		if (r == 0 && json_array_append(jobs, job) != 0)
-			r = sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	sw_vec_free(&ids);
+	json_t *jobs = user;
+	SW_JSON *page = NULL;
+	char path[96];
+	snprintf(path, sizeof path, "/v1/jobs?limit=1&asked=true&cursor=%" PRIu64, id - 1);
+	int r = sw_cli_client_get(client, path, &page, err);
+	json_t *job = json_array_get(json_object_get(page, "jobs"), 0);
+	if (r == 0 && (uint64_t)sw_cli_number(job, "id", 0) != id)
+		r = sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
+	if (r == 0 && json_array_append(jobs, job) != 0)
+		r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	return r;
 }
 
 static int gather(struct sw_cli_client *client, const struct values *values, bool asked, json_t *jobs, struct sw_err *err)
 {
 	if (values->jobs.count > 0)
-		return gather_named(client, values, jobs, err);
+		return sw_cli_each_job(client, &values->jobs, gather_one, jobs, err);
 	SW_CLEANUP(sw_freep) char *query = NULL;
 	const char *states = values->states != NULL ? values->states : values->all ? NULL : values->start ? "PD,S" : "active";
 	int r = sw_cli_query_add(&query, "state", states, err);

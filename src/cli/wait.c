@@ -11,8 +11,9 @@ struct values {
 	bool json, quiet;
 };
 
-static int wait_for(struct sw_cli_client *client, uint64_t id, const struct values *values, struct sw_err *err)
+static int wait_for(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	const struct values *values = user;
 	SW_JSON *job = NULL;
 	int r = sw_cli_wait_job(client, id, &job, err);
 	if (r < 0)
@@ -28,17 +29,10 @@ static int wait_for(struct sw_cli_client *client, uint64_t id, const struct valu
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
-	const struct values *values = call->values;
+	struct values values = *(const struct values *)call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	sw_cli_ids ids = {0};
-	int highest = 0, r = sw_cli_job_ids(&values->jobs, &ids, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	for (size_t i = 0; r >= 0 && i < ids.count; i++) {
-		r = wait_for(client, ids.items[i], values, err);
-		highest = r > highest ? r : highest;
-	}
-	sw_vec_free(&ids);
-	return r < 0 ? r : highest;
+	int r = sw_cli_client_open(values.controller, &client, err);
+	return r < 0 ? r : sw_cli_each_job(client, &values.jobs, wait_for, &values, err);
 }
 
 static const struct sw_cli_option options[] = {

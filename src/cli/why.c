@@ -15,15 +15,14 @@ struct values {
 
 /* One forecast for all jobs that are asked about, made when the first of them waits. */
 struct asking {
-	struct sw_cli_client *client;
 	struct sw_cli_outlook outlook;
 	uint64_t only; /* the one job; 0: several */
-	bool made;
+	bool made, json;
 };
 
-static int look_ahead(struct asking *asking, uint64_t id, json_t *why, struct sw_err *err)
+static int look_ahead(struct asking *asking, struct sw_cli_client *client, uint64_t id, json_t *why, struct sw_err *err)
 {
-	int r = asking->made ? 0 : sw_cli_outlook_make(asking->client, asking->only, &asking->outlook, err);
+	int r = asking->made ? 0 : sw_cli_outlook_make(client, asking->only, &asking->outlook, err);
 	asking->made = r == 0;
 	if (r == 0 && sw_cli_outlook_put(&asking->outlook, id, why) < 0)
 		r = sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -37,15 +36,16 @@ static bool waits(const json_t *why)
 	return (strcmp(state, "PD") == 0 || strcmp(state, "S") == 0) && !json_is_true(json_object_get(why, "held"));
 }
 
-static int explain(struct asking *asking, uint64_t id, bool json, struct sw_err *err)
+static int explain(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	struct asking *asking = user;
 	SW_JSON *why = NULL;
 	char path[64], start[512];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
-	int r = sw_cli_client_get(asking->client, path, &why, err);
+	int r = sw_cli_client_get(client, path, &why, err);
 	if (r == 0 && waits(why))
-		r = look_ahead(asking, id, why, err);
-	if (r < 0 || json)
+		r = look_ahead(asking, client, id, why, err);
+	if (r < 0 || asking->json)
 		return r < 0 ? r : sw_cli_print_json(why, err);
 	SW_CLEANUP(sw_freep) char *clean = sw_text_clean(sw_cli_text(why, "why", "there is no answer"));
 	printf("job %" PRIu64 " (%s): %s\n", id, sw_cli_text(why, "state", "?"), clean != NULL ? clean : "");
@@ -58,14 +58,13 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	sw_cli_ids ids = {0};
-	int r = sw_cli_job_ids(&values->jobs, &ids, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	struct asking asking = {.client = client, .only = ids.count == 1 ? ids.items[0] : 0};
-	for (size_t i = 0; r == 0 && i < ids.count; i++)
-		r = explain(&asking, ids.items[i], values->json, err);
+	struct asking asking = {.json = values->json};
+	struct sw_err several = {0};
+	if (values->jobs.count != 1 || sw_cli_job_id(values->jobs.items[0], &asking.only, &several) < 0)
+		asking.only = 0;
+	int r = sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_each_job(client, &values->jobs, explain, &asking, err);
 	sw_cli_outlook_release(&asking.outlook);
-	sw_vec_free(&ids);
 	return r;
 }
 
