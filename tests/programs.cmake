@@ -24,8 +24,8 @@ foreach(kind unit sim golden)
 		if(name MATCHES "^unit/emu/")
 			add_dependencies(${target} emu_cuda emu_cuda_checked emu_nvml)
 		endif()
-		# Of the preloaded library, what is nobody's business but its own: pure logic, file by file.
-		if(name MATCHES "^unit/runtime/(.*)")
+		# Of the preloaded library, what is nobody's business but its own: pure logic, file by file (or a header alone).
+		if(name MATCHES "^unit/runtime/(.*)" AND EXISTS ${CMAKE_SOURCE_DIR}/src/runtime/${CMAKE_MATCH_1}.c)
 			target_sources(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src/runtime/${CMAKE_MATCH_1}.c)
 		endif()
 		add_dependencies(tests-${kind} ${target})

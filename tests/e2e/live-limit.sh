@@ -51,7 +51,7 @@ say() {
 }
 holds 'a second node comes' say '"inventory": {"cpus": 8, "memory_bytes": 100000000000, "gpus": [{"uuid": "GPU-there", "name": "Large", "memory_bytes": 300000000000}]}'
 submit --gpu-memory 200G -- train
-holds 'and gets a job' until_holds 20 is_state "$job" R
+holds 'and gets a job' until_holds 20 is_state "$job" CF
 runs="\"jobs\": [{\"job\": $job, \"epoch\": 1, \"state\": \"running\"}]"
 holds 'whose figures it tells' say "$runs, \"samples\": [{\"at_ns\": $(date +%s)000000000, \"gpu\": \"GPU-there\", \"job\": $job, \"epoch\": 1,
 	\"memory_bytes\": 10200547328, \"limit_bytes\": 10737418240, \"host_bytes\": 2147483648, \"iteration_ns\": 312000000}]"

@@ -671,7 +671,7 @@ static void test_why_names_drained_nodes(void **state)
 	const struct sw_sync sync = {.node = "m", .instance = "a1", .number = 1, .inventory = &inventory};
 	assert_int_equal(sw_brain_hear(desk->brain, desk->now, &sync, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
-	assert_string_equal(state_of(desk, 2), "R");
+	assert_string_equal(state_of(desk, 2), "CF");
 	submit(desk, "{\"command\": [\"e\"]}");
 	assert_false(sw_brain_drained(desk->brain, 5, text, sizeof text));
 	say(desk, 1, 1, SW_RUN_EXITED, 0);
@@ -679,7 +679,7 @@ static void test_why_names_drained_nodes(void **state)
 	assert_true(sw_brain_drained(desk->brain, 5, text, sizeof text));
 	assert_int_equal(sw_brain_propose_door(desk->brain, &root, "n", false, "", &records, NULL), 0);
 	apply_all(desk, &records, NULL);
-	assert_string_equal(state_of(desk, 5), "R");
+	assert_string_equal(state_of(desk, 5), "CF");
 }
 
 /* Runs after every test: the journal, applied to a new brain, gives the same state. */
