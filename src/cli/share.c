@@ -99,6 +99,8 @@ static int state_wish(const char *name, bool suspend, struct sw_err *err)
 	sw_share_page_look(page, &figures);
 	if (met && figures.processes == 0)
 		printf("%s has no process on a GPU now; it will %s\n", name, suspend ? "wait before its first work" : "run");
+	else if (met && !suspend && figures.suspended == figures.processes)
+		printf("%s waits for its turn\n", name);
 	else if (met)
 		printf("%s %s: %.2f GiB in %.0f ms\n", name, suspend ? "suspended" : "runs again", (double)figures.moved_bytes / (1 << 30),
 		       (double)figures.move_ns / 1e6);
