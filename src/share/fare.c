@@ -8,7 +8,7 @@ enum { SAMPLES = 3 };
 #define PATIENCE_NS (3 * SECOND)
 #define LOST_NS (20 * SECOND) /* no iteration ended although it works: they are not found any more */
 #define WINDOW_NS (5 * SECOND)
-#define SAMPLE_NS (SECOND / 2) /* of launches: over so long at least */
+#define SAMPLE_NS (2 * SECOND) /* of launches: over so long at least, since they come in bursts */
 #define IDLE_NS (5 * SECOND)   /* who launched nothing for so long is not slowed down by anybody */
 
 static void measure_anew(struct sw_fare *fare, int64_t now_ns)
@@ -46,7 +46,7 @@ static int64_t take_sample(struct sw_fare *fare, const struct sw_coordinate_job 
 	return took;
 }
 
-static void judge(struct sw_fare *fare, int64_t took, bool undisturbed, int64_t now_ns)
+static void judge(struct sw_fare *fare, int64_t took, bool undisturbed)
 {
 	fare->smooth_ns = fare->smooth_ns == 0 ? took : (fare->smooth_ns * 7 + took * 3) / 10;
 	fare->samples++;
@@ -59,8 +59,8 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed, int64_t 
 		fare->phase = SW_FARE_KNOWN;
 	if (fare->phase != SW_FARE_KNOWN)
 		return;
-	/* The fresh sample where it is worse: a neighbour is to be stopped soon. */
-	int64_t time = took > fare->smooth_ns ? (took + fare->smooth_ns) / 2 : fare->smooth_ns;
+	/* The fresh sample where it is worse: a neighbour is to be stopped soon. Those of launches tell less, each for itself. */
+	int64_t time = took > fare->smooth_ns && !fare->by_launches ? (took + fare->smooth_ns) / 2 : fare->smooth_ns;
 	int64_t milli = time > fare->baseline_ns * 100 ? 100000 : time * 1000 / fare->baseline_ns;
 	fare->time_milli = (uint32_t)milli;
 }
@@ -126,7 +126,7 @@ void sw_fare_look(struct sw_fare *fare, const struct sw_coordinate_job *job, boo
 	int64_t took = take_sample(fare, job, now_ns);
 	count_window(fare, job, undisturbed, now_ns);
 	if (took > 0)
-		judge(fare, took, undisturbed, now_ns);
+		judge(fare, took, undisturbed);
 	if (fare->phase == SW_FARE_MEASURED && now_ns - fare->began_ns >= MEASURE_MOST_NS)
 		fare->phase = SW_FARE_NEW;
 }
