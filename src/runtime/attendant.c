@@ -39,6 +39,7 @@ static bool is_away(void)
 static enum sw_page_trouble suspend(void)
 {
 	set_state(SW_PAGE_SUSPENDING);
+	sw_iterations_await_floor();
 	enum sw_page_trouble trouble = sw_move_away();
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->suspends, 1);

@@ -9,10 +9,12 @@
 #define LOOK_MOST_NS INT64_C(3200000000)
 #define CHECK_NS INT64_C(1000000000) /* between looks at one that is known, */
 #define DOUBT_NS INT64_C(200000000)  /* and where it did not look like it the last time */
-#define CLOCK_NS \
-	INT64_C(2000000) /* how often a thread looks at the clock, about: iterations that are shorter are measured several at a time */
-#define GONE_NS INT64_C(2000000000) /* how much longer than its iterations a thread is silent until others are asked */
-enum { TRACKS = 16, GROUP_MOST = 1024, GROUP_NOTES = 64, MISSES = 3, ENOUGH = 24, DIFFER = 16 };
+#define CLOCK_NS INT64_C(2000000)    /* how often a thread looks at the clock: shorter iterations are measured several at a time */
+#define GONE_NS INT64_C(2000000000)  /* how much longer than its iterations a thread is silent until others are asked */
+#define AWAIT_NS INT64_C(250000000)  /* the longest that a wish waits for a good moment */
+#define GLANCE_NS INT64_C(10000000)
+enum { NEARLY = 16 }; /* this part more than the least is as good */
+enum { TRACKS = 16, GROUP_MOST = 1024, GROUP_NOTES = 64, MISSES = 3, ENOUGH = 24, DIFFER = 16, AHEAD = 64 };
 
 struct sw_track_figures {
 	/* Of its thread. */
@@ -43,6 +45,10 @@ static _Atomic(struct sw_track *) leader; /* whose iterations are those of the p
 /* Since the leader's last beat. */
 static _Atomic uint64_t floor_bytes, peak_bytes;
 static _Atomic bool bytes_are_whole; /* there was a beat, so that they are of one iteration */
+
+/* Somebody waits until the process holds no more than this. */
+static _Atomic uint64_t awaited_bytes;
+static _Atomic uint32_t arrivals; /* a futex: counts how often that was so */
 
 /* ---- of the threads */
 
@@ -80,6 +86,10 @@ void sw_iterations_memory(void)
 		;
 	while (now > most && !atomic_compare_exchange_weak(&peak_bytes, &most, now))
 		;
+	if (__builtin_expect(now <= atomic_load(&awaited_bytes), 0)) {
+		atomic_fetch_add(&arrivals, 1);
+		sw_futex_wake(&arrivals);
+	}
 }
 
 static void tell_memory(void)
@@ -286,6 +296,26 @@ static void tell(const struct sw_track *track)
 	atomic_store(&sw_slot->iteration_ns, atomic_load(&figures->mean_ns));
 	atomic_store(&sw_slot->iteration_jitter_ns, atomic_load(&figures->jitter_ns));
 	atomic_store(&sw_slot->iteration_launches, atomic_load(&figures->launches));
+}
+
+void sw_iterations_await_floor(void)
+{
+	int64_t patience = atomic_load(&sw_slot->iteration_ns) * 5 / 4,
+		until = sw_monotonic_ns() + (patience < AWAIT_NS ? patience : AWAIT_NS);
+	uint64_t least = atomic_load(&sw_slot->iteration_floor_bytes), wanted = least + least / NEARLY;
+	uint32_t serial = atomic_load(&sw_page->serial), seen = atomic_load(&arrivals);
+	if (patience <= 0 || least == 0)
+		return;
+	atomic_store(&awaited_bytes, wanted);
+	while (held_bytes() > wanted && atomic_load(&sw_page->urgent) == 0 && atomic_load(&sw_page->serial) == serial &&
+	       atomic_load(&arrivals) == seen) {
+		int64_t left = until - sw_monotonic_ns();
+		if (left <= 0)
+			break;
+		/* A new wish wakes nobody here. */
+		sw_futex_wait(&arrivals, seen, left < GLANCE_NS ? left : GLANCE_NS);
+	}
+	atomic_store(&awaited_bytes, 0);
 }
 
 void sw_iterations_look(void)

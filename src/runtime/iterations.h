@@ -50,6 +50,9 @@ static inline void sw_iterations_note(struct sw_gate_thread *self, uint32_t note
 
 /* The process has got or freed memory. Inside the gate: nothing is on its way then. */
 void sw_iterations_memory(void);
+/* By the attendant, before it moves memory out: waits until the process holds about as little as it does at the best moment of an iteration, for one iteration at most,
+ * and not long; not at all where nothing is known, where memory stays the same, or where it is urgent. */
+void sw_iterations_await_floor(void);
 /* By the attendant, at its every look: brings the slot's figures up to date. */
 void sw_iterations_look(void);
 

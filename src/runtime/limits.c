@@ -9,6 +9,7 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
+#include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/spare.h"
@@ -318,6 +319,8 @@ enum sw_page_trouble sw_move_to_limits(void)
 	size_t bytes = 0;
 	int64_t took_ns = 0;
 	bool more = true;
+	if (ahead.count > 0 && ahead.to_host)
+		sw_iterations_await_floor();
 	while (more && trouble == SW_PAGE_FINE) {
 		prepare();
 		trouble = sw_move_stand_still();

@@ -169,6 +169,23 @@ static void allocate_in_turns(int socket)
 	}
 }
 
+/* Holds most of its memory for most of the time. */
+static void breathe(int socket)
+{
+	CUdeviceptr x = 0;
+	await_end(&socket);
+	end_of_step();
+	while (!atomic_load(&over)) {
+		assert_cuda(cuMemAlloc_v2(&x, 24 * MiB));
+		for (unsigned i = 0; i < 6; i++)
+			assert_cuda(launch_spin_on(NULL, 8000000, 1 + i));
+		assert_cuda(cuCtxSynchronize());
+		assert_cuda(cuMemFree_v2(x));
+		assert_cuda(launch_spin_on(NULL, 12000000, 20));
+		assert_cuda(cuCtxSynchronize());
+	}
+}
+
 /* Threads that take turns, as those that compute gradients and those that use them do. */
 static _Atomic unsigned turn;
 
@@ -295,13 +312,37 @@ static void test_memory(void **state)
 	end(&job);
 }
 
+/* A suspension that is not urgent comes when the program holds least: at any moment it would nearly always find it with much. */
+static void test_suspended_when_it_holds_least(void **state)
+{
+	enum { ROUNDS = 8 };
+	(void)state;
+	struct job job = start(breathe);
+	eventually(launches_found() == 7);
+	const struct sw_page_slot *own = slot();
+	assert_non_null(own);
+	eventually(atomic_load(&own->iteration_peak_bytes) == atomic_load(&own->iteration_floor_bytes) + 24 * MiB);
+	unsigned least = 0;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t before = look().iterations;
+		eventually(look().iterations > before);
+		suspend();
+		least += look().gpus[0].host_bytes < 24 * MiB;
+		resume();
+	}
+	assert_true(least >= ROUNDS / 2);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_loop),    CASE(test_accumulation), CASE(test_graph),	      CASE(test_epochs),
-		CASE(test_threads), CASE(test_none),	     CASE(test_another_loop), CASE(test_memory),
+		CASE(test_loop),	 CASE(test_accumulation), CASE(test_graph),
+		CASE(test_epochs),	 CASE(test_threads),	  CASE(test_none),
+		CASE(test_another_loop), CASE(test_memory),	  CASE(test_suspended_when_it_holds_least),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
