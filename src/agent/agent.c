@@ -98,6 +98,15 @@ static void delete_run(struct sw_agent *agent, struct sw_run_id id)
 		sw_agent_say(agent, "%s: %s", err.fact, err.detail);
 }
 
+static void tell_terms(struct sw_agent *agent, struct sw_run_id id, const struct sw_agent_terms *terms)
+{
+	char names[SW_AGENT_NEIGHBOURS * (SW_FOLDER_NAME_MAX + 1) + 1] = "", name[SW_FOLDER_NAME_MAX];
+	size_t used = 0;
+	for (uint32_t i = 0; i < terms->neighbour_count; i++)
+		used += (size_t)snprintf(names + used, sizeof names - used, " %s", sw_folder_name(terms->neighbours[i], name));
+	sw_agent_tell(agent, id, "gpu %" PRIu64 " %" PRIu32 " %d%s\n", terms->limit_bytes, terms->share_milli, terms->watched, names);
+}
+
 static void carry_out(struct sw_agent *agent, const struct sw_agent_action *action)
 {
 	switch (action->act) {
@@ -116,6 +125,9 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 		break;
 	case SW_ACT_LEASE:
 		sw_agent_tell(agent, action->id, "lease %" PRId64 "\n", action->lease_boot_ns);
+		break;
+	case SW_ACT_TERMS:
+		tell_terms(agent, action->id, action->terms);
 		break;
 	case SW_ACT_RECOVER:
 		recover_run(agent, action->id);

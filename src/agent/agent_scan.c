@@ -47,6 +47,8 @@ static int take_in(struct sw_agent *agent, const char *name, struct sw_run_id id
 		sw_agent_say(agent, "there are more than %u runs in '%s'; the rest is left alone", SW_SYNC_RUNS_MAX, agent->runs_path);
 		return 0;
 	}
+	if (r == 0 && order != NULL && order->want.spec != NULL)
+		sw_agent_brain_spec(agent->brain, id, order->want.spec);
 	if (r < 0)
 		return sw_err_set(err, r, "cannot take in the run '%s': out of memory", name);
 	if (run.state != SW_RUN_EXITED)

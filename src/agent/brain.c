@@ -262,6 +262,7 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 	run->fresh = false;
 	run->lost = false;
 	/* Nobody knows what of it arrived: tell it again. */
+	run->terms_told = run->terms_told && up;
 	run->told = SW_TOLD_NOTHING;
 	run->told_order = run->done_order = 0;
 	run->told_lease_ns = INT64_MIN;

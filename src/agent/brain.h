@@ -12,7 +12,7 @@
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
  *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
  *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, or wanted once more by a suspended
- *     one that is to stop; only within the lease; and START only while no other run of the same job is alive.
+ *     one that is to stop, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
  *  5. a stop is never taken back.
@@ -28,6 +28,9 @@
 #include "api/sync.h"
 #include "base/cleanup.h"
 #include "base/error.h"
+
+/* Guaranteed runs that one run gives way to, at most. */
+#define SW_AGENT_NEIGHBOURS 8u
 
 struct sw_agent_brain;
 
@@ -47,6 +50,8 @@ SW_DEFINE_FREEP(struct sw_agent_brain, sw_agent_brain_free)
 int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_inventory *inventory);
 /* A run whose folder was there when the agent started: what its folder says last. SW_ELIMIT: there are too many; SW_EINPUT: it is known. */
 int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run *run, const struct sw_texts *gpus);
+/* What the folder of a run that was found says it was started with. */
+void sw_agent_brain_spec(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_run_spec *spec);
 /* A run that was here once; its folder is gone. 0 or SW_ENOMEM. */
 int sw_agent_brain_seen(struct sw_agent_brain *brain, struct sw_run_id id);
 /* The answer to sync `number`. Late and repeated ones are ignored. SW_ENOMEM: nothing was taken over. */
@@ -71,18 +76,29 @@ enum sw_agent_act {
 	SW_ACT_SUSPEND, /* tell the supervisor: order */
 	SW_ACT_RESUME,	/* tell the supervisor: order */
 	SW_ACT_LEASE,	/* tell the supervisor the new deadline */
+	SW_ACT_TERMS,	/* tell the supervisor what the run may have of its GPUs */
 	SW_ACT_RECOVER, /* see that nothing of the run is left alive, and record its exit */
 	SW_ACT_DELETE,	/* remove the folder */
+};
+
+/* What a run may have of its GPUs, and whose work goes first there. */
+struct sw_agent_terms {
+	uint64_t limit_bytes; /* of each GPU's memory; 0: as the spec says */
+	uint32_t share_milli; /* of each GPU's time; 0: all */
+	bool watched;	      /* somebody gives way to it */
+	uint32_t neighbour_count;
+	struct sw_run_id neighbours[SW_AGENT_NEIGHBOURS]; /* to whom it gives way; ascending */
 };
 
 struct sw_agent_action {
 	enum sw_agent_act act;
 	uint32_t signal; /* STOP; 0: the spec's */
 	struct sw_run_id id;
-	uint64_t order;		    /* STOP, SUSPEND, RESUME: its number */
-	const struct sw_want *want; /* START; valid until the next answer or act */
-	int64_t lease_boot_ns;	    /* START, LEASE */
-	int64_t grace_ms;	    /* STOP; -1: the spec's */
+	uint64_t order;			    /* STOP, SUSPEND, RESUME: its number */
+	const struct sw_want *want;	    /* START; valid until the next answer or act */
+	int64_t lease_boot_ns;		    /* START, LEASE */
+	int64_t grace_ms;		    /* STOP; -1: the spec's */
+	const struct sw_agent_terms *terms; /* TERMS; valid until the next input or act */
 };
 
 /* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */

@@ -6,7 +6,7 @@
 
 const char *sw_agent_act_name(enum sw_agent_act act)
 {
-	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "recover", "delete"};
+	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "terms", "recover", "delete"};
 	return names[act];
 }
 
@@ -37,8 +37,11 @@ static struct sw_agent_action *tell(struct sw_agent_brain *brain, struct collect
 static void use_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	for (size_t i = 0; i < run->gpu_count; i++) {
-		brain->gpus.items[run->gpus[i]].users++;
-		brain->gpus.items[run->gpus[i]].staying += run->wish == SW_WISH_RUN;
+		struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];
+		gpu->users++;
+		gpu->staying += run->wish == SW_WISH_RUN;
+		gpu->closed += !run->shares || run->wish != SW_WISH_RUN;
+		gpu->opportunistic += run->opportunistic;
 	}
 }
 
@@ -49,8 +52,10 @@ static bool is_to_stop(const struct sw_agent_run *run)
 
 static void count_users(struct sw_agent_brain *brain)
 {
-	for (size_t i = 0; i < brain->gpus.count; i++)
-		brain->gpus.items[i].users = brain->gpus.items[i].staying = brain->gpus.items[i].leaving = 0;
+	for (size_t i = 0; i < brain->gpus.count; i++) {
+		struct sw_agent_gpu *gpu = &brain->gpus.items[i];
+		gpu->users = gpu->staying = gpu->leaving = gpu->closed = gpu->opportunistic = 0;
+	}
 	for (size_t i = 0; i < brain->runs.count; i++) {
 		const struct sw_agent_run *run = brain->runs.items[i].run;
 		if (sw_agent_is_active(run))
@@ -64,9 +69,11 @@ static void count_users(struct sw_agent_brain *brain)
 /* Asked for runs that are not active and want to be: every user is another run. Whoever has to leave comes first, or it would have to be killed without its grace. */
 static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
-	for (size_t i = 0; i < run->gpu_count; i++)
-		if (brain->gpus.items[run->gpus[i]].users > 0 || brain->gpus.items[run->gpus[i]].leaving > 0)
+	for (size_t i = 0; i < run->gpu_count; i++) {
+		const struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];
+		if ((run->shares ? gpu->closed : gpu->users) > 0 || gpu->leaving > 0)
 			return false;
+	}
 	return true;
 }
 
@@ -178,6 +185,8 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	if (!run->linked)
 		return;
 	maybe_extend(brain, now_ns, run, out);
+	if (sw_agent_terms_change(brain, run))
+		give(out, SW_ACT_TERMS, run)->terms = &run->terms;
 	/* Whether it stands still decides whether it may move, and what is known of that may be old: its supervisor speaks first. */
 	if (!run->fresh && (run->said.state == SW_RUN_SUSPENDED || run->want == NULL))
 		return;
@@ -272,7 +281,7 @@ int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *e
 			return broken(err, run, "state and phase differ");
 		for (size_t j = 0; j < i; j++) {
 			const struct sw_agent_run *other = brain->runs.items[j].run;
-			if (is_running(run) && is_running(other) && share_gpu(run, other))
+			if (is_running(run) && is_running(other) && !(run->shares && other->shares) && share_gpu(run, other))
 				return broken(err, run, "it shares a GPU with another active run");
 		}
 	}

@@ -66,6 +66,14 @@ struct sw_agent_run {
 	uint32_t told_signal;
 	int64_t told_grace_ms;
 	int64_t told_lease_ns;
+	/* Of the GPUs that it shares: */
+	bool hears_terms;   /* it has GPUs, and may have the GPU runtime */
+	bool shares;	    /* its spec says how much memory it needs */
+	bool opportunistic; /* its spec says so */
+	bool terms_told;    /* these, since it was started or linked to: */
+	struct sw_agent_terms terms;
+	uint64_t limit_bytes; /* as wished */
+	uint32_t share_milli;
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
 	size_t gpu_count;
@@ -90,9 +98,11 @@ struct sw_agent_gpu {
 	char *uuid;
 	bool present;
 	/* Scratch of act(): */
-	uint32_t users;	  /* runs that use it now */
-	uint32_t staying; /* of these, the ones that are wished to go on */
-	uint32_t leaving; /* suspended runs that are to stop: they need it once more, to end in peace */
+	uint32_t users;		/* runs that use it now */
+	uint32_t staying;	/* of these, the ones that are wished to go on */
+	uint32_t leaving;	/* suspended runs that are to stop: they need it once more, to end in peace */
+	uint32_t closed;	/* of the users, the ones that let nobody in: they do not share, or are to go */
+	uint32_t opportunistic; /* of the users */
 };
 
 struct sw_agent_brain {
@@ -132,6 +142,11 @@ void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run);
 void sw_agent_end(struct sw_agent_brain *brain, struct sw_agent_run *run, const char *reason, const char *detail);
 /* Uses its GPUs, or may do so at any moment. */
 bool sw_agent_is_active(const struct sw_agent_run *run);
+
+/* brain_gpu.c */
+void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec);
+/* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs must have been counted. */
+bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run);
 
 /* brain_seen.c */
 /* Notes an epoch. 0 or SW_ENOMEM. */

@@ -39,6 +39,10 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 	assert(run != NULL);
 	run->phase = SW_PHASE_WAITING;
 	run->want = copy;
+	if (copy->spec != NULL)
+		sw_agent_take_spec(run, copy->spec);
+	/* As it is started: as its spec says, and alone. */
+	run->terms_told = true;
 	const char *missing = missing_gpu(brain, run);
 	char detail[400];
 	if (is_run && stale) {
@@ -60,6 +64,8 @@ static void note(struct sw_agent_run *run, const struct sw_want *want)
 	run->wish = (enum sw_agent_wish)want->want;
 	run->signal = want->signal;
 	run->grace_ms = want->grace_ms;
+	run->limit_bytes = want->gpu_limit_bytes;
+	run->share_milli = want->gpu_share_milli;
 }
 
 /* Runs that have left no trace and are wanted no more. True: it is gone. */

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
+#include "share/page.h"
 
 enum { OPEN_TIMEOUT_MS = 60000 };
 
@@ -34,6 +35,9 @@ struct watched {
 	uint64_t cpu_ticks;
 	int64_t at_ns;
 	bool seen;
+	char name[SW_FOLDER_NAME_MAX]; /* of its folder */
+	uint32_t gpus[SW_PAGE_GPUS];   /* in the order of its page */
+	uint32_t gpu_count;
 };
 
 struct sampler {
@@ -100,7 +104,22 @@ static void send_inventory(struct sampler *sampler)
 
 /* ------------------------------------------------------------------------------------------------ runs */
 
-static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor)
+/* Which GPUs it has: from its order, since the job can write its page. */
+static void find_gpus(const struct sampler *sampler, int folder, struct watched *run)
+{
+	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
+	if (sw_folder_order(folder, &order, NULL) < 0)
+		return;
+	const struct sw_texts *gpus = &order->want.gpus;
+	for (size_t i = 0; i < gpus->count && i < SW_PAGE_GPUS; i++) {
+		uint32_t index = 0;
+		while (index < sw_gpus_count(sampler->gpus) && strcmp(sw_gpus_info(sampler->gpus, index)->uuid, gpus->items[i]) != 0)
+			index++;
+		run->gpus[run->gpu_count++] = index;
+	}
+}
+
+static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor, int folder)
 {
 	for (size_t i = 0; i < sampler->watched.count; i++)
 		if (sw_run_id_compare(sampler->watched.items[i].id, id) == 0) {
@@ -108,8 +127,11 @@ static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor
 			return;
 		}
 	struct watched *slot = sampler->watched.count < SW_SYNC_RUNS_MAX ? sw_vec_push(&sampler->watched) : NULL;
-	if (slot != NULL)
-		*slot = (struct watched){.id = id, .supervisor = supervisor, .seen = true};
+	if (slot == NULL)
+		return;
+	*slot = (struct watched){.id = id, .supervisor = supervisor, .seen = true};
+	sw_folder_name(id, slot->name);
+	find_gpus(sampler, folder, slot);
 }
 
 /* The supervisors that live, by their pid files. */
@@ -130,7 +152,7 @@ static void find_runs(struct sampler *sampler)
 		struct sw_process process;
 		if (!sw_folder_has(folder, "exit.json") && sw_folder_read(folder, "pid", &text, &size, NULL) == 0 &&
 		    sscanf(text, "%ld %llu", &pid, &started) == 2 && sw_process_read((pid_t)pid, &process) && process.started == started)
-			watch(sampler, id, (pid_t)pid);
+			watch(sampler, id, (pid_t)pid, folder);
 		close(folder);
 	}
 	if (stream != NULL)
@@ -196,27 +218,59 @@ static const struct watched *run_of(const struct sampler *sampler, uint32_t pid)
 	return NULL;
 }
 
-static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, const char *uuid, int64_t at_ns)
+/* The sample of a run on a GPU, made if there is none; NULL: there are too many. */
+static struct sw_sync_sample *sample_of(struct sampler *sampler, struct sw_run_id run, const char *uuid, int64_t at_ns)
 {
-	const struct watched *run = run_of(sampler, process->pid);
-	if (run == NULL)
-		return;
 	for (size_t i = 0; i < sampler->samples.count; i++) {
 		struct sw_sync_sample *sample = &sampler->samples.items[i];
-		if (sample->has_run && sample->gpu == uuid && sw_run_id_compare(sample->run, run->id) == 0) {
-			sample->memory_bytes += process->memory_bytes;
-			sample->processes++;
-			return;
-		}
+		if (sample->has_run && sample->gpu == uuid && sw_run_id_compare(sample->run, run) == 0)
+			return sample;
 	}
 	struct sw_sync_sample *sample = add(sampler, at_ns);
 	if (sample == NULL)
-		return;
+		return NULL;
 	sample->has_run = true;
-	sample->run = run->id;
+	sample->run = run;
 	sample->gpu = uuid;
-	sample->memory_bytes = process->memory_bytes;
-	sample->processes = 1;
+	return sample;
+}
+
+static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, const char *uuid, int64_t at_ns)
+{
+	const struct watched *run = run_of(sampler, process->pid);
+	struct sw_sync_sample *sample = run != NULL ? sample_of(sampler, run->id, uuid, at_ns) : NULL;
+	if (sample == NULL)
+		return;
+	sample->memory_bytes += process->memory_bytes;
+	sample->processes++;
+}
+
+/* What the GPU runtime knows of a run: its page. The driver's word on memory counts for more, where there is one. */
+static void sample_page(struct sampler *sampler, const struct watched *run, int64_t at_ns)
+{
+	char path[64];
+	struct sw_share_figures figures;
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
+	snprintf(path, sizeof path, "/proc/self/fd/%d/%s/gpu", sampler->runs, run->name);
+	if (run->gpu_count == 0 || sw_share_page_open_copy(path, &page, NULL) < 0)
+		return;
+	sw_share_page_look(page, &figures);
+	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count && figures.processes > 0; i++) {
+		const struct sw_share_gpu *gpu = &figures.gpus[i];
+		struct sw_sync_sample *sample =
+			run->gpus[i] < sw_gpus_count(sampler->gpus)
+				? sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, run->gpus[i])->uuid, at_ns)
+				: NULL;
+		if (sample == NULL)
+			continue;
+		if (sample->memory_bytes == 0)
+			sample->memory_bytes = gpu->charged_bytes;
+		if (sample->processes == 0)
+			sample->processes = figures.processes;
+		sample->limit_bytes = gpu->limit_bytes != SW_PAGE_NO_LIMIT ? gpu->limit_bytes : 0;
+		sample->host_bytes = gpu->host_bytes;
+		sample->iteration_ns = (uint64_t)figures.iteration_ns;
+	}
 }
 
 static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
@@ -249,6 +303,8 @@ static void look(struct sampler *sampler)
 			sample_run(sampler, &sampler->watched.items[i], at_ns);
 	for (uint32_t i = 0; i < sw_gpus_count(sampler->gpus); i++)
 		sample_gpu(sampler, i, at_ns);
+	for (size_t i = 0; i < sampler->watched.count; i++)
+		sample_page(sampler, &sampler->watched.items[i], at_ns);
 	send_sync(sampler, &(struct sw_sync){.node = "-",
 					     .instance = "-",
 					     .number = 1,

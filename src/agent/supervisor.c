@@ -51,6 +51,8 @@ static void on_request(void *context, int client, const char *line)
 	long long deadline;
 	if (strcmp(line, "status") == 0 || obey(supervisor, line))
 		sw_supervisor_say(supervisor, client);
+	else if (strncmp(line, "gpu ", 4) == 0)
+		sw_supervisor_gpu_terms(supervisor, line + 4);
 	else if (sscanf(line, "lease %lld", &deadline) == 1)
 		supervisor->lease_ns = deadline > supervisor->lease_ns ? deadline : supervisor->lease_ns;
 	else

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/folder.h"
 #include "agent/supervisor_state.h"
 
 #define LEAVE_NS (60 * SW_NS_PER_S)
@@ -88,7 +89,10 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	/* From here on somebody else can write it. */
 	if (spec->uid != geteuid() && chown(gpu->path, spec->uid, spec->gid) != 0)
 		return fail(err, gpu->path);
-	return sw_share_page_open_copy(gpu->path, &gpu->page, err);
+	r = sw_share_page_open_copy(gpu->path, &gpu->page, err);
+	if (r == 0)
+		(void)sw_share_page_keep(gpu->page);
+	return r;
 }
 
 void sw_supervisor_gpu_open(struct sw_supervisor *supervisor)
@@ -228,4 +232,61 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 	say(supervisor, detail);
 	if (met || strcmp(before, gpu->detail) != 0)
 		sw_supervisor_enter(supervisor, supervisor->account.run.state);
+}
+
+/* ------------------------------------------------------------------------------------------------ terms */
+
+/* Where the page of another run lies; false: it has none, or none that a page can name. */
+static bool find_page_of(const char *name, char path[SW_PAGE_PATH])
+{
+	char here[PATH_MAX], link[PATH_MAX + SW_FOLDER_NAME_MAX + 8];
+	struct sw_run_id id;
+	if (!sw_folder_parse(name, &id) || getcwd(here, sizeof here) == NULL)
+		return false;
+	*strrchr(here, '/') = '\0';
+	snprintf(link, sizeof link, "%s/%s/" LINK, here, name);
+	ssize_t size = readlink(link, path, SW_PAGE_PATH - 1);
+	if (size > 0)
+		path[size] = '\0';
+	else
+		size = snprintf(path, SW_PAGE_PATH, "%s", link);
+	return size < (ssize_t)SW_PAGE_PATH - 1 && access(path, F_OK) == 0;
+}
+
+static void give_way(struct sw_share_page *page, const char *names)
+{
+	char paths[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
+	const char *list[SW_PAGE_NEIGHBOURS];
+	size_t count = 0;
+	while (count < SW_PAGE_NEIGHBOURS) {
+		char name[SW_FOLDER_NAME_MAX];
+		int used = 0;
+		if (sscanf(names, " %39s%n", name, &used) != 1)
+			break;
+		names += used;
+		list[count] = paths[count];
+		count += find_page_of(name, paths[count]);
+	}
+	sw_share_page_yield(page, list, count);
+}
+
+void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words)
+{
+	struct sw_share_page *page = supervisor->gpu.page;
+	const struct sw_run_spec *spec = supervisor->spec;
+	unsigned long long limit;
+	unsigned share, watched;
+	int used = 0;
+	if (page == NULL || sscanf(words, "%llu %u %u%n", &limit, &share, &watched, &used) != 3)
+		return;
+	if (limit == 0)
+		limit = spec->gpu_memory_bytes > 0 ? spec->gpu_memory_bytes : SW_PAGE_NO_LIMIT;
+	for (uint32_t i = 0; i < supervisor->order->want.gpus.count; i++)
+		sw_share_page_limit(page, i, limit);
+	sw_share_page_share(page, share < 1000 ? share : 0);
+	/* Those who give way look at it, and may be others. They must know its name, which nobody can guess. */
+	if (spec->uid != geteuid())
+		(void)chmod(supervisor->gpu.path, watched != 0 ? 0644 : 0600);
+	sw_share_page_watch(page, watched != 0);
+	give_way(page, words + used);
 }

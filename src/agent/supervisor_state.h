@@ -137,6 +137,9 @@ void sw_supervisor_gpu_return(struct sw_supervisor *supervisor, int64_t now_ns);
 bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns);
 void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 
+/* "BYTES MILLI WATCHED RUN...": see control.h. */
+void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words);
+
 /* supervisor_account.c */
 /* Notes how it ends, if that is not known yet. */
 void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail);

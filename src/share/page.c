@@ -302,6 +302,12 @@ bool sw_share_page_is_kept(const struct sw_share_page *page)
 	return fcntl(page->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+bool sw_share_page_keep(struct sw_share_page *page)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+	return fcntl(page->fd, F_OFD_SETLK, &lock) == 0;
+}
+
 /* Whether the process of this slot is gone: its lock is free. Then the slot is cleared. */
 static bool strike_out(struct sw_share_page *page, uint32_t number)
 {

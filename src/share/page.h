@@ -44,6 +44,8 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
 /* For who must not die of a job that shortens its page: works on a copy and on the file by reading and writing, and touches no mapping. */
 int sw_share_page_open_copy(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
+/* Says that its coordinator lives, until this page is closed; false: another one does. */
+bool sw_share_page_keep(struct sw_share_page *page);
 /* Brings the copy up to date; false: the job has spoilt its page. The calls below do so by themselves. */
 bool sw_share_page_refresh(struct sw_share_page *page);
 void sw_share_page_close(struct sw_share_page *page);

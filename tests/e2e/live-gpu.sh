@@ -114,6 +114,27 @@ works 'the one' '' cancel "$limited"
 works 'and the other are cancelled' '' cancel "$job"
 holds 'and gone' until_holds 60 uses 0 0
 
+# What it has, and a limit that changes while it runs.
+submit_here -J measured -- "$train" --steps 1000000 --memory 24M --step-us 5000
+# says <words of python about g, what the cluster knows of its GPU memory in MiB>
+says() {
+	"$SHAREWELL" show --json "$job" | python3 -c "
+import json, sys
+g = {name: (value or 0) >> 20 for name, value in json.load(sys.stdin)['gpu'].items() if name.endswith('_bytes')}
+sys.exit(not ($1))"
+}
+holds 'what a job holds is known to the cluster' until_holds 60 says "g['memory_bytes'] >= 40 and g['limit_bytes'] == 0 and g['host_bytes'] == 0"
+works 'it is limited' '' limit "$job" --gpu-memory 16M
+holds 'and moves the rest to the host' until_holds 60 uses 18 32
+holds 'which is known too' until_holds 60 says "g['memory_bytes'] <= 32 and g['limit_bytes'] == 16 and g['host_bytes'] >= 10"
+kill -KILL "$(child agent)"
+works 'another limit while the agent is dead' '' limit "$job" --gpu-memory 20M
+holds 'is heard by the next one' until_holds 60 says "g['limit_bytes'] == 20"
+works 'the limit is taken away' '' limit "$job" --gpu-memory none
+holds 'its memory comes back' until_holds 60 uses 40 60
+works 'it is cancelled' '' cancel "$job"
+holds 'and gone' until_holds 60 uses 0 0
+
 # What cannot leave: the job is stopped all the same, and why is told.
 submit -J spoils --preempt suspend --gpu-memory 100M -- sh -c 'truncate -s 0 "$SHAREWELL_GPU"; touch "$0"; while :; do sleep 0.1; done' "$scratch/spoilt"
 holds 'a job cuts off its own page' until_holds 60 test -e "$scratch/spoilt"

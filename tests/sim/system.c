@@ -455,6 +455,8 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 		wake_up(s, machine, process);
 		say(machine, process);
 		break;
+	case SW_ACT_TERMS: /* GPUs are not shared here */
+		break;
 	case SW_ACT_LEASE:
 		if (process != NULL)
 			process->lease_ns = action->lease_boot_ns;

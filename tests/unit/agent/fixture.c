@@ -91,7 +91,7 @@ const char *fixture_act(struct sw_agent_brain *brain, int64_t now_ns, bool lease
 		for (size_t i = 0; i < count; i++) {
 			if (actions[i].order != 0 && actions[i].id.job < 16)
 				orders[actions[i].id.job] = actions[i].order;
-			if (actions[i].act == SW_ACT_LEASE && !leases)
+			if ((actions[i].act == SW_ACT_LEASE && !leases) || actions[i].act == SW_ACT_TERMS)
 				continue;
 			add("%s%s %" PRIu64 ".%" PRIu32, text[0] != '\0' ? "; " : "", sw_agent_act_name(actions[i].act), actions[i].id.job,
 			    actions[i].id.epoch);

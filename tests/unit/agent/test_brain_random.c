@@ -277,6 +277,8 @@ static void obey(struct world *world, unsigned job, unsigned epoch)
 		if (order.lease_boot_ns > folder->lease_ns)
 			folder->lease_ns = order.lease_boot_ns;
 		break;
+	case SW_ACT_TERMS:
+		break;
 	case SW_ACT_SUSPEND:
 		if (folder->state == SW_RUN_RUNNING)
 			folder->state = SW_RUN_SUSPENDED;

@@ -1,6 +1,7 @@
 /* A supervisor and the GPU page of its run, with the test as the process that uses the GPU: made, wished on, waited for, and gone without. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -335,6 +336,38 @@ static void test_ends_while_leaving(void **state)
 	}
 }
 
+/* Terms become what stands on the page: limits, a share, whom it gives way to as paths of pages that are there; and are taken back. */
+static void test_terms(void **state)
+{
+	struct harness *harness = *state;
+	struct run run, other;
+	char path[160];
+	start_counting(harness, &other);
+	start_counting(harness, &run);
+	struct guest guest = enter(&run);
+	harness_tell(&run, "gpu 1048576 250 1 %" PRIu64 ".3 4711.1 ../x\n", other.id.job);
+	while (atomic_load(&guest.page->yields) == 0)
+		harness_sleep_ms(1);
+	assert_true(atomic_load(&guest.page->gpus[0].limit_bytes) == 1048576 && atomic_load(&guest.page->gpus[1].limit_bytes) == 1048576);
+	assert_true(atomic_load(&guest.page->share_milli) == 250 && atomic_load(&guest.page->watched) == 1);
+	snprintf(path, sizeof path, "%s/gpu", other.path);
+	assert_string_equal(guest.page->neighbours[0], path);
+	assert_string_equal(guest.page->neighbours[1], "");
+	harness_tell(&run, "gpu 0 0 0\n");
+	while (atomic_load(&guest.page->yields) != 0)
+		harness_sleep_ms(1);
+	assert_true(atomic_load(&guest.page->gpus[0].limit_bytes) == SW_PAGE_NO_LIMIT);
+	assert_true(atomic_load(&guest.page->share_milli) == 0 && atomic_load(&guest.page->watched) == 0);
+	assert_string_equal(guest.page->neighbours[0], "");
+	leave(&guest);
+	struct run *both[] = {&run, &other};
+	for (int i = 0; i < 2; i++) {
+		harness_tell(both[i], "stop 1 0 0\n");
+		free_wait(both[i], SW_RUN_EXITED);
+		harness_close(both[i]);
+	}
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, harness_tear_down)
 
 int main(int argc, char **argv)
@@ -349,6 +382,7 @@ int main(int argc, char **argv)
 		TEST(test_memory_leaves_first),
 		TEST(test_memory_stays),
 		TEST(test_ends_while_leaving),
+		TEST(test_terms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

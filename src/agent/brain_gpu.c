@@ -1,0 +1,64 @@
+/* What runs may have of the GPUs that they share: their limits as wished, and who gives way to whom. Follows from the runs that are active, each time anew. */
+#include "agent/brain_state.h"
+
+void sw_agent_brain_spec(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_run_spec *spec)
+{
+	struct sw_agent_run *run = sw_agent_find(brain, id);
+	if (run != NULL)
+		sw_agent_take_spec(run, spec);
+}
+
+void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec)
+{
+	run->hears_terms = !spec->bare_gpu && run->gpu_count > 0;
+	run->shares = spec->gpu_memory_bytes > 0;
+	run->opportunistic = spec->opportunistic;
+}
+
+static bool are_equal(const struct sw_agent_terms *a, const struct sw_agent_terms *b)
+{
+	bool equal = a->limit_bytes == b->limit_bytes && a->share_milli == b->share_milli && a->watched == b->watched &&
+		     a->neighbour_count == b->neighbour_count;
+	for (uint32_t i = 0; equal && i < a->neighbour_count; i++)
+		equal = sw_run_id_compare(a->neighbours[i], b->neighbours[i]) == 0;
+	return equal;
+}
+
+static bool meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
+{
+	for (size_t i = 0; i < a->gpu_count; i++)
+		for (size_t j = 0; j < b->gpu_count; j++)
+			if (a->gpus[i] == b->gpus[j])
+				return true;
+	return false;
+}
+
+/* The guaranteed runs on the GPUs of one that is not. */
+static void find_neighbours(const struct sw_agent_brain *brain, const struct sw_agent_run *run, struct sw_agent_terms *terms)
+{
+	for (size_t i = 0; i < brain->runs.count && terms->neighbour_count < SW_AGENT_NEIGHBOURS; i++) {
+		const struct sw_agent_run *other = brain->runs.items[i].run;
+		if (other != run && other->hears_terms && !other->opportunistic && sw_agent_is_active(other) && meet(run, other))
+			terms->neighbours[terms->neighbour_count++] = other->id;
+	}
+}
+
+bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run)
+{
+	struct sw_agent_terms terms = {.limit_bytes = run->limit_bytes, .share_milli = run->share_milli};
+	bool beside_guaranteed = false;
+	if (!run->hears_terms)
+		return false;
+	for (size_t i = 0; i < run->gpu_count; i++) {
+		const struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];
+		beside_guaranteed = beside_guaranteed || gpu->users > gpu->opportunistic;
+		terms.watched = terms.watched || (!run->opportunistic && gpu->opportunistic > 0);
+	}
+	if (run->opportunistic && beside_guaranteed)
+		find_neighbours(brain, run, &terms);
+	if (run->terms_told && are_equal(&terms, &run->terms))
+		return false;
+	run->terms = terms;
+	run->terms_told = true;
+	return true;
+}
