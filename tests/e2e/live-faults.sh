@@ -7,7 +7,7 @@ up
 # Longer than a lease: it lives only if leases are renewed all the time.
 submit -- sh -c 'sleep 40; exit 8'
 longest=$job
-submit -- sh -c 'echo begun; sleep 4; echo done; exit 9'
+submit -- sh -c 'echo begun; until [ -e "$0" ]; do sleep 0.1; done; echo done; exit 9' "$scratch/go"
 holds 'a job runs' until_holds 20 is_state "$job" R
 "$SHAREWELL" wait "$job" >"$scratch/waited" 2>"$scratch/waited.err" &
 waiter=$!
@@ -18,6 +18,7 @@ holds 'and knows the job' is_state "$job" R
 kill -KILL "$(child agent)"
 holds 'the killed agent comes back' until_holds 20 sh -c '"$0" nodes --noheader | grep -q "mix"' "$SHAREWELL"
 holds 'and its job still runs' is_state "$job" R
+: >"$scratch/go"
 submit -- sh -c 'exit 4'
 ends 'new jobs run' "$job" 4
 wait "$waiter"
