@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,7 +11,7 @@
 #include "runtime/driver.h"
 
 /* Our own declarations of its interface, as far as it is needed here. */
-enum { OK = 0, NOT_FOUND = 12, UUID_SIZE = 96, PROCESSES = 256 };
+enum { OK = 0, NOT_FOUND = 12, UUID_SIZE = 96, PROCESSES = 4096 };
 struct memory {
 	unsigned long long total, free, used;
 };
@@ -85,6 +86,17 @@ static void write_uuid(const uint8_t uuid[16], char text[UUID_SIZE])
 					   uuid[i]);
 }
 
+static void ask_for_own(void *device, struct sw_nvml_use *use)
+{
+	unsigned count = PROCESSES;
+	struct process *processes = real.processes == NULL ? NULL : malloc(count * sizeof *processes);
+	use->own_known = processes != NULL && real.processes(device, &count, processes) == OK;
+	for (unsigned i = 0; use->own_known && i < count && i < PROCESSES; i++)
+		if (processes[i].pid == (unsigned)getpid() && processes[i].bytes != ~0ULL)
+			use->own += processes[i].bytes;
+	free(processes);
+}
+
 bool sw_nvml_use(const uint8_t uuid[16], struct sw_nvml_use *ret_use)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -95,16 +107,8 @@ bool sw_nvml_use(const uint8_t uuid[16], struct sw_nvml_use *ret_use)
 	write_uuid(uuid, text);
 	if (!usable || real.by_uuid(text, &device) != OK || real.memory(device, &memory) != OK)
 		return false;
-	struct sw_nvml_use use = {.all = memory.used};
-	struct process processes[PROCESSES];
-	unsigned count = PROCESSES;
-	if (real.processes != NULL && real.processes(device, &count, processes) == OK) {
-		use.own_known = true;
-		for (unsigned i = 0; i < count && i < PROCESSES; i++)
-			if (processes[i].pid == (unsigned)getpid() && processes[i].bytes != ~0ULL)
-				use.own += processes[i].bytes;
-	}
-	*ret_use = use;
+	*ret_use = (struct sw_nvml_use){.all = memory.used};
+	ask_for_own(device, ret_use);
 	return true;
 }
 

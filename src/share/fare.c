@@ -57,7 +57,7 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed)
 		fare->baseline_ns += (fare->smooth_ns - fare->baseline_ns) / 8;
 	if (fare->phase == SW_FARE_MEASURED && fare->samples >= SAMPLES && fare->windows > 0 && fare->baseline_ns > 0)
 		fare->phase = SW_FARE_KNOWN;
-	if (fare->phase != SW_FARE_KNOWN)
+	if (fare->phase != SW_FARE_KNOWN || fare->baseline_ns <= 0)
 		return;
 	/* The fresh sample where it is worse: a neighbour is to be stopped soon. Those of launches tell less, each for itself. */
 	int64_t time = took > fare->smooth_ns && !fare->by_launches ? (took + fare->smooth_ns) / 2 : fare->smooth_ns;

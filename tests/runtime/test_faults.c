@@ -156,7 +156,7 @@ static void test_killed_in_the_middle_of_a_move(void **state)
 			resume();
 		}
 		assert_int_equal(look().processes, 1);
-		assert_int_equal(look().gpus[0].charged_bytes, PIECES * 4 * MiB);
+		assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + PIECES * 4 * MiB);
 		assert_int_equal(look().gpus[0].host_bytes, 0);
 		assert_int_equal(gpu_used(), CONTEXT_BYTES + PIECES * 4 * MiB);
 	}
@@ -199,7 +199,7 @@ static void test_a_thousand_processes(void **state)
 	for (unsigned i = 0; i < CROWD; i++)
 		hear(jobs[i].socket, 'r');
 	assert_int_equal(look().processes, CROWD);
-	assert_int_equal(look().gpus[0].charged_bytes, CROWD * UNIT);
+	assert_int_equal(look().gpus[0].charged_bytes, CROWD * (CONTEXT_BYTES + UNIT));
 	suspend();
 	assert_int_equal(look().suspended, CROWD);
 	assert_int_equal(gpu_used(), CROWD * CONTEXT_BYTES);
