@@ -110,10 +110,15 @@ static bool name_neighbours(struct sw_page *shared, const struct sw_share_orders
 bool sw_share_orders_give(struct sw_share_page *page, const struct sw_share_orders *orders)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
-	bool changed = name_neighbours(shared, orders);
-	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
-		if (atomic_exchange(&shared->gpus[i].limit_bytes, orders->limit_bytes[i]) != orders->limit_bytes[i])
-			changed = true;
+	bool changed = name_neighbours(shared, orders), shrinks = false;
+	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++) {
+		uint64_t before = atomic_exchange(&shared->gpus[i].limit_bytes, orders->limit_bytes[i]);
+		changed = changed || before != orders->limit_bytes[i];
+		shrinks = shrinks || before > orders->limit_bytes[i];
+	}
+	/* Memory that is taken from one is wanted by another now; a turn that ends may wait for a good moment. */
+	if (changed)
+		atomic_store(&shared->urgent, shrinks);
 	changed = change(&shared->share_milli, share_in_page(orders->share_milli)) || changed;
 	changed = change(&shared->watched, orders->watched) || changed;
 	uint32_t want = orders->suspend || atomic_load(&shared->held) != 0 ? SW_PAGE_SUSPEND : SW_PAGE_RUN;
