@@ -14,7 +14,7 @@ release:
 	@cmake --preset release > /dev/null
 	@cmake --build build/release -j $(JOBS) -- --quiet
 
-demo: release ## build, then run jobs on four emulated GPUs, kill the controller, and ask what other policies would have done
+demo: release ## build, then run jobs on four emulated GPUs, kill the controller, ask what other policies would have done, suspend a training
 	@tools/demo
 
 test: ## build and run every test; the last line counts them

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-/* Serves the socket until its end. */
+/* Serves the socket until its end, and ends the process then. */
 int sw_nursery(int socket, struct sw_err *err);
 /* The other side: asks for a supervisor of the folder `path`, whose link is `link`. 0 or an errno; never waits. */
 int sw_nursery_ask(int socket, const char *path, int link);

@@ -9,6 +9,10 @@ said $? 'it runs, and says where the report is'
 said $? 'jobs end as they should although the controller was killed'
 [ "$(grep -cE '^│ (really \(las\)|fifo|las|srtf) .* 12/12 ' "$scratch/out")" -eq 4 ]
 said $? 'policies are compared on the history of the cluster itself, beside what really happened'
+if [ -x "$(dirname "$SHAREWELL")/examples/train" ]; then
+	out_has 'Its weights are those of a training that nobody disturbed, bit for bit.'
+	said $? 'a training leaves its GPU and comes back'
+fi
 rows=$(grep -cE '^│ (fifo|fjf|sjf|srtf|srsf|las|gittins) ' "$scratch/demo/table.txt")
 [ "$rows" -ge 7 ] && ! grep -q chaos "$scratch/demo/table.txt"
 said $? 'all policies are compared on a larger trace, but for the one that misbehaves'
