@@ -328,7 +328,9 @@ static void test_fork_race(void **state)
 	struct harness *harness = *state;
 	struct run run;
 	harness_start(harness,
-		      harness_spec(harness, "f() { echo x >>alive; sleep 0.01; f & f2=; exit; }; f & f & f & echo 1 >up; sleep 100"), &run);
+		      harness_spec(harness,
+				   "f() { echo x >>alive; sleep 0.01; f & f2=; exit; }; f & f & f & echo 1 >up; while :; do sleep 1; done"),
+		      &run);
 	harness_await(harness, "up");
 	harness_sleep_ms(100);
 	harness_tell(&run, "stop 1 0 0\n");
@@ -407,8 +409,9 @@ static void test_lease(void **state)
 	struct harness *harness = *state;
 	struct run run;
 	harness_create(harness,
-		       harness_spec(harness, "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$ >deep; sleep 100' &); sleep 100"), 1500,
-		       &run);
+		       harness_spec(harness,
+				    "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$ >deep; sleep 100' &); while :; do sleep 1; done"),
+		       1500, &run);
 	harness_spawn(&run);
 	pid_t deep = atoi(harness_await(harness, "deep"));
 	int64_t deadline = harness_now_ns() + 3000 * SW_NS_PER_MS;
@@ -497,9 +500,11 @@ static void test_supervisor_killed(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_start(harness,
-		      harness_spec(harness, "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >deep; sleep 100' &); echo $$ >main; sleep 100"),
-		      &run);
+	harness_start(
+		harness,
+		harness_spec(harness,
+			     "(setsid sh -c 'trap \"\" TERM HUP; echo $$ >deep; sleep 100' &); echo $$ >main; while :; do sleep 1; done"),
+		&run);
 	struct sw_run_account *account = harness_wait(&run, SW_RUN_RUNNING);
 	pid_t deep = atoi(harness_await(harness, "deep")), first = atoi(harness_await(harness, "main"));
 	assert_int_equal(kill((pid_t)account->supervisor, SIGKILL), 0);
@@ -604,7 +609,7 @@ static void test_settling(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_start(harness, harness_spec(harness, "echo 1 >up; sleep 100"), &run);
+	harness_start(harness, harness_spec(harness, "echo 1 >up; while :; do sleep 1; done"), &run);
 	harness_await(harness, "up");
 	close(run.link);
 	assert_int_equal(await_socket(&run), 0);
@@ -621,7 +626,7 @@ static void test_socket(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_start(harness, harness_spec(harness, "echo 1 >up; sleep 100"), &run);
+	harness_start(harness, harness_spec(harness, "echo 1 >up; while :; do sleep 1; done"), &run);
 	harness_await(harness, "up");
 	assert_int_equal(await_socket(&run), 0);
 	if (geteuid() == 0) {
@@ -662,7 +667,8 @@ static void test_cgroup(void **state)
 		print_message("no control groups of version 2 can be made here\n");
 		skip();
 	}
-	struct sw_run_spec *spec = harness_spec(harness, "grep '^0:' /proc/self/cgroup; (setsid sleep 100 &); echo 1 >up; sleep 100");
+	struct sw_run_spec *spec =
+		harness_spec(harness, "grep '^0:' /proc/self/cgroup; (setsid sleep 100 &); echo 1 >up; while :; do sleep 1; done");
 	spec->memory_bytes = UINT64_C(1) << 30;
 	spec->cpus = 1;
 	static const char *gpus[] = {NULL};
