@@ -43,14 +43,13 @@ static int read_gres(const char *text, uint64_t *ret_gpus, struct sw_err *err)
 	for (const char *at = text; *at != '\0';) {
 		size_t size = strcspn(at, ",");
 		char word[64] = "";
-		if (size < sizeof word)
-			memcpy(word, at, size);
+		if (size >= sizeof word)
+			return wrong(err, "gres", text, "gpu:2 or gpu:KIND:2");
+		memcpy(word, at, size);
 		at += size + (at[size] == ',');
-		if (strncmp(word, "gpu", 3) != 0 || (word[3] != ':' && word[3] != '\0')) {
-			if (size >= sizeof word)
-				return wrong(err, "gres", text, "gpu:2 or gpu:KIND:2");
+		bool is_gpu = size >= 3 && memcmp(word, "gpu", 3) == 0 && (word[3] == ':' || word[3] == '\0');
+		if (!is_gpu)
 			continue;
-		}
 		const char *last = behind_kind(word);
 		bool counts = last != word && last[0] >= '0' && last[0] <= '9';
 		uint64_t count = 1;

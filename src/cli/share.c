@@ -66,15 +66,23 @@ static int take_options(const struct values *values, struct sw_share_terms *term
 	return r;
 }
 
-/* Nobody decides about it meanwhile. */
-static int change_terms(struct sw_share_page *page, const struct sw_share_terms *terms, uint32_t *ret_wish, struct sw_err *err)
+enum change { SUSPENDS, RESUMES, LIMITS };
+
+/* Nobody decides about it, or changes it, meanwhile. */
+static int change_terms(struct sw_share_page *page, enum change change, const struct values *values, uint32_t *ret_wish, struct sw_err *err)
 {
 	char folder[PATH_MAX];
+	struct sw_share_terms terms;
 	int r = sw_cli_share_folder(folder, err);
 	if (r < 0)
 		return r;
 	int lock = sw_share_folder_lock(folder, true);
-	*ret_wish = sw_share_terms_change(page, terms);
+	sw_share_terms_get(page, &terms);
+	if (change == LIMITS)
+		take_options(values, &terms, NULL);
+	else
+		terms.held = change == SUSPENDS;
+	*ret_wish = sw_share_terms_change(page, &terms);
 	sw_share_folder_unlock(lock);
 	return 0;
 }
@@ -84,14 +92,9 @@ static int change_terms(struct sw_share_page *page, const struct sw_share_terms 
 static int state_wish(const char *name, bool suspend, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
-	struct sw_share_terms terms;
 	uint32_t wish = 0;
 	int r = sw_cli_share_open(name, &page, err);
-	if (r < 0)
-		return r;
-	sw_share_terms_get(page, &terms);
-	terms.held = suspend;
-	r = change_terms(page, &terms, &wish, err);
+	r = r < 0 ? r : change_terms(page, suspend ? SUSPENDS : RESUMES, NULL, &wish, err);
 	if (r < 0)
 		return r;
 	bool met = sw_share_page_wait(page, wish, WISH_NS);
@@ -120,11 +123,7 @@ static int state_limit(const struct values *values, struct sw_err *err)
 		return sw_err_set(err, SW_EINPUT, "--limit needs --memory, --compute, --class, --throttle or --slice");
 	int r = take_options(values, &terms, err);
 	r = r < 0 ? r : sw_cli_share_open(values->limit, &page, err);
-	if (r < 0)
-		return r;
-	sw_share_terms_get(page, &terms);
-	take_options(values, &terms, NULL);
-	r = change_terms(page, &terms, &wish, err);
+	r = r < 0 ? r : change_terms(page, LIMITS, values, &wish, err);
 	if (r < 0)
 		return r;
 	bool met = sw_share_page_wait(page, wish, WISH_NS);

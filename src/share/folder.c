@@ -103,6 +103,7 @@ bool sw_share_folder_leads(struct sw_share_folder *folder)
 	if (!folder->leads && flock(folder->lock, LOCK_EX | LOCK_NB) == 0) {
 		folder->leads = true;
 		memset(folder->kept, 0, sizeof folder->kept);
+		memset(folder->foreign_bytes, 0, sizeof folder->foreign_bytes);
 	}
 	return folder->leads;
 }

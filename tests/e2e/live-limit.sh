@@ -43,11 +43,22 @@ said $? 'each of several jobs is told of'
 
 # A node of our own making, on whose large GPU a job does well.
 number=0
+# ask.py <socket> <path> [body]: prints the answer of the controller.
+cat >"$scratch/ask.py" <<'END_OF_PYTHON'
+import http.client, socket, sys
+connection = http.client.HTTPConnection("localhost", timeout=60)
+connection.sock = socket.socket(socket.AF_UNIX)
+connection.sock.connect(sys.argv[1])
+connection.request("POST" if len(sys.argv) > 3 else "GET", *sys.argv[2:], headers={"Content-Type": "application/json"})
+answer = connection.getresponse()
+print(answer.read().decode())
+sys.exit(answer.status != 200)
+END_OF_PYTHON
+ask() { python3 "$scratch/ask.py" "$SHAREWELL_STATE/controller.sock" "$@"; }
 # say <fields of the sync>
 say() {
 	number=$((number + 1))
-	curl -sf --max-time 30 --unix-socket "$SHAREWELL_STATE/controller.sock" http://localhost/v1/agents/sync \
-		-d "{\"node\": \"there\", \"instance\": \"a\", \"number\": $number, \"have\": 0, $1}" >"$scratch/answer"
+	ask /v1/agents/sync "{\"node\": \"there\", \"instance\": \"a\", \"number\": $number, \"have\": 0, $1}" >"$scratch/answer"
 }
 holds 'a second node comes' say '"inventory": {"cpus": 8, "memory_bytes": 100000000000, "gpus": [{"uuid": "GPU-there", "name": "Large", "memory_bytes": 300000000000}]}'
 submit --gpu-memory 200G -- train
@@ -62,8 +73,9 @@ works 'and how long an iteration takes' 'Iteration   312 ms/it' show "$job"
 say "$runs"
 works 'top shows them' '9.5GiB/10.0GiB+2.0GiB    312 ms/it' top --once
 say "$runs"
-holds 'metrics tell' sh -c 'curl -sf --unix-socket "$1" http://localhost/metrics | grep -q "^sharewell_job_iteration_seconds{job=\"$0\",.*} 0.312000000$"' \
-	"$job" "$SHAREWELL_STATE/controller.sock"
+ask /metrics >"$scratch/out"
+grep -q "^sharewell_job_iteration_seconds{job=\"$job\",.*} 0.312000000$" "$scratch/out"
+said $? 'metrics tell' out
 say "$runs"
 works 'its node hears of a limit' 'may have 50.0 GiB' limit "$job" --gpu-memory 50G --compute 25
 holds 'with the next word' say "$runs"
