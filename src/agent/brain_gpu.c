@@ -47,7 +47,8 @@ bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_r
 {
 	struct sw_agent_terms terms = {.limit_bytes = run->limit_bytes, .share_milli = run->share_milli};
 	bool beside_guaranteed = false;
-	if (!run->hears_terms)
+	/* What an agent before this one told it holds until the controller says what holds now. */
+	if (!run->hears_terms || run->wish == SW_WISH_UNKNOWN)
 		return false;
 	for (size_t i = 0; i < run->gpu_count; i++) {
 		const struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];

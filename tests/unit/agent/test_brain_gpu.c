@@ -161,7 +161,7 @@ static void test_limits(void **state)
 	assert_string_equal(answer(brain), "");
 }
 
-/* A new agent tells what holds now, whatever the one before it told; runs without the GPU runtime and without GPUs hear nothing. */
+/* A new agent tells what holds now, whatever the one before it told, but nothing before it knows that: limits stay meanwhile. Runs without the GPU runtime and without GPUs hear nothing. */
 static void test_restart(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -175,10 +175,14 @@ static void test_restart(void **state)
 		sw_agent_brain_spec(brain, run.id, found[job - 1]);
 	}
 	sw_agent_brain_spec(brain, (struct sw_run_id){99, 1}, &bare);
-	assert_string_equal(runs(brain, 1), "terms 1 0 0 watched");
-	assert_string_equal(runs(brain, 2), "terms 2 0 0 <1");
-	assert_string_equal(runs(brain, 3), "");
-	assert_string_equal(runs(brain, 4), "");
+	for (uint64_t job = 1; job <= 4; job++)
+		assert_string_equal(runs(brain, job), "");
+	wish(1, GUARANTEED, 1)->gpu_limit_bytes = 5 * GIB;
+	wish(2, OPPORTUNISTIC, 1)->gpu_share_milli = 250;
+	wish(3, GUARANTEED, 1);
+	wish(4, GUARANTEED, 0);
+	assert_string_equal(answer(brain), "terms 1 5 0 watched; terms 2 0 250 <1");
+	assert_string_equal(answer(brain), "");
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
