@@ -33,12 +33,19 @@ static bool meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
 	return false;
 }
 
+/* It has had a process, by what its supervisor said: before that its page may not be there yet, and one that was named too soon is not named again. */
+static bool has_begun(const struct sw_agent_run *run)
+{
+	return run->said.state != SW_RUN_STARTING;
+}
+
 /* The guaranteed runs on the GPUs of one that is not. */
 static void find_neighbours(const struct sw_agent_brain *brain, const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
 	for (size_t i = 0; i < brain->runs.count && terms->neighbour_count < SW_AGENT_NEIGHBOURS; i++) {
 		const struct sw_agent_run *other = brain->runs.items[i].run;
-		if (other != run && other->hears_terms && !other->opportunistic && sw_agent_is_active(other) && meet(run, other))
+		bool counts = other->hears_terms && !other->opportunistic && sw_agent_is_active(other) && has_begun(other);
+		if (other != run && counts && meet(run, other))
 			terms->neighbours[terms->neighbour_count++] = other->id;
 	}
 }

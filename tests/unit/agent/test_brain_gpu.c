@@ -141,6 +141,26 @@ static void test_giving_way(void **state)
 	assert_string_equal(act(brain), "terms 1 0 0");
 }
 
+/* One that runs already gives way to a guaranteed one that starts later, from when that one's supervisor says that it runs: only then its page is there for sure. */
+static void test_giving_way_later(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	wish(1, OPPORTUNISTIC, 1);
+	assert_string_equal(answer(brain), "start 1");
+	assert_string_equal(runs(brain, 1), "");
+	wish(2, GUARANTEED, 1);
+	assert_string_equal(answer(brain), "start 2");
+	fixture_link(brain, 2, 1, true);
+	assert_string_equal(act(brain), "terms 2 0 0 watched");
+	fixture_said_early(brain, 2, 1, SW_RUN_STARTING);
+	assert_string_equal(act(brain), "");
+	fixture_said_early(brain, 2, 1, SW_RUN_RUNNING);
+	assert_string_equal(act(brain), "terms 1 0 0 <2");
+	/* A link that breaks says nothing about the run. */
+	fixture_link(brain, 2, 1, false);
+	assert_string_equal(act(brain), "");
+}
+
 /* A limit that is wished is told once, and its end too; a link that broke is told again. */
 static void test_limits(void **state)
 {
@@ -189,6 +209,7 @@ static void test_restart(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_who_starts_beside_whom), TEST(test_giving_way), TEST(test_limits), TEST(test_restart)};
+	const struct CMUnitTest tests[] = {TEST(test_who_starts_beside_whom), TEST(test_giving_way), TEST(test_giving_way_later),
+					   TEST(test_limits), TEST(test_restart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
