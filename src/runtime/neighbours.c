@@ -3,10 +3,11 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/account.h"
@@ -212,34 +213,62 @@ bool sw_neighbours_prepare(void)
 
 /* ---- of one that yields */
 
+/* Nothing of theirs is mapped: who owns a page may be another user, can shorten the file, and would kill by SIGBUS who looks at a mapping of it. */
+enum { PROCESSES = 64, AT_ONCE = 16 }; /* of a neighbour's processes more than that are not looked at: each look reads each */
+_Static_assert(SW_PAGE_SLOTS % AT_ONCE == 0, "slots are read in groups");
+
 static pthread_mutex_t neighbours_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a look, never while files are opened */
 static struct neighbour {
-	const struct sw_page *page; /* NULL: nobody */
+	bool open; /* false: nobody */
+	int fd;
 	dev_t device;
 	ino_t inode;
+	unsigned count; /* its processes, as the attendant saw them last */
+	uint16_t slots[PROCESSES];
 } neighbours[SW_PAGE_NEIGHBOURS];
 
-static struct neighbour map_neighbour(const char *path)
+static off_t place_of(unsigned slot)
+{
+	return (off_t)(offsetof(struct sw_page, slots) + slot * sizeof(struct sw_page_slot));
+}
+
+/* Not pread(): threads can be cancelled in there, and locks are held. */
+static bool read_slots(int fd, unsigned slot, void *ret, size_t bytes)
+{
+	return syscall(SYS_pread64, fd, ret, bytes, place_of(slot)) == (long)bytes;
+}
+
+static struct neighbour open_neighbour(const char *path)
 {
 	struct stat status;
 	struct neighbour found = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof *found.page) {
-		void *mapped = mmap(NULL, sizeof *found.page, PROT_READ, MAP_SHARED, fd, 0);
-		if (mapped != MAP_FAILED)
-			found = (struct neighbour){mapped, status.st_dev, status.st_ino};
-	}
-	if (fd >= 0)
+	/* Its owner could make others wait who open it. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= (off_t)sizeof(struct sw_page))
+		found = (struct neighbour){.open = true, .fd = fd, .device = status.st_dev, .inode = status.st_ino};
+	else if (fd >= 0)
 		close(fd);
 	return found;
 }
 
-/* The file of that name is still the one that is mapped: names are used again. */
-static bool is_mapped(const struct neighbour *neighbour, const char *path)
+/* The file of that name is still the one that is open: names are used again. */
+static bool is_open(const struct neighbour *neighbour, const char *path)
 {
 	struct stat status;
-	return neighbour->page != NULL && stat(path, &status) == 0 && status.st_ino == neighbour->inode &&
-	       status.st_dev == neighbour->device;
+	return neighbour->open && stat(path, &status) == 0 && status.st_ino == neighbour->inode && status.st_dev == neighbour->device;
+}
+
+static void find_processes(struct neighbour *neighbour)
+{
+	static struct sw_page_slot group[AT_ONCE]; /* the attendant's, too large for its stack */
+	neighbour->count = 0;
+	for (unsigned first = 0; first < SW_PAGE_SLOTS; first += AT_ONCE) {
+		if (!read_slots(neighbour->fd, first, group, sizeof group))
+			return;
+		for (unsigned i = 0; i < AT_ONCE && neighbour->count < PROCESSES; i++)
+			if (atomic_load_explicit(&group[i].pid, memory_order_relaxed) != 0)
+				neighbour->slots[neighbour->count++] = (uint16_t)(first + i);
+	}
 }
 
 /* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is nobody: its last word may have been that it works. */
@@ -250,17 +279,17 @@ bool sw_neighbours_open(void)
 		char path[SW_PAGE_PATH];
 		memcpy(path, sw_page->neighbours[i], sizeof path);
 		path[sizeof path - 1] = '\0';
-		if (path[0] == '\0' || !is_mapped(&neighbours[i], path)) {
-			struct neighbour before = neighbours[i], now = {0};
-			if (path[0] != '\0')
-				now = map_neighbour(path);
-			pthread_mutex_lock(&neighbours_lock);
-			neighbours[i] = now;
-			pthread_mutex_unlock(&neighbours_lock);
-			if (before.page != NULL)
-				munmap((void *)(uintptr_t)before.page, sizeof *before.page);
-		}
-		any = any || neighbours[i].page != NULL;
+		struct neighbour before = neighbours[i], now = {0};
+		if (path[0] != '\0')
+			now = is_open(&before, path) ? before : open_neighbour(path);
+		if (now.open)
+			find_processes(&now);
+		pthread_mutex_lock(&neighbours_lock);
+		neighbours[i] = now;
+		pthread_mutex_unlock(&neighbours_lock);
+		if (before.open && !(now.open && now.fd == before.fd))
+			close(before.fd);
+		any = any || now.open;
 	}
 	return any;
 }
@@ -282,11 +311,14 @@ static bool is_in_the_way(const struct sw_page_slot *slot, int64_t now, int64_t 
 	return end != INT64_MAX && since + needed_ns + MARGIN_NS > end;
 }
 
-static bool has_work(const struct sw_page *page, int64_t now, int64_t needed_ns)
+static bool has_work(const struct neighbour *neighbour, int64_t now, int64_t needed_ns)
 {
-	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
-		if (atomic_load_explicit(&page->slots[i].pid, memory_order_relaxed) != 0 && is_in_the_way(&page->slots[i], now, needed_ns))
+	for (unsigned i = 0; i < neighbour->count; i++) {
+		struct sw_page_slot slot;
+		if (read_slots(neighbour->fd, neighbour->slots[i], &slot, offsetof(struct sw_page_slot, gpus)) &&
+		    atomic_load_explicit(&slot.pid, memory_order_relaxed) != 0 && is_in_the_way(&slot, now, needed_ns))
 			return true;
+	}
 	return false;
 }
 
@@ -295,7 +327,7 @@ bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns)
 	bool busy = false;
 	pthread_mutex_lock(&neighbours_lock);
 	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS && !busy; i++)
-		busy = neighbours[i].page != NULL && has_work(neighbours[i].page, now, needed_ns);
+		busy = neighbours[i].open && has_work(&neighbours[i], now, needed_ns);
 	pthread_mutex_unlock(&neighbours_lock);
 	return busy;
 }

@@ -17,7 +17,7 @@ void sw_neighbours_forget_stream(CUstream stream);
 void sw_neighbours_forget_context(CUcontext context);
 
 /* ---- of one that yields */
-/* Maps the neighbours' pages; false: there are none that can be read. */
+/* Opens the neighbours' pages and finds their processes; false: there are none that can be read. */
 bool sw_neighbours_open(void);
 /* Whether one of them has work now, or is about to: its idle times are rarely longer than `needed_ns` more. */
 bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns);

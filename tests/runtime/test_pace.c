@@ -160,7 +160,7 @@ static void test_standing_still(void **state)
 	end(&job);
 }
 
-/* A neighbour that died at work, whose page was removed or is named no more, or whose name another has now, holds up nobody. */
+/* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose name another has now, holds up nobody and kills nobody. */
 static void test_a_neighbour_that_is_gone(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void test_a_neighbour_that_is_gone(void **state)
 	atomic_store(&shared->yields, 1);
 	struct job job = start(spin);
 	hear(job.socket, 'r');
-	for (unsigned round = 0; round < 3; round++) {
+	for (unsigned round = 0; round < 4; round++) {
 		struct sw_share_page *other = NULL, *another = NULL;
 		assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
 		struct sw_page *neighbour = raw_page(path);
@@ -184,6 +184,8 @@ static void test_a_neighbour_that_is_gone(void **state)
 		uint64_t before = wait_for_silence();
 		if (round == 0)
 			memset(shared->neighbours[0], 0, sizeof path);
+		else if (round == 3)
+			assert_int_equal(truncate(path, 0), 0);
 		else
 			unlink(path);
 		if (round == 2)
