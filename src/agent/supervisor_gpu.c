@@ -21,7 +21,7 @@
 #define HOPELESS_NS (5 * SW_NS_PER_S)
 #define RETURN_LOOK_NS (250 * SW_NS_PER_MS)
 #define LINK "gpu"
-/* For jobs of other users, who cannot enter the run's folder. */
+/* For the jobs of an agent that has jobs of many users: they cannot enter the run's folder, nor those of each other's runs when they look who works. */
 #define PLACE "/run/sharewell"
 #define PLACE_OF_PAGES PLACE "/gpu"
 
@@ -59,14 +59,17 @@ static int choose_place(struct sw_supervisor *supervisor, struct sw_err *err)
 {
 	char *path = supervisor->gpu.path;
 	char here[PATH_MAX - sizeof "/" LINK];
-	if (supervisor->spec->uid == geteuid()) {
+	if (geteuid() == 0) {
+		make_folder(PLACE, 0755);
+		make_folder(PLACE_OF_PAGES, 0711);
+	}
+	/* Root's own can do without that place. */
+	if (geteuid() != 0 || (supervisor->spec->uid == 0 && access(PLACE_OF_PAGES, W_OK | X_OK) != 0)) {
 		if (getcwd(here, sizeof here) == NULL)
 			return fail(err, ".");
 		snprintf(path, sizeof supervisor->gpu.path, "%s/" LINK, here);
 		return 0;
 	}
-	make_folder(PLACE, 0755);
-	make_folder(PLACE_OF_PAGES, 0711);
 	/* Nobody can guess it. */
 	snprintf(path, sizeof supervisor->gpu.path, PLACE_OF_PAGES "/%s", supervisor->token);
 	return symlinkat(path, supervisor->folder, LINK) != 0 ? fail(err, LINK) : 0;
@@ -285,7 +288,7 @@ void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words
 		sw_share_page_limit(page, i, limit);
 	sw_share_page_share(page, share < 1000 ? share : 0);
 	/* Those who give way look at it, and may be others. They must know its name, which nobody can guess. */
-	if (spec->uid != geteuid())
+	if (geteuid() == 0)
 		(void)chmod(supervisor->gpu.path, watched != 0 ? 0644 : 0600);
 	sw_share_page_watch(page, watched != 0);
 	give_way(page, words + used);
