@@ -56,8 +56,12 @@ void sw_track_open(struct sw_gate_thread *self)
 {
 	uint32_t number = atomic_load(&track_count);
 	/* The slot that threads share when memory is gone has no ring either. */
-	if (number >= TRACKS || atomic_load(&self->taken) == 0 || !atomic_compare_exchange_strong(&track_count, &number, number + 1))
+	if (atomic_load(&self->taken) == 0)
 		return;
+	do {
+		if (number >= TRACKS)
+			return;
+	} while (!atomic_compare_exchange_weak(&track_count, &number, number + 1));
 	size_t bytes = sizeof(struct sw_track) + sizeof(struct sw_track_figures);
 	struct sw_track *track = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (track == MAP_FAILED)
