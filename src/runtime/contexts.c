@@ -131,22 +131,24 @@ static void empty_context(CUcontext context)
 DESTROYS(cuCtxDestroy)
 DESTROYS(cuCtxDestroy_v2)
 
+/* Whether the driver knows the handle. It may be gone: nothing may be done with it but ask. A driver that cannot be asked keeps what it has. */
+static bool is_context(CUcontext context)
+{
+	unsigned version;
+	return sw_driver.context_version == NULL || sw_driver.context_version(context, &version) == CUDA_SUCCESS;
+}
+
 /* Ends the context if nobody else is attached to it. */
 CUresult hook_cuCtxDetach(P context)
 {
 	if (SW_MISSING(cuCtxDetach))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUcontext popped;
 	CUresult result = SW_REAL(cuCtxDetach, P)(context);
-	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL) {
-		if (sw_driver.context_push(context) == CUDA_SUCCESS) {
-			sw_driver.context_pop(&popped);
-		} else {
-			sw_memory_drop_context(context);
-			forget_context(context);
-			sw_charge_drop_context(context);
-		}
+	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL && !is_context(context)) {
+		sw_memory_drop_context(context);
+		forget_context(context);
+		sw_charge_drop_context(context);
 	}
 	sw_gate_leave(self);
 	return result;

@@ -26,6 +26,7 @@
 	X(context_device, cuCtxGetDevice, (CUdevice * ret))                                                                        \
 	X(context_push, cuCtxPushCurrent_v2, (CUcontext context))                                                                  \
 	X(context_pop, cuCtxPopCurrent_v2, (CUcontext * ret))                                                                      \
+	X(context_version, cuCtxGetApiVersion, (CUcontext context, unsigned *ret))                                                 \
 	X(context_synchronize, cuCtxSynchronize, (void))                                                                           \
 	X(primary_retain, cuDevicePrimaryCtxRetain, (CUcontext * ret, CUdevice device))                                            \
 	X(primary_release, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                                        \
