@@ -11,6 +11,7 @@
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
+#include "runtime/spare.h"
 #include "runtime/start.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
@@ -118,6 +119,7 @@ static void *attend(void *unused)
 		uint32_t serial = atomic_load(&sw_page->serial);
 		sw_pace_configure();
 		bool done = act();
+		sw_spare_trim();
 		bring_figures();
 		if (done && atomic_load(&sw_slot->done_serial) != serial) {
 			atomic_store(&sw_slot->done_serial, serial);

@@ -45,6 +45,36 @@ static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
 	return room;
 }
 
+static CUmemHandle drop_last(void)
+{
+	kept_bytes -= spares[--count].bytes;
+	return spares[count].handle;
+}
+
+/* What is kept is host memory that nobody charges: there is never more of it than room in the job's budget. */
+static void trim(uint64_t most)
+{
+	for (bool more = true; more;) {
+		CUmemHandle handle = 0;
+		pthread_mutex_lock(&lock);
+		more = count > 0 && kept_bytes > most;
+		if (more)
+			handle = drop_last();
+		pthread_mutex_unlock(&lock);
+		if (more)
+			sw_driver.release(handle);
+	}
+}
+
+void sw_spare_trim(void)
+{
+	pthread_mutex_lock(&lock);
+	bool any = count > 0;
+	pthread_mutex_unlock(&lock);
+	if (any)
+		trim(sw_account_host_room());
+}
+
 CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 {
 	int node = node_of(device);
@@ -59,14 +89,18 @@ CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 		kept_bytes -= bytes;
 	}
 	pthread_mutex_unlock(&lock);
-	return found ? CUDA_SUCCESS : make(node, bytes, ret_handle);
+	if (found)
+		return CUDA_SUCCESS;
+	/* It is charged already. */
+	sw_spare_trim();
+	return make(node, bytes, ret_handle);
 }
 
 void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle)
 {
-	/* Never more than the job may use of the host at all. */
-	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
-	if (!keep(node_of(device), bytes, handle, budget < KEPT_MOST ? budget : KEPT_MOST))
+	/* It is still charged, but not for long. */
+	uint64_t room = sw_account_host_room() + bytes;
+	if (!keep(node_of(device), bytes, handle, room < KEPT_MOST ? room : KEPT_MOST))
 		sw_driver.release(handle);
 }
 
@@ -92,7 +126,7 @@ bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
 			continue;
 		if (make(node, sizes[i], &handle) != CUDA_SUCCESS)
 			return false;
-		if (!keep(node, sizes[i], handle, UINT64_MAX)) {
+		if (!keep(node, sizes[i], handle, sw_account_host_room())) {
 			sw_driver.release(handle);
 			return false;
 		}

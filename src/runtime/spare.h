@@ -8,11 +8,13 @@
 
 #include "cuda/driver.h"
 
-/* One that was kept, or a new one. */
+/* One that was kept, or a new one. The bytes are charged to the job's host budget before, and given back after sw_spare_put(). */
 CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
 /* It is not needed any more, and mapped nowhere: kept, or given back to the host. */
 void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle);
-/* Makes what is missing for pieces of these sizes to be got; false: the host has no more. */
+/* Makes what is missing for pieces of these sizes to be got; false: the host has no more, or the job's budget. */
 bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t count);
+/* Gives back what the budget has no room for any more. */
+void sw_spare_trim(void);
 
 #endif
