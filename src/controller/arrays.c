@@ -25,6 +25,14 @@ uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t
 	return last;
 }
 
+bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots)
+{
+	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
+	for (uint64_t id = job - 1; slots > 0 && id > 0 && brain->jobs.items[id - 1].asked == asked; id--)
+		slots -= sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->state <= SW_JOB_RUNNING;
+	return slots > 0;
+}
+
 uint64_t sw_array_slots(const struct sw_live *live)
 {
 	return live->depend_count == 1 && live->depends[0].kind == SW_AFTER_SLOT ? live->depends[0].job : 0;

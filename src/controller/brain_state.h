@@ -164,7 +164,8 @@ struct sw_brain {
 	struct sw_asked *model_of;    /* the same as text */
 	uint64_t model_first;	      /* the first job that was made of it, as people count */
 	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
-	struct sw_keys keys;	      /* of submits */
+	bool is_settled;     /* each of them was judged since the last end of a job that is not the newest; not saved: then none was */
+	struct sw_keys keys; /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
 	SW_VEC(struct sw_spent) spent;
 	const struct sw_failure_table *failures;
@@ -239,6 +240,8 @@ void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *w
 uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job);
 /* The last member of the job's array that may be under way when only `slots` may. */
 uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
+/* Whether the job is not after that one; counts back from it, so this is for one job and not for all of an array. */
+bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
 /* How many of its array may be under way, if that alone is what it waits for; 0: it is not. */
 uint64_t sw_array_slots(const struct sw_live *live);
 

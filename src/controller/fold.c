@@ -41,18 +41,29 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 enum verdict { STILL_WAITS, MAY_GO, NEVER };
 
-/* Of the array that was looked at last: many of its members may wait. */
+/* Of the arrays that were looked at last: many of their members may wait, in any order. */
+#define ARRAYS_KEPT 8u
 struct slots {
-	const struct sw_asked *asked;
-	uint64_t last;
+	struct {
+		const struct sw_asked *asked;
+		uint64_t last;
+	} kept[ARRAYS_KEPT];
+	uint32_t next;
 };
 
+/* `slots` is NULL where only one job is judged. */
 static bool has_slot(const struct sw_brain *brain, uint64_t job, uint64_t count, struct slots *slots)
 {
 	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
-	if (slots->asked != asked)
-		*slots = (struct slots){asked, sw_array_last_slot(brain, job, count)};
-	return job <= slots->last;
+	if (slots == NULL)
+		return sw_array_has_slot(brain, job, count);
+	for (uint32_t i = 0; i < ARRAYS_KEPT; i++)
+		if (slots->kept[i].asked == asked)
+			return job <= slots->kept[i].last;
+	uint32_t i = slots->next++ % ARRAYS_KEPT;
+	slots->kept[i].asked = asked;
+	slots->kept[i].last = sw_array_last_slot(brain, job, count);
+	return job <= slots->kept[i].last;
 }
 
 static enum verdict judge(const struct sw_brain *brain, uint32_t id, struct slots *slots)
@@ -84,40 +95,70 @@ static enum verdict judge(const struct sw_brain *brain, uint32_t id, struct slot
 	return MAY_GO;
 }
 
-/* Ending one may end others in turn. */
-int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
+static enum verdict judge_dependent(const struct sw_brain *brain, size_t i, struct slots *slots)
 {
-	struct slots slots = {0};
-	for (size_t i = 0; i < brain->dependents.count;) {
-		uint32_t id = brain->dependents.items[i];
-		struct sw_live *live = &brain->jobs.items[id];
-		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-		enum verdict verdict = job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, id, &slots);
+	uint32_t id = brain->dependents.items[i];
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+	return job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, id, slots);
+}
+
+/* Dependent `i` waits for nobody any more: it goes or ends. */
+static int conclude(struct sw_brain *brain, size_t i, enum verdict verdict, struct sw_err *err)
+{
+	uint32_t id = brain->dependents.items[i];
+	struct sw_live *live = &brain->jobs.items[id];
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+	brain->dependents.items[i] = brain->dependents.items[--brain->dependents.count];
+	uint64_t prerun = verdict == NEVER ? sw_prerun_of(live) : 0;
+	free(live->depends);
+	live->depends = NULL;
+	live->depend_count = 0;
+	if (verdict == NEVER) {
+		snprintf(live->reason, sizeof live->reason, "dependency never satisfied");
+		live->ended_at = brain->now;
+		if (prerun > 0 && sw_prerun_spoil(live, &brain->jobs.items[prerun - 1]) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		return step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
+	}
+	if (job->state == SW_JOB_HELD && !live->user_held)
+		return step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}}, err);
+	return 0;
+}
+
+/* From dependent `from` on. Ending one may end others in turn. */
+static int settle(struct sw_brain *brain, size_t from, struct slots *slots, struct sw_err *err)
+{
+	for (size_t i = from; i < brain->dependents.count;) {
+		enum verdict verdict = judge_dependent(brain, i, slots);
 		if (verdict == STILL_WAITS) {
 			i++;
 			continue;
 		}
-		brain->dependents.items[i] = brain->dependents.items[--brain->dependents.count];
-		uint64_t prerun = verdict == NEVER ? sw_prerun_of(live) : 0;
-		free(live->depends);
-		live->depends = NULL;
-		live->depend_count = 0;
-		int r = 0;
-		if (verdict == NEVER) {
-			snprintf(live->reason, sizeof live->reason, "dependency never satisfied");
-			live->ended_at = brain->now;
-			if (prerun > 0 && sw_prerun_spoil(live, &brain->jobs.items[prerun - 1]) < 0)
-				return sw_err_set(err, SW_ENOMEM, "out of memory");
-			r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
-			i = 0; /* others may have waited for this one, or for its place */
-			slots = (struct slots){0};
-		} else if (job->state == SW_JOB_HELD && !live->user_held) {
-			r = step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}}, err);
-		}
+		int r = conclude(brain, i, verdict, err);
 		if (r < 0)
 			return r;
+		if (verdict != NEVER)
+			continue;
+		i = from; /* others may have waited for this one, or for its place */
+		if (slots != NULL)
+			*slots = (struct slots){0};
 	}
 	return 0;
+}
+
+int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
+{
+	struct slots slots = {0};
+	int r = settle(brain, 0, &slots, err);
+	if (r == 0)
+		brain->is_settled = true;
+	return r;
+}
+
+/* A job waits only for those before it: a new one, or one with its pre-run, changes nothing for the dependents that were there. */
+static int settle_new(struct sw_brain *brain, size_t from, struct sw_err *err)
+{
+	return brain->is_settled ? settle(brain, from, NULL, err) : sw_brain_settle(brain, err);
 }
 
 /* ---- applying records */
@@ -291,6 +332,7 @@ static uint64_t prerun_of_array(const struct sw_brain *brain)
 static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
 {
 	const json_t *member = json_object_get(body, "member");
+	size_t dependents = brain->dependents.count;
 	uint32_t uid = 0, gid = 0;
 	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
 			       : read_submit(brain, body, &uid, &gid, err);
@@ -315,7 +357,7 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 	if (r == 0 && keep_key(brain, body, brain->jobs.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*ret_job = brain->jobs.count;
-	return r < 0 ? r : sw_brain_settle(brain, err);
+	return r < 0 ? r : settle_new(brain, dependents, err);
 }
 
 /* Nobody needs it any more. */
