@@ -368,6 +368,7 @@ static int load_nodes(struct sw_pack *pack, struct sw_brain *brain)
 		if (node == NULL)
 			return SW_ENOMEM;
 		pack_node(pack, node);
+		brain->closed_nodes += node->closed != SW_OPEN;
 		node->heard_at = brain->now;
 		node->lease_ends_at = SW_TIME_NEVER;
 		if (pack->failed == 0 && sw_names_find(&brain->node_index, node->name) != SW_NAMES_NONE)

@@ -164,8 +164,9 @@ struct sw_brain {
 	struct sw_asked *model_of;    /* the same as text */
 	uint64_t model_first;	      /* the first job that was made of it, as people count */
 	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
-	bool is_settled;     /* each of them was judged since the last end of a job that is not the newest; not saved: then none was */
-	struct sw_keys keys; /* of submits */
+	bool is_settled;       /* each of them was judged since the last end of a job that is not the newest; not saved: then none was */
+	uint32_t closed_nodes; /* how many; made anew with the nodes */
+	struct sw_keys keys;   /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
 	SW_VEC(struct sw_spent) spent;
 	const struct sw_failure_table *failures;

@@ -111,7 +111,7 @@ bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, siz
 	const struct sw_job *job = live != NULL ? sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}) : NULL;
 	struct room open = {0}, closed = {0};
 	uint32_t named = 0;
-	if (job == NULL || size == 0 || !competes(brain, live, job))
+	if (brain->closed_nodes == 0 || job == NULL || size == 0 || !competes(brain, live, job))
 		return false;
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		const struct sw_brain_node *node = &brain->nodes.items[n];

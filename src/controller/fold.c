@@ -553,6 +553,7 @@ static int apply_door(struct sw_brain *brain, json_t *body, bool closed, struct 
 		json_unpack(body, "{s:s, s?s}", "name", &name, "why", &why) == 0 ? sw_brain_find_node(brain, name) : NULL;
 	if (node == NULL)
 		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
+	brain->closed_nodes += (uint32_t)closed - (node->closed != SW_OPEN);
 	node->closed = closed ? SW_CLOSED_BY_OPERATOR : SW_OPEN;
 	snprintf(node->closed_why, sizeof node->closed_why, "%s", why);
 	memset(node->faults, 0, sizeof node->faults);

@@ -182,6 +182,7 @@ static bool blame_node(struct sw_brain *brain, uint32_t job, const struct sw_cau
 	if (node->closed != SW_OPEN || recent < FAULTS_TO_CLOSE || !several || !may_close(brain))
 		return false;
 	node->closed = SW_CLOSED_BY_FAILURES;
+	brain->closed_nodes++;
 	snprintf(node->closed_why, sizeof node->closed_why, "%u failures of the node within a day, the last: %s", recent, cause->name);
 	return true;
 }

@@ -313,6 +313,7 @@ static void same_keys(const struct sw_brain *a, const struct sw_brain *b)
 
 static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 {
+	uint32_t closed = 0;
 	SAME(now);
 	SAME(wake_at);
 	SAME(jobs.count);
@@ -329,9 +330,12 @@ static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 			assert_true(sw_heap_key(&a->retries, j) == sw_heap_key(&b->retries, j));
 	}
 	for (size_t n = 0; n < a->nodes.count; n++) {
+		closed += a->nodes.items[n].closed != SW_OPEN;
 		same_node(&a->nodes.items[n], &b->nodes.items[n]);
 		assert_ptr_equal(sw_brain_find_node(b, a->nodes.items[n].name), &b->nodes.items[n]);
 	}
+	assert_int_equal(a->closed_nodes, closed);
+	assert_int_equal(b->closed_nodes, closed);
 	for (size_t t = 0; t < a->tenants.count; t++)
 		same_text(a->tenants.items[t], b->tenants.items[t]);
 	for (size_t d = 0; d < a->dependents.count; d++)
