@@ -32,8 +32,3 @@ bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slot
 		slots -= sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->state <= SW_JOB_RUNNING;
 	return slots > 0;
 }
-
-uint64_t sw_array_slots(const struct sw_live *live)
-{
-	return live->depend_count == 1 && live->depends[0].kind == SW_AFTER_SLOT ? live->depends[0].job : 0;
-}

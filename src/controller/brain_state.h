@@ -231,6 +231,10 @@ int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, stru
 void sw_brain_warn(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
 uint64_t sw_brain_command_key(const struct sw_job_request *request);
 
+/* ---- what people see (look.c) */
+/* The first of what the job waits for that is still to come; NULL: it waits for no job. */
+const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const struct sw_live *live);
+
 /* ---- limits (limits.c) */
 int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);
 /* Puts what the job may have of its GPUs now into the wish for a part of its run. */
@@ -243,8 +247,6 @@ uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job);
 uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
 /* Whether the job is not after that one; counts back from it, so this is for one job and not for all of an array. */
 bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
-/* How many of its array may be under way, if that alone is what it waits for; 0: it is not. */
-uint64_t sw_array_slots(const struct sw_live *live);
 
 /* ---- pre-runs (prerun.c) */
 /* The one-GPU request that goes before this one; NULL: out of memory. */
@@ -255,7 +257,7 @@ int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun);
 void sw_prerun_pass(struct sw_live *prerun);
 /* Whether a job beside this one still waits for the pre-run. */
 bool sw_prerun_is_wanted(const struct sw_brain *brain, uint64_t prerun, uint32_t beside);
-/* The pre-run that the job still waits for, as people count; 0: none. */
+/* The pre-run that the job waits for, or waited for while it waits for something else still, as people count; 0: none. */
 uint64_t sw_prerun_of(const struct sw_live *live);
 
 #endif

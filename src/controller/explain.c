@@ -194,6 +194,17 @@ static void explain_completing(const struct sw_brain *brain, const struct sw_liv
 		 named ? brain->nodes.items[live->last_node].name : "");
 }
 
+static void explain_dependency(const struct sw_depend *depend, char *text, size_t size)
+{
+	unsigned long long number = depend->job;
+	if (depend->kind == SW_AFTER_PRERUN)
+		snprintf(text, size, "it waits for its pre-run on one GPU, job %llu", number);
+	else if (depend->kind == SW_AFTER_SLOT)
+		snprintf(text, size, "it waits for others of its array to end: %llu of them may run at a time", number);
+	else
+		snprintf(text, size, "it waits for job %llu to end", number);
+}
+
 static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	char drained[400];
@@ -217,13 +228,8 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 		explain_end(&view, text, size);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)) && !live->user_held && view.failure[0] != '\0')
 		add_failure(&view, text, size);
-	else if (sw_prerun_of(live) > 0)
-		snprintf(text, size, "it waits for its pre-run on one GPU, job %llu", (unsigned long long)sw_prerun_of(live));
-	else if (sw_array_slots(live) > 0)
-		snprintf(text, size, "it waits for others of its array to end: %llu of them may run at a time",
-			 (unsigned long long)sw_array_slots(live));
 	else if (live->depend_count > 0)
-		snprintf(text, size, "it waits for job %llu to end", (unsigned long long)live->depends[0].job);
+		explain_dependency(sw_brain_awaits(brain, live), text, size);
 	else if (live->parked)
 		explain_parked(brain, id, text, size);
 	else if (live->user_held)

@@ -98,10 +98,24 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain)
 	return brain->jobs.count;
 }
 
+const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const struct sw_live *live)
+{
+	for (uint32_t d = 0; d < live->depend_count; d++) {
+		const struct sw_depend *depend = &live->depends[d];
+		if (depend->kind == SW_AFTER_SLOT)
+			return depend;
+		const struct sw_job *other = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(depend->job - 1)});
+		if (other != NULL && other->state <= SW_JOB_RUNNING)
+			return depend;
+	}
+	return live->depend_count > 0 ? live->depends : NULL;
+}
+
 static const char *reason_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
 {
-	if (live->depend_count > 0)
-		return sw_array_slots(live) > 0 ? "JobArrayTaskLimit" : "Dependency";
+	const struct sw_depend *depend = sw_brain_awaits(brain, live);
+	if (depend != NULL)
+		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)
 		return "JobHeldUser";
 	if (job->state == SW_JOB_RUNNING && !has_started(live) && sw_brain_leaver(brain, job->id.v) != 0)

@@ -586,6 +586,35 @@ static void test_one_prerun_for_an_array(void **state)
 		assert_string_equal(look(desk, job).state, "CF");
 }
 
+/* Aim: a member of an array says what it waits for still: the job before it, then its pre-run, then its turn. */
+static void test_members_tell_what_is_still_to_come(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
+	const char *json = "{\"command\": [\"x\"], \"gpus\": 2, \"prerun\": \"5m\", \"array\": \"0-2%1\", \"depends\": \"afterok:1\"}";
+	static const struct {
+		const char *why, *reason;
+	} says[] = {{"it waits for job 1 to end", "Dependency"},
+		    {"its pre-run on one GPU, job 2", "Dependency"},
+		    {"1 of them may run at a time", "JobArrayTaskLimit"}};
+	submit(desk, "{\"command\": [\"before\"]}");
+	assert_int_equal(sw_job_request_decode("test", json, strlen(json), &asked, NULL), 0);
+	asked->is_member = true;
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_others(asked, 3, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	for (uint64_t job = 1; job <= 3; job++) {
+		char why[300];
+		sw_brain_explain(desk->brain, desk->now, 5, why, sizeof why);
+		expect_words(why, says[job - 1].why);
+		assert_string_equal(look(desk, 5).reason, says[job - 1].reason);
+		end_with(desk, job, (struct sw_sync_run){.code = 0});
+	}
+	assert_string_equal(look(desk, 4).state, "CF");
+	assert_string_equal(look(desk, 5).state, "PD");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -607,6 +636,7 @@ int main(void)
 		TEST(test_prerun_passes),
 		TEST(test_prerun_goes_with_its_gang),
 		TEST(test_one_prerun_for_an_array),
+		TEST(test_members_tell_what_is_still_to_come),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
