@@ -199,8 +199,12 @@ static int read_limit_memory(const json_t *value, struct sw_job_limit *limit, st
 		bytes = UINT64_MAX;
 	if (!json_is_null(value) && bytes > SW_JOB_BYTES_MAX)
 		return refuse(err, SW_EINPUT, "'gpu_memory' must be a size such as \"20G\", bytes, or null to lift the limit");
-	if (!json_is_null(value) && bytes < SW_LIMIT_LEAST_BYTES)
-		return refuse(err, SW_EINPUT, "'gpu_memory' must be at least 16 MiB: the driver alone needs that; null lifts the limit");
+	if (!json_is_null(value) && bytes < SW_LIMIT_LEAST_BYTES) {
+		char least[32], detail[128];
+		snprintf(detail, sizeof detail, "'gpu_memory' must be at least %s: the driver alone needs that; null lifts the limit",
+			 sw_format_bytes(SW_LIMIT_LEAST_BYTES, least));
+		return refuse(err, SW_EINPUT, detail);
+	}
 	limit->sets_memory = true;
 	limit->memory_bytes = json_is_null(value) ? 0 : bytes;
 	return 0;

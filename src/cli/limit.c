@@ -27,8 +27,12 @@ static int add_memory(const char *word, json_t *body, struct sw_err *err)
 	bool lifts = strcmp(word, "none") == 0;
 	if (!lifts && (sw_parse_bytes(word, strlen(word), &bytes) < 0 || bytes > SW_JOB_BYTES_MAX))
 		return refuse("gpu-memory", word, "it takes a size such as 10G or 512M, or none for no limit", err);
-	if (!lifts && bytes < SW_LIMIT_LEAST_BYTES)
-		return refuse("gpu-memory", word, "the driver alone needs 16M; none is no limit", err);
+	if (!lifts && bytes < SW_LIMIT_LEAST_BYTES) {
+		char least[32], detail[96];
+		snprintf(detail, sizeof detail, "the driver alone needs %s; none is no limit",
+			 sw_format_bytes(SW_LIMIT_LEAST_BYTES, least));
+		return refuse("gpu-memory", word, detail, err);
+	}
 	json_t *value = lifts ? json_null() : json_integer((json_int_t)bytes);
 	return json_object_set_new(body, "gpu_memory", value) == 0 ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
 }

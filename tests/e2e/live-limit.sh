@@ -28,7 +28,7 @@ works 'then the other' "Job $job may have all that it got of its GPUs" limit "$j
 
 refuses 2 'no limit' 'needs a limit' limit "$job"
 refuses 2 'a size that is none' 'a size such as 10G' limit "$job" --gpu-memory much
-refuses 2 'too little for the driver' '16M' limit "$job" --gpu-memory 1M
+refuses 2 'too little for the driver' '16.0 MiB' limit "$job" --gpu-memory 1M
 refuses 2 'no time at all' 'from 1 to 100' limit "$job" --compute 0
 refuses 2 'more time than there is' 'from 1 to 100' limit "$job" --compute 101
 refuses 2 'a share with a point' 'from 1 to 100' limit "$job" --compute 30.5
