@@ -45,6 +45,19 @@ static int check_memory(const struct sw_brain *brain, uint64_t job, uint64_t byt
 	return SW_EINPUT;
 }
 
+/* Only the GPU runtime holds a job to a limit. */
+static int check_runtime(uint64_t job, const struct sw_live *live, struct sw_err *err)
+{
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+	int r = sw_asked_decode(live, &request, err);
+	if (r < 0 || !request->bare_gpu)
+		return r;
+	sw_err_set(err, SW_EINPUT, "cannot limit job %" PRIu64, job);
+	sw_err_detail(err, "it was submitted with --gpu-runtime off, and nothing else would hold it to a limit");
+	sw_err_hint(err, "Submit it again without that option.");
+	return SW_EINPUT;
+}
+
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
 			   sw_records *records, struct sw_err *err)
 {
@@ -58,7 +71,9 @@ int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, u
 		sw_err_detail(err, "it has ended");
 		return SW_EINPUT;
 	}
-	int r = limit->sets_memory ? check_memory(brain, job, limit->memory_bytes, err) : 0;
+	int r = check_runtime(job, live, err);
+	if (r == 0 && limit->sets_memory)
+		r = check_memory(brain, job, limit->memory_bytes, err);
 	if (r < 0)
 		return r;
 	json_t *body = json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid);

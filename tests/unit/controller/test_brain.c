@@ -393,6 +393,13 @@ static void test_limits_are_checked(void **state)
 	assert_int_equal(limit(desk, &alice, 1, SHARE(300), &err), SW_EINPUT);
 	assert_string_equal(err.fact, "cannot limit job 1");
 	assert_string_equal(err.detail, "it has ended");
+	/* Nothing would hold it to one. */
+	sw_err_clear(&err);
+	submit(desk, "{\"command\": [\"x\"], \"gpu_runtime\": \"off\"}");
+	assert_int_equal(limit(desk, &alice, 2, SHARE(300), &err), SW_EINPUT);
+	assert_string_equal(err.fact, "cannot limit job 2");
+	assert_non_null(strstr(err.detail, "--gpu-runtime off"));
+	assert_true(err.hint[0] != '\0');
 }
 
 static void test_what_could_never_run_is_refused_at_submit(void **state)
