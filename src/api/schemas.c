@@ -9,7 +9,8 @@
 	}
 
 static const struct sw_api_field job_request[] = {
-	{"array", "string", "makes many jobs of one, 10000 at most: `0-9`, `0-90:10` (a step), `0-99%4` (four at a time)"},
+	{"array", "string",
+	 "makes many jobs of one, 10000 at most: `0-9`, `0-90:10` (a step), `0-99%4` (four at a time, with those that are on hold)"},
 	{"array_index", "integer", "only this member of the array"},
 	{"class", "string", "`guaranteed` (unless told), `opportunistic`, or `auto`"},
 	{"command", "string[]|string",

@@ -82,8 +82,9 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 		 .words = &sw_cli_preempt_words,                                                                                           \
 		 .about = "how it makes room for others: it starts anew, or stands still where it is",                                     \
 		 .offset = offsetof(type, job.preempt)},                                                                                   \
-		SW_CLI_JOB_TEXT(type, "array", 'a', "LIST", array,                                                                         \
-				"makes many jobs of one, 10000 at most: 0-9, 0-90:10, 0-99%4 (four at a time)"),                           \
+		SW_CLI_JOB_TEXT(                                                                                                           \
+			type, "array", 'a', "LIST", array,                                                                                 \
+			"makes many jobs of one, 10000 at most: 0-9, 0-90:10, 0-99%4 (four at a time, with those that are on hold)"),      \
 		SW_CLI_JOB_TEXT(type, "output", 'o', "FILE", out,                                                                          \
 				"where standard output goes, with %j for the job's number, %x its name, %u its user, %N its node, %A and " \
 				"%a the first job of its array and its index there; kept for 'sharewell logs' unless told"),               \
