@@ -123,7 +123,7 @@ static void test_page(void **state)
 	spec->env = (struct sw_texts){env, 1};
 	spec->gpu_memory_bytes = 123456;
 	spec->stdout_path = "out";
-	char path[160], fifo[160], expected[600];
+	char path[PATH_MAX], fifo[160], expected[3 * PATH_MAX];
 	snprintf(fifo, sizeof fifo, "%s/wait", harness->state);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	harness_start(harness, spec, &run);
