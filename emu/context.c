@@ -18,7 +18,7 @@
 
 enum { STACK = 64 };
 
-enum { FRESH, READY, FORKED };
+enum { FRESH, READY, FORKED, OVER };
 static atomic_int state; /* of the driver in this process */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int gpus[EMU_GPUS_MAX]; /* by device */
@@ -35,6 +35,13 @@ static void mark_forked(void)
 {
 	int ready = READY;
 	atomic_compare_exchange_strong(&state, &ready, FORKED);
+}
+
+/* The driver ends before what the program arranged to be called at its exit earlier than it initialised the driver; that still calls. */
+static void mark_over(void)
+{
+	int ready = READY;
+	atomic_compare_exchange_strong(&state, &ready, OVER);
 }
 
 static int gpu_named(const char *word)
@@ -98,7 +105,7 @@ ENTRY(cuInit, unsigned flags)
 		return result;
 	int now = atomic_load(&state);
 	if (now != FRESH)
-		return now == READY ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+		return now == READY ? CUDA_SUCCESS : now == OVER ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
 	pthread_mutex_lock(&lock);
 	if (atomic_load(&state) == FRESH) {
 		gpu_count = 0;
@@ -112,6 +119,7 @@ ENTRY(cuInit, unsigned flags)
 			result = CUDA_ERROR_OPERATING_SYSTEM;
 		if (result == CUDA_SUCCESS) {
 			pthread_atfork(NULL, NULL, mark_forked);
+			atexit(mark_over);
 			emu_checkpoint_start();
 			atomic_store(&state, READY);
 		}
@@ -160,8 +168,9 @@ CUresult emu_context_state(const struct emu_context *context)
 
 CUresult emu_enter(const char *entry, unsigned flags, struct emu_context **ret_context)
 {
-	if (atomic_load_explicit(&state, memory_order_acquire) != READY)
-		return CUDA_ERROR_NOT_INITIALIZED;
+	int now = atomic_load_explicit(&state, memory_order_acquire);
+	if (now != READY)
+		return now == OVER ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_NOT_INITIALIZED;
 	if ((flags & EMU_UNGATED) == 0)
 		emu_checkpoint_gate();
 	CUresult result = emu_fault_at(entry);

@@ -60,9 +60,21 @@ static enum sw_page_trouble resume(void)
 	return trouble;
 }
 
+/* The program is at its end and the driver has shut down: nothing can be moved any more, and nothing is left to protect. Who waits at the gate must not wait for ever. */
+static bool is_over(void)
+{
+	CUcontext context;
+	if (sw_driver.context_current(&context) != CUDA_ERROR_DEINITIALIZED)
+		return false;
+	sw_gate_open();
+	return true;
+}
+
 /* One wish; false: it has to be tried again. */
 static bool act(void)
 {
+	if (is_over())
+		return true;
 	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;

@@ -165,6 +165,38 @@ static void test_killed_in_the_middle_of_a_move(void **state)
 	end(&survivor);
 }
 
+/* ---- the end of a program */
+
+static CUdeviceptr last_piece;
+
+/* After the driver: it shut down at the exit of the process, where this was to be called before that was even initialised. */
+static void free_late(void)
+{
+	_exit(cuMemFree_v2(last_piece) == CUDA_ERROR_DEINITIALIZED ? 0 : 2);
+}
+
+static void leave_while_suspended(int socket)
+{
+	assert_int_equal(atexit(free_late), 0);
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&last_piece, 4 * MiB));
+	tell(socket, 'r');
+	hear(socket, 'c');
+	exit(3);
+}
+
+/* A program that ends while it is suspended, and calls the driver after that has shut down, ends. */
+static void test_the_driver_shuts_down_while_suspended(void **state)
+{
+	(void)state;
+	struct job job = start(leave_while_suspended);
+	hear(job.socket, 'r');
+	suspend();
+	tell(job.socket, 'c');
+	end(&job);
+	assert_int_equal(look().processes, 0);
+}
+
 /* ---- a crowd */
 
 static void take_a_little(int socket)
@@ -219,6 +251,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_odd_requests_are_answered_as_the_driver_does),
 		CASE(test_killed_in_the_middle_of_a_move),
+		CASE(test_the_driver_shuts_down_while_suspended),
 		CASE(test_a_thousand_processes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
