@@ -22,6 +22,7 @@ _Atomic uint32_t sw_pace_mode;
 /* Work between two events on one stream. */
 struct batch {
 	CUevent begin, end;
+	unsigned launches;
 };
 
 /* Of one context. */
@@ -31,7 +32,6 @@ struct lane {
 	unsigned first, count;	       /* closed ones, in flight */
 	bool open;		       /* batches[first + count] has begun */
 	CUstream stream;	       /* of the open one */
-	unsigned launches;	       /* in it */
 	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
 	int64_t took_ns;	       /* the last one */
 };
@@ -67,6 +67,11 @@ static struct lane *lane_of_current(void)
 	return lane;
 }
 
+static struct batch *open_batch(struct lane *lane)
+{
+	return &lane->batches[(lane->first + lane->count) % BATCHES];
+}
+
 /* Takes in what is over; how long it took decides how much goes into a batch. */
 static void settle(struct lane *lane)
 {
@@ -80,7 +85,7 @@ static void settle(struct lane *lane)
 			lane->took_ns = took;
 			if (took > BATCH_LONG_NS && lane->launches_most > 1)
 				lane->launches_most /= 2;
-			else if (took < BATCH_SHORT_NS && lane->launches_most < LAUNCHES_MOST)
+			else if (took < BATCH_SHORT_NS && batch->launches == lane->launches_most && lane->launches_most < LAUNCHES_MOST)
 				lane->launches_most *= 2;
 		}
 		lane->first = (lane->first + 1) % BATCHES;
@@ -90,10 +95,18 @@ static void settle(struct lane *lane)
 
 static void close_batch(struct lane *lane)
 {
-	struct batch *batch = &lane->batches[(lane->first + lane->count) % BATCHES];
+	struct batch *batch = open_batch(lane);
 	lane->open = false;
 	if (sw_driver.event_record(batch->end, lane->stream) == CUDA_SUCCESS)
 		lane->count++;
+}
+
+/* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
+ * does not. One that yields has never more than one in flight, and is not paid by batches. */
+static unsigned launches_most(const struct lane *lane, uint32_t mode)
+{
+	unsigned ahead = mode & SW_PACE_YIELD || lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;
+	return ahead < lane->launches_most ? ahead : lane->launches_most;
 }
 
 /* ---- the three calls */
@@ -151,10 +164,10 @@ void sw_pace_begin(CUstream stream)
 	if (lane != NULL && lane->open && lane->stream != stream)
 		close_batch(lane);
 	if (lane != NULL && !lane->open && lane->count < BATCHES) {
-		struct batch *batch = &lane->batches[(lane->first + lane->count) % BATCHES];
+		struct batch *batch = open_batch(lane);
 		lane->open = sw_driver.event_record(batch->begin, stream) == CUDA_SUCCESS;
 		lane->stream = stream;
-		lane->launches = 0;
+		batch->launches = 0;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -165,11 +178,12 @@ void sw_pace_end(CUstream stream)
 		sw_neighbours_note_launched();
 		noted--;
 	}
-	if ((atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+	uint32_t mode = atomic_load(&sw_pace_mode);
+	if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open && lane->stream == stream && ++lane->launches >= lane->launches_most)
+	if (lane != NULL && lane->open && lane->stream == stream && ++open_batch(lane)->launches >= launches_most(lane, mode))
 		close_batch(lane);
 	pthread_mutex_unlock(&lock);
 }

@@ -67,6 +67,8 @@ def main():
         done += ok
         slot = (page.slots() or [{"trouble": "gone"}])[0]
         troubles[slot["trouble"]] = troubles.get(slot["trouble"], 0) + 1
+        if not ok:
+            print("not met:", kind, {k: slot.get(k) for k in ("state", "trouble", "done", "waits")}, "ended" if process.poll() is not None else "runs", flush=True)
     slot = (page.slots() or [{}])[0]
     page.wish(want=pages.RUN, limit=pages.NO_LIMIT)
     moved = finish(process)
