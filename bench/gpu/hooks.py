@@ -9,7 +9,7 @@ CASES = (("mlp",), ("mlp", "graph"), ("mlp", "compile"), ("resnet",), ("transfor
 
 
 def main():
-    library, rounds = os.path.abspath(sys.argv[1]), 3 if "quick" in sys.argv else 8
+    library, rounds = os.path.abspath(sys.argv[1]), 3 if "quick" in sys.argv else 6
     pairs = [(stage.Job(*case), stage.Job(*case, library=library)) for case in CASES]
     stage.ready(*[job for pair in pairs for job in pair])
     print("| job | step alone | under the runtime | more |\n|---|---|---|---|")

@@ -126,6 +126,8 @@ static void *attend(void *unused)
 {
 	(void)unused;
 	prctl(PR_SET_NAME, "sharewell");
+	/* Whatever this thread does at any moment is no part of a capture that another began. */
+	sw_capture_relax();
 	int64_t retry_ns = RETRY_NS;
 	for (;;) {
 		uint32_t serial = atomic_load(&sw_page->serial);

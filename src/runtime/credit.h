@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #define SW_CREDIT_BURST_NS INT64_C(15000000)
+/* A little more can be kept: who rests wakes late. */
+#define SW_CREDIT_MOST_NS (SW_CREDIT_BURST_NS * 4 / 3)
 
 struct sw_credit {
 	uint32_t share_milli;
@@ -26,7 +28,7 @@ static inline void sw_credit_start(struct sw_credit *credit, uint32_t share_mill
 static inline bool sw_credit_give(struct sw_credit *credit, int64_t now_ns)
 {
 	credit->left_ns += (now_ns - credit->at_ns) * credit->share_milli / 1000;
-	credit->left_ns = credit->left_ns < SW_CREDIT_BURST_NS ? credit->left_ns : SW_CREDIT_BURST_NS;
+	credit->left_ns = credit->left_ns < SW_CREDIT_MOST_NS ? credit->left_ns : SW_CREDIT_MOST_NS;
 	credit->at_ns = now_ns;
 	credit->resting = credit->resting ? credit->left_ns < SW_CREDIT_BURST_NS : credit->left_ns < 0;
 	return credit->resting;

@@ -2,7 +2,7 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, contexts.c, launches.c, start.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, contexts.c, launches.c, waits.c, start.c or doors.c
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -255,16 +255,22 @@ typedef size_t Z;
 	OWN(cuDevicePrimaryCtxRelease, U) \
 	OWN(cuDevicePrimaryCtxRelease_v2, U) \
 	OWN(cuCtxEnablePeerAccess, P, U) \
+	OWN(cuCtxSynchronize) \
+	OWN(cuCtxSynchronize_v2, P) \
+	OWN(cuEventSynchronize, P) \
+	OWN(cuStreamSynchronize, P) \
+	OWN(cuStreamSynchronize_ptsz, P) \
 	OWN(cuGetProcAddress, P, P, U, Z) \
 	OWN(cuGetProcAddress_v2, P, P, U, Z, P) \
 	/* the end */
 /* clang-format on */
 
 /* PARAMS(P, Z) is "P a1, Z a2" and NAMES(P, Z) is "a1, a2". */
-#define SW_COUNT_(_1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, n, ...) n
-#define SW_COUNT(...) SW_COUNT_(__VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define SW_COUNT_(_0, _1, _2, _3, _4, _5, _6, _7, _8, _9, _10, _11, n, ...) n
+#define SW_COUNT(...) SW_COUNT_(0 __VA_OPT__(, ) __VA_ARGS__, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define SW_GLUE_(a, b) a##b
 #define SW_GLUE(a, b) SW_GLUE_(a, b)
+#define SW_P0() void
 #define SW_P1(t) t a1
 #define SW_P2(t, ...) t a2, SW_P1(__VA_ARGS__)
 #define SW_P3(t, ...) t a3, SW_P2(__VA_ARGS__)
@@ -276,6 +282,7 @@ typedef size_t Z;
 #define SW_P9(t, ...) t a9, SW_P8(__VA_ARGS__)
 #define SW_P10(t, ...) t a10, SW_P9(__VA_ARGS__)
 #define SW_P11(t, ...) t a11, SW_P10(__VA_ARGS__)
+#define SW_N0
 #define SW_N1 a1
 #define SW_N2 a2, SW_N1
 #define SW_N3 a3, SW_N2

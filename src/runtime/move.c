@@ -67,6 +67,7 @@ struct drain {
 static void *drain_all(void *argument)
 {
 	struct drain *drain = argument;
+	sw_capture_relax();
 	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS; i++) {
 		sw_move_enter(drain->contexts[i]);
 		drain->result = sw_driver.context_synchronize();

@@ -13,6 +13,7 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
+#include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/tools.h"
 
@@ -174,6 +175,7 @@ static void *watch(void *unused)
 	(void)unused;
 	prctl(PR_SET_NAME, "sharewell-watch");
 	prctl(PR_SET_TIMERSLACK, 1);
+	sw_capture_relax();
 	int64_t marked_for = -1;
 	for (;;) {
 		nanosleep(&(struct timespec){.tv_nsec = atomic_load(&sw_page->watched) ? LOOK_NS : 100 * LOOK_NS}, NULL);

@@ -188,6 +188,17 @@ void sw_pace_end(CUstream stream)
 	pthread_mutex_unlock(&lock);
 }
 
+void sw_pace_pause(void)
+{
+	if ((atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+		return;
+	pthread_mutex_lock(&lock);
+	struct lane *lane = lane_of_current();
+	if (lane != NULL && lane->open)
+		close_batch(lane);
+	pthread_mutex_unlock(&lock);
+}
+
 void sw_pace_forget_stream(CUstream stream)
 {
 	uint32_t mode = atomic_load(&sw_pace_mode);

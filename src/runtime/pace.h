@@ -22,6 +22,8 @@ void sw_pace_before(void);
 /* Just before and just after the call itself, inside the gate. */
 void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
+/* The program waits for the GPU: what it gave is all for now. */
+void sw_pace_pause(void);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);
 void sw_pace_forget_context(CUcontext context);

@@ -355,6 +355,35 @@ static void test_suspend_waits_for_a_capture(void **state)
 	end(&job);
 }
 
+static void capture_while_memory_is_prepared(int socket)
+{
+	CUstream stream = NULL;
+	CUdeviceptr x = 0;
+	CUgraph found = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, 0));
+	assert_cuda(cuStreamBeginCapture_v2(stream, 0));
+	/* Gives the attendant something to prepare for. */
+	assert_cuda(cuMemAlloc_v2(&x, 64 * MiB));
+	tell(socket, 'c');
+	hear(socket, 'e');
+	assert_cuda(launch_stir(stream, x, 100));
+	assert_cuda(cuStreamEndCapture(stream, &found));
+}
+
+/* Host memory for a suspension is made ahead by a thread of the runtime, and that spoils no capture of the program's. */
+static void test_preparing_spoils_no_capture(void **state)
+{
+	(void)state;
+	struct job job = start(capture_while_memory_is_prepared);
+	hear(job.socket, 'c');
+	/* The attendant has dealt with a wish, and with what it does after one, twice. */
+	for (int i = 0; i < 2; i++)
+		limit(SW_PAGE_NO_LIMIT);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 static void spoil_captures(int socket)
 {
 	CUstream a = NULL, b = NULL;
@@ -638,6 +667,7 @@ int main(void)
 		CASE(test_refusals_are_survived),
 		CASE(test_suspend_waits_for_a_capture),
 		CASE(test_spoiled_captures_end),
+		CASE(test_preparing_spoils_no_capture),
 		CASE(test_processes_share_one_limit),
 		CASE(test_a_killed_process_gives_back),
 		CASE(test_a_gang_is_suspended),
