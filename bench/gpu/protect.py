@@ -23,12 +23,12 @@ class Cast:
 
     def fares_alone(self, key):
         if key not in self.alone:
-            self.alone[key], = stage.watch(self.jobs[key], seconds=4)
+            self.alone[key], = stage.watch(self.jobs[key], seconds=3)
         return self.alone[key]
 
     def show(self, pair, way, first, other, other_alone=None):
         alone, other_alone = self.fares_alone(first), self.fares_alone(other_alone or other)
-        window, neighbour = stage.watch(self.jobs[first], self.jobs[other], seconds=4)
+        window, neighbour = stage.watch(self.jobs[first], self.jobs[other], seconds=3)
         print(f"| {pair} | {way} | {window.mean / alone.mean:.3f} | {window.p99 / alone.p99:.3f} | {neighbour.rate / other_alone.rate:.2f} | {window.busy():.2f} "
               f"| {window.gpu / alone.gpu:.3f} |", flush=True)
 

@@ -1,0 +1,42 @@
+"""All figures of docs/gpu-results.md, in one run on a machine with a GPU, nvcc and PyTorch. Usage: run.py LIBRARY [PART ...]"""
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "gpu"))
+PARTS = {
+    "moves": ["moves.py", "LIBRARY", "16"],
+    "hooks": ["hooks.py", "LIBRARY"],
+    "protect": ["protect.py", "LIBRARY", "peers", "shares"],
+    "shares": ["shares.py", "LIBRARY"],
+    "spill": ["spill.py", "LIBRARY"],
+}
+
+
+def launches(library):
+    """Nanoseconds of an empty launch, without and with the runtime, in turns."""
+    import page
+    from gpus import uuids
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        program = os.path.join(folder, "launches")
+        subprocess.run(["nvcc", "-O2", "-o", program, os.path.join(HERE, "launches.cu")], check=True)
+        env = dict(os.environ, LD_PRELOAD=library, SHAREWELL_GPU=page.Page(os.path.join(folder, "page"), uuids()).path)
+        for _ in range(3):
+            bare, hooked = (float(subprocess.run([program], env=around, capture_output=True, text=True, check=True).stdout) for around in (None, env))
+            print(f"empty launch: {bare:.0f} ns, under the runtime {hooked:.0f} ns", flush=True)
+
+
+def main():
+    library, parts = os.path.abspath(sys.argv[1]), sys.argv[2:] or ["launches", *PARTS]
+    for part in parts:
+        print(f"\n## {part}\n", flush=True)
+        if part == "launches":
+            launches(library)
+        else:
+            script, *arguments = PARTS[part]
+            subprocess.run([sys.executable, os.path.join(HERE, script)] + [library if word == "LIBRARY" else word for word in arguments], check=True)
+
+
+main()
