@@ -262,6 +262,15 @@ unsigned emu_processes(unsigned gpu, struct emu_process *processes, unsigned siz
 		const struct emu_slot *process = &state->slots[i];
 		if (process->pid == 0 || process->used[gpu] == 0)
 			continue;
+		/* A process that has loaded the driver twice is one. */
+		unsigned at = 0;
+		while (at < count && at < size && processes[at].pid != process->pid)
+			at++;
+		if (at < count && at < size) {
+			processes[at].bytes += process->used[gpu];
+			processes[at].busy_ns += process->busy_ns[gpu];
+			continue;
+		}
 		if (count < size)
 			processes[count] = (struct emu_process){process->pid, process->used[gpu], process->busy_ns[gpu]};
 		count++;

@@ -65,7 +65,11 @@ struct sw_page_gpu {
 	_Atomic uint64_t limit_bytes;	/* of the job on this GPU; SW_PAGE_NO_LIMIT */
 	_Atomic uint64_t context_bytes; /* what a context takes there, as one of the processes found out; 0: not known */
 	_Atomic uint64_t asked_bytes;	/* what its user allows at most, for coordinators; 0: no limit */
-	uint64_t reserved[3];
+	/* What uses it past the runtime, as coordinators found out (src/share/outside.h). */
+	_Atomic uint64_t outside_bytes;
+	_Atomic uint32_t outside_processes;
+	_Atomic int32_t outside_pid; /* of one of them */
+	uint64_t reserved;
 };
 
 /* Of one process on one GPU. */

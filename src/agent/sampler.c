@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
+#include "share/outside.h"
 #include "share/page.h"
 
 enum { OPEN_TIMEOUT_MS = 60000 };
@@ -38,6 +39,14 @@ struct watched {
 	char name[SW_FOLDER_NAME_MAX]; /* of its folder */
 	uint32_t gpus[SW_PAGE_GPUS];   /* in the order of its page */
 	uint32_t gpu_count;
+	uint32_t outside[SW_PAGE_GPUS]; /* of its processes are outside the GPU runtime, as of the last look */
+};
+
+/* A process of a run on a GPU. */
+struct lodger {
+	struct sw_run_id run;
+	uint32_t gpu;
+	struct sw_gpu_process process;
 };
 
 struct sampler {
@@ -47,6 +56,7 @@ struct sampler {
 	struct sw_processes processes;
 	SW_VEC(struct watched) watched;
 	SW_VEC(struct sw_sync_sample) samples;
+	SW_VEC(struct lodger) lodgers;
 };
 
 /* ------------------------------------------------------------------------------------------------ sending */
@@ -235,9 +245,13 @@ static struct sw_sync_sample *sample_of(struct sampler *sampler, struct sw_run_i
 	return sample;
 }
 
-static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, const char *uuid, int64_t at_ns)
+static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, uint32_t gpu, int64_t at_ns)
 {
 	const struct watched *run = run_of(sampler, process->pid);
+	const char *uuid = sw_gpus_info(sampler->gpus, gpu)->uuid;
+	struct lodger *lodger = run != NULL ? sw_vec_push(&sampler->lodgers) : NULL;
+	if (lodger != NULL)
+		*lodger = (struct lodger){run->id, gpu, *process};
 	struct sw_sync_sample *sample = run != NULL ? sample_of(sampler, run->id, uuid, at_ns) : NULL;
 	if (sample == NULL)
 		return;
@@ -245,18 +259,38 @@ static void add_share(struct sampler *sampler, const struct sw_gpu_process *proc
 	sample->processes++;
 }
 
-/* What the GPU runtime knows of a run: its page. The driver's word on memory counts for more, where there is one. */
-static void sample_page(struct sampler *sampler, const struct watched *run, int64_t at_ns)
+/* How many of its processes use that GPU of its page outside the runtime; those who do so only now may be ending. */
+static uint32_t count_outside(const struct sampler *sampler, struct watched *run, uint32_t gpu, struct sw_share_page *page,
+			      const char *path)
 {
-	char path[64];
+	struct sw_outside outside = {0};
+	uint32_t before = run->outside[gpu];
+	for (size_t i = 0; i < sampler->lodgers.count; i++) {
+		const struct lodger *lodger = &sampler->lodgers.items[i];
+		pid_t pid = (pid_t)lodger->process.pid;
+		if (lodger->gpu == run->gpus[gpu] && sw_run_id_compare(lodger->run, run->id) == 0 &&
+		    sw_outside_is_of(pid, run->supervisor, path))
+			sw_outside_add(page, gpu, pid, lodger->process.memory_bytes, &outside);
+	}
+	run->outside[gpu] = outside.processes;
+	return before < outside.processes ? before : outside.processes;
+}
+
+/* What the GPU runtime knows of a run: its page. The driver's word on memory counts for more, where there is one. */
+static void sample_page(struct sampler *sampler, struct watched *run, int64_t at_ns)
+{
+	char path[64], real[PATH_MAX];
 	struct sw_share_figures figures;
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	snprintf(path, sizeof path, "/proc/self/fd/%d/%s/gpu", sampler->runs, run->name);
 	if (run->gpu_count == 0 || sw_share_page_open_copy(path, &page, NULL) < 0)
 		return;
 	sw_share_page_look(page, &figures);
-	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count && figures.processes > 0; i++) {
+	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
 		const struct sw_share_gpu *gpu = &figures.gpus[i];
+		uint32_t outside = realpath(path, real) != NULL ? count_outside(sampler, run, i, page, real) : 0;
+		if (figures.processes == 0 && outside == 0)
+			continue;
 		struct sw_sync_sample *sample =
 			run->gpus[i] < sw_gpus_count(sampler->gpus)
 				? sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, run->gpus[i])->uuid, at_ns)
@@ -270,6 +304,7 @@ static void sample_page(struct sampler *sampler, const struct watched *run, int6
 		sample->limit_bytes = gpu->limit_bytes != SW_PAGE_NO_LIMIT ? gpu->limit_bytes : 0;
 		sample->host_bytes = gpu->host_bytes;
 		sample->iteration_ns = (uint64_t)figures.iteration_ns;
+		sample->outside = outside;
 	}
 }
 
@@ -288,7 +323,7 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 	sample->temperature_c = seen.temperature_c;
 	sample->processes = seen.process_total;
 	for (uint32_t i = 0; i < seen.process_count; i++)
-		add_share(sampler, &seen.processes[i], sw_gpus_info(sampler->gpus, index)->uuid, at_ns);
+		add_share(sampler, &seen.processes[i], index, at_ns);
 }
 
 /* ------------------------------------------------------------------------------------------------ life */
@@ -297,6 +332,7 @@ static void look(struct sampler *sampler)
 {
 	int64_t at_ns = sw_real_now();
 	sampler->samples.count = 0;
+	sampler->lodgers.count = 0;
 	find_runs(sampler);
 	if (sampler->watched.count > 0 && sw_processes_read(&sampler->processes) == 0)
 		for (size_t i = 0; i < sampler->watched.count; i++)

@@ -114,6 +114,7 @@ static const struct sw_api_field job_gpu[] = {
 	{"limit_bytes", "integer", "that it may hold, on all of them; null: there is none, or it is not known"},
 	{"host_bytes", "integer", "of its GPU memory whose contents lie in host memory for now"},
 	{"iteration_s", "number", "seconds that one step of its repeating work takes; null: none was found"},
+	{"outside_processes", "integer", "its processes, counted on each GPU, that use it outside the runtime, where no limit holds"},
 	{"sampled_at", "string", "RFC 3339"},
 	END,
 };

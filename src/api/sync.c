@@ -77,6 +77,7 @@ static const struct sw_field sample_fields[] = {
 	{"limit_bytes", SW_FIELD_U64, AT(limit_bytes), .max = INT64_MAX, .brief = true},
 	{"host_bytes", SW_FIELD_U64, AT(host_bytes), .max = INT64_MAX, .brief = true},
 	{"iteration_ns", SW_FIELD_U64, AT(iteration_ns), .max = INT64_MAX, .brief = true},
+	{"outside", SW_FIELD_U32, AT(outside), .max = UINT32_MAX, .brief = true},
 };
 static const struct sw_field sample_run_fields[] = {
 	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},

@@ -115,6 +115,7 @@ struct sw_sync_sample {
 	uint64_t limit_bytes;  /* of the GPU's memory that it may hold, as it is kept to now */
 	uint64_t host_bytes;   /* contents of its GPU memory that lie in host memory */
 	uint64_t iteration_ns; /* one step of its repeating work */
+	uint32_t outside;      /* of its processes use the GPU outside the runtime */
 };
 
 struct sw_sync {

@@ -36,6 +36,17 @@ char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size)
 	return text;
 }
 
+char *sw_cli_outside(const json_t *job, char *text, size_t size)
+{
+	int64_t processes = sw_cli_number(json_object_get(job, "gpu"), "outside_processes", 0);
+	text[0] = '\0';
+	if (processes > 0)
+		snprintf(text, size,
+			 "%" PRId64 " process%s outside the runtime, where no limit holds and nothing is suspended; see docs/gpu.md",
+			 processes, processes == 1 ? "" : "es");
+	return text;
+}
+
 char *sw_cli_iteration(const json_t *job, char *text, size_t size)
 {
 	double s = sw_cli_real(json_object_get(job, "gpu"), "iteration_s", 0);

@@ -104,6 +104,8 @@ static void put_gpu(const json_t *job)
 		put("Limit", sw_cli_limit(job, text, sizeof text));
 	if (sw_cli_gpu_memory(job, text, sizeof text)[0] != '\0')
 		put("GPU memory", text);
+	if (sw_cli_outside(job, text, sizeof text)[0] != '\0')
+		put("Outside", text);
 	if (sw_cli_iteration(job, text, sizeof text)[0] != '\0')
 		put("Iteration", text);
 }

@@ -63,6 +63,8 @@ double sw_cli_real(const json_t *object, const char *key, double fallback);
 char *sw_cli_limit(const json_t *job, char *text, size_t size);
 /* "9.5 GiB of 10.0 GiB, 1.2 GiB more in host memory"; "" where nobody knows. */
 char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size);
+/* How many of its processes go around the runtime, and what of it; "" where none does. */
+char *sw_cli_outside(const json_t *job, char *text, size_t size);
 /* "312 ms/it"; "" where nobody knows. */
 char *sw_cli_iteration(const json_t *job, char *text, size_t size);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/live.h"
+#include "cli/message.h"
 #include "cli/share_places.h"
 #include "cli/share_run.h"
 #include "share/folder.h"
@@ -23,10 +24,12 @@ static const char *state_of(const struct sw_share_figures *figures, const struct
 
 static json_t *describe_gpu(const struct sw_share_gpu *gpu)
 {
-	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "limit_bytes",
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "limit_bytes",
 			 gpu->limit_bytes == SW_PAGE_NO_LIMIT ? json_null() : json_integer((json_int_t)gpu->limit_bytes), "used_bytes",
 			 (json_int_t)gpu->charged_bytes, "fixed_bytes", (json_int_t)gpu->fixed_bytes, "host_bytes",
-			 (json_int_t)gpu->host_bytes, "peak_bytes", (json_int_t)gpu->peak_bytes);
+			 (json_int_t)gpu->host_bytes, "peak_bytes", (json_int_t)gpu->peak_bytes, "outside_processes",
+			 (json_int_t)gpu->outside_processes, "outside_bytes", (json_int_t)gpu->outside_bytes, "outside_pid",
+			 (json_int_t)gpu->outside_pid);
 }
 
 static void add_to_list(json_t *list, const char *name, struct sw_share_page *page)
@@ -104,6 +107,23 @@ static void print_share(const json_t *share)
 	       limit_text, host / (1 << 30), step_text, json_is_true(json_object_get(share, "yields")) ? "idle times" : share_text);
 }
 
+/* Who goes around the runtime (share/outside.h). */
+static void print_outside(const json_t *share)
+{
+	json_t *gpu;
+	size_t i;
+	json_array_foreach(json_object_get(share, "gpus"), i, gpu)
+	{
+		int64_t processes = sw_cli_number(gpu, "outside_processes", 0);
+		if (processes > 0)
+			sw_cli_print_note("%s: %" PRId64 " of its processes (one is %" PRId64
+					  ") use%s %.2f GiB of GPU %zu outside the runtime, "
+					  "where no limit holds and nothing is suspended; see docs/gpu.md",
+					  sw_cli_text(share, "name", "?"), processes, sw_cli_number(gpu, "outside_pid", 0),
+					  processes == 1 ? "s" : "", (double)sw_cli_number(gpu, "outside_bytes", 0) / (1 << 30), i);
+	}
+}
+
 int sw_cli_share_list(bool as_json, struct sw_err *err)
 {
 	SW_JSON *list = json_array();
@@ -117,5 +137,6 @@ int sw_cli_share_list(bool as_json, struct sw_err *err)
 	size_t index;
 	json_t *share;
 	json_array_foreach(list, index, share) print_share(share);
+	json_array_foreach(list, index, share) print_outside(share);
 	return 0;
 }

@@ -11,12 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/message.h"
 #include "cli/share_places.h"
 #include "gpu/gpu.h"
 #include "share/folder.h"
+#include "share/outside.h"
 #include "share/preload.h"
 
 #define SECOND INT64_C(1000000000)
+#define OUTSIDE_NS (2 * SECOND)
 
 struct keeper {
 	struct sw_gpus *gpus;
@@ -25,6 +28,9 @@ struct keeper {
 	struct sw_share_memory memories[SW_PAGE_GPUS];
 	uint32_t gpu_count;
 	int64_t sampled_ns;
+	struct sw_outside outside[SW_PAGE_GPUS]; /* as of the last look */
+	int64_t looked_ns;
+	bool warned;
 	char path[PATH_MAX];
 	int alive;
 };
@@ -143,6 +149,43 @@ static void coordinate(struct keeper *keeper)
 	sw_share_folder_tick(keeper->folder, keeper->page, keeper->memories, now);
 }
 
+/* ---- what goes around the runtime */
+
+/* Once: its user may not know that part of it does. */
+static void warn(struct keeper *keeper, uint32_t gpu, const struct sw_outside *outside)
+{
+	if (outside->processes == 0 || keeper->warned)
+		return;
+	keeper->warned = true;
+	sw_cli_print_note("process %d uses GPU %u outside the runtime (%.2f GiB): limits do not hold for it, and it is not suspended. "
+			  "docs/gpu.md says how that comes about.",
+			  (int)outside->pid, gpu, (double)outside->bytes / (1 << 30));
+}
+
+/* What was there at two looks counts: a process that ends is gone from its page first. */
+static void look_outside(struct keeper *keeper, int64_t now)
+{
+	if (now - keeper->looked_ns < OUTSIDE_NS)
+		return;
+	keeper->looked_ns = now;
+	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
+		static struct sw_gpu_sample sample; /* too large for the stack */
+		struct sw_outside found = {0};
+		int gpu = sw_share_page_gpu(keeper->page, sw_gpus_info(keeper->gpus, i)->uuid);
+		if (gpu < 0 || sw_gpus_sample(keeper->gpus, i, &sample, NULL) < 0)
+			continue;
+		for (uint32_t p = 0; p < sample.process_count; p++) {
+			pid_t pid = (pid_t)sample.processes[p].pid;
+			if (sw_outside_is_of(pid, getpid(), keeper->path))
+				sw_outside_add(keeper->page, (uint32_t)gpu, pid, sample.processes[p].memory_bytes, &found);
+		}
+		struct sw_outside lasting = keeper->outside[i].processes > 0 ? found : (struct sw_outside){0};
+		sw_outside_note(keeper->page, (uint32_t)gpu, &lasting);
+		warn(keeper, i, &lasting);
+		keeper->outside[i] = found;
+	}
+}
+
 /* ---- the program */
 
 static int set_environment(const char *path, struct sw_err *err)
@@ -214,6 +257,7 @@ static int stay_beside(struct keeper *keeper, const sigset_t *awaited)
 			raise(SIGSTOP);
 		}
 		coordinate(keeper);
+		look_outside(keeper, monotonic_ns());
 		sigtimedwait(awaited, NULL, &(struct timespec){.tv_nsec = SW_SHARE_TICK_NS});
 	}
 }

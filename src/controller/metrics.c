@@ -147,7 +147,7 @@ static void write_devices(struct sw_server *server, struct sw_json *text, const 
 }
 
 /* Which figure of a use. */
-enum use_figure { USE_MEMORY, USE_HOST, USE_LIMIT, USE_ITERATION };
+enum use_figure { USE_MEMORY, USE_HOST, USE_OUTSIDE, USE_LIMIT, USE_ITERATION };
 
 static uint64_t figure_of(const struct sw_use *use, enum use_figure which)
 {
@@ -156,6 +156,8 @@ static uint64_t figure_of(const struct sw_use *use, enum use_figure which)
 		return use->memory_bytes;
 	case USE_HOST:
 		return use->host_bytes;
+	case USE_OUTSIDE:
+		return use->outside;
 	case USE_LIMIT:
 		return use->limit_bytes;
 	default:
@@ -236,6 +238,8 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_uses(server, &text, "sharewell_job_gpu_memory_bytes", "Memory that a job holds on a GPU.", USE_MEMORY);
 	write_uses(server, &text, "sharewell_job_gpu_host_bytes", "Contents of its memory there that lie in host memory.", USE_HOST);
 	write_uses(server, &text, "sharewell_job_gpu_limit_bytes", "Memory that a job may hold on a GPU.", USE_LIMIT);
+	write_uses(server, &text, "sharewell_job_gpu_outside_processes", "Processes of a job that use a GPU outside the runtime.",
+		   USE_OUTSIDE);
 	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);
 	if (text.failed) {
 		struct sw_err err = {0};

@@ -231,6 +231,7 @@ struct sw_use {
 	int64_t sampled_at_ns;
 	uint64_t memory_bytes, host_bytes;
 	uint64_t limit_bytes, iteration_ns; /* 0: not known */
+	uint32_t outside;		    /* of its processes use the GPU outside the runtime */
 };
 struct sw_machine {
 	char *name;

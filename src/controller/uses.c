@@ -47,6 +47,7 @@ void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync)
 		use->host_bytes = sample->host_bytes;
 		use->limit_bytes = sample->limit_bytes;
 		use->iteration_ns = sample->iteration_ns;
+		use->outside = sample->outside;
 	}
 }
 
@@ -65,6 +66,7 @@ static void add(struct sw_use *sum, const struct sw_use *use, bool *limited)
 	sum->memory_bytes += use->memory_bytes;
 	sum->host_bytes += use->host_bytes;
 	sum->limit_bytes += use->limit_bytes;
+	sum->outside += use->outside;
 	if (use->iteration_ns > sum->iteration_ns)
 		sum->iteration_ns = use->iteration_ns;
 	if (use->sampled_at_ns > sum->sampled_at_ns)

@@ -106,6 +106,7 @@ static void write_use(struct sw_server *server, struct sw_json *json, const stru
 	write_amount(json, "limit_bytes", use.limit_bytes);
 	sw_json_key_u64(json, "host_bytes", use.host_bytes);
 	write_span(json, "iteration_s", (int64_t)use.iteration_ns);
+	sw_json_key_u64(json, "outside_processes", use.outside);
 	sw_write_time(json, "sampled_at", use.sampled_at_ns);
 	sw_json_end_object(json);
 }

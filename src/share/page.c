@@ -186,6 +186,15 @@ void sw_share_page_close(struct sw_share_page *page)
 	free(page);
 }
 
+int sw_share_page_gpu(struct sw_share_page *page, const char *uuid)
+{
+	uint8_t bytes[16];
+	for (uint32_t i = 0; parse_uuid(uuid, bytes) && i < page->shared->gpu_count && i < SW_PAGE_GPUS; i++)
+		if (memcmp(page->shared->gpus[i].uuid, bytes, sizeof bytes) == 0)
+			return (int)i;
+	return -1;
+}
+
 /* ---- wishes */
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *timeout)
@@ -426,7 +435,12 @@ void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret
 	uint32_t gpus = shared->gpu_count <= SW_PAGE_GPUS ? shared->gpu_count : SW_PAGE_GPUS;
 	*ret_figures = (struct sw_share_figures){.gpu_count = gpus, .wants_suspend = atomic_load(&shared->want) == SW_PAGE_SUSPEND};
 	for (uint32_t i = 0; i < gpus; i++)
-		ret_figures->gpus[i].limit_bytes = limit_of(&shared->gpus[i]);
+		ret_figures->gpus[i] = (struct sw_share_gpu){
+			.limit_bytes = limit_of(&shared->gpus[i]),
+			.outside_processes = atomic_load(&shared->gpus[i].outside_processes),
+			.outside_pid = atomic_load(&shared->gpus[i].outside_pid),
+			.outside_bytes = bounded(&shared->gpus[i].outside_bytes),
+		};
 	for (uint32_t i = 0; i < SW_PAGE_SLOTS; i++)
 		if (atomic_load(&shared->slots[i].pid) != 0 && !strike_out(page, i))
 			add_slot(&shared->slots[i], ret_figures);

@@ -21,6 +21,10 @@ struct sw_share_gpu {
 	uint64_t limit_bytes; /* SW_PAGE_NO_LIMIT */
 	uint64_t charged_bytes, fixed_bytes, host_bytes;
 	uint64_t peak_bytes; /* the sum of the processes' own peaks */
+	/* Outside the runtime (outside.h). */
+	uint32_t outside_processes;
+	int32_t outside_pid;
+	uint64_t outside_bytes;
 };
 
 struct sw_share_figures {
@@ -61,6 +65,8 @@ uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli);
 uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched);
 /* It works only while the jobs of these pages do not (at most SW_PAGE_NEIGHBOURS, of fewer than SW_PAGE_PATH bytes); none: it yields no more. */
 uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *paths, size_t count);
+/* The number of that GPU in the page; -1: it is not there. */
+int sw_share_page_gpu(struct sw_share_page *page, const char *uuid);
 bool sw_share_page_is_met(struct sw_share_page *page, uint32_t wish);
 /* The page itself, for terms.c: what is stored there is told by sw_share_page_tell(). */
 struct sw_page *sw_share_page_shared(struct sw_share_page *page);

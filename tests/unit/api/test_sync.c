@@ -120,6 +120,7 @@ static void test_sync_round_trip(void **state)
 		 .run = {7, 2},
 		 .limit_bytes = INT64_MAX,
 		 .host_bytes = 12,
+		 .outside = 3,
 		 .iteration_ns = 312000000},
 	};
 	struct sw_sync sync = {.node = "n1",
@@ -162,7 +163,8 @@ static void test_sync_round_trip(void **state)
 	assert_true(back->samples[1].has_run && back->samples[1].run.job == 7 && back->samples[1].memory_bytes == 8);
 	assert_true(back->samples[1].limit_bytes == 0 && back->samples[1].host_bytes == 0 && back->samples[1].iteration_ns == 0);
 	assert_string_equal(back->samples[2].gpu, "GPU-a");
-	assert_true(back->samples[2].has_run && back->samples[2].limit_bytes == INT64_MAX && back->samples[2].host_bytes == 12);
+	assert_true(back->samples[2].has_run && back->samples[2].limit_bytes == INT64_MAX && back->samples[2].host_bytes == 12 &&
+		    back->samples[2].outside == 3);
 	assert_true(back->samples[2].iteration_ns == 312000000);
 	sw_sync_free(back);
 	free(text);

@@ -37,6 +37,10 @@ static void test_figures(void **state)
 	       "1.0 GiB of 2.0 GiB, 1.0 MiB more in host memory");
 	expect(sw_cli_gpu_memory, "{\"gpu\": {\"memory_bytes\": 0, \"limit_bytes\": null, \"host_bytes\": 0}}", "0 B");
 	expect(sw_cli_gpu_memory, "{\"gpu\": null}", "");
+	expect(sw_cli_outside, "{\"gpu\": {\"outside_processes\": 2}}",
+	       "2 processes outside the runtime, where no limit holds and nothing is suspended; see docs/gpu.md");
+	expect(sw_cli_outside, "{\"gpu\": {\"outside_processes\": 0}}", "");
+	expect(sw_cli_outside, "{\"gpu\": null}", "");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 0.312}}", "312 ms/it");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 12.34}}", "12.3 s/it");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": null}}", "");

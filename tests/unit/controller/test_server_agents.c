@@ -269,13 +269,14 @@ static void test_uses(void **state)
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 1000,"
 		      " \"limit_bytes\": 5000, \"host_bytes\": 300, \"iteration_ns\": 312000000},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 20,"
-		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000},"
+		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"outside\": 2},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 7, \"memory_bytes\": 99}]");
 	json_decref(hear_answer(fd));
 	use = use_of_job(&job);
 	assert_int_equal(json_integer_value(json_object_get(use, "memory_bytes")), 1020);
 	assert_int_equal(json_integer_value(json_object_get(use, "limit_bytes")), 10000);
 	assert_int_equal(json_integer_value(json_object_get(use, "host_bytes")), 300);
+	assert_int_equal(json_integer_value(json_object_get(use, "outside_processes")), 2);
 	assert_true(json_real_value(json_object_get(use, "iteration_s")) == 0.312);
 	assert_string_equal(json_string_value(json_object_get(use, "sampled_at")), "2023-11-14T22:13:20Z");
 	json_decref(job);
@@ -284,6 +285,7 @@ static void test_uses(void **state)
 		"\nsharewell_job_gpu_memory_bytes{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 1000\n",
 		"\nsharewell_job_gpu_memory_bytes{job=\"1\",gpu=\"1\",UUID=\"GPU-b\",Hostname=\"n1\"} 20\n",
 		"\nsharewell_job_gpu_host_bytes{job=\"1\",gpu=\"1\",UUID=\"GPU-b\",Hostname=\"n1\"} 0\n",
+		"\nsharewell_job_gpu_outside_processes{job=\"1\",gpu=\"1\",UUID=\"GPU-b\",Hostname=\"n1\"} 2\n",
 		"\nsharewell_job_gpu_limit_bytes{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 5000\n",
 		"\nsharewell_job_iteration_seconds{job=\"1\",gpu=\"0\",UUID=\"GPU-a\",Hostname=\"n1\"} 0.312000000\n",
 	};
