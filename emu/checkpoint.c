@@ -1,5 +1,5 @@
 /* Checkpoints of other processes. Every process has a thread that waits for wishes in its place in the shared file and does them: stop at the next call
- * and finish what was put in (lock), give the GPU memory back (checkpoint), take it again (restore), go on (unlock). The contents stay where they are, in
+ * and finish what was put in (lock), give the GPU memory back (checkpoint), take it again, maybe on other GPUs (restore), go on (unlock). The contents stay where they are, in
  * the machine's memory; that they went there is a matter of time only.
  *
  * 1. One wish at a time: its writer takes the place with a compare-and-exchange, the thread empties it.
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,14 +20,14 @@
 #include "context.h"
 #include "shared.h"
 
-enum wish { NONE, LOCK, CHECKPOINT, RESTORE, UNLOCK };
+enum wish { NONE, LOCK, CHECKPOINT, RESTORE, UNLOCK, BEING_WRITTEN };
 
 #define ANSWER_NS 600000000000ULL
 
 static atomic_bool locked;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t unlocked = PTHREAD_COND_INITIALIZER;
-static uint64_t away[EMU_GPUS_MAX]; /* what this process had on each GPU */
+static uint64_t away[EMU_GPUS_MAX]; /* what this process had on each GPU, by its own numbers */
 
 void emu_checkpoint_gate(void)
 {
@@ -54,7 +55,7 @@ static void take_time(unsigned gpu, uint64_t bytes)
 static CUresult leave_gpus(struct emu_slot *slot)
 {
 	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++) {
-		uint64_t bytes = slot->used[gpu];
+		uint64_t bytes = slot->used[emu_place(gpu)];
 		take_time(gpu, bytes);
 		emu_memory_give(gpu, bytes);
 		away[gpu] = bytes;
@@ -63,7 +64,7 @@ static CUresult leave_gpus(struct emu_slot *slot)
 }
 
 /* All of it or nothing. */
-static CUresult return_to_gpus(void)
+static CUresult take_again(void)
 {
 	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++) {
 		if (emu_memory_take(gpu, away[gpu]))
@@ -75,6 +76,18 @@ static CUresult return_to_gpus(void)
 	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++)
 		take_time(gpu, away[gpu]);
 	return CUDA_SUCCESS;
+}
+
+static CUresult return_to_gpus(const struct emu_slot *slot)
+{
+	uint8_t back[EMU_GPUS_MAX];
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		back[slot->moves[gpu]] = (uint8_t)gpu;
+	emu_move(slot->moves);
+	CUresult result = take_again();
+	if (result != CUDA_SUCCESS)
+		emu_move(back);
+	return result;
 }
 
 static CUresult fulfil(struct emu_slot *slot, enum wish wish)
@@ -96,7 +109,7 @@ static CUresult fulfil(struct emu_slot *slot, enum wish wish)
 	} else if (wish == CHECKPOINT) {
 		result = leave_gpus(slot);
 	} else if (wish == RESTORE) {
-		result = return_to_gpus();
+		result = return_to_gpus(slot);
 	}
 	if (result == CUDA_SUCCESS)
 		atomic_store(&slot->process_state, to[wish]);
@@ -163,7 +176,7 @@ static struct emu_slot *find(int pid)
 	return NULL;
 }
 
-static CUresult ask(const char *entry, int pid, enum wish wish, uint64_t limit_ns)
+static CUresult ask(const char *entry, int pid, enum wish wish, uint64_t limit_ns, const uint8_t moves[EMU_GPUS_MAX])
 {
 	CUresult result = emu_enter(entry, EMU_NO_CONTEXT | EMU_ANYWAY | EMU_UNGATED, NULL);
 	if (result != CUDA_SUCCESS)
@@ -173,8 +186,11 @@ static CUresult ask(const char *entry, int pid, enum wish wish, uint64_t limit_n
 		return CUDA_ERROR_INVALID_VALUE;
 	unsigned none = NONE, before = atomic_load(&slot->answers);
 	uint64_t end = emu_now() + limit_ns;
-	if (!atomic_compare_exchange_strong(&slot->wish, &none, wish))
+	if (!atomic_compare_exchange_strong(&slot->wish, &none, BEING_WRITTEN))
 		return CUDA_ERROR_NOT_READY;
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		slot->moves[gpu] = moves != NULL ? moves[gpu] : (uint8_t)gpu;
+	atomic_store(&slot->wish, wish);
 	wake(&slot->wish);
 	while (atomic_load(&slot->answers) == before) {
 		if (!emu_slot_alive(slot))
@@ -189,26 +205,56 @@ static CUresult ask(const char *entry, int pid, enum wish wish, uint64_t limit_n
 ENTRY(cuCheckpointProcessLock, int pid, CUcheckpointLockArgs *args)
 {
 	uint64_t limit = args != NULL && args->timeout_ms > 0 ? args->timeout_ms * 1000000ULL : ANSWER_NS;
-	return ask(__func__, pid, LOCK, limit);
+	return ask(__func__, pid, LOCK, limit, NULL);
 }
 
 ENTRY(cuCheckpointProcessCheckpoint, int pid, void *args)
 {
 	(void)args;
-	return ask(__func__, pid, CHECKPOINT, ANSWER_NS);
+	return ask(__func__, pid, CHECKPOINT, ANSWER_NS, NULL);
 }
 
-/* Moving to other GPUs, which the arguments could ask for, is not modelled. */
-ENTRY(cuCheckpointProcessRestore, int pid, void *args)
+static int find_gpu(const CUuuid *uuid)
 {
-	(void)args;
-	return ask(__func__, pid, RESTORE, ANSWER_NS);
+	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++) {
+		CUuuid own;
+		emu_uuid(gpu, &own);
+		if (memcmp(&own, uuid, sizeof own) == 0)
+			return (int)gpu;
+	}
+	return -1;
+}
+
+/* Every GPU is in a pair, goes to one of its kind, and no two go to the same. */
+static bool read_moves(const CUcheckpointRestoreArgs *args, uint8_t moves[EMU_GPUS_MAX])
+{
+	const struct emu_gpu_config *gpus = emu_config()->gpus;
+	bool left[EMU_GPUS_MAX] = {false}, taken[EMU_GPUS_MAX] = {false};
+	for (unsigned i = 0; i < args->pair_count; i++) {
+		int from = find_gpu(&args->pairs[i].from), to = find_gpu(&args->pairs[i].to);
+		if (from < 0 || to < 0 || left[from] || taken[to] || gpus[from].memory_bytes != gpus[to].memory_bytes ||
+		    strcmp(gpus[from].name, gpus[to].name) != 0)
+			return false;
+		left[from] = taken[to] = true;
+		moves[from] = (uint8_t)to;
+	}
+	return args->pair_count == emu_config()->gpu_count;
+}
+
+ENTRY(cuCheckpointProcessRestore, int pid, CUcheckpointRestoreArgs *args)
+{
+	uint8_t moves[EMU_GPUS_MAX];
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		moves[gpu] = (uint8_t)gpu;
+	if (args != NULL && args->pair_count > 0 && (args->pairs == NULL || !read_moves(args, moves)))
+		return CUDA_ERROR_INVALID_VALUE;
+	return ask(__func__, pid, RESTORE, ANSWER_NS, moves);
 }
 
 ENTRY(cuCheckpointProcessUnlock, int pid, void *args)
 {
 	(void)args;
-	return ask(__func__, pid, UNLOCK, ANSWER_NS);
+	return ask(__func__, pid, UNLOCK, ANSWER_NS, NULL);
 }
 
 static CUresult look(const char *entry, int pid, int *ret_value, bool thread)

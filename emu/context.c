@@ -161,7 +161,7 @@ CUresult emu_context_state(const struct emu_context *context)
 {
 	if (!atomic_load(&context->alive))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	if (atomic_load_explicit(&emu_state()->engines[context->gpu].lost, memory_order_relaxed))
+	if (atomic_load_explicit(&emu_state()->engines[emu_place((unsigned)context->gpu)].lost, memory_order_relaxed))
 		return CUDA_ERROR_UNKNOWN;
 	return atomic_load(&context->error);
 }
@@ -204,7 +204,7 @@ static CUresult create(CUdevice device, unsigned flags, bool primary, struct emu
 	int gpu = emu_device_gpu(device);
 	if (gpu < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (atomic_load(&emu_state()->engines[gpu].lost))
+	if (atomic_load(&emu_state()->engines[emu_place((unsigned)gpu)].lost))
 		return CUDA_ERROR_DEVICE_UNAVAILABLE;
 	struct emu_context *context = calloc(1, sizeof *context);
 	if (context == NULL)

@@ -34,6 +34,8 @@ int emu_device_count(void);
 int emu_device_gpu(CUdevice device);
 /* The device of a GPU as this process sees it. */
 int emu_gpu_device(int gpu);
+/* By the number of the GPU itself (emu_place()). */
+void emu_uuid(unsigned gpu, CUuuid *ret_uuid);
 
 /* The current context of this thread, NULL when none. */
 struct emu_context *emu_current(void);

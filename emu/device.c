@@ -7,11 +7,12 @@
 #include "context.h"
 #include "memory.h"
 #include "names.h"
+#include "shared.h"
 
 static const struct emu_gpu_config *config_of(CUdevice device)
 {
 	int gpu = emu_device_gpu(device);
-	return gpu >= 0 ? &emu_config()->gpus[gpu] : NULL;
+	return gpu >= 0 ? &emu_config()->gpus[emu_place((unsigned)gpu)] : NULL;
 }
 
 ENTRY(cuDriverGetVersion, int *ret_version)
@@ -60,19 +61,12 @@ ENTRY(cuDeviceGetName, char *ret_name, int size, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_uuid(const char *entry, CUuuid *ret_uuid, CUdevice device)
+void emu_uuid(unsigned gpu, CUuuid *ret_uuid)
 {
-	CUresult result = emu_enter(entry, EMU_NO_CONTEXT | EMU_ANYWAY, NULL);
-	if (result != CUDA_SUCCESS)
-		return result;
-	const struct emu_gpu_config *config = config_of(device);
-	if (config == NULL)
-		return CUDA_ERROR_INVALID_DEVICE;
-	if (ret_uuid == NULL)
-		return CUDA_ERROR_INVALID_VALUE;
+	const char *text = emu_config()->gpus[gpu].uuid;
 	unsigned digits = 0;
 	memset(ret_uuid, 0, sizeof *ret_uuid);
-	for (const char *at = config->uuid + strcspn(config->uuid, "-"); *at != '\0' && digits < 32; at++) {
+	for (const char *at = text + strcspn(text, "-"); *at != '\0' && digits < 32; at++) {
 		const char *found = *at != '-' ? strchr("0123456789abcdef", *at) : NULL;
 		if (found == NULL)
 			continue;
@@ -80,6 +74,18 @@ static CUresult get_uuid(const char *entry, CUuuid *ret_uuid, CUdevice device)
 		ret_uuid->bytes[digits / 2] |= (unsigned char)(digits % 2 == 0 ? value << 4 : value);
 		digits++;
 	}
+}
+
+static CUresult get_uuid(const char *entry, CUuuid *ret_uuid, CUdevice device)
+{
+	CUresult result = emu_enter(entry, EMU_NO_CONTEXT | EMU_ANYWAY, NULL);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (config_of(device) == NULL)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (ret_uuid == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	emu_uuid(emu_place((unsigned)emu_device_gpu(device)), ret_uuid);
 	return CUDA_SUCCESS;
 }
 

@@ -182,6 +182,7 @@ static void give_up(unsigned gpu, struct local *local)
 uint64_t emu_engine_run(unsigned gpu, int priority, uint64_t ready_ns, uint64_t work_ns, bool more)
 {
 	pthread_once(&once, init_locals);
+	gpu = emu_place(gpu);
 	struct local *local = &locals[gpu];
 	struct waiter me = {.priority = priority};
 	pthread_mutex_lock(&local->lock);
@@ -209,6 +210,7 @@ uint64_t emu_engine_run(unsigned gpu, int priority, uint64_t ready_ns, uint64_t 
 
 uint64_t emu_engine_copy(unsigned gpu, unsigned engine, uint64_t ready_ns, uint64_t bytes, uint64_t latency_ns)
 {
+	gpu = emu_place(gpu);
 	const struct emu_gpu_config *config = &emu_config()->gpus[gpu];
 	uint64_t rate = engine == EMU_H2D ? config->h2d_bps : engine == EMU_D2H ? config->d2h_bps : config->d2d_bps;
 	uint64_t length = latency_ns + (uint64_t)((double)bytes * 1e9 / (double)rate);

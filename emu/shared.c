@@ -21,6 +21,7 @@ enum { MANY = 64 };
 
 static struct emu_state *state;
 static int slot = -1;
+static _Atomic uint8_t moved[EMU_GPUS_MAX]; /* 1 + the place; 0: never */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static uint64_t now_ns(void)
@@ -216,8 +217,21 @@ int emu_slot(void)
 	return slot;
 }
 
+unsigned emu_place(unsigned gpu)
+{
+	uint8_t place = atomic_load_explicit(&moved[gpu], memory_order_relaxed);
+	return place > 0 ? place - 1u : gpu;
+}
+
+void emu_move(const uint8_t moves[EMU_GPUS_MAX])
+{
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		atomic_store(&moved[gpu], (uint8_t)(moves[emu_place(gpu)] + 1));
+}
+
 bool emu_memory_take(unsigned gpu, uint64_t bytes)
 {
+	gpu = emu_place(gpu);
 	uint64_t total = emu_config()->gpus[gpu].memory_bytes;
 	lock_state();
 	if (bytes > total || state->used[gpu] > total - bytes)
@@ -233,6 +247,7 @@ bool emu_memory_take(unsigned gpu, uint64_t bytes)
 
 void emu_memory_give(unsigned gpu, uint64_t bytes)
 {
+	gpu = emu_place(gpu);
 	lock_state();
 	assert(state->slots[slot].used[gpu] >= bytes && state->used[gpu] >= bytes);
 	state->slots[slot].used[gpu] -= bytes;
@@ -242,6 +257,7 @@ void emu_memory_give(unsigned gpu, uint64_t bytes)
 
 uint64_t emu_memory_used(unsigned gpu)
 {
+	gpu = emu_place(gpu);
 	if (emu_state() == NULL)
 		return 0;
 	lock_state();

@@ -24,6 +24,7 @@ struct emu_slot {
 	/* Of checkpoint.c: CU_PROCESS_..., and how others ask it for another state. */
 	atomic_int process_state, thread;
 	atomic_uint wish, answer, answers;
+	uint8_t moves[EMU_GPUS_MAX]; /* with a wish to restore: the GPU that takes the place of each */
 	uint64_t used[EMU_GPUS_MAX];
 	/* Below the lock of each GPU's engine. */
 	uint64_t busy_ns[EMU_GPUS_MAX];
@@ -61,6 +62,11 @@ int emu_slot_take(void);
 
 /* The place, or -1. */
 int emu_slot(void);
+
+/* Which GPU stands behind a number that this process uses: its own, until the process was restored onto another one. Whatever takes numbers of GPUs here and in engine.h takes
+ * those of the process. */
+unsigned emu_place(unsigned gpu);
+void emu_move(const uint8_t moves[EMU_GPUS_MAX]);
 
 /* Counts memory against a GPU: false when that much is not free. */
 bool emu_memory_take(unsigned gpu, uint64_t bytes);

@@ -8,9 +8,11 @@
  * byte after those by a process that measures something on a GPU, which nobody waits for.
  *
  * Invariants:
- *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot;
+ *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot. But for `state` between
+ *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
  *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first and looks at the sum then, so that the limit is never passed;
- *  3. every field is read and written with atomic operations, or before it is shared.
+ *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change only while all processes of the job are SW_PAGE_CHECKPOINTED: then the job
+ *     has moved, and what is known of each of its GPUs is true of another one.
  */
 #ifndef SHAREWELL_RUNTIME_H
 #define SHAREWELL_RUNTIME_H
@@ -48,6 +50,7 @@ enum sw_page_state {
 	SW_PAGE_SUSPENDING,
 	SW_PAGE_SUSPENDED,
 	SW_PAGE_RESUMING,
+	SW_PAGE_CHECKPOINTED, /* suspended, and taken off its GPUs by the driver: it makes no call into the driver until it is SW_PAGE_SUSPENDED again */
 };
 
 /* Why a wish could not be met; the process goes on as it was. */
@@ -126,7 +129,7 @@ struct sw_page {
 	_Atomic uint32_t asked_milli; /* of the GPU's time; 0: all */
 	_Atomic int64_t arrived_ns;   /* by CLOCK_MONOTONIC */
 	_Atomic uint32_t urgent;      /* a wish is met at once, and not when the process holds least memory */
-	uint32_t reserved;
+	_Atomic int32_t checkpointer; /* a process that will take the job's off their GPUs: let it, and its children, trace them; 0: none */
 	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
 	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
 	struct sw_page_gpu gpus[SW_PAGE_GPUS];

@@ -9,8 +9,10 @@
 #include "base/number.h"
 #include "cli/command.h"
 #include "cli/live.h"
+#include "cli/share_deep.h"
 #include "cli/share_places.h"
 #include "cli/share_run.h"
+#include "share/deep.h"
 #include "share/folder.h"
 
 #define WISH_NS INT64_C(60000000000)
@@ -19,8 +21,8 @@ struct values {
 	struct sw_cli_texts words;
 	const char *memory, *host_memory, *name, *class, *throttle;
 	uint64_t compute, slice;
-	const char *suspend, *resume, *limit;
-	bool list, json;
+	const char *suspend, *resume, *limit, *gpu;
+	bool list, json, deep;
 };
 
 static const char *class_word(size_t index)
@@ -89,11 +91,16 @@ static int change_terms(struct sw_share_page *page, enum change change, const st
 
 /* ---- wishes */
 
-static int state_wish(const char *name, bool suspend, struct sw_err *err)
+static int state_wish(const struct values *values, bool suspend, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
+	const char *name = suspend ? values->suspend : values->resume;
 	uint32_t wish = 0;
 	int r = sw_cli_share_open(name, &page, err);
+	if (r == 0 && suspend && values->deep)
+		sw_deep_announce(page);
+	if (r == 0 && !suspend)
+		r = sw_cli_share_bring_back(name, page, values->gpu, err);
 	r = r < 0 ? r : change_terms(page, suspend ? SUSPENDS : RESUMES, NULL, &wish, err);
 	if (r < 0)
 		return r;
@@ -108,7 +115,7 @@ static int state_wish(const char *name, bool suspend, struct sw_err *err)
 		printf("%s %s: %.2f GiB in %.0f ms\n", name, suspend ? "suspended" : "runs again", (double)figures.moved_bytes / (1 << 30),
 		       (double)figures.move_ns / 1e6);
 	if (met)
-		return 0;
+		return suspend && values->deep && figures.processes > 0 ? sw_cli_share_take_off(name, page, err) : 0;
 	sw_err_set(err, SW_EIO, "%s did not %s within %d s", name, suspend ? "suspend" : "resume", (int)(WISH_NS / 1000000000));
 	sw_err_detail(err, "%s", sw_share_trouble(figures.trouble));
 	return SW_EIO;
@@ -160,12 +167,16 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	unsigned wishes = (values->suspend != NULL) + (values->resume != NULL) + (values->limit != NULL) + values->list;
 	if (wishes > 1 || (wishes == 1 && values->words.count > 0))
 		return sw_err_set(err, SW_EINPUT, "one thing at a time: --list, --suspend, --resume, --limit, or a program to run");
+	if (values->deep && values->suspend == NULL)
+		return sw_err_set(err, SW_EINPUT, "--deep goes with --suspend");
+	if (values->gpu != NULL && values->resume == NULL)
+		return sw_err_set(err, SW_EINPUT, "--gpu goes with --resume");
 	if (values->list)
 		return sw_cli_share_list(values->json, err);
 	if (values->suspend != NULL)
-		return state_wish(values->suspend, true, err);
+		return state_wish(values, true, err);
 	if (values->resume != NULL)
-		return state_wish(values->resume, false, err);
+		return state_wish(values, false, err);
 	if (values->limit != NULL)
 		return state_limit(values, err);
 	if (values->words.count == 0) {
@@ -197,8 +208,14 @@ static const struct sw_cli_option options[] = {
 	{"list", 'l', .about = "show what runs this way", .offset = offsetof(struct values, list)},
 	{"suspend", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "stop it and free its GPU memory",
 	 .offset = offsetof(struct values, suspend)},
+	{"deep",
+	 .about = "with --suspend: let the driver take its processes off the GPU whole, contexts included; slower, and needs driver 570",
+	 .offset = offsetof(struct values, deep)},
 	{"resume", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "bring it back and let it go on",
 	 .offset = offsetof(struct values, resume)},
+	{"gpu", .kind = SW_CLI_TEXT, .argument = "GPU",
+	 .about = "with --resume, after --suspend --deep: go on with this GPU, by number or UUID; it must be of the same kind (driver 580)",
+	 .offset = offsetof(struct values, gpu)},
 	{"limit", .kind = SW_CLI_TEXT, .argument = "NAME",
 	 .about = "change what --memory ('none': no limit), --compute, --class, --throttle and --slice say, while it runs",
 	 .offset = offsetof(struct values, limit)},
@@ -213,6 +230,8 @@ static const struct sw_cli_option operands[] = {
 static const struct sw_cli_example examples[] = {
 	{"sharewell share --memory 20G --name big -- python train.py", "train with at most 20 GiB of each GPU"},
 	{"sharewell share --suspend big", "stop it where it is and free its GPU memory; --resume lets it go on"},
+	{"sharewell share --suspend big --deep",
+	 "leave nothing of it on the GPU; 'sharewell share --resume big --gpu 1' brings it to another one"},
 	{"sharewell share --limit big --memory 10G", "take half of its GPU memory away while it trains"},
 	{"sharewell share --class opportunistic -- python sweep.py", "use what guaranteed programs leave of the GPU's memory and time"},
 };

@@ -16,15 +16,18 @@ static const char *state_of(const struct sw_share_figures *figures, const struct
 			    const struct sw_share_orders *orders)
 {
 	if (figures->processes > 0 && figures->suspended == figures->processes)
-		return terms->held ? "suspended" : "waits";
+		return figures->off > 0 ? "off" : terms->held ? "suspended" : "waits";
 	if (figures->wants_suspend)
 		return "suspending";
 	return orders->share_milli == 0 ? "still" : "running";
 }
 
-static json_t *describe_gpu(const struct sw_share_gpu *gpu)
+static json_t *describe_gpu(const struct sw_share_gpu *gpu, const uint8_t uuid[16])
 {
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "limit_bytes",
+	char text[48] = "GPU-";
+	for (unsigned i = 0, at = 4; i < 16; i++)
+		at += (unsigned)snprintf(text + at, sizeof text - at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
+	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "uuid", text, "limit_bytes",
 			 gpu->limit_bytes == SW_PAGE_NO_LIMIT ? json_null() : json_integer((json_int_t)gpu->limit_bytes), "used_bytes",
 			 (json_int_t)gpu->charged_bytes, "fixed_bytes", (json_int_t)gpu->fixed_bytes, "host_bytes",
 			 (json_int_t)gpu->host_bytes, "peak_bytes", (json_int_t)gpu->peak_bytes, "outside_processes",
@@ -42,7 +45,7 @@ static void add_to_list(json_t *list, const char *name, struct sw_share_page *pa
 	sw_share_orders_get(page, &orders);
 	json_t *gpus = json_array();
 	for (uint32_t i = 0; i < figures.gpu_count; i++)
-		json_array_append_new(gpus, describe_gpu(&figures.gpus[i]));
+		json_array_append_new(gpus, describe_gpu(&figures.gpus[i], sw_share_page_shared(page)->gpus[i].uuid));
 	json_t *share = json_pack(
 		"{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:s, s:o}", "name", name, "class",
 		terms.class == SW_JOB_OPPORTUNISTIC ? "opportunistic" : "guaranteed", "state", state_of(&figures, &terms, &orders),

@@ -130,7 +130,11 @@ static void sample_memories(struct keeper *keeper, int64_t now)
 	bool due = now - keeper->sampled_ns >= SECOND;
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		static struct sw_gpu_sample sample; /* too large for the stack */
-		struct sw_share_memory *memory = &keeper->memories[i];
+		/* In the order of the page, where GPUs change places when the program moves. */
+		int gpu = sw_share_page_gpu(keeper->page, sw_gpus_info(keeper->gpus, i)->uuid);
+		if (gpu < 0)
+			continue;
+		struct sw_share_memory *memory = &keeper->memories[gpu];
 		memory->fresh = due && sw_gpus_sample(keeper->gpus, i, &sample, NULL) == 0 && (sample.known & SW_GPU_KNOWS_MEMORY) != 0;
 		if (memory->fresh)
 			*memory = (struct sw_share_memory){sample.memory_total_bytes,

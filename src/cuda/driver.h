@@ -321,6 +321,18 @@ typedef struct {
 	uint64_t reserved1[7];
 } CUcheckpointLockArgs;
 
+typedef struct {
+	CUuuid from, to;
+} CUcheckpointGpuPair;
+
+/* Where a process goes that was on other GPUs; if there are pairs, every GPU that it knows is in one. */
+typedef struct {
+	CUcheckpointGpuPair *pairs;
+	unsigned pair_count;
+	char reserved[52];
+} CUcheckpointRestoreArgs;
+_Static_assert(sizeof(CUcheckpointLockArgs) == 64 && sizeof(CUcheckpointRestoreArgs) == 64, "as the driver has them");
+
 enum { CU_GETPROC_LEGACY_STREAM = 1, CU_GETPROC_PER_THREAD_STREAM = 2 };
 enum { CU_GETPROC_FOUND = 0, CU_GETPROC_NOT_FOUND = 1, CU_GETPROC_VERSION_TOO_LOW = 2 };
 

@@ -32,9 +32,24 @@ static void set_state(enum sw_page_state state)
 	tell();
 }
 
+static bool is_off(void)
+{
+	return atomic_load(&sw_slot->state) == SW_PAGE_CHECKPOINTED;
+}
+
 static bool is_away(void)
 {
-	return atomic_load(&sw_slot->state) == SW_PAGE_SUSPENDED;
+	return atomic_load(&sw_slot->state) == SW_PAGE_SUSPENDED || is_off();
+}
+
+/* Some systems let only its parents trace a process, and the driver's checkpoints ask for that right. */
+static void admit_tracer(void)
+{
+	static int32_t admitted;
+	int32_t wanted = atomic_load(&sw_page->checkpointer);
+	if (wanted != admitted && wanted >= 0)
+		prctl(PR_SET_PTRACER, (unsigned long)wanted, 0, 0, 0);
+	admitted = wanted;
 }
 
 static enum sw_page_trouble suspend(void)
@@ -76,6 +91,9 @@ static bool act(void)
 	if (is_over())
 		return true;
 	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
+	admit_tracer();
+	if (is_off())
+		return away;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
 	if (away)
@@ -94,8 +112,8 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->launches, launches);
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
-	/* Nothing is asked of the driver while a stream is captured: it would spoil the capture. */
-	if (atomic_load(&sw_captures) == 0)
+	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture; nor of one that may be stopped. */
+	if (atomic_load(&sw_captures) == 0 && !is_away())
 		sw_charge_graphs();
 	sw_iterations_look();
 }
@@ -133,7 +151,8 @@ static void *attend(void *unused)
 		uint32_t serial = atomic_load(&sw_page->serial);
 		sw_pace_configure();
 		bool done = act();
-		sw_spare_trim();
+		if (!is_away())
+			sw_spare_trim();
 		bring_figures();
 		if (done && atomic_load(&sw_slot->done_serial) != serial) {
 			atomic_store(&sw_slot->done_serial, serial);

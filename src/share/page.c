@@ -399,7 +399,9 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	int64_t move_ns = bounded_ns(&slot->move_ns), iteration_ns = bounded_ns(&slot->iteration_ns);
 	trouble = trouble < SW_PAGE_DRIVER_ERROR ? trouble : SW_PAGE_DRIVER_ERROR;
 	figures->processes++;
-	figures->suspended += state == SW_PAGE_SUSPENDED;
+	bool off = state == SW_PAGE_CHECKPOINTED;
+	figures->suspended += state == SW_PAGE_SUSPENDED || off;
+	figures->off += off;
 	figures->running += state == SW_PAGE_RUNNING;
 	figures->trouble = trouble > figures->trouble ? trouble : figures->trouble;
 	figures->launches += bounded(&slot->launches);
@@ -413,8 +415,8 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	}
 	figures->floor_bytes += bounded(&slot->iteration_floor_bytes);
 	for (uint32_t i = 0; i < figures->gpu_count; i++) {
-		figures->gpus[i].charged_bytes += bounded(&slot->gpus[i].charged_bytes);
-		figures->gpus[i].fixed_bytes += bounded(&slot->gpus[i].fixed_bytes);
+		figures->gpus[i].charged_bytes += off ? 0 : bounded(&slot->gpus[i].charged_bytes);
+		figures->gpus[i].fixed_bytes += off ? 0 : bounded(&slot->gpus[i].fixed_bytes);
 		figures->gpus[i].host_bytes += bounded(&slot->gpus[i].host_bytes);
 		figures->gpus[i].peak_bytes += bounded(&slot->gpus[i].peak_bytes);
 	}

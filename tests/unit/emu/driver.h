@@ -130,7 +130,7 @@
 	X(cuCheckpointProcessGetState, (int, int *))                                                                                      \
 	X(cuCheckpointProcessLock, (int, CUcheckpointLockArgs *))                                                                         \
 	X(cuCheckpointProcessCheckpoint, (int, void *))                                                                                   \
-	X(cuCheckpointProcessRestore, (int, void *))                                                                                      \
+	X(cuCheckpointProcessRestore, (int, CUcheckpointRestoreArgs *))                                                                   \
 	X(cuCheckpointProcessUnlock, (int, void *))
 
 #define X(name, arguments) extern CUresult(*name) arguments;

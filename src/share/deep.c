@@ -1,0 +1,92 @@
+#include "share/deep.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "share/checkpoint.h"
+
+void sw_deep_announce(struct sw_share_page *page)
+{
+	atomic_store(&sw_share_page_shared(page)->checkpointer, (int32_t)getpid());
+}
+
+/* Its processes in one of two states, and where they stand in the page. */
+struct gang {
+	size_t count;
+	struct sw_checkpoint_process processes[SW_PAGE_SLOTS];
+	struct sw_page_slot *slots[SW_PAGE_SLOTS];
+};
+_Static_assert(SW_PAGE_SLOTS <= SW_CHECKPOINT_PROCESSES && SW_PAGE_GPUS <= SW_CHECKPOINT_PAIRS, "a checkpoint takes a whole job");
+
+static void gather(struct sw_share_page *page, enum sw_page_state state, struct gang *gang)
+{
+	struct sw_share_figures figures;
+	struct sw_page *shared = sw_share_page_shared(page);
+	/* Strikes out those that are gone. */
+	sw_share_page_look(page, &figures);
+	gang->count = 0;
+	for (uint32_t i = 0; i < SW_PAGE_SLOTS; i++) {
+		struct sw_page_slot *slot = &shared->slots[i];
+		pid_t pid = atomic_load(&slot->pid);
+		if (pid <= 0 || atomic_load(&slot->state) != state)
+			continue;
+		gang->slots[gang->count] = slot;
+		gang->processes[gang->count++] = (struct sw_checkpoint_process){pid, state == SW_PAGE_CHECKPOINTED};
+	}
+}
+
+/* A slot that somebody else has by now stays as it is. */
+static void mark(const struct gang *gang, size_t i, bool off)
+{
+	uint32_t before = off ? SW_PAGE_SUSPENDED : SW_PAGE_CHECKPOINTED;
+	if (atomic_load(&gang->slots[i]->pid) == gang->processes[i].pid)
+		atomic_compare_exchange_strong(&gang->slots[i]->state, &before, off ? SW_PAGE_CHECKPOINTED : SW_PAGE_SUSPENDED);
+}
+
+int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
+{
+	static struct gang gang; /* too large for the stack */
+	gather(page, SW_PAGE_SUSPENDED, &gang);
+	/* Before it is so: if we are killed in between, whoever brings it back tries. */
+	for (size_t i = 0; i < gang.count; i++)
+		mark(&gang, i, true);
+	int r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
+	for (size_t i = 0; i < gang.count; i++)
+		if (!gang.processes[i].off)
+			mark(&gang, i, false);
+	return r;
+}
+
+static void swap_gpus(struct sw_page *shared, uint32_t from, uint32_t to)
+{
+	uint8_t uuid[16];
+	memcpy(uuid, shared->gpus[from].uuid, sizeof uuid);
+	memcpy(shared->gpus[from].uuid, shared->gpus[to].uuid, sizeof uuid);
+	memcpy(shared->gpus[to].uuid, uuid, sizeof uuid);
+}
+
+int sw_deep_back(struct sw_share_page *page, uint32_t from, uint32_t to, struct sw_err *err)
+{
+	static struct gang gang; /* too large for the stack */
+	struct sw_page *shared = sw_share_page_shared(page);
+	struct sw_checkpoint_pair pairs[SW_PAGE_GPUS];
+	bool moves = from != SW_DEEP_SAME && from != to;
+	size_t count = 0;
+	for (uint32_t i = 0; moves && i < shared->gpu_count && i < SW_PAGE_GPUS; i++) {
+		memcpy(pairs[count].from, shared->gpus[i].uuid, sizeof pairs[count].from);
+		memcpy(pairs[count].to, shared->gpus[i == from ? to : i == to ? from : i].uuid, sizeof pairs[count].to);
+		count++;
+	}
+	gather(page, SW_PAGE_CHECKPOINTED, &gang);
+	/* Of several, one could be there already when another one finds no room. */
+	if (moves && gang.count > 1)
+		return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", gang.count);
+	int r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
+	/* Before its processes may look. */
+	if (r == 0 && moves)
+		swap_gpus(shared, from, to);
+	for (size_t i = 0; i < gang.count; i++)
+		if (!gang.processes[i].off)
+			mark(&gang, i, false);
+	return r;
+}
