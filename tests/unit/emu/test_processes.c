@@ -473,6 +473,84 @@ static void test_checkpoint(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Holds memory of the first device, is moved, and knows where it is then. */
+static void be_moved(int socket)
+{
+	CUdeviceptr x = 0;
+	CUuuid before, after;
+	driver_open(true);
+	assert_cuda(cuMemAlloc_v2(&x, 100 * MiB));
+	assert_cuda(cuMemsetD32_v2(x, 7, 1));
+	assert_cuda(cuDeviceGetUuid_v2(&before, 0));
+	tell(socket, 'h');
+	hear(socket, 'm');
+	uint32_t word = 0;
+	assert_cuda(cuMemcpyDtoH_v2(&word, x, sizeof word));
+	assert_int_equal(word, 7);
+	assert_cuda(cuDeviceGetUuid_v2(&after, 1));
+	assert_memory_equal(&before, &after, sizeof before);
+	assert_cuda(cuMemFree_v2(x));
+	tell(socket, 'f');
+	hear(socket, 'e');
+}
+
+static size_t free_on(CUdevice device)
+{
+	CUcontext context = NULL;
+	size_t free = 0, total = 0;
+	assert_cuda(cuDevicePrimaryCtxRetain(&context, device));
+	assert_cuda(cuCtxSetCurrent(context));
+	assert_cuda(cuMemGetInfo_v2(&free, &total));
+	return free;
+}
+
+static void move_target(int socket)
+{
+	CUcheckpointGpuPair pairs[2];
+	driver_open(false);
+	for (int i = 0; i < 2; i++) {
+		assert_cuda(cuDeviceGetUuid_v2(&pairs[i].from, i));
+		assert_cuda(cuDeviceGetUuid_v2(&pairs[i].to, 1 - i));
+	}
+	CUcheckpointRestoreArgs some = {.pairs = pairs, .pair_count = 1}, all = {.pairs = pairs, .pair_count = 2};
+	size_t first = free_on(0), second = free_on(1);
+	assert_cuda(cuCheckpointProcessLock(target, NULL));
+	assert_cuda(cuCheckpointProcessCheckpoint(target, NULL));
+	assert_int_equal(cuCheckpointProcessRestore(target, &some), CUDA_ERROR_INVALID_VALUE);
+	pairs[1].to = pairs[0].to;
+	assert_int_equal(cuCheckpointProcessRestore(target, &all), CUDA_ERROR_INVALID_VALUE);
+	pairs[1].to = pairs[0].from;
+	assert_cuda(cuCheckpointProcessRestore(target, &all));
+	assert_cuda(cuCheckpointProcessUnlock(target, NULL));
+	assert_int_equal(free_on(0) - first, second - free_on(1));
+	assert_true(free_on(0) - first >= 116 * MiB);
+	tell(socket, 'd');
+	/* What it frees is free where it is now. */
+	hear(socket, 'f');
+	assert_true(second - free_on(1) < 100 * MiB);
+	tell(socket, 'e');
+}
+
+/* Restored onto another GPU of its kind a process has its memory there, at the same addresses; every GPU must be named, and none twice. */
+static void test_restore_elsewhere(void **state)
+{
+	(void)state;
+	setenv("SHAREWELL_EMU", "gpus=2;memory=1G;context=16M;launch_us=0", 1);
+	struct child worker = start(be_moved);
+	hear(worker.socket, 'h');
+	target = worker.pid;
+	struct child caller = start(move_target);
+	hear(caller.socket, 'd');
+	tell(worker.socket, 'm');
+	hear(worker.socket, 'f');
+	tell(caller.socket, 'f');
+	hear(caller.socket, 'e');
+	end(&caller);
+	tell(worker.socket, 'e');
+	end(&worker);
+	setenv("SHAREWELL_EMU", SETTINGS, 1);
+}
+
 /* Takes a context and runs a kernel. */
 static void be_one_of_many(int socket)
 {
@@ -517,6 +595,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_leaks_by_kill),
 		cmocka_unit_test(test_memory_of_another_process),
 		cmocka_unit_test(test_checkpoint),
+		cmocka_unit_test(test_restore_elsewhere),
 		cmocka_unit_test(test_a_thousand_processes),
 	};
 	return cmocka_run_group_tests(tests, set_up, clean_up);

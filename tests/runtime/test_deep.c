@@ -1,0 +1,182 @@
+/* Jobs that the driver takes off their GPUs after the runtime has moved their memory out, and that come back: what is free meanwhile, and what happens in between. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/job.h"
+#include "share/deep.h"
+
+enum { WORDS = 4 << 20 };
+
+/* Changes its memory once before and once after, and knows what must come out. */
+static void hold_contents(int socket)
+{
+	CUdeviceptr x = 0;
+	uint32_t *here = calloc(WORDS, sizeof *here), *there = calloc(WORDS, sizeof *there);
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, WORDS * sizeof *here));
+	assert_cuda(cuMemsetD8_v2(x, 0, WORDS * sizeof *here));
+	assert_cuda(launch_stir(NULL, x, WORDS));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	assert_cuda(launch_stir(NULL, x, WORDS));
+	assert_cuda(cuMemcpyDtoH_v2(there, x, WORDS * sizeof *there));
+	stir_here(here, WORDS);
+	stir_here(here, WORDS);
+	assert_memory_equal(here, there, WORDS * sizeof *here);
+	tell(socket, 'd');
+	hear(socket, 'e');
+	free(here);
+	free(there);
+}
+
+static void must(int result, const struct sw_err *err)
+{
+	char text[1400];
+	sw_err_format(err, text, sizeof text);
+	if (result < 0)
+		fail_msg("%s", text);
+}
+
+static void take_off(void)
+{
+	struct sw_err err = {0};
+	sw_deep_announce(page());
+	suspend();
+	must(sw_deep_out(page(), &err), &err);
+}
+
+static void bring_back(void)
+{
+	struct sw_err err = {0};
+	must(sw_deep_back(page(), SW_DEEP_SAME, 0, &err), &err);
+}
+
+static void finish(struct job *job)
+{
+	tell(job->socket, 'g');
+	hear(job->socket, 'd');
+	tell(job->socket, 'e');
+	end(job);
+}
+
+/* Nothing of a job is left on its GPU, time and again, and its contents come back. */
+static void test_nothing_is_left(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	for (int i = 0; i < 3; i++) {
+		take_off();
+		assert_int_equal(gpu_used(), 0);
+		assert_int_equal(look().off, 1);
+		assert_int_equal(look().suspended, 1);
+		assert_int_equal(look().gpus[0].charged_bytes, 0);
+		bring_back();
+		assert_int_equal(look().off, 0);
+		assert_int_equal(gpu_used(), CONTEXT_BYTES);
+		assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+		resume();
+	}
+	finish(&job);
+}
+
+/* Whoever is off hears other wishes, and one to run when it is back. */
+static void test_wishes_meanwhile(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	take_off();
+	limit(400 * MiB);
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_RUN);
+	assert_false(sw_share_page_wait(page(), wish, SECOND));
+	assert_int_equal(gpu_used(), 0);
+	bring_back();
+	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	finish(&job);
+}
+
+static pid_t target;
+
+static void lock_target(int socket)
+{
+	CUcheckpointLockArgs args = {.timeout_ms = 60000};
+	CUresult cuCheckpointProcessLock(int, CUcheckpointLockArgs *);
+	unsetenv(SW_PAGE_ENV);
+	assert_cuda(cuInit(0));
+	assert_cuda(cuCheckpointProcessLock(target, &args));
+	tell(socket, 'l');
+	hear(socket, 'e');
+}
+
+/* A coordinator that was killed on its way leaves a job that the next one brings back: marked, and not taken off; or only locked. */
+static void test_half_done(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	struct sw_page *raw = raw_page(page_path());
+	struct sw_page_slot *slot = raw->slots;
+	while (atomic_load(&slot->pid) != job.pid)
+		slot++;
+	suspend();
+	atomic_store(&slot->state, SW_PAGE_CHECKPOINTED);
+	bring_back();
+	assert_int_equal(look().off, 0);
+	atomic_store(&slot->state, SW_PAGE_CHECKPOINTED);
+	target = job.pid;
+	struct job other = start(lock_target);
+	hear(other.socket, 'l');
+	kill_job(&other);
+	bring_back();
+	resume();
+	finish(&job);
+}
+
+/* One of two that ends while they are off is no trouble for the other one. */
+static void test_one_ends(void **state)
+{
+	(void)state;
+	struct job one = start(hold_contents), two = start(hold_contents);
+	hear(one.socket, 'r');
+	hear(two.socket, 'r');
+	take_off();
+	assert_int_equal(look().off, 2);
+	assert_int_equal(gpu_used(), 0);
+	kill_job(&one);
+	eventually(look().processes == 1);
+	bring_back();
+	resume();
+	finish(&two);
+}
+
+/* Where one of two cannot be taken off, neither is, and both go on. */
+static void test_all_or_none(void **state)
+{
+	(void)state;
+	struct job one = start(hold_contents), two = start(hold_contents);
+	struct sw_err err = {0};
+	hear(one.socket, 'r');
+	hear(two.socket, 'r');
+	suspend();
+	setenv("SHAREWELL_EMU_FAULTS", "cuCheckpointProcessCheckpoint:first=2:error=801", 1);
+	assert_true(sw_deep_out(page(), &err) < 0);
+	unsetenv("SHAREWELL_EMU_FAULTS");
+	assert_non_null(strstr(err.detail, "cannot be taken off"));
+	assert_int_equal(look().off, 0);
+	assert_int_equal(look().suspended, 2);
+	assert_int_equal(gpu_used(), 2 * CONTEXT_BYTES);
+	resume();
+	finish(&one);
+	finish(&two);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, machine_up, machine_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left), CASE(test_wishes_meanwhile), CASE(test_half_done),
+					   CASE(test_one_ends), CASE(test_all_or_none)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
