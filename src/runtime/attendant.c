@@ -88,12 +88,12 @@ static bool is_over(void)
 /* One wish; false: it has to be tried again. */
 static bool act(void)
 {
-	if (is_over())
-		return true;
 	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
 	admit_tracer();
 	if (is_off())
 		return away;
+	if (is_over())
+		return true;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
 	if (away)

@@ -5,6 +5,8 @@
 
 #include "share/checkpoint.h"
 
+#define HEARD_NS INT64_C(10000000000)
+
 void sw_deep_announce(struct sw_share_page *page)
 {
 	atomic_store(&sw_share_page_shared(page)->checkpointer, (int32_t)getpid());
@@ -50,6 +52,8 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 	/* Before it is so: if we are killed in between, whoever brings it back tries. */
 	for (size_t i = 0; i < gang.count; i++)
 		mark(&gang, i, true);
+	/* Who has heard something since has seen that, and is in no call of the driver. */
+	(void)sw_share_page_wait(page, sw_share_page_tell(page), HEARD_NS);
 	int r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
