@@ -128,7 +128,8 @@ struct sw_page {
 	_Atomic uint8_t slice_s;      /* length of its turns where not all fit at once, in seconds; 0: the default */
 	_Atomic uint32_t asked_milli; /* of the GPU's time; 0: all */
 	_Atomic int64_t arrived_ns;   /* by CLOCK_MONOTONIC */
-	_Atomic uint32_t urgent;      /* a wish is met at once, and not when the process holds least memory */
+	_Atomic uint16_t urgent;      /* a wish is met at once, and not when the process holds least memory */
+	_Atomic uint16_t profiled;    /* somebody wants to know what it launches and copies (src/runtime/profile.h) */
 	_Atomic int32_t checkpointer; /* a process that will take the job's off their GPUs: let it, and its children, trace them; 0: none */
 	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
 	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];

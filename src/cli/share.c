@@ -1,6 +1,6 @@
 /* sharewell share: a program under the GPU runtime, on a machine that needs no cluster.
  *
- * The page of each such program lies in a folder of the user's own, under the share's name; --list, --suspend, --resume and --limit find it there. The file goes
+ * The page of each such program lies in a folder of the user's own, under the share's name; --list, --suspend, --resume, --limit and --profile find it there. The file goes
  * when the program ends; one that was left behind is removed by whoever lists next.
  */
 #include <stdio.h>
@@ -11,6 +11,7 @@
 #include "cli/live.h"
 #include "cli/share_deep.h"
 #include "cli/share_places.h"
+#include "cli/share_profile.h"
 #include "cli/share_run.h"
 #include "share/deep.h"
 #include "share/folder.h"
@@ -20,8 +21,8 @@
 struct values {
 	struct sw_cli_texts words;
 	const char *memory, *host_memory, *name, *class, *throttle;
-	uint64_t compute, slice;
-	const char *suspend, *resume, *limit, *gpu;
+	uint64_t compute, slice, seconds;
+	const char *suspend, *resume, *limit, *gpu, *profile;
 	bool list, json, deep;
 };
 
@@ -164,9 +165,11 @@ static int run_program(const struct values *values, struct sw_err *err)
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	unsigned wishes = (values->suspend != NULL) + (values->resume != NULL) + (values->limit != NULL) + values->list;
+	unsigned wishes =
+		(values->suspend != NULL) + (values->resume != NULL) + (values->limit != NULL) + values->list + (values->profile != NULL);
 	if (wishes > 1 || (wishes == 1 && values->words.count > 0))
-		return sw_err_set(err, SW_EINPUT, "one thing at a time: --list, --suspend, --resume, --limit, or a program to run");
+		return sw_err_set(err, SW_EINPUT,
+				  "one thing at a time: --list, --suspend, --resume, --limit, --profile, or a program to run");
 	if (values->deep && values->suspend == NULL)
 		return sw_err_set(err, SW_EINPUT, "--deep goes with --suspend");
 	if (values->gpu != NULL && values->resume == NULL)
@@ -179,6 +182,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return state_wish(values, false, err);
 	if (values->limit != NULL)
 		return state_limit(values, err);
+	if (values->profile != NULL)
+		return sw_cli_share_profile(values->profile, values->seconds > 0 ? values->seconds : 10, values->json, err);
 	if (values->words.count == 0) {
 		sw_err_set(err, SW_EINPUT, "no program to run");
 		sw_err_hint(err, "As in: sharewell share --memory 20G -- python train.py");
@@ -219,6 +224,11 @@ static const struct sw_cli_option options[] = {
 	{"limit", .kind = SW_CLI_TEXT, .argument = "NAME",
 	 .about = "change what --memory ('none': no limit), --compute, --class, --throttle and --slice say, while it runs",
 	 .offset = offsetof(struct values, limit)},
+	{"profile", .kind = SW_CLI_TEXT, .argument = "NAME",
+	 .about = "measure what it launches, for how long, and what it copies; it is a little slower meanwhile",
+	 .offset = offsetof(struct values, profile)},
+	{"seconds", .kind = SW_CLI_COUNT, .argument = "SECONDS", .least = 1, .most = 3600, .about = "with --profile: for how long (10)",
+	 .offset = offsetof(struct values, seconds)},
 	SW_CLI_OPTION_JSON(struct values),
 };
 

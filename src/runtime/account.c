@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -157,6 +158,18 @@ void sw_account_forget(void)
 	page_fd = -1;
 	sw_page = NULL;
 	sw_slot = NULL;
+}
+
+/* The program may have changed its environment since. */
+bool sw_account_path(char *path, size_t size)
+{
+	char link[32];
+	snprintf(link, sizeof link, "/proc/self/fd/%d", page_fd);
+	ssize_t length = page_fd < 0 ? -1 : readlink(link, path, size);
+	if (length <= 0 || (size_t)length >= size)
+		return false;
+	path[length] = '\0';
+	return true;
 }
 
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;

@@ -25,6 +25,8 @@ int sw_account_gpu(CUdevice device);
 const struct sw_page *sw_account_peek(void);
 /* What all processes of the job hold there. */
 uint64_t sw_account_held(const struct sw_page *page, uint32_t gpu);
+/* Where the page lies; false: not known. */
+bool sw_account_path(char *path, size_t size);
 /* For a measurement that no other process of the job disturbs; false: one is at it. */
 bool sw_account_lock(void);
 void sw_account_unlock(void);

@@ -11,6 +11,7 @@
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
+#include "runtime/profile.h"
 #include "runtime/spare.h"
 #include "runtime/start.h"
 #include "runtime/store.h"
@@ -154,6 +155,8 @@ static void *attend(void *unused)
 		if (!is_away())
 			sw_spare_trim();
 		bring_figures();
+		if (!is_away())
+			sw_profile_look();
 		if (done && atomic_load(&sw_slot->done_serial) != serial) {
 			atomic_store(&sw_slot->done_serial, serial);
 			tell();

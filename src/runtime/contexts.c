@@ -13,6 +13,7 @@
 #include "runtime/move.h"
 #include "runtime/overhead.h"
 #include "runtime/pace.h"
+#include "runtime/profile.h"
 #include "runtime/start.h"
 
 _Atomic int sw_captures;
@@ -100,6 +101,7 @@ static void forget_context(CUcontext context)
 {
 	sw_move_forget_context(context);
 	sw_pace_forget_context(context);
+	sw_profile_forget_context(context);
 	captures_end(NULL, context, true);
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/pace.h"
+#include "runtime/profile.h"
 
 bool sw_moves;
 
@@ -15,6 +16,7 @@ static void in_child(void)
 {
 	sw_moves = false;
 	sw_pace_forget();
+	sw_profile_forget();
 	sw_gate_forget();
 	sw_account_forget();
 }

@@ -62,6 +62,9 @@ holds 'it is listed with what it holds' listed "s['name'] == 'big' and s['state'
 works 'and in words' 'running' share -l
 until_holds 30 listed "s['iteration_ns'] >= 6000000 and s['iterations'] > 0"
 holds 'how long its steps take is found out' listed "s['iteration_ns'] >= 6000000"
+profiled() { "$SHAREWELL" share --profile big --seconds 1 --json | python3 -c "import json, sys; p = json.load(sys.stdin)[0]; f = {x['name']: x for x in p['functions']}; sys.exit(not ($1))"; }
+holds 'what it launches is measured' profiled "f['spin']['launches'] >= 1 and f['forward']['launches'] >= f['spin']['launches'] and f['spin']['time_ns'] >= 6000000 * f['spin']['launches'] and p['iteration_busy_ns'] >= 6000000"
+works 'and shown' 'backward_input' share --profile big --seconds 1
 refuses 2 'its name is taken' "there is a share 'big' already" share --name big -- true
 works 'suspended' 'big suspended: 0.01 GiB' share --suspend big
 holds 'it holds nothing of the GPU but its context' listed "s['state'] == 'suspended' and s['gpus'][0]['used_bytes'] == 16 << 20 and s['gpus'][0]['host_bytes'] == 14 << 20"
@@ -96,6 +99,7 @@ for name in '' . .. .hidden a/b ../big 'a b' "$(printf '%065d' 0)"; do
 done
 refuses 2 'a share that is not there' "there is no share 'nobody'" share --suspend nobody
 refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
+refuses 2 'nor to be measured' "there is no share 'nobody'" share --profile nobody
 refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
 refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true

@@ -1,0 +1,168 @@
+/* The profile of a process: exact counts, times of the GPU's own clock, and nothing of it before and after. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/job.h"
+#include "share/profile.h"
+
+enum { SPINS = 7, STIRS = 3, SPIN_NS = 3000000 };
+
+static const struct sw_share_function *find(const struct sw_share_profile *profile, const char *name)
+{
+	for (size_t i = 0; i < profile->function_count; i++)
+		if (strcmp(profile->functions[i].name, name) == 0)
+			return &profile->functions[i];
+	return NULL;
+}
+
+static void want(bool on)
+{
+	assert_true(sw_share_page_wait(page(), sw_share_profile_want(page(), on), PATIENCE));
+}
+
+/* Does the same each time that it is told to. */
+static void work(int socket)
+{
+	static char host[3 * MiB];
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	tell(socket, 'r');
+	for (;;) {
+		hear(socket, 'g');
+		for (int i = 0; i < SPINS; i++)
+			assert_cuda(launch_spin(NULL, SPIN_NS));
+		for (int i = 0; i < STIRS; i++)
+			assert_cuda(launch_stir(NULL, x, 1000));
+		assert_cuda(cuMemcpyHtoD_v2(x, host, 3 * MiB));
+		assert_cuda(cuMemcpyDtoH_v2(host, x, 2 * MiB));
+		assert_cuda(cuMemcpyDtoH_v2(host, x, 1));
+		assert_cuda(cuMemcpyDtoD_v2(x, x + 2 * MiB, MiB));
+		assert_cuda(cuCtxSynchronize());
+		tell(socket, 'd');
+	}
+}
+
+static void once(const struct job *job)
+{
+	tell(job->socket, 'g');
+	hear(job->socket, 'd');
+}
+
+/* What was done while it measured is counted to the last launch and byte, and takes at least as long as the GPU works; what was before and after is not. */
+static void test_counts(void **state)
+{
+	(void)state;
+	static struct sw_share_profile profiles[4];
+	struct job job = start(work);
+	hear(job.socket, 'r');
+	once(&job);
+	assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 0);
+	for (int rounds = 1; rounds <= 2; rounds++) {
+		want(true);
+		for (int i = 0; i < rounds; i++)
+			once(&job);
+		want(false);
+		once(&job);
+		assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 1);
+		const struct sw_share_profile *profile = &profiles[0];
+		const struct sw_share_function *spin = find(profile, "spin"), *stir = find(profile, "stir");
+		assert_non_null(spin);
+		assert_non_null(stir);
+		assert_int_equal(profile->pid, job.pid);
+		assert_int_equal(profile->launches, (SPINS + STIRS) * rounds);
+		assert_int_equal(profile->timed, profile->launches);
+		assert_int_equal(spin->launches, SPINS * rounds);
+		assert_int_equal(stir->launches, STIRS * rounds);
+		assert_true(spin->ns >= (int64_t)SPINS * rounds * SPIN_NS);
+		assert_true(profile->busy_ns >= spin->ns && profile->window_ns >= spin->ns);
+		assert_true(spin == &profile->functions[0]);
+		assert_int_equal(profile->copied[SW_COPIED_TO_GPU].bytes, 3 * MiB * rounds);
+		assert_int_equal(profile->copied[SW_COPIED_FROM_GPU].bytes, (2 * MiB + 1) * rounds);
+		assert_int_equal(profile->copied[SW_COPIED_FROM_GPU].copies, 2 * rounds);
+		assert_int_equal(profile->copied[SW_COPIED_WITHIN].bytes, MiB * rounds);
+		assert_int_equal(profile->copied[SW_COPIED_UNKNOWN].bytes, 0);
+		/* Once read they are gone. */
+		assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 0);
+	}
+	kill_job(&job);
+}
+
+static void capture(int socket)
+{
+	CUstream stream = NULL;
+	CUgraph graph = NULL;
+	CUgraphExec exec = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	/* What asks for the driver's functions now still gets ours. */
+	void *library = dlopen("libcuda.so.1", RTLD_NOW), *found = dlsym(library, "cuLaunchKernel"), *by_name = NULL;
+	CUresult (*own)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **) =
+		cuLaunchKernel;
+	assert_memory_equal(&found, &own, sizeof found);
+	assert_cuda(cuGetProcAddress("cuLaunchKernel", &by_name, 12000, 0));
+	assert_ptr_equal(by_name, found);
+	assert_cuda(cuStreamBeginCapture_v2(stream, 0));
+	assert_cuda(launch_spin(stream, SPIN_NS));
+	assert_cuda(launch_spin(stream, SPIN_NS));
+	assert_cuda(cuStreamEndCapture(stream, &graph));
+	assert_cuda(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	assert_cuda(cuGraphLaunch(exec, stream));
+	assert_cuda(cuGraphLaunch(exec, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+/* A capture is not disturbed by being measured, and is no work; its graph is. */
+static void test_captures(void **state)
+{
+	(void)state;
+	static struct sw_share_profile profiles[4];
+	struct job job = start(capture);
+	hear(job.socket, 'r');
+	want(true);
+	once(&job);
+	want(false);
+	assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 1);
+	assert_null(find(&profiles[0], "spin"));
+	const struct sw_share_function *graph = find(&profiles[0], "(graph)");
+	assert_non_null(graph);
+	assert_int_equal(graph->launches, 2);
+	assert_true(graph->ns >= 4 * (int64_t)SPIN_NS);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* It is suspended, resumed and ends while it is measured. */
+static void test_suspended(void **state)
+{
+	(void)state;
+	static struct sw_share_profile profiles[4];
+	struct job job = start(work);
+	hear(job.socket, 'r');
+	want(true);
+	once(&job);
+	suspend();
+	resume();
+	once(&job);
+	want(false);
+	assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 1);
+	assert_int_equal(profiles[0].launches, 2 * (SPINS + STIRS));
+	want(true);
+	once(&job);
+	kill_job(&job);
+	want(false);
+}
+
+#define CASE(test) cmocka_unit_test_setup_teardown(test, machine_up, machine_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
