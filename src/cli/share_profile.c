@@ -126,7 +126,9 @@ int sw_cli_share_profile(const char *name, uint64_t seconds, bool as_json, struc
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	SW_CLEANUP(sw_freep) struct sw_share_profile *profiles = calloc(PROCESSES, sizeof *profiles);
 	char path[PATH_MAX];
-	int r = profiles == NULL ? sw_err_set(err, SW_ENOMEM, "out of memory") : sw_cli_share_open(name, &page, err);
+	if (profiles == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_cli_share_open(name, &page, err);
 	r = r < 0 ? r : sw_cli_share_path(name, path, err);
 	r = r < 0 ? r : measure(name, page, seconds, err);
 	if (r < 0)
