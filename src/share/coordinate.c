@@ -180,7 +180,8 @@ static void hand_over(const struct call *call, uint64_t room_bytes)
 static void place(struct call *call)
 {
 	uint64_t room = minus(call->gpu->capacity_bytes, call->gpu->foreign_bytes), reserved = 0;
-	take_turns(call, &call->kept->guaranteed, SW_JOB_GUARANTEED, minus(room, sum_fixed(call, SW_JOB_OPPORTUNISTIC)));
+	uint64_t guaranteed_room = call->gpu->placed ? UINT64_MAX : minus(room, sum_fixed(call, SW_JOB_OPPORTUNISTIC));
+	take_turns(call, &call->kept->guaranteed, SW_JOB_GUARANTEED, guaranteed_room);
 	for (size_t i = 0; i < call->count; i++)
 		if (call->jobs[i].class == SW_JOB_GUARANTEED)
 			reserved += call->orders[i].suspend ? call->jobs[i].fixed_bytes : reserve_of(call, &call->jobs[i]);

@@ -9,7 +9,7 @@
  *  1. a guaranteed job's limit is what its user allows, and what it needs is taken from opportunistic jobs, never the other way round;
  *  2. the limits of opportunistic jobs leave the guaranteed ones that run what they ever had and head-room: a burst within it finds room at once, a larger one goes to host memory
  *     until the opportunistic ones have made room, one call later;
- *  3. of jobs of one class that do not fit together some are suspended, and all get equal time;
+ *  3. of jobs of one class that do not fit together some are suspended, and all get equal time; guaranteed ones never where somebody else has placed them;
  *  4. a job never gets more than its user asked for, and one that a person suspended stays so.
  */
 #ifndef SW_SHARE_COORDINATE_H
@@ -34,6 +34,7 @@ struct sw_coordinate_gpu {
 	uint64_t capacity_bytes;
 	uint64_t foreign_bytes; /* held by programs that are none of the jobs */
 	int64_t quantum_ns;	/* of time slices; 0: SW_TURNS_QUANTUM_NS */
+	bool placed;		/* somebody else decides who is here: guaranteed jobs take no turns */
 };
 
 /* What is known of a job on this GPU. */

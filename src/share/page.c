@@ -268,6 +268,11 @@ uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want)
 	return wish(page);
 }
 
+void sw_share_page_hurry(struct sw_share_page *page, bool urgent)
+{
+	store_u32(page, &page->shared->urgent, urgent);
+}
+
 uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli)
 {
 	store_u32(page, &page->shared->share_milli, milli);

@@ -60,7 +60,9 @@ SW_DEFINE_FREEP(struct sw_share_page, sw_share_page_close)
 uint32_t sw_share_page_limit(struct sw_share_page *page, uint32_t gpu, uint64_t bytes);
 uint32_t sw_share_page_host_budget(struct sw_share_page *page, uint64_t bytes);
 uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want);
-/* Thousandths of the GPU's time that each process may take; 0: all. */
+/* Whether wishes from now on are met at once, and not when a process holds least memory. Is no wish. */
+void sw_share_page_hurry(struct sw_share_page *page, bool urgent);
+/* Thousandths of the GPU's time that each process may take; 0: all; SW_PAGE_NO_SHARE: none. */
 uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli);
 /* Whether it must say when it works: beside a job that yields. */
 uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched);

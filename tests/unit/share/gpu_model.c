@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-static const double tick_ms = 100, look_ms = 100, kernel_ms = 2, host_slowdown = 8;
+static const double look_ms = 100, kernel_ms = 2, host_slowdown = 8;
 
 struct model model_new(uint64_t capacity_bytes)
 {
-	return (struct model){.gpu = {.capacity_bytes = capacity_bytes}, .now_ms = 1000, .noise = 7};
+	return (struct model){.tick_ms = 100, .gpu = {.capacity_bytes = capacity_bytes}, .now_ms = 1000, .noise = 7};
 }
 
 static double noise(struct model *model)
@@ -170,8 +170,8 @@ static void coordinate(struct model *model)
 void model_run(struct model *model, double for_ms)
 {
 	for (double end = model->now_ms + for_ms; model->now_ms < end;) {
-		if ((uint64_t)model->now_ms % (uint64_t)tick_ms == 0)
-			coordinate(model);
+		if ((uint64_t)model->now_ms % (uint64_t)model->tick_ms == 0)
+			(model->decide != NULL ? model->decide : coordinate)(model);
 		/* Looks are not in step with the coordinator, nor with each other. */
 		for (unsigned i = 0; i < MODEL_JOBS; i++)
 			if (model->jobs[i].present && ((uint64_t)model->now_ms + i * 13) % (uint64_t)look_ms == 50)

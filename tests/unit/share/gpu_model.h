@@ -26,6 +26,9 @@ struct model_job {
 };
 
 struct model {
+	void (*decide)(
+		struct model *model); /* gives the jobs their orders, every tick_ms; NULL: sw_coordinate(), with `kept`, every 100 ms */
+	double tick_ms;
 	struct sw_coordinate_gpu gpu;
 	struct sw_coordination kept;
 	struct model_job jobs[MODEL_JOBS];
