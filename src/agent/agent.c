@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/hash.h"
 #include "share/preload.h"
+#include "share/throttle.h"
 
 enum { ACTIONS = 64, LOCK_PATIENCE_MS = 1000, LOCK_STEP_MS = 10 };
 
@@ -330,6 +331,8 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 		agent->node = agent->node_name;
 	}
 	struct sw_agent_brain_config config = {.node = agent->node, .instance = instance, .seed = random[1]};
+	if (agent->options->throttle != NULL)
+		config.throttle = sw_throttle_find(agent->options->throttle);
 	int r = sw_agent_brain_new(&config, &agent->brain, err);
 	if (r < 0)
 		return r;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent_state.h"
+#include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
 enum { RESTART_S = 10, STEP = 1 << 16 };
@@ -19,6 +20,7 @@ static void take_line(struct sw_agent *agent, const char *line, size_t size)
 		sw_agent_say(agent, "this node has too many GPUs, or too little memory to list them");
 	if (seen->sample_count == 0)
 		return;
+	sw_agent_brain_look(agent->brain, sw_boot_now(), seen->samples, seen->sample_count);
 	sw_sync_free(agent->samples);
 	agent->samples = SW_TAKE(seen);
 	sw_agent_brain_nudge(agent->brain);

@@ -15,6 +15,7 @@ static void free_run(struct sw_agent_run *run)
 		return;
 	free(run->want);
 	free(run->gpus);
+	free(run->seen);
 	free(run);
 }
 
@@ -24,6 +25,7 @@ int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_age
 	if (brain != NULL) {
 		brain->node = strdup(config->node);
 		brain->instance = strdup(config->instance);
+		brain->throttle = config->throttle != NULL ? config->throttle : sw_throttle_at(0);
 	}
 	if (brain == NULL || brain->node == NULL || brain->instance == NULL)
 		return sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
@@ -42,8 +44,10 @@ void sw_agent_brain_free(struct sw_agent_brain *brain)
 		return;
 	for (size_t i = 0; i < brain->runs.count; i++)
 		free_run(brain->runs.items[i].run);
-	for (size_t i = 0; i < brain->gpus.count; i++)
+	for (size_t i = 0; i < brain->gpus.count; i++) {
 		free(brain->gpus.items[i].uuid);
+		free(brain->gpus.items[i].kept);
+	}
 	sw_vec_free(&brain->runs);
 	sw_vec_free(&brain->seen);
 	sw_vec_free(&brain->gpus);
@@ -99,7 +103,8 @@ static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *
 static int set_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus)
 {
 	run->gpus = calloc(gpus->count + 1, sizeof *run->gpus);
-	if (run->gpus == NULL)
+	run->seen = calloc(gpus->count + 1, sizeof *run->seen);
+	if (run->gpus == NULL || run->seen == NULL)
 		return SW_ENOMEM;
 	for (size_t i = 0; i < gpus->count; i++) {
 		int r = intern_gpu(brain, gpus->items[i], &run->gpus[i]);
@@ -229,8 +234,10 @@ int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_
 	brain->inventory = copy;
 	for (size_t i = 0; i < brain->gpus.count; i++)
 		brain->gpus.items[i].present = false;
-	for (size_t i = 0; i < inventory->gpu_count; i++)
+	for (size_t i = 0; i < inventory->gpu_count; i++) {
 		brain->gpus.items[numbers[i]].present = true;
+		brain->gpus.items[numbers[i]].capacity_bytes = inventory->gpus[i].memory_bytes;
+	}
 	brain->inventory_known = brain->inventory_sent = false;
 	brain->dirty = true;
 	return 0;

@@ -3,7 +3,7 @@
  * No I/O, no clock, no environment: `now` (CLOCK_BOOTTIME of the node) comes in with every call. The driver (agent.c) and the simulation of the
  * whole system feed it alike:
  *
- *	inputs (found, answer, failed, link, said, lost, inventory, nudge) -> act() until it gives nothing -> sync() -> wait until wake()
+ *	inputs (found, answer, failed, link, said, lost, inventory, look, nudge) -> act() until it gives nothing -> sync() -> wait until wake()
  *
  * A restart is a new brain that is told what the folders on disk say (sw_agent_brain_found()). Messages from the controller may be lost, late or
  * repeated: only the answer to the latest sync counts, once.
@@ -16,7 +16,8 @@
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
  *  5. a stop is never taken back.
- *  6. runs are handled in ascending (job, epoch); same inputs, same outputs.
+ *  6. runs are handled in ascending (job, epoch); same inputs, same outputs;
+ *  7. what is seen of runs changes their terms only: who starts, stands still and stops is the controller's affair.
  */
 #ifndef SW_AGENT_BRAIN_H
 #define SW_AGENT_BRAIN_H
@@ -31,13 +32,17 @@
 
 /* Guaranteed runs that one run gives way to, at most. */
 #define SW_AGENT_NEIGHBOURS 8u
+/* No share at all of a GPU's time: it stands still, and keeps its memory. */
+#define SW_AGENT_NO_SHARE UINT32_MAX
 
 struct sw_agent_brain;
+struct sw_throttle;
 
 struct sw_agent_brain_config {
 	const char *node;
-	const char *instance; /* of this start; sorts behind those of earlier starts (strcmp) */
-	uint64_t seed;	      /* of the jitter */
+	const char *instance;		    /* of this start; sorts behind those of earlier starts (strcmp) */
+	uint64_t seed;			    /* of the jitter */
+	const struct sw_throttle *throttle; /* how opportunistic runs keep out of the way of guaranteed ones; NULL: the default */
 };
 
 int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_agent_brain **ret_brain, struct sw_err *err);
@@ -65,6 +70,8 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run, uint64_t order);
 /* The supervisor is dead and left no exit behind. */
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id);
+/* What was seen of GPUs and of runs on them, about once a second. Runs that share a GPU are coordinated by it (src/share); without it they have what the plan says. */
+void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const struct sw_sync_sample *samples, size_t count);
 /* There is something that the next sync should carry soon. */
 void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 
@@ -84,7 +91,7 @@ enum sw_agent_act {
 /* What a run may have of its GPUs, and whose work goes first there. */
 struct sw_agent_terms {
 	uint64_t limit_bytes; /* of each GPU's memory; 0: as the spec says */
-	uint32_t share_milli; /* of each GPU's time; 0: all */
+	uint32_t share_milli; /* of each GPU's time; 0: all; or SW_AGENT_NO_SHARE */
 	bool watched;	      /* somebody gives way to it */
 	uint32_t neighbour_count;
 	struct sw_run_id neighbours[SW_AGENT_NEIGHBOURS]; /* to whom it gives way; ascending */

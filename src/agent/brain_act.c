@@ -108,7 +108,8 @@ static bool job_is_alive(const struct sw_agent_brain *brain, size_t place)
 static void maybe_start(struct sw_agent_brain *brain, int64_t now_ns, size_t place, struct collector *out)
 {
 	struct sw_agent_run *run = brain->runs.items[place].run;
-	if (run->wish != SW_WISH_RUN || now_ns >= brain->lease_ns || !gpus_are_free(brain, run) || job_is_alive(brain, place))
+	if (run->wish != SW_WISH_RUN || now_ns >= brain->lease_ns || !gpus_are_free(brain, run) ||
+	    !sw_agent_room_is_made(brain, run, now_ns) || job_is_alive(brain, place))
 		return;
 	struct sw_agent_action *action = give(out, SW_ACT_START, run);
 	action->want = run->want;

@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/vec.h"
 #include "failure/failure.h"
+#include "share/coordinate.h"
 
 /* Of the jobs whose runs are gone, so many epochs are remembered; the oldest are dropped first. */
 #define SW_AGENT_SEEN_MAX 16384u
@@ -74,6 +75,13 @@ struct sw_agent_run {
 	struct sw_agent_terms terms;
 	uint64_t limit_bytes; /* as wished */
 	uint32_t share_milli;
+	uint64_t memory_bytes;		/* that its spec says it needs; 0: it does not say */
+	struct sw_coordinate_job *seen; /* owned: on each of its GPUs at the last look; its id is 0 where it was not seen */
+	uint64_t demand_bytes;		/* what it had at most on one of them and in the host for it, when it did not move */
+	bool ordered;			/* this, at the last look: the strictest of its GPUs' */
+	struct sw_coordinate_order order;
+	int64_t seated_ns;    /* since when there is room for it among those who share a GPU; 0: there is none, or it needs none */
+	bool raised;	      /* its limit is above what it asked for: guaranteed, and in need */
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
 	size_t gpu_count;
@@ -103,10 +111,17 @@ struct sw_agent_gpu {
 	uint32_t leaving;	/* suspended runs that are to stop: they need it once more, to end in peace */
 	uint32_t closed;	/* of the users, the ones that let nobody in: they do not share, or are to go */
 	uint32_t opportunistic; /* of the users */
+	/* Of brain_coordinate.c: */
+	uint64_t capacity_bytes;      /* 0: not known */
+	uint64_t used_bytes;	      /* by anybody, at the last look; UINT64_MAX: not known */
+	uint64_t foreign_bytes[2];    /* held by others than the runs, at the last two looks */
+	struct sw_coordination *kept; /* owned; NULL: nobody shares it */
+	bool tight;		      /* somebody there has less than it asked for */
 };
 
 struct sw_agent_brain {
 	char *node, *instance;
+	const struct sw_throttle *throttle;
 	struct sw_rng rng;
 	SW_VEC(struct sw_agent_slot) runs; /* ascending */
 	SW_VEC(struct sw_agent_seen) seen; /* ascending by job */
@@ -122,7 +137,6 @@ struct sw_agent_brain {
 	uint64_t number; /* of the last sync */
 	bool waiting;	 /* for its answer */
 	bool dirty;	 /* there is news */
-	bool answered;	 /* ever */
 	int64_t sent_ns; /* the last sync */
 	int64_t due_ns;	 /* the next one, when there is no news */
 	int64_t spacing_ns;
@@ -131,6 +145,7 @@ struct sw_agent_brain {
 	int64_t retry_ns;  /* after a failure */
 	int64_t lease_ns;  /* deadline; INT64_MIN: never had one */
 	int64_t lease_length_ns;
+	int64_t looked_ns; /* at the GPUs */
 };
 
 /* brain.c */
@@ -147,6 +162,13 @@ bool sw_agent_is_active(const struct sw_agent_run *run);
 void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec);
 /* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs must have been counted. */
 bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run);
+/* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that wish is less than it asked for. */
+uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
+bool sw_agent_is_limited(const struct sw_agent_run *run);
+
+/* brain_coordinate.c */
+/* Whether those who share its GPUs have made room for a run that is to start. */
+bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns);
 
 /* brain_seen.c */
 /* Notes an epoch. 0 or SW_ENOMEM. */

@@ -5,8 +5,8 @@
  *	suspend ORDER
  *	resume ORDER
  *	lease BOOT_NS                it may go on until then (CLOCK_BOOTTIME)
- *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time), whether somebody gives way to it, and the runs
- *	                             ("12.1") to which it gives way
+ *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time; 4294967295: no time at all), whether somebody gives way
+ *	                             to it, and the runs ("12.1") to which it gives way
  *
  * What it says are lines too: the account as JSON, on request and after every order and change. The account names the last order that was carried
  * out, so that who gave it knows what the account says of it. Only its own user and root are heard.

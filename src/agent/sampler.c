@@ -28,6 +28,8 @@
 #include "share/page.h"
 
 enum { OPEN_TIMEOUT_MS = 60000 };
+/* Runs that share a GPU are coordinated by what is seen, so often at least. */
+enum { SHARED_MS = 1000 };
 
 /* A run that lives, and what its processes used when they were looked at last. */
 struct watched {
@@ -305,6 +307,15 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 		sample->host_bytes = gpu->host_bytes;
 		sample->iteration_ns = (uint64_t)figures.iteration_ns;
 		sample->outside = outside;
+		sample->runtime = true;
+		sample->suspended = figures.running == 0;
+		sample->moving = figures.running + figures.suspended < figures.processes;
+		sample->charged_bytes = gpu->charged_bytes;
+		sample->fixed_bytes = gpu->fixed_bytes;
+		sample->peak_bytes = gpu->peak_bytes;
+		sample->floor_bytes = figures.floor_bytes;
+		sample->iterations = figures.iterations;
+		sample->launches = figures.launches;
 	}
 }
 
@@ -346,6 +357,18 @@ static void look(struct sampler *sampler)
 					     .number = 1,
 					     .samples = sampler->samples.items,
 					     .sample_count = sampler->samples.count});
+}
+
+static bool any_is_shared(const struct sampler *sampler)
+{
+	uint32_t users[SW_GPUS_MAX] = {0};
+	for (size_t i = 0; i < sampler->watched.count; i++) {
+		const struct watched *run = &sampler->watched.items[i];
+		for (uint32_t g = 0; g < run->gpu_count; g++)
+			if (run->gpus[g] < SW_GPUS_MAX && users[run->gpus[g]]++ > 0)
+				return true;
+	}
+	return false;
 }
 
 /* The first line. */
@@ -392,7 +415,8 @@ static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, 
 	send_inventory(&sampler);
 	for (;;) {
 		look(&sampler);
-		poll(&(struct pollfd){.fd = pipe}, 1, (int)options->every_ms);
+		bool soon = options->every_ms > SHARED_MS && any_is_shared(&sampler);
+		poll(&(struct pollfd){.fd = pipe}, 1, soon ? SHARED_MS : (int)options->every_ms);
 	}
 }
 

@@ -40,6 +40,11 @@ static uint64_t host_budget(const struct sw_run_spec *spec)
 	return spec->memory_bytes > 0 && spec->memory_bytes < half ? spec->memory_bytes : half;
 }
 
+static uint64_t limit_of(const struct sw_run_spec *spec)
+{
+	return spec->gpu_memory_bytes > 0 ? spec->gpu_memory_bytes : SW_PAGE_NO_LIMIT;
+}
+
 /* Whatever the umask is. What is there stays as it is. */
 static void make_folder(const char *path, mode_t mode)
 {
@@ -87,8 +92,9 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 		return r;
 	gpu->host_bytes = host_budget(spec);
 	sw_share_page_host_budget(page, gpu->host_bytes);
-	for (uint32_t i = 0; i < gpus->count && spec->gpu_memory_bytes > 0; i++)
-		sw_share_page_limit(page, i, spec->gpu_memory_bytes);
+	gpu->limit_bytes = limit_of(spec);
+	for (uint32_t i = 0; i < gpus->count; i++)
+		sw_share_page_limit(page, i, gpu->limit_bytes);
 	/* From here on somebody else can write it. */
 	if (spec->uid != geteuid() && chown(gpu->path, spec->uid, spec->gid) != 0)
 		return fail(err, gpu->path);
@@ -159,6 +165,7 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 	if (gpu->page == NULL)
 		return;
 	gpu->wish = wish;
+	sw_share_page_hurry(gpu->page, false);
 	gpu->number = sw_share_page_want(gpu->page, wish == SW_GPU_WISH_AWAY ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
 	gpu->until_ns = wish == SW_GPU_WISH_AWAY ? now_ns + LEAVE_NS : SW_NEVER;
 	gpu->look_at_ns = wish == SW_GPU_WISH_AWAY ? SW_NEVER : now_ns + RETURN_LOOK_NS;
@@ -276,17 +283,19 @@ static void give_way(struct sw_share_page *page, const char *names)
 void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words)
 {
 	struct sw_share_page *page = supervisor->gpu.page;
-	const struct sw_run_spec *spec = supervisor->spec;
 	unsigned long long limit;
 	unsigned share, watched;
 	int used = 0;
 	if (page == NULL || sscanf(words, "%llu %u %u%n", &limit, &share, &watched, &used) != 3)
 		return;
 	if (limit == 0)
-		limit = spec->gpu_memory_bytes > 0 ? spec->gpu_memory_bytes : SW_PAGE_NO_LIMIT;
+		limit = limit_of(supervisor->spec);
+	/* Memory that is taken from one is wanted by another now. */
+	sw_share_page_hurry(page, limit < supervisor->gpu.limit_bytes);
+	supervisor->gpu.limit_bytes = limit;
 	for (uint32_t i = 0; i < supervisor->order->want.gpus.count; i++)
 		sw_share_page_limit(page, i, limit);
-	sw_share_page_share(page, share < 1000 ? share : 0);
+	sw_share_page_share(page, share < 1000 || share == SW_PAGE_NO_SHARE ? share : 0);
 	/* Those who give way look at it, and may be others. They must know its name, which nobody can guess. */
 	if (geteuid() == 0)
 		(void)chmod(supervisor->gpu.path, watched != 0 ? 0644 : 0600);

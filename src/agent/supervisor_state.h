@@ -53,7 +53,8 @@ enum sw_gpu_wish {
 struct sw_supervisor_gpu {
 	struct sw_share_page *page; /* NULL: it runs without the GPU runtime */
 	char path[PATH_MAX];
-	uint64_t host_bytes; /* that contents of its GPUs may take */
+	uint64_t host_bytes;  /* that contents of its GPUs may take */
+	uint64_t limit_bytes; /* of each GPU's memory, as it was told last */
 	enum sw_gpu_wish wish;
 	uint32_t number;    /* of that wish */
 	int64_t until_ns;   /* it is waited for */

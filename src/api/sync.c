@@ -78,6 +78,15 @@ static const struct sw_field sample_fields[] = {
 	{"host_bytes", SW_FIELD_U64, AT(host_bytes), .max = INT64_MAX, .brief = true},
 	{"iteration_ns", SW_FIELD_U64, AT(iteration_ns), .max = INT64_MAX, .brief = true},
 	{"outside", SW_FIELD_U32, AT(outside), .max = UINT32_MAX, .brief = true},
+	{"runtime", SW_FIELD_BOOL, AT(runtime), .brief = true},
+	{"suspended", SW_FIELD_BOOL, AT(suspended), .brief = true},
+	{"moving", SW_FIELD_BOOL, AT(moving), .brief = true},
+	{"charged_bytes", SW_FIELD_U64, AT(charged_bytes), .max = INT64_MAX, .brief = true},
+	{"fixed_bytes", SW_FIELD_U64, AT(fixed_bytes), .max = INT64_MAX, .brief = true},
+	{"peak_bytes", SW_FIELD_U64, AT(peak_bytes), .max = INT64_MAX, .brief = true},
+	{"floor_bytes", SW_FIELD_U64, AT(floor_bytes), .max = INT64_MAX, .brief = true},
+	{"iterations", SW_FIELD_U64, AT(iterations), .max = INT64_MAX, .brief = true},
+	{"launches", SW_FIELD_U64, AT(launches), .max = INT64_MAX, .brief = true},
 };
 static const struct sw_field sample_run_fields[] = {
 	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},

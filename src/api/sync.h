@@ -116,6 +116,15 @@ struct sw_sync_sample {
 	uint64_t host_bytes;   /* contents of its GPU memory that lie in host memory */
 	uint64_t iteration_ns; /* one step of its repeating work */
 	uint32_t outside;      /* of its processes use the GPU outside the runtime */
+	/* The same, as the GPU runtime counts it. */
+	bool runtime;		       /* the rest is known */
+	bool suspended;		       /* none of its processes works */
+	bool moving;		       /* its memory is on its way to or from the GPU */
+	uint64_t charged_bytes;	       /* what counts against the limit */
+	uint64_t fixed_bytes;	       /* the part of it that cannot leave */
+	uint64_t peak_bytes;	       /* the most so far */
+	uint64_t floor_bytes;	       /* the least within an iteration, on all its GPUs */
+	uint64_t iterations, launches; /* so far */
 };
 
 struct sw_sync {

@@ -19,7 +19,8 @@ struct sw_agent_brain *fixture_brain(const char *instance, uint64_t seed)
 	for (int i = 0; i < 4; i++)
 		gpus[i] = (struct sw_sync_gpu){fixture_uuids[i], "test", 1 << 30, 0};
 	struct sw_sync_inventory inventory = {gpus, 4, 8, 1 << 30};
-	assert_int_equal(sw_agent_brain_new(&(struct sw_agent_brain_config){"node", instance, seed}, &brain, NULL), 0);
+	assert_int_equal(
+		sw_agent_brain_new(&(struct sw_agent_brain_config){.node = "node", .instance = instance, .seed = seed}, &brain, NULL), 0);
 	assert_int_equal(sw_agent_brain_inventory(brain, &inventory), 0);
 	return brain;
 }

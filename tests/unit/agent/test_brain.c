@@ -550,7 +550,7 @@ static void test_inventory(void **state)
 	struct sw_agent_brain *brain = *state, *mute = NULL;
 	int64_t now = START_NS;
 	struct sw_sync sync;
-	assert_int_equal(sw_agent_brain_new(&(struct sw_agent_brain_config){"n", "i", 1}, &mute, NULL), 0);
+	assert_int_equal(sw_agent_brain_new(&(struct sw_agent_brain_config){.node = "n", .instance = "i", .seed = 1}, &mute, NULL), 0);
 	assert_false(sw_agent_brain_sync(mute, now, &sync));
 	assert_true(sw_agent_brain_wake(mute) == SW_NEVER);
 	sw_agent_brain_free(mute);
