@@ -15,6 +15,7 @@
 
 #include "agent/folder.h"
 #include "agent/supervisor_state.h"
+#include "share/host.h"
 
 #define LEAVE_NS (60 * SW_NS_PER_S)
 /* After this trouble it gets no better soon. */
@@ -27,17 +28,11 @@
 
 /* ------------------------------------------------------------------------------------------------ the page */
 
-static uint64_t memory_of_machine(void)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
-}
-
-/* Half of the machine; of a job with a limit of its own not more than that again, since it is raised by as much. */
+/* Of a job with a limit of its own not more than that again, since it is raised by as much. */
 static uint64_t host_budget(const struct sw_run_spec *spec)
 {
-	uint64_t half = memory_of_machine() / 2;
-	return spec->memory_bytes > 0 && spec->memory_bytes < half ? spec->memory_bytes : half;
+	uint64_t bytes = sw_share_host_budget();
+	return spec->memory_bytes > 0 && spec->memory_bytes < bytes ? spec->memory_bytes : bytes;
 }
 
 static uint64_t limit_of(const struct sw_run_spec *spec)

@@ -16,6 +16,7 @@
 #include "gpu/gpu.h"
 #include "share/folder.h"
 #include "share/outside.h"
+#include "share/host.h"
 #include "share/preload.h"
 
 #define SECOND INT64_C(1000000000)
@@ -44,13 +45,6 @@ static int64_t monotonic_ns(void)
 
 /* ---- its page */
 
-/* Half of what the machine has to spare: the other half stays for everybody else. */
-static uint64_t preset_host_budget(void)
-{
-	long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : (uint64_t)4 << 30;
-}
-
 /* Held for as long as this process lives: it tells that the share does. */
 static int hold(const char *path)
 {
@@ -68,7 +62,7 @@ static void state_terms(const struct keeper *keeper, const struct sw_share_terms
 	own.arrived_ns = monotonic_ns();
 	sw_share_terms_set(keeper->page, &own);
 	sw_share_orders_alone(&own, &orders);
-	sw_share_page_host_budget(keeper->page, host_bytes > 0 ? host_bytes : preset_host_budget());
+	sw_share_page_host_budget(keeper->page, host_bytes > 0 ? host_bytes : sw_share_host_budget());
 	sw_share_orders_give(keeper->page, &orders);
 }
 
