@@ -11,11 +11,12 @@
 #include "base/cleanup.h"
 #include "cli/daemon.h"
 #include "cli/places.h"
+#include "cli/share_places.h"
 #include "controller/tokens.h"
 #include "failure/failure.h"
 
 struct values {
-	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures;
+	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -82,6 +83,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	options.token = token;
 	options.ca_file = values->ca != NULL ? values->ca : getenv("SHAREWELL_CA");
 	options.gpus = values->gpus;
+	options.throttle = values->throttle;
 	options.cgroup = "auto";
 	options.supervisor = find_supervisor(supervisor);
 	options.keep_logs_bytes = SW_CLI_KEEP_LOGS;
@@ -102,6 +104,9 @@ static const struct sw_cli_option options[] = {
 	{"failures", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "classes of failures of your own, ahead of the built-in ones; the controller needs it too. Else $SHAREWELL_FAILURES",
 	 .offset = offsetof(struct values, failures)},
+	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
+	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
+	 .offset = offsetof(struct values, throttle)},
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
 	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/job.h"
 #include "base/number.h"
 #include "cli/command.h"
 #include "cli/live.h"
@@ -32,12 +33,7 @@ static const char *class_word(size_t index)
 	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
 }
 
-static const char *throttle_word(size_t index)
-{
-	return index < sw_throttle_count() ? sw_throttle_at(index)->name : NULL;
-}
-
-static const struct sw_cli_words class_words = {class_word, false}, throttle_words = {throttle_word, false};
+static const struct sw_cli_words class_words = {class_word, false};
 
 static int parse_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err)
 {
@@ -46,6 +42,22 @@ static int parse_size(const char *option, const char *text, uint64_t *ret_bytes,
 	sw_err_set(err, SW_EINPUT, "'%.60s' is not a size for --%s", text, option);
 	sw_err_hint(err, "Write it as 20G or 1500M.");
 	return SW_EINPUT;
+}
+
+/* Less than the driver needs for itself would never be enough. */
+static int parse_memory(const char *text, uint64_t *ret_bytes, struct sw_err *err)
+{
+	uint64_t bytes = 0;
+	char least[32];
+	int r = parse_size("memory", text, &bytes, err);
+	if (r == 0 && bytes < SW_LIMIT_LEAST_BYTES) {
+		sw_err_set(err, SW_EINPUT, "--memory cannot be '%.60s'", text);
+		sw_err_detail(err, "the driver alone needs %s", sw_format_bytes(SW_LIMIT_LEAST_BYTES, least));
+		return SW_EINPUT;
+	}
+	if (r == 0)
+		*ret_bytes = bytes;
+	return r;
 }
 
 /* ---- terms */
@@ -57,7 +69,7 @@ static int take_options(const struct values *values, struct sw_share_terms *term
 	if (values->memory != NULL && strcmp(values->memory, "none") == 0)
 		terms->asked_bytes = SW_PAGE_NO_LIMIT;
 	else if (values->memory != NULL)
-		r = parse_size("memory", values->memory, &terms->asked_bytes, err);
+		r = parse_memory(values->memory, &terms->asked_bytes, err);
 	if (values->compute > 0)
 		terms->asked_milli = values->compute < 100 ? (uint32_t)values->compute * 10 : 0;
 	if (values->class != NULL)
@@ -194,13 +206,13 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"memory", 'm', .kind = SW_CLI_TEXT, .argument = "SIZE",
-	 .about = "GPU memory that it may use on each GPU; what is over it goes to host memory", .offset = offsetof(struct values, memory)},
+	 .about = "GPU memory that it may use on each GPU, at least 16M; what is over it goes to host memory", .offset = offsetof(struct values, memory)},
 	{"compute", 'c', .kind = SW_CLI_COUNT, .argument = "PERCENT", .least = 1, .most = 100,
 	 .about = "part of the GPU's time that each of its processes may take", .offset = offsetof(struct values, compute)},
 	{"class", .kind = SW_CLI_WORD, .argument = "CLASS", .words = &class_words,
 	 .about = "guaranteed (if nothing is said), or opportunistic: it uses what guaranteed programs leave",
 	 .offset = offsetof(struct values, class)},
-	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &throttle_words,
+	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
 	 .about = "how an opportunistic program keeps out of the way of guaranteed ones (yield)",
 	 .offset = offsetof(struct values, throttle)},
 	{"slice", .kind = SW_CLI_COUNT, .argument = "SECONDS", .least = 1, .most = 255,

@@ -8,6 +8,14 @@
 #include <unistd.h>
 
 #include "cli/places.h"
+#include "share/throttle.h"
+
+static const char *throttle_word(size_t index)
+{
+	return index < sw_throttle_count() ? sw_throttle_at(index)->name : NULL;
+}
+
+const struct sw_cli_words sw_cli_throttle_words = {.at = throttle_word};
 
 int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err)
 {

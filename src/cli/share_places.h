@@ -1,11 +1,14 @@
-/* Where the shares of this user are, and what they are called. */
+/* Where the shares of this user are, and what they are called; and the names of the rules by which opportunistic ones keep out of the way. */
 #ifndef SW_CLI_SHARE_PLACES_H
 #define SW_CLI_SHARE_PLACES_H
 
 #include <limits.h>
 #include <stdbool.h>
 
+#include "cli/command.h"
 #include "share/page.h"
+
+extern const struct sw_cli_words sw_cli_throttle_words;
 
 /* The folder of pages, made if it is not there. */
 int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);

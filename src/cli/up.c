@@ -24,6 +24,7 @@
 #include "cli/message.h"
 #include "cli/places.h"
 #include "cli/plugin.h"
+#include "cli/share_places.h"
 #include "cli/up.h"
 #include "gpu/gpu.h"
 
@@ -34,7 +35,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define ARGS_MAX 40
 
 struct values {
-	const char *gpus, *policy, *placement, *plugin, *state, *node;
+	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle;
 	struct sw_cli_doors doors;
 	bool detach;
 };
@@ -273,7 +274,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 	};
 	const char *const for_agent[][2] = {
 		{NULL, "sharewell"},	  {NULL, "agent"},	    {"--controller", cluster->place}, {"--state", cluster->places.state},
-		{"--gpus", values->gpus}, {"--node", values->node},
+		{"--gpus", values->gpus}, {"--node", values->node}, {"--throttle", values->throttle},
 	};
 	cluster->children[CONTROLLER].name = "controller";
 	cluster->children[AGENT].name = "agent";
@@ -421,6 +422,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "where everything is kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",
 	 .offset = offsetof(struct values, node)},
+	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
+	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
+	 .offset = offsetof(struct values, throttle)},
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
 	SW_CLI_DOOR_OPTIONS(struct values),
 };

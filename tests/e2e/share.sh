@@ -115,6 +115,8 @@ refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody 
 refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
 refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true
+refuses 2 'less than the driver needs' 'the driver alone needs 16.0 MiB' share --memory 15M -- true
+refuses 2 'also while it runs' 'the driver alone needs 16.0 MiB' share --limit nobody --memory 1M
 refuses 2 'and of the host' "is not a size for --host-memory" share --host-memory -5 -- true
 refuses 2 'nothing to do' 'no program to run' share
 refuses 2 'two things at once' 'one thing at a time' share --list --suspend x
