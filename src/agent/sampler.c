@@ -26,6 +26,7 @@
 #include "gpu/gpu.h"
 #include "share/outside.h"
 #include "share/page.h"
+#include "share/terms.h"
 
 enum { OPEN_TIMEOUT_MS = 60000 };
 /* Runs that share a GPU are coordinated by what is seen, so often at least. */
@@ -283,12 +284,15 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 {
 	char path[64], real[PATH_MAX];
 	struct sw_share_figures figures;
+	struct sw_share_orders orders;
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	snprintf(path, sizeof path, "/proc/self/fd/%d/%s/gpu", sampler->runs, run->name);
 	if (run->gpu_count == 0 || sw_share_page_open_copy(path, &page, NULL) < 0)
 		return;
 	sw_share_page_look(page, &figures);
 	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
+	sw_share_orders_get(page, &orders);
+	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count && figures.processes > 0; i++) {
 		const struct sw_share_gpu *gpu = &figures.gpus[i];
 		uint32_t outside = realpath(path, real) != NULL ? count_outside(sampler, run, i, page, real) : 0;
 		if (figures.processes == 0 && outside == 0)
@@ -316,6 +320,8 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 		sample->floor_bytes = figures.floor_bytes;
 		sample->iterations = figures.iterations;
 		sample->launches = figures.launches;
+		sample->share_milli = orders.share_milli;
+		sample->yields = orders.neighbour_count > 0;
 	}
 }
 

@@ -115,6 +115,8 @@ static const struct sw_api_field job_gpu[] = {
 	{"host_bytes", "integer", "of its GPU memory whose contents lie in host memory for now"},
 	{"iteration_s", "number", "seconds that one step of its repeating work takes; null: none was found"},
 	{"outside_processes", "integer", "its processes, counted on each GPU, that use it outside the runtime, where no limit holds"},
+	{"compute", "number", "percent of each GPU's time that it may take now; 0: it stands still; null: not known"},
+	{"yields", "boolean", "it works only while the guaranteed jobs on its GPUs do not"},
 	{"sampled_at", "string", "RFC 3339"},
 	END,
 };

@@ -125,6 +125,8 @@ struct sw_sync_sample {
 	uint64_t peak_bytes;	       /* the most so far */
 	uint64_t floor_bytes;	       /* the least within an iteration, on all its GPUs */
 	uint64_t iterations, launches; /* so far */
+	uint32_t share_milli;	       /* of the GPU's time that it may take now; 0: it stands still */
+	bool yields;		       /* only while guaranteed jobs beside it do not work */
 };
 
 struct sw_sync {

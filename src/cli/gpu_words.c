@@ -1,5 +1,6 @@
 /* How a job does on its GPUs, in words. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "cli/live.h"
@@ -44,6 +45,17 @@ char *sw_cli_outside(const json_t *job, char *text, size_t size)
 		snprintf(text, size,
 			 "%" PRId64 " process%s outside the runtime, where no limit holds and nothing is suspended; see docs/gpu.md",
 			 processes, processes == 1 ? "" : "es");
+char *sw_cli_gpu_time(const json_t *job, char *text, size_t size)
+{
+	const json_t *gpu = json_object_get(job, "gpu");
+	double percent = sw_cli_real(gpu, "compute", 100);
+	text[0] = '\0';
+	if (percent <= 0)
+		snprintf(text, size, "none for now: it stands still beside guaranteed jobs");
+	else if (json_is_true(json_object_get(gpu, "yields")))
+		snprintf(text, size, "while guaranteed jobs on its GPUs do not work");
+	if (percent > 0 && percent < 100)
+		snprintf(text + strlen(text), size - strlen(text), "%s%.3g %%", text[0] != '\0' ? ", at most " : "", percent);
 	return text;
 }
 

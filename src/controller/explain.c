@@ -8,6 +8,7 @@
 #include "controller/brain_state.h"
 
 #define NODES_NAMED 3u
+#define NEIGHBOURS_NAMED 3u
 
 /* "2026-10-04T15:00:00Z": nobody cares for less than a second here. */
 static const char *moment(sw_ns at, char text[SW_WHEN_SIZE])
@@ -174,6 +175,27 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 		snprintf(text, size, "it is about to start on node %s", node);
 }
 
+/* Who else is on its GPUs. */
+static void add_neighbours(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	const struct sw_live *live = &brain->jobs.items[id - 1];
+	uint32_t named = 0;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			uint32_t other = node->jobs.items[j];
+			const struct sw_live *there = &brain->jobs.items[other];
+			if (other + UINT64_C(1) == id || there->parked ||
+			    (sw_brain_run_on(there, live->runs[r].node)->mask & live->runs[r].mask) == 0)
+				continue;
+			if (named++ < NEIGHBOURS_NAMED)
+				add(text, size, "%s job %llu", named == 1 ? ", and shares its GPUs with" : ",", other + 1ULL);
+		}
+	}
+	if (named > NEIGHBOURS_NAMED)
+		add(text, size, " and others");
+}
+
 static void explain_run(const struct sw_brain *brain, uint64_t id, const struct sw_job_view *view, char *text, size_t size)
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
@@ -181,8 +203,10 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 	char at[SW_WHEN_SIZE];
 	if (strcmp(view->state, "CF") == 0)
 		explain_start(brain, id, text, size);
-	else
+	else {
 		snprintf(text, size, "it runs on node %s, since %s", brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
+		add_neighbours(brain, id, text, size);
+	}
 }
 
 /* Over, but not gone. */

@@ -232,6 +232,9 @@ struct sw_use {
 	uint64_t memory_bytes, host_bytes;
 	uint64_t limit_bytes, iteration_ns; /* 0: not known */
 	uint32_t outside;		    /* of its processes use the GPU outside the runtime */
+	bool has_share;			    /* it has the GPU runtime, so the next two are known */
+	bool yields;			    /* it works only while guaranteed jobs beside it do not */
+	uint32_t share_milli;		    /* of the GPU's time that it may take */
 };
 struct sw_machine {
 	char *name;
@@ -250,7 +253,7 @@ void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain)
 void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync);
 /* Whether the job's run of today is what it is about. */
 bool sw_use_is_current(const struct sw_brain *brain, const struct sw_machine *machine, const struct sw_use *use);
-/* All uses of a job's present run together: sums, the longest iteration, the latest moment; the limit only where each GPU has one. False: there is none. */
+/* All uses of a job's present run together: sums, the longest iteration, the least share, the latest moment; the limit only where each GPU has one. False: there is none. */
 bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint64_t job, struct sw_use *ret_sum);
 
 /* ---- views.c */

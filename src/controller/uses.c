@@ -48,6 +48,9 @@ void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync)
 		use->limit_bytes = sample->limit_bytes;
 		use->iteration_ns = sample->iteration_ns;
 		use->outside = sample->outside;
+		use->has_share = sample->runtime;
+		use->share_milli = sample->share_milli;
+		use->yields = sample->yields;
 	}
 }
 
@@ -69,6 +72,10 @@ static void add(struct sw_use *sum, const struct sw_use *use, bool *limited)
 	sum->outside += use->outside;
 	if (use->iteration_ns > sum->iteration_ns)
 		sum->iteration_ns = use->iteration_ns;
+	if (use->has_share && (!sum->has_share || use->share_milli < sum->share_milli))
+		sum->share_milli = use->share_milli;
+	sum->has_share = sum->has_share || use->has_share;
+	sum->yields = sum->yields || use->yields;
 	if (use->sampled_at_ns > sum->sampled_at_ns)
 		sum->sampled_at_ns = use->sampled_at_ns;
 }

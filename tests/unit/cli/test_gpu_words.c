@@ -41,6 +41,14 @@ static void test_figures(void **state)
 	       "2 processes outside the runtime, where no limit holds and nothing is suspended; see docs/gpu.md");
 	expect(sw_cli_outside, "{\"gpu\": {\"outside_processes\": 0}}", "");
 	expect(sw_cli_outside, "{\"gpu\": null}", "");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": 100, \"yields\": false}}", "");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": 12.5, \"yields\": false}}", "12.5 %");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": 100, \"yields\": true}}", "while guaranteed jobs on its GPUs do not work");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": 30, \"yields\": true}}",
+	       "while guaranteed jobs on its GPUs do not work, at most 30 %");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": 0, \"yields\": true}}", "none for now: it stands still beside guaranteed jobs");
+	expect(sw_cli_gpu_time, "{\"gpu\": {\"compute\": null, \"yields\": false}}", "");
+	expect(sw_cli_gpu_time, "{\"gpu\": null}", "");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 0.312}}", "312 ms/it");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 12.34}}", "12.3 s/it");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": null}}", "");

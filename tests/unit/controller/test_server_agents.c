@@ -267,9 +267,10 @@ static void test_uses(void **state)
 	say_sync(fd, 0,
 		 RUNS ", \"samples\": ["
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 1000,"
-		      " \"limit_bytes\": 5000, \"host_bytes\": 300, \"iteration_ns\": 312000000},"
+		      " \"limit_bytes\": 5000, \"host_bytes\": 300, \"iteration_ns\": 312000000, \"runtime\": true, \"share_milli\": 1000},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 20,"
 		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"outside\": 2},"
+		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"runtime\": true, \"share_milli\": 125, \"yields\": true},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 7, \"memory_bytes\": 99}]");
 	json_decref(hear_answer(fd));
 	use = use_of_job(&job);
@@ -278,6 +279,8 @@ static void test_uses(void **state)
 	assert_int_equal(json_integer_value(json_object_get(use, "host_bytes")), 300);
 	assert_int_equal(json_integer_value(json_object_get(use, "outside_processes")), 2);
 	assert_true(json_real_value(json_object_get(use, "iteration_s")) == 0.312);
+	assert_true(json_number_value(json_object_get(use, "compute")) == 12.5);
+	assert_true(json_is_true(json_object_get(use, "yields")));
 	assert_string_equal(json_string_value(json_object_get(use, "sampled_at")), "2023-11-14T22:13:20Z");
 	json_decref(job);
 	struct reply reply = ask(fd, "GET", "/metrics", NULL, NULL);
