@@ -1,0 +1,106 @@
+#!/bin/sh
+# Jobs of a live cluster that share a GPU, on the emulated driver: the guaranteed one has its time and its memory, also more than it asked for; the opportunistic one makes room and gets it back,
+# whoever is killed meanwhile; and both compute the same as alone.
+. "$(dirname "$0")/lib.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
+: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
+unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
+if [ ! -e "$SW_BUILD_DIR/emu/libcuda.so.1" ]; then
+	echo '1..0 # SKIP there is no emulated driver'
+	exit 77
+fi
+export SHAREWELL_EMU='gpus=1;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
+export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+load="$scratch/load"
+${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$load" "$SW_SOURCE_DIR/tests/e2e/gpu_load.c" -ldl || exit 1
+
+# A policy of a few lines: guaranteed jobs have GPUs of their own, an opportunistic one goes beside one that runs.
+cat >beside.c <<'END_OF_C'
+#include <sharewell/policy.h>
+static sw_ns decide(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	for (const struct sw_job *job = sw_view_next_waiting(view, NULL), *next; job != NULL; job = next) {
+		next = sw_view_next_waiting(view, job);
+		if (job->job_class != SW_CLASS_OPPORTUNISTIC) {
+			(void)sw_plan_start(plan, job);
+			continue;
+		}
+		for (const struct sw_job *with = sw_view_next_running(view, NULL); with != NULL; with = sw_view_next_running(view, with))
+			if (with->job_class == SW_CLASS_GUARANTEED && with->gpus_held == job->gpus && sw_plan_share(plan, job, with) == SW_YES)
+				break;
+	}
+	return SW_TIME_NEVER;
+}
+static const struct sw_policy beside = {.abi = SW_POLICY_ABI, .name = "beside", .about = "opportunistic jobs beside guaranteed ones", .decide = decide};
+SW_EXPORT_POLICY(beside);
+END_OF_C
+${CC:-cc} -shared -fPIC -I "$SW_SOURCE_DIR/include" -o beside.so beside.c || exit 1
+
+# Variables of ours do not go into jobs by themselves.
+submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
+# so <words of python about h and l, what the cluster knows of the two jobs on their GPU: bytes in MiB>
+so() {
+	{ "$SHAREWELL" show --json "$high" && "$SHAREWELL" show --json "$low"; } | python3 -c "
+import json, sys
+h, l = ({name: (value or 0) >> 20 if name.endswith('_bytes') else value for name, value in (json.loads(line)['gpu'] or {}).items()} for line in sys.stdin)
+sys.exit(not ($1))"
+}
+# becomes <aim> <words of python>
+becomes() {
+	until_holds 120 so "$2"
+	held=$?
+	[ $held -eq 0 ] || { "$SHAREWELL" show --json "$high" && "$SHAREWELL" show --json "$low"; } | sed 's/"request".*//' >"$scratch/out"
+	said $held "$1"
+}
+
+# What each computes alone. The guaranteed one is two processes, of which the second bursts: it takes half of what its job asked for on top.
+large='--rounds 8 --memory 128M' burst='--rounds 4 --grow 80M --grow-at 0' filler='--rounds 20 --memory 320M'
+"$load" $burst >high.right && "$load" $large >>high.right && "$load" $filler >low.right || exit 1
+cat >high.sh <<END_OF_SCRIPT
+"$load" $large --kernels 5 --kernel-us 4000 --end "$scratch/high.end" >"$scratch/large" &
+"$load" $burst --kernels 1 --kernel-us 1000 --start "$scratch/burst.start" --end "$scratch/burst.end" && wait \$! && cat "$scratch/large"
+END_OF_SCRIPT
+
+gpus=auto
+up --plugin ./beside.so
+works 'a policy that shares GPUs is put in charge' 'beside' policy beside
+submit_here -J high --gpu-memory 160M -o "$scratch/high" -- sh high.sh
+high=$job
+holds 'a guaranteed job runs' until_holds 60 is_state "$high" R
+submit_here -J low --class opportunistic --gpu-memory 350M -o "$scratch/low" -- "$load" $filler --kernels 4 --kernel-us 2000 --end "$scratch/low.end"
+low=$job
+becomes 'an opportunistic one runs beside it, and both have their memory' \
+	"h['memory_bytes'] >= 160 and l['memory_bytes'] >= 336 and h['host_bytes'] == l['host_bytes'] == 0 and l['limit_bytes'] == 350"
+works 'why says with whom it shares' "shares its GPUs with job $high" why "$low"
+becomes 'it gives way to the guaranteed one, and works when it may' "l['yields'] and l['compute'] == 100 and not h['yields'] and h['compute'] == 100"
+works 'as show tells' 'GPU time    while guaranteed jobs on its GPUs do not work' show "$low"
+
+# Memory.
+touch "$scratch/burst.start"
+becomes 'the guaranteed job needs half as much again, and has it on the GPU' "h['memory_bytes'] >= 240 and h['host_bytes'] == 0 and h['limit_bytes'] == 240"
+becomes 'for which the opportunistic one has made room' "l['limit_bytes'] == 272 and l['memory_bytes'] <= 272 and l['host_bytes'] >= 64"
+
+# Whoever dies.
+kill -KILL "$(child agent)"
+holds 'the agent is killed, and a new one comes' until_holds 60 sh -c '[ -n "$(pgrep -P "$0" -f "sharewell agent")" ]' "$up_pid"
+agent_since=$(date -u -d '1 second' +%Y-%m-%dT%H:%M:%S)
+becomes 'it finds both as they were' \
+	"h['sampled_at'] > '$agent_since' and h['host_bytes'] == 0 and h['limit_bytes'] == 240 and l['limit_bytes'] == 272 and l['yields'] and l['compute'] == 100"
+kill "$up_pid" && wait "$up_pid"
+up --plugin ./beside.so --throttle antman
+becomes 'a cluster with another rule holds the opportunistic job back by a share' "not l['yields'] and l['compute'] < 100"
+becomes 'and keeps to the memory' "h['host_bytes'] == 0 and h['limit_bytes'] == 240 and l['limit_bytes'] == 272"
+
+touch "$scratch/burst.end"
+becomes 'the burst ends, and the opportunistic job has its memory back' "h['limit_bytes'] == 160 and l['limit_bytes'] == 350 and l['host_bytes'] == 0"
+touch "$scratch/high.end"
+ends 'the guaranteed job ends' "$high" 0
+cmp -s "$scratch/high" high.right
+said $? 'and has computed what it does alone' high
+becomes 'the other has all of the time' "l['compute'] == 100 and not l['yields']"
+touch "$scratch/low.end"
+ends 'and ends' "$low" 0
+cmp -s "$scratch/low" low.right
+said $? 'with the right result too' low
+end
