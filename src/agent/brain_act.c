@@ -186,7 +186,7 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	if (!run->linked)
 		return;
 	maybe_extend(brain, now_ns, run, out);
-	if (sw_agent_terms_change(brain, run))
+	if (sw_agent_terms_change(brain, run, now_ns))
 		give(out, SW_ACT_TERMS, run)->terms = &run->terms;
 	/* Whether it stands still decides whether it may move, and what is known of that may be old: its supervisor speaks first. */
 	if (!run->fresh && (run->said.state == SW_RUN_SUSPENDED || run->want == NULL))

@@ -31,7 +31,7 @@ static uint64_t minus(uint64_t a, uint64_t b)
 /* Its own among the runs that are alive, and stays. */
 static uint64_t number_of(const struct sw_agent_run *run)
 {
-	return run->id.job << 11 | (run->id.epoch & 2047) | (UINT64_C(1) << 63);
+	return run->id.job << 11 | (run->id.epoch & 2047);
 }
 
 /* ------------------------------------------------------------------------------------------------ what was seen */
@@ -53,6 +53,7 @@ static void take_run(struct sw_agent_brain *brain, const struct sw_sync_sample *
 			.id = number_of(run),
 			.suspended = sample->suspended,
 			.moving = sample->moving,
+			.watched = sample->watched,
 			.charged_bytes = sample->charged_bytes,
 			.fixed_bytes = sample->fixed_bytes,
 			.host_bytes = sample->host_bytes,
@@ -117,8 +118,11 @@ static uint64_t find_foreign(const struct sw_agent_gpu *gpu)
 	return least(gpu->foreign_bytes[0], gpu->foreign_bytes[1]);
 }
 
-static void note_foreign(struct sw_agent_gpu *gpu, const struct seat *seats, size_t count)
+static void note_foreign(struct sw_agent_brain *brain, uint32_t number)
 {
+	struct sw_agent_gpu *gpu = &brain->gpus.items[number];
+	struct seat seats[SW_COORDINATE_JOBS];
+	size_t count = seat_all(brain, number, seats);
 	uint64_t ours = 0;
 	if (gpu->used_bytes == UINT64_MAX)
 		return;
@@ -183,7 +187,6 @@ static void coordinate(struct sw_agent_brain *brain, uint32_t number, int64_t no
 	struct sw_coordinate_job jobs[SW_COORDINATE_JOBS];
 	struct sw_coordinate_order orders[SW_COORDINATE_JOBS];
 	size_t count = seat_all(brain, number, seats);
-	note_foreign(gpu, seats, count);
 	/* One whose neighbour has gone keeps what it needs. */
 	bool wanted = count > 1 || (count == 1 && seats[0].run->raised);
 	if (wanted && gpu->kept == NULL)
@@ -206,12 +209,31 @@ static void coordinate(struct sw_agent_brain *brain, uint32_t number, int64_t no
 	}
 }
 
+void sw_agent_coordinate(struct sw_agent_brain *brain, int64_t now_ns)
+{
+	for (size_t i = 0; i < brain->runs.count; i++)
+		brain->runs.items[i].run->ordered = false;
+	/* Before the first answer nobody knows who is limited. */
+	for (uint32_t i = 0; i < brain->gpus.count && brain->answered_ns != 0; i++)
+		coordinate(brain, i, now_ns);
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		struct sw_agent_run *run = brain->runs.items[i].run;
+		run->raised = run->ordered && !run->opportunistic && run->order.limit_bytes > sw_agent_asked_bytes(run);
+	}
+}
+
+bool sw_agent_is_blind(const struct sw_agent_brain *brain, int64_t now_ns)
+{
+	int64_t since = brain->looked_ns > brain->answered_ns ? brain->looked_ns : brain->answered_ns;
+	return now_ns - since >= BLIND_NS;
+}
+
 bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns)
 {
 	bool tight = false;
 	for (size_t i = 0; i < run->gpu_count; i++)
 		tight = tight || brain->gpus.items[run->gpus[i]].tight;
-	return !tight || now_ns - brain->looked_ns >= BLIND_NS || (run->seated_ns > 0 && now_ns - run->seated_ns >= ROOM_NS);
+	return !tight || sw_agent_is_blind(brain, now_ns) || (run->seated_ns > 0 && now_ns - run->seated_ns >= ROOM_NS);
 }
 
 /* ------------------------------------------------------------------------------------------------ a look */
@@ -231,15 +253,9 @@ void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const str
 		else if (samples[i].gpu != NULL && samples[i].runtime)
 			take_run(brain, &samples[i]);
 	}
-	for (size_t i = 0; i < brain->runs.count; i++) {
+	for (size_t i = 0; i < brain->runs.count; i++)
 		note_demand(brain->runs.items[i].run);
-		brain->runs.items[i].run->ordered = false;
-	}
-	/* Before the first answer nobody knows who is limited. */
-	for (uint32_t i = 0; i < brain->gpus.count && brain->lease_ns != INT64_MIN; i++)
-		coordinate(brain, i, now_ns);
-	for (size_t i = 0; i < brain->runs.count; i++) {
-		struct sw_agent_run *run = brain->runs.items[i].run;
-		run->raised = run->ordered && !run->opportunistic && run->order.limit_bytes > sw_agent_asked_bytes(run);
-	}
+	for (uint32_t i = 0; i < brain->gpus.count; i++)
+		note_foreign(brain, i);
+	sw_agent_coordinate(brain, now_ns);
 }

@@ -91,12 +91,18 @@ static void obey(const struct sw_agent_run *run, struct sw_agent_terms *terms)
 		terms->share_milli = order->share_milli > 0 ? order->share_milli : SW_AGENT_NO_SHARE;
 }
 
-bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run)
+/* What an agent before this one told it holds until the controller says what is wished now, and until the run was seen: it may have been given more than is wished, and need it still. */
+static bool is_unknown(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns)
+{
+	bool found = run->want == NULL;
+	return run->wish == SW_WISH_UNKNOWN || (found && brain->looked_ns == 0 && !sw_agent_is_blind(brain, now_ns));
+}
+
+bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run, int64_t now_ns)
 {
 	struct sw_agent_terms terms = {.limit_bytes = run->limit_bytes, .share_milli = run->share_milli};
 	bool beside_guaranteed = false, shared = false;
-	/* What an agent before this one told it holds until the controller says what holds now. */
-	if (!run->hears_terms || run->wish == SW_WISH_UNKNOWN)
+	if (!run->hears_terms || is_unknown(brain, run, now_ns))
 		return false;
 	for (size_t i = 0; i < run->gpu_count; i++) {
 		const struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];

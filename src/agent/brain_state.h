@@ -145,7 +145,8 @@ struct sw_agent_brain {
 	int64_t retry_ns;  /* after a failure */
 	int64_t lease_ns;  /* deadline; INT64_MIN: never had one */
 	int64_t lease_length_ns;
-	int64_t looked_ns; /* at the GPUs */
+	int64_t answered_ns; /* the first answer came; 0: none yet */
+	int64_t looked_ns;   /* at the GPUs; 0: not yet */
 };
 
 /* brain.c */
@@ -161,12 +162,16 @@ bool sw_agent_is_active(const struct sw_agent_run *run);
 /* brain_gpu.c */
 void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec);
 /* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs must have been counted. */
-bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run);
+bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run, int64_t now_ns);
 /* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that wish is less than it asked for. */
 uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
 bool sw_agent_is_limited(const struct sw_agent_run *run);
 
 /* brain_coordinate.c */
+/* Orders for those who share a GPU, by the last look. */
+void sw_agent_coordinate(struct sw_agent_brain *brain, int64_t now_ns);
+/* Nobody has looked for so long that it does not matter what was seen. */
+bool sw_agent_is_blind(const struct sw_agent_brain *brain, int64_t now_ns);
 /* Whether those who share its GPUs have made room for a run that is to start. */
 bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns);
 

@@ -130,6 +130,11 @@ int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t
 		}
 	}
 	apply_wishes(brain, answer);
+	if (brain->answered_ns == 0) {
+		brain->answered_ns = now_ns;
+		if (brain->looked_ns != 0)
+			sw_agent_coordinate(brain, now_ns);
+	}
 	brain->waiting = false;
 	brain->failures = 0;
 	brain->spacing_ns = SW_AGENT_SPACING_NS;

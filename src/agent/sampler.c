@@ -322,6 +322,7 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 		sample->launches = figures.launches;
 		sample->share_milli = orders.share_milli;
 		sample->yields = orders.neighbour_count > 0;
+		sample->watched = orders.watched;
 	}
 }
 

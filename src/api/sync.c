@@ -89,6 +89,7 @@ static const struct sw_field sample_fields[] = {
 	{"launches", SW_FIELD_U64, AT(launches), .max = INT64_MAX, .brief = true},
 	{"share_milli", SW_FIELD_U32, AT(share_milli), .max = 1000, .brief = true},
 	{"yields", SW_FIELD_BOOL, AT(yields), .brief = true},
+	{"watched", SW_FIELD_BOOL, AT(watched), .brief = true},
 };
 static const struct sw_field sample_run_fields[] = {
 	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},

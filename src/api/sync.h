@@ -127,6 +127,7 @@ struct sw_sync_sample {
 	uint64_t iterations, launches; /* so far */
 	uint32_t share_milli;	       /* of the GPU's time that it may take now; 0: it stands still */
 	bool yields;		       /* only while guaranteed jobs beside it do not work */
+	bool watched;		       /* it says when it works, for those that yield */
 };
 
 struct sw_sync {

@@ -298,8 +298,10 @@ static void pace(struct call *call, const struct sw_throttle_view *view)
 	for (size_t i = 0; i < call->count; i++) {
 		struct sw_coordinated *known = find(call, call->jobs[i].id);
 		call->orders[i].watched = watched && call->jobs[i].class == SW_JOB_GUARANTEED;
-		if (known != NULL)
-			known->watched_ns = !call->orders[i].watched ? 0 : known->watched_ns == 0 ? call->now_ns : known->watched_ns;
+		if (known != NULL && known->watched_ns == 0)
+			known->watched_ns = call->jobs[i].watched ? call->now_ns - HEARD_NS : call->now_ns;
+		if (known != NULL && !call->orders[i].watched)
+			known->watched_ns = 0;
 	}
 	bool tell = all_tell(call), standstill = true;
 	for (size_t i = 0; i < call->count; i++) {

@@ -50,6 +50,7 @@ struct sw_coordinate_job {
 	/* Figures. */
 	bool suspended; /* none of its processes works */
 	bool moving;	/* on its way to or from the GPU: its memory may be counted twice */
+	bool watched;	/* it says when it works, since before the last call: what was kept may be lost */
 	uint64_t charged_bytes, fixed_bytes, host_bytes, peak_bytes;
 	uint64_t floor_bytes; /* the least within an iteration; 0: not known */
 	uint64_t iterations;  /* 0: none is found */

@@ -104,6 +104,7 @@ static void look(struct model *model)
 							   .has_run = true,
 							   .run = {i + 1, 1},
 							   .runtime = true,
+							   .watched = model->jobs[i].order.watched,
 							   .charged_bytes = seen->charged_bytes,
 							   .fixed_bytes = seen->fixed_bytes,
 							   .host_bytes = seen->host_bytes,
@@ -449,9 +450,18 @@ static void test_yield(void **state)
 	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB),
 			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	assert_true(low->order.yields && high->order.watched);
+	uint32_t told = world.told;
 	model_run(&world.model, 5000);
 	assert_true(low->order.yields && high->order.watched);
 	assert_int_equal(low->order.share_milli, 1000);
+	/* It did not stand still in between, nor does it when an agent starts anew. */
+	assert_int_equal(world.told, told);
+	restart("b");
+	answer();
+	for (int i = 0; i < 40; i++) {
+		model_run(&world.model, 100);
+		assert_true(low->order.yields && high->order.watched && low->order.share_milli == 1000);
+	}
 }
 
 /* A share that was set stays, and a change of it counts at once. */
@@ -475,30 +485,54 @@ static void test_wished_share(void **state)
 
 /* ---- an agent that starts anew */
 
-/* In the middle of a burst: nothing changes until the controller has answered and the runs were seen again; then memory is as it was, the opportunistic run is measured against anew, and the
- * guaranteed one does not notice. */
-static void test_restart(void **state)
+/* In the middle of a burst: nothing changes until the controller has answered and the runs were seen, whichever comes first; then memory is as it was all the time, the opportunistic run is
+ * measured against anew, and the guaranteed one does not notice. */
+static void restart_amid(bool looks_first)
 {
-	(void)state;
 	begin(&sw_throttle_antman);
 	struct model_job *high = add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 600 * MIB),
 			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
-	model_run(&world.model, 30000);
+	model_run(&world.model, 30500);
 	struct sw_coordinate_order before[] = {high->order, low->order};
 	restart("b");
 	uint32_t told = world.told, first = high->iterations;
-	model_run(&world.model, 5000);
+	model_run(&world.model, looks_first ? 5000 : 100);
 	assert_int_equal(world.told, told);
 	answer();
+	for (int i = 0; i < 50; i++) {
+		model_run(&world.model, 100);
+		assert_int_equal(high->order.limit_bytes, before[0].limit_bytes);
+		assert_int_equal(low->order.limit_bytes, before[1].limit_bytes);
+		assert_int_equal(high->seen.host_bytes, 0);
+	}
 	assert_int_equal(low->order.share_milli, 0);
-	model_run(&world.model, 3200);
-	assert_int_equal(high->order.limit_bytes, before[0].limit_bytes);
-	assert_int_equal(low->order.limit_bytes, before[1].limit_bytes);
-	assert_int_equal(high->seen.host_bytes, 0);
 	model_run(&world.model, 60000);
 	assert_true(low->order.share_milli > 0);
 	assert_true(model_mean(high, first) <= 105);
 	assert_int_equal(high->ooms + low->ooms, 0);
+}
+
+static void test_restart(void **state)
+{
+	(void)state;
+	restart_amid(true);
+	restart_amid(false);
+}
+
+/* A new agent whose sampler sees nothing tells what is wished after a while. */
+static void test_blind_restart(void **state)
+{
+	(void)state;
+	begin(NULL);
+	struct model_job *high = add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 300 * MIB);
+	restart("b");
+	world.model.decide = only_act;
+	world.wants[HIGH].gpu_limit_bytes = 200 * MIB;
+	answer();
+	model_run(&world.model, 5000);
+	assert_int_equal(high->order.limit_bytes, 400 * MIB);
+	model_run(&world.model, 6000);
+	assert_int_equal(high->order.limit_bytes, 200 * MIB);
 }
 
 /* One that does not know the rest of the machine's runs, samples that name no run or GPU of ours, and none at all: nothing happens. */
@@ -531,6 +565,6 @@ int main(void)
 		TEST(test_burst),    TEST(test_neighbour_ends), TEST(test_guaranteed_ends), TEST(test_bounds_of_a_burst),
 		TEST(test_newcomer), TEST(test_several_gpus),	TEST(test_strangers),	    TEST(test_a_page_vanishes),
 		TEST(test_throttle), TEST(test_standstill),	TEST(test_yield),	    TEST(test_wished_share),
-		TEST(test_restart),  TEST(test_strange_samples)};
+		TEST(test_restart),  TEST(test_blind_restart),	TEST(test_strange_samples)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
