@@ -75,6 +75,10 @@ becomes 'an opportunistic one runs beside it, and both have their memory' \
 works 'why says with whom it shares' "shares its GPUs with job $high" why "$low"
 becomes 'it gives way to the guaranteed one, and works when it may' "l['yields'] and l['compute'] == 100 and not h['yields'] and h['compute'] == 100"
 works 'as show tells' 'GPU time    while guaranteed jobs on its GPUs do not work' show "$low"
+works 'somebody limits its time' '50 % of each GPU' limit "$low" --compute 50
+becomes 'to which it is kept' "l['yields'] and l['compute'] == 50"
+works 'and lifts that' 'all that it got' limit "$low" --compute none
+becomes 'so that it may do as before' "l['yields'] and l['compute'] == 100"
 
 # Memory.
 touch "$scratch/burst.start"

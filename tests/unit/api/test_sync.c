@@ -122,6 +122,19 @@ static void test_sync_round_trip(void **state)
 		 .host_bytes = 12,
 		 .outside = 3,
 		 .iteration_ns = 312000000},
+		 .iteration_ns = 312000000,
+		 .runtime = true,
+		 .suspended = true,
+		 .moving = true,
+		 .charged_bytes = 13,
+		 .fixed_bytes = 14,
+		 .peak_bytes = 15,
+		 .floor_bytes = 16,
+		 .iterations = 17,
+		 .launches = 18,
+		 .share_milli = 19,
+		 .yields = true,
+		 .watched = true},
 	};
 	struct sw_sync sync = {.node = "n1",
 			       .instance = "abc",
@@ -166,6 +179,10 @@ static void test_sync_round_trip(void **state)
 	assert_true(back->samples[2].has_run && back->samples[2].limit_bytes == INT64_MAX && back->samples[2].host_bytes == 12 &&
 		    back->samples[2].outside == 3);
 	assert_true(back->samples[2].iteration_ns == 312000000);
+	const struct sw_sync_sample *seen = &back->samples[2];
+	assert_true(seen->runtime && seen->suspended && seen->moving && seen->yields && seen->watched);
+	assert_true(seen->charged_bytes == 13 && seen->fixed_bytes == 14 && seen->peak_bytes == 15 && seen->floor_bytes == 16);
+	assert_true(seen->iterations == 17 && seen->launches == 18 && seen->share_milli == 19);
 	sw_sync_free(back);
 	free(text);
 }
