@@ -206,7 +206,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"memory", 'm', .kind = SW_CLI_TEXT, .argument = "SIZE",
-	 .about = "GPU memory that it may use on each GPU, at least 16M; what is over it goes to host memory", .offset = offsetof(struct values, memory)},
+	 .about = "GPU memory that it may use on each GPU, at least 16M; what is over it goes to host memory",
+	 .offset = offsetof(struct values, memory)},
 	{"compute", 'c', .kind = SW_CLI_COUNT, .argument = "PERCENT", .least = 1, .most = 100,
 	 .about = "part of the GPU's time that each of its processes may take", .offset = offsetof(struct values, compute)},
 	{"class", .kind = SW_CLI_WORD, .argument = "CLASS", .words = &class_words,
