@@ -279,7 +279,32 @@ static uint32_t count_outside(const struct sampler *sampler, struct watched *run
 	return before < outside.processes ? before : outside.processes;
 }
 
-/* What the GPU runtime knows of a run: its page. The driver's word on memory counts for more, where there is one. */
+/* What a run's page says of one of its GPUs. The driver's word on memory counts for more, where there is one. */
+static void note_page(struct sw_sync_sample *sample, const struct sw_share_figures *figures, const struct sw_share_gpu *gpu,
+		      const struct sw_share_orders *orders)
+{
+	if (sample->memory_bytes == 0)
+		sample->memory_bytes = gpu->charged_bytes;
+	if (sample->processes == 0)
+		sample->processes = figures->processes;
+	sample->limit_bytes = gpu->limit_bytes != SW_PAGE_NO_LIMIT ? gpu->limit_bytes : 0;
+	sample->host_bytes = gpu->host_bytes;
+	sample->iteration_ns = (uint64_t)figures->iteration_ns;
+	sample->runtime = figures->processes > 0;
+	sample->suspended = figures->running == 0;
+	sample->moving = figures->running + figures->suspended < figures->processes;
+	sample->charged_bytes = gpu->charged_bytes;
+	sample->fixed_bytes = gpu->fixed_bytes;
+	sample->peak_bytes = gpu->peak_bytes;
+	sample->floor_bytes = figures->floor_bytes;
+	sample->iterations = figures->iterations;
+	sample->launches = figures->launches;
+	sample->share_milli = orders->share_milli;
+	sample->yields = orders->neighbour_count > 0;
+	sample->watched = orders->watched;
+}
+
+/* What the GPU runtime knows of a run: its page. */
 static void sample_page(struct sampler *sampler, struct watched *run, int64_t at_ns)
 {
 	char path[64], real[PATH_MAX];
@@ -290,10 +315,8 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 	if (run->gpu_count == 0 || sw_share_page_open_copy(path, &page, NULL) < 0)
 		return;
 	sw_share_page_look(page, &figures);
-	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
 	sw_share_orders_get(page, &orders);
-	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count && figures.processes > 0; i++) {
-		const struct sw_share_gpu *gpu = &figures.gpus[i];
+	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
 		uint32_t outside = realpath(path, real) != NULL ? count_outside(sampler, run, i, page, real) : 0;
 		if (figures.processes == 0 && outside == 0)
 			continue;
@@ -303,26 +326,8 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 				: NULL;
 		if (sample == NULL)
 			continue;
-		if (sample->memory_bytes == 0)
-			sample->memory_bytes = gpu->charged_bytes;
-		if (sample->processes == 0)
-			sample->processes = figures.processes;
-		sample->limit_bytes = gpu->limit_bytes != SW_PAGE_NO_LIMIT ? gpu->limit_bytes : 0;
-		sample->host_bytes = gpu->host_bytes;
-		sample->iteration_ns = (uint64_t)figures.iteration_ns;
+		note_page(sample, &figures, &figures.gpus[i], &orders);
 		sample->outside = outside;
-		sample->runtime = true;
-		sample->suspended = figures.running == 0;
-		sample->moving = figures.running + figures.suspended < figures.processes;
-		sample->charged_bytes = gpu->charged_bytes;
-		sample->fixed_bytes = gpu->fixed_bytes;
-		sample->peak_bytes = gpu->peak_bytes;
-		sample->floor_bytes = figures.floor_bytes;
-		sample->iterations = figures.iterations;
-		sample->launches = figures.launches;
-		sample->share_milli = orders.share_milli;
-		sample->yields = orders.neighbour_count > 0;
-		sample->watched = orders.watched;
 	}
 }
 

@@ -45,6 +45,9 @@ char *sw_cli_outside(const json_t *job, char *text, size_t size)
 		snprintf(text, size,
 			 "%" PRId64 " process%s outside the runtime, where no limit holds and nothing is suspended; see docs/gpu.md",
 			 processes, processes == 1 ? "" : "es");
+	return text;
+}
+
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size)
 {
 	const json_t *gpu = json_object_get(job, "gpu");

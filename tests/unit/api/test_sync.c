@@ -121,7 +121,6 @@ static void test_sync_round_trip(void **state)
 		 .limit_bytes = INT64_MAX,
 		 .host_bytes = 12,
 		 .outside = 3,
-		 .iteration_ns = 312000000},
 		 .iteration_ns = 312000000,
 		 .runtime = true,
 		 .suspended = true,

@@ -269,8 +269,8 @@ static void test_uses(void **state)
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 1000,"
 		      " \"limit_bytes\": 5000, \"host_bytes\": 300, \"iteration_ns\": 312000000, \"runtime\": true, \"share_milli\": 1000},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 1, \"memory_bytes\": 20,"
-		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"outside\": 2},"
-		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"runtime\": true, \"share_milli\": 125, \"yields\": true},"
+		      " \"limit_bytes\": 5000, \"iteration_ns\": 311000000, \"outside\": 2,"
+		      " \"runtime\": true, \"share_milli\": 125, \"yields\": true},"
 		      "{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-b\", \"job\": 1, \"epoch\": 7, \"memory_bytes\": 99}]");
 	json_decref(hear_answer(fd));
 	use = use_of_job(&job);
