@@ -270,7 +270,8 @@ uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want)
 
 void sw_share_page_hurry(struct sw_share_page *page, bool urgent)
 {
-	store_u32(page, &page->shared->urgent, urgent);
+	atomic_store(&page->shared->urgent, urgent);
+	carry(page, &page->shared->urgent, sizeof page->shared->urgent);
 }
 
 uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli)
