@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 1
+#define SW_POLICY_ABI 2
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -85,6 +85,9 @@ struct sw_job {
 	uint8_t knowledge;	    /* enum sw_knowledge, of the remaining work */
 	uint8_t fresh;		    /* in an order: it arrived, or was put last, since the last decision */
 	uint16_t retries_left;
+	uint16_t
+		use_milli; /* what it uses of the compute of each of its GPUs when alone, as its profile says; 0: unknown, taken as compute_milli */
+	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
@@ -170,6 +173,18 @@ struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, s
 /* The same, but the emptiest node. */
 struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 
+/* Some GPUs of one node, as a mask. */
+struct sw_gpus {
+	struct sw_node_id node;
+	uint64_t mask;
+};
+
+/* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order, then those that are used least (by what is known of their residents, in
+ * steps of a 32nd, index order within), as long as these use less than `below_milli` of the compute and have room for its memory. Returns how many nodes it filled in; 0:
+ * there are not enough, or they are on more than `max` nodes. */
+size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
+			  size_t max);
+
 /* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs and host memory beside them.
  * False when they are not there or the node is in the spot already: the rule then gives up or adds another node. */
 bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes);
@@ -206,6 +221,18 @@ enum sw_answer {
 enum sw_answer sw_plan_start(struct sw_plan *plan, const struct sw_job *job);
 /* The same with `gpus` in min..max of an elastic job. */
 enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
+/* The same for one run in this class: a guaranteed job that need not wait for its quota, or for a place that is all its own. When it stops, it is what it asked
+ * to be again. */
+enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class);
+/* The same on exactly these GPUs, of different nodes, beside whoever is there; without CPUs and host memory, like sw_plan_share(). */
+enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class, const struct sw_gpus *where,
+				size_t count);
+/* Starts a waiting guaranteed job where the placement rule says as if opportunistic jobs held nothing. Those stay beside it where they
+ * can; the youngest of those that cannot are preempted. SW_TOO_SOON: one of them is still protected. */
+enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job);
+/* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to
+ * where sw_plan_start_over() would start it. On any other answer than SW_YES it stays what and where it is. */
+enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *job);
 /* Starts a waiting job on the GPUs of a running one, beside it. Both must say how much memory they need; guaranteed jobs' compute adds up to
  * at most a whole GPU. */
 enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
@@ -246,6 +273,11 @@ void sw_order_use(struct sw_view *view, const struct sw_order *order);
 /* Asks `key` again for this job; it goes last among equals. Not for jobs that the present plan has touched. The core itself asks at submit, start, stop and
  * when the world reports progress. */
 void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
+
+/* Walks the waiting jobs in the policy's order: the first call in a decision gives the first, each other call the one after it, NULL ends the walk. With
+ * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class, and tenant where there are quotas) are not given any
+ * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. Not together with sw_plan_by_order(). */
+const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 
 /* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same
  * decision ring in id order. A new alarm replaces the old; a job that starts, stops or ends loses its alarm. */

@@ -14,7 +14,13 @@
 
 struct sw_share sw_share_of(const struct sw_job *job)
 {
-	return (struct sw_share){job->gpu_memory_bytes, job->compute_milli, job->job_class == SW_CLASS_GUARANTEED};
+	return (struct sw_share){
+		.gpu_memory_bytes = job->gpu_memory_bytes,
+		.compute_milli = job->compute_milli,
+		.guaranteed = job->job_class == SW_CLASS_GUARANTEED,
+		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)job->compute_milli,
+		.job = job->id.v,
+	};
 }
 
 struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
@@ -49,6 +55,7 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	seen->gpus_held = 0;
 	seen->gpu_memory_bytes = job->asked_memory_bytes;
 	seen->compute_milli = job->asked_compute_milli;
+	seen->job_class = seen->asked_class;
 	job->parts = SW_NO_PART;
 	sw_bitmap_remove(&engine->running, seen->id.v);
 }
@@ -167,7 +174,8 @@ static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
 		return SW_ENOMEM;
 	touched = touched < room ? touched : room;
 	if (sw_order_reserve(engine, (uint32_t)touched, room) < 0 || sw_vec_reserve(&engine->plan.entries, touched) < 0 ||
-	    sw_vec_reserve(&engine->commands, 3 * touched + room) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
+	    sw_vec_reserve(&engine->plan.lifted, touched) < 0 || sw_vec_reserve(&engine->commands, 3 * touched + room) < 0 ||
+	    sw_vec_reserve(&engine->ringing, touched) < 0)
 		return SW_ENOMEM;
 	return 0;
 }
@@ -202,7 +210,7 @@ int sw_engine_reserve(struct sw_engine *engine, size_t count)
 static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct sw_job_spec *spec)
 {
 	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
-	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
+	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->use_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
 	if (!engine->config.may_grow && spec->gpus > engine->topology->gpu_count)
 		return SW_REASON_TOO_LARGE;
@@ -247,7 +255,9 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.cpus = spec->cpus,
 				.model = spec->model,
 				.skew_milli = spec->skew_milli,
+				.use_milli = spec->use_milli,
 				.job_class = spec->job_class,
+				.asked_class = spec->job_class,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,
@@ -671,6 +681,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->tenants);
 	sw_order_release(&engine->order);
 	sw_vec_free(&engine->plan.entries);
+	sw_vec_free(&engine->plan.lifted);
 	sw_vec_free(&engine->commands);
 	sw_vec_free(&engine->ringing);
 	sw_topology_free(engine->topology);

@@ -17,6 +17,7 @@ struct sw_job_spec {
 	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
 	uint32_t model;
 	uint16_t skew_milli;
+	uint16_t use_milli; /* of the compute of each GPU, alone; at most 1000; 0: unknown */
 	uint16_t retries;
 	uint8_t job_class; /* enum sw_job_class */
 	uint8_t knowledge; /* enum sw_knowledge */
@@ -75,7 +76,7 @@ enum sw_command_kind {
 	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept */
 	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
 	SW_CMD_MOVE,	  /* job, epoch, parts: now runs there, maybe on another number of GPUs */
-	SW_CMD_LIMIT,	  /* job, epoch: memory and compute of its share changed */
+	SW_CMD_LIMIT,	  /* job, epoch: memory, compute or class of its share changed */
 	SW_CMD_KILL,	  /* job, epoch: end it for good */
 	SW_CMD_REFUSE,	  /* job: it could never run; why */
 };

@@ -36,12 +36,12 @@ static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, ui
 		for (; ledger->bucket_count < node_gpus + 1; ledger->bucket_count++)
 			ledger->buckets[ledger->bucket_count] = (struct sw_bitmap){0};
 	}
-	for (uint32_t free = 0; free < ledger->bucket_count; free++) {
-		int r = sw_bitmap_reserve(&ledger->buckets[free], nodes);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	int r = sw_bitmap_reserve(&ledger->yielding, nodes);
+	for (uint32_t free = 0; r == 0 && free < ledger->bucket_count; free++)
+		r = sw_bitmap_reserve(&ledger->buckets[free], nodes);
+	for (uint32_t step = 0; r == 0 && step < SW_USE_STEPS; step++)
+		r = sw_bitmap_reserve(&ledger->by_use[step], gpus);
+	return r;
 }
 
 static void add_node(struct sw_ledger *ledger, uint32_t n, uint32_t first_gpu)
@@ -53,7 +53,7 @@ static void add_node(struct sw_ledger *ledger, uint32_t n, uint32_t first_gpu)
 		.first_gpu = first_gpu,
 	};
 	for (uint32_t g = 0; g < shape->gpus; g++)
-		ledger->gpus[first_gpu + g] = (struct sw_gpu){0};
+		ledger->gpus[first_gpu + g] = (struct sw_gpu){.node = n};
 	sw_ledger_set_up(ledger, n, true);
 }
 
@@ -88,6 +88,9 @@ void sw_ledger_release(struct sw_ledger *ledger)
 {
 	for (uint32_t free = 0; free < ledger->bucket_count; free++)
 		sw_bitmap_release(&ledger->buckets[free]);
+	for (uint32_t step = 0; step < SW_USE_STEPS; step++)
+		sw_bitmap_release(&ledger->by_use[step]);
+	sw_bitmap_release(&ledger->yielding);
 	free(ledger->nodes);
 	free(ledger->gpus);
 	free(ledger->buckets);
@@ -380,6 +383,7 @@ static uint64_t held_bytes(const struct sw_topology_node *shape, struct sw_share
 	return share.gpu_memory_bytes == 0 ? shape->gpu_memory_bytes : share.gpu_memory_bytes;
 }
 
+/* Beside those who are there, if any. */
 static bool gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
 {
 	if (gpu->residents == 0)
@@ -389,6 +393,11 @@ static bool gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *sh
 	if (share.guaranteed && gpu->compute_held_milli + share.compute_milli > SW_COMPUTE_WHOLE)
 		return false;
 	return share.gpu_memory_bytes <= shape->gpu_memory_bytes - gpu->memory_held_bytes;
+}
+
+bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share)
+{
+	return gpu_fits(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node], share);
 }
 
 bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
@@ -419,45 +428,95 @@ static void move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t free_b
 	ledger->gpus_free += after - before;
 }
 
+static uint32_t use_step(const struct sw_gpu *gpu)
+{
+	uint32_t step = (uint32_t)gpu->use_milli * SW_USE_STEPS / SW_COMPUTE_WHOLE;
+	return step < SW_USE_STEPS ? step : SW_USE_STEPS - 1;
+}
+
+static bool takes_more(const struct sw_gpu *gpu)
+{
+	return gpu->residents > 0 && gpu->residents < SW_GPU_RESIDENTS_MAX && !gpu->whole;
+}
+
+/* One more resident on a GPU, or one less. */
+static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, uint64_t bytes, bool in)
+{
+	struct sw_gpu *gpu = &ledger->gpus[g];
+	uint32_t at = 0;
+	if (takes_more(gpu))
+		sw_bitmap_remove(&ledger->by_use[use_step(gpu)], g);
+	assert(in || (gpu->residents > 0 && gpu->memory_held_bytes >= bytes));
+	while (at < gpu->residents && gpu->who[at] < share.job)
+		at++;
+	if (in) {
+		assert(gpu->residents < SW_GPU_RESIDENTS_MAX);
+		memmove(&gpu->who[at + 1], &gpu->who[at], (gpu->residents - at) * sizeof gpu->who[0]);
+		gpu->who[at] = share.job;
+		gpu->residents++;
+	} else {
+		assert(gpu->who[at] == share.job);
+		gpu->residents--;
+		memmove(&gpu->who[at], &gpu->who[at + 1], (gpu->residents - at) * sizeof gpu->who[0]);
+	}
+	gpu->memory_held_bytes += in ? bytes : -bytes;
+	gpu->use_milli = (uint16_t)(in ? gpu->use_milli + share.use_milli : gpu->use_milli - share.use_milli);
+	gpu->whole = in && share.gpu_memory_bytes == 0;
+	if (share.guaranteed) {
+		gpu->compute_held_milli =
+			(uint16_t)(in ? gpu->compute_held_milli + share.compute_milli : gpu->compute_held_milli - share.compute_milli);
+		gpu->guaranteed = (uint8_t)(in ? gpu->guaranteed + 1 : gpu->guaranteed - 1);
+	}
+	if (takes_more(gpu))
+		sw_bitmap_add(&ledger->by_use[use_step(gpu)], g);
+}
+
+/* Takes or gives back one part. */
+static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, struct sw_share share, bool in)
+{
+	struct sw_ledger_node *n = &ledger->nodes[part->node];
+	uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free, yielded = n->yielding;
+	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+		uint32_t g = (uint32_t)__builtin_ctzll(rest);
+		const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
+		uint64_t bit = UINT64_C(1) << g;
+		seat(ledger, n->first_gpu + g, share, bytes, in);
+		n->free = gpu->residents == 0 ? n->free | bit : n->free & ~bit;
+		n->yielding = gpu->residents > 0 && gpu->guaranteed == 0 ? n->yielding | bit : n->yielding & ~bit;
+	}
+	n->cpus_free += in ? -part->cpus : part->cpus;
+	n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
+	if (!share.guaranteed) {
+		n->cpus_yielding += in ? part->cpus : -part->cpus;
+		n->memory_yielding_bytes += in ? part->memory_bytes : -part->memory_bytes;
+	}
+	if ((yielded != 0) != (n->yielding != 0))
+		(n->yielding != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->yielding, part->node);
+	move_bucket(ledger, part->node, before);
+}
+
 void sw_ledger_take(struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
 {
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		const struct sw_part *part = &ledger->parts[p];
-		struct sw_ledger_node *n = &ledger->nodes[part->node];
-		uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free;
-		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
-			struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
-			gpu->memory_held_bytes += bytes;
-			gpu->compute_held_milli += share.guaranteed ? (uint16_t)share.compute_milli : 0;
-			gpu->residents++;
-			gpu->whole = share.gpu_memory_bytes == 0;
-		}
-		n->free &= ~part->mask;
-		n->cpus_free -= part->cpus;
-		n->memory_free_bytes -= part->memory_bytes;
-		move_bucket(ledger, part->node, before);
-	}
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		hold_part(ledger, &ledger->parts[p], share, true);
 }
 
 void sw_ledger_give(struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
 {
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		const struct sw_part *part = &ledger->parts[p];
-		struct sw_ledger_node *n = &ledger->nodes[part->node];
-		uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free;
-		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
-			uint32_t g = (uint32_t)__builtin_ctzll(rest);
-			struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
-			assert(gpu->residents > 0 && gpu->memory_held_bytes >= bytes);
-			gpu->memory_held_bytes -= bytes;
-			gpu->compute_held_milli -= share.guaranteed ? (uint16_t)share.compute_milli : 0;
-			gpu->whole = false;
-			if (--gpu->residents == 0)
-				n->free |= UINT64_C(1) << g;
-		}
-		n->cpus_free += part->cpus;
-		n->memory_free_bytes += part->memory_bytes;
-		move_bucket(ledger, part->node, before);
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		hold_part(ledger, &ledger->parts[p], share, false);
+}
+
+void sw_ledger_see_through(struct sw_ledger *ledger, bool on)
+{
+	for (uint32_t node = sw_bitmap_next(&ledger->yielding, 0); node != SW_BITMAP_NONE;
+	     node = sw_bitmap_next(&ledger->yielding, node + 1)) {
+		struct sw_ledger_node *n = &ledger->nodes[node];
+		uint64_t before = n->free;
+		n->free = on ? n->free | n->yielding : n->free & ~n->yielding;
+		n->cpus_free += on ? n->cpus_yielding : -n->cpus_yielding;
+		n->memory_free_bytes += on ? n->memory_yielding_bytes : -n->memory_yielding_bytes;
+		move_bucket(ledger, node, before);
 	}
 }
 
@@ -494,14 +553,40 @@ uint32_t sw_ledger_emptiest(const struct sw_ledger *ledger, uint32_t free, uint3
 	return UINT32_MAX;
 }
 
+bool sw_ledger_next_used(const struct sw_ledger *ledger, uint32_t below_milli, uint32_t *step, uint32_t *gpu)
+{
+	for (; *step < SW_USE_STEPS && *step * SW_COMPUTE_WHOLE < below_milli * SW_USE_STEPS; ++*step, *gpu = 0) {
+		uint32_t found = sw_bitmap_next(&ledger->by_use[*step], *gpu);
+		/* The last step has GPUs on both sides of the line. */
+		while (found != SW_BITMAP_NONE && ledger->gpus[found].use_milli >= below_milli)
+			found = sw_bitmap_next(&ledger->by_use[*step], found + 1);
+		if (found == SW_BITMAP_NONE)
+			continue;
+		*gpu = found;
+		return true;
+	}
+	return false;
+}
+
 /* ---- checking */
+
+/* By its use, and only there. */
+static bool is_found(const struct sw_ledger *ledger, uint32_t g)
+{
+	const struct sw_gpu *gpu = &ledger->gpus[g];
+	for (uint32_t step = 0; step < SW_USE_STEPS; step++)
+		if (sw_bitmap_has(&ledger->by_use[step], g) != (takes_more(gpu) && step == use_step(gpu)))
+			return false;
+	return true;
+}
 
 static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *derived, uint32_t n, struct sw_err *err)
 {
 	const struct sw_ledger_node *a = &ledger->nodes[n], *b = &derived->nodes[n];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
 	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up ||
-	    a->closed != b->closed)
+	    a->closed != b->closed || a->yielding != b->yielding || a->cpus_yielding != b->cpus_yielding ||
+	    a->memory_yielding_bytes != b->memory_yielding_bytes || sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
 		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
 	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 3: node %u gave away more CPUs or memory than it has", n);
@@ -516,6 +601,9 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 		if (x->memory_held_bytes != y->memory_held_bytes || x->compute_held_milli != y->compute_held_milli ||
 		    x->residents != y->residents)
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u does not match its holdings", g, n);
+		if (x->use_milli != y->use_milli || x->guaranteed != y->guaranteed ||
+		    memcmp(x->who, y->who, x->residents * sizeof x->who[0]) != 0 || !is_found(ledger, a->first_gpu + g))
+			return sw_err_set(err, SW_EBUG, "ledger invariant 6: GPU %u of node %u has others on it than it lists", g, n);
 		if (x->homes != y->homes || (a->homes >> g & 1) != (y->homes > 0))
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u is the home of others than is marked", g, n);
 		if (x->memory_held_bytes > shape->gpu_memory_bytes)

@@ -8,7 +8,8 @@
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
  *  3. CPUs and host memory held on a node are at most what the node has;
  *  4. a GPU is free exactly when it has no resident; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a closed node are in no total;
- *  5. no part names a GPU that the node does not have.
+ *  5. no part names a GPU that the node does not have;
+ *  6. the residents of a GPU are listed on it, and it is found by their use exactly while it has some and could take one more.
  */
 #ifndef SW_CORE_LEDGER_H
 #define SW_CORE_LEDGER_H
@@ -19,6 +20,7 @@
 #include "core/topology.h"
 
 #define SW_GPU_RESIDENTS_MAX 8u
+#define SW_USE_STEPS 32u /* GPUs are told apart by their use in steps of a 32nd */
 #define SW_COMPUTE_WHOLE 1000u
 #define SW_NO_PART UINT32_MAX
 
@@ -35,21 +37,30 @@ struct sw_share {
 	uint64_t gpu_memory_bytes; /* 0: the whole GPU */
 	uint32_t compute_milli;
 	bool guaranteed;
+	uint16_t use_milli; /* of the compute, as far as is known */
+	uint32_t job;	    /* who */
 };
 
 struct sw_gpu {
 	uint64_t memory_held_bytes;
+	uint32_t who[SW_GPU_RESIDENTS_MAX]; /* its residents, ascending */
+	uint32_t homes;			    /* of jobs that are away */
+	uint32_t node;
 	uint16_t compute_held_milli; /* of guaranteed residents */
+	uint16_t use_milli;	     /* of all residents */
 	uint8_t residents;
-	bool whole;	/* a resident holds all of it */
-	uint32_t homes; /* of jobs that are away */
+	uint8_t guaranteed; /* how many of them are */
+	bool whole;	    /* a resident holds all of it */
 };
 
 struct sw_ledger_node {
-	uint64_t free;	/* mask of GPUs with no resident */
-	uint64_t homes; /* mask of GPUs that jobs would like to come back to */
+	uint64_t free;	   /* mask of GPUs with no resident */
+	uint64_t yielding; /* mask of GPUs with residents, none of them guaranteed */
+	uint64_t homes;	   /* mask of GPUs that jobs would like to come back to */
 	uint64_t memory_free_bytes;
+	uint64_t memory_yielding_bytes; /* held by opportunistic jobs */
 	uint32_t cpus_free;
+	uint32_t cpus_yielding;
 	uint32_t first_gpu;
 	uint32_t in_spot; /* number of the last spot that took from it */
 	bool up;
@@ -60,8 +71,10 @@ struct sw_ledger {
 	const struct sw_topology *topology;
 	struct sw_ledger_node *nodes;
 	struct sw_gpu *gpus;
-	struct sw_bitmap *buckets; /* [number of free GPUs] -> nodes that are up and open */
-	struct sw_part *parts;	   /* pool; free ones are linked by next */
+	struct sw_bitmap *buckets;	       /* [number of free GPUs] -> nodes that are up and open */
+	struct sw_bitmap yielding;	       /* nodes with such GPUs */
+	struct sw_bitmap by_use[SW_USE_STEPS]; /* GPUs with residents and room for more, by how much these use */
+	struct sw_part *parts;		       /* pool; free ones are linked by next */
 	uint32_t node_capacity, gpu_capacity;
 	uint32_t part_capacity;
 	uint32_t part_free;
@@ -123,6 +136,15 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up);
 void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed);
 /* Whether some of these parts are on a closed node. */
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
+
+/* As if opportunistic jobs held nothing: their GPUs, CPUs and host memory are counted and found as free, for as long as somebody looks for a
+ * place. Nothing is taken or given meanwhile. */
+void sw_ledger_see_through(struct sw_ledger *ledger, bool on);
+/* Whether the share has room on this GPU beside those who are there. */
+bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
+/* The next GPU (its number in `gpus`) that has residents and room for one more, in steps of use and by number within a step; `step` and `gpu` hold the place, both 0 at first.
+ * False: there is none that uses less than below_milli. */
+bool sw_ledger_next_used(const struct sw_ledger *ledger, uint32_t below_milli, uint32_t *step, uint32_t *gpu);
 
 /* Compares GPUs, nodes, buckets and totals with those of `derived`, a ledger into which all holdings were taken anew. */
 int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *derived, struct sw_err *err);

@@ -55,10 +55,9 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;
 	if (engine->config.placement->kind != NULL)
 		lane.kind = engine->config.placement->kind(&engine->view, job);
-	if (engine->quotas) {
+	lane.guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
+	if (engine->quotas)
 		lane.tenant = job->tenant;
-		lane.guaranteed = job->job_class == SW_CLASS_GUARANTEED;
-	}
 	return lane;
 }
 
@@ -268,6 +267,39 @@ bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b)
 	if (a->stamp != b->stamp)
 		return a->stamp < b->stamp;
 	return a->job < b->job;
+}
+
+const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_order_book *book = &engine->order;
+	if (book->rule == NULL) {
+		plan->misuses++;
+		return NULL;
+	}
+	if (!plan->walks)
+		for (size_t l = 0; l < book->lanes.count; l++)
+			book->lanes.items[l].cursor_waiting = book->lanes.items[l].waiting.first;
+	else if (plan->walked != SW_OSET_NONE)
+		book->lanes.items[engine->jobs.items[plan->walked].lane].cursor_waiting =
+			skip_alike ? SW_OSET_NONE : sw_oset_next(&book->links, plan->walked);
+	plan->walks = true;
+	plan->walked = SW_OSET_NONE;
+	struct sw_rank best;
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		struct sw_lane *lane = &book->lanes.items[l];
+		/* Those that this plan has started stand in the order until it is carried out. */
+		while (lane->cursor_waiting != SW_OSET_NONE && !sw_job_is_waiting(&engine->jobs.items[lane->cursor_waiting].seen))
+			lane->cursor_waiting = sw_oset_next(&book->links, lane->cursor_waiting);
+		if (lane->cursor_waiting == SW_OSET_NONE)
+			continue;
+		struct sw_rank rank = sw_order_rank(engine, lane->cursor_waiting);
+		if (plan->walked == SW_OSET_NONE || sw_rank_before(&rank, &best)) {
+			best = rank;
+			plan->walked = rank.job;
+		}
+	}
+	return plan->walked == SW_OSET_NONE ? NULL : &engine->jobs.items[plan->walked].seen;
 }
 
 static int compare_ranked(const void *a, const void *b)

@@ -12,6 +12,7 @@
 void sw_plan_reset(struct sw_plan *plan)
 {
 	plan->entries.count = 0;
+	plan->walks = false;
 	plan->wake_at = SW_TIME_NEVER;
 	plan->protected_until = SW_TIME_NEVER;
 }
@@ -59,14 +60,16 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 {
 	struct sw_plan_entry *entry = touch(plan, job);
 	struct sw_ledger *ledger = &plan->engine->ledger;
-	if (entry->before.state != SW_JOB_RUNNING || !sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)))
+	if (entry->before.state != SW_JOB_RUNNING)
 		return false;
-	/* Another job of its tenant may have taken its place in the quota. */
-	if (!sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held))
+	job->seen.job_class = entry->before.job_class;
+	/* Another job of its tenant may have taken its place in the quota; and nobody asked it to share. */
+	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
+	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
+	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))) {
+		job->seen.job_class = job->seen.asked_class;
 		return false;
-	/* Nobody asked it to share. */
-	if (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))
-		return false;
+	}
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
 	return true;
@@ -129,6 +132,12 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 		return SW_OVER_QUOTA;
 	if (!find_spot(plan, job, gpus, rule, &parts))
 		return SW_NO_ROOM;
+	return sw_plan_settle(plan, job, gpus, parts);
+}
+
+enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts)
+{
+	struct sw_engine *engine = plan->engine;
 	const struct sw_plan_entry *entry = touch(plan, job);
 	if (!may_move(engine) && entry->before.state == SW_JOB_RUNNING &&
 	    !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
@@ -242,6 +251,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	/* It is the same run, with the limits it has. */
 	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
 	job->seen.compute_milli = held.seen.compute_milli;
+	job->seen.job_class = held.seen.job_class;
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
 	bool found = allowed && find_spot(plan, job, gpus, engine->config.placement, &parts);
 	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
@@ -296,7 +306,10 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, ui
 	    compute_milli > SW_COMPUTE_WHOLE)
 		return misuse(plan);
 	struct sw_share old = sw_share_of(&job->seen);
-	struct sw_share wanted = {gpu_memory_bytes, compute_milli, old.guaranteed};
+	struct sw_job limited = job->seen;
+	limited.gpu_memory_bytes = gpu_memory_bytes;
+	limited.compute_milli = compute_milli;
+	struct sw_share wanted = sw_share_of(&limited);
 	touch(plan, job);
 	sw_ledger_give(&engine->ledger, job->parts, old);
 	bool fits = sw_ledger_fits(&engine->ledger, job->parts, wanted);
@@ -319,6 +332,9 @@ static void undo(struct sw_core_job *job, const struct sw_plan_entry *entry)
 	job->seen.gpu_memory_bytes = now.gpu_memory_bytes;
 	job->seen.compute_milli = now.compute_milli;
 	job->seen.fresh = now.fresh;
+	job->seen.promotions = now.promotions;
+	if (now.state == SW_JOB_RUNNING)
+		job->seen.job_class = now.job_class;
 }
 
 static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_plan_entry *entry, enum sw_reason reason)
@@ -395,4 +411,31 @@ void sw_plan_commit(struct sw_plan *plan)
 	sw_order_settle(engine);
 	for (size_t e = 0; e < plan->entries.count; e++)
 		engine->jobs.items[plan->entries.items[e].before.id.v].plan_slot = SW_NO_SLOT;
+}
+
+/* ---- for the verbs of sharing.c */
+
+struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job)
+{
+	return touch(plan, job);
+}
+
+enum sw_answer sw_plan_misuse(struct sw_plan *plan)
+{
+	return misuse(plan);
+}
+
+bool sw_plan_may_move(const struct sw_engine *engine)
+{
+	return may_move(engine);
+}
+
+bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts)
+{
+	return find_spot(plan, job, gpus, plan->engine->config.placement, ret_parts);
+}
+
+void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts)
+{
+	let_go(plan, job, parts);
 }

@@ -19,8 +19,8 @@
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
-#define FACTS_FORMAT 2u
-#define CONDUCT_FORMAT 2u
+#define FACTS_FORMAT 3u
+#define CONDUCT_FORMAT 3u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
 
@@ -89,6 +89,12 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 	if (has(pack, 2))
 		sw_pack_u32(pack, &avoid);
 	job->avoid = avoid - 1;
+	if (has(pack, 3)) {
+		sw_pack_u16(pack, &job->seen.use_milli);
+		sw_pack_u8(pack, &job->seen.asked_class);
+	} else {
+		job->seen.asked_class = job->seen.job_class;
+	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -299,7 +305,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 {
 	const struct sw_job *seen = &job->seen;
 	if (seen->state > SW_JOB_REFUSED || seen->tenant >= engine->tenants.count || seen->job_class > SW_CLASS_OPPORTUNISTIC ||
-	    seen->knowledge > SW_KNOWN || (seen->state != SW_JOB_RUNNING && seen->gpus_held != 0))
+	    seen->asked_class > SW_CLASS_OPPORTUNISTIC || seen->use_milli > SW_COMPUTE_WHOLE || seen->knowledge > SW_KNOWN ||
+	    (seen->state != SW_JOB_RUNNING && seen->gpus_held != 0))
 		return false;
 	if (job->avoid != UINT32_MAX && job->avoid >= engine->topology->node_count)
 		return false;

@@ -26,8 +26,8 @@ struct sw_lane {
 	uint64_t gpu_memory_bytes;
 	uint32_t avoid;	  /* the node that its jobs keep off; UINT32_MAX: none */
 	uint32_t members; /* jobs that have not ended */
-	bool guaranteed;
-	bool possible; /* has a place on the empty cluster */
+	bool guaranteed;  /* as asked */
+	bool possible;	  /* has a place on the empty cluster */
 	struct sw_oset running, waiting;
 	/* Scratch of one decision. */
 	bool blocked;	 /* its best waiting job found no place */
@@ -90,7 +90,10 @@ struct sw_plan {
 	SW_VEC(struct sw_plan_entry) entries;
 	uint32_t misuses;
 	sw_ns wake_at;
-	sw_ns protected_until; /* the earliest end of a protection that stood in somebody's way */
+	sw_ns protected_until;	 /* the earliest end of a protection that stood in somebody's way */
+	SW_VEC(uint32_t) lifted; /* who was preempted for the job that is being placed */
+	bool walks;		 /* over the order */
+	uint32_t walked;	 /* the job given last; SW_OSET_NONE at the end */
 };
 
 struct sw_tenant {
@@ -205,6 +208,15 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
 /* Whether the job may not be preempted yet; then the engine wakes when it may. */
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job);
+struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job);
+enum sw_answer sw_plan_misuse(struct sw_plan *plan);
+/* Whether a policy may have running jobs elsewhere. */
+bool sw_plan_may_move(const struct sw_engine *engine);
+/* A place by the placement rule, not taken yet: for sw_plan_settle() or sw_plan_let_go(). */
+bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts);
+void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts);
+/* Takes the parts, which are free, for the job, and lets it run there. */
+enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
 /* Turns the plan into commands and tells the policy. */
 void sw_plan_commit(struct sw_plan *plan);
 

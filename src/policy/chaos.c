@@ -32,12 +32,39 @@ static const struct sw_job *any_job(struct sw_view *view)
 	return job;
 }
 
+/* Beside others, over others, or in another class than it asked for. */
+static void crowd(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct sw_gpus where[8];
+	enum sw_job_class job_class = chance(view, 50) ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC;
+	size_t count;
+	switch (sw_view_random(view, 3)) {
+	case 0:
+		count = sw_gpus_least_used(view, job, (uint32_t)sw_view_random(view, 1500), where, 8);
+		if (count > 0)
+			(void)sw_plan_start_at(plan, job, job_class, where, count);
+		break;
+	case 1:
+		if (job->asked_class == SW_CLASS_GUARANTEED)
+			(void)sw_plan_start_over(plan, job);
+		break;
+	default:
+		(void)sw_plan_start_as(plan, job, job_class);
+		break;
+	}
+}
+
 /* Chance is asked once per statement: compilers differ in which argument of a call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	uint64_t bytes;
 	if (sw_job_is_waiting(job)) {
+		if (chance(view, 30)) {
+			crowd(plan, job);
+			return;
+		}
 		const struct sw_job *with = sw_view_next_running(view, NULL);
 		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
 		    with->gpus_held <= job->max_gpus && chance(view, 30))
@@ -47,9 +74,13 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 						 job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
 		return;
 	}
-	switch (sw_view_random(view, 4)) {
+	switch (sw_view_random(view, 5)) {
 	case 0:
 		(void)sw_plan_preempt(plan, job);
+		break;
+	case 3:
+		if (job->job_class == SW_CLASS_OPPORTUNISTIC)
+			(void)sw_plan_upgrade(plan, job);
 		break;
 	case 1:
 		(void)sw_plan_migrate(plan, job);
@@ -68,8 +99,15 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	sw_ns due;
+	static const struct sw_gpus nowhere = {{3}, UINT64_C(1) << 63};
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
-	switch (sw_view_random(view, 8)) {
+	switch (sw_view_random(view, 10)) {
+	case 8:
+		(void)sw_plan_upgrade(plan, job);
+		break;
+	case 9:
+		(void)sw_plan_start_at(plan, job, SW_CLASS_OPPORTUNISTIC, &nowhere, 1);
+		break;
 	case 0:
 		(void)sw_plan_start(plan, &nobody);
 		break;

@@ -38,7 +38,7 @@ struct model {
 
 struct gpu_sum {
 	uint64_t bytes;
-	uint32_t compute, residents;
+	uint32_t compute, residents, use, guaranteed;
 	bool whole;
 };
 
@@ -53,6 +53,8 @@ static struct gpu_sum sum_gpu(const struct model *model, uint32_t node, uint32_t
 			bool whole = holding->share.gpu_memory_bytes == 0;
 			sum.bytes += whole ? model->topology->nodes[node].gpu_memory_bytes : holding->share.gpu_memory_bytes;
 			sum.compute += holding->share.guaranteed ? holding->share.compute_milli : 0;
+			sum.use += holding->share.use_milli;
+			sum.guaranteed += holding->share.guaranteed;
 			sum.residents++;
 			sum.whole |= whole;
 		}
@@ -66,6 +68,51 @@ static uint32_t free_of(const struct model *model, uint32_t node)
 	for (uint32_t g = 0; g < model->topology->nodes[node].gpus; g++)
 		free += sum_gpu(model, node, g).residents == 0;
 	return model->up[node] ? free : 0;
+}
+
+/* As if opportunistic holdings were not there. */
+static void expect_seen_through(const struct model *model, struct sw_ledger *ledger)
+{
+	uint32_t all = 0;
+	sw_ledger_see_through(ledger, true);
+	for (uint32_t n = 0; n < model->topology->node_count; n++) {
+		uint32_t free = 0, cpus = model->topology->nodes[n].cpus;
+		uint64_t memory = model->topology->nodes[n].memory_bytes;
+		for (int h = 0; h < HOLDINGS; h++) {
+			bool counts = model->holdings[h].taken && model->holdings[h].share.guaranteed;
+			cpus -= counts ? model->holdings[h].cpus[n] : 0;
+			memory -= counts ? model->holdings[h].memory[n] : 0;
+		}
+		for (uint32_t g = 0; g < model->topology->nodes[n].gpus; g++)
+			free += sum_gpu(model, n, g).guaranteed == 0;
+		for (uint32_t b = 0; b <= model->topology->node_gpus_max; b++)
+			assert_int_equal(sw_bitmap_has(&ledger->buckets[b], n), model->up[n] && b == free);
+		/* Whoever shares all its GPUs with guaranteed ones holds no CPUs there. */
+		if (ledger->nodes[n].yielding != 0) {
+			assert_int_equal(ledger->nodes[n].cpus_free, cpus);
+			assert_int_equal(ledger->nodes[n].memory_free_bytes, memory);
+		}
+		all += model->up[n] ? free : 0;
+	}
+	assert_int_equal(ledger->gpus_free, all);
+	sw_ledger_see_through(ledger, false);
+}
+
+/* GPUs by use: all that have residents and room for one more, once, in steps. */
+static void expect_found_by_use(const struct model *model, const struct sw_ledger *ledger, struct sw_rng *rng)
+{
+	uint32_t below = (uint32_t)sw_rng_below(rng, 1200), expected = 0, found = 0, last_step = 0;
+	for (uint32_t n = 0; n < model->topology->node_count; n++) {
+		for (uint32_t g = 0; g < model->topology->nodes[n].gpus; g++) {
+			struct gpu_sum sum = sum_gpu(model, n, g);
+			expected += sum.residents > 0 && sum.residents < SW_GPU_RESIDENTS_MAX && !sum.whole && sum.use < below;
+		}
+	}
+	for (uint32_t step = 0, gpu = 0; sw_ledger_next_used(ledger, below, &step, &gpu); gpu++, found++) {
+		assert_true(step >= last_step && ledger->gpus[gpu].use_milli < below);
+		last_step = step;
+	}
+	assert_int_equal(found, expected);
 }
 
 static uint32_t cpus_free_of(const struct model *model, uint32_t node)
@@ -118,6 +165,9 @@ static void expect_equal(const struct model *model, const struct sw_ledger *ledg
 			assert_int_equal(gpu->memory_held_bytes, sum.bytes);
 			assert_int_equal(gpu->compute_held_milli, sum.compute);
 			assert_int_equal(gpu->residents, sum.residents);
+			assert_int_equal(gpu->use_milli, sum.use);
+			for (uint32_t r = 0; r < gpu->residents; r++)
+				assert_true(model->holdings[gpu->who[r]].taken && (r == 0 || gpu->who[r] > gpu->who[r - 1]));
 			if (model->up[n])
 				assert_int_equal(node->free >> g & 1, sum.residents == 0);
 		}
@@ -155,9 +205,11 @@ static void expect_searches(const struct model *model, const struct sw_ledger *l
 
 /* ---- random operations ---- */
 
-static struct sw_share draw_share(struct sw_rng *rng)
+static struct sw_share draw_share(const struct model *model, const struct holding *holding, struct sw_rng *rng)
 {
 	return (struct sw_share){
+		.use_milli = (uint16_t)sw_rng_below(rng, 1001),
+		.job = (uint32_t)(holding - model->holdings),
 		.gpu_memory_bytes = sw_rng_below(rng, 3) == 0 ? 0 : (1 + sw_rng_below(rng, 20)) * GIB,
 		.compute_milli = 1 + (uint32_t)sw_rng_below(rng, 1000),
 		.guaranteed = sw_rng_below(rng, 2),
@@ -184,7 +236,7 @@ static void write_down(struct holding *holding, const struct sw_ledger *ledger, 
 /* A spot on whole free GPUs of some nodes. */
 static void take_spot(struct model *model, struct sw_ledger *ledger, struct holding *holding, struct sw_rng *rng)
 {
-	struct sw_share share = draw_share(rng);
+	struct sw_share share = draw_share(model, holding, rng);
 	struct sw_spot spot;
 	uint32_t gathered = 0;
 	sw_spot_begin(&spot, ledger, share);
@@ -222,7 +274,7 @@ static void take_beside(struct model *model, struct sw_ledger *ledger, struct ho
 	const struct holding *host = &model->holdings[sw_rng_below(rng, HOLDINGS)];
 	if (!host->taken)
 		return;
-	struct sw_share share = draw_share(rng);
+	struct sw_share share = draw_share(model, holding, rng);
 	uint32_t parts = sw_ledger_copy_parts(ledger, host->parts);
 	assert_int_not_equal(parts, SW_NO_PART);
 	write_down(holding, ledger, parts, share);
@@ -314,6 +366,9 @@ static void test_against_a_naive_model(void **state)
 			else
 				take_spot(&model, &ledger, holding, &rng);
 			expect_equal(&model, &ledger);
+			expect_seen_through(&model, &ledger);
+			expect_equal(&model, &ledger);
+			expect_found_by_use(&model, &ledger, &rng);
 			expect_searches(&model, &ledger, &rng);
 			if (step % 50 == 0)
 				expect_derivable(&model, &ledger);
@@ -324,7 +379,7 @@ static void test_against_a_naive_model(void **state)
 
 /* ---- by hand ---- */
 
-static const struct sw_share whole = {0, 1000, true};
+static const struct sw_share whole = {.compute_milli = 1000, .guaranteed = true};
 
 /* A holding on these masks of nodes; 0 leaves a node out. */
 static uint32_t hold(struct sw_ledger *ledger, const uint64_t *masks, uint32_t count)

@@ -19,7 +19,7 @@ static inline struct sw_ledger *spots_ledger(const struct rig *rig)
 /* Somebody holds so many GPUs of a node, with CPUs and memory. */
 static inline void spots_occupy_with(const struct rig *rig, uint32_t node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
 {
-	const struct sw_share whole = {0, 1000, true};
+	const struct sw_share whole = {.compute_milli = 1000, .guaranteed = true};
 	struct sw_spot spot;
 	sw_spot_begin(&spot, spots_ledger(rig), whole);
 	assert_true(sw_spot_add(&spot, (struct sw_node_id){node}, gpus, cpus, memory_bytes));
@@ -39,7 +39,8 @@ static inline const char *spots_place(const struct rig *rig, const struct sw_pla
 	struct sw_spot spot;
 	size_t used = 0;
 	uint32_t free = ledger->gpus_free;
-	sw_spot_begin(&spot, ledger, (struct sw_share){job.gpu_memory_bytes, 1000, true});
+	sw_spot_begin(&spot, ledger,
+		      (struct sw_share){.gpu_memory_bytes = job.gpu_memory_bytes, .compute_milli = 1000, .guaranteed = true});
 	if (!rule->place(sw_engine_view(rig->engine), &job, job.gpus, &spot) || spot.gpus != job.gpus) {
 		sw_spot_discard(&spot);
 		return "nowhere";

@@ -26,7 +26,7 @@ static uint32_t parts_of(struct sw_ledger *ledger, uint32_t gpus)
 		if (mask == 0)
 			continue;
 		struct sw_spot spot;
-		sw_spot_begin(&spot, ledger, (struct sw_share){1, 1, false});
+		sw_spot_begin(&spot, ledger, (struct sw_share){.gpu_memory_bytes = 1, .compute_milli = 1, .guaranteed = false});
 		assert_true(sw_spot_add(&spot, (struct sw_node_id){n}, 1, 0, 0));
 		ledger->parts[spot.head].mask = mask;
 		ledger->parts[spot.head].next = head;

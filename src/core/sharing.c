@@ -1,0 +1,297 @@
+/* The verbs of policies that put several jobs on one GPU and tell guaranteed jobs from opportunistic ones: wishes of a plan like those of plan.c.
+ *
+ * The class that a job has for one run is in `seen.job_class` while it runs; a job that waits has the one that it asked for.
+ */
+#include <assert.h>
+
+#include "core/state.h"
+
+/* A waiting job in this class: it stays so only if it starts. */
+static enum sw_answer keep_class_if(struct sw_core_job *job, enum sw_answer answer)
+{
+	if (answer != SW_YES)
+		job->seen.job_class = job->seen.asked_class;
+	return answer;
+}
+
+enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *seen, enum sw_job_class job_class)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC)
+		return sw_plan_misuse(plan);
+	job->seen.job_class = (uint8_t)job_class;
+	return keep_class_if(job, sw_plan_start(plan, seen));
+}
+
+/* ---- on GPUs of the policy's choice */
+
+static bool is_mask_of(const struct sw_topology *topology, const struct sw_gpus *gpus)
+{
+	if (gpus->node.v >= topology->node_count || gpus->mask == 0)
+		return false;
+	uint32_t count = topology->nodes[gpus->node.v].gpus;
+	return count == 64 || gpus->mask >> count == 0;
+}
+
+static bool is_open(const struct sw_ledger *ledger, uint32_t node, const struct sw_core_job *job)
+{
+	return ledger->nodes[node].up && !ledger->nodes[node].closed && node != job->avoid;
+}
+
+static enum sw_answer start_at(struct sw_plan *plan, struct sw_core_job *job, const struct sw_gpus *where, size_t count)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_spot spot;
+	bool sensible = true, open = true;
+	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
+	for (size_t i = 0; i < count && sensible; i++) {
+		sensible = is_mask_of(engine->topology, &where[i]) &&
+			   (sw_spot_put(&spot, &(struct sw_part){.mask = where[i].mask, .node = where[i].node.v}) || spot.failed);
+		open = sensible && open && is_open(&engine->ledger, where[i].node.v, job);
+	}
+	sensible &= spot.failed || (spot.gpus >= job->seen.min_gpus && spot.gpus <= job->seen.max_gpus);
+	enum sw_answer answer = SW_YES;
+	if (!sensible)
+		answer = sw_plan_misuse(plan);
+	else if (!sw_engine_quota_allows(engine, &job->seen, spot.gpus))
+		answer = SW_OVER_QUOTA;
+	else if (spot.failed || !open || !sw_ledger_fits(&engine->ledger, spot.head, spot.share))
+		answer = SW_NO_ROOM;
+	if (answer == SW_YES)
+		return sw_plan_settle(plan, job, spot.gpus, spot.head);
+	sw_spot_discard(&spot);
+	return answer;
+}
+
+enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *seen, enum sw_job_class job_class, const struct sw_gpus *where,
+				size_t count)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC || count == 0)
+		return sw_plan_misuse(plan);
+	job->seen.job_class = (uint8_t)job_class;
+	return keep_class_if(job, start_at(plan, job, where, count));
+}
+
+static size_t add_gpus(struct sw_gpus *where, size_t count, size_t max, uint32_t node, uint64_t mask)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (where[i].node.v == node) {
+			where[i].mask |= mask;
+			return count;
+		}
+	}
+	if (count < max)
+		where[count] = (struct sw_gpus){{node}, mask};
+	return count + 1;
+}
+
+/* The lowest `count` of the mask, or all of it. */
+static uint64_t lowest(uint64_t mask, uint32_t count)
+{
+	uint64_t rest = mask;
+	for (; count > 0 && rest != 0; count--)
+		rest &= rest - 1;
+	return mask & ~rest;
+}
+
+size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen, uint32_t below_milli, struct sw_gpus *ret_where,
+			  size_t max)
+{
+	const struct sw_ledger *ledger = view->ledger;
+	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
+	if (job == NULL)
+		return 0;
+	uint32_t end = ledger->topology->node_count, missing = seen->gpus;
+	struct sw_share share = sw_share_of(seen);
+	size_t count = 0;
+	share.guaranteed = false;
+	for (uint32_t node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && missing > 0 && count <= max;
+	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
+		if (!is_open(ledger, node, job) || ledger->topology->nodes[node].gpu_memory_bytes < share.gpu_memory_bytes)
+			continue;
+		uint64_t mask = lowest(ledger->nodes[node].free, missing);
+		missing -= (uint32_t)__builtin_popcountll(mask);
+		count = add_gpus(ret_where, count, max, node, mask);
+	}
+	if (share.gpu_memory_bytes == 0)
+		return missing == 0 && count <= max ? count : 0;
+	for (uint32_t step = 0, gpu = 0; missing > 0 && count <= max && sw_ledger_next_used(ledger, below_milli, &step, &gpu); gpu++) {
+		uint32_t node = ledger->gpus[gpu].node;
+		if (!is_open(ledger, node, job) || !sw_ledger_gpu_fits(ledger, gpu, share))
+			continue;
+		missing--;
+		count = add_gpus(ret_where, count, max, node, UINT64_C(1) << (gpu - ledger->nodes[node].first_gpu));
+	}
+	return missing == 0 && count <= max ? count : 0;
+}
+
+/* ---- over opportunistic jobs */
+
+/* What the job holds of the node's CPUs and host memory. */
+static bool holds_of_host(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t node)
+{
+	for (uint32_t p = job->parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (ledger->parts[p].node == node)
+			return ledger->parts[p].cpus > 0 || ledger->parts[p].memory_bytes > 0;
+	return false;
+}
+
+/* The youngest opportunistic job on these GPUs of a node (of the host: that holds CPUs or memory there), or NULL. */
+static struct sw_core_job *youngest_on(struct sw_engine *engine, uint32_t node, uint64_t mask, bool of_host)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	struct sw_core_job *youngest = NULL;
+	for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
+		const struct sw_gpu *gpu = &ledger->gpus[ledger->nodes[node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
+		for (uint32_t r = 0; r < gpu->residents; r++) {
+			struct sw_core_job *job = &engine->jobs.items[gpu->who[r]];
+			if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC && (!of_host || holds_of_host(ledger, job, node)) &&
+			    (youngest == NULL || job->seen.id.v > youngest->seen.id.v))
+				youngest = job;
+		}
+	}
+	return youngest;
+}
+
+/* Somebody who is in the way of this part, NULL where nobody is; *ret_fits: it is free. */
+static struct sw_core_job *in_the_way(struct sw_engine *engine, const struct sw_part *part, struct sw_share share, bool *ret_fits)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	const struct sw_ledger_node *n = &ledger->nodes[part->node];
+	*ret_fits = false;
+	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+		uint64_t bit = rest & (~rest + 1);
+		if (!sw_ledger_gpu_fits(ledger, n->first_gpu + (uint32_t)__builtin_ctzll(rest), share))
+			return youngest_on(engine, part->node, bit, false);
+	}
+	if (n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes)
+		return youngest_on(engine, part->node, n->yielding | part->mask, true);
+	*ret_fits = true;
+	return NULL;
+}
+
+/* Preempts who is in the way of these parts; if one of them cannot go, all are put back. */
+static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct sw_share share)
+{
+	struct sw_engine *engine = plan->engine;
+	enum sw_answer answer = SW_YES;
+	plan->lifted.count = 0;
+	for (uint32_t p = parts; p != SW_NO_PART && answer == SW_YES;) {
+		bool fits;
+		struct sw_core_job *other = in_the_way(engine, &engine->ledger.parts[p], share, &fits);
+		uint32_t *slot = other != NULL ? sw_vec_push(&plan->lifted) : NULL;
+		if (fits) {
+			p = engine->ledger.parts[p].next;
+		} else if (slot == NULL) {
+			answer = SW_NO_ROOM;
+		} else if (sw_plan_is_protected(engine, other)) {
+			plan->lifted.count--;
+			answer = SW_TOO_SOON;
+		} else {
+			*slot = other->seen.id.v;
+			sw_plan_lift(plan, other);
+		}
+	}
+	for (size_t i = plan->lifted.count; i-- > 0 && answer != SW_YES;)
+		(void)sw_plan_put_back(plan, &engine->jobs.items[plan->lifted.items[i]]);
+	return answer;
+}
+
+/* A place for the guaranteed job, found as if opportunistic jobs held nothing, and cleared. */
+static enum sw_answer find_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts)
+{
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	uint32_t parts;
+	if (sw_plan_find(plan, job, gpus, ret_parts))
+		return SW_YES;
+	if (ledger->yielding.count == 0)
+		return SW_NO_ROOM;
+	sw_ledger_see_through(ledger, true);
+	bool found = sw_plan_find(plan, job, gpus, &parts);
+	sw_ledger_see_through(ledger, false);
+	if (!found)
+		return SW_NO_ROOM;
+	enum sw_answer answer = clear_the_way(plan, parts, sw_share_of(&job->seen));
+	if (answer == SW_YES)
+		*ret_parts = parts;
+	else
+		sw_plan_let_go(plan, job, parts);
+	return answer;
+}
+
+enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job *job = sw_engine_own(engine, seen);
+	uint32_t parts;
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || job->seen.asked_class != SW_CLASS_GUARANTEED)
+		return sw_plan_misuse(plan);
+	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
+		return SW_OVER_QUOTA;
+	enum sw_answer answer = find_over(plan, job, job->seen.gpus, &parts);
+	if (answer == SW_YES)
+		return sw_plan_settle(plan, job, job->seen.gpus, parts);
+	return answer == SW_NO_ROOM && sw_order_takes_any_place(engine) ? sw_plan_put(plan, job, job->seen.gpus, NULL) : answer;
+}
+
+/* ---- from one class to the other */
+
+/* Where it is; false where a guaranteed neighbour holds the compute. */
+static bool upgrade_in_place(struct sw_plan *plan, struct sw_core_job *job, struct sw_share old)
+{
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	struct sw_share wanted = old;
+	wanted.guaranteed = true;
+	sw_ledger_give(ledger, job->parts, old);
+	bool fits = sw_ledger_fits(ledger, job->parts, wanted);
+	sw_ledger_take(ledger, job->parts, fits ? wanted : old);
+	if (!fits)
+		return false;
+	sw_plan_touch(plan, job)->limits_changed = true;
+	job->seen.job_class = SW_CLASS_GUARANTEED;
+	plan->engine->tenants.items[job->seen.tenant].held += job->seen.gpus_held;
+	return true;
+}
+
+static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job *job, struct sw_share old)
+{
+	struct sw_engine *engine = plan->engine;
+	uint32_t parts_before = sw_plan_touch(plan, job)->parts_before, parts;
+	struct sw_core_job held = *job;
+	sw_ledger_give(&engine->ledger, job->parts, old);
+	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	/* It is the same run, with the limits it has. */
+	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
+	job->seen.compute_milli = held.seen.compute_milli;
+	job->seen.job_class = SW_CLASS_GUARANTEED;
+	enum sw_answer answer = find_over(plan, job, held.seen.gpus_held, &parts);
+	if (answer == SW_YES) {
+		if (held.parts != parts_before)
+			sw_plan_let_go(plan, job, held.parts);
+		return sw_plan_settle(plan, job, held.seen.gpus_held, parts);
+	}
+	job->seen.job_class = held.seen.job_class;
+	sw_ledger_take(&engine->ledger, held.parts, old);
+	sw_engine_set_running(engine, job, held.seen.gpus_held, held.parts);
+	job->seen = held.seen; /* it never left */
+	return answer;
+}
+
+enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job *job = sw_engine_own(engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || job->seen.job_class != SW_CLASS_OPPORTUNISTIC)
+		return sw_plan_misuse(plan);
+	struct sw_job wanted = job->seen;
+	wanted.job_class = SW_CLASS_GUARANTEED;
+	if (!sw_engine_quota_allows(engine, &wanted, wanted.gpus_held))
+		return SW_OVER_QUOTA;
+	struct sw_share old = sw_share_of(&job->seen);
+	if (upgrade_in_place(plan, job, old))
+		return SW_YES;
+	if (sw_plan_is_protected(engine, job))
+		return SW_TOO_SOON;
+	return sw_plan_may_move(engine) ? upgrade_elsewhere(plan, job, old) : SW_NO_ROOM;
+}
