@@ -265,6 +265,7 @@ struct sw_order {
 	bool key_counts_down;	/* the key of a running job falls by one each nanosecond (remaining time does) */
 	bool key_times_gpus;	/* keys compare after multiplication by the job's GPUs */
 	bool placement_is_wish; /* choose by count of free GPUs; take the placement rule's spot if there is one, else any */
+	bool by_class;		/* a guaranteed and an opportunistic job are never alike */
 	enum sw_ties ties;
 };
 
@@ -275,7 +276,7 @@ void sw_order_use(struct sw_view *view, const struct sw_order *order);
 void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 
 /* Walks the waiting jobs in the policy's order: the first call in a decision gives the first, each other call the one after it, NULL ends the walk. With
- * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class, and tenant where there are quotas) are not given any
+ * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where there are quotas) are not given any
  * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. Not together with sw_plan_by_order(). */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 

@@ -35,6 +35,20 @@ extern const struct sw_predict_model sw_predict_default;
 uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
 				   const struct sw_profile *const *others, size_t count);
 
+/* The same under the runtime's gate, which keeps the GPU for guaranteed jobs and lets opportunistic ones into the gaps.
+ *	a guaranteed job:    what its guaranteed neighbours do to it, and the host that all of them share; times gate_milli beside an opportunistic one
+ *	an opportunistic one: of each rate there is what guaranteed jobs leave, at least 0.05; with O_r what opportunistic residents use of it,
+ *	                      s_r = 1 + (u_ir / max_r' u_ir') * max(0, O_r / rest_r - 1); the host as above
+ * Without guaranteed neighbours this is the model above. */
+struct sw_predict_neighbours {
+	const struct sw_profile *const *guaranteed;
+	size_t guaranteed_count;
+	const struct sw_profile *const *opportunistic;
+	size_t opportunistic_count;
+};
+uint32_t sw_predict_gated_milli(const struct sw_predict_model *model, uint32_t gate_milli, const struct sw_profile *job, bool is_guaranteed,
+				const struct sw_predict_neighbours *others);
+
 /* Work done by two jobs on one GPU, in thousandths of what one job alone does: 1/s_a + 1/s_b. Above 1000, sharing beats taking turns. */
 uint32_t sw_predict_pair_milli(const struct sw_predict_model *model, const struct sw_profile *a, const struct sw_profile *b);
 

@@ -92,6 +92,9 @@ const struct sw_profile *sw_profiles_at(const struct sw_profiles *profiles, size
 /* The skew of Tiresias: how much of the model is its largest tensor. */
 uint32_t sw_profile_skew_milli(const struct sw_profile *profile);
 
+/* How busy it keeps a GPU, alone: the rate of it that it uses most. */
+uint32_t sw_profile_gpu_use_milli(const struct sw_profile *profile);
+
 /* Progress on `gpus` GPUs in the best placement, relative to one GPU; between known sizes on a straight line, beyond the last one flat. */
 uint64_t sw_profile_speed_milli(const struct sw_profile *profile, uint32_t gpus);
 

@@ -12,6 +12,14 @@ uint32_t sw_profile_skew_milli(const struct sw_profile *profile)
 	return (uint32_t)((unsigned __int128)profile->largest_tensor_bytes * 1000 / profile->model_bytes);
 }
 
+uint32_t sw_profile_gpu_use_milli(const struct sw_profile *profile)
+{
+	uint32_t most = 0;
+	for (int r = SW_USE_SM; r <= SW_USE_DRAM_WRITE; r++)
+		most = profile->use_milli[r] > most ? profile->use_milli[r] : most;
+	return most;
+}
+
 /* The value at x on the line from (x0, y0) to (x1, y1). */
 static int64_t between(int64_t x, int64_t x0, int64_t y0, int64_t x1, int64_t y1)
 {

@@ -55,7 +55,8 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;
 	if (engine->config.placement->kind != NULL)
 		lane.kind = engine->config.placement->kind(&engine->view, job);
-	lane.guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
+	if (engine->quotas || (engine->order.rule != NULL && engine->order.rule->by_class))
+		lane.guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
 	if (engine->quotas)
 		lane.tenant = job->tenant;
 	return lane;

@@ -13,6 +13,7 @@ SW_DECLARE_POLICY(srtf);
 SW_DECLARE_POLICY(srsf);
 SW_DECLARE_POLICY(las);
 SW_DECLARE_POLICY(gittins);
+SW_DECLARE_POLICY(antman);
 SW_DECLARE_POLICY(chaos);
 
 /* In the order in which people should meet them; NULL ends. */

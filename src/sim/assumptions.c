@@ -19,11 +19,14 @@ struct file {
 	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns;
 	bool replace_is_free, placement_slowdown, sharing_slowdown;
-	int preempt;
+	int64_t gate_milli;
+	int preempt, sharing_by;
 };
 
 static const char *const preempt_modes[] = {
 	[SW_PREEMPT_FREE] = "free", [SW_PREEMPT_SUSPEND] = "suspend", [SW_PREEMPT_RESTART] = "restart", NULL};
+
+static const char *const sharing_models[] = {[SW_SHARING_BY_PROFILES] = "profiles", [SW_SHARING_BY_STAGES] = "stages", NULL};
 
 #define AT(member) .offset = offsetof(struct file, member)
 static const struct sw_yaml_field file_fields[] = {
@@ -42,6 +45,8 @@ static const struct sw_yaml_field file_fields[] = {
 	{"event_overhead", SW_YAML_MAP, AT(event_overhead)},
 	{"placement_slowdown", SW_YAML_BOOL, AT(placement_slowdown)},
 	{"sharing_slowdown", SW_YAML_BOOL, AT(sharing_slowdown)},
+	{"sharing_by", SW_YAML_CHOICE, AT(sharing_by), .choices = sharing_models},
+	{"gate", SW_YAML_MILLI, AT(gate_milli), .min = 1000, .max = 100000},
 	{"host", SW_YAML_MAP, AT(host)},
 	{"faults", SW_YAML_MAP, AT(faults)},
 	{"not_modelled", SW_YAML_LIST, AT(not_modelled), .max = 32},
@@ -252,6 +257,8 @@ static void take_plain(const struct file *file, struct sw_world *world)
 	world->restart_ns = file->restart_ns;
 	world->placement_slowdown = file->placement_slowdown;
 	world->sharing_slowdown = file->sharing_slowdown;
+	world->sharing_by = (enum sw_sharing_by)file->sharing_by;
+	world->gate_milli = file->gate_milli;
 }
 
 static int read_parts(const struct file *file, struct sw_world *world, struct sw_err *err)
@@ -292,7 +299,9 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 		.replace_is_free = world->replace_is_free,
 		.placement_slowdown = world->placement_slowdown,
 		.sharing_slowdown = world->sharing_slowdown,
+		.gate_milli = world->gate_milli,
 		.preempt = (int)world->preempt,
+		.sharing_by = (int)world->sharing_by,
 	};
 	int r = sw_yaml_decode(root, "a world", file_fields, SW_YAML_COUNT(file_fields), &file, err);
 	if (r < 0)

@@ -27,6 +27,12 @@ enum sw_preempt_mode {
 	SW_PREEMPT_RESTART,  /* state is lost but for a checkpoint: going on costs restart_ns */
 };
 
+/* What tells how much neighbours on a GPU slow a job down. */
+enum sw_sharing_by {
+	SW_SHARING_BY_PROFILES = 0,
+	SW_SHARING_BY_STAGES, /* of an iteration, as the trace gives them; guaranteed jobs do not slow down; memory is always enough */
+};
+
 struct sw_transfer_cost {
 	int64_t fixed_ns;
 	uint64_t bytes_per_s; /* 0: the copy itself costs nothing */
@@ -61,6 +67,8 @@ struct sw_world {
 
 	bool placement_slowdown;
 	bool sharing_slowdown;
+	enum sw_sharing_by sharing_by;
+	int64_t gate_milli; /* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate, all neighbours are alike */
 
 	int64_t host_cpus_per_gpu;	 /* 0: the placement rule's own demand */
 	uint64_t host_mem_per_gpu_bytes; /* 0: the same */

@@ -44,6 +44,22 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 	}
 }
 
+static void say_sharing(FILE *out, const struct sw_world *world)
+{
+	if (!world->sharing_slowdown)
+		fputs("  sharing: no slowdown by neighbours on a GPU\n", out);
+	else if (world->sharing_by == SW_SHARING_BY_STAGES)
+		fputs("  sharing: opportunistic jobs slow down by the stages of their iterations, guaranteed ones do not\n", out);
+	else if (world->gate_milli == 0)
+		fputs("  sharing: jobs on one GPU slow each other down, by their models' profiles\n", out);
+	else
+		fprintf(out,
+			"  sharing: jobs on one GPU slow each other down, by their models' profiles; opportunistic ones get what "
+			"guaranteed ones "
+			"leave, and cost them %" PRId64 ".%" PRId64 " %%\n",
+			(world->gate_milli - 1000) / 10, (world->gate_milli - 1000) % 10);
+}
+
 static void say_placement(FILE *out, const struct sw_world *world)
 {
 	fprintf(out, "  moving: %s", world->replace_is_free ? "every decision may lay out all running jobs anew, free of cost" : "");
@@ -53,9 +69,7 @@ static void say_placement(FILE *out, const struct sw_world *world)
 	fprintf(out, "  placement: %s\n",
 		world->placement_slowdown ? "jobs slow down with the distance between their GPUs, by their models' profiles"
 					  : "no slowdown by distance");
-	fprintf(out, "  sharing: %s\n",
-		world->sharing_slowdown ? "jobs on one GPU slow each other down, by their models' profiles"
-					: "no slowdown by neighbours on a GPU");
+	say_sharing(out, world);
 }
 
 static void say_work(FILE *out, const struct sw_world *world)

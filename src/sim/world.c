@@ -6,9 +6,19 @@
 #include "base/heap.h"
 #include "contention/predict.h"
 #include "sim/faults.h"
+#include "sim/interleave.h"
 #include "sim/neighbours.h"
 
-#define FULL_SPEED 1000u /* time per unit of work, in thousandths */
+#define WHOLE 1000
+#define SLOWEST 1000000u
+/* Of the GPU; where a world takes it to be enough for all, nothing hangs on how much it is. */
+#define SOME_MEMORY (UINT64_C(1) << 20)
+
+/* Time per unit of work, as a fraction: some worlds have more of it than fits into thousandths. */
+struct pace {
+	int64_t slow, full;
+};
+static const struct pace full_speed = {WHOLE, WHOLE};
 
 /* One job in the world. */
 struct life {
@@ -17,7 +27,7 @@ struct life {
 	int64_t stall_until_ns; /* no progress before: starting, copying */
 	int64_t kept_ns;	/* work left when its state was last safe: where it falls back to */
 	int64_t overhead_ns;	/* per event, in worlds that charge it */
-	uint32_t slow_milli;
+	struct pace pace;
 	uint32_t epoch;
 	const struct sw_profile *profile;
 	bool runs;
@@ -160,14 +170,28 @@ void sw_world_spec(const struct sw_world_model *model, uint32_t id, struct sw_jo
 	ret_spec->gpu_memory_bytes = (uint64_t)job->gpu_memory_mib << 20;
 	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !life->profile->is_default)
 		ret_spec->gpu_memory_bytes = life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
+	if (model->world->sharing_slowdown && model->world->sharing_by == SW_SHARING_BY_STAGES)
+		ret_spec->gpu_memory_bytes = SOME_MEMORY;
+	if (!life->profile->is_default)
+		ret_spec->use_milli = (uint16_t)sw_profile_gpu_use_milli(life->profile);
 }
 
 /* ---- speed */
 
-static int64_t time_for(int64_t work_ns, uint32_t slow_milli)
+static bool is_full(struct pace pace)
 {
-	__int128 time = ((__int128)work_ns * slow_milli + FULL_SPEED - 1) / FULL_SPEED;
+	return pace.slow == pace.full;
+}
+
+static int64_t time_for(int64_t work_ns, struct pace pace)
+{
+	__int128 time = ((__int128)work_ns * pace.slow + pace.full - 1) / pace.full;
 	return time > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)time;
+}
+
+static int64_t work_in(int64_t time_ns, struct pace pace)
+{
+	return is_full(pace) ? time_ns : (int64_t)((__int128)time_ns * pace.full / pace.slow);
 }
 
 /* Brings the work left up to now. */
@@ -175,12 +199,16 @@ static void account(struct life *life, sw_ns now)
 {
 	int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
 	if (now > from) {
-		int64_t done =
-			life->slow_milli == FULL_SPEED ? now - from : (int64_t)((__int128)(now - from) * FULL_SPEED / life->slow_milli);
+		int64_t done = work_in(now - from, life->pace);
 		life->left_ns = done < life->left_ns ? life->left_ns - done : 0;
 	}
 	if (now > life->as_of_ns)
 		life->as_of_ns = now;
+}
+
+static bool is_guaranteed(const struct sw_engine *engine, uint32_t id)
+{
+	return sw_engine_job(engine, (struct sw_job_id){id})->job_class == SW_CLASS_GUARANTEED;
 }
 
 static enum sw_profile_spread best_spread(const struct sw_world_model *model, uint32_t gpus)
@@ -192,32 +220,74 @@ static enum sw_profile_spread best_spread(const struct sw_world_model *model, ui
 	return gpus <= model->rack_gpus_max ? SW_SPREAD_RACK : SW_SPREAD_CLUSTER;
 }
 
-/* The worst of its GPUs sets the pace of a job. */
-static uint32_t sharing_milli(const struct sw_world_model *model, uint32_t id)
+/* How much the residents of one GPU slow this job down, by their profiles. */
+static uint32_t profiled_milli(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, const uint32_t *residents,
+			       uint32_t count)
 {
-	const uint32_t *residents;
-	uint32_t count, worst = FULL_SPEED;
-	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
-		const struct sw_profile *others[SW_GPU_RESIDENTS_MAX];
-		size_t other_count = 0;
-		for (uint32_t r = 0; r < count; r++)
-			if (residents[r] != id && model->lives[residents[r]].runs)
-				others[other_count++] = model->lives[residents[r]].profile;
-		if (other_count == 0)
+	const struct sw_profile *guaranteed[SW_GPU_RESIDENTS_MAX], *opportunistic[SW_GPU_RESIDENTS_MAX];
+	struct sw_predict_neighbours others = {.guaranteed = guaranteed, .opportunistic = opportunistic};
+	bool gated = model->world->gate_milli > 0;
+	for (uint32_t r = 0; r < count; r++) {
+		if (residents[r] == id || !model->lives[residents[r]].runs)
 			continue;
-		uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, model->lives[id].profile, others, other_count);
-		worst = slow > worst ? slow : worst;
+		const struct sw_profile *profile = model->lives[residents[r]].profile;
+		if (gated && is_guaranteed(engine, residents[r]))
+			guaranteed[others.guaranteed_count++] = profile;
+		else
+			opportunistic[others.opportunistic_count++] = profile;
+	}
+	if (others.guaranteed_count + others.opportunistic_count == 0)
+		return WHOLE;
+	const struct sw_profile *own = model->lives[id].profile;
+	if (!gated)
+		return sw_predict_slowdown_milli(&sw_predict_default, own, opportunistic, others.opportunistic_count);
+	return sw_predict_gated_milli(&sw_predict_default, (uint32_t)model->world->gate_milli, own, is_guaranteed(engine, id), &others);
+}
+
+/* The same by the stages of their iterations, as the time that one of this job's own takes. */
+static int64_t staged_ns(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, const uint32_t *residents,
+			 uint32_t count)
+{
+	const struct sw_trace_job *own = &model->trace->jobs.items[id];
+	int64_t worst = own->iteration_ns;
+	for (uint32_t r = 0; r < count && !is_guaranteed(engine, id); r++) {
+		const struct sw_trace_job *other = &model->trace->jobs.items[residents[r]];
+		if (residents[r] == id || !model->lives[residents[r]].runs)
+			continue;
+		int64_t takes = is_guaranteed(engine, residents[r])
+					? sw_interleave_rounds(own->stage_us, other->stage_us) * other->iteration_ns
+					: 2 * own->iteration_ns;
+		worst = takes > worst ? takes : worst;
 	}
 	return worst;
 }
 
-static uint32_t slowness(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
+/* The worst of its GPUs sets the pace of a job. */
+static struct pace sharing_pace(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
+{
+	const uint32_t *residents;
+	uint32_t count;
+	bool staged = model->world->sharing_by == SW_SHARING_BY_STAGES;
+	struct pace worst = {WHOLE, WHOLE};
+	if (staged)
+		worst.slow = worst.full = model->trace->jobs.items[id].iteration_ns;
+	if (worst.full == 0)
+		return full_speed;
+	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
+		int64_t slow =
+			staged ? staged_ns(model, engine, id, residents, count) : profiled_milli(model, engine, id, residents, count);
+		worst.slow = slow > worst.slow ? slow : worst.slow;
+	}
+	return worst;
+}
+
+static struct pace pace_of(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
 {
 	const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){id});
 	const struct sw_ledger *ledger = sw_engine_ledger(engine);
 	const struct sw_profile *profile = model->lives[id].profile;
 	uint32_t parts = sw_engine_parts(engine, job->id);
-	uint64_t slow = FULL_SPEED;
+	uint64_t slow = WHOLE;
 	if (model->world->placement_slowdown)
 		slow = sw_profile_placement_milli(profile, (enum sw_profile_spread)sw_ledger_distance(ledger, parts),
 						  best_spread(model, job->gpus_held));
@@ -226,9 +296,14 @@ static uint32_t slowness(const struct sw_world_model *model, const struct sw_eng
 		uint64_t held = model->world->placement_slowdown ? sw_profile_speed_milli(profile, job->gpus_held) : job->gpus_held;
 		slow = slow * asked / (held == 0 ? 1 : held);
 	}
-	if (model->world->sharing_slowdown)
-		slow = slow * sharing_milli(model, id) / FULL_SPEED;
-	return slow < 1 ? 1 : slow > 1000000 ? 1000000 : (uint32_t)slow;
+	slow = slow < 1 ? 1 : slow > SLOWEST ? SLOWEST : slow;
+	if (!model->world->sharing_slowdown)
+		return (struct pace){(int64_t)slow, WHOLE};
+	struct pace pace = sharing_pace(model, engine, id);
+	if (pace.full != WHOLE)
+		return (struct pace){pace.slow * (int64_t)slow, pace.full * WHOLE};
+	slow = slow * (uint64_t)pace.slow / WHOLE;
+	return (struct pace){(int64_t)(slow > SLOWEST ? SLOWEST : slow), WHOLE};
 }
 
 /* ---- news for the engine */
@@ -253,7 +328,7 @@ static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
 	int64_t from = now > life->stall_until_ns ? now : life->stall_until_ns;
-	int64_t time = time_for(life->left_ns, life->slow_milli);
+	int64_t time = time_for(life->left_ns, life->pace);
 	int64_t ends_at = time > SW_TIME_NEVER - 1 - from ? SW_TIME_NEVER - 1 : from + time;
 	if (ends_at - now != life->left_ns)
 		tell(model, id, ends_at);
@@ -278,7 +353,7 @@ static void disturb_neighbours(struct sw_world_model *model, const struct sw_eng
 			    sw_engine_job(engine, (struct sw_job_id){other})->state != SW_JOB_RUNNING)
 				continue;
 			account(&model->lives[other], now);
-			model->lives[other].slow_milli = slowness(model, engine, other);
+			model->lives[other].pace = pace_of(model, engine, other);
 			look_ahead(model, other, now);
 		}
 	}
@@ -334,7 +409,7 @@ static void draw_failure(struct sw_world_model *model, uint32_t id)
 	uint32_t at_milli;
 	life->will_fail = sw_faults_run_fails(model->faults, id, life->epoch, &at_milli);
 	if (life->will_fail)
-		sw_heap_set(&model->ends, id, life->stall_until_ns + time_for(life->left_ns / 1000 * at_milli, life->slow_milli) + 1);
+		sw_heap_set(&model->ends, id, life->stall_until_ns + time_for(life->left_ns / 1000 * at_milli, life->pace) + 1);
 }
 
 static void start(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
@@ -344,7 +419,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->runs = true;
 	life->as_of_ns = now;
 	life->stall_until_ns = now;
-	life->slow_milli = FULL_SPEED;
+	life->pace = full_speed;
 	model->running++;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
@@ -361,11 +436,11 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 		(void)sw_neighbours_enter(model->neighbours, sw_engine_ledger(engine), command->job, command->parts);
 		disturb_neighbours(model, engine, command->job, now);
 	}
-	life->slow_milli = slowness(model, engine, command->job);
+	life->pace = pace_of(model, engine, command->job);
 	draw_failure(model, command->job);
 	look_ahead(model, command->job, now);
 	if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
-		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->slow_milli));
+		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->pace));
 }
 
 static void stop(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
@@ -373,7 +448,7 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 	struct life *life = &model->lives[command->job];
 	if (!life->runs)
 		return;
-	if (model->costs_nothing && life->slow_milli == FULL_SPEED && command->reason == SW_REASON_PREEMPTED) {
+	if (model->costs_nothing && is_full(life->pace) && command->reason == SW_REASON_PREEMPTED) {
 		life->left_ns = sw_heap_key(&model->ends, command->job) - now;
 		life->runs = false;
 		model->running--;
@@ -400,8 +475,20 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 	}
 	if (!model->world->replace_is_free)
 		life->stall_until_ns = now + sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life));
-	life->slow_milli = slowness(model, engine, command->job);
+	life->pace = pace_of(model, engine, command->job);
 	look_ahead(model, command->job, now);
+}
+
+/* Its class is another: it and its neighbours go on at another pace. */
+static void change_share(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, sw_ns now)
+{
+	struct life *life = &model->lives[id];
+	if (model->neighbours == NULL || !life->runs)
+		return;
+	account(life, now);
+	life->pace = pace_of(model, engine, id);
+	look_ahead(model, id, now);
+	disturb_neighbours(model, engine, id, now);
 }
 
 void sw_world_obey(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, const struct sw_step *step)
@@ -418,8 +505,11 @@ void sw_world_obey(struct sw_world_model *model, const struct sw_engine *engine,
 			break;
 		case SW_CMD_MOVE:
 			if (!model->world->replace_is_free || command->gpus != model->trace->jobs.items[command->job].gpus ||
-			    model->neighbours != NULL || model->lives[command->job].slow_milli != FULL_SPEED)
+			    model->neighbours != NULL || !is_full(model->lives[command->job].pace))
 				move(model, engine, command, now);
+			break;
+		case SW_CMD_LIMIT:
+			change_share(model, engine, command->job, now);
 			break;
 		default:
 			break;
@@ -446,12 +536,12 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 		int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
 		int64_t done = now - from - life->overhead_ns;
 		if (done > 0) {
-			done = (int64_t)((__int128)done * FULL_SPEED / life->slow_milli);
+			done = work_in(done, life->pace);
 			life->left_ns -= done < life->left_ns ? done : life->left_ns;
 		}
 		life->as_of_ns = now;
 		from = now > life->stall_until_ns ? now : life->stall_until_ns;
-		int64_t ends_at = from + time_for(life->left_ns, life->slow_milli);
+		int64_t ends_at = from + time_for(life->left_ns, life->pace);
 		if (!life->will_fail)
 			sw_heap_set(&model->ends, job->id.v, ends_at);
 		struct sw_event *event = sw_vec_push(events);

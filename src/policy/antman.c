@@ -1,0 +1,270 @@
+/* AntMan: guaranteed jobs by right, opportunistic ones in what they leave.
+ *
+ * Guaranteed jobs stand in one line by submit time. Who is within its tenant's quota starts where the placement rule says as if opportunistic jobs
+ * were not there; those stay beside it, or give way where memory is short. The first that finds no place holds up the line (not those who have one), so
+ * large jobs do not starve; nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
+ *
+ * With `auto`, a guaranteed job that must wait runs as an opportunistic one until it can be promoted: in place if no guaranteed job is on its
+ * GPUs, else it moves. The oldest first, and older jobs of the line before younger ones.
+ *
+ * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below `busy`. One that has waited for `patience` is not
+ * overtaken by other opportunistic ones any more.
+ *
+ * Jobs that run as opportunistic and may be promoted are kept in a list in submit order, chained through their bytes; numbers in it are ids plus one.
+ */
+#include <sharewell/policy.h>
+
+#include <stdio.h>
+
+#include "policy/antman_muri.h"
+
+#define SECOND INT64_C(1000000000)
+#define PLACES_MAX 64u	       /* nodes that one opportunistic job is scattered over, at most */
+#define MISSES_MAX 8u	       /* jobs tried in vain before those alike are passed over: they may need less memory */
+#define PROMOTE_MISSES_MAX 16u /* moves tried in vain in one decision */
+#define RETRY_NS SECOND	       /* after a stop: look for another place */
+
+enum { AUTO, BUSY, PATIENCE, MURI };
+
+static const struct sw_param params[] = {
+	[AUTO] = {"auto", SW_PARAM_FLAG, "on", "a guaranteed job that must wait runs as an opportunistic one until it can be promoted", 0,
+		  1},
+	[BUSY] = {"busy", SW_PARAM_MILLI, "0.8", "opportunistic jobs go to GPUs of which less than this is used", 1, 8000},
+	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "an opportunistic job that waited this long is not overtaken by others", 0,
+		      INT64_C(3650) * 86400 * SECOND},
+	[MURI] = {"muri", SW_PARAM_FLAG, "off", "as in Muri's simulator: reservations, fixed loads, no promotion; for comparison", 0, 1},
+};
+
+static const struct sw_order order = {.by_class = true, .ties = SW_TIES_BY_ARRIVAL};
+
+struct desk {
+	uint32_t first, last;	  /* of the list */
+	uint32_t gpus, gpus_free; /* as the last decision left them */
+	bool freed;		  /* somebody stopped or ended since */
+	bool blocked;		  /* the head of the line found no place */
+	struct sw_antman_muri muri;
+};
+
+struct card {
+	uint32_t before, after; /* in the list */
+	bool listed;
+	bool over_quota; /* when it was last tried */
+	struct sw_antman_muri_job muri;
+};
+
+static struct sw_antman_muri_job *muri_card(struct sw_view *view, const struct sw_job *job)
+{
+	struct card *card = sw_job_state(view, job);
+	return &card->muri;
+}
+
+static int64_t key(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return job->asked_class;
+}
+
+static const struct sw_job *job_of(struct sw_view *view, uint32_t number)
+{
+	return number == 0 ? NULL : sw_view_job(view, (struct sw_job_id){number - 1});
+}
+
+static struct card *card_of(struct sw_view *view, uint32_t number)
+{
+	return sw_job_state(view, job_of(view, number));
+}
+
+/* ---- the list of those who may be promoted */
+
+static void enlist(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = sw_view_state(view);
+	struct card *card = sw_job_state(view, job);
+	uint32_t before = desk->last, number = job->id.v + 1;
+	if (card->listed)
+		return;
+	while (before > number)
+		before = card_of(view, before)->before;
+	card->before = before;
+	card->after = before == 0 ? desk->first : card_of(view, before)->after;
+	*(before == 0 ? &desk->first : &card_of(view, before)->after) = number;
+	*(card->after == 0 ? &desk->last : &card_of(view, card->after)->before) = number;
+	card->listed = true;
+}
+
+static void delist(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = sw_view_state(view);
+	struct card *card = sw_job_state(view, job);
+	if (!card->listed)
+		return;
+	*(card->before == 0 ? &desk->first : &card_of(view, card->before)->after) = card->after;
+	*(card->after == 0 ? &desk->last : &card_of(view, card->after)->before) = card->before;
+	card->listed = false;
+}
+
+static void started(struct sw_view *view, const struct sw_job *job)
+{
+	if (job->asked_class == SW_CLASS_GUARANTEED && job->job_class == SW_CLASS_OPPORTUNISTIC)
+		enlist(view, job);
+	else
+		delist(view, job);
+}
+
+static void ended(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = sw_view_state(view);
+	delist(view, job);
+	desk->freed = true;
+}
+
+static void stopped(struct sw_view *view, const struct sw_job *job)
+{
+	ended(view, job);
+	if (!sw_view_param(view, MURI)->number)
+		sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
+}
+
+/* An alarm is there for the decision that it brings. */
+static void alarm(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	struct desk *desk = sw_view_state(view);
+	desk->freed = true;
+}
+
+/* ---- the decision */
+
+struct turn {
+	struct sw_plan *plan;
+	struct sw_view *view;
+	struct desk *desk;
+	bool changed;  /* who found no place may find one now */
+	uint32_t next; /* of the list */
+	uint32_t misses, promote_misses;
+	bool lending; /* opportunistic jobs may start */
+};
+
+/* What became of a wish of this job for GPUs by right. */
+static bool note(struct turn *turn, const struct sw_job *job, enum sw_answer answer)
+{
+	struct card *card = sw_job_state(turn->view, job);
+	card->over_quota = answer == SW_OVER_QUOTA;
+	turn->desk->freed |= answer == SW_TOO_SOON; /* try again when the core wakes us for it */
+	return answer == SW_YES;
+}
+
+/* Promotes who can be, of those submitted before `number`. */
+static void promote(struct turn *turn, uint32_t number)
+{
+	while (turn->next != 0 && turn->next < number) {
+		const struct sw_job *job = job_of(turn->view, turn->next);
+		const struct card *card = card_of(turn->view, turn->next);
+		turn->next = card->after;
+		if (turn->desk->blocked || (!turn->changed && !card->over_quota) || turn->promote_misses >= PROMOTE_MISSES_MAX)
+			continue;
+		enum sw_answer answer = sw_plan_upgrade(turn->plan, job);
+		turn->promote_misses += answer != SW_YES && answer != SW_OVER_QUOTA;
+		if (!note(turn, job, answer))
+			continue;
+		sw_count_promotion(turn->view, job);
+		delist(turn->view, job);
+	}
+}
+
+/* GPUs by right; true if it starts. */
+static bool claim(struct turn *turn, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(turn->view, job);
+	promote(turn, job->id.v + 1);
+	if (turn->desk->blocked || !(turn->changed || job->fresh || card->over_quota))
+		return false;
+	enum sw_answer answer = sw_plan_start_over(turn->plan, job);
+	turn->desk->blocked |= answer == SW_NO_ROOM || answer == SW_TOO_SOON;
+	return note(turn, job, answer);
+}
+
+/* What others leave; true if it starts. */
+static bool borrow(struct turn *turn, const struct sw_job *job)
+{
+	struct sw_gpus where[PLACES_MAX];
+	if (!turn->lending || !(turn->changed || job->fresh))
+		return false;
+	if (sw_plan_start_as(turn->plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES)
+		return true;
+	size_t count = sw_gpus_least_used(turn->view, job, (uint32_t)sw_view_param(turn->view, BUSY)->number, where, PLACES_MAX);
+	if (count > 0 && sw_plan_start_at(turn->plan, job, SW_CLASS_OPPORTUNISTIC, where, count) == SW_YES)
+		return true;
+	turn->lending = sw_view_now(turn->view) - job->since < sw_view_param(turn->view, PATIENCE)->number;
+	return false;
+}
+
+static void serve(struct turn *turn)
+{
+	bool lends_rights = sw_view_param(turn->view, AUTO)->number != 0;
+	const struct sw_job *job = sw_order_next(turn->plan, false);
+	while (job != NULL) {
+		bool guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
+		bool starts = guaranteed && claim(turn, job);
+		if (!starts && (!guaranteed || lends_rights))
+			starts = borrow(turn, job);
+		turn->misses += !starts;
+		job = sw_order_next(turn->plan, !starts && (!turn->changed || turn->misses > MISSES_MAX));
+	}
+	promote(turn, UINT32_MAX);
+}
+
+static sw_ns decide(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct desk *desk = sw_view_state(view);
+	if (sw_view_param(view, MURI)->number) {
+		sw_antman_muri_decide(plan, &desk->muri, muri_card);
+		return SW_TIME_NEVER;
+	}
+	struct turn turn = {.plan = plan, .view = view, .desk = desk, .next = desk->first, .lending = true};
+	turn.changed = desk->freed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
+	desk->freed = false;
+	desk->blocked &= !turn.changed;
+	serve(&turn);
+	desk->gpus = sw_view_gpus(view);
+	desk->gpus_free = sw_view_gpus_free(view);
+	return SW_TIME_NEVER;
+}
+
+static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
+{
+	const struct card *card = sw_job_state(view, job);
+	const char *beside = job->gpu_memory_bytes == 0 ? "it says not how much GPU memory it needs, so it cannot share one"
+							: "no GPUs that are used little enough have room for it beside others";
+	bool lends = job->asked_class == SW_CLASS_OPPORTUNISTIC || sw_view_param(view, AUTO)->number != 0;
+	if (sw_view_param(view, MURI)->number)
+		snprintf(text, size, "it needs %u GPUs and has reserved %u", job->gpus, card->muri.held);
+	else if (job->asked_class == SW_CLASS_OPPORTUNISTIC)
+		snprintf(text, size, "it needs %u GPUs, %u are idle, and %s", job->gpus, sw_view_gpus_free(view), beside);
+	else if (card->over_quota)
+		snprintf(text, size, "its tenant's guaranteed jobs hold %u of the %u GPUs of its quota and it needs %u%s%s",
+			 sw_view_tenant_held(view, job->tenant), sw_view_tenant_quota(view, job->tenant), job->gpus, lends ? "; " : "",
+			 lends ? beside : "");
+	else
+		snprintf(text, size, "guaranteed jobs hold the GPUs or were submitted earlier; it needs %u and %u are idle%s%s", job->gpus,
+			 sw_view_gpus_free(view), lends ? "; " : "", lends ? beside : "");
+}
+
+const struct sw_policy sw_policy_antman = {
+	.abi = SW_POLICY_ABI,
+	.name = "antman",
+	.about = "guaranteed jobs by quota, opportunistic ones beside them on the least used GPUs (AntMan)",
+	.params = params,
+	.param_count = sizeof params / sizeof params[0],
+	.state_size = sizeof(struct desk),
+	.job_state_size = sizeof(struct card),
+	.order = &order,
+	.key = key,
+	.started = started,
+	.stopped = stopped,
+	.ended = ended,
+	.alarm = alarm,
+	.decide = decide,
+	.explain = explain,
+};
