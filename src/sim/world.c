@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "contention/predict.h"
@@ -28,6 +29,7 @@ struct life {
 	int64_t kept_ns;	/* work left when its state was last safe: where it falls back to */
 	int64_t overhead_ns;	/* per event, in worlds that charge it */
 	struct pace pace;
+	uint32_t wave; /* the last disturbance that reached it */
 	uint32_t epoch;
 	const struct sw_profile *profile;
 	bool runs;
@@ -43,6 +45,7 @@ struct sw_world_model {
 	struct life *lives;
 	uint32_t count;
 	uint32_t running;
+	uint32_t wave;	     /* counts disturbances */
 	struct sw_heap ends; /* by time */
 	sw_events news;	     /* learned since the last step */
 	struct sw_faults *faults;
@@ -191,7 +194,7 @@ static int64_t time_for(int64_t work_ns, struct pace pace)
 
 static int64_t work_in(int64_t time_ns, struct pace pace)
 {
-	return is_full(pace) ? time_ns : (int64_t)((__int128)time_ns * pace.full / pace.slow);
+	return is_full(pace) ? time_ns : (int64_t)(((__int128)time_ns * pace.full + pace.slow / 2) / pace.slow);
 }
 
 /* Brings the work left up to now. */
@@ -265,8 +268,8 @@ static int64_t staged_ns(const struct sw_world_model *model, const struct sw_eng
 /* The worst of its GPUs sets the pace of a job. */
 static struct pace sharing_pace(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
 {
-	const uint32_t *residents;
-	uint32_t count;
+	const uint32_t *residents, *before = NULL;
+	uint32_t count, count_before = 0;
 	bool staged = model->world->sharing_by == SW_SHARING_BY_STAGES;
 	struct pace worst = {WHOLE, WHOLE};
 	if (staged)
@@ -274,6 +277,11 @@ static struct pace sharing_pace(const struct sw_world_model *model, const struct
 	if (worst.full == 0)
 		return full_speed;
 	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
+		/* Mostly they sit together on all of their GPUs. */
+		if (count == count_before && memcmp(residents, before, count * sizeof *residents) == 0)
+			continue;
+		before = residents;
+		count_before = count;
 		int64_t slow =
 			staged ? staged_ns(model, engine, id, residents, count) : profiled_milli(model, engine, id, residents, count);
 		worst.slow = slow > worst.slow ? slow : worst.slow;
@@ -346,12 +354,14 @@ static void disturb_neighbours(struct sw_world_model *model, const struct sw_eng
 {
 	const uint32_t *residents;
 	uint32_t count;
+	model->wave++;
 	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
 		for (uint32_t r = 0; r < count; r++) {
 			uint32_t other = residents[r];
-			if (other == id || !model->lives[other].runs ||
+			if (other == id || !model->lives[other].runs || model->lives[other].wave == model->wave ||
 			    sw_engine_job(engine, (struct sw_job_id){other})->state != SW_JOB_RUNNING)
 				continue;
+			model->lives[other].wave = model->wave;
 			account(&model->lives[other], now);
 			model->lives[other].pace = pace_of(model, engine, other);
 			look_ahead(model, other, now);
