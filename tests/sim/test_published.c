@@ -43,7 +43,7 @@ struct baseline {
 	const struct sw_policy *policy;
 	const struct sw_placement *placement;
 	const char *average, *median, *p95, *makespan, *queue, *preemptions;
-	const char *promote; /* las.promote */
+	const char *set; /* a parameter of the policy, "name=value"; NULL: none */
 };
 
 #define COUNT &sw_placement_count
@@ -56,14 +56,14 @@ static const struct baseline sixty[] = {
 	{"60_n4g4_count_shortest", SIXTY, &sw_policy_srtf, COUNT, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL},
 	{"60_n4g4_count_shortest-gpu", SIXTY, &sw_policy_srsf, COUNT, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL},
 	{"60_n4g4_count_dlas-gpu", SIXTY, &sw_policy_las, COUNT, "190.68", "130", "366.1", "3271", "12.27", "0", NULL},
-	{"60_n4g4_count_dlas-gpu-1", SIXTY, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, "1"},
+	{"60_n4g4_count_dlas-gpu-1", SIXTY, &sw_policy_las, COUNT, NULL, NULL, NULL, NULL, NULL, NULL, "promote=1"},
 	{"60_n4g4_yarn_fifo", SIXTY, &sw_policy_fifo, YARN, "219.18", "178.5", "370.2", "3341", "40.77", NULL, NULL},
 	{"60_n4g4_yarn_fjf", SIXTY, &sw_policy_fjf, YARN, "219.18", "148", "482.25", "3271", "40.77", NULL, NULL},
 	{"60_n4g4_yarn_sjf", SIXTY, &sw_policy_sjf, YARN, "198.20", "126.5", "463.9", "3271", "19.78", "8", NULL},
 	{"60_n4g4_yarn_shortest", SIXTY, &sw_policy_srtf, YARN, "192.12", "126.5", "386.85", "3271", "13.70", "4", NULL},
 	{"60_n4g4_yarn_shortest-gpu", SIXTY, &sw_policy_srsf, YARN, "195.90", "126.5", "461.9", "3315", "17.48", "7", NULL},
 	{"60_n4g4_yarn_dlas-gpu", SIXTY, &sw_policy_las, YARN, "190.68", "130", "366.1", "3271", "12.27", "0", NULL},
-	{"60_n4g4_yarn_dlas-gpu-1", SIXTY, &sw_policy_las, YARN, NULL, NULL, NULL, NULL, NULL, NULL, "1"},
+	{"60_n4g4_yarn_dlas-gpu-1", SIXTY, &sw_policy_las, YARN, NULL, NULL, NULL, NULL, NULL, NULL, "promote=1"},
 };
 
 static const struct baseline october[] = {
@@ -85,6 +85,8 @@ static const struct baseline muri[] = {
 	 NULL},
 	{"muri_trace3_n8g8_yarn_dlas-gpu", MURI, &sw_policy_las, YARN, "347213.248", "12266.7", "2220764", "8174226.280", "299395", NULL,
 	 NULL},
+	{"muri_trace3_n8g8_yarn_antman", MURI, &sw_policy_antman, YARN, "305453.941", "89425.7", "1057731", "8174140.280", "236512", NULL,
+	 "muri=on"},
 };
 
 /* ---- running one ---- */
@@ -122,10 +124,12 @@ static struct sw_params *params_of(const struct baseline *baseline)
 	struct sw_params *params = NULL;
 	struct sw_err err = {0};
 	must(sw_params_new(baseline->policy, &params, &err), &err);
-	if (baseline->promote != NULL)
-		must(sw_params_set(params, sw_params_find(baseline->policy, "promote", &err), baseline->promote, strlen(baseline->promote),
-				   &err),
-		     &err);
+	if (baseline->set != NULL) {
+		char name[32];
+		const char *value = strchr(baseline->set, '=') + 1;
+		snprintf(name, sizeof name, "%.*s", (int)(value - 1 - baseline->set), baseline->set);
+		must(sw_params_set(params, sw_params_find(baseline->policy, name, &err), value, strlen(value), &err), &err);
+	}
 	return params;
 }
 
