@@ -359,8 +359,8 @@ void sw_order_settle(struct sw_engine *engine)
 		struct sw_core_job *job = &engine->jobs.items[engine->plan.entries.items[e].before.id.v];
 		bool runs = job->seen.state == SW_JOB_RUNNING;
 		if (job->ranks_as_running == runs) {
-			/* Lifted and put back: it never moved. */
-			if (job->order_set == SW_ORDER_NOWHERE)
+			/* Lifted and put back: it never moved. Running jobs that do not compete are in no set. */
+			if (job->order_set == SW_ORDER_NOWHERE && (!runs || book->rule->preemptive))
 				sw_order_restore(engine, job);
 			continue;
 		}

@@ -184,18 +184,23 @@ static bool claim(struct turn *turn, const struct sw_job *job)
 	return note(turn, job, answer);
 }
 
-/* What others leave; true if it starts. */
-static bool borrow(struct turn *turn, const struct sw_job *job)
+static bool start_beside(struct turn *turn, const struct sw_job *job)
 {
 	struct sw_gpus where[PLACES_MAX];
-	if (!turn->lending || !(turn->changed || job->fresh))
-		return false;
 	if (sw_plan_start_as(turn->plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES)
 		return true;
 	size_t count = sw_gpus_least_used(turn->view, job, (uint32_t)sw_view_param(turn->view, BUSY)->number, where, PLACES_MAX);
-	if (count > 0 && sw_plan_start_at(turn->plan, job, SW_CLASS_OPPORTUNISTIC, where, count) == SW_YES)
+	return count > 0 && sw_plan_start_at(turn->plan, job, SW_CLASS_OPPORTUNISTIC, where, count) == SW_YES;
+}
+
+/* What others leave; true if it starts. */
+static bool borrow(struct turn *turn, const struct sw_job *job)
+{
+	if (turn->lending && (turn->changed || job->fresh) && start_beside(turn, job))
 		return true;
-	turn->lending = sw_view_now(turn->view) - job->since < sw_view_param(turn->view, PATIENCE)->number;
+	if (job->asked_class == SW_CLASS_OPPORTUNISTIC &&
+	    sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number)
+		turn->lending = false;
 	return false;
 }
 
@@ -235,17 +240,13 @@ static sw_ns decide(struct sw_plan *plan)
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
 {
 	const struct card *card = sw_job_state(view, job);
-	const char *beside = job->gpu_memory_bytes == 0 ? "it says not how much GPU memory it needs, so it cannot share one"
+	const char *beside = job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs, so it cannot share one"
 							: "no GPUs that are used little enough have room for it beside others";
 	bool lends = job->asked_class == SW_CLASS_OPPORTUNISTIC || sw_view_param(view, AUTO)->number != 0;
 	if (sw_view_param(view, MURI)->number)
 		snprintf(text, size, "it needs %u GPUs and has reserved %u", job->gpus, card->muri.held);
 	else if (job->asked_class == SW_CLASS_OPPORTUNISTIC)
 		snprintf(text, size, "it needs %u GPUs, %u are idle, and %s", job->gpus, sw_view_gpus_free(view), beside);
-	else if (card->over_quota)
-		snprintf(text, size, "its tenant's guaranteed jobs hold %u of the %u GPUs of its quota and it needs %u%s%s",
-			 sw_view_tenant_held(view, job->tenant), sw_view_tenant_quota(view, job->tenant), job->gpus, lends ? "; " : "",
-			 lends ? beside : "");
 	else
 		snprintf(text, size, "guaranteed jobs hold the GPUs or were submitted earlier; it needs %u and %u are idle%s%s", job->gpus,
 			 sw_view_gpus_free(view), lends ? "; " : "", lends ? beside : "");
