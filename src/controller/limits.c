@@ -110,5 +110,6 @@ void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *w
 	uint64_t bytes = job->gpu_memory_bytes;
 	uint32_t milli = job->compute_milli < 1000 ? job->compute_milli : 0;
 	want->gpu_limit_bytes = live->limit_bytes > 0 && (bytes == 0 || live->limit_bytes < bytes) ? live->limit_bytes : bytes;
+	want->upgraded = job->job_class == SW_CLASS_GUARANTEED && job->promotions > 0;
 	want->gpu_share_milli = live->limit_milli > 0 && (milli == 0 || live->limit_milli < milli) ? live->limit_milli : milli;
 }

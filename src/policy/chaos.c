@@ -90,7 +90,9 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		break;
 	default:
 		bytes = 1 + sw_view_random(view, UINT64_C(1) << 36);
-		(void)sw_plan_limit(plan, job, bytes, 1 + (uint32_t)sw_view_random(view, 1000));
+		/* Who does not say what it needs does not share, whatever it is told. */
+		if (job->gpu_memory_bytes > 0)
+			(void)sw_plan_limit(plan, job, bytes, 1 + (uint32_t)sw_view_random(view, 1000));
 		break;
 	}
 }

@@ -328,7 +328,9 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 			/* Parts of one gang carry one epoch. */
 			if (other->id.job == fresh->id.job && other->id.epoch != fresh->id.epoch)
 				broke(s, "a job runs twice at the same time", fresh->id.job);
-			if (machine == here && !other->stands && (other->gpu_mask & fresh->gpu_mask) != 0)
+			/* Chaos has jobs share that say how much memory they need, and changes that. */
+			if (s->plan->policy != SW_SYSTEM_CHAOS && machine == here && !other->stands &&
+			    (other->gpu_mask & fresh->gpu_mask) != 0)
 				broke(s, "a GPU is given twice", fresh->id.job);
 		}
 	}
@@ -539,6 +541,8 @@ static void agent_starts(struct system *s, uint32_t n)
 				held[count++] = uuids[g];
 		struct sw_sync_run account = account_of(process);
 		check(s, sw_agent_brain_found(machine->brain, &account, &(struct sw_texts){held, count}), "a found run is refused");
+		sw_agent_brain_spec(machine->brain, process->id,
+				    &(struct sw_run_spec){.gpu_memory_bytes = s->memory[process->id.job % JOBS_MAX]});
 		sw_agent_brain_link(machine->brain, process->id, process->alive);
 		if (process->alive) /* its supervisor speaks when it is linked to */
 			say(machine, process);

@@ -218,7 +218,7 @@ static void test_simulator_and_controller_give_the_same_commands(void **state)
 {
 	(void)state;
 	for (size_t p = 0; sw_policies[p] != NULL; p++) {
-		if (sw_policies[p]->decide != NULL)
+		if (sw_policies[p] == &sw_policy_chaos)
 			continue;
 		for (uint64_t seed = 0; seed < SEEDS; seed++) {
 			struct scenario scenario = draw(seed);

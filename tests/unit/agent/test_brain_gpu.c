@@ -161,6 +161,19 @@ static void test_giving_way_later(void **state)
 	assert_string_equal(act(brain), "");
 }
 
+/* A run that was upgraded gives way no more, and the other neighbours give way to it. */
+static void test_upgraded(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	wish(1, GUARANTEED, 1);
+	struct sw_want *two = wish(2, OPPORTUNISTIC, 1);
+	assert_string_equal(answer(brain), "start 1; start 2");
+	assert_string_equal(runs(brain, 1), "terms 1 0 0 watched");
+	assert_string_equal(runs(brain, 2), "terms 2 0 0 <1");
+	two->upgraded = true;
+	assert_string_equal(answer(brain), "terms 1 0 0; terms 2 0 0");
+}
+
 /* A limit that is wished is told once, and its end too; a link that broke is told again. */
 static void test_limits(void **state)
 {
@@ -213,7 +226,11 @@ static void test_restart(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_who_starts_beside_whom), TEST(test_giving_way), TEST(test_giving_way_later),
-					   TEST(test_limits), TEST(test_restart)};
+	const struct CMUnitTest tests[] = {TEST(test_who_starts_beside_whom),
+					   TEST(test_giving_way),
+					   TEST(test_giving_way_later),
+					   TEST(test_upgraded),
+					   TEST(test_limits),
+					   TEST(test_restart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
