@@ -136,6 +136,19 @@ static uint32_t held_by_tenant(const struct sw_soak_books *books, uint32_t tenan
 	return held;
 }
 
+/* The class that the run has by now; `more`: it holds more GPUs than before. */
+static int check_quota(struct sw_soak_books *books, const struct sw_engine *engine, uint32_t job, bool more, struct sw_err *err)
+{
+	struct sw_soak_entry *entry = &books->jobs[job];
+	bool was_guaranteed = entry->guaranteed;
+	uint32_t quota = books->quota[entry->tenant];
+	entry->guaranteed = sw_engine_job(engine, (struct sw_job_id){job})->job_class == SW_CLASS_GUARANTEED;
+	if (entry->guaranteed && (more || !was_guaranteed) && held_by_tenant(books, entry->tenant) > quota)
+		return sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs of a quota of %u", entry->tenant,
+				  held_by_tenant(books, entry->tenant), quota);
+	return 0;
+}
+
 static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
@@ -155,11 +168,7 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	entry->runs = true;
 	entry->gpus = gpus;
 	entry->since = books->now;
-	uint32_t quota = books->quota[entry->tenant];
-	if (entry->guaranteed && (!ran || gpus > before) && held_by_tenant(books, entry->tenant) > quota)
-		return sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs of a quota of %u", entry->tenant,
-				  held_by_tenant(books, entry->tenant), quota);
-	return 0;
+	return check_quota(books, engine, command->job, !ran || gpus > before, err);
 }
 
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
@@ -214,7 +223,7 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 								   command->epoch, entry->epoch);
 	case SW_CMD_LIMIT:
 		return entry->runs && command->epoch == entry->epoch
-			       ? 0
+			       ? check_quota(books, engine, command->job, false, err)
 			       : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
 	case SW_CMD_REFUSE:
 		/* Also later than at once: another policy, or what happened to the cluster, may leave no place for it. */

@@ -20,7 +20,7 @@ struct sw_soak_entry {
 	sw_ns since;
 	uint32_t retries;
 	uint32_t tenant;
-	bool guaranteed;
+	bool guaranteed;	    /* its last run, or as it asked */
 	bool prefers_home, at_home; /* at_home: stopped there, and its run may still end */
 	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
 	uint32_t seat_count;
