@@ -227,7 +227,7 @@ enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *job, 
 /* The same on exactly these GPUs, of different nodes, beside whoever is there; without CPUs and host memory, like sw_plan_share(). */
 enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class, const struct sw_gpus *where,
 				size_t count);
-/* Starts a waiting guaranteed job where the placement rule says as if opportunistic jobs held nothing. Those stay beside it where they
+/* Starts a waiting guaranteed job where the placement rule says: on free GPUs, or else as if opportunistic jobs held nothing. Those stay beside it where they
  * can; the youngest of those that cannot are preempted. SW_TOO_SOON: one of them is still protected. */
 enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job);
 /* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to

@@ -1,14 +1,13 @@
 /* AntMan: guaranteed jobs by right, opportunistic ones in what they leave.
  *
- * Guaranteed jobs stand in one line by submit time. Who is within its tenant's quota starts where the placement rule says as if opportunistic jobs
- * were not there; those stay beside it, or give way where memory is short. The first that finds no place holds up the line (not those who have one), so
- * large jobs do not starve; nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
+ * Guaranteed jobs stand in one line by submit time. Who is within its tenant's quota starts where the placement rule says, on free GPUs or, where there are none, as if
+ * opportunistic jobs were not there; those stay beside it, or give way where memory is short. Who finds no place is overtaken, but not once it has waited for
+ * `patience`: then it holds up the line, so that large jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
  *
  * With `auto`, a guaranteed job that must wait runs as an opportunistic one until it can be promoted: in place if no guaranteed job is on its
  * GPUs, else it moves. The oldest first, and older jobs of the line before younger ones.
  *
- * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below `busy`. One that has waited for `patience` is not
- * overtaken by other opportunistic ones any more.
+ * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below `busy`; with the same patience among themselves.
  *
  * Jobs that run as opportunistic and may be promoted are kept in a list in submit order, chained through their bytes; numbers in it are ids plus one.
  */
@@ -30,7 +29,7 @@ static const struct sw_param params[] = {
 	[AUTO] = {"auto", SW_PARAM_FLAG, "on", "a guaranteed job that must wait runs as an opportunistic one until it can be promoted", 0,
 		  1},
 	[BUSY] = {"busy", SW_PARAM_MILLI, "0.8", "opportunistic jobs go to GPUs of which less than this is used", 1, 8000},
-	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "an opportunistic job that waited this long is not overtaken by others", 0,
+	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that waited this long is not overtaken by others of its class", 0,
 		      INT64_C(3650) * 86400 * SECOND},
 	[MURI] = {"muri", SW_PARAM_FLAG, "off", "as in Muri's simulator: reservations, fixed loads, no promotion; for comparison", 0, 1},
 };
@@ -41,7 +40,7 @@ struct desk {
 	uint32_t first, last;	  /* of the list */
 	uint32_t gpus, gpus_free; /* as the last decision left them */
 	bool freed;		  /* somebody stopped or ended since */
-	bool blocked;		  /* the head of the line found no place */
+	bool blocked;		  /* a guaranteed job has lost its patience */
 	struct sw_antman_muri muri;
 };
 
@@ -154,6 +153,11 @@ static bool note(struct turn *turn, const struct sw_job *job, enum sw_answer ans
 	return answer == SW_YES;
 }
 
+static bool has_no_patience(const struct turn *turn, const struct sw_job *job)
+{
+	return sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number;
+}
+
 /* Promotes who can be, of those submitted before `number`. */
 static void promote(struct turn *turn, uint32_t number)
 {
@@ -177,11 +181,12 @@ static bool claim(struct turn *turn, const struct sw_job *job)
 {
 	const struct card *card = sw_job_state(turn->view, job);
 	promote(turn, job->id.v + 1);
-	if (turn->desk->blocked || !(turn->changed || job->fresh || card->over_quota))
+	if (turn->desk->blocked)
 		return false;
-	enum sw_answer answer = sw_plan_start_over(turn->plan, job);
-	turn->desk->blocked |= answer == SW_NO_ROOM || answer == SW_TOO_SOON;
-	return note(turn, job, answer);
+	if ((turn->changed || job->fresh || card->over_quota) && note(turn, job, sw_plan_start_over(turn->plan, job)))
+		return true;
+	turn->desk->blocked = !card->over_quota && has_no_patience(turn, job);
+	return false;
 }
 
 static bool start_beside(struct turn *turn, const struct sw_job *job)
@@ -198,9 +203,7 @@ static bool borrow(struct turn *turn, const struct sw_job *job)
 {
 	if (turn->lending && (turn->changed || job->fresh) && start_beside(turn, job))
 		return true;
-	if (job->asked_class == SW_CLASS_OPPORTUNISTIC &&
-	    sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number)
-		turn->lending = false;
+	turn->lending &= job->asked_class != SW_CLASS_OPPORTUNISTIC || !has_no_patience(turn, job);
 	return false;
 }
 

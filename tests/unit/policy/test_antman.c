@@ -152,13 +152,13 @@ static void test_without_auto(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a large guaranteed job is not overtaken for ever by small ones, and what it waits for is lent meanwhile. */
+/* Aim: a large guaranteed job that has lost its patience is not overtaken by small ones, and what it waits for is lent meanwhile. */
 static void test_large_jobs_do_not_starve(void **state)
 {
 	(void)state;
 	struct rig rig;
 	uint32_t small[16];
-	open_antman(&rig, four, NULL);
+	open_antman(&rig, four, (const char *const[]){"patience=1s", NULL});
 	small[0] = guaranteed(&rig, 0, 1);
 	small[1] = guaranteed(&rig, 0, 1);
 	uint32_t large = submit(&rig, 1, 4, 0, SW_CLASS_GUARANTEED); /* it needs whole GPUs, so it cannot run beside others */
