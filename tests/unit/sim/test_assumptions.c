@@ -108,6 +108,7 @@ static void test_measured(void **state)
 	assert_in_range(sw_transfer_ns(&world->suspend, bytes), 130 * SW_NS_PER_MS, 140 * SW_NS_PER_MS);
 	assert_in_range(sw_transfer_ns(&world->resume, bytes), 130 * SW_NS_PER_MS, 140 * SW_NS_PER_MS);
 	assert_true(world->placement_slowdown && world->sharing_slowdown);
+	assert_true(world->sharing_by == SW_SHARING_BY_PROFILES && world->gate_milli == 1020);
 	assert_true(world->start_ns > 0 && world->restart_ns > world->start_ns);
 	assert_true(world->node_mtbf_ns > 0 && world->node_repair_ns > 0);
 	assert_false(world->work_from_iterations);
@@ -165,7 +166,7 @@ static void test_base(void **state)
 	assert_int_equal(mine->retries, measured->retries);
 	assert_int_equal(mine->resume.bytes_per_s, measured->resume.bytes_per_s);
 	assert_int_equal(mine->suspend.bytes_per_s, 0); /* a cost is given as a whole */
-	assert_true(mine->sharing_slowdown);
+	assert_true(mine->sharing_slowdown && mine->gate_milli == measured->gate_milli);
 
 	SW_CLEANUP(sw_world_freep) struct sw_world *bare = parse("name: bare\n");
 	assert_int_equal(bare->preempt, SW_PREEMPT_FREE);

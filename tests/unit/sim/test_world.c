@@ -387,6 +387,88 @@ static void test_sharing_slowdown(void **state)
 	stage_end(&stage);
 }
 
+/* Aim: under a gate the guaranteed job of two loses what the gate lets through and no more, the other gets the rest. */
+static void test_sharing_under_a_gate(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->gate_milli = 1020;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	const struct sw_predict_neighbours master = {.guaranteed = &profile, .guaranteed_count = 1};
+	uint32_t slow = sw_predict_gated_milli(&sw_predict_default, 1020, profile, false, &master);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, 1020 * SW_NS_PER_S);
+	sw_ns done = 1020 * SW_NS_PER_S * 1000 / slow;
+	assert_in_range(stage_look(&stage, 1)->since, 11020 * SW_NS_PER_S - done - 2, 11020 * SW_NS_PER_S - done + 2);
+	stage_end(&stage);
+}
+
+static void start_both_as_opportunistic(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
+}
+
+static void upgrade_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_YES);
+}
+
+/* Aim: from the moment of its upgrade a job runs at the pace of a guaranteed one. */
+static void test_upgrade_changes_the_pace(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->gate_milli = 1000;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 10000, "vgg16");
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_both_as_opportunistic);
+	stage_at(&stage, 100, upgrade_first);
+	assert_true(stage_play_out(&stage, 100));
+	sw_ns ends = 1100 * SW_NS_PER_S - 100 * SW_NS_PER_S * 1000 / slow;
+	assert_in_range(stage_look(&stage, 0)->since, ends - 2, ends + 2);
+	stage_end(&stage);
+}
+
+/* Aim: by stages, an iteration of the opportunistic job takes as many of the guaranteed one's as its stages need of the other's gaps; guaranteed jobs do not slow down. */
+static void test_sharing_by_stages(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_STAGES;
+	stage.world->work_from_iterations = true;
+	struct sw_trace_job *host = stage_job(&stage, 1, 0, ""), *guest = stage_job(&stage, 1, 0, "");
+	host->iterations = 1000;
+	guest->iterations = 100;
+	host->iteration_ns = guest->iteration_ns = SW_NS_PER_S;
+	guest->job_class = SW_TRACE_OPPORTUNISTIC;
+	/* Data, GPU, network in microseconds: 0.9 s of data loading need two gaps of 0.5 s; what is left of the second is the GPU's. */
+	memcpy(host->stage_us, (uint32_t[]){500000, 300000, 200000}, sizeof host->stage_us);
+	memcpy(guest->stage_us, (uint32_t[]){900000, 50000, 0}, sizeof guest->stage_us);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, 1000 * SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 1)->since, 200 * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
 static void preempt_second(struct sw_plan *plan)
 {
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
@@ -655,6 +737,9 @@ int main(void)
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_elastic_back_to_its_size),
 		cmocka_unit_test(test_sharing_slowdown),
+		cmocka_unit_test(test_sharing_under_a_gate),
+		cmocka_unit_test(test_upgrade_changes_the_pace),
+		cmocka_unit_test(test_sharing_by_stages),
 		cmocka_unit_test(test_sharing_ends_by_preemption),
 		cmocka_unit_test(test_sharing_ends_by_moving),
 		cmocka_unit_test(test_node_lost),
