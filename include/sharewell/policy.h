@@ -74,7 +74,7 @@ struct sw_job {
 	uint32_t gpus_held; /* 0 unless running */
 	uint32_t tenant;
 	uint32_t weight_milli;	    /* 1000 is the ordinary job */
-	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share */
+	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share; 0 while packed: see sw_plan_pack() */
 	uint64_t gpu_memory_bytes;  /* on each of its GPUs; 0: unknown, so it takes the whole GPU */
 	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
 	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
@@ -109,6 +109,22 @@ sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
 /* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
+/* How fast a running job gets on where it is now, in thousandths of what sw_job_remaining() counts by, as its world measured it; a start or a copy that
+ * is under way counts too. 0: nobody measures. */
+uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job);
+
+/* What a stop leaves of a job's run. */
+enum sw_keeping {
+	SW_KEEPS_NOTHING = 0, /* it starts anew, or from a checkpoint of its own */
+	SW_KEEPS_IN_PLACE,    /* it goes on if it gets exactly the GPUs back that it had; elsewhere it starts anew */
+	SW_KEEPS_ANYWHERE,
+};
+enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job);
+/* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
+ * NULL). SW_NO_NODE: there are no more. */
+struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus);
+/* Whether two jobs have a GPU in common, each where it runs or stands. */
+bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const struct sw_job *b);
 /* The policy's own bytes for this job (job_state_size of them, zeroed at submit and once the job has ended), or NULL. Plain values only, no
  * pointers: a controller that starts anew goes on with a copy of them. */
 void *sw_job_state(struct sw_view *view, const struct sw_job *job);
@@ -156,10 +172,13 @@ struct sw_node {
 	uint64_t gpu_memory_bytes; /* of each GPU */
 	uint32_t gpu_type;
 	bool up;
+	bool open; /* up, and takes jobs */
 };
 
 uint32_t sw_view_nodes(const struct sw_view *view);
 void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_node *ret_node);
+/* The policy's own bytes for this node (node_state_size of them, zeroed when it joins), or NULL; plain values only, like those of a job. */
+void *sw_node_state(struct sw_view *view, struct sw_node_id node);
 /* Racks are runs of nodes: rack r holds nodes [first, end). */
 uint32_t sw_view_racks(const struct sw_view *view);
 void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *ret_first, struct sw_node_id *ret_end);
@@ -233,15 +252,23 @@ enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job
 /* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to
  * where sw_plan_start_over() would start it. On any other answer than SW_YES it stays what and where it is. */
 enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *job);
+/* The same on free GPUs of this node, whatever the placement rule says. Takes no CPUs and no host memory. */
+enum sw_answer sw_plan_start_on(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus, struct sw_node_id node);
 /* Starts a waiting job on the GPUs of a running one, beside it. Both must say how much memory they need; guaranteed jobs' compute adds up to
  * at most a whole GPU. */
 enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
+/* The same without a promise: the job that starts gets what the other leaves it, and its compute counts as 0 for as long as this run lasts or until it is
+ * limited. */
+enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
 /* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
 /* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. */
 enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *job);
 /* Gives a running elastic job another number of GPUs; it may move. On SW_NO_ROOM it keeps what it has. */
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
+/* Moves a running job to `gpus` (in min..max) GPUs of this node, those that it has there among them, whatever the placement rule says. Takes no CPUs and
+ * no host memory. SW_NO_ROOM: it stays. */
+enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus, struct sw_node_id node);
 /* Sets memory and compute of a job on each of its GPUs. Raising is refused where others hold the rest. */
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
 /* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
@@ -321,8 +348,9 @@ struct sw_policy {
 
 	const struct sw_param *params;
 	size_t param_count;
-	size_t state_size;     /* bytes of sw_view_state() */
-	size_t job_state_size; /* bytes of sw_job_state() */
+	size_t state_size;	/* bytes of sw_view_state() */
+	size_t job_state_size;	/* bytes of sw_job_state() */
+	size_t node_state_size; /* bytes of sw_node_state() */
 
 	/* The order that the core keeps, and the key that sorts it. */
 	const struct sw_order *order;

@@ -18,10 +18,15 @@ static int give_policy_its_memory(struct sw_engine *engine)
 	size_t per_job = engine->policy->job_state_size;
 	free(engine->policy_state);
 	free(engine->job_states);
+	free(engine->node_states);
+	engine->node_states = NULL;
+	engine->node_states_capacity = 0;
 	engine->policy_state = calloc(1, engine->policy->state_size + 1);
 	engine->job_states_capacity = engine->jobs.capacity;
 	engine->job_states = calloc(engine->job_states_capacity + 1, per_job + 1);
-	return engine->policy_state == NULL || engine->job_states == NULL ? SW_ENOMEM : 0;
+	if (engine->policy_state == NULL || engine->job_states == NULL)
+		return SW_ENOMEM;
+	return sw_engine_reserve_node_states(engine, engine->topology->node_count);
 }
 
 int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)

@@ -180,6 +180,21 @@ static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
 	return 0;
 }
 
+int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes)
+{
+	size_t per_node = engine->policy->node_state_size, before = engine->node_states_capacity;
+	if (per_node == 0 || nodes <= before)
+		return 0;
+	size_t wanted = nodes + nodes / 2;
+	char *grown = realloc(engine->node_states, wanted * per_node);
+	if (grown == NULL)
+		return SW_ENOMEM;
+	memset(grown + before * per_node, 0, (wanted - before) * per_node);
+	engine->node_states = grown;
+	engine->node_states_capacity = wanted;
+	return 0;
+}
+
 int sw_engine_reserve(struct sw_engine *engine, size_t count)
 {
 	if (count == 0)
@@ -455,6 +470,8 @@ static int reserve_node(struct sw_engine *engine, const struct sw_topology_node 
 		r = sw_ledger_reserve_node(&engine->empty, shape);
 	if (r == 0)
 		r = reserve_scratch(engine, engine->topology->gpu_count + shape->gpus);
+	if (r == 0)
+		r = sw_engine_reserve_node_states(engine, engine->topology->node_count + 1);
 	return r;
 }
 
@@ -687,6 +704,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
 	free(engine->job_states);
+	free(engine->node_states);
 	free(engine);
 }
 

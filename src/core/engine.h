@@ -47,6 +47,7 @@ struct sw_engine_config {
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool cannot_move;     /* a running job stays where it is until it stops: nothing is migrated or resized */
+	bool tells_speed;     /* the world says at once how fast a job runs; of which it says nothing runs at full speed */
 	bool moves_restart; /* but where the policy itself asks for another place or size, the run is stopped and the next one started there */
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */

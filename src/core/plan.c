@@ -83,9 +83,23 @@ static bool home_is_free(const struct sw_ledger *ledger, const struct sw_core_jo
 	       sw_ledger_fits(ledger, job->home, sw_share_of(&job->seen));
 }
 
-/* A spot for the job by this rule (NULL: anywhere), or false. The caller owns the parts, unless they are its home. The rule is asked first: whether a job fits must
+/* Where to look: on one node, or where the rule says, or (no rule) anywhere. */
+struct place {
+	uint32_t node; /* UINT32_MAX: any */
+	const struct sw_placement *rule;
+};
+
+static bool fill_spot(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct place where,
+		      struct sw_spot *spot)
+{
+	if (where.node != UINT32_MAX)
+		return sw_spot_add(spot, (struct sw_node_id){where.node}, gpus, 0, 0);
+	return where.rule == NULL ? sw_spot_fill(&engine->view, spot, gpus) : where.rule->place(&engine->view, &job->seen, gpus, spot);
+}
+
+/* A spot for the job, or false. The caller owns the parts, unless they are its home. The place is looked for first: whether a job fits must
  * not depend on where it once was, or jobs of one lane would not be alike. */
-static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule, uint32_t *ret_parts)
+static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct place where, uint32_t *ret_parts)
 {
 	struct sw_engine *engine = plan->engine;
 	if (engine->ledger.gpus_free < gpus)
@@ -96,7 +110,7 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
-	bool found = rule == NULL ? sw_spot_fill(&engine->view, &spot, gpus) : rule->place(&engine->view, &job->seen, gpus, &spot);
+	bool found = fill_spot(engine, job, gpus, where, &spot);
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
 	if (!found || spot.gpus != gpus) {
@@ -104,7 +118,8 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 		return false;
 	}
 	*ret_parts = spot.head;
-	if (home_is_free(&engine->ledger, job, gpus)) {
+	if (home_is_free(&engine->ledger, job, gpus) &&
+	    (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node))) {
 		sw_spot_discard(&spot);
 		*ret_parts = job->home;
 	}
@@ -124,13 +139,13 @@ static bool may_move(const struct sw_engine *engine)
 	return !engine->config.cannot_move || engine->config.moves_restart;
 }
 
-enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule)
+static enum sw_answer put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct place where)
 {
 	struct sw_engine *engine = plan->engine;
 	uint32_t parts;
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (!find_spot(plan, job, gpus, rule, &parts))
+	if (!find_spot(plan, job, gpus, where, &parts))
 		return SW_NO_ROOM;
 	return sw_plan_settle(plan, job, gpus, parts);
 }
@@ -153,6 +168,11 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 	}
 	sw_engine_set_running(engine, job, gpus, parts);
 	return SW_YES;
+}
+
+enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule)
+{
+	return put(plan, job, gpus, (struct place){UINT32_MAX, rule});
 }
 
 /* The quantum; and for a job that was preempted often, so long that most of its time goes into its work. */
@@ -203,7 +223,17 @@ enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *see
 	return answer;
 }
 
-enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, const struct sw_job *with)
+enum sw_answer sw_plan_start_on(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus, struct sw_node_id node)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus ||
+	    node.v >= plan->engine->topology->node_count)
+		return misuse(plan);
+	return put(plan, job, gpus, (struct place){node.v, NULL});
+}
+
+/* Beside the other; with the compute that it asked for, or with none that is promised. */
+static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, const struct sw_job *with, bool promised)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen), *host = sw_engine_own(plan->engine, with);
@@ -214,8 +244,11 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 		return misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (!sw_ledger_fits(&engine->ledger, host->parts, sw_share_of(&job->seen)) ||
-	    sw_ledger_touches_closed(&engine->ledger, host->parts) || sw_ledger_touches(&engine->ledger, host->parts, job->avoid))
+	struct sw_job as = job->seen;
+	as.compute_milli = promised ? as.compute_milli : 0;
+	struct sw_share wanted = sw_share_of(&as);
+	if (!sw_ledger_fits(&engine->ledger, host->parts, wanted) || sw_ledger_touches_closed(&engine->ledger, host->parts) ||
+	    sw_ledger_touches(&engine->ledger, host->parts, job->avoid))
 		return SW_NO_ROOM;
 	/* Lifted and put beside another in one decision would be a move. */
 	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))
@@ -223,9 +256,20 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *seen, co
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
 		return SW_NO_ROOM;
-	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
+	job->seen.compute_milli = as.compute_milli;
+	sw_ledger_take(&engine->ledger, parts, wanted);
 	sw_engine_set_running(engine, job, gpus, parts);
 	return SW_YES;
+}
+
+enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with)
+{
+	return share(plan, job, with, true);
+}
+
+enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with)
+{
+	return share(plan, job, with, false);
 }
 
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *seen)
@@ -240,7 +284,7 @@ enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *seen)
 }
 
 /* Lifts the job and puts it elsewhere or with another size; back where it was if that fails. */
-static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus)
+static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct place where)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
@@ -253,7 +297,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	job->seen.compute_milli = held.seen.compute_milli;
 	job->seen.job_class = held.seen.job_class;
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
-	bool found = allowed && find_spot(plan, job, gpus, engine->config.placement, &parts);
+	bool found = allowed && find_spot(plan, job, gpus, where, &parts);
 	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
 		let_go(plan, job, parts);
 		found = false;
@@ -283,7 +327,8 @@ enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
 		return misuse(plan);
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held) : SW_NO_ROOM;
+	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held, (struct place){UINT32_MAX, plan->engine->config.placement})
+				      : SW_NO_ROOM;
 }
 
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)
@@ -295,7 +340,18 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, u
 		return SW_YES;
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return may_move(plan->engine) ? move(plan, job, gpus) : SW_NO_ROOM;
+	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){UINT32_MAX, plan->engine->config.placement}) : SW_NO_ROOM;
+}
+
+enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus, struct sw_node_id node)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus ||
+	    node.v >= plan->engine->topology->node_count)
+		return misuse(plan);
+	if (sw_plan_is_protected(plan->engine, job))
+		return SW_TOO_SOON;
+	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){node.v, NULL}) : SW_NO_ROOM;
 }
 
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, uint64_t gpu_memory_bytes, uint32_t compute_milli)

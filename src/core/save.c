@@ -177,7 +177,7 @@ static uint64_t fingerprint(const struct sw_engine_config *config)
 	hash = sw_hash_u64(hash, config->misuse_limit);
 	return sw_hash_u64(hash, (uint64_t)config->keeps_state | (uint64_t)config->replace_is_free << 1 | (uint64_t)config->may_grow << 2 |
 					 (uint64_t)config->cannot_move << 3 | (uint64_t)config->exact_ties << 4 |
-					 (uint64_t)config->moves_restart << 5);
+					 (uint64_t)config->moves_restart << 5 | (uint64_t)config->tells_speed << 6);
 }
 
 static struct character character_of(const struct sw_policy *policy, const struct sw_engine_config *config)
@@ -187,7 +187,7 @@ static struct character character_of(const struct sw_policy *policy, const struc
 		.byte_order = 1, /* written as it lies in memory, like the policy's bytes */
 		.state_size = policy->state_size,
 		.job_state_size = policy->job_state_size,
-		.config = fingerprint(config),
+		.config = policy->node_state_size == 0 ? fingerprint(config) : sw_hash_u64(fingerprint(config), policy->node_state_size),
 	};
 	size_t length = strnlen(policy->name, sizeof character.policy - 1);
 	memcpy(character.policy, policy->name, length);
@@ -262,12 +262,14 @@ static bool is_zero(const char *bytes, size_t size)
 
 static void save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->policy->job_state_size;
+	size_t per_job = engine->policy->job_state_size, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START;
 	struct character character = character_of(engine->policy, &engine->config);
 	pack_character(pack, &character);
 	pack_rest(pack, engine);
 	pack_own(pack, engine->policy_state, engine->policy->state_size, &sum);
+	if (nodes_size > 0)
+		pack_own(pack, engine->node_states, nodes_size, &sum);
 	sw_pack_count(pack, &engine->order.lanes.count);
 	for (size_t l = 0; l < engine->order.lanes.count; l++)
 		pack_lane(pack, &engine->order.lanes.items[l]);
@@ -552,12 +554,14 @@ static void load_place(struct sw_pack *pack, struct sw_engine *engine, struct sw
 
 static int load_conduct(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->policy->job_state_size;
+	size_t per_job = engine->policy->job_state_size, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START, saved = 0;
 	pack_rest(pack, engine);
 	if (engine->order.seq < 1 || engine->order.seq > SEQ_MAX || engine->order.fresh_index < 0 || engine->order.fresh_index > SEQ_MAX)
 		sw_pack_fail(pack);
 	pack_own(pack, engine->policy_state, engine->policy->state_size, &sum);
+	if (nodes_size > 0)
+		pack_own(pack, engine->node_states, nodes_size, &sum);
 	int r = load_lanes(pack, &engine->order);
 	for (uint32_t id = 0; r == 0 && id < engine->jobs.count && pack->failed == 0; id++) {
 		struct sw_core_job *job = &engine->jobs.items[id];

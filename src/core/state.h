@@ -124,6 +124,8 @@ struct sw_engine {
 	void *policy_state;
 	char *job_states;
 	size_t job_states_capacity;
+	char *node_states;
+	size_t node_states_capacity;
 	SW_VEC(struct sw_command) commands;
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
@@ -141,6 +143,8 @@ int sw_engine_make(const struct sw_engine_config *config, const struct sw_topolo
 		   struct sw_err *err);
 /* Memory for `count` more jobs, all of it, before anything happens. */
 int sw_engine_reserve(struct sw_engine *engine, size_t count);
+/* The policy's bytes for so many nodes; those of nodes that come are zero. */
+int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes);
 /* Accounts up to this tenant's; false when out of memory. */
 bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant);
 /* The core's own job behind a policy's pointer, or NULL if the policy made it up. */

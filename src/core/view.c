@@ -48,6 +48,62 @@ void *sw_job_state(struct sw_view *view, const struct sw_job *job)
 	return size == 0 ? NULL : view->engine->job_states + size * job->id.v;
 }
 
+/* Where it runs or stands. */
+static uint32_t place_of(const struct sw_view *view, const struct sw_job *seen)
+{
+	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
+	if (job == NULL)
+		return SW_NO_PART;
+	return job->seen.state == SW_JOB_RUNNING ? job->parts : job->home;
+}
+
+struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus)
+{
+	const struct sw_ledger *ledger = &view->engine->ledger;
+	uint32_t part = place_of(view, job);
+	while (part != SW_NO_PART && index-- > 0)
+		part = ledger->parts[part].next;
+	if (part == SW_NO_PART)
+		return SW_NO_NODE;
+	if (ret_gpus != NULL)
+		*ret_gpus = (uint32_t)__builtin_popcountll(ledger->parts[part].mask);
+	return (struct sw_node_id){ledger->parts[part].node};
+}
+
+bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const struct sw_job *b)
+{
+	const struct sw_part *parts = view->engine->ledger.parts;
+	uint32_t first = place_of(view, a), second = place_of(view, b);
+	for (uint32_t p = first; p != SW_NO_PART; p = parts[p].next)
+		for (uint32_t q = second; q != SW_NO_PART; q = parts[q].next)
+			if (parts[p].node == parts[q].node && (parts[p].mask & parts[q].mask) != 0)
+				return true;
+	return false;
+}
+
+enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job)
+{
+	const struct sw_core_job *own = sw_engine_own(view->engine, job);
+	if (view->engine->config.keeps_state)
+		return SW_KEEPS_ANYWHERE;
+	return own != NULL && own->prefers_home ? SW_KEEPS_IN_PLACE : SW_KEEPS_NOTHING;
+}
+
+uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
+{
+	sw_ns takes = job->ends_at - job->work_left_as_of;
+	if (!view->engine->config.tells_speed || job->state != SW_JOB_RUNNING || job->knowledge == SW_UNKNOWN || takes <= 0)
+		return 0;
+	__int128 speed = (__int128)job->work_left_ns * 1000 / takes;
+	return speed < UINT32_MAX ? (uint32_t)speed : UINT32_MAX;
+}
+
+void *sw_node_state(struct sw_view *view, struct sw_node_id node)
+{
+	size_t size = view->engine->policy->node_state_size;
+	return size == 0 || node.v >= view->engine->topology->node_count ? NULL : view->engine->node_states + size * node.v;
+}
+
 sw_ns sw_view_now(const struct sw_view *view)
 {
 	return view->engine->now;
@@ -155,6 +211,7 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 		.gpu_memory_bytes = shape->gpu_memory_bytes,
 		.gpu_type = shape->gpu_type,
 		.up = node->up,
+		.open = node->up && !node->closed,
 	};
 }
 

@@ -97,6 +97,21 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 	}
 }
 
+/* To a node by chance, or beside another without a promise. */
+static void push(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *with = sw_view_next_running(view, NULL);
+	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
+	uint32_t gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1);
+	if (job->state == SW_JOB_RUNNING)
+		(void)sw_plan_move_to(plan, job, gpus, node);
+	else if (with != NULL && chance(view, 50))
+		(void)sw_plan_pack(plan, job, with);
+	else
+		(void)sw_plan_start_on(plan, job, gpus, node);
+}
+
 static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -150,10 +165,12 @@ static sw_ns decide(struct sw_plan *plan)
 		const struct sw_job *job = any_job(view);
 		if (job == NULL)
 			break;
-		if (chance(view, sw_view_param(view, MANNERS)->number))
-			polite(plan, job);
-		else
+		if (!chance(view, sw_view_param(view, MANNERS)->number))
 			rude(plan, job);
+		else if (chance(view, 20))
+			push(plan, job);
+		else
+			polite(plan, job);
 	}
 	return sw_view_now(view) + (chance(view, 98) ? 1 + (sw_ns)sw_view_random(view, 60000000000) : -5);
 }

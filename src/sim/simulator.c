@@ -183,6 +183,7 @@ static struct sw_engine_config engine_config(const struct sw_sim_config *config)
 		.quantum_ns = config->world->quantum_ns,
 		.preemption_cost_ns = preemption_cost(config->world),
 		.keeps_state = sw_world_keeps_state(config->world),
+		.tells_speed = true,
 		.replace_is_free = config->world->replace_is_free,
 		.exact_ties = config->world->event_overhead,
 	};

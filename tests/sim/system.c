@@ -31,6 +31,7 @@ static struct sw_brain_config brain_config = {
 struct process {
 	struct sw_run_id id;
 	bool folder, alive, exited;
+	uint64_t memory_bytes;	      /* of its spec */
 	int64_t ends_at_ns, lease_ns; /* on the node's clock */
 	bool stands;		      /* still: suspended */
 	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
@@ -328,9 +329,9 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 			/* Parts of one gang carry one epoch. */
 			if (other->id.job == fresh->id.job && other->id.epoch != fresh->id.epoch)
 				broke(s, "a job runs twice at the same time", fresh->id.job);
-			/* Chaos has jobs share that say how much memory they need, and changes that. */
-			if (s->plan->policy != SW_SYSTEM_CHAOS && machine == here && !other->stands &&
-			    (other->gpu_mask & fresh->gpu_mask) != 0)
+			/* Chaos packs jobs of which it is known how much memory they need. */
+			bool may_share = s->plan->policy == SW_SYSTEM_CHAOS && other->memory_bytes > 0 && fresh->memory_bytes > 0;
+			if (machine == here && !other->stands && !may_share && (other->gpu_mask & fresh->gpu_mask) != 0)
 				broke(s, "a GPU is given twice", fresh->id.job);
 		}
 	}
@@ -362,7 +363,11 @@ static void start_process(struct system *s, struct machine *machine, const struc
 		return;
 	}
 	struct process *process = &machine->processes[machine->process_count++];
-	*process = (struct process){.id = action->id, .folder = true, .alive = true, .lease_ns = action->lease_boot_ns};
+	*process = (struct process){.id = action->id,
+				    .folder = true,
+				    .alive = true,
+				    .memory_bytes = action->want->spec->gpu_memory_bytes,
+				    .lease_ns = action->lease_boot_ns};
 	for (size_t g = 0; g < action->want->gpus.count; g++)
 		process->gpu_mask |= UINT64_C(1) << (action->want->gpus.items[g][6] - '0');
 	process->ends_at_ns = node_clock(s, machine) + SW_NS_PER_S + (int64_t)sw_rng_below(&s->rng, 90) * SW_NS_PER_S;
@@ -541,8 +546,8 @@ static void agent_starts(struct system *s, uint32_t n)
 				held[count++] = uuids[g];
 		struct sw_sync_run account = account_of(process);
 		check(s, sw_agent_brain_found(machine->brain, &account, &(struct sw_texts){held, count}), "a found run is refused");
-		sw_agent_brain_spec(machine->brain, process->id,
-				    &(struct sw_run_spec){.gpu_memory_bytes = s->memory[process->id.job % JOBS_MAX]});
+		const struct sw_run_spec spec = {.gpu_memory_bytes = process->memory_bytes}; /* as its folder says */
+		sw_agent_brain_spec(machine->brain, process->id, &spec);
 		sw_agent_brain_link(machine->brain, process->id, process->alive);
 		if (process->alive) /* its supervisor speaks when it is linked to */
 			say(machine, process);
@@ -799,8 +804,8 @@ struct sw_system_plan sw_system_draw(uint64_t seed)
 		.nodes = 1 + (uint32_t)sw_rng_below(&rng, NODES_MAX),
 		.jobs = 5 + (uint32_t)sw_rng_below(&rng, 40),
 		.storm_ns = (60 + (int64_t)sw_rng_below(&rng, 900)) * SW_NS_PER_S,
-		.lose_milli = (uint32_t)sw_rng_below(&rng, 4) * 100,
-		.repeat_milli = (uint32_t)sw_rng_below(&rng, 4) * 100,
+		.lose_milli = (uint32_t)sw_rng_below(&rng, 3) * 100,
+		.repeat_milli = (uint32_t)sw_rng_below(&rng, 3) * 100,
 		.delay_max_ns = (int64_t)sw_rng_below(&rng, 3) * 4 * SW_NS_PER_S + SW_NS_PER_MS,
 		.crash_controller = sw_rng_below(&rng, 2) == 0,
 		.crash_agents = sw_rng_below(&rng, 2) == 0,
