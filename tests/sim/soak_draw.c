@@ -217,6 +217,15 @@ static void draw_gittins(struct sw_rng *rng, struct sw_params *params, bool pati
 	set_number(params, "tick", PICK(rng, 30, 60, 300), "s");
 }
 
+static void draw_gandiva(struct sw_rng *rng, struct sw_params *params, bool patient)
+{
+	set_number(params, "quantum", patient ? 600 : PICK(rng, 5, 30, 60, 600), "s");
+	set_number(params, "introspect", patient ? 600 : PICK(rng, 30, 60, 600), "s");
+	set_number(params, "height", PICK(rng, 1, 2, 4, 8, 100), "");
+	set(params, "pack", sw_soak_chance(rng, 80) ? "on" : "off");
+	set_number(params, "idle", PICK(rng, 0, 60, 600), "s");
+}
+
 struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient)
 {
 	struct sw_params *params = NULL;
@@ -227,6 +236,8 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 		draw_las(rng, params, patient);
 	} else if (policy == &sw_policy_gittins) {
 		draw_gittins(rng, params, patient);
+	} else if (policy == &sw_policy_gandiva) {
+		draw_gandiva(rng, params, patient);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");
