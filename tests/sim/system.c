@@ -675,7 +675,8 @@ static void meddle(struct system *s)
 	if (jobs == 0)
 		return;
 	if (s->journal.count < 40 && chance(s, 100)) { /* early, and again after some crashes */
-		static const char *const names[] = {"las", "srtf", "chaos"}, *const settings[] = {"thresholds=15,60", NULL, "manners=100"};
+		static const char *const names[] = {"las", "srtf", "chaos", "gandiva"}, *const settings[] = {"thresholds=15,60", NULL,
+													     "manners=100", "quantum=5s"};
 		put_in_charge(s, names[s->plan->policy], settings[s->plan->policy]);
 	}
 	if (storms(s) && s->plan->meddling && chance(s, 60)) {
@@ -804,15 +805,15 @@ struct sw_system_plan sw_system_draw(uint64_t seed)
 		.nodes = 1 + (uint32_t)sw_rng_below(&rng, NODES_MAX),
 		.jobs = 5 + (uint32_t)sw_rng_below(&rng, 40),
 		.storm_ns = (60 + (int64_t)sw_rng_below(&rng, 900)) * SW_NS_PER_S,
-		.lose_milli = (uint32_t)sw_rng_below(&rng, 3) * 100,
-		.repeat_milli = (uint32_t)sw_rng_below(&rng, 3) * 100,
+		.lose_milli = (uint32_t)sw_rng_below(&rng, 4) * 100,
+		.repeat_milli = (uint32_t)sw_rng_below(&rng, 4) * 100,
 		.delay_max_ns = (int64_t)sw_rng_below(&rng, 3) * 4 * SW_NS_PER_S + SW_NS_PER_MS,
 		.crash_controller = sw_rng_below(&rng, 2) == 0,
 		.crash_agents = sw_rng_below(&rng, 2) == 0,
 		.kill_supervisors = sw_rng_below(&rng, 2) == 0,
 		.partitions = sw_rng_below(&rng, 2) == 0,
 		.meddling = sw_rng_below(&rng, 2) == 0,
-		.policy = (enum sw_system_policy)sw_rng_below(&rng, 3),
+		.policy = (enum sw_system_policy)sw_rng_below(&rng, 4),
 	};
 }
 

@@ -66,6 +66,9 @@ static uint64_t simulate(const struct scenario *scenario, const struct sw_policy
 	assert_int_equal(sw_profiles_load_default(&profiles, NULL), 0);
 	assert_int_equal(sw_world_load("ideal", &world, NULL), 0);
 	world->replace_is_free = false;
+	/* A policy that asks what a stop leaves of a job hears the same from both: nothing. */
+	if (policy->decide != NULL)
+		world->preempt = SW_PREEMPT_RESTART;
 	const struct sw_sim_config config = {.trace = trace,
 					     .topology = topology,
 					     .profiles = profiles,
