@@ -488,7 +488,7 @@ bool sw_plan_may_move(const struct sw_engine *engine)
 
 bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts)
 {
-	return find_spot(plan, job, gpus, plan->engine->config.placement, ret_parts);
+	return find_spot(plan, job, gpus, (struct place){UINT32_MAX, plan->engine->config.placement}, ret_parts);
 }
 
 void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts)

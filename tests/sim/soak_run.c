@@ -111,8 +111,6 @@ static int check_totals(const struct sw_soak_case *drawn, const struct sw_policy
 		if (outcome->state != SW_OUTCOME_REFUSED && outcome->end_ns > last)
 			last = outcome->end_ns;
 	}
-	/* Only these resize jobs or let them share. */
-	if (policy != &sw_policy_chaos && policy != &sw_policy_antman && used > (__int128)last * drawn->topology->gpu_count)
 	/* Policies that are an order do not resize jobs or let them share. */
 	if (policy->decide == NULL && used > (__int128)last * drawn->topology->gpu_count)
 		return sw_err_set(err, SW_EBUG, "jobs used more GPU time than there was");
