@@ -17,7 +17,7 @@
  * memory holds; it is never moved. Who keeps nothing runs until it ends. A job larger than a node, or spread over several, is in a turn of its own: it
  * waits for free GPUs, after a quantum others are stopped for it, and after another quantum it goes last.
  *
- * How much of a GPU a job uses nobody tells a policy, so the choice of pairs goes by memory alone and the trial decides. Where speeds are not measured nothing is packed.
+ * A job that keeps its GPUs busier than `busy` when alone is not packed; of whom that is not known the trial tells. Where speeds are not measured nothing is packed.
  *
  * Invariants: each living job is in one list, that of its place; a node's counts are the sums over its residents.
  */
@@ -34,6 +34,7 @@ static const struct sw_param params[] = {
 	[HEIGHT] = {"height", SW_PARAM_INTEGER, "8", "how many times over a node's GPUs are given away at most; who comes then queues", 1,
 		    1000},
 	[PACK] = {"pack", SW_PARAM_FLAG, "on", "try pairs on the same GPUs where jobs wait for their turn", 0, 1},
+	[BUSY] = {"busy", SW_PARAM_MILLI, "0.95", "who uses more than this of a GPU when alone is not packed", 1, 1000},
 	[IDLE] = {"idle", SW_PARAM_DURATION, "10m", "an elastic job grows onto GPUs that were idle for so long", 0, 30 * 86400 * SECOND},
 };
 

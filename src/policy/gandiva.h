@@ -9,7 +9,7 @@
 #define PAIRS_PER_LOOK 64u /* of one node */
 #define IN_PLACE_MAX 8u	   /* jobs that stand on one GPU */
 
-enum { QUANTUM, INTROSPECT, HEIGHT, PACK, IDLE };
+enum { QUANTUM, INTROSPECT, HEIGHT, PACK, BUSY, IDLE };
 
 /* Links are ids plus one: zeroed bytes name nobody. */
 struct list {

@@ -117,7 +117,8 @@ static bool is_bad(struct sw_view *view, const struct sw_job *job, const struct 
 static bool could_pack(struct sw_view *view, const struct sw_job *job)
 {
 	const struct member *member = of(view, job);
-	return member->partner == 0 && member->bads < BAD_MAX && job->gpu_memory_bytes > 0 && sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE;
+	return member->partner == 0 && member->bads < BAD_MAX && job->gpu_memory_bytes > 0 &&
+	       job->use_milli <= sw_view_param(view, BUSY)->number && sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE;
 }
 
 /* Puts one that waits beside one that runs, for a trial. */

@@ -223,6 +223,7 @@ static void draw_gandiva(struct sw_rng *rng, struct sw_params *params, bool pati
 	set_number(params, "introspect", patient ? 600 : PICK(rng, 30, 60, 600), "s");
 	set_number(params, "height", PICK(rng, 1, 2, 4, 8, 100), "");
 	set(params, "pack", sw_soak_chance(rng, 80) ? "on" : "off");
+	set(params, "busy", sw_soak_chance(rng, 70) ? "0.95" : "0.5");
 	set_number(params, "idle", PICK(rng, 0, 60, 600), "s");
 }
 

@@ -348,7 +348,7 @@ static void test_bad_pair_is_parted(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is packed where there is no overload, where memory is short or unknown, or where nobody measures speed. */
+/* Aim: nobody is packed where there is no overload, where memory is short or unknown, who fills a GPU alone, or where nobody measures speed. */
 static void test_who_is_not_packed(void **state)
 {
 	(void)state;
@@ -367,6 +367,17 @@ static void test_who_is_not_packed(void **state)
 		}
 		rig_close(&rig);
 	}
+	open_gandiva(&rig, one_gpu, 1);
+	struct sw_job_spec busy = rig_spec(1, 100000);
+	busy.gpu_memory_bytes = 10 * RIG_GIB;
+	busy.use_milli = 960;
+	rig_submit(&rig, 0, &busy);
+	submit_with_memory(&rig, 0, 1, 10);
+	for (int64_t turn = 0; turn < 10; turn++) {
+		live_until(&rig, turn * QUANTUM + 1);
+		assert_int_equal(sw_view_running(sw_engine_view(rig.engine)), 1);
+	}
+	rig_close(&rig);
 	open_gandiva(&rig, two_gpus, 1);
 	submit_with_memory(&rig, 0, 1, 10);
 	submit_with_memory(&rig, 0, 1, 10);
