@@ -124,8 +124,7 @@ static void test_pairs_of_known_models(void **state)
 	(void)state;
 	static const struct job good[] = {{"deepfm", 3600}, {"transformer", 3600}}, bad[] = {{"dlrm", 3600}, {"deepfm", 3600}};
 	SW_CLEANUP(sw_result_freep)
-	struct sw_result *kept = run(good, 2, 1, &sw_policy_gandiva),
-			 *parted = run(bad, 2, 1, &sw_policy_gandiva);
+	struct sw_result *kept = run(good, 2, 1, &sw_policy_gandiva), *parted = run(bad, 2, 1, &sw_policy_gandiva);
 	print_message("together 1.30: %.0f s, together 0.69: %.0f s, one after the other 7200 s\n", kept->summary.makespan_s,
 		      parted->summary.makespan_s);
 	assert_true(kept->summary.makespan_s < 7200 / 1.30 * 1.05);

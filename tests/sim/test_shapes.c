@@ -86,6 +86,19 @@ static void test_las_between_fifo_and_oracle(void **state)
 	}
 }
 
+/* Aim: taking turns is at least twice as good as first in, first out, and where nothing is packed no better than running to completion by least attained service. */
+static void test_turns_between_fifo_and_las(void **state)
+{
+	for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++) {
+		SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = draw(seeds[s]);
+		struct shape fifo = simulate(*state, trace, &sw_policy_fifo, NULL), las = simulate(*state, trace, &sw_policy_las, NULL);
+		struct shape turns = simulate(*state, trace, &sw_policy_gandiva, NULL);
+		if (fifo.mean_s / turns.mean_s < 2 || turns.mean_s / las.mean_s < 0.9)
+			fail_msg("seed %llu: fifo %.0f, gandiva %.0f, las %.0f s", (unsigned long long)seeds[s], fifo.mean_s, turns.mean_s,
+				 las.mean_s);
+	}
+}
+
 /* Aim: promotion shortens the longest wait and costs the average at most 15 %. */
 static void test_promotion(void **state)
 {
@@ -125,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_las_between_fifo_and_oracle),
+		cmocka_unit_test(test_turns_between_fifo_and_las),
 		cmocka_unit_test(test_promotion),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
