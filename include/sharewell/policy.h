@@ -86,7 +86,7 @@ struct sw_job {
 	uint8_t fresh;		    /* in an order: it arrived, or was put last, since the last decision */
 	uint16_t retries_left;
 	uint16_t
-		use_milli; /* what it uses of the compute of each of its GPUs when alone, as its profile says; 0: unknown, taken as compute_milli */
+		use_milli; /* what it uses of the compute of each of its GPUs when alone, as its profile says; 0: unknown, taken as half of compute_milli */
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */

@@ -18,7 +18,7 @@ struct sw_share sw_share_of(const struct sw_job *job)
 		.gpu_memory_bytes = job->gpu_memory_bytes,
 		.compute_milli = job->compute_milli,
 		.guaranteed = job->job_class == SW_CLASS_GUARANTEED,
-		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)job->compute_milli,
+		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)(job->compute_milli / 2),
 		.job = job->id.v,
 	};
 }

@@ -400,6 +400,18 @@ bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_
 	return gpu_fits(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node], share);
 }
 
+bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1)
+			if (ledger->gpus[ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest)]
+					    .compute_held_milli +
+				    compute_milli >
+			    SW_COMPUTE_WHOLE)
+				return false;
+	return true;
+}
+
 bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
@@ -484,6 +496,7 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 		n->free = gpu->residents == 0 ? n->free | bit : n->free & ~bit;
 		n->yielding = gpu->residents > 0 && gpu->guaranteed == 0 ? n->yielding | bit : n->yielding & ~bit;
 	}
+	ledger->gpus_yielding += (uint32_t)__builtin_popcountll(n->yielding) - (uint32_t)__builtin_popcountll(yielded);
 	n->cpus_free += in ? -part->cpus : part->cpus;
 	n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
 	if (!share.guaranteed) {
@@ -621,7 +634,8 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 		if (r < 0)
 			return r;
 	}
-	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up || ledger->nodes_closed != derived->nodes_closed)
+	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up ||
+	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_yielding != derived->gpus_yielding)
 		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
 	return 0;
 }

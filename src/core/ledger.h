@@ -80,6 +80,7 @@ struct sw_ledger {
 	uint32_t part_free;
 	uint32_t gpus_up;
 	uint32_t gpus_free;
+	uint32_t gpus_yielding; /* on closed nodes too */
 	uint32_t nodes_closed;
 	uint32_t spot_serial;
 	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */
@@ -142,6 +143,8 @@ bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 void sw_ledger_see_through(struct sw_ledger *ledger, bool on);
 /* Whether the share has room on this GPU beside those who are there. */
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
+/* Whether the holder of these parts, which is not guaranteed, could be. */
+bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli);
 /* The next GPU (its number in `gpus`) that has residents and room for one more, in steps of use and by number within a step; `step` and `gpu` hold the place, both 0 at first.
  * False: there is none that uses less than below_milli. */
 bool sw_ledger_next_used(const struct sw_ledger *ledger, uint32_t below_milli, uint32_t *step, uint32_t *gpu);

@@ -198,6 +198,21 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 	return answer;
 }
 
+/* Whether there is a place at all, cleared or not. The job runs and keeps what it has. */
+static bool is_place(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus)
+{
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	uint32_t parts;
+	if (ledger->gpus_free + ledger->gpus_yielding < gpus)
+		return false;
+	sw_ledger_see_through(ledger, true);
+	bool found = sw_plan_find(plan, job, gpus, &parts);
+	sw_ledger_see_through(ledger, false);
+	if (found)
+		sw_plan_let_go(plan, job, parts);
+	return found;
+}
+
 /* A place for the guaranteed job, found as if opportunistic jobs held nothing, and cleared. */
 static enum sw_answer find_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts)
 {
@@ -205,7 +220,7 @@ static enum sw_answer find_over(struct sw_plan *plan, struct sw_core_job *job, u
 	uint32_t parts;
 	if (sw_plan_find(plan, job, gpus, ret_parts))
 		return SW_YES;
-	if (ledger->yielding.count == 0)
+	if (ledger->gpus_yielding == 0 || ledger->gpus_free + ledger->gpus_yielding < gpus)
 		return SW_NO_ROOM;
 	sw_ledger_see_through(ledger, true);
 	bool found = sw_plan_find(plan, job, gpus, &parts);
@@ -243,11 +258,10 @@ static bool upgrade_in_place(struct sw_plan *plan, struct sw_core_job *job, stru
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	struct sw_share wanted = old;
 	wanted.guaranteed = true;
-	sw_ledger_give(ledger, job->parts, old);
-	bool fits = sw_ledger_fits(ledger, job->parts, wanted);
-	sw_ledger_take(ledger, job->parts, fits ? wanted : old);
-	if (!fits)
+	if (!sw_ledger_could_guarantee(ledger, job->parts, old.compute_milli))
 		return false;
+	sw_ledger_give(ledger, job->parts, old);
+	sw_ledger_take(ledger, job->parts, wanted);
 	sw_plan_touch(plan, job)->limits_changed = true;
 	job->seen.job_class = SW_CLASS_GUARANTEED;
 	plan->engine->tenants.items[job->seen.tenant].held += job->seen.gpus_held;
@@ -291,7 +305,7 @@ enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *seen)
 	struct sw_share old = sw_share_of(&job->seen);
 	if (upgrade_in_place(plan, job, old))
 		return SW_YES;
-	if (sw_plan_is_protected(engine, job))
-		return SW_TOO_SOON;
-	return sw_plan_may_move(engine) ? upgrade_elsewhere(plan, job, old) : SW_NO_ROOM;
+	if (!sw_plan_may_move(engine) || !is_place(plan, job, job->seen.gpus_held))
+		return SW_NO_ROOM;
+	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : upgrade_elsewhere(plan, job, old);
 }

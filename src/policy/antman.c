@@ -20,7 +20,7 @@
 #define SECOND INT64_C(1000000000)
 #define PLACES_MAX 64u	       /* nodes that one opportunistic job is scattered over, at most */
 #define MISSES_MAX 8u	       /* jobs tried in vain before those alike are passed over: they may need less memory */
-#define PROMOTE_MISSES_MAX 16u /* moves tried in vain in one decision */
+#define PROMOTE_MISSES_MAX 64u /* moves tried in vain in one decision */
 #define RETRY_NS SECOND	       /* after a stop: look for another place */
 
 enum { AUTO, BUSY, PATIENCE, MURI };
@@ -41,6 +41,7 @@ struct desk {
 	uint32_t gpus, gpus_free; /* as the last decision left them */
 	bool freed;		  /* somebody stopped or ended since */
 	bool blocked;		  /* a guaranteed job has lost its patience */
+	bool over_quota;	  /* a job was refused for its quota since something changed */
 	struct sw_antman_muri muri;
 };
 
@@ -149,6 +150,7 @@ static bool note(struct turn *turn, const struct sw_job *job, enum sw_answer ans
 {
 	struct card *card = sw_job_state(turn->view, job);
 	card->over_quota = answer == SW_OVER_QUOTA;
+	turn->desk->over_quota |= card->over_quota;
 	turn->desk->freed |= answer == SW_TOO_SOON; /* try again when the core wakes us for it */
 	return answer == SW_YES;
 }
@@ -161,11 +163,14 @@ static bool has_no_patience(const struct turn *turn, const struct sw_job *job)
 /* Promotes who can be, of those submitted before `number`. */
 static void promote(struct turn *turn, uint32_t number)
 {
-	while (turn->next != 0 && turn->next < number) {
+	/* Where nothing has changed, a quota may have. */
+	if (turn->desk->blocked || !(turn->changed || turn->desk->over_quota))
+		return;
+	while (turn->next != 0 && turn->next < number && turn->promote_misses < PROMOTE_MISSES_MAX) {
 		const struct sw_job *job = job_of(turn->view, turn->next);
 		const struct card *card = card_of(turn->view, turn->next);
 		turn->next = card->after;
-		if (turn->desk->blocked || (!turn->changed && !card->over_quota) || turn->promote_misses >= PROMOTE_MISSES_MAX)
+		if (!turn->changed && !card->over_quota)
 			continue;
 		enum sw_answer answer = sw_plan_upgrade(turn->plan, job);
 		turn->promote_misses += answer != SW_YES && answer != SW_OVER_QUOTA;
@@ -234,6 +239,7 @@ static sw_ns decide(struct sw_plan *plan)
 	turn.changed = desk->freed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
 	desk->freed = false;
 	desk->blocked &= !turn.changed;
+	desk->over_quota &= !turn.changed;
 	serve(&turn);
 	desk->gpus = sw_view_gpus(view);
 	desk->gpus_free = sw_view_gpus_free(view);
