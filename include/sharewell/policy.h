@@ -88,6 +88,7 @@ struct sw_job {
 	uint16_t
 		use_milli; /* what it uses of the compute of each of its GPUs when alone, as its profile says; 0: unknown, taken as half of compute_milli */
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
+	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
@@ -292,7 +293,7 @@ struct sw_order {
 	bool key_counts_down;	/* the key of a running job falls by one each nanosecond (remaining time does) */
 	bool key_times_gpus;	/* keys compare after multiplication by the job's GPUs */
 	bool placement_is_wish; /* choose by count of free GPUs; take the placement rule's spot if there is one, else any */
-	bool by_class;		/* a guaranteed and an opportunistic job are never alike */
+	bool by_class;		/* jobs of different classes are never alike */
 	enum sw_ties ties;
 };
 

@@ -166,6 +166,7 @@ static struct sw_job_spec spec_of(struct making *making, const json_t *job)
 		.host_memory_bytes = (uint64_t)sw_cli_number(asked, "memory_bytes", 0),
 		.cpus = (uint32_t)sw_cli_number(asked, "cpus", 0),
 		.job_class = strcmp(sw_cli_text(asked, "class", ""), "opportunistic") == 0 ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.is_auto = strcmp(sw_cli_text(asked, "class", ""), "auto") == 0,
 		.knowledge = expected > 0 ? SW_PREDICTED : SW_UNKNOWN,
 		.work_ns = expected,
 		.deadline_at = deadline != SW_TIME_NEVER ? deadline - making->outlook->now_ns : SW_TIME_NEVER,

@@ -201,6 +201,7 @@ static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t
 		.cpus = request->cpus,
 		.retries = (uint16_t)(retries > UINT16_MAX ? UINT16_MAX : retries),
 		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.is_auto = request->kind == SW_KIND_AUTO,
 		.knowledge = request->expected_ns > 0 ? SW_PREDICTED : SW_UNKNOWN,
 		.work_ns = request->expected_ns,
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,

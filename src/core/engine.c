@@ -273,6 +273,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.use_milli = spec->use_milli,
 				.job_class = spec->job_class,
 				.asked_class = spec->job_class,
+				.is_auto = spec->is_auto,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,

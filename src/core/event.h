@@ -21,6 +21,7 @@ struct sw_job_spec {
 	uint16_t retries;
 	uint8_t job_class; /* enum sw_job_class */
 	uint8_t knowledge; /* enum sw_knowledge */
+	bool is_auto;	   /* guaranteed, but rather opportunistic than waiting */
 	bool held;	   /* from the start */
 	/* Its processes may stand still where it ran: when it starts again it takes exactly those GPUs if they are free, and a run that was told to stop may still
 	 * finish or fail. */

@@ -55,8 +55,10 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;
 	if (engine->config.placement->kind != NULL)
 		lane.kind = engine->config.placement->kind(&engine->view, job);
-	if (engine->quotas || (engine->order.rule != NULL && engine->order.rule->by_class))
+	bool by_class = engine->order.rule != NULL && engine->order.rule->by_class;
+	if (engine->quotas || by_class)
 		lane.guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
+	lane.is_auto = by_class && job->is_auto;
 	if (engine->quotas)
 		lane.tenant = job->tenant;
 	return lane;
@@ -66,7 +68,7 @@ static bool same_lane(const struct sw_lane *a, const struct sw_lane *b)
 {
 	return a->gpus == b->gpus && a->kind == b->kind && a->cpus == b->cpus && a->tenant == b->tenant &&
 	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes &&
-	       a->guaranteed == b->guaranteed && a->avoid == b->avoid;
+	       a->guaranteed == b->guaranteed && a->is_auto == b->is_auto && a->avoid == b->avoid;
 }
 
 bool sw_order_takes_any_place(const struct sw_engine *engine)

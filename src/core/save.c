@@ -92,6 +92,7 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 	if (has(pack, 3)) {
 		sw_pack_u16(pack, &job->seen.use_milli);
 		sw_pack_u8(pack, &job->seen.asked_class);
+		sw_pack_bool(pack, &job->seen.is_auto);
 	} else {
 		job->seen.asked_class = job->seen.job_class;
 	}
@@ -128,6 +129,7 @@ static void pack_lane(struct sw_pack *pack, struct sw_lane *lane)
 	sw_pack_u64(pack, &lane->host_memory_bytes);
 	sw_pack_u64(pack, &lane->gpu_memory_bytes);
 	sw_pack_bool(pack, &lane->guaranteed);
+	sw_pack_bool(pack, &lane->is_auto);
 	sw_pack_bool(pack, &lane->possible);
 	uint32_t avoid = lane->avoid + 1;
 	sw_pack_u32(pack, &avoid);

@@ -27,6 +27,7 @@ struct sw_lane {
 	uint32_t avoid;	  /* the node that its jobs keep off; UINT32_MAX: none */
 	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;  /* as asked */
+	bool is_auto;	  /* told apart only where the order is by class */
 	bool possible;	  /* has a place on the empty cluster */
 	struct sw_oset running, waiting;
 	/* Scratch of one decision. */

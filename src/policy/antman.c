@@ -4,7 +4,7 @@
  * opportunistic jobs were not there; those stay beside it, or give way where memory is short. Who finds no place is overtaken, but not once it has waited for
  * `patience`: then it holds up the line, so that large jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
  *
- * With `auto`, a guaranteed job that must wait runs as an opportunistic one until it can be promoted: in place if no guaranteed job is on its
+ * With `auto`, or if it is of class auto, a guaranteed job that must wait runs as an opportunistic one until it can be promoted: in place if no guaranteed job is on its
  * GPUs, else it moves. The oldest first, and older jobs of the line before younger ones.
  *
  * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below `busy`; with the same patience among themselves.
@@ -26,8 +26,9 @@
 enum { AUTO, BUSY, PATIENCE, MURI };
 
 static const struct sw_param params[] = {
-	[AUTO] = {"auto", SW_PARAM_FLAG, "on", "a guaranteed job that must wait runs as an opportunistic one until it can be promoted", 0,
-		  1},
+	[AUTO] = {"auto", SW_PARAM_FLAG, "on",
+		  "every guaranteed job that must wait runs as an opportunistic one until it can be promoted; off: only jobs of class auto",
+		  0, 1},
 	[BUSY] = {"busy", SW_PARAM_MILLI, "0.8", "opportunistic jobs go to GPUs of which less than this is used", 1, 8000},
 	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that waited this long is not overtaken by others of its class", 0,
 		      INT64_C(3650) * 86400 * SECOND},
@@ -219,7 +220,7 @@ static void serve(struct turn *turn)
 	while (job != NULL) {
 		bool guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
 		bool starts = guaranteed && claim(turn, job);
-		if (!starts && (!guaranteed || lends_rights))
+		if (!starts && (!guaranteed || lends_rights || job->is_auto))
 			starts = borrow(turn, job);
 		turn->misses += !starts;
 		job = sw_order_next(turn->plan, !starts && (!turn->changed || turn->misses > MISSES_MAX));
@@ -251,7 +252,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	const struct card *card = sw_job_state(view, job);
 	const char *beside = job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs, so it cannot share one"
 							: "no GPUs that are used little enough have room for it beside others";
-	bool lends = job->asked_class == SW_CLASS_OPPORTUNISTIC || sw_view_param(view, AUTO)->number != 0;
+	bool lends = job->asked_class == SW_CLASS_OPPORTUNISTIC || job->is_auto || sw_view_param(view, AUTO)->number != 0;
 	if (sw_view_param(view, MURI)->number)
 		snprintf(text, size, "it needs %u GPUs and has reserved %u", job->gpus, card->muri.held);
 	else if (job->asked_class == SW_CLASS_OPPORTUNISTIC)

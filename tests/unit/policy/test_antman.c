@@ -138,7 +138,7 @@ static void test_promoted_elsewhere(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: without `auto` a guaranteed job waits for its quota. */
+/* Aim: without `auto` a guaranteed job waits for its quota, unless it says itself that it would rather not. */
 static void test_without_auto(void **state)
 {
 	(void)state;
@@ -147,6 +147,9 @@ static void test_without_auto(void **state)
 	set_quota(&rig, 0, 1);
 	uint32_t first = guaranteed(&rig, 1, 1), second = guaranteed(&rig, 2, 1);
 	assert_false(rig_runs(&rig, second));
+	struct sw_job_spec spec = rig_spec(1, 1000);
+	spec.is_auto = true;
+	assert_true(runs_beside(&rig, rig_submit(&rig, 2, &spec)));
 	rig_finish(&rig, 3, first);
 	assert_true(runs_by_right(&rig, second));
 	rig_close(&rig);
