@@ -1,17 +1,28 @@
-/* How much jobs slow each other down when they share a GPU: a bottleneck model over their profiles.
+/* How much jobs slow each other down when they share a GPU, told from their profiles alone. Three ways of sharing:
  *
- * For job i among residents J, U_r is the sum of what all of them use of resource r.
+ * SW_WAY_MPS, at the same time: a bottleneck model. For job i among residents J, U_r is the sum of what all of them use of resource r.
  *	rates of the GPU (SM, memory pipeline, L2, reads, writes, PCIe):  s_r = 1 + (u_ir / max_r' u_ir') * max(0, U_r - 1)
  *	cores of the host that go with the GPU:                           s   = max(1, U_cpu)
  *	memory of the host that goes with the GPU (too little: paging):   s   = 1 + kappa * u_i * max(0, U_mem - 1)
  * The slowdown is the largest of these: one bottleneck at a time. A job whose own bottleneck is elsewhere feels a crowded resource less,
- * hence the factor.
+ * hence the factor. Each job is taken to run as if the others never paused.
  *
- * Assumed: residents run at the same time (MPS), each as if the others never paused. Not modelled: time slicing without MPS, long kernels
- * that hold the whole GPU, caches that lose more than their share. Device memory is not a rate: jobs that do not fit together cannot share
- * (sw_predict_fits).
+ * SW_WAY_SLICES, in turns (what the driver does without more ado): a job that alone keeps the GPU busy for the part b of the time has the
+ * GPU to itself while it is the only one with work, and 1/k of it while k jobs have work, less what switching costs. With p_j, the part
+ * of the time in which job j has work waiting or running, the jobs taken as independent, and c the cost of switching:
+ *	r_i = P(no other has work) + sum over k >= 1 of P(k others have work) / ((1 + k) * (1 + c))
+ *	s_i = (1 - b_i) + b_i / r_i        p_i = (b_i / r_i) / s_i
+ * solved by repetition. Cores and memory of the host count as above; what the GPU's parts are used for does not.
  *
- * Integer thousandths, rounded to the nearest: the same on every machine, and independent of the order of the others.
+ * SW_WAY_GATE: the first job is guaranteed, and the others give way to it (the runtime's gate). It pays a fixed cost. The others take
+ * turns, as above, in a part of what it leaves idle. Beside one that is never idle they stand still.
+ *
+ * Not modelled: under MPS, long kernels that hold the whole GPU (5 to 14 times slower was measured), caches that lose more than their
+ * share, clocks that fall when the card reaches its limit of power. Device memory is not a rate: jobs that do not fit together cannot
+ * share (sw_predict_fits).
+ *
+ * Integer thousandths, rounded to the nearest: the same on every machine, and independent of the order of the jobs (but for the first
+ * under SW_WAY_GATE).
  */
 #ifndef SW_CONTENTION_PREDICT_H
 #define SW_CONTENTION_PREDICT_H
@@ -22,24 +33,60 @@
 
 #include "contention/profile.h"
 
-struct sw_predict_model {
-	uint32_t host_mem_kappa_milli; /* how hard a host short of memory pages */
-	uint32_t sharing_cost_milli;   /* added to every slowdown as soon as there is a neighbour */
+enum sw_predict_way {
+	SW_WAY_SLICES,
+	SW_WAY_MPS,
+	SW_WAY_GATE,
+	SW_WAY_COUNT,
 };
 
-/* kappa 5, no fixed cost. */
+/* Slowdowns beyond this say only "never do that", or "stands still"; the cap keeps products small. */
+#define SW_PREDICT_SLOWEST_MILLI 1000000u
+/* So many jobs take turns at most; of more, each is answered with the slowest. */
+#define SW_PREDICT_TURNS_MAX 16u
+
+struct sw_predict_model {
+	uint32_t host_mem_kappa_milli; /* how hard a host short of memory pages */
+	uint32_t sharing_cost_milli;   /* added to every slowdown under MPS as soon as there is a neighbour */
+	uint32_t switch_cost_milli;    /* more time that work takes while several take turns */
+	uint32_t gate_cost_milli;      /* added to the guaranteed job's as soon as there is a neighbour */
+	uint32_t gate_use_milli;       /* of the time that the guaranteed job leaves idle, what the others make use of */
+};
+
+/* kappa 5 and no fixed cost; switching 7 %, the gate 2 %, and 80 % of the idle time: as seen on an H200. */
 extern const struct sw_predict_model sw_predict_default;
 
-/* Run time of `job` relative to its run time alone, in thousandths (>= 1000), beside the `count` jobs of `others`, which do not include
- * it. */
+/* What a job waits for most: one of enum sw_profile_use, or one of these. */
+enum sw_predict_bound {
+	SW_BOUND_NOTHING = SW_USE_COUNT,
+	SW_BOUND_TURNS, /* the GPU as a whole, while others have it */
+};
+
+struct sw_prediction {
+	uint32_t slow_milli; /* run time relative to that alone, >= 1000 */
+	int bound;	     /* enum sw_profile_use or enum sw_predict_bound */
+};
+
+/* "slices", "mps", "gate"; NULL behind the last. */
+const char *sw_predict_way_name(size_t way);
+/* "SM", "host memory", "nothing", ... */
+const char *sw_predict_bound_name(int bound);
+
+/* All of the `count` jobs on one GPU: one answer each, in their order. */
+void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way way, const struct sw_profile *const *jobs, size_t count,
+		    struct sw_prediction *ret_predictions);
+
+/* Under MPS: run time of `job` relative to its run time alone, in thousandths (>= 1000), beside the `count` jobs of `others`, which do
+ * not include it. */
 uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
 				   const struct sw_profile *const *others, size_t count);
 
-/* The same under the runtime's gate, which keeps the GPU for guaranteed jobs and lets opportunistic ones into the gaps.
+/* What opportunistic jobs do under the runtime's gate by parts of the GPU instead of by time: it lets them use at once what guaranteed jobs
+ * leave of each part, where SW_WAY_GATE lets them have the GPU only while those are idle. For any number of guaranteed jobs.
  *	a guaranteed job:    what its guaranteed neighbours do to it, and the host that all of them share; times gate_milli beside an opportunistic one
  *	an opportunistic one: of each rate there is what guaranteed jobs leave, at least 0.05; with O_r what opportunistic residents use of it,
  *	                      s_r = 1 + (u_ir / max_r' u_ir') * max(0, O_r / rest_r - 1); the host as above
- * Without guaranteed neighbours this is the model above. */
+ * Without guaranteed neighbours this is the model of MPS. */
 struct sw_predict_neighbours {
 	const struct sw_profile *const *guaranteed;
 	size_t guaranteed_count;
@@ -49,7 +96,8 @@ struct sw_predict_neighbours {
 uint32_t sw_predict_gated_milli(const struct sw_predict_model *model, uint32_t gate_milli, const struct sw_profile *job, bool is_guaranteed,
 				const struct sw_predict_neighbours *others);
 
-/* Work done by two jobs on one GPU, in thousandths of what one job alone does: 1/s_a + 1/s_b. Above 1000, sharing beats taking turns. */
+/* Under MPS: work done by two jobs on one GPU, in thousandths of what one job alone does: 1/s_a + 1/s_b. Above 1000, sharing beats taking
+ * turns. */
 uint32_t sw_predict_pair_milli(const struct sw_predict_model *model, const struct sw_profile *a, const struct sw_profile *b);
 
 /* Whether the device memory of all jobs together, persistent and of an iteration, is there. */

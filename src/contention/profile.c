@@ -49,6 +49,7 @@ struct entry {
 	const char *source;
 	const struct sw_yaml_node *aliases, *memory, *tensors, *use, *placement, *scaling, *totals;
 	int64_t iteration_ns;
+	int64_t busy_milli;
 	bool estimated;
 };
 
@@ -60,6 +61,7 @@ static const struct sw_yaml_field entry_fields[] = {
 	{"source", SW_YAML_STRING, AT(source)},
 	{"estimated", SW_YAML_BOOL, AT(estimated)},
 	{"iteration_time", SW_YAML_DURATION, AT(iteration_ns), .min = 1, .max = 3600 * SW_NS_PER_S},
+	{"busy", SW_YAML_MILLI, AT(busy_milli), .min = 1, .max = 1000},
 	{"memory", SW_YAML_MAP, AT(memory)},
 	{"tensors", SW_YAML_MAP, AT(tensors)},
 	{"use", SW_YAML_MAP, AT(use)},
@@ -210,6 +212,10 @@ static int decode_body(const struct sw_yaml_node *node, const struct entry *entr
 		int r = parts[i].node != NULL ? parts[i].decode(parts[i].node, profile, err) : 0;
 		if (r < 0)
 			return r;
+	}
+	if (entry->busy_milli > 0 || profile->busy_milli == 0) {
+		profile->busy_known = entry->busy_milli > 0;
+		profile->busy_milli = (uint16_t)(profile->busy_known ? entry->busy_milli : 1000);
 	}
 	profile->estimated = entry->estimated;
 	profile->source = entry->source;

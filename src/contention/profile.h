@@ -5,7 +5,7 @@
  * default, and the profile says so. Everything is an integer: nanoseconds, bytes, thousandths.
  *
  * Invariants of a loaded profile:
- *  1. use_milli[] <= 1000; placement_milli[] >= 1000 and does not fall with distance; largest_tensor_bytes <= model_bytes.
+ *  1. use_milli[] <= 1000; 1 <= busy_milli <= 1000; placement_milli[] >= 1000 and does not fall with distance; largest_tensor_bytes <= model_bytes.
  *  2. scaling[] and totals[] ascend in gpus and batch; scaling starts at 2 GPUs (one GPU is 1000 by definition).
  *  3. names and aliases are unique among all profiles, case ignored.
  */
@@ -55,6 +55,8 @@ struct sw_profile {
 	uint64_t model_bytes;	       /* parameters; where the source lists only large tensors, the sum of those */
 	uint64_t largest_tensor_bytes;
 	uint16_t use_milli[SW_USE_COUNT];
+	uint16_t busy_milli; /* of the time alone, in which the GPU has work of this job; 1000 where nobody measured it */
+	bool busy_known;
 	uint32_t placement_milli[SW_SPREAD_COUNT]; /* run time relative to the best placement */
 	struct sw_profile_scaling {
 		uint32_t gpus;

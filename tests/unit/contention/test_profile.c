@@ -305,8 +305,28 @@ static void test_like(void **state)
 	assert_int_equal(b->use_milli[SW_USE_SM], 1000);
 	assert_int_equal(b->use_milli[SW_USE_PCIE], 700);
 	assert_int_equal(b->use_milli[SW_USE_L2], 0);
+	assert_int_equal(b->busy_milli, 1000);
+	assert_false(b->busy_known);
 	assert_int_equal(b->totals_count, 0);
 	assert_int_equal(sw_profiles_find(made, "a")->totals_count, 1);
+}
+
+/* How busy a job keeps the GPU comes from its own entry, else from the one that it is like; where neither says it, it is all the time. */
+static void test_busy(void **state)
+{
+	(void)state;
+	static const char text[] = DEFAULT_PART ENTRY("a") "    busy: 0.25\n"
+							   "  - {name: b, like: a, source: z}\n"
+							   "  - {name: c, like: b, source: z, busy: 0.5}\n";
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *made = NULL;
+	struct sw_err err = {0};
+	assert_int_equal(sw_profiles_parse("p.yaml", text, strlen(text), &made, &err), 0);
+	assert_int_equal(sw_profiles_find(made, "a")->busy_milli, 250);
+	assert_int_equal(sw_profiles_find(made, "b")->busy_milli, 250);
+	assert_true(sw_profiles_find(made, "b")->busy_known);
+	assert_int_equal(sw_profiles_find(made, "c")->busy_milli, 500);
+	assert_int_equal(sw_profiles_find(made, "zzz")->busy_milli, 1000);
+	assert_false(sw_profiles_find(made, "zzz")->busy_known);
 }
 
 /* Contradictions and slips are refused with file, line and reason. */
@@ -338,6 +358,7 @@ static void test_refused(void **state)
 		{DEFAULT_PART ENTRY("a") "  - {name: b, like: a, source: z, scaling: {two: 1}}\n", "the key 'two' must be a whole number"},
 		{DEFAULT_PART ENTRY("a") "  - {name: b, like: a, source: z, use: {sm: 1.1, mem_pipe: 0}}\n",
 		 "'sm' is 1.1, expected 0.000 to 1.000"},
+		{DEFAULT_PART ENTRY("a") "  - {name: b, like: a, source: z, busy: 0}\n", "'busy' is 0, expected 0.001 to 1.000"},
 		{DEFAULT_PART ENTRY("a") "  - {name: b, like: a, source: z, use: {sm: .nan}}\n",
 		 "'sm' is '.nan', expected a decimal number"},
 		{DEFAULT_PART ENTRY("a") "  - {name: b, like: a, source: z, totals: {8: 0s}}\n", "'8' is 0s, expected"},
@@ -383,6 +404,7 @@ int main(void)
 		cmocka_unit_test(test_duration_from_steps),
 		cmocka_unit_test(test_duration_from_totals),
 		cmocka_unit_test(test_like),
+		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_load_path),
 	};
