@@ -8,8 +8,8 @@
  *
  * Invariants:
  *  1. Without an observation of this way of sharing the answer is sw_predict_set()'s, to the last digit.
- *  2. A set measured once moves the answer for it by no more than SW_LEARN_STRAY_MILLI of what all others say, measured twice by no more
- *     than twice as much (in logarithms); from the third time on the median is believed.
+ *  2. A set measured once moves the answer for it by no more than SW_LEARN_STRAY_MILLI of what all others say. Measured twice with
+ *     outcomes as close as that, or three times, it is believed; what it says about other sets stays within twice that.
  *  3. The same measurements give the same answers, whatever the order of the sets, on every compiler and machine: IEEE double in a fixed
  *     order, no function of libm.
  *  4. Bounded: at most SW_LEARN_SETS_MAX observations; beyond that the one not measured for longest goes.

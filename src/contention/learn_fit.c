@@ -5,7 +5,7 @@
  * and as a neighbour. The penalty pulls all towards 0, where the prediction stands as it is.
  *
  * Robustness. Others learn from an observation only to within a stray (twice that, if it was made again) of what all others predict for
- * it; one that was made three times is believed of its own set as it is. "What all others predict" comes from the same fit by the
+ * it; one that was made three times, or twice with much the same outcome, is believed of its own set as it is. "What all others predict" comes from the same fit by the
  * leave-one-out identity (residual / (1 - leverage)). Starting from the predictions of the profiles, that is repeated: measurements that
  * agree carry each other away from a wrong prediction; one that stands alone cannot.
  */
@@ -18,7 +18,6 @@
 #define STRAY 0.2
 /* Each round lets beliefs go one stray further from the profiles: enough for predictions that are wrong by a factor of 7. */
 #define ROUNDS 10
-#define SETTLED_TIMES 3
 
 /* For the range that slowdowns have; exact to the last digits, and the same everywhere because it is only + - * /. */
 double sw_learn_ln(double value)
@@ -166,12 +165,20 @@ static double within(double value, double centre, double reach)
 	return value > centre + reach ? centre + reach : value < centre - reach ? centre - reach : value;
 }
 
+static bool is_settled(const struct sw_learn_observation *seen)
+{
+	uint64_t low = seen->slow_milli[0], high = seen->slow_milli[1];
+	if (seen->kept != 2)
+		return seen->kept > 2;
+	return low * (1000 + SW_LEARN_STRAY_MILLI) >= high * 1000 && high * (1000 + SW_LEARN_STRAY_MILLI) >= low * 1000;
+}
+
 /* Takes in what was measured when all others say `centre`. */
 static void take_in(const struct work *work, uint32_t i, double centre)
 {
 	struct sw_learn_observation *seen = &work->seen[i];
 	seen->lesson = within(work->measured[i], centre, seen->kept > 1 ? 2 * STRAY : STRAY);
-	seen->believed = seen->kept >= SETTLED_TIMES ? work->measured[i] : seen->lesson;
+	seen->believed = is_settled(seen) ? work->measured[i] : seen->lesson;
 }
 
 static void prepare(struct sw_learn *learn, struct work *work)
