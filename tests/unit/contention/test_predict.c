@@ -91,13 +91,13 @@ static void test_facts(void **state)
 }
 
 /* The best of the fifteen ways to pair all six is ResNet50+MobileNetV2, Data2Vec+DeepFM, DLRM+Transformer with a throughput of 5.57;
- * the worst, 4.20, has DLRM with DeepFM. */
+ * the second, 5.51, exchanges partners between the first two of these; the worst, 4.20, has DLRM with DeepFM. */
 static void test_matchings(void **state)
 {
 	(void)state;
 	static const char *const names[6] = {"resnet50", "data2vec", "deepfm", "dlrm", "transformer", "mobilenet_v2"};
-	uint32_t best = 0, worst = UINT32_MAX;
-	int best_of_first = 0, best_of_deepfm = 0;
+	uint32_t best = 0, second = 0, worst = UINT32_MAX;
+	int second_of_first = 0, best_of_first = 0, best_of_deepfm = 0;
 	bool worst_has_both = false;
 	for (int a = 1; a < 6; a++) {
 		int rest[4], n = 0;
@@ -109,7 +109,13 @@ static void test_matchings(void **state)
 			uint32_t total = sw_predict_pair_milli(&sw_predict_default, model(names[0]), model(names[a])) +
 					 sw_predict_pair_milli(&sw_predict_default, model(names[rest[0]]), model(names[rest[b]])) +
 					 sw_predict_pair_milli(&sw_predict_default, model(names[rest[c]]), model(names[rest[d]]));
+			if (total > second && total <= best) {
+				second = total;
+				second_of_first = a;
+			}
 			if (total > best) {
+				second = best;
+				second_of_first = best_of_first;
 				best = total;
 				best_of_first = a;
 				best_of_deepfm = rest[0] == 1 ? rest[b] : 0;
@@ -123,6 +129,8 @@ static void test_matchings(void **state)
 	assert_int_equal(best_of_first, 5);  /* resnet50 with mobilenet_v2 */
 	assert_int_equal(best_of_deepfm, 2); /* data2vec with deepfm */
 	assert_int_equal((best + 5) / 10, 557);
+	assert_int_equal(second_of_first, 2); /* resnet50 with deepfm */
+	assert_int_equal((second + 5) / 10, 551);
 	assert_int_equal((worst + 5) / 10, 420);
 	assert_true(worst_has_both);
 }
