@@ -85,6 +85,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof crowds / sizeof crowds[0]; i++)
 		pack(&rng, profiles, crowds[i], 2, repeats);
 	for (size_t i = 0; i < 3; i++)
-		pack(&rng, profiles, crowds[i], SW_PACK_SET_MAX, repeats);
+		pack(&rng, profiles, crowds[i], 4, repeats);
 	return 0;
 }

@@ -40,6 +40,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	/* clusters that are only thought of */
 	&sw_cli_sim,
 	&sw_cli_policies,
+	&sw_cli_contention,
 	&sw_cli_trace_stats,
 	&sw_cli_trace_convert,
 	&sw_cli_trace_generate,

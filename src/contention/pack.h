@@ -17,7 +17,7 @@
 
 #include "contention/predict.h"
 
-#define SW_PACK_SET_MAX 4u
+#define SW_PACK_SET_MAX 8u
 #define SW_PACK_EXACT_MAX 200u
 #define SW_PACK_JOBS_MAX 4096u
 

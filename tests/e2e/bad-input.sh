@@ -55,6 +55,10 @@ printf '%s\n' "$head" -1,10,1 0,x,1 5,20,1 >many.csv
 run trace check many.csv
 [ "$status" -eq 2 ] && out_has 'many.csv:2: error: submit_s' && out_has 'many.csv:3: error: duration_s' && out_has '1 job read'
 said $? 'a check goes on after the first error'
+printf '{"format": 1, "observations": [{"way": "mps", "jobs": ["a", "b"], "which": 0, "slowdowns": [nan], "samples": [1]}]}' >learned.json
+refuses 2 'a measured slowdown that is not a number' "line 1: this value is 'nan'" contention a b --learned learned.json
+refuses 2 'measured slowdowns that are not there' 'no.json' contention a b --learned no.json
+refuses 2 'more jobs on a GPU than are reckoned with' 'at most 8 on one GPU' contention a b c d e f g h i
 refuses 2 'another format than the file has' 'cannot read trace' trace stats jobs.csv --format muri
 refuses 2 'a trace that is not there' "cannot read trace 'no.csv'" trace check no.csv
 refuses 2 'one member of an archive that is not there' 'jobs.csv.gz:nobody' trace check jobs.csv.gz:nobody

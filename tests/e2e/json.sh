@@ -63,4 +63,20 @@ assert not next(p for p in v["policies"] if p["name"] == "chaos")["in_all"]
 assert {p["name"] for p in v["placements"]} >= {"count", "yarn", "pack", "spread", "skew"}
 assert {w["name"] for w in v["worlds"]} >= {"ideal", "measured", "muri"} and sum(w["default"] for w in v["worlds"]) == 1
 END
+cat >learned.json <<'END'
+{"format": 1, "observations": [
+{"way": "mps", "jobs": ["data2vec", "mobilenet_v2"], "which": 0, "slowdowns": [1.5, 1.4, 1.45], "samples": [60, 60, 60]}
+]}
+END
+run contention data2vec mobilenet_v2 --learned learned.json --json
+cp "$scratch/out" contention
+holds 'contention: all ways, what was learned and what the profiles say' python3 - <<'END'
+import json
+slices, mps, gate = json.load(open("contention"))
+assert [slices["way"], mps["way"], gate["way"]] == ["slices", "mps", "gate"]
+job, other = mps["jobs"]
+assert job["measured_times"] == 3 and job["measured_steps"] == 180 and 1.35 < job["slowdown"] < 1.5 and job["slowdown_by_profile"] == 1, job
+assert other["measured_times"] == 0 and other["learned_from_sets"] == 1, other
+assert gate["jobs"][1]["stands_still"] and not gate["jobs"][0]["stands_still"] and slices["jobs"][0]["learned_from_sets"] == 0
+END
 end
