@@ -7,6 +7,7 @@
 #include "cli/live.h"
 #include "contention/learn.h"
 #include "contention/pack.h"
+#include "sim/report/text.h"
 
 #define LARGEST_FILE ((size_t)4 << 20)
 
@@ -108,8 +109,26 @@ static json_t *question_json(const struct question *question)
 			return NULL;
 		}
 	}
-	return json_pack("{s:s, s:f, s:o}", "way", sw_predict_way_name(question->way), "together", question->worth_milli / 1000.0, "jobs",
-			 jobs);
+	struct sw_learn_error error;
+	sw_learn_error_of(question->learn, question->way, &error);
+	json_t *wrong = json_pack("{s:i, s:f, s:f, s:s, s:f, s:f}", "sets", (int)error.count, "median", error.median_milli / 1000.0,
+				  "worst", error.worst_milli / 1000.0, "worst_set", error.worst, "median_by_profile",
+				  error.prior_median_milli / 1000.0, "worst_by_profile", error.prior_worst_milli / 1000.0);
+	return json_pack("{s:s, s:f, s:o, s:o}", "way", sw_predict_way_name(question->way), "together", question->worth_milli / 1000.0,
+			 "jobs", jobs, "error", wrong);
+}
+
+/* What the answers are worth, by what they were learned from. */
+static void print_error(struct sw_learn *learn)
+{
+	struct sw_learn_error error;
+	sw_learn_error(learn, &error);
+	if (error.count == 0)
+		return;
+	SW_CLEANUP(sw_freep) char *worst = sw_text_clean(error.worst);
+	printf("\nMeasured sets: %u. Each predicted from the others: wrong by %.1f %% in the median, by %.1f %% at worst (%s).\n",
+	       error.count, error.median_milli / 10.0, error.worst_milli / 10.0, worst != NULL ? worst : "?");
+	printf("By the profiles alone: %.1f %% and %.1f %%.\n", error.prior_median_milli / 10.0, error.prior_worst_milli / 10.0);
 }
 
 static int load(const struct values *values, struct sw_profiles **ret_profiles, struct sw_learn **ret_learn, struct sw_err *err)
@@ -148,6 +167,7 @@ static int answer(const struct values *values, struct question *question, struct
 		putchar('\n');
 	} else if (r == 0) {
 		sw_cli_rows_print(&rows, stdout, true);
+		print_error(question->learn);
 	}
 	sw_cli_rows_release(&rows);
 	return r;

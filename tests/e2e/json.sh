@@ -68,6 +68,9 @@ cat >learned.json <<'END'
 {"way": "mps", "jobs": ["data2vec", "mobilenet_v2"], "which": 0, "slowdowns": [1.5, 1.4, 1.45], "samples": [60, 60, 60]}
 ]}
 END
+run contention data2vec mobilenet_v2 --learned learned.json
+out_has 'Measured sets: 1. Each predicted from the others: wrong by 31.0 % in the median'
+said $? 'contention: how wrong it is stands below the answers'
 run contention data2vec mobilenet_v2 --learned learned.json --json
 cp "$scratch/out" contention
 holds 'contention: all ways, what was learned and what the profiles say' python3 - <<'END'
@@ -77,6 +80,7 @@ assert [slices["way"], mps["way"], gate["way"]] == ["slices", "mps", "gate"]
 job, other = mps["jobs"]
 assert job["measured_times"] == 3 and job["measured_steps"] == 180 and 1.35 < job["slowdown"] < 1.5 and job["slowdown_by_profile"] == 1, job
 assert other["measured_times"] == 0 and other["learned_from_sets"] == 1, other
+assert mps["error"]["sets"] == 1 and mps["error"]["worst_set"] == "data2vec beside mobilenet_v2 (mps)" and slices["error"]["sets"] == 0, mps
 assert gate["jobs"][1]["stands_still"] and not gate["jobs"][0]["stands_still"] and slices["jobs"][0]["learned_from_sets"] == 0
 END
 end
