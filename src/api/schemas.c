@@ -77,6 +77,7 @@ static const struct sw_api_field job[] = {
 	{"epoch", "integer", "number of its present or last run"},
 	{"restarts", "integer", "runs that started anew"},
 	{"preemptions", "integer", "times it had to make room"},
+	{"class", "string", "`guaranteed` or `opportunistic`: what it runs as now, or will"},
 	{"code", "integer", "exit code of the last run that ended"},
 	{"signal", "integer", "that ended it; 0: none"},
 	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},

@@ -160,6 +160,7 @@ struct sw_job_view {
 	uint64_t gpu_memory_bytes; /* it gets on each GPU now; 0: whole GPUs */
 	uint64_t limit_bytes;	   /* of each GPU, as somebody set it; 0: nobody did */
 	uint32_t limit_milli;	   /* of its time, likewise */
+	bool is_opportunistic;	   /* now */
 	const char *warning;	   /* about its input; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	/* Of the last run that failed; "" where none did. */

@@ -161,6 +161,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.gpu_memory_bytes = job->gpu_memory_bytes,
 		.limit_bytes = live->limit_bytes,
 		.limit_milli = live->limit_milli,
+		.is_opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC,
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};
