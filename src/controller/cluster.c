@@ -93,12 +93,7 @@ void sw_handle_door(struct sw_server *server, struct sw_conn *conn)
 		return;
 	int r = sw_brain_propose_door(server->brain, &user, request->node, request->closed, request->reason != NULL ? request->reason : "",
 				      &op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		sw_conn_reply_error(conn, sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
 static void write_totals(struct sw_server *server, struct sw_json *json)
@@ -218,12 +213,7 @@ void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn)
 		return;
 	int r = sw_brain_propose_policy(server->brain, &user, request->policy, as_settings(request->settings), request->setting_count,
 					&op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		sw_conn_reply_error(conn, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	sw_turn_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
 }
 
 static void write_tenant(struct sw_json *json, const struct sw_tenant_view *tenant)
@@ -318,12 +308,7 @@ void sw_handle_quota(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_quota(server->brain, &user, request->tenant, request->quota_gpus, &op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		sw_conn_reply_error(conn, sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
 /* ------------------------------------------------------------------------------------------------ health */

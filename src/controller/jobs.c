@@ -191,12 +191,7 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = again ? 0 : propose_jobs(server, op, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		sw_conn_reply_error(conn, sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
 /* ------------------------------------------------------------------------------------------------ change */
@@ -259,13 +254,8 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 		return;
 	struct change change = change_of(request->route->id);
 	int r = sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		/* The request is right in itself, but not for a job in this state. */
-		sw_conn_reply_error(conn, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	/* The request is right in itself, but not for a job in this state. */
+	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
 void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
@@ -277,12 +267,7 @@ void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_limit(server->brain, &user, request->job, &request->limit, &op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		sw_conn_reply_error(conn, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
-		return;
-	}
-	sw_turn_add(server, op);
+	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
 /* ------------------------------------------------------------------------------------------------ look */

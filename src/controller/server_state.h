@@ -146,6 +146,8 @@ struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done);
 /* Drops an operation that was not begun. */
 void sw_op_free(struct sw_op *op);
 void sw_turn_add(struct sw_server *server, struct sw_op *op);
+/* By what became of its proposal: `r` is 0, or its client is refused with this status. */
+void sw_turn_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, int status, const struct sw_err *err);
 /* Nothing is open, on its way into the journal, or to be applied. */
 bool sw_turn_rests(const struct sw_server *server);
 /* Called now and then: a turn does not stay open because requests keep coming. */

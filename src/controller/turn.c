@@ -90,6 +90,17 @@ void sw_turn_add(struct sw_server *server, struct sw_op *op)
 	sw_turn_poke(server);
 }
 
+void sw_turn_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, int status, const struct sw_err *err)
+{
+	struct sw_conn *conn = op->conn;
+	if (r < 0) {
+		sw_op_free(op);
+		sw_conn_reply_error(conn, status, err);
+	} else {
+		sw_turn_add(server, op);
+	}
+}
+
 /* ------------------------------------------------------------------------------------------------ storing */
 
 /* What is open goes to the journal from here on, and what comes now is for the next time. */
