@@ -87,6 +87,7 @@ static const struct sw_api_field job[] = {
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
 	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
+	{"changed", "boolean", "only in answers to a change; false: there was nothing to do, as with a requeue of a job that waits"},
 	END,
 };
 static const struct sw_api_field asked[] = {

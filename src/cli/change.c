@@ -75,25 +75,34 @@ static int find_jobs(struct sw_cli_client *client, const struct change *verb, co
 	return chooses(values) ? choose(client, verb, values, ids, err) : sw_cli_job_ids(&values->jobs, ids, err);
 }
 
-static int change_one(struct sw_cli_client *client, const char *verb, uint64_t id, const struct values *values, struct sw_err *err)
+static int change_one(struct sw_cli_client *client, const struct change *verb, uint64_t id, const struct values *values, bool *ret_changed,
+		      struct sw_err *err)
 {
 	SW_JSON *job = NULL;
 	char path[64];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", id, verb);
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", id, verb->name);
 	int r = sw_cli_client_post(client, path, NULL, &job, err);
-	return r == 0 && values->json ? sw_cli_print_json(job, err) : r;
+	if (r < 0)
+		return r;
+	*ret_changed = !json_is_false(json_object_get(job, "changed"));
+	if (values->json)
+		return sw_cli_print_json(job, err);
+	if (!*ret_changed)
+		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
+	return 0;
 }
 
 /* All of them are tried; the first failure decides the exit status. */
-static int change_all(struct sw_cli_client *client, const char *verb, const struct values *values, const sw_cli_ids *ids, size_t *ret_done,
-		      struct sw_err *err)
+static int change_all(struct sw_cli_client *client, const struct change *verb, const struct values *values, const sw_cli_ids *ids,
+		      size_t *ret_done, struct sw_err *err)
 {
 	int first = 0;
 	size_t done = 0;
 	for (size_t i = 0; i < ids->count; i++) {
 		struct sw_err problem = {0};
-		int r = change_one(client, verb, ids->items[i], values, &problem);
-		done += r == 0;
+		bool changed = false;
+		int r = change_one(client, verb, ids->items[i], values, &changed, &problem);
+		done += r == 0 && changed;
 		if (r == 0)
 			continue;
 		if (first == 0) {
@@ -119,7 +128,7 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	int r = sw_cli_client_open(values->controller, &client, err);
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
-	r = r < 0 ? r : change_all(client, verb->name, values, &ids, &done, err);
+	r = r < 0 ? r : change_all(client, verb, values, &ids, &done, err);
 	if (found && !values->json && ids.count == 1 && done == 1)
 		printf("%s job %" PRIu64 "\n", verb->done, ids.items[0]);
 	else if (found && !values->json && (done > 0 || chooses(values)))

@@ -92,6 +92,8 @@ int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count
 /* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);
+/* False: a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */
+bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job);
 /* What the job may have of its GPUs. */
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
 			   sw_records *records, struct sw_err *err);

@@ -217,7 +217,7 @@ static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *
 	if (failure != NULL)
 		sw_conn_reply_error(conn, 507, failure);
 	else
-		reply_job(server, conn, op->request->job, 200, SW_WITHOUT_REQUEST);
+		reply_job(server, conn, op->request->job, 200, op->idle ? SW_UNCHANGED : SW_CHANGED);
 }
 
 /* What a verb of the API does. */
@@ -254,6 +254,8 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 		return;
 	struct change change = change_of(request->route->id);
 	int r = sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
+	/* The record is made all the same: what is under way may still give it something to do. */
+	op->idle = !sw_brain_would_change(server->brain, change.kind, request->job);
 	/* The request is right in itself, but not for a job in this state. */
 	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }

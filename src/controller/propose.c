@@ -150,6 +150,19 @@ int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, 
 	return sw_record_push(records, kind, json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid), err);
 }
 
+bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live == NULL)
+		return false;
+	if (kind == SW_RECORD_REQUEUE)
+		return live->run_count > 0;
+	const struct sw_live *prerun = sw_brain_live(brain, sw_prerun_of(live));
+	/* A release also ends the pause after a failure. */
+	return kind != SW_RECORD_RELEASE || live->user_held || sw_heap_has(&brain->retries, (uint32_t)(job - 1)) ||
+	       (prerun != NULL && prerun->user_held);
+}
+
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *name, const char *const *settings, size_t count,
 			    sw_records *records, struct sw_err *err)
 {

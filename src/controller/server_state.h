@@ -116,6 +116,7 @@ struct sw_op {
 	struct sw_request *request;
 	struct sw_user user; /* who asked */
 	sw_records records;
+	bool idle; /* there was nothing to do when it came */
 	size_t applied;
 	int64_t stored_at_ns;
 	SW_VEC(uint64_t) jobs; /* that were made */
@@ -260,8 +261,8 @@ bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint
 
 /* ---- views.c */
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
-/* What was asked for, beside how the job stands. */
-enum sw_job_extra { SW_WITHOUT_REQUEST = 0, SW_WITH_REQUEST, SW_WITH_ASKED };
+/* What is said beside how the job stands: what was asked for; whether a change found anything to do. */
+enum sw_job_extra { SW_WITHOUT_REQUEST = 0, SW_WITH_REQUEST, SW_WITH_ASKED, SW_CHANGED, SW_UNCHANGED };
 void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra);
 void sw_write_time(struct sw_json *json, const char *key, int64_t ns); /* null for never */
 const char *sw_user_name(struct sw_server *server, uint32_t uid);

@@ -209,6 +209,8 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	}
 	if (in_full && extra == SW_WITH_ASKED)
 		write_asked(json, view);
+	if (extra == SW_CHANGED || extra == SW_UNCHANGED)
+		sw_json_key_bool(json, "changed", extra == SW_CHANGED);
 	sw_json_end_object(json);
 }
 

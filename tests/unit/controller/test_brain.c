@@ -163,8 +163,13 @@ static void test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_r
 	struct desk *desk = *state;
 	sync_and_drop(desk);
 	submit(desk, "{\"command\": [\"false\"], \"retries\": 1}");
+	assert_true(sw_brain_would_change(desk->brain, SW_RECORD_REQUEUE, 1));
+	assert_false(sw_brain_would_change(desk->brain, SW_RECORD_RELEASE, 1));
 	say(desk, 1, 1, SW_RUN_EXITED, 7);
 	sync_and_drop(desk);
+	/* A release lets it begin at once. */
+	assert_false(sw_brain_would_change(desk->brain, SW_RECORD_REQUEUE, 1));
+	assert_true(sw_brain_would_change(desk->brain, SW_RECORD_RELEASE, 1));
 	assert_string_equal(state_of(desk, 1), "PD");
 	pass_time(desk, 9 * SW_NS_PER_S);
 	assert_string_equal(state_of(desk, 1), "PD");
