@@ -265,6 +265,29 @@ const char *harness_await(const struct harness *harness, const char *name)
 	return "";
 }
 
+struct sw_run_account *harness_finish(struct run *run)
+{
+	struct sw_run_account *said = harness_wait(run, SW_RUN_EXITED), *written = NULL;
+	const char *text = harness_run_file(run, "exit.json");
+	assert_int_equal(sw_run_account_decode(text, strlen(text), &written, NULL), 0);
+	assert_true(written->run.code == said->run.code && written->run.signal == said->run.signal);
+	assert_string_equal(written->run.reason, said->run.reason);
+	assert_true(written->run.ended_at_ns >= written->run.started_at_ns);
+	sw_run_account_free(written);
+	harness_close(run);
+	return said;
+}
+
+void harness_expect(struct run *run, unsigned code, unsigned signal, const char *reason)
+{
+	struct sw_run_account *account = harness_finish(run);
+	if (account->run.code != code || account->run.signal != signal || strcmp(account->run.reason, reason) != 0)
+		fail_msg("%s ended with code %u, signal %u, reason '%s' (%s); expected %u, %u, '%s'", run->path, account->run.code,
+			 account->run.signal, account->run.reason, account->run.detail != NULL ? account->run.detail : "", code, signal,
+			 reason);
+	sw_run_account_free(account);
+}
+
 bool harness_is_gone(pid_t pid)
 {
 	for (int waited = 0; waited < PATIENCE_MS / 6; waited += 5) {

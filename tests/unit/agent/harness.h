@@ -48,6 +48,10 @@ struct sw_run_account *harness_next(struct run *run);
 /* Waits until the link has ended; true: it said that the run exited before. */
 bool harness_ends(struct run *run);
 void harness_close(struct run *run);
+/* Waits until it has ended, closes it, and returns its last account, which exit.json confirms; it must be freed. */
+struct sw_run_account *harness_finish(struct run *run);
+/* The same, and it must have ended so. */
+void harness_expect(struct run *run, unsigned code, unsigned signal, const char *reason);
 
 /* Reads a file of the harness' folder ("" if there is none); in static storage until the next call but three. */
 const char *harness_read(const struct harness *harness, const char *name);
