@@ -288,14 +288,19 @@ void harness_expect(struct run *run, unsigned code, unsigned signal, const char 
 	sw_run_account_free(account);
 }
 
+bool harness_has_ended(pid_t pid)
+{
+	assert_true(pid > 0);
+	char path[64];
+	snprintf(path, sizeof path, "/proc/%d/stat", pid);
+	const char *stat = read_path(path), *rest = strrchr(stat, ')');
+	return rest == NULL || rest[2] == 'Z' || rest[2] == 'X';
+}
+
 bool harness_is_gone(pid_t pid)
 {
 	for (int waited = 0; waited < PATIENCE_MS / 6; waited += 5) {
-		/* A zombie is gone, too; its parent may be slow to notice. */
-		char path[64];
-		snprintf(path, sizeof path, "/proc/%d/stat", pid);
-		const char *stat = read_path(path), *rest = strrchr(stat, ')');
-		if (rest == NULL || rest[2] == 'Z' || rest[2] == 'X')
+		if (harness_has_ended(pid))
 			return true;
 		harness_sleep_ms(5);
 	}

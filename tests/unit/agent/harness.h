@@ -59,7 +59,9 @@ const char *harness_read(const struct harness *harness, const char *name);
 const char *harness_await(const struct harness *harness, const char *name);
 /* A file of the run's folder. */
 const char *harness_run_file(const struct run *run, const char *name);
-/* Waits until a process is gone; false: it is still there after ten seconds. */
+/* Whether it has ended, now. A zombie has; its parent may be slow to notice. */
+bool harness_has_ended(pid_t pid);
+/* Waits until a process has ended; false: it is still there after ten seconds. */
 bool harness_is_gone(pid_t pid);
 void harness_sleep_ms(int ms);
 int64_t harness_now_ns(void);
