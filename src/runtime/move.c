@@ -194,7 +194,8 @@ static enum sw_page_trouble copy_away(struct sw_range *range)
 	return trouble;
 }
 
-static void forget_copies(void)
+/* What is not away needs no place in the store: it stays, or is back. What came back spilled keeps its charge of host memory. */
+static void clear_store(void)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
 		for (uint32_t i = 0; i < range->chunk_count; i++) {
@@ -202,7 +203,8 @@ static void forget_copies(void)
 			if (chunk->stored == NULL || chunk->place == SW_STORED)
 				continue;
 			sw_store_put(chunk->stored, chunk->bytes);
-			sw_account_give_host(range->gpu, chunk->bytes);
+			if (chunk->place == SW_ON_GPU)
+				sw_account_give_host(range->gpu, chunk->bytes);
 			chunk->stored = NULL;
 		}
 }
@@ -242,7 +244,7 @@ enum sw_page_trouble sw_move_away(void)
 	if (finish_copies() != CUDA_SUCCESS && trouble == SW_PAGE_FINE)
 		trouble = SW_PAGE_DRIVER_ERROR;
 	if (trouble != SW_PAGE_FINE) {
-		forget_copies();
+		clear_store();
 		sw_gate_open();
 		return trouble;
 	}
@@ -329,21 +331,6 @@ static void undo_back(void)
 		}
 		sw_move_leave();
 	}
-}
-
-/* What is back needs no place in the store any more. */
-static void clear_store(void)
-{
-	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
-		for (uint32_t i = 0; i < range->chunk_count; i++) {
-			struct sw_chunk *chunk = &range->chunks[i];
-			if (chunk->stored == NULL || chunk->place == SW_STORED)
-				continue;
-			sw_store_put(chunk->stored, chunk->bytes);
-			if (chunk->place == SW_ON_GPU)
-				sw_account_give_host(range->gpu, chunk->bytes);
-			chunk->stored = NULL;
-		}
 }
 
 enum sw_page_trouble sw_move_back(void)
