@@ -21,6 +21,11 @@
 				       "one started here",                                                                               \
 			      .offset = offsetof(type, controller)                                                                       \
 	}
+/* The operands of commands about jobs, likewise. */
+#define SW_CLI_OPERAND_JOBS(type)                                                                                                          \
+	{                                                                                                                                  \
+		"JOB", .kind = SW_CLI_TEXTS, .required = true, .about = "numbers, or ranges such as 12-15", .offset = offsetof(type, jobs) \
+	}
 #define SW_CLI_OPTION_JSON(type)                                                                        \
 	{                                                                                               \
 		"json", .about = "print JSON as the controller gave it", .offset = offsetof(type, json) \

@@ -74,8 +74,7 @@ static const struct sw_cli_option options[] = {
 };
 
 static const struct sw_cli_option operands[] = {
-	{"JOB", .kind = SW_CLI_TEXTS, .required = true, .about = "numbers, or ranges such as 12-15",
-	 .offset = offsetof(struct values, jobs)},
+	SW_CLI_OPERAND_JOBS(struct values),
 };
 
 static const struct sw_cli_example examples[] = {
