@@ -7,6 +7,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/memory.h"
+#include "runtime/pace.h"
 #include "runtime/spare.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
@@ -129,6 +130,7 @@ enum sw_page_trouble sw_move_stand_still(void)
 			return SW_PAGE_CAPTURING;
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 	}
+	sw_pace_stand_still();
 	enum sw_page_trouble trouble = drain_work();
 	if (trouble != SW_PAGE_FINE)
 		sw_gate_open();

@@ -199,6 +199,14 @@ void sw_pace_pause(void)
 	pthread_mutex_unlock(&lock);
 }
 
+void sw_pace_stand_still(void)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < lane_count; i++)
+		lanes[i].open = false;
+	pthread_mutex_unlock(&lock);
+}
+
 void sw_pace_forget_stream(CUstream stream)
 {
 	uint32_t mode = atomic_load(&sw_pace_mode);

@@ -160,6 +160,44 @@ static void test_standing_still(void **state)
 	end(&job);
 }
 
+/* Is suspended between two launches of which the second may be counted together with the next one. */
+static void launch_around(int socket)
+{
+	open_driver();
+	tell(socket, 'r');
+	hear(socket, 'g');
+	assert_cuda(launch_spin(NULL, 20000000));
+	assert_cuda(launch_spin(NULL, 10000));
+	tell(socket, 'l');
+	hear(socket, 'g');
+	for (unsigned i = 0; i < 4; i++) {
+		assert_cuda(launch_spin(NULL, 10000));
+		assert_cuda(cuCtxSynchronize());
+	}
+	tell(socket, 'd');
+}
+
+/* A process with a share does not pay for the time in which it was suspended: a fiftieth of it, for two seconds, would be more than a minute. */
+static void test_suspension_is_not_paid_for(void **state)
+{
+	(void)state;
+	struct sw_page *shared = raw_page(page_path());
+	atomic_store(&shared->share_milli, 20);
+	struct job job = start(launch_around);
+	hear(job.socket, 'r');
+	hear_again();
+	tell(job.socket, 'g');
+	hear(job.socket, 'l');
+	suspend();
+	for (int64_t begun = now_ns(); now_ns() - begun < 2 * SECOND;)
+		doze();
+	resume();
+	tell(job.socket, 'g');
+	eventually(heard(job.socket));
+	hear(job.socket, 'd');
+	end(&job);
+}
+
 /* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose name another has now, holds up nobody and kills nobody. */
 static void test_a_neighbour_that_is_gone(void **state)
 {
@@ -279,8 +317,10 @@ static void test_pacing_survives_a_reset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_share_is_kept),	     CASE(test_one_that_yields),	 CASE(test_standing_still),
-		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells), CASE(test_pacing_survives_a_reset),
+		CASE(test_a_share_is_kept),	     CASE(test_one_that_yields),
+		CASE(test_standing_still),	     CASE(test_suspension_is_not_paid_for),
+		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
+		CASE(test_pacing_survives_a_reset),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
