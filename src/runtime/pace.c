@@ -7,6 +7,7 @@
 #include "runtime/account.h"
 #include "runtime/credit.h"
 #include "runtime/driver.h"
+#include "runtime/gate.h"
 #include "runtime/move.h"
 #include "runtime/neighbours.h"
 #include "runtime/tools.h"
@@ -136,6 +137,9 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 void sw_pace_before(void)
 {
 	for (;;) {
+		/* Not while the gate is closed: the process may be off its GPU, and must be in no call of the driver then, nor hold the lock in one. */
+		if (atomic_load(&sw_gate_closed) != 0)
+			sw_gate_leave(sw_gate_enter());
 		uint32_t mode = atomic_load(&sw_pace_mode);
 		/* What is captured is no work yet, and asking the driver would spoil the capture. */
 		if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
@@ -190,7 +194,8 @@ void sw_pace_end(CUstream stream)
 
 void sw_pace_pause(void)
 {
-	if ((atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+	bool paced = (atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) != 0;
+	if (!paced || atomic_load(&sw_captures) > 0 || atomic_load(&sw_gate_closed) != 0)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();

@@ -97,6 +97,37 @@ static void test_wishes_meanwhile(void **state)
 	finish(&job);
 }
 
+/* Has used up its share, and waits for the next launch. */
+static void wait_for_time(int socket)
+{
+	open_driver();
+	tell(socket, 'r');
+	hear(socket, 'g');
+	assert_cuda(launch_spin(NULL, 20000000));
+	assert_cuda(cuCtxSynchronize());
+	tell(socket, 'l');
+	assert_cuda(launch_spin(NULL, 1000));
+	tell(socket, 'd');
+}
+
+/* One that waits for its share of the time asks the driver nothing while it is off, and so keeps nobody from hearing wishes. */
+static void test_paced(void **state)
+{
+	(void)state;
+	struct job job = start(wait_for_time);
+	hear(job.socket, 'r');
+	assert_true(sw_share_page_wait(page(), sw_share_page_share(page(), 1), PATIENCE));
+	tell(job.socket, 'g');
+	hear(job.socket, 'l');
+	take_off();
+	limit(400 * MiB);
+	bring_back();
+	sw_share_page_share(page(), 0);
+	resume();
+	hear(job.socket, 'd');
+	end(&job);
+}
+
 static pid_t target;
 
 static void lock_target(int socket)
@@ -176,7 +207,7 @@ static void test_all_or_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left), CASE(test_wishes_meanwhile), CASE(test_half_done),
-					   CASE(test_one_ends), CASE(test_all_or_none)};
+	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left), CASE(test_wishes_meanwhile), CASE(test_paced),
+					   CASE(test_half_done),       CASE(test_one_ends),	    CASE(test_all_or_none)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
