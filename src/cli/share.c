@@ -14,7 +14,6 @@
 #include "cli/share_places.h"
 #include "cli/share_profile.h"
 #include "cli/share_run.h"
-#include "share/deep.h"
 #include "share/folder.h"
 
 #define WISH_NS INT64_C(60000000000)
@@ -110,8 +109,6 @@ static int state_wish(const struct values *values, bool suspend, struct sw_err *
 	const char *name = suspend ? values->suspend : values->resume;
 	uint32_t wish = 0;
 	int r = sw_cli_share_open(name, &page, err);
-	if (r == 0 && suspend && values->deep)
-		sw_deep_announce(page);
 	if (r == 0 && !suspend)
 		r = sw_cli_share_bring_back(name, page, values->gpu, err);
 	r = r < 0 ? r : change_terms(page, suspend ? SUSPENDS : RESUMES, NULL, &wish, err);

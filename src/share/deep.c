@@ -6,10 +6,15 @@
 #include "share/checkpoint.h"
 
 #define HEARD_NS INT64_C(10000000000)
+#define UNMET_NS INT64_C(1000000000)
 
-void sw_deep_announce(struct sw_share_page *page)
+/* Who has heard this lets us, and our child, trace it, and if it is marked it is in no call of the driver. One that is off and is to run does not say that it heard. */
+static void announce(struct sw_share_page *page)
 {
-	atomic_store(&sw_share_page_shared(page)->checkpointer, (int32_t)getpid());
+	struct sw_page *shared = sw_share_page_shared(page);
+	atomic_store(&shared->checkpointer, (int32_t)getpid());
+	int64_t patience = atomic_load(&shared->want) == SW_PAGE_SUSPEND ? HEARD_NS : UNMET_NS;
+	(void)sw_share_page_wait(page, sw_share_page_tell(page), patience);
 }
 
 /* Its processes in one of two states, and where they stand in the page. */
@@ -52,8 +57,7 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 	/* Before it is so: if we are killed in between, whoever brings it back tries. */
 	for (size_t i = 0; i < gang.count; i++)
 		mark(&gang, i, true);
-	/* Who has heard something since has seen that, and is in no call of the driver. */
-	(void)sw_share_page_wait(page, sw_share_page_tell(page), HEARD_NS);
+	announce(page);
 	int r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
@@ -85,6 +89,7 @@ int sw_deep_back(struct sw_share_page *page, uint32_t from, uint32_t to, struct 
 	/* Of several, one could be there already when another one finds no room. */
 	if (moves && gang.count > 1)
 		return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", gang.count);
+	announce(page);
 	int r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
 	/* Before its processes may look. */
 	if (r == 0 && moves)

@@ -9,8 +9,6 @@
 
 #include "share/page.h"
 
-/* Tells its processes who will do it: before they are suspended. */
-void sw_deep_announce(struct sw_share_page *page);
 /* All its processes are suspended, and stay so where this fails. */
 int sw_deep_out(struct sw_share_page *page, struct sw_err *err);
 

@@ -41,7 +41,6 @@ static void must(int result, const struct sw_err *err)
 static void take_off(void)
 {
 	struct sw_err err = {0};
-	sw_deep_announce(page());
 	suspend();
 	must(sw_deep_out(page(), &err), &err);
 }
@@ -88,11 +87,15 @@ static void test_wishes_meanwhile(void **state)
 	struct job job = start(hold_contents);
 	hear(job.socket, 'r');
 	take_off();
+	/* Another one may bring it back than took it off, and must be let trace it too. */
+	struct sw_page *raw = raw_page(page_path());
+	assert_int_equal(atomic_exchange(&raw->checkpointer, 1), getpid());
 	limit(400 * MiB);
 	uint32_t wish = sw_share_page_want(page(), SW_PAGE_RUN);
 	assert_false(sw_share_page_wait(page(), wish, SECOND));
 	assert_int_equal(gpu_used(), 0);
 	bring_back();
+	assert_int_equal(atomic_load(&raw->checkpointer), getpid());
 	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
 	finish(&job);
 }
