@@ -16,6 +16,7 @@
 #define BATCH_SHORT_NS 250000
 #define POLL_NS INT64_C(20000)
 #define WAIT_MOST_NS INT64_C(2000000)
+enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
 enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, YIELD_IN_FLIGHT = 1, LAUNCHES_MOST = 64 };
 
 _Atomic uint32_t sw_pace_mode;
@@ -110,6 +111,13 @@ static unsigned launches_most(const struct lane *lane, uint32_t mode)
 	return ahead < lane->launches_most ? ahead : lane->launches_most;
 }
 
+/* What was begun last is not paid for, since what has gone by meanwhile was no work. */
+static void drop_batches(void)
+{
+	for (unsigned i = 0; i < lane_count; i++)
+		lanes[i].open = false;
+}
+
 /* ---- the three calls */
 
 /* How long to wait before asking again; 0: go on. */
@@ -142,7 +150,7 @@ void sw_pace_before(void)
 			sw_gate_leave(sw_gate_enter());
 		uint32_t mode = atomic_load(&sw_pace_mode);
 		/* What is captured is no work yet, and asking the driver would spoil the capture. */
-		if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+		if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 			return;
 		pthread_mutex_lock(&lock);
 		struct lane *lane = lane_of_current();
@@ -161,7 +169,7 @@ void sw_pace_begin(CUstream stream)
 		sw_neighbours_note_launch(stream);
 		noted++;
 	}
-	if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+	if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();
@@ -183,7 +191,7 @@ void sw_pace_end(CUstream stream)
 		noted--;
 	}
 	uint32_t mode = atomic_load(&sw_pace_mode);
-	if ((mode & (SW_PACE_SHARE | SW_PACE_YIELD)) == 0 || atomic_load(&sw_captures) > 0)
+	if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();
@@ -194,7 +202,7 @@ void sw_pace_end(CUstream stream)
 
 void sw_pace_pause(void)
 {
-	bool paced = (atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) != 0;
+	bool paced = (atomic_load(&sw_pace_mode) & PACED) != 0;
 	if (!paced || atomic_load(&sw_captures) > 0 || atomic_load(&sw_gate_closed) != 0)
 		return;
 	pthread_mutex_lock(&lock);
@@ -207,19 +215,19 @@ void sw_pace_pause(void)
 void sw_pace_stand_still(void)
 {
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < lane_count; i++)
-		lanes[i].open = false;
+	drop_batches();
 	pthread_mutex_unlock(&lock);
 }
 
 void sw_pace_forget_stream(CUstream stream)
 {
-	uint32_t mode = atomic_load(&sw_pace_mode);
-	if (mode == 0)
+	/* Also while it is neither paced nor watched: it may have been, and may be again. But a child after fork() may find the locks taken for ever. */
+	if (sw_slot == NULL)
 		return;
 	sw_neighbours_forget_stream(stream);
+	bool paced = (atomic_load(&sw_pace_mode) & PACED) != 0;
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < lane_count; i++)
+	for (unsigned i = 0; i < lane_count && paced; i++)
 		if (lanes[i].open && lanes[i].stream == stream)
 			close_batch(&lanes[i]);
 	pthread_mutex_unlock(&lock);
@@ -227,7 +235,7 @@ void sw_pace_forget_stream(CUstream stream)
 
 void sw_pace_forget_context(CUcontext context)
 {
-	if (atomic_load(&sw_pace_mode) == 0)
+	if (sw_slot == NULL)
 		return;
 	sw_neighbours_forget_context(context);
 	pthread_mutex_lock(&lock);
@@ -257,8 +265,11 @@ void sw_pace_configure(void)
 		mode |= SW_PACE_YIELD;
 	if (atomic_load(&sw_page->watched) != 0 && sw_neighbours_prepare())
 		mode |= SW_PACE_WATCHED;
+	bool begins = (mode & PACED) != 0 && (atomic_load(&sw_pace_mode) & PACED) == 0;
 	pthread_mutex_lock(&lock);
 	still = none;
+	if (begins)
+		drop_batches();
 	if (share != credit.share_milli)
 		sw_credit_start(&credit, share, sw_monotonic_ns());
 	pthread_mutex_unlock(&lock);

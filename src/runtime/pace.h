@@ -24,7 +24,7 @@ void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
 /* The program waits for the GPU: what it gave is all for now. */
 void sw_pace_pause(void);
-/* The gate is closed, maybe for hours: that is no time on the GPU, and what was begun last is not paid for. */
+/* The gate is closed, maybe for hours: that is no time on the GPU. */
 void sw_pace_stand_still(void);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);
