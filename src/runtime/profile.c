@@ -15,7 +15,8 @@
 
 #define CLOSE_NS INT64_C(2000000000)
 #define WRITE_NS INT64_C(1000000000)
-enum { FUNCTIONS = 1024, LANES = 8, PAIRS = 512, WRITTEN = 64, NAME = 128 };
+enum { FUNCTIONS = 1024, LANES = 8, PAIRS = 512, WRITTEN = 64, NAME = 128, TEXT = 32 << 10 };
+_Static_assert((WRITTEN + 1) * (NAME + 80) + 1024 < TEXT, "all of it fits");
 
 /* What is launched. The first one stands for all that found no place. */
 static struct function {
@@ -352,6 +353,9 @@ static void write_file(int64_t now)
 			close(fd);
 		return;
 	}
+	/* Functions are written under the lock, which launches take: nothing goes to the disk before it is free again. */
+	static char buffer[TEXT];
+	(void)setvbuf(file, buffer, _IOFBF, sizeof buffer);
 	write_all(file, now);
 	bool whole = fflush(file) == 0;
 	fclose(file);
