@@ -130,6 +130,9 @@ int sw_cli_share_profile(const char *name, uint64_t seconds, bool as_json, struc
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_cli_share_open(name, &page, err);
 	r = r < 0 ? r : sw_cli_share_path(name, path, err);
+	/* What one that was killed has left is of another time, and maybe of another program. */
+	if (r == 0)
+		(void)sw_share_profile_take(path, NULL, 0);
 	r = r < 0 ? r : measure(name, page, seconds, err);
 	if (r < 0)
 		return r;

@@ -15,9 +15,10 @@
 #include "cli/share_places.h"
 #include "gpu/gpu.h"
 #include "share/folder.h"
-#include "share/outside.h"
 #include "share/host.h"
+#include "share/outside.h"
 #include "share/preload.h"
+#include "share/profile.h"
 
 #define SECOND INT64_C(1000000000)
 #define OUTSIDE_NS (2 * SECOND)
@@ -106,8 +107,10 @@ static int open_keeper(struct keeper *keeper, const char *name, const struct sw_
 
 static void close_keeper(struct keeper *keeper)
 {
-	if (keeper->page != NULL)
+	if (keeper->page != NULL) {
 		unlink(keeper->path);
+		(void)sw_share_profile_take(keeper->path, NULL, 0);
+	}
 	if (keeper->alive >= 0)
 		close(keeper->alive);
 	sw_share_folder_free(keeper->folder);

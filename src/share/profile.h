@@ -32,7 +32,7 @@ struct sw_share_profile {
 
 /* Whether its processes measure; a wish, whose number is returned. When one to end is met, the files are there. */
 uint32_t sw_share_profile_want(struct sw_share_page *page, bool on);
-/* What the processes of the page at `path` measured last, at most `room` of them; the files are gone then. Nothing in them is trusted. */
+/* What the processes of the page at `path` measured last, at most `room` of them; the files are all gone then. Nothing in them is trusted. */
 size_t sw_share_profile_take(const char *path, struct sw_share_profile *profiles, size_t room);
 
 #endif

@@ -85,8 +85,12 @@ until_holds 60 listed "s['launches'] > 100"
 profiled() { "$SHAREWELL" share --profile measured --seconds 1 --json | python3 -c "import json, sys; p = json.load(sys.stdin)[0]; f = {x['name']: x for x in p['functions']}; sys.exit(not ($1))"; }
 holds 'what it launches is measured' profiled "f['spin']['launches'] >= 1 and f['forward']['launches'] >= f['spin']['launches'] and f['spin']['time_ns'] >= 5900000 * f['spin']['launches']"
 works 'and shown' 'backward_input' share --profile measured --seconds 1
+echo 'sharewell-profile 1' >"$SHAREWELL_STATE/shares/.measured.profile.1"
+processes() { "$SHAREWELL" share --profile measured --seconds 1 --json | python3 -c "import json, sys; print(len(json.load(sys.stdin)))"; }
+holds 'without what an earlier one has left' test "$(processes)" = 1
 works 'suspended' 'measured suspended' share --suspend measured
 refuses 1 'it is not measured' 'measured was not measured' share --profile measured --seconds 1
+echo 'sharewell-profile 1' >"$SHAREWELL_STATE/shares/.measured.profile.1"
 kill -TERM $shared_pid
 wait $shared_pid
 holds 'nothing is left of it' sh -c '! ls -A "$SHAREWELL_STATE"/shares | grep measured'
