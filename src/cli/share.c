@@ -9,7 +9,6 @@
 #include "api/job.h"
 #include "base/number.h"
 #include "cli/command.h"
-#include "cli/live.h"
 #include "cli/share_deep.h"
 #include "cli/share_places.h"
 #include "cli/share_profile.h"
@@ -183,6 +182,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return sw_err_set(err, SW_EINPUT, "--deep goes with --suspend");
 	if (values->gpu != NULL && values->resume == NULL)
 		return sw_err_set(err, SW_EINPUT, "--gpu goes with --resume");
+	if (values->seconds > 0 && values->profile == NULL)
+		return sw_err_set(err, SW_EINPUT, "--seconds goes with --profile");
 	if (values->list)
 		return sw_cli_share_list(values->json, err);
 	if (values->suspend != NULL)
@@ -239,7 +240,7 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, profile)},
 	{"seconds", .kind = SW_CLI_COUNT, .argument = "SECONDS", .least = 1, .most = 3600, .about = "with --profile: for how long (10)",
 	 .offset = offsetof(struct values, seconds)},
-	SW_CLI_OPTION_JSON(struct values),
+	{"json", .about = "with --list and --profile: print JSON", .offset = offsetof(struct values, json)},
 };
 
 static const struct sw_cli_option operands[] = {

@@ -116,6 +116,7 @@ refuses 2 'a share that is not there' "there is no share 'nobody'" share --suspe
 refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
 refuses 2 'nor to be measured' "there is no share 'nobody'" share --profile nobody
 refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
+refuses 2 'a time without a profile' '--seconds goes with --profile' share --list --seconds 3
 refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
 refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true
