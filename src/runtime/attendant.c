@@ -89,7 +89,8 @@ static bool is_over(void)
 /* One wish; false: it has to be tried again. */
 static bool act(void)
 {
-	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND;
+	/* Without a coordinator nobody will ever bring it back: it comes by itself. */
+	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND && !sw_account_is_deserted();
 	admit_tracer();
 	if (is_off())
 		return away;

@@ -1,4 +1,5 @@
 /* What goes wrong: requests that make no sense, processes that die at the worst moment, more processes than anybody expects. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +166,24 @@ static void test_killed_in_the_middle_of_a_move(void **state)
 	end(&survivor);
 }
 
+/* A program that is suspended when its coordinator is killed comes back by itself: there is nobody else who could do it. */
+static void test_the_coordinator_dies(void **state)
+{
+	(void)state;
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	struct job job = start(hold);
+	hear(job.socket, 'r');
+	int keeper = open(page_path(), O_RDWR | O_CLOEXEC);
+	assert_true(keeper >= 0 && fcntl(keeper, F_OFD_SETLK, &lock) == 0);
+	suspend();
+	assert_int_equal(gpu_used(), CONTEXT_BYTES);
+	close(keeper);
+	eventually(look().running == 1);
+	tell(job.socket, 'c');
+	hear(job.socket, 'd');
+	end(&job);
+}
+
 /* ---- the end of a program */
 
 static CUdeviceptr last_piece;
@@ -251,6 +270,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_odd_requests_are_answered_as_the_driver_does),
 		CASE(test_killed_in_the_middle_of_a_move),
+		CASE(test_the_coordinator_dies),
 		CASE(test_the_driver_shuts_down_while_suspended),
 		CASE(test_a_thousand_processes),
 	};
