@@ -42,12 +42,12 @@ static void gather(struct sw_share_page *page, enum sw_page_state state, struct 
 	}
 }
 
-/* A slot that somebody else has by now stays as it is. */
-static void mark(const struct gang *gang, size_t i, bool off)
+/* A slot that somebody else has by now, or whose process is on its way back, stays as it is; false then. */
+static bool mark(const struct gang *gang, size_t i, bool off)
 {
 	uint32_t before = off ? SW_PAGE_SUSPENDED : SW_PAGE_CHECKPOINTED;
-	if (atomic_load(&gang->slots[i]->pid) == gang->processes[i].pid)
-		atomic_compare_exchange_strong(&gang->slots[i]->state, &before, off ? SW_PAGE_CHECKPOINTED : SW_PAGE_SUSPENDED);
+	return atomic_load(&gang->slots[i]->pid) == gang->processes[i].pid &&
+	       atomic_compare_exchange_strong(&gang->slots[i]->state, &before, off ? SW_PAGE_CHECKPOINTED : SW_PAGE_SUSPENDED);
 }
 
 int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
@@ -55,13 +55,19 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 	static struct gang gang; /* too large for the stack */
 	gather(page, SW_PAGE_SUSPENDED, &gang);
 	/* Before it is so: if we are killed in between, whoever brings it back tries. */
-	for (size_t i = 0; i < gang.count; i++)
-		mark(&gang, i, true);
+	size_t marked = 0;
+	for (size_t i = 0; i < gang.count; i++) {
+		if (!mark(&gang, i, true))
+			continue;
+		gang.slots[marked] = gang.slots[i];
+		gang.processes[marked++] = gang.processes[i];
+	}
+	gang.count = marked;
 	announce(page);
 	int r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
-			mark(&gang, i, false);
+			(void)mark(&gang, i, false);
 	return r;
 }
 
@@ -96,6 +102,6 @@ int sw_deep_back(struct sw_share_page *page, uint32_t from, uint32_t to, struct 
 		swap_gpus(shared, from, to);
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
-			mark(&gang, i, false);
+			(void)mark(&gang, i, false);
 	return r;
 }
