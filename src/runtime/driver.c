@@ -1,4 +1,4 @@
-/* Finding the real driver. The table of addresses is filled once and then only read. */
+/* Finding the real driver. The table of addresses by which hooks are found is filled once and then only read. */
 #include "runtime/driver.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 #include "runtime/hooks.h"
 
 struct sw_driver sw_driver;
-sw_function sw_real[SW_ENTRY_COUNT];
+_Atomic(sw_function) sw_real[SW_ENTRY_COUNT];
 _Atomic int sw_driver_loaded;
 void *(*sw_real_dlsym)(void *handle, const char *name);
 
@@ -89,9 +89,10 @@ static void load(void)
 		return;
 	}
 	for (unsigned i = 0; i < SW_ENTRY_COUNT; i++) {
-		sw_real[i] = find(library, hooks[i].symbol);
-		if (sw_real[i] != NULL)
-			remember((const void *)sw_real[i], hooks[i].hook);
+		sw_function real = find(library, hooks[i].symbol);
+		sw_real[i] = real;
+		if (real != NULL)
+			remember((const void *)real, hooks[i].hook);
 	}
 #define SW_FIND(field, symbol, params) sw_driver.field = (CUresult(*) params)find(library, #symbol);
 	SW_DRIVER_CALLS(SW_FIND)

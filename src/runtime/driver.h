@@ -82,7 +82,7 @@ enum sw_entry {
 };
 
 typedef void (*sw_function)(void);
-extern sw_function sw_real[SW_ENTRY_COUNT];
+extern _Atomic(sw_function) sw_real[SW_ENTRY_COUNT]; /* filled once; profile.c puts others in their places, and back */
 
 /* The real function behind a hook, with its type; and whether there is none. */
 #define SW_REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
