@@ -52,10 +52,10 @@ static void take_time(unsigned gpu, uint64_t bytes)
 	emu_sleep_until(emu_now() + (uint64_t)((double)bytes * 1e9 / (double)emu_config()->gpus[gpu].checkpoint_bps));
 }
 
-static CUresult leave_gpus(struct emu_slot *slot)
+static CUresult leave_gpus(void)
 {
 	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++) {
-		uint64_t bytes = slot->used[emu_place(gpu)];
+		uint64_t bytes = emu_memory_held(gpu);
 		take_time(gpu, bytes);
 		emu_memory_give(gpu, bytes);
 		away[gpu] = bytes;
@@ -107,7 +107,7 @@ static CUresult fulfil(struct emu_slot *slot, enum wish wish)
 		set_locked(true);
 		emu_contexts_wait();
 	} else if (wish == CHECKPOINT) {
-		result = leave_gpus(slot);
+		result = leave_gpus();
 	} else if (wish == RESTORE) {
 		result = return_to_gpus(slot);
 	}

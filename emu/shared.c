@@ -255,6 +255,15 @@ void emu_memory_give(unsigned gpu, uint64_t bytes)
 	pthread_mutex_unlock(&state->lock);
 }
 
+uint64_t emu_memory_held(unsigned gpu)
+{
+	gpu = emu_place(gpu);
+	lock_state();
+	uint64_t bytes = state->slots[slot].used[gpu];
+	pthread_mutex_unlock(&state->lock);
+	return bytes;
+}
+
 uint64_t emu_memory_used(unsigned gpu)
 {
 	gpu = emu_place(gpu);

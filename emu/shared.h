@@ -71,6 +71,8 @@ void emu_move(const uint8_t moves[EMU_GPUS_MAX]);
 /* Counts memory against a GPU: false when that much is not free. */
 bool emu_memory_take(unsigned gpu, uint64_t bytes);
 void emu_memory_give(unsigned gpu, uint64_t bytes);
+/* By this process; by all. */
+uint64_t emu_memory_held(unsigned gpu);
 uint64_t emu_memory_used(unsigned gpu);
 
 /* The live processes on a GPU, at most `size`; returns how many there are. */
