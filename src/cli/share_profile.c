@@ -16,17 +16,6 @@ enum { PROCESSES = 64, SHOWN = 15 };
 
 static const char *const ways[SW_COPIED_WAYS] = {"to_gpu", "from_gpu", "within", "unknown"};
 
-/* What comes to one iteration of what was measured; 0: none is known. */
-static double per_iteration(const struct sw_share_profile *profile, double amount)
-{
-	return profile->window_ns > 0 ? amount * (double)profile->iteration_ns / (double)profile->window_ns : 0;
-}
-
-static int64_t time_of(const struct sw_share_function *function)
-{
-	return function->timed > 0 ? (int64_t)((double)function->ns / (double)function->timed * (double)function->launches) : 0;
-}
-
 /* The last ones of a window have no time yet. */
 static bool is_estimated(uint64_t timed, uint64_t launches)
 {
@@ -41,8 +30,8 @@ static json_t *functions_of(const struct sw_share_profile *profile)
 	for (size_t i = 0; i < profile->function_count; i++) {
 		const struct sw_share_function *function = &profile->functions[i];
 		json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:b}", "name", function->name, "launches",
-						      (json_int_t)function->launches, "time_ns", (json_int_t)time_of(function), "estimated",
-						      is_estimated(function->timed, function->launches)));
+						      (json_int_t)function->launches, "time_ns", (json_int_t)sw_share_function_ns(function),
+						      "estimated", is_estimated(function->timed, function->launches)));
 	}
 	return list;
 }
@@ -57,7 +46,7 @@ static json_t *process_of(const struct sw_share_profile *profile)
 	return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "pid", (int)profile->pid, "window_ns",
 			 (json_int_t)profile->window_ns, "iteration_ns", (json_int_t)profile->iteration_ns, "iteration_jitter_ns",
 			 (json_int_t)profile->iteration_jitter_ns, "iteration_launches", (json_int_t)profile->iteration_launches,
-			 "iteration_busy_ns", (json_int_t)per_iteration(profile, (double)profile->busy_ns), "peak_bytes",
+			 "iteration_busy_ns", (json_int_t)sw_share_profile_per_iteration(profile, (uint64_t)profile->busy_ns), "peak_bytes",
 			 (json_int_t)profile->peak_bytes, "floor_bytes", (json_int_t)profile->floor_bytes, "launches",
 			 (json_int_t)profile->launches, "timed", (json_int_t)profile->timed, "busy_ns", (json_int_t)profile->busy_ns,
 			 "estimated", is_estimated(profile->timed, profile->launches), "copied", copied, "functions",
@@ -72,7 +61,7 @@ static void print_functions(const struct sw_share_profile *profile)
 	for (size_t i = 0; i < profile->function_count && i < SHOWN; i++) {
 		const struct sw_share_function *function = &profile->functions[i];
 		double each = function->timed > 0 ? (double)function->ns / (double)function->timed / 1e3 : 0;
-		double part = profile->busy_ns > 0 ? 100.0 * (double)time_of(function) / (double)profile->busy_ns : 0;
+		double part = profile->busy_ns > 0 ? 100.0 * (double)sw_share_function_ns(function) / (double)profile->busy_ns : 0;
 		printf("  %-60.60s %10" PRIu64 " %10.1f %5.1f%%\n", function->name, function->launches, each, part);
 	}
 	if (profile->function_count > SHOWN)
@@ -89,13 +78,15 @@ static void print_process(const struct sw_share_profile *profile)
 	if (profile->iteration_ns > 0) {
 		printf("  an iteration: %s", sw_format_duration(profile->iteration_ns, text));
 		printf(" (busy %s%s), %" PRIu64 " launches\n", about,
-		       sw_format_duration((int64_t)per_iteration(profile, (double)profile->busy_ns), text), profile->iteration_launches);
+		       sw_format_duration(sw_share_profile_per_iteration(profile, (uint64_t)profile->busy_ns), text),
+		       profile->iteration_launches);
 		printf("  its memory: at most %s", sw_format_bytes(profile->peak_bytes, text));
 		printf(", at least %s\n", sw_format_bytes(profile->floor_bytes, other));
 		for (size_t i = 0; i < SW_COPIED_WAYS; i++)
 			if (profile->copied[i].bytes > 0)
 				printf("  it copies %s, %s\n",
-				       sw_format_bytes((uint64_t)per_iteration(profile, (double)profile->copied[i].bytes), text), ways[i]);
+				       sw_format_bytes((uint64_t)sw_share_profile_per_iteration(profile, profile->copied[i].bytes), text),
+				       ways[i]);
 	} else {
 		printf("  no iteration was found\n");
 	}

@@ -25,20 +25,31 @@ static uint64_t number(char **text)
 	return value < MOST ? value : MOST;
 }
 
+static int64_t bounded(double value)
+{
+	return value < (double)MOST ? (int64_t)value : (int64_t)MOST;
+}
+
+int64_t sw_share_function_ns(const struct sw_share_function *function)
+{
+	return function->timed > 0 ? bounded((double)function->ns / (double)function->timed * (double)function->launches) : 0;
+}
+
+int64_t sw_share_profile_per_iteration(const struct sw_share_profile *profile, uint64_t amount)
+{
+	return profile->window_ns > 0 ? bounded((double)amount * (double)profile->iteration_ns / (double)profile->window_ns) : 0;
+}
+
 static void take_function(struct sw_share_profile *profile, char *text)
 {
-	struct sw_share_function *function = &profile->functions[profile->function_count];
 	uint64_t launches = number(&text), timed = number(&text), ns = number(&text);
-	if (timed > launches)
-		timed = launches;
+	struct sw_share_function function = {.launches = launches, .timed = timed < launches ? timed : launches, .ns = (int64_t)ns};
+	snprintf(function.name, sizeof function.name, "%s", *text == ' ' ? text + 1 : "");
 	profile->launches += launches;
-	profile->timed += timed;
-	profile->busy_ns += (int64_t)(timed > 0 ? (double)ns / (double)timed * (double)launches : 0);
-	if (profile->function_count == SW_PROFILE_FUNCTIONS)
-		return;
-	*function = (struct sw_share_function){.launches = launches, .timed = timed, .ns = (int64_t)ns};
-	snprintf(function->name, sizeof function->name, "%s", *text == ' ' ? text + 1 : "");
-	profile->function_count++;
+	profile->timed += function.timed;
+	profile->busy_ns = bounded((double)profile->busy_ns + (double)sw_share_function_ns(&function));
+	if (profile->function_count < SW_PROFILE_FUNCTIONS)
+		profile->functions[profile->function_count++] = function;
 }
 
 static void take_line(struct sw_share_profile *profile, char *line)

@@ -34,5 +34,9 @@ struct sw_share_profile {
 uint32_t sw_share_profile_want(struct sw_share_page *page, bool on);
 /* What the processes of the page at `path` measured last, at most `room` of them; the files are all gone then. Nothing in them is trusted. */
 size_t sw_share_profile_take(const char *path, struct sw_share_profile *profiles, size_t room);
+/* Of all its launches: those without a time as long as the others. */
+int64_t sw_share_function_ns(const struct sw_share_function *function);
+/* What comes to one iteration of what was measured; 0: none is known. */
+int64_t sw_share_profile_per_iteration(const struct sw_share_profile *profile, uint64_t amount);
 
 #endif

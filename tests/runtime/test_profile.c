@@ -166,10 +166,30 @@ static void test_suspended(void **state)
 	want(false);
 }
 
+/* Whatever stands in such a file, what comes out can be shown. */
+static void test_any_figures(void **state)
+{
+	(void)state;
+	static struct sw_share_profile profiles[1];
+	FILE *file = fopen(beside(".page.profile.7"), "w");
+	assert_non_null(file);
+	fputs("sharewell-profile 1\nwindow_ns 1\niteration_ns 99999999999999999999999999\ncopied_within 1 18446744073709551615\n", file);
+	for (int i = 0; i < 100; i++)
+		fputs("function 99999999999999999999 1 18446744073709551615 x\n", file);
+	fputs("function\nfunction 1 9 -1\n\n \nfunction x y z\n", file);
+	fclose(file);
+	assert_int_equal(sw_share_profile_take(page_path(), profiles, 1), 1);
+	const struct sw_share_profile *profile = &profiles[0];
+	assert_int_equal(profile->function_count, SW_PROFILE_FUNCTIONS);
+	assert_true(profile->busy_ns > 0 && profile->window_ns == 1);
+	assert_true(sw_share_function_ns(&profile->functions[0]) > 0);
+	assert_true(sw_share_profile_per_iteration(profile, (uint64_t)profile->busy_ns) > 0);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, machine_up, machine_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended)};
+	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended), CASE(test_any_figures)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
