@@ -71,17 +71,17 @@ struct sw_agent_run {
 	bool hears_terms;   /* it has GPUs, and may have the GPU runtime */
 	bool shares;	    /* its spec says how much memory it needs */
 	bool opportunistic; /* its spec says so */
+	bool ordered;	    /* `order` is one */
+	bool raised;	    /* its limit is above what it asked for: guaranteed, and in need */
 	bool terms_told;    /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;
 	uint64_t limit_bytes; /* as wished */
 	uint32_t share_milli;
-	uint64_t memory_bytes;		/* that its spec says it needs; 0: it does not say */
-	struct sw_coordinate_job *seen; /* owned: on each of its GPUs at the last look; its id is 0 where it was not seen */
-	uint64_t demand_bytes;		/* what it had at most on one of them and in the host for it, when it did not move */
-	bool ordered;			/* this, at the last look: the strictest of its GPUs' */
-	struct sw_coordinate_order order;
+	uint64_t memory_bytes;		  /* that its spec says it needs; 0: it does not say */
+	struct sw_coordinate_job *seen;	  /* owned: on each of its GPUs at the last look; its id is 0 where it was not seen */
+	uint64_t demand_bytes;		  /* what it had at most on one of them and in the host for it, when it did not move */
+	struct sw_coordinate_order order; /* at the last look: the strictest of its GPUs', if it was ordered anything */
 	int64_t seated_ns;    /* since when there is room for it among those who share a GPU; 0: there is none, or it needs none */
-	bool raised;	      /* its limit is above what it asked for: guaranteed, and in need */
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
 	size_t gpu_count;

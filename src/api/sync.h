@@ -158,22 +158,22 @@ struct sw_run_spec {
 	const char *workdir;
 	uint32_t uid, gid;
 	uint32_t umask;
+	uint32_t stop_signal;
+	int64_t grace_ms;	  /* between that and SIGKILL */
 	const char *stdout_path;  /* NULL: out.log in the run's folder */
 	const char *stderr_path;  /* NULL: where standard output goes, in one stream */
-	bool append;		  /* to files that exist, instead of beginning them anew */
 	uint64_t log_limit_bytes; /* of each file; beyond it the middle is left out */
 	int64_t time_limit_ms;	  /* of time not suspended; 0: none */
-	uint32_t stop_signal;
-	int64_t grace_ms;     /* between that and SIGKILL */
-	uint32_t warn_signal; /* sent warn_ms before the time limit; 0: none */
-	int64_t warn_ms;
+	int64_t warn_ms;	  /* before that, warn_signal is sent; 0: none */
+	uint32_t warn_signal;
 	enum sw_suspend_mode suspend;
-	uint32_t cpus;		   /* 0: no limit */
 	uint64_t memory_bytes;	   /* 0: no limit */
 	uint64_t open_files;	   /* 0: as the agent's own */
 	uint64_t core_bytes;	   /* of a core file */
-	bool slurm_env;		   /* SLURM_* variables beside SHAREWELL_* */
 	uint64_t gpu_memory_bytes; /* of each of its GPUs; 0: it did not say */
+	uint32_t cpus;		   /* 0: no limit */
+	bool append;		   /* to files that exist, instead of beginning them anew */
+	bool slurm_env;		   /* SLURM_* variables beside SHAREWELL_* */
 	bool opportunistic;	   /* gives way to guaranteed jobs on its GPUs */
 	bool bare_gpu;		   /* without the GPU runtime */
 };

@@ -1,6 +1,7 @@
 /* getopt_long() takes words apart; the table says what they mean. */
 #include "cli/parse.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,6 +80,7 @@ static int decode_number(const struct parser *parser, const struct sw_cli_option
 	uint64_t number = 0;
 	bool thousandths = option->kind == SW_CLI_MILLI;
 	int r;
+	assert(text != NULL); /* getopt_long() sees to it for options that take a value */
 	if (thousandths) {
 		int64_t scaled = 0;
 		r = sw_parse_decimal(text, strlen(text), 1000, &scaled);

@@ -9,6 +9,7 @@
  * leave-one-out identity (residual / (1 - leverage)). Starting from the predictions of the profiles, that is repeated: measurements that
  * agree carry each other away from a wrong prediction; one that stands alone cannot.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "contention/learn_state.h"
@@ -23,10 +24,14 @@
 double sw_learn_ln(double value)
 {
 	double twos = 0;
-	for (; value > 1.5; value *= 0.5)
+	while (value > 1.5) {
+		value *= 0.5;
 		twos++;
-	for (; value < 0.75; value *= 2)
+	}
+	while (value < 0.75) {
+		value *= 2;
 		twos--;
+	}
 	double t = (value - 1) / (value + 1), square = t * t, sum = 0; /* |t| <= 0.2 */
 	for (int k = 25; k > 0; k -= 2)
 		sum = sum * square + 1.0 / k;
@@ -36,10 +41,14 @@ double sw_learn_ln(double value)
 double sw_learn_exp(double value)
 {
 	double limit = value > 20 ? 20 : value < -20 ? -20 : value, sum = 1, scale = 1;
-	for (; limit > 0.35; limit -= 0.693147180559945309417)
+	while (limit > 0.35) {
+		limit -= 0.693147180559945309417;
 		scale *= 2;
-	for (; limit < -0.35; limit += 0.693147180559945309417)
+	}
+	while (limit < -0.35) {
+		limit += 0.693147180559945309417;
 		scale *= 0.5;
+	}
 	for (int k = 16; k > 0; k--)
 		sum = 1 + sum * limit / k;
 	return scale * sum;
@@ -102,7 +111,7 @@ static void name_model(struct sw_learn_fit *fit, const char *name)
 	if (fit->named < NAMED_MAX)
 		fit->named++;
 	memmove(fit->names[at + 1], fit->names[at], (fit->named - at - 1) * sizeof fit->names[0]);
-	strcpy(fit->names[at], name);
+	snprintf(fit->names[at], sizeof fit->names[at], "%s", name);
 }
 
 /* Solving: the matrix is L D L', in place, without square roots. */

@@ -46,7 +46,7 @@ int sw_learn_write(const struct sw_learn *learn, char **ret_text, struct sw_err 
 	const struct sw_learn_observation *order[SW_LEARN_SETS_MAX];
 	for (uint32_t i = 0; i < learn->count; i++)
 		order[i] = &learn->seen[i];
-	qsort(order, learn->count, sizeof *order, compare_last);
+	qsort(order, learn->count, sizeof(void *), compare_last);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);

@@ -61,7 +61,7 @@ static void release(struct packer *p)
 static int prepare(struct packer *p)
 {
 	p->class_of = calloc(p->count + 1, sizeof *p->class_of);
-	p->profile = calloc(p->count + 1, sizeof *p->profile);
+	p->profile = calloc(p->count + 1, sizeof(void *));
 	p->mates = calloc(p->count + 1, sizeof *p->mates);
 	if (p->class_of == NULL || p->profile == NULL || p->mates == NULL)
 		return SW_ENOMEM;

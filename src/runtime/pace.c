@@ -32,10 +32,10 @@ struct lane {
 	CUcontext context;
 	struct batch batches[BATCHES]; /* a ring */
 	unsigned first, count;	       /* closed ones, in flight */
-	bool open;		       /* batches[first + count] has begun */
 	CUstream stream;	       /* of the open one */
-	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
 	int64_t took_ns;	       /* the last one */
+	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
+	bool open;		       /* batches[first + count] has begun */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -278,7 +278,7 @@ static struct pace sharing_pace(const struct sw_world_model *model, const struct
 		return full_speed;
 	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
 		/* Mostly they sit together on all of their GPUs. */
-		if (count == count_before && memcmp(residents, before, count * sizeof *residents) == 0)
+		if (before != NULL && count == count_before && memcmp(residents, before, count * sizeof *residents) == 0)
 			continue;
 		before = residents;
 		count_before = count;
