@@ -68,12 +68,13 @@ struct sw_agent_run {
 	int64_t told_grace_ms;
 	int64_t told_lease_ns;
 	/* Of the GPUs that it shares: */
-	bool hears_terms;   /* it has GPUs, and may have the GPU runtime */
-	bool shares;	    /* its spec says how much memory it needs */
-	bool opportunistic; /* its spec says so */
-	bool ordered;	    /* `order` is one */
-	bool raised;	    /* its limit is above what it asked for: guaranteed, and in need */
-	bool terms_told;    /* these, since it was started or linked to: */
+	bool hears_terms;	  /* it has GPUs, and may have the GPU runtime */
+	bool shares;		  /* its spec says how much memory it needs */
+	bool asked_opportunistic; /* its spec says so */
+	bool opportunistic;	  /* so it is, unless it was upgraded */
+	bool ordered;		  /* `order` is one */
+	bool raised;		  /* its limit is above what it asked for: guaranteed, and in need */
+	bool terms_told;	  /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;
 	uint64_t limit_bytes; /* as wished */
 	uint32_t share_milli;

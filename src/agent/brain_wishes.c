@@ -66,8 +66,7 @@ static void note(struct sw_agent_run *run, const struct sw_want *want)
 	run->grace_ms = want->grace_ms;
 	run->limit_bytes = want->gpu_limit_bytes;
 	run->share_milli = want->gpu_share_milli;
-	if (want->upgraded)
-		run->opportunistic = false;
+	run->opportunistic = run->asked_opportunistic && !want->upgraded;
 }
 
 /* Runs that have left no trace and are wanted no more. True: it is gone. */

@@ -288,7 +288,7 @@ const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
 			skip_alike ? SW_OSET_NONE : sw_oset_next(&book->links, plan->walked);
 	plan->walks = true;
 	plan->walked = SW_OSET_NONE;
-	struct sw_rank best;
+	struct sw_rank best = {0};
 	for (size_t l = 0; l < book->lanes.count; l++) {
 		struct sw_lane *lane = &book->lanes.items[l];
 		/* Those that this plan has started stand in the order until it is carried out. */

@@ -457,8 +457,11 @@ void sw_plan_commit(struct sw_plan *plan)
 			commit_run(engine, job, entry);
 		else if (ran == runs)
 			undo(job, entry);
-		bool limited = entry->limits_changed || (ran && (job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
-								 job->seen.compute_milli != entry->before.compute_milli));
+		/* One that was lifted and put back where it was may be of another class now. */
+		bool reclassed = job->parts == entry->parts_before && job->seen.job_class != entry->before.job_class;
+		bool limited =
+			entry->limits_changed || (ran && (reclassed || job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
+							  job->seen.compute_milli != entry->before.compute_milli));
 		if (runs && limited)
 			sw_engine_command(
 				engine,

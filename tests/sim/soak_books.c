@@ -127,11 +127,17 @@ void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct s
 
 /* ---- commands ---- */
 
-static uint32_t held_by_tenant(const struct sw_soak_books *books, uint32_t tenant)
+static bool is_guaranteed(const struct sw_engine *engine, uint32_t job)
+{
+	return sw_engine_job(engine, (struct sw_job_id){job})->job_class == SW_CLASS_GUARANTEED;
+}
+
+/* By the classes that runs have at the end of the decision: the command that tells of it may still come. */
+static uint32_t held_by_tenant(const struct sw_soak_books *books, const struct sw_engine *engine, uint32_t tenant)
 {
 	uint32_t held = 0;
 	for (uint32_t j = 0; j < books->count; j++)
-		if (books->jobs[j].runs && books->jobs[j].guaranteed && books->jobs[j].tenant == tenant)
+		if (books->jobs[j].runs && is_guaranteed(engine, j) && books->jobs[j].tenant == tenant)
 			held += books->jobs[j].gpus;
 	return held;
 }
@@ -142,10 +148,10 @@ static int check_quota(struct sw_soak_books *books, const struct sw_engine *engi
 	struct sw_soak_entry *entry = &books->jobs[job];
 	bool was_guaranteed = entry->guaranteed;
 	uint32_t quota = books->quota[entry->tenant];
-	entry->guaranteed = sw_engine_job(engine, (struct sw_job_id){job})->job_class == SW_CLASS_GUARANTEED;
-	if (entry->guaranteed && (more || !was_guaranteed) && held_by_tenant(books, entry->tenant) > quota)
+	entry->guaranteed = is_guaranteed(engine, job);
+	if (entry->guaranteed && (more || !was_guaranteed) && held_by_tenant(books, engine, entry->tenant) > quota)
 		return sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs of a quota of %u", entry->tenant,
-				  held_by_tenant(books, entry->tenant), quota);
+				  held_by_tenant(books, engine, entry->tenant), quota);
 	return 0;
 }
 
