@@ -77,7 +77,7 @@ static uint32_t unowned_of(const struct rack *rack, uint32_t node)
 /* Starts the job on the GPUs that the book has for it. */
 static bool start(struct rack *rack, const struct sw_job *job, const uint32_t *book, double load)
 {
-	struct sw_gpus where[NODES_MAX];
+	struct sw_gpus where[NODES_MAX] = {0};
 	size_t count = 0;
 	for (uint32_t n = 0; n < rack->node_count; n++) {
 		uint64_t mask = 0;

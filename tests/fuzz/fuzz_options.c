@@ -23,12 +23,14 @@ static void check_error(int code, const struct sw_err *err)
 	       memchr(err->hint, '\0', sizeof err->hint));
 }
 
-/* Texts point into the words, numbers keep to their bounds. */
+/* Texts point into the words, numbers keep to their bounds; one that was not given and has no preset is 0. */
 static void check_option(const struct sw_cli_option *option, const void *values)
 {
 	const void *slot = (const char *)values + option->offset;
-	if (option->kind == SW_CLI_COUNT || option->kind == SW_CLI_MILLI)
-		assert(*(const uint64_t *)slot >= option->least && *(const uint64_t *)slot <= option->most);
+	if (option->kind == SW_CLI_COUNT || option->kind == SW_CLI_MILLI) {
+		uint64_t number = *(const uint64_t *)slot;
+		assert((number == 0 && option->preset == NULL) || (number >= option->least && number <= option->most));
+	}
 	if (option->kind == SW_CLI_WORD && *(const char *const *)slot != NULL)
 		assert(strlen(*(const char *const *)slot) < 64);
 	if (option->kind == SW_CLI_TEXT && option->required)
