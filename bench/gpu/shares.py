@@ -6,8 +6,6 @@ import os
 import statistics
 import subprocess
 import sys
-import threading
-import time
 
 import stage
 

@@ -85,8 +85,7 @@ struct sw_job {
 	uint8_t knowledge;	    /* enum sw_knowledge, of the remaining work */
 	uint8_t fresh;		    /* in an order: it arrived, or was put last, since the last decision */
 	uint16_t retries_left;
-	uint16_t
-		use_milli; /* what it uses of the compute of each of its GPUs when alone, as its profile says; 0: unknown, taken as half of compute_milli */
+	uint16_t use_milli;  /* what it uses of each GPU's compute when alone, by its profile; 0: unknown, taken as half of compute_milli */
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
 	sw_ns submit_at;

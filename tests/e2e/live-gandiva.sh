@@ -3,16 +3,10 @@
 # what it computes alone.
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
-: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
-unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
-if [ ! -e "$SW_BUILD_DIR/emu/libcuda.so.1" ]; then
-	echo '1..0 # SKIP there is no emulated driver'
-	exit 77
-fi
-export SHAREWELL_EMU='gpus=2;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
-export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+. "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
+emulate 2 512M
 train="$scratch/train"
-${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$train" "$SW_SOURCE_DIR/examples/gpu/train.c" -ldl || exit 1
+compile train examples/gpu/train.c
 "$train" --steps 150 --memory 6M >plain
 hash_of() { sed -n 's/.* hash //p' "$1" | sort -u; }
 

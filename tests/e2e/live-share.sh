@@ -3,16 +3,10 @@
 # whoever is killed meanwhile; and both compute the same as alone.
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
-: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
-unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
-if [ ! -e "$SW_BUILD_DIR/emu/libcuda.so.1" ]; then
-	echo '1..0 # SKIP there is no emulated driver'
-	exit 77
-fi
-export SHAREWELL_EMU='gpus=1;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
-export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+. "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
+emulate 1 512M
 load="$scratch/load"
-${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$load" "$SW_SOURCE_DIR/tests/e2e/gpu_load.c" -ldl || exit 1
+compile load tests/e2e/gpu_load.c
 
 # A policy of a few lines: guaranteed jobs have GPUs of their own, an opportunistic one goes beside one that runs.
 cat >beside.c <<'END_OF_C'

@@ -2,12 +2,9 @@
 # `sharewell share --suspend --deep` on the emulated driver: nothing of a program stays on its GPU, it comes back bit for bit, there or on another GPU, and what cannot be done is said.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib-live.sh"
-: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
-unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
-[ -e "$SW_BUILD_DIR/emu/libcuda.so.1" ] || exit 77
-export SHAREWELL_EMU='gpus=2;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
-export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
-${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/gpu_load" "$SW_SOURCE_DIR/tests/e2e/gpu_load.c" -ldl || exit 1
+. "$(dirname "$0")/lib-emu.sh"
+emulate 2 512M
+compile gpu_load tests/e2e/gpu_load.c
 pids=''
 trap 'kill $pids 2>/dev/null; finish' EXIT
 

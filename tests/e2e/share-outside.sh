@@ -2,11 +2,8 @@
 # Programs that get at the driver past the runtime are seen by what the driver's management library tells, and named; others are not.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib-live.sh"
-: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
-unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
-[ -e "$SW_BUILD_DIR/emu/libcuda.so.1" ] || exit 77
-export SHAREWELL_EMU='gpus=2;memory=8G;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
-export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+. "$(dirname "$0")/lib-emu.sh"
+emulate 2 8G
 source=$SW_SOURCE_DIR/tests/e2e/escape.c
 ${CC:-cc} -O2 -D_GNU_SOURCE -I "$SW_SOURCE_DIR/src" -o "$scratch/escape" "$source" -ldl || exit 1
 ${CC:-cc} -O2 -D_GNU_SOURCE -I "$SW_SOURCE_DIR/src" -DLIBRARY -fPIC -shared -o "$scratch/deep.so" "$source" -L "$LD_LIBRARY_PATH" -l:libcuda.so.1 || exit 1

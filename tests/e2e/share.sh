@@ -2,11 +2,8 @@
 # `sharewell share` on the emulated driver: a program under limits, suspended and resumed, and what is said when something is wrong.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/lib-live.sh"
-: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
-unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
-[ -e "$SW_BUILD_DIR/emu/libcuda.so.1" ] || exit 77
-export SHAREWELL_EMU='gpus=1;memory=512M;context=16M;launch_us=0;copy_latency_us=0' SHAREWELL_EMU_STATE="$scratch/emu"
-${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/train" "$SW_SOURCE_DIR/examples/gpu/train.c" -ldl || exit 1
+. "$(dirname "$0")/lib-emu.sh"
+compile train examples/gpu/train.c
 
 # What a script left behind must not outlive it.
 trap 'kill $shared_pid $orphan 2>/dev/null; finish' EXIT
@@ -16,7 +13,7 @@ shared_pid='' orphan=''
 refuses 2 'without a driver the program is not started' 'libnvidia-ml.so.1' share -- touch started
 holds 'nor was anything made' test ! -e started
 
-export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+emulate 1 512M
 hash_of() { sed -n 's/.* hash //p' "$1"; }
 "$scratch/train" --steps 20 --memory 64M >plain && "$scratch/train" --steps 1000 --memory 12M >long-plain
 holds 'the sample trains on the emulated driver' grep -q hash plain

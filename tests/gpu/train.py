@@ -7,7 +7,6 @@ import time
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import torch
 import torch.nn as nn
-import torch.nn.functional as F
 
 torch.manual_seed(7)
 torch.use_deterministic_algorithms(True, warn_only=True)

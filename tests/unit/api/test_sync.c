@@ -84,6 +84,32 @@ static void assert_same_spec(const struct sw_run_spec *a, const struct sw_run_sp
 	assert_int_equal(left.bare_gpu, right.bare_gpu);
 }
 
+/* Of a GPU, of a run without one, and of a run on a GPU: every figure has its own value. */
+static struct sw_sync_sample samples[] = {
+	{.at_ns = 3, .gpu = "GPU-a", .memory_bytes = 4, .busy_milli = 1000, .power_mw = 700000, .temperature_c = -3, .processes = 2},
+	{.at_ns = 3, .has_run = true, .run = {7, 2}, .memory_bytes = 8},
+	{.at_ns = 3,
+	 .gpu = "GPU-a",
+	 .has_run = true,
+	 .run = {7, 2},
+	 .limit_bytes = INT64_MAX,
+	 .host_bytes = 12,
+	 .outside = 3,
+	 .iteration_ns = 312000000,
+	 .runtime = true,
+	 .suspended = true,
+	 .moving = true,
+	 .charged_bytes = 13,
+	 .fixed_bytes = 14,
+	 .peak_bytes = 15,
+	 .floor_bytes = 16,
+	 .iterations = 17,
+	 .launches = 18,
+	 .share_milli = 19,
+	 .yields = true,
+	 .watched = true},
+};
+
 /* A sync with everything in it comes back as it was. */
 static void test_sync_round_trip(void **state)
 {
@@ -104,36 +130,6 @@ static void test_sync_round_trip(void **state)
 		 .failure_line = "CUDA out of memory",
 		 .max_rss_bytes = 5,
 		 .cpu_ns = 6},
-	};
-	struct sw_sync_sample samples[] = {
-		{.at_ns = 3,
-		 .gpu = "GPU-a",
-		 .memory_bytes = 4,
-		 .busy_milli = 1000,
-		 .power_mw = 700000,
-		 .temperature_c = -3,
-		 .processes = 2},
-		{.at_ns = 3, .has_run = true, .run = {7, 2}, .memory_bytes = 8},
-		{.at_ns = 3,
-		 .gpu = "GPU-a",
-		 .has_run = true,
-		 .run = {7, 2},
-		 .limit_bytes = INT64_MAX,
-		 .host_bytes = 12,
-		 .outside = 3,
-		 .iteration_ns = 312000000,
-		 .runtime = true,
-		 .suspended = true,
-		 .moving = true,
-		 .charged_bytes = 13,
-		 .fixed_bytes = 14,
-		 .peak_bytes = 15,
-		 .floor_bytes = 16,
-		 .iterations = 17,
-		 .launches = 18,
-		 .share_milli = 19,
-		 .yields = true,
-		 .watched = true},
 	};
 	struct sw_sync sync = {.node = "n1",
 			       .instance = "abc",

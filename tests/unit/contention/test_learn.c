@@ -11,25 +11,10 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "contention/learn.h"
+#include "unit/contention/models.h"
 
 static const char *const models[] = {"resnet50", "data2vec", "deepfm", "dlrm", "transformer", "mobilenet_v2"};
 #define MODELS (sizeof models / sizeof models[0])
-
-static struct sw_profiles *profiles;
-
-static int load(void **state)
-{
-	(void)state;
-	struct sw_err err = {0};
-	return sw_profiles_load_default(&profiles, &err);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	sw_profiles_free(profiles);
-	return 0;
-}
 
 static struct sw_learn *learner(void)
 {
@@ -390,5 +375,5 @@ int main(void)
 		cmocka_unit_test(test_spelling),     cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_text),	     cmocka_unit_test(test_text_refused),
 	};
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

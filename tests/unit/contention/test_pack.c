@@ -12,31 +12,9 @@
 #include "contention/learn.h"
 #include "contention/match.h"
 #include "contention/pack.h"
+#include "unit/contention/models.h"
 
 #define GIB (UINT64_C(1) << 30)
-
-static struct sw_profiles *profiles;
-
-static int load(void **state)
-{
-	(void)state;
-	struct sw_err err = {0};
-	return sw_profiles_load_default(&profiles, &err);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	sw_profiles_free(profiles);
-	return 0;
-}
-
-static const struct sw_profile *model(const char *name)
-{
-	const struct sw_profile *profile = sw_profiles_find(profiles, name);
-	assert_false(profile->is_default);
-	return profile;
-}
 
 static uint64_t total_of(const struct sw_pack_set *sets, size_t count)
 {
@@ -338,5 +316,5 @@ int main(void)
 		cmocka_unit_test(test_greedy), cmocka_unit_test(test_larger_sets),    cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_nodes),  cmocka_unit_test(test_any_nodes),      cmocka_unit_test(test_feedback),
 	};
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -9,29 +9,7 @@
 #include <cmocka.h>
 
 #include "contention/predict.h"
-
-static struct sw_profiles *profiles;
-
-static int load(void **state)
-{
-	(void)state;
-	struct sw_err err = {0};
-	return sw_profiles_load_default(&profiles, &err);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	sw_profiles_free(profiles);
-	return 0;
-}
-
-static const struct sw_profile *model(const char *name)
-{
-	const struct sw_profile *profile = sw_profiles_find(profiles, name);
-	assert_false(profile->is_default);
-	return profile;
-}
+#include "unit/contention/models.h"
 
 static uint32_t beside(const char *job, const char *other)
 {
@@ -248,5 +226,5 @@ int main(void)
 		cmocka_unit_test(test_gate_protects_guaranteed_jobs),
 		cmocka_unit_test(test_gate_leaves_the_rest),
 	};
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -10,33 +10,7 @@
 
 #include "base/number.h"
 #include "contention/profile.h"
-
-static struct sw_profiles *profiles;
-
-static int load(void **state)
-{
-	(void)state;
-	struct sw_err err = {0};
-	int r = sw_profiles_load_default(&profiles, &err);
-	if (r < 0)
-		fprintf(stderr, "%s: %s\n", err.fact, err.detail);
-	return r;
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	sw_profiles_free(profiles);
-	return 0;
-}
-
-static const struct sw_profile *model(const char *name)
-{
-	const struct sw_profile *profile = sw_profiles_find(profiles, name);
-	if (profile->is_default)
-		fail_msg("no profile for '%s'", name);
-	return profile;
-}
+#include "unit/contention/models.h"
 
 /* Every model that a public trace or paper names has a profile of its own under that spelling. */
 static void test_known_names(void **state)
@@ -408,5 +382,5 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_load_path),
 	};
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

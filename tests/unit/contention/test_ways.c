@@ -9,35 +9,13 @@
 
 #include "base/rng.h"
 #include "contention/predict.h"
+#include "unit/contention/models.h"
 
 #define SET_MAX 6
-
-static struct sw_profiles *profiles;
-
-static int load(void **state)
-{
-	(void)state;
-	struct sw_err err = {0};
-	return sw_profiles_load_default(&profiles, &err);
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	sw_profiles_free(profiles);
-	return 0;
-}
 
 static struct sw_profile busy_for(uint16_t milli)
 {
 	return (struct sw_profile){.name = "made up", .busy_milli = milli, .busy_known = true};
-}
-
-static const struct sw_profile *model(const char *name)
-{
-	const struct sw_profile *profile = sw_profiles_find(profiles, name);
-	assert_false(profile->is_default);
-	return profile;
 }
 
 static void near(uint32_t predicted_milli, uint32_t measured_milli, uint32_t percent)
@@ -208,5 +186,5 @@ int main(void)
 		cmocka_unit_test(test_any_set),
 		cmocka_unit_test(test_too_many),
 	};
-	return cmocka_run_group_tests(tests, load, unload);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

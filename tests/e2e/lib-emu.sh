@@ -1,0 +1,16 @@
+# Emulated GPUs behind the driver's own names, for programs that really compute. Sourced after lib-live.sh; skips the script where the emulated driver was not built.
+: "${SW_BUILD_DIR:=$(dirname "$SHAREWELL")}"
+unset SHAREWELL_GPU_LIBRARY SHAREWELL_GPU LD_PRELOAD CUDA_VISIBLE_DEVICES
+if [ ! -e "$SW_BUILD_DIR/emu/libcuda.so.1" ]; then
+	echo '1..0 # SKIP there is no emulated driver'
+	exit 77
+fi
+
+# emulate <GPUs> <memory of each>: from here on the driver is the emulated one.
+emulate() {
+	export SHAREWELL_EMU="gpus=$1;memory=$2;context=16M;launch_us=0;copy_latency_us=0" SHAREWELL_EMU_STATE="$scratch/emu"
+	export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
+}
+
+# compile <program in the scratch folder> <source>: one that finds the driver by itself.
+compile() { ${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/$1" "$SW_SOURCE_DIR/$2" -ldl || exit 1; }
