@@ -140,13 +140,17 @@ last=$(cat "$scratch/out")
 works 'the next job has the next number' "$((last + 1))" submit --parsable -- true
 
 # A request that the controller took to its grave: it was not stored, and is made by the next one.
-connections() { grep -c "$scratch/state/controller.sock" /proc/net/unix; }
+# connected PID: whether its command has a connection to somebody (state 03), seen from its own side, so that nobody else's counts.
+connected() {
+	for inode in $(ls -l "/proc/$(pgrep -P "$1")/fd" 2>/dev/null | sed -n 's/.*socket:\[\([0-9]*\)\]$/\1/p'); do
+		awk -v inode="$inode" '$6 == "03" && $7 == inode {found = 1} END {exit !found}' /proc/net/unix && return 0
+	done
+	return 1
+}
 kill -STOP "$(child controller)"
-open=$(connections)
 timeout 90 "$SHAREWELL" submit --parsable -- true >"$scratch/one" 2>"$scratch/one.err" &
 submitter=$!
-more_open() { [ "$(connections)" -gt "$open" ]; }
-until_holds 60 more_open
+holds 'a submit is on its way to a controller that stands still' until_holds 60 connected "$submitter"
 kill -KILL "$(child controller)"
 wait "$submitter"
 [ $? -eq 0 ] && grep -q 'asking again' "$scratch/one.err" && [ "$(cat "$scratch/one")" -eq $((last + 2)) ]
