@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/number.h"
+#include "sim/fairness.h"
 #include "sim/quantile.h"
 
 /* 128 bits: 2^32 jobs of 292 years on 2^32 GPUs each cannot overflow it. */
@@ -124,5 +125,6 @@ void sw_result_summarise(struct sw_result *result)
 	summary.jct_p99_s = found[2] / SW_NS_PER_S;
 	sw_quantiles(wait_of, result->outcomes.items, result->outcomes.count, (const unsigned[]){950}, 1, found);
 	summary.queue_p95_s = found[0] / SW_NS_PER_S;
+	(void)sw_fairness_summarise(result, &summary);
 	result->summary = summary;
 }

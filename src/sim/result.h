@@ -61,7 +61,12 @@ struct sw_summary {
 	uint64_t preemptions;
 	uint64_t migrations;
 	uint64_t restarts;
-	uint64_t deadlines; /* jobs that had one */
+	double gpu_work; /* GPU time of work done, as each job needs it alone, over GPU time available: above what was used where sharing gains */
+	double slowdown_worst; /* of any finished job (see fairness.h) */
+	double tenants_jain;   /* 1: all tenants were slowed down alike; 1/n: one of n bore it all */
+	double tenants_worst;  /* slowdown of the tenant that was served worst, over that of all jobs */
+	uint64_t tenants;      /* with finished jobs; 0: nobody counted */
+	uint64_t deadlines;    /* jobs that had one */
 	uint64_t deadlines_missed;
 };
 

@@ -71,7 +71,10 @@ static bool put_summary(json_t *object, const struct sw_summary *summary)
 	       put(object, "queue_p95_s", real(summary->queue_p95_s)) && put(object, "makespan_s", real(summary->makespan_s)) &&
 	       put(object, "preemptions", count(summary->preemptions)) && put(object, "migrations", count(summary->migrations)) &&
 	       put(object, "restarts", count(summary->restarts)) && put(object, "gpu_utilization", real(summary->gpu_utilization)) &&
-	       put(object, "deadlines", count(summary->deadlines)) && put(object, "deadlines_missed", count(summary->deadlines_missed));
+	       put(object, "gpu_work", real(summary->gpu_work)) && put(object, "slowdown_worst", real(summary->slowdown_worst)) &&
+	       put(object, "tenants", count(summary->tenants)) && put(object, "tenants_jain", real(summary->tenants_jain)) &&
+	       put(object, "tenants_worst", real(summary->tenants_worst)) && put(object, "deadlines", count(summary->deadlines)) &&
+	       put(object, "deadlines_missed", count(summary->deadlines_missed));
 }
 
 static bool put_run(json_t *object, const struct sw_result *result)

@@ -93,6 +93,27 @@ static void test_by_hand(void **state)
 	assert_near(summary->gpu_utilization, 75.0 / 160, 1e-12);
 }
 
+/* Slowdowns worked out by hand: a tenant's counts GPU time, so that its large job weighs more; a job of a second is not the worst served. */
+static void test_fairness(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_result_freep) struct sw_result *result = new_result(4);
+	add(result, 0, 0, 100, 1);		 /* slowdown 1 */
+	add(result, 0, 100, 200, 3);		 /* 2 */
+	add(result, 0, 300, 400, 2)->tenant = 7; /* 4 */
+	add(result, 0, 119, 120, 1)->tenant = 7; /* 120 by its second of work, 2 by the minute that it counts as */
+	add(result, 0, 900, 1000, 1)->state = SW_OUTCOME_FAILED;
+	result->gpu_up_s = 1000;
+	sw_result_summarise(result);
+	const struct sw_summary *summary = &result->summary;
+	assert_near(summary->slowdown_worst, 4, 0);
+	assert_int_equal(summary->tenants, 2);
+	double first = 700.0 / 400, second = 920.0 / 201, all = 1620.0 / 601;
+	assert_near(summary->tenants_jain, (first + second) * (first + second) / (2 * (first * first + second * second)), 1e-12);
+	assert_near(summary->tenants_worst, second / all, 1e-12);
+	assert_near(summary->gpu_work, 0.601, 1e-12);
+}
+
 /* Only finished jobs enter averages; failed ones still move the end; every state is counted. */
 static void test_states(void **state)
 {
@@ -221,10 +242,15 @@ static void test_freeing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_by_hand),		  cmocka_unit_test(test_states),
-		cmocka_unit_test(test_deadlines),	  cmocka_unit_test(test_utilization_of_account),
-		cmocka_unit_test(test_utilization_bound), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_nothing),		  cmocka_unit_test(test_again),
+		cmocka_unit_test(test_by_hand),
+		cmocka_unit_test(test_fairness),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_utilization_of_account),
+		cmocka_unit_test(test_utilization_bound),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_freeing),
 	};
 	return cmocka_run_group_tests_name("sim/result", tests, NULL, NULL);
