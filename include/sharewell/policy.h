@@ -204,6 +204,26 @@ struct sw_gpus {
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max);
 
+/* What would become of a job and of those on the GPUs of another if it went there beside them. Speeds are in thousandths of what each does alone; of several
+ * GPUs the worst counts. */
+struct sw_beside {
+	uint32_t speed_milli;  /* the job's own */
+	uint32_t worst_milli;  /* the slowest of the others' */
+	uint32_t worth_milli;  /* what all of them do together: above 1000, more than one after the other */
+	uint32_t before_milli; /* the same without the job; 1000 where `with` is alone */
+	bool fits;	       /* sw_plan_pack() has room for it, but for quotas */
+	bool known; /* all of them have profiles, and whoever drives the core predicts; else each of n is taken to run at 1/n: no gain */
+};
+
+/* Predicts it for a waiting or running job in this class, on the GPUs of `with`, which runs. False, and nothing is written: it does not run, or is the job itself.
+ * Jobs of one model (sw_job.model) and class are alike, so a policy need ask only once for each combination; an answer costs tens of nanoseconds. */
+bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enum sw_job_class job_class, const struct sw_job *with,
+		       struct sw_beside *ret_beside);
+/* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present class. False: not all are known, and each of n is
+ * taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
+#define SW_RESIDENTS_MAX 8u
+bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
+
 /* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs and host memory beside them.
  * False when they are not there or the node is in the spot already: the rule then gives up or adds another node. */
 bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes);

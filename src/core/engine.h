@@ -31,6 +31,14 @@
 
 struct sw_engine;
 
+/* Tells policies how jobs on one GPU would slow each other down. */
+struct sw_predictor {
+	void *context;
+	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their order; false: it does not know them all. A function of its arguments: the
+	 * order of the residents does not matter, and the same question has the same answer for as long as the engine lives. NULL: nothing is known. */
+	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
+};
+
 struct sw_engine_config {
 	const struct sw_topology *topology; /* copied */
 	const struct sw_policy *policy;
@@ -52,6 +60,7 @@ struct sw_engine_config {
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
 	bool exact_ties;
+	struct sw_predictor predictor;
 	uint32_t misuse_limit; /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
 };
 

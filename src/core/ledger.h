@@ -19,7 +19,7 @@
 #include "base/bitmap.h"
 #include "core/topology.h"
 
-#define SW_GPU_RESIDENTS_MAX 8u
+#define SW_GPU_RESIDENTS_MAX SW_RESIDENTS_MAX
 #define SW_USE_STEPS 32u /* GPUs are told apart by their use in steps of a 32nd */
 #define SW_COMPUTE_WHOLE 1000u
 #define SW_NO_PART UINT32_MAX

@@ -179,7 +179,8 @@ static uint64_t fingerprint(const struct sw_engine_config *config)
 	hash = sw_hash_u64(hash, config->misuse_limit);
 	return sw_hash_u64(hash, (uint64_t)config->keeps_state | (uint64_t)config->replace_is_free << 1 | (uint64_t)config->may_grow << 2 |
 					 (uint64_t)config->cannot_move << 3 | (uint64_t)config->exact_ties << 4 |
-					 (uint64_t)config->moves_restart << 5 | (uint64_t)config->tells_speed << 6);
+					 (uint64_t)config->moves_restart << 5 | (uint64_t)config->tells_speed << 6 |
+					 (uint64_t)(config->predictor.speeds != NULL) << 7);
 }
 
 static struct character character_of(const struct sw_policy *policy, const struct sw_engine_config *config)
