@@ -77,6 +77,12 @@ static double at_most_one(double value)
 	return value < 1 ? value : 1;
 }
 
+/* What nobody measured explains nothing: taken as alike. */
+static uint32_t busy_of(const struct sw_profile *profile)
+{
+	return profile->busy_known ? profile->busy_milli : 1000;
+}
+
 static void write_row(const struct sw_learn *learn, const struct sw_learn_fit *fit, const struct sw_learn_set *set, uint32_t prior_milli,
 		      double row[COLUMNS_MAX])
 {
@@ -90,13 +96,13 @@ static void write_row(const struct sw_learn *learn, const struct sw_learn_fit *f
 			row[column + (i > 0 ? 1 : 0)] += 1;
 		if (i == 0)
 			continue;
-		busy_milli += other->busy_milli;
+		busy_milli += busy_of(other);
 		for (int r = 0; r < SW_USE_COUNT; r++)
 			use_milli[r] += other->use_milli[r];
 	}
 	row[0] = 1;
 	row[1] = sw_learn_ln(prior_milli / 1000.0);
-	row[2] = job->busy_milli / 1000.0 * at_most_one(busy_milli / 1000.0);
+	row[2] = busy_of(job) / 1000.0 * at_most_one(busy_milli / 1000.0);
 	for (int r = 0; r < SW_USE_COUNT; r++)
 		row[3 + r] = job->use_milli[r] / 1000.0 * at_most_one(use_milli[r] / 1000.0);
 }

@@ -3,8 +3,6 @@
 #define MILLION UINT64_C(1000000)
 /* The repetition falls towards its answer and ends by itself where nothing changes any more; this is for the last digits. */
 #define ROUNDS_MAX 200
-/* What an opportunistic job gets at the least, however busy the guaranteed ones are. */
-#define REST_MILLI 50
 
 const struct sw_predict_model sw_predict_default = {
 	.host_mem_kappa_milli = 5000, .sharing_cost_milli = 0, .switch_cost_milli = 70, .gate_cost_milli = 20, .gate_use_milli = 800};
@@ -142,32 +140,54 @@ static void take_turns(const struct sw_predict_model *model, const struct sw_pro
 	}
 }
 
-static void pass_gate(const struct sw_predict_model *model, const struct sw_profile *const *jobs, size_t count,
+/* The first `guaranteed` go ahead; the others take turns in what these leave idle together, where each rests when it does whatever the others do. */
+static void pass_gate(const struct sw_predict_model *model, const struct sw_profile *const *jobs, size_t guaranteed, size_t count,
 		      struct sw_prediction *predictions)
 {
-	uint64_t idle_milli = 1000 - jobs[0]->busy_milli;
-	slow_down(&predictions[0], 1000 + model->gate_cost_milli, SW_BOUND_TURNS);
-	take_turns(model, jobs + 1, count - 1, idle_milli * model->gate_use_milli, predictions + 1);
+	uint64_t idle = MILLION;
+	for (size_t i = 0; i < guaranteed; i++) {
+		idle = divide(idle * (1000 - jobs[i]->busy_milli), 1000);
+		slow_down(&predictions[i], divide(predictions[i].slow_milli * (UINT64_C(1000) + model->gate_cost_milli), 1000),
+			  SW_BOUND_TURNS);
+	}
+	take_turns(model, jobs + guaranteed, count - guaranteed, divide(idle * model->gate_use_milli, 1000), predictions + guaranteed);
+}
+
+/* Jobs that are all alike to the GPU. */
+static void share_alike(const struct sw_predict_model *model, enum sw_predict_way way, const struct sw_profile *const *jobs, size_t count,
+			struct sw_prediction *predictions)
+{
+	uint64_t sum[SW_USE_COUNT] = {0};
+	add_up(sum, jobs, count);
+	if (way == SW_WAY_SLICES && count > 1)
+		take_turns(model, jobs, count, MILLION, predictions);
+	for (size_t i = 0; i < count && way == SW_WAY_MPS; i++)
+		wait_for_gpu_parts(jobs[i], sum, &predictions[i]);
+}
+
+void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way among, const struct sw_profile *const *jobs,
+		      size_t guaranteed, size_t count, struct sw_prediction *ret_predictions)
+{
+	uint64_t sum[SW_USE_COUNT] = {0};
+	bool gate = guaranteed > 0 && guaranteed < count;
+	add_up(sum, jobs, count);
+	for (size_t i = 0; i < count; i++)
+		ret_predictions[i] = (struct sw_prediction){1000, SW_BOUND_NOTHING};
+	share_alike(model, among, jobs, gate ? guaranteed : count, ret_predictions);
+	if (gate)
+		pass_gate(model, jobs, guaranteed, count, ret_predictions);
+	for (size_t i = 0; i < count; i++) {
+		wait_for_host(model, jobs[i], sum, &ret_predictions[i]);
+		if (among == SW_WAY_MPS && count > 1)
+			ret_predictions[i].slow_milli = capped((uint64_t)ret_predictions[i].slow_milli + model->sharing_cost_milli);
+	}
 }
 
 void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way way, const struct sw_profile *const *jobs, size_t count,
 		    struct sw_prediction *ret_predictions)
 {
-	uint64_t sum[SW_USE_COUNT] = {0};
-	add_up(sum, jobs, count);
-	for (size_t i = 0; i < count; i++)
-		ret_predictions[i] = (struct sw_prediction){1000, SW_BOUND_NOTHING};
-	if (way == SW_WAY_SLICES && count > 1)
-		take_turns(model, jobs, count, MILLION, ret_predictions);
-	if (way == SW_WAY_GATE && count > 1)
-		pass_gate(model, jobs, count, ret_predictions);
-	for (size_t i = 0; i < count; i++) {
-		if (way == SW_WAY_MPS)
-			wait_for_gpu_parts(jobs[i], sum, &ret_predictions[i]);
-		wait_for_host(model, jobs[i], sum, &ret_predictions[i]);
-		if (way == SW_WAY_MPS && count > 1)
-			ret_predictions[i].slow_milli = capped((uint64_t)ret_predictions[i].slow_milli + model->sharing_cost_milli);
-	}
+	bool gate = way == SW_WAY_GATE;
+	sw_predict_gated(model, gate ? SW_WAY_SLICES : way, jobs, gate ? 1 : count, count, ret_predictions);
 }
 
 uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
@@ -180,27 +200,6 @@ uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const s
 	wait_for_gpu_parts(job, sum, &prediction);
 	wait_for_host(model, job, sum, &prediction);
 	return capped((uint64_t)prediction.slow_milli + (count > 0 ? model->sharing_cost_milli : 0));
-}
-
-uint32_t sw_predict_gated_milli(const struct sw_predict_model *model, uint32_t gate_milli, const struct sw_profile *job, bool is_guaranteed,
-				const struct sw_predict_neighbours *others)
-{
-	struct sw_prediction prediction = {1000, SW_BOUND_NOTHING};
-	uint64_t ahead[SW_USE_COUNT] = {0}, behind[SW_USE_COUNT] = {0}, all[SW_USE_COUNT];
-	add_up(ahead, others->guaranteed, others->guaranteed_count);
-	add_up(behind, others->opportunistic, others->opportunistic_count);
-	add_up(is_guaranteed ? ahead : behind, &job, 1);
-	for (int r = 0; r < SW_USE_COUNT; r++) {
-		uint64_t rest = ahead[r] < 1000 - REST_MILLI ? 1000 - ahead[r] : REST_MILLI;
-		all[r] = ahead[r] + behind[r];
-		behind[r] = behind[r] * 1000 / rest;
-	}
-	wait_for_gpu_parts(job, is_guaranteed ? ahead : behind, &prediction);
-	wait_for_host(model, job, all, &prediction);
-	uint64_t slow = prediction.slow_milli;
-	if (is_guaranteed && others->opportunistic_count > 0)
-		slow = slow * gate_milli / 1000;
-	return capped(slow + (others->guaranteed_count + others->opportunistic_count > 0 ? model->sharing_cost_milli : 0));
 }
 
 uint32_t sw_predict_pair_milli(const struct sw_predict_model *model, const struct sw_profile *a, const struct sw_profile *b)

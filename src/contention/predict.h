@@ -15,7 +15,8 @@
  * solved by repetition. Cores and memory of the host count as above; what the GPU's parts are used for does not.
  *
  * SW_WAY_GATE: the first job is guaranteed, and the others give way to it (the runtime's gate). It pays a fixed cost. The others take
- * turns, as above, in a part of what it leaves idle. Beside one that is never idle they stand still.
+ * turns, as above, in a part of what it leaves idle. Beside one that is never idle they stand still. For several guaranteed jobs:
+ * sw_predict_gated().
  *
  * Not modelled: under MPS, long kernels that hold the whole GPU (5 to 14 times slower was measured), caches that lose more than their
  * share, clocks that fall when the card reaches its limit of power. Device memory is not a rate: jobs that do not fit together cannot
@@ -81,20 +82,11 @@ void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way wa
 uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
 				   const struct sw_profile *const *others, size_t count);
 
-/* What opportunistic jobs do under the runtime's gate by parts of the GPU instead of by time: it lets them use at once what guaranteed jobs
- * leave of each part, where SW_WAY_GATE lets them have the GPU only while those are idle. For any number of guaranteed jobs.
- *	a guaranteed job:    what its guaranteed neighbours do to it, and the host that all of them share; times gate_milli beside an opportunistic one
- *	an opportunistic one: of each rate there is what guaranteed jobs leave, at least 0.05; with O_r what opportunistic residents use of it,
- *	                      s_r = 1 + (u_ir / max_r' u_ir') * max(0, O_r / rest_r - 1); the host as above
- * Without guaranteed neighbours this is the model of MPS. */
-struct sw_predict_neighbours {
-	const struct sw_profile *const *guaranteed;
-	size_t guaranteed_count;
-	const struct sw_profile *const *opportunistic;
-	size_t opportunistic_count;
-};
-uint32_t sw_predict_gated_milli(const struct sw_predict_model *model, uint32_t gate_milli, const struct sw_profile *job, bool is_guaranteed,
-				const struct sw_predict_neighbours *others);
+/* SW_WAY_GATE for any number of guaranteed jobs, which come first. They share the GPU with each other as `among` says (SW_WAY_MPS or SW_WAY_SLICES), each paying the
+ * gate's cost beside an opportunistic one; those have the time in which all guaranteed ones are idle, that is the product of their idle parts. Without
+ * jobs of either class there is no gate, and all share as `among` says. */
+void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way among, const struct sw_profile *const *jobs,
+		      size_t guaranteed, size_t count, struct sw_prediction *ret_predictions);
 
 /* Under MPS: work done by two jobs on one GPU, in thousandths of what one job alone does: 1/s_a + 1/s_b. Above 1000, sharing beats taking
  * turns. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/embed.h"
+#include "base/hash.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "base/yaml.h"
@@ -186,6 +187,13 @@ static int decode_totals(const struct sw_yaml_node *node, struct sw_profile *pro
 	return 0;
 }
 
+/* Where nobody measured: no part of a GPU is in use while it has no work, so at least the most used part of it; and what GPUs in use are busy on average. */
+static uint16_t likely_busy(const struct sw_profile *profile)
+{
+	uint32_t use_milli = sw_profile_gpu_use_milli(profile);
+	return (uint16_t)(use_milli > SW_PROFILE_BUSY_MILLI ? use_milli : SW_PROFILE_BUSY_MILLI);
+}
+
 /* Everything of an entry but its names, over what `profile` already holds. */
 static int decode_body(const struct sw_yaml_node *node, const struct entry *entry, struct sw_profile *profile, struct sw_err *err)
 {
@@ -213,13 +221,23 @@ static int decode_body(const struct sw_yaml_node *node, const struct entry *entr
 		if (r < 0)
 			return r;
 	}
-	if (entry->busy_milli > 0 || profile->busy_milli == 0) {
-		profile->busy_known = entry->busy_milli > 0;
-		profile->busy_milli = (uint16_t)(profile->busy_known ? entry->busy_milli : 1000);
-	}
+	profile->busy_known |= entry->busy_milli > 0;
+	if (entry->busy_milli > 0)
+		profile->busy_milli = (uint16_t)entry->busy_milli;
+	else if (!profile->busy_known)
+		profile->busy_milli = likely_busy(profile);
 	profile->estimated = entry->estimated;
 	profile->source = entry->source;
 	return 0;
+}
+
+/* Of two names in a few millions, two may have the same number; they are then alike to those who go by it. */
+static uint32_t number_of(const char *name)
+{
+	uint64_t hash = SW_HASH_START;
+	for (const char *c = name; *c != '\0'; c++)
+		hash = sw_hash_u64(hash, (unsigned char)lower(*c));
+	return (uint32_t)(hash % INT32_MAX) + 1;
 }
 
 static int add_spelling(struct sw_profiles *profiles, const struct sw_yaml_node *node, const char *text, struct sw_err *err)
@@ -267,6 +285,7 @@ static int add_profile(struct sw_profiles *profiles, const struct sw_yaml_node *
 		profile.totals_count = 0;
 	}
 	profile.name = entry.name;
+	profile.number = number_of(entry.name);
 	r = decode_body(node, &entry, &profile, err);
 	if (r < 0)
 		return r;
@@ -426,4 +445,12 @@ const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profil
 const struct sw_profile *sw_profiles_at(const struct sw_profiles *profiles, size_t index)
 {
 	return index < profiles->profiles.count ? &profiles->profiles.items[index] : NULL;
+}
+
+const struct sw_profile *sw_profiles_by_number(const struct sw_profiles *profiles, uint32_t number)
+{
+	for (size_t i = 0; i < profiles->profiles.count; i++)
+		if (profiles->profiles.items[i].number == number)
+			return &profiles->profiles.items[i];
+	return &profiles->fallback;
 }

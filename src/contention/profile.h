@@ -43,10 +43,13 @@ enum sw_profile_spread {
 
 #define SW_PROFILE_SCALING_MAX 12
 #define SW_PROFILE_TOTALS_MAX 12
+/* What GPUs that jobs hold are busy on average, in time, as nvidia-smi counts: Microsoft's Philly, 75 days. */
+#define SW_PROFILE_BUSY_MILLI 520u
 
 struct sw_profile {
 	const char *name;
 	const char *source;
+	uint32_t number;	       /* 1 to 2^31 - 1, from the name alone: the same in every file and version. 0: the default's */
 	bool is_default;	       /* nobody profiled this model */
 	bool estimated;		       /* the use vector comes from the model's family, not from a measurement of this model */
 	int64_t iteration_ns;	       /* on one GPU, alone */
@@ -55,8 +58,9 @@ struct sw_profile {
 	uint64_t model_bytes;	       /* parameters; where the source lists only large tensors, the sum of those */
 	uint64_t largest_tensor_bytes;
 	uint16_t use_milli[SW_USE_COUNT];
-	uint16_t busy_milli; /* of the time alone, in which the GPU has work of this job; 1000 where nobody measured it */
-	bool busy_known;
+	uint16_t
+		busy_milli; /* of the time alone, in which the GPU has work of this job; SW_PROFILE_BUSY_MILLI or more where nobody measured it */
+	bool busy_known;			   /* it was measured, of this model or of one that it is like */
 	uint32_t placement_milli[SW_SPREAD_COUNT]; /* run time relative to the best placement */
 	struct sw_profile_scaling {
 		uint32_t gpus;
@@ -90,6 +94,9 @@ const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profil
 
 /* In the order of the file; NULL behind the last. The default is not among them. */
 const struct sw_profile *sw_profiles_at(const struct sw_profiles *profiles, size_t index);
+
+/* The profile of this number; the default where nobody has it. A walk over all. */
+const struct sw_profile *sw_profiles_by_number(const struct sw_profiles *profiles, uint32_t number);
 
 /* The skew of Tiresias: how much of the model is its largest tensor. */
 uint32_t sw_profile_skew_milli(const struct sw_profile *profile);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "contention/crowd.h"
 #include "controller/brain_state.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
@@ -45,8 +46,22 @@ const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *confi
 
 /* ---- life */
 
-int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err)
+/* Agents start no MPS: programs of one class take turns on a GPU, opportunistic ones pass the runtime's gate. */
+static int make_crowd(struct sw_brain *brain, struct sw_err *err)
 {
+	const struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_SLICES, .gated = true};
+	return brain->config.profiles != NULL && brain->crowd == NULL ? sw_crowd_new(brain->config.profiles, &rule, &brain->crowd, err) : 0;
+}
+
+uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request)
+{
+	const struct sw_profiles *profiles = brain->config.profiles;
+	return profiles == NULL || request->name == NULL ? 0 : sw_profiles_find(profiles, request->name)->number;
+}
+
+int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err)
+{
+	const struct sw_brain_config *config = &brain->config;
 	const struct sw_placement *placement = NULL;
 	for (size_t p = 0; sw_placements[p] != NULL; p++)
 		if (strcmp(sw_placements[p]->name, config->placement) == 0)
@@ -55,6 +70,9 @@ int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engin
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no %s '%s'", policy == NULL ? "policy" : "placement rule",
 				  policy == NULL ? config->policy : config->placement);
+	int r = make_crowd(brain, err);
+	if (r < 0)
+		return r;
 	*ret_config = (struct sw_engine_config){
 		.policy = policy,
 		.fallback = &sw_policy_fifo,
@@ -63,6 +81,7 @@ int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engin
 		.cannot_move = true,
 		.moves_restart = true,
 		.may_grow = true,
+		.predictor = {brain->crowd, brain->crowd != NULL ? sw_crowd_speeds : NULL},
 	};
 	return 0;
 }
@@ -83,7 +102,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 	brain->config = *config;
 	brain->wake_at = SW_TIME_NEVER;
 	struct sw_engine_config engine;
-	int r = sw_brain_engine_config(config, &engine, err);
+	int r = sw_brain_engine_config(brain, &engine, err);
 	engine.topology = nothing;
 	if (r == 0)
 		r = sw_engine_new(&engine, &brain->engine, err);
@@ -133,6 +152,8 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_vec_free(&brain->inputs);
 	sw_vec_free(&brain->spent);
 	sw_failure_free(brain->own_failures);
+	if (brain->crowd != NULL)
+		sw_crowd_free(brain->crowd);
 	sw_heap_release(&brain->retries);
 	free(brain);
 }

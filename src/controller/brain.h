@@ -23,6 +23,7 @@
 #include "core/engine.h"
 
 struct sw_failure_table;
+struct sw_profiles;
 
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
@@ -66,6 +67,8 @@ struct sw_brain_config {
 	uint32_t node_gpus_hint; /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
+	/* What is known of models; outlives the brain. Jobs find theirs by their name. NULL: policies are told that nothing is known. */
+	const struct sw_profiles *profiles;
 };
 
 struct sw_brain;

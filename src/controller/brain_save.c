@@ -526,7 +526,7 @@ static int read_settings(struct sw_brain *brain, const struct sw_policy *policy,
 static int load_engine(struct sw_pack *pack, struct sw_brain *brain, struct choice *choice, bool *ret_adopted, struct sw_err *err)
 {
 	struct sw_engine_config config;
-	int r = sw_brain_engine_config(&brain->config, &config, err);
+	int r = sw_brain_engine_config(brain, &config, err);
 	if (r < 0)
 		return r;
 	const struct sw_policy *own = config.policy, *policy = sw_brain_find_policy(&brain->config, choice->policy);

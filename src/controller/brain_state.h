@@ -171,6 +171,7 @@ struct sw_brain {
 	SW_VEC(struct sw_spent) spent;
 	const struct sw_failure_table *failures;
 	struct sw_failure_table *own_failures; /* where the configuration has none */
+	struct sw_crowd *crowd;		       /* what jobs on one GPU do to each other; NULL: nobody knows */
 	struct sw_heap retries;		       /* jobs that wait for their next try, by when */
 	sw_ns now;			       /* of the last record */
 	sw_ns wake_at;
@@ -195,7 +196,10 @@ int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_requ
 
 /* ---- helpers (brain.c) */
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
-int sw_brain_engine_config(const struct sw_brain_config *config, struct sw_engine_config *ret_config, struct sw_err *err);
+/* How its engine is made, by its configuration. */
+int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err);
+/* The number of the profile of the model that the job is named after; 0: of none. */
+uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);

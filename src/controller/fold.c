@@ -187,7 +187,7 @@ static int keep_depends(struct sw_brain *brain, struct sw_live *live, const stru
 	return 0;
 }
 
-static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t tenant, bool waits)
+static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
 {
 	uint32_t retries = request->retries_said ? request->retries : SW_FAILURE_RETRIES;
 	return (struct sw_job_spec){
@@ -199,6 +199,7 @@ static struct sw_job_spec spec_of(const struct sw_job_request *request, uint32_t
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.host_memory_bytes = request->memory_bytes,
 		.cpus = request->cpus,
+		.model = sw_brain_model(brain, request),
 		.retries = (uint16_t)(retries > UINT16_MAX ? UINT16_MAX : retries),
 		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
 		.is_auto = request->kind == SW_KIND_AUTO,
@@ -307,7 +308,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 	if (live->name == NULL || keep_depends(brain, live, request, awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
-	struct sw_job_spec spec = spec_of(request, tenant, live->depend_count > 0);
+	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 
 #include "base/number.h"
+#include "contention/profile.h"
 #include "controller/server_state.h"
 #include "failure/failure.h"
 
@@ -138,6 +139,8 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 {
 	const struct sw_controller_options *options = server->options;
 	int r = sw_failure_load(options->failures, &server->failures, err);
+	if (r == 0)
+		r = sw_profiles_load_default(&server->profiles, err);
 	if (r < 0)
 		return r;
 	const struct sw_brain_config config = {
@@ -149,6 +152,7 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
 		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 30 * SW_NS_PER_S,
 		.failures = server->failures,
+		.profiles = server->profiles,
 	};
 	return sw_snapshots_load(server, &config, err);
 }
@@ -264,6 +268,7 @@ static void stop(struct sw_server *server)
 	if (server->brain != NULL)
 		sw_brain_free(server->brain);
 	sw_failure_free(server->failures);
+	sw_profiles_free(server->profiles);
 	sw_tokens_free(server->tokens);
 	sw_tls_free(server->tls);
 	if (server->journal != NULL)

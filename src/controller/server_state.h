@@ -322,6 +322,7 @@ struct sw_server {
 	struct event_base *base;
 	struct sw_journal *journal;
 	struct sw_failure_table *failures;
+	struct sw_profiles *profiles;
 	struct sw_brain *brain;
 	struct sw_clock clock;
 	int64_t started_at_ns;

@@ -171,8 +171,9 @@ static sw_ns preemption_cost(const struct sw_world *world)
 	}
 }
 
-static struct sw_engine_config engine_config(const struct sw_sim_config *config)
+static struct sw_engine_config engine_config(const struct run *run)
 {
+	const struct sw_sim_config *config = run->config;
 	return (struct sw_engine_config){
 		.topology = config->topology,
 		.policy = config->policy,
@@ -186,13 +187,14 @@ static struct sw_engine_config engine_config(const struct sw_sim_config *config)
 		.tells_speed = true,
 		.replace_is_free = config->world->replace_is_free,
 		.exact_ties = config->world->event_overhead,
+		.predictor = sw_world_predictor(run->world),
 	};
 }
 
 /* Goes on with an engine loaded from the bytes of this one. */
 static int reload(struct run *run, struct sw_err *err)
 {
-	struct sw_engine_config config = engine_config(run->config);
+	struct sw_engine_config config = engine_config(run);
 	struct sw_engine *loaded = NULL;
 	struct sw_pack pack = {0};
 	bool adopted = false;
@@ -355,11 +357,12 @@ static int describe(struct run *run)
 static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
-	struct sw_engine_config engine = engine_config(config);
 	sw_rng_seed(&run->when_to_reload, config->seed);
-	int r = sw_engine_new(&engine, &run->engine, err);
-	if (r == 0)
-		r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
+	int r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
+	if (r < 0)
+		return r;
+	struct sw_engine_config engine = engine_config(run);
+	r = sw_engine_new(&engine, &run->engine, err);
 	if (r < 0)
 		return r;
 	run->result = calloc(1, sizeof *run->result);

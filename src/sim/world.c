@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "contention/predict.h"
+#include "contention/crowd.h"
 #include "sim/faults.h"
 #include "sim/interleave.h"
 #include "sim/neighbours.h"
@@ -28,6 +28,7 @@ struct life {
 	int64_t stall_until_ns; /* no progress before: starting, copying */
 	int64_t kept_ns;	/* work left when its state was last safe: where it falls back to */
 	int64_t overhead_ns;	/* per event, in worlds that charge it */
+	int64_t told_end_ns;	/* when the engine takes it to end */
 	struct pace pace;
 	uint32_t wave; /* the last disturbance that reached it */
 	uint32_t epoch;
@@ -50,6 +51,8 @@ struct sw_world_model {
 	sw_events news;	     /* learned since the last step */
 	struct sw_faults *faults;
 	struct sw_neighbours *neighbours; /* NULL where they do not matter */
+	struct sw_crowd *crowd;		  /* where they matter by their profiles */
+	const struct sw_profiles *profiles;
 	uint32_t rack_gpus_max, group_gpus_max;
 	bool costs_nothing; /* every job runs at full speed from its start: the common case in big runs */
 };
@@ -110,13 +113,22 @@ static int bring_to_life(struct sw_world_model *model, const struct sw_profiles 
 	return 0;
 }
 
+static int make_crowd(struct sw_world_model *model, struct sw_err *err)
+{
+	struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_MPS, .gated = model->world->gate_milli > 0};
+	if (rule.gated)
+		rule.model.gate_cost_milli = (uint32_t)(model->world->gate_milli - WHOLE);
+	return sw_crowd_new(model->profiles, &rule, &model->crowd, err);
+}
+
 int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *profiles, const struct sw_trace *trace,
 		       const struct sw_topology *topology, uint64_t seed, struct sw_world_model **ret_model, struct sw_err *err)
 {
 	SW_CLEANUP(sw_world_model_freep) struct sw_world_model *model = calloc(1, sizeof *model);
 	if (model == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	*model = (struct sw_world_model){.world = world, .trace = trace, .topology = topology, .count = (uint32_t)trace->jobs.count};
+	*model = (struct sw_world_model){
+		.world = world, .profiles = profiles, .trace = trace, .topology = topology, .count = (uint32_t)trace->jobs.count};
 	model->costs_nothing = (world->replace_is_free || (world->migrate.fixed_ns == 0 && world->migrate.bytes_per_s == 0)) &&
 			       world->preempt == SW_PREEMPT_FREE && world->start_ns == 0 && world->restart_ns == 0 &&
 			       !world->placement_slowdown && !world->sharing_slowdown && !world->event_overhead &&
@@ -130,7 +142,10 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 			return sw_err_set(err, SW_ENOMEM, "out of memory for %u GPUs", topology->gpu_count);
 	}
 	measure_topology(model);
-	int r = sw_faults_new(world, topology, seed, &model->faults);
+	int r = world->sharing_slowdown && world->sharing_by == SW_SHARING_BY_PROFILES ? make_crowd(model, err) : 0;
+	if (r < 0)
+		return r;
+	r = sw_faults_new(world, topology, seed, &model->faults);
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory");
 	*ret_model = SW_TAKE(model);
@@ -142,6 +157,8 @@ void sw_world_model_free(struct sw_world_model *model)
 	free(model->lives);
 	if (model->neighbours != NULL)
 		sw_neighbours_free(model->neighbours);
+	if (model->crowd != NULL)
+		sw_crowd_free(model->crowd);
 	sw_heap_release(&model->ends);
 	sw_vec_free(&model->news);
 	if (model->faults != NULL)
@@ -161,7 +178,7 @@ void sw_world_spec(const struct sw_world_model *model, uint32_t id, struct sw_jo
 		.weight_milli = job->weight_milli,
 		.cpus = (uint32_t)model->world->host_cpus_per_gpu,
 		.host_memory_bytes = model->world->host_mem_per_gpu_bytes,
-		.model = job->model,
+		.model = life->profile->number,
 		.skew_milli = life->profile->is_default ? 0 : (uint16_t)sw_profile_skew_milli(life->profile),
 		.retries = (uint16_t)model->world->retries,
 		.job_class = job->job_class == SW_TRACE_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
@@ -227,24 +244,18 @@ static enum sw_profile_spread best_spread(const struct sw_world_model *model, ui
 static uint32_t profiled_milli(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, const uint32_t *residents,
 			       uint32_t count)
 {
-	const struct sw_profile *guaranteed[SW_GPU_RESIDENTS_MAX], *opportunistic[SW_GPU_RESIDENTS_MAX];
-	struct sw_predict_neighbours others = {.guaranteed = guaranteed, .opportunistic = opportunistic};
-	bool gated = model->world->gate_milli > 0;
+	uint32_t models[SW_GPU_RESIDENTS_MAX], slow_milli[SW_GPU_RESIDENTS_MAX];
+	bool guaranteed[SW_GPU_RESIDENTS_MAX];
+	size_t present = 0, own = 0;
 	for (uint32_t r = 0; r < count; r++) {
-		if (residents[r] == id || !model->lives[residents[r]].runs)
+		if (residents[r] != id && !model->lives[residents[r]].runs)
 			continue;
-		const struct sw_profile *profile = model->lives[residents[r]].profile;
-		if (gated && is_guaranteed(engine, residents[r]))
-			guaranteed[others.guaranteed_count++] = profile;
-		else
-			opportunistic[others.opportunistic_count++] = profile;
+		own = residents[r] == id ? present : own;
+		models[present] = model->lives[residents[r]].profile->number;
+		guaranteed[present++] = is_guaranteed(engine, residents[r]);
 	}
-	if (others.guaranteed_count + others.opportunistic_count == 0)
-		return WHOLE;
-	const struct sw_profile *own = model->lives[id].profile;
-	if (!gated)
-		return sw_predict_slowdown_milli(&sw_predict_default, own, opportunistic, others.opportunistic_count);
-	return sw_predict_gated_milli(&sw_predict_default, (uint32_t)model->world->gate_milli, own, is_guaranteed(engine, id), &others);
+	sw_crowd_slowdowns(model->crowd, models, guaranteed, present, slow_milli);
+	return slow_milli[own];
 }
 
 /* The same by the stages of their iterations, as the time that one of this job's own takes. */
@@ -321,6 +332,7 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 	struct sw_event *event = sw_vec_push(&model->news);
 	if (event == NULL)
 		return; /* the engine keeps its own guess */
+	model->lives[id].told_end_ns = ends_at;
 	*event = (struct sw_event){
 		.kind = SW_EV_PROGRESS,
 		.job = {id},
@@ -338,7 +350,7 @@ static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 	int64_t from = now > life->stall_until_ns ? now : life->stall_until_ns;
 	int64_t time = time_for(life->left_ns, life->pace);
 	int64_t ends_at = time > SW_TIME_NEVER - 1 - from ? SW_TIME_NEVER - 1 : from + time;
-	if (ends_at - now != life->left_ns)
+	if (ends_at != life->told_end_ns)
 		tell(model, id, ends_at);
 	/* A failure that lies ahead stays where it is, unless the job ends before. */
 	if (life->will_fail && sw_heap_has(&model->ends, id) && sw_heap_key(&model->ends, id) < ends_at)
@@ -430,6 +442,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->as_of_ns = now;
 	life->stall_until_ns = now;
 	life->pace = full_speed;
+	life->told_end_ns = now + life->left_ns; /* what the engine thinks of by itself */
 	model->running++;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
@@ -551,7 +564,7 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 		}
 		life->as_of_ns = now;
 		from = now > life->stall_until_ns ? now : life->stall_until_ns;
-		int64_t ends_at = from + time_for(life->left_ns, life->pace);
+		int64_t ends_at = life->told_end_ns = from + time_for(life->left_ns, life->pace);
 		if (!life->will_fail)
 			sw_heap_set(&model->ends, job->id.v, ends_at);
 		struct sw_event *event = sw_vec_push(events);
@@ -621,6 +634,11 @@ int sw_world_collect(struct sw_world_model *model, const struct sw_engine *engin
 	if (r == 0)
 		r = break_nodes(model, now, events);
 	return r;
+}
+
+struct sw_predictor sw_world_predictor(const struct sw_world_model *model)
+{
+	return (struct sw_predictor){model->crowd, model->crowd != NULL ? sw_crowd_speeds : NULL};
 }
 
 uint32_t sw_world_running(const struct sw_world_model *model)

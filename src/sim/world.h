@@ -30,6 +30,9 @@ SW_DEFINE_FREEP(struct sw_world_model, sw_world_model_free)
 /* The job with trace index `job` (which is its id in the engine) as the engine is asked for it. */
 void sw_world_spec(const struct sw_world_model *model, uint32_t job, struct sw_job_spec *ret_spec);
 
+/* What a scheduler in this world can know of how jobs on one GPU slow each other down: the world's own rule, for the models that have profiles. It lives as long as the world. */
+struct sw_predictor sw_world_predictor(const struct sw_world_model *model);
+
 /* When the next thing happens by itself; SW_TIME_NEVER. */
 sw_ns sw_world_next(const struct sw_world_model *model);
 /* Appends what the world has to say at this instant: what it learned since the last step, then what ends or breaks now. */

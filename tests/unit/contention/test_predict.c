@@ -181,50 +181,12 @@ static void test_fits(void **state)
 	assert_true(sw_predict_fits(NULL, 0, 0));
 }
 
-static uint32_t gated(const char *job, bool is_guaranteed, const char *guaranteed, const char *opportunistic)
-{
-	const struct sw_profile *ahead = guaranteed != NULL ? model(guaranteed) : NULL;
-	const struct sw_profile *behind = opportunistic != NULL ? model(opportunistic) : NULL;
-	const struct sw_predict_neighbours others = {&ahead, guaranteed != NULL, &behind, opportunistic != NULL};
-	return sw_predict_gated_milli(&sw_predict_default, 1020, model(job), is_guaranteed, &others);
-}
-
-/* Under the gate a guaranteed job feels its guaranteed neighbours and the host as ever, and of opportunistic ones no more than the gate lets through. */
-static void test_gate_protects_guaranteed_jobs(void **state)
-{
-	(void)state;
-	assert_true(beside("resnet50", "transformer") > 1100);
-	assert_int_equal(gated("resnet50", true, NULL, "transformer"), 1020);
-	assert_int_equal(gated("resnet50", true, "transformer", NULL), beside("resnet50", "transformer"));
-	assert_int_equal(gated("resnet50", true, NULL, NULL), 1000);
-	/* The gate does nothing for cores of the host. */
-	assert_true(gated("deepfm", true, NULL, "dlrm") > beside("deepfm", "dlrm"));
-}
-
-/* Opportunistic jobs get what the guaranteed ones leave: of SMs 0.46 beside a resnet50, where a mobilenet wants more; among themselves they are alike. */
-static void test_gate_leaves_the_rest(void **state)
-{
-	(void)state;
-	assert_int_equal(gated("resnet50", false, NULL, "transformer"), beside("resnet50", "transformer"));
-	uint32_t slow = gated("resnet50", false, "resnet50", NULL);
-	/* SMs: 0.54 wanted of 0.46 that are left; they are its own bottleneck. */
-	assert_int_equal(slow, 1000 + (540 * 1000 / 460 - 1000));
-	assert_true(gated("resnet50", false, "resnet50", "transformer") > slow);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_matchings),
-		cmocka_unit_test(test_each_resource),
-		cmocka_unit_test(test_alone),
-		cmocka_unit_test(test_sets),
-		cmocka_unit_test(test_extremes),
-		cmocka_unit_test(test_fits),
-		cmocka_unit_test(test_gate_protects_guaranteed_jobs),
-		cmocka_unit_test(test_gate_leaves_the_rest),
+		cmocka_unit_test(test_pairs),	      cmocka_unit_test(test_facts), cmocka_unit_test(test_matchings),
+		cmocka_unit_test(test_each_resource), cmocka_unit_test(test_alone), cmocka_unit_test(test_sets),
+		cmocka_unit_test(test_extremes),      cmocka_unit_test(test_fits),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

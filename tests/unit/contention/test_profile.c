@@ -285,7 +285,8 @@ static void test_like(void **state)
 	assert_int_equal(sw_profiles_find(made, "a")->totals_count, 1);
 }
 
-/* How busy a job keeps the GPU comes from its own entry, else from the one that it is like; where neither says it, it is all the time. */
+/* How busy a job keeps the GPU comes from its own entry, else from the one that it is like; where neither says it, it is the most used part of the GPU, and at least what GPUs
+ * are busy on average. */
 static void test_busy(void **state)
 {
 	(void)state;
@@ -299,8 +300,31 @@ static void test_busy(void **state)
 	assert_int_equal(sw_profiles_find(made, "b")->busy_milli, 250);
 	assert_true(sw_profiles_find(made, "b")->busy_known);
 	assert_int_equal(sw_profiles_find(made, "c")->busy_milli, 500);
-	assert_int_equal(sw_profiles_find(made, "zzz")->busy_milli, 1000);
+	assert_int_equal(sw_profiles_find(made, "zzz")->busy_milli, SW_PROFILE_BUSY_MILLI);
 	assert_false(sw_profiles_find(made, "zzz")->busy_known);
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *shipped = NULL;
+	assert_int_equal(sw_profiles_load_default(&shipped, &err), 0);
+	assert_true(sw_profiles_find(shipped, "dlrm")->busy_known && sw_profiles_find(shipped, "dlrm")->busy_milli == 800);
+	assert_int_equal(sw_profiles_find(shipped, "CycleGAN")->busy_milli, 800); /* its SMs */
+	assert_int_equal(sw_profiles_find(shipped, "A3C")->busy_milli, SW_PROFILE_BUSY_MILLI);
+}
+
+/* A profile is found again by its number; 0 and numbers that nobody has are the default. */
+static void test_numbers(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *shipped = NULL;
+	assert_int_equal(sw_profiles_load_default(&shipped, NULL), 0);
+	uint32_t count = 0;
+	for (const struct sw_profile *profile; (profile = sw_profiles_at(shipped, count)) != NULL; count++) {
+		assert_in_range(profile->number, 1, INT32_MAX);
+		assert_ptr_equal(sw_profiles_by_number(shipped, profile->number), profile);
+	}
+	const struct sw_profile *unknown = sw_profiles_find(shipped, "zzz");
+	assert_int_equal(unknown->number, 0);
+	assert_ptr_equal(sw_profiles_by_number(shipped, 0), unknown);
+	assert_ptr_equal(sw_profiles_by_number(shipped, INT32_MAX), unknown);
+	assert_int_equal(sw_profiles_find(shipped, "resnet50")->number, 0x2b5c6a62); /* of the name, for ever: snapshots hold it */
 }
 
 /* Contradictions and slips are refused with file, line and reason. */
@@ -379,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_duration_from_totals),
 		cmocka_unit_test(test_like),
 		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_load_path),
 	};

@@ -97,6 +97,34 @@ static void test_gate_crowd(void **state)
 	assert_int_equal(found[1].bound, SW_BOUND_TURNS);
 }
 
+/* Several guaranteed jobs slow each other down as they would without a gate, and pay for it; what all of them leave idle is for the others: 0.5 * 0.4 of the time, of
+ * which they make use of 0.8. The host knows no classes, and without one of the classes there is no gate. */
+static void test_gate_behind_several(void **state)
+{
+	(void)state;
+	struct sw_profile first = busy_for(500), second = busy_for(600), behind = busy_for(1000);
+	first.use_milli[SW_USE_SM] = second.use_milli[SW_USE_SM] = 600;
+	const struct sw_profile *jobs[] = {&first, &second, &behind};
+	struct sw_prediction found[3], alike[3];
+	sw_predict_gated(&sw_predict_default, SW_WAY_MPS, jobs, 2, 3, found);
+	assert_int_equal(found[0].slow_milli, 1224); /* 1.2 * 1.02 */
+	assert_int_equal(found[1].slow_milli, 1224);
+	assert_int_equal(found[2].slow_milli, 6250);
+	sw_predict_gated(&sw_predict_default, SW_WAY_SLICES, jobs, 2, 3, found);
+	sw_predict_set(&sw_predict_default, SW_WAY_SLICES, jobs, 2, alike);
+	assert_int_equal(found[0].slow_milli, (alike[0].slow_milli * 1020 + 500) / 1000);
+	assert_int_equal(found[2].slow_milli, 6250);
+	for (size_t guaranteed = 0; guaranteed <= 3; guaranteed += 3) {
+		sw_predict_gated(&sw_predict_default, SW_WAY_MPS, jobs, guaranteed, 3, found);
+		sw_predict_set(&sw_predict_default, SW_WAY_MPS, jobs, 3, alike);
+		assert_memory_equal(found, alike, sizeof found);
+	}
+	first.use_milli[SW_USE_HOST_CPU] = behind.use_milli[SW_USE_HOST_CPU] = 1000;
+	sw_predict_gated(&sw_predict_default, SW_WAY_MPS, jobs, 2, 3, found);
+	assert_int_equal(found[0].slow_milli, 2000);
+	assert_int_equal(found[0].bound, SW_USE_HOST_CPU);
+}
+
 /* MPS answers for a set what it answers for each job beside the others, and names what they wait for. */
 static void test_mps(void **state)
 {
@@ -181,6 +209,7 @@ int main(void)
 		cmocka_unit_test(test_slices_of_a_resting_job),
 		cmocka_unit_test(test_gate),
 		cmocka_unit_test(test_gate_crowd),
+		cmocka_unit_test(test_gate_behind_several),
 		cmocka_unit_test(test_mps),
 		cmocka_unit_test(test_host),
 		cmocka_unit_test(test_any_set),

@@ -1,0 +1,39 @@
+/* Residents of a GPU by the numbers of their profiles and their classes: how much each is slowed down. What was asked before is remembered, since a
+ * cluster has many jobs of few models.
+ *
+ * This is the shape in which a scheduler asks: sw_crowd_speeds() is what the engine of core takes for a predictor, and the simulated world
+ * lets its jobs run by the same numbers.
+ *
+ * Invariants:
+ *  1. an answer depends on the profiles, the rule and the residents alone, not on their order or on what was asked before;
+ *  2. memory is bounded: SW_CROWD_KEPT answers.
+ */
+#ifndef SW_CONTENTION_CROWD_H
+#define SW_CONTENTION_CROWD_H
+
+#include "contention/predict.h"
+
+#define SW_CROWD_MAX 8u	    /* residents of one GPU */
+#define SW_CROWD_KEPT 1024u /* answers */
+
+struct sw_crowd_rule {
+	struct sw_predict_model model;
+	enum sw_predict_way among; /* how jobs of one class share: SW_WAY_MPS or SW_WAY_SLICES */
+	bool gated;		   /* opportunistic jobs give way to guaranteed ones; else all are alike */
+};
+
+struct sw_crowd;
+
+/* `profiles` must outlive it. */
+int sw_crowd_new(const struct sw_profiles *profiles, const struct sw_crowd_rule *rule, struct sw_crowd **ret_crowd, struct sw_err *err);
+void sw_crowd_free(struct sw_crowd *crowd);
+SW_DEFINE_FREEP(struct sw_crowd, sw_crowd_free)
+
+/* Slowdowns of up to SW_CROWD_MAX residents, in thousandths, in their order. `models` are numbers of profiles (struct sw_profile). */
+void sw_crowd_slowdowns(struct sw_crowd *crowd, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_slow_milli);
+
+/* The same as speeds, in thousandths of alone; false where nobody profiled one of them, and then nothing is answered. `crowd` is a struct
+ * sw_crowd. */
+bool sw_crowd_speeds(void *crowd, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
+
+#endif
