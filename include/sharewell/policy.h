@@ -148,8 +148,11 @@ const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id
 /* Jobs in submit order; NULL ends the walk. Walking costs what it looks at: prefer an order where the queue may be long. */
 const struct sw_job *sw_view_next_waiting(const struct sw_view *view, const struct sw_job *after);
 const struct sw_job *sw_view_next_running(const struct sw_view *view, const struct sw_job *after);
-/* GPUs that a tenant's guaranteed jobs hold, and its quota (UINT32_MAX: none). */
+/* Tenants have numbers from 0 up to this. */
+uint32_t sw_view_tenants(const struct sw_view *view);
+/* GPUs that a tenant's guaranteed runs hold, those that its opportunistic runs hold, and its quota, of the former (UINT32_MAX: none). */
 uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant);
+uint32_t sw_view_tenant_borrowed(const struct sw_view *view, uint32_t tenant);
 uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
 /* Uniform in [0, bound), from the engine's seeded generator. */
 uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
@@ -263,12 +266,19 @@ enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *job
 /* The same for one run in this class: a guaranteed job that need not wait for its quota, or for a place that is all its own. When it stops, it is what it asked
  * to be again. */
 enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class);
+/* The same where another placement rule says, one of the policy's own. */
+enum sw_answer sw_plan_start_by(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class,
+				const struct sw_placement *rule);
 /* The same on exactly these GPUs, of different nodes, beside whoever is there; without CPUs and host memory, like sw_plan_share(). */
 enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class, const struct sw_gpus *where,
 				size_t count);
 /* Starts a waiting guaranteed job where the placement rule says: on free GPUs, or else as if opportunistic jobs held nothing. Those stay beside it where they
  * can; the youngest of those that cannot are preempted. SW_TOO_SOON: one of them is still protected. */
 enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job);
+/* Starts a waiting job where this placement rule says (NULL: the cluster's), and where there is no room, preempts jobs behind it in the policy's order, the last first,
+ * until there is; those that were in nobody's way stay, or go on elsewhere. An opportunistic job preempts opportunistic ones only. For preemptive orders. SW_NO_ROOM: those
+ * behind it would not be enough, or are still protected. */
+enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule);
 /* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to
  * where sw_plan_start_over() would start it. On any other answer than SW_YES it stays what and where it is. */
 enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *job);
@@ -284,6 +294,8 @@ enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, cons
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
 /* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. */
 enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *job);
+/* The same where another placement rule says, one of the policy's own. */
+enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule);
 /* Gives a running elastic job another number of GPUs; it may move. On SW_NO_ROOM it keeps what it has. */
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
 /* Moves a running job to `gpus` (in min..max) GPUs of this node, those that it has there among them, whatever the placement rule says. Takes no CPUs and

@@ -41,8 +41,8 @@ bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job 
 
 static void count_held(struct sw_engine *engine, const struct sw_job *job, uint32_t gpus, bool more)
 {
-	if (job->job_class == SW_CLASS_GUARANTEED)
-		engine->tenants.items[job->tenant].held += more ? gpus : -gpus;
+	struct sw_tenant *tenant = &engine->tenants.items[job->tenant];
+	*(job->job_class == SW_CLASS_GUARANTEED ? &tenant->held : &tenant->borrowed) += more ? gpus : -gpus;
 }
 
 static void stop_running(struct sw_engine *engine, struct sw_core_job *job)

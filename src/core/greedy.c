@@ -20,9 +20,11 @@
 
 struct greedy {
 	struct sw_engine *engine;
-	bool by_count;		  /* a count of free GPUs decides; spots are found at the end */
-	int64_t free;		  /* by_count only: what is left for the jobs not yet placed */
-	struct sw_candidate best; /* the first break */
+	const struct sw_placement *rule; /* other than the engine's */
+	bool yielding_only;		 /* only opportunistic jobs give way */
+	bool by_count;			 /* a count of free GPUs decides; spots are found at the end */
+	int64_t free;			 /* by_count only: what is left for the jobs not yet placed */
+	struct sw_candidate best;	 /* the first break */
 };
 
 static struct sw_core_job *job_at(struct greedy *g, uint32_t id)
@@ -42,9 +44,16 @@ static int64_t free_gpus(const struct greedy *g)
 
 /* ---- walking the running jobs from the tail */
 
+/* One that the plan has stopped already stands in the order until the plan is carried out. */
+static bool may_be_lifted(const struct greedy *g, const struct sw_core_job *job)
+{
+	return job->seen.state == SW_JOB_RUNNING && !(g->yielding_only && job->seen.job_class == SW_CLASS_GUARANTEED) &&
+	       !sw_plan_is_protected(g->engine, job);
+}
+
 static void skip_protected(struct greedy *g, struct sw_lane *lane)
 {
-	while (lane->cursor != SW_OSET_NONE && sw_plan_is_protected(g->engine, job_at(g, lane->cursor)))
+	while (lane->cursor != SW_OSET_NONE && !may_be_lifted(g, job_at(g, lane->cursor)))
 		lane->cursor = sw_oset_prev(&g->engine->order.links, lane->cursor);
 }
 
@@ -170,6 +179,8 @@ static bool find_first_break(struct greedy *g)
 static bool place(struct greedy *g, struct sw_core_job *job)
 {
 	struct sw_engine *engine = g->engine;
+	if (g->rule != NULL && !job->ranks_as_running)
+		return sw_plan_put(&engine->plan, job, job->seen.gpus, g->rule) == SW_YES;
 	enum sw_answer answer = sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement);
 	if (answer == SW_NO_ROOM && !engine->config.placement->counts_only && sw_order_takes_any_place(engine))
 		answer = sw_plan_put(&engine->plan, job, job->seen.gpus, NULL);
@@ -307,6 +318,45 @@ static void place_chosen(struct greedy *g)
 		if (!place(g, job))
 			sw_order_restore(engine, job);
 	}
+}
+
+/* ---- one job ahead of others, for policies that choose themselves */
+
+/* Whether the free GPUs and those of running jobs behind it would be enough, counted as if nobody shared. */
+static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
+{
+	int64_t avail = free_gpus(g);
+	struct sw_rank tail;
+	tail_begin(g);
+	while (avail < wanted->need && tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail)) {
+		avail += job_at(g, tail.job)->seen.gpus_held;
+		tail_pass(g, tail.job);
+	}
+	return avail >= wanted->need;
+}
+
+enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_order_book *book = &engine->order;
+	struct sw_core_job *job = sw_engine_own(engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || book->rule == NULL || !book->rule->preemptive ||
+	    (rule != NULL && rule->place == NULL))
+		return sw_plan_misuse(plan);
+	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
+		return SW_OVER_QUOTA;
+	struct greedy g = {.engine = engine, .rule = rule, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
+	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
+	if (!could_fit(&g, &wanted))
+		return SW_NO_ROOM;
+	bool fits = make_room(&g, &wanted);
+	for (size_t i = book->scratch.count; i-- > 0;) {
+		struct sw_core_job *lifted = job_at(&g, book->scratch.items[i]);
+		/* Beside the one that it made room for, an opportunistic job would crawl. */
+		if (put_back(&g, lifted->seen.id.v) && fits && sw_jobs_meet(&engine->view, &lifted->seen, &job->seen))
+			sw_plan_lift(plan, lifted);
+	}
+	return fits ? SW_YES : SW_NO_ROOM;
 }
 
 /* ---- orders without preemption: only the waiting ones compete */

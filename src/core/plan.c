@@ -320,15 +320,19 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	return SW_YES;
 }
 
-enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
+enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule)
 {
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
-	if (job == NULL || job->seen.state != SW_JOB_RUNNING)
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || rule == NULL || rule->place == NULL)
 		return misuse(plan);
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
-	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held, (struct place){UINT32_MAX, plan->engine->config.placement})
-				      : SW_NO_ROOM;
+	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held, (struct place){UINT32_MAX, rule}) : SW_NO_ROOM;
+}
+
+enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *seen)
+{
+	return sw_plan_migrate_by(plan, seen, plan->engine->config.placement);
 }
 
 enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, uint32_t gpus)

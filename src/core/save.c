@@ -364,8 +364,8 @@ static void load_holding(struct sw_pack *pack, struct sw_engine *engine, struct 
 	}
 	sw_ledger_take(ledger, spot.head, spot.share);
 	job->parts = spot.head;
-	if (seen->job_class == SW_CLASS_GUARANTEED)
-		engine->tenants.items[seen->tenant].held += seen->gpus_held;
+	struct sw_tenant *tenant = &engine->tenants.items[seen->tenant];
+	*(seen->job_class == SW_CLASS_GUARANTEED ? &tenant->held : &tenant->borrowed) += seen->gpus_held;
 	sw_bitmap_add(&engine->running, seen->id.v);
 }
 

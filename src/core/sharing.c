@@ -23,6 +23,16 @@ enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *seen,
 	return keep_class_if(job, sw_plan_start(plan, seen));
 }
 
+enum sw_answer sw_plan_start_by(struct sw_plan *plan, const struct sw_job *seen, enum sw_job_class job_class,
+				const struct sw_placement *rule)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC || rule == NULL || rule->place == NULL)
+		return sw_plan_misuse(plan);
+	job->seen.job_class = (uint8_t)job_class;
+	return keep_class_if(job, sw_plan_put(plan, job, job->seen.gpus, rule));
+}
+
 /* ---- on GPUs of the policy's choice */
 
 static bool is_mask_of(const struct sw_topology *topology, const struct sw_gpus *gpus)
@@ -265,6 +275,7 @@ static bool upgrade_in_place(struct sw_plan *plan, struct sw_core_job *job, stru
 	sw_plan_touch(plan, job)->limits_changed = true;
 	job->seen.job_class = SW_CLASS_GUARANTEED;
 	plan->engine->tenants.items[job->seen.tenant].held += job->seen.gpus_held;
+	plan->engine->tenants.items[job->seen.tenant].borrowed -= job->seen.gpus_held;
 	return true;
 }
 

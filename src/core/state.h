@@ -98,7 +98,8 @@ struct sw_plan {
 };
 
 struct sw_tenant {
-	uint32_t held;
+	uint32_t held;	   /* by its guaranteed runs */
+	uint32_t borrowed; /* by its opportunistic ones */
 	uint32_t quota;
 };
 

@@ -73,20 +73,23 @@ static int check_order(const struct sw_engine *engine, struct sw_err *err)
 
 static int check_tenants(const struct sw_engine *engine, struct sw_err *err)
 {
-	uint32_t *held = calloc(engine->tenants.count + 1, sizeof *held);
-	if (held == NULL)
+	struct sw_tenant *sums = calloc(engine->tenants.count + 1, sizeof *sums);
+	if (sums == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	for (uint32_t id = 0; id < engine->jobs.count; id++) {
 		const struct sw_job *job = &engine->jobs.items[id].seen;
-		if (job->state == SW_JOB_RUNNING && job->job_class == SW_CLASS_GUARANTEED)
-			held[job->tenant] += job->gpus_held;
+		if (job->state == SW_JOB_RUNNING)
+			*(job->job_class == SW_CLASS_GUARANTEED ? &sums[job->tenant].held : &sums[job->tenant].borrowed) += job->gpus_held;
 	}
 	int r = 0;
-	for (uint32_t t = 0; r == 0 && t < engine->tenants.count; t++)
-		if (held[t] != engine->tenants.items[t].held)
-			r = sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs, the account says %u", t, held[t],
-				       engine->tenants.items[t].held);
-	free(held);
+	for (uint32_t t = 0; r == 0 && t < engine->tenants.count; t++) {
+		const struct sw_tenant *account = &engine->tenants.items[t];
+		if (sums[t].held != account->held || sums[t].borrowed != account->borrowed)
+			r = sw_err_set(err, SW_EBUG,
+				       "engine invariant 5: tenant %u holds %u GPUs and borrows %u, the account says %u and %u", t,
+				       sums[t].held, sums[t].borrowed, account->held, account->borrowed);
+	}
+	free(sums);
 	return r;
 }
 

@@ -160,6 +160,16 @@ uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant)
 	return tenant < view->engine->tenants.count ? view->engine->tenants.items[tenant].held : 0;
 }
 
+uint32_t sw_view_tenant_borrowed(const struct sw_view *view, uint32_t tenant)
+{
+	return tenant < view->engine->tenants.count ? view->engine->tenants.items[tenant].borrowed : 0;
+}
+
+uint32_t sw_view_tenants(const struct sw_view *view)
+{
+	return (uint32_t)view->engine->tenants.count;
+}
+
 uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant)
 {
 	return tenant < view->engine->tenants.count ? view->engine->tenants.items[tenant].quota : UINT32_MAX;

@@ -273,7 +273,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_core_job), 208);
 	assert_int_equal(sizeof(struct sw_lane), 88);
 	assert_int_equal(sizeof(struct sw_order_book), 240);
-	assert_int_equal(sizeof(struct sw_tenant), 8);
+	assert_int_equal(sizeof(struct sw_tenant), 12);
 	assert_int_equal(sizeof(struct sw_part), 32);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
 	assert_int_equal(sizeof(struct sw_engine_config), 96);

@@ -60,8 +60,44 @@ static void test_class_of_one_run(void **state)
 	assert_true(rig_runs(&rig, 0));
 	assert_int_equal(rig_job(&rig, 0)->job_class, SW_CLASS_OPPORTUNISTIC);
 	assert_int_equal(sw_view_tenant_held(sw_engine_view(rig.engine), 0), 0);
+	assert_int_equal(sw_view_tenant_borrowed(sw_engine_view(rig.engine), 0), 1);
 	run_script(&rig, 2, preempt_first);
 	assert_int_equal(rig_job(&rig, 0)->job_class, SW_CLASS_GUARANTEED);
+	assert_int_equal(sw_view_tenant_borrowed(sw_engine_view(rig.engine), 0), 0);
+	rig_close(&rig);
+}
+
+static bool place_on_last(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot)
+{
+	(void)job;
+	return sw_spot_add(spot, (struct sw_node_id){sw_view_nodes(view) - 1}, gpus, 0, 0);
+}
+
+static void start_by_own_rule(struct sw_plan *plan)
+{
+	static const struct sw_placement last = {.abi = SW_POLICY_ABI, .name = "last", .about = "the last node", .place = place_on_last};
+	static const struct sw_placement empty = {.abi = SW_POLICY_ABI, .name = "empty", .about = "none"};
+	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &empty), SW_MISUSE);
+	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &last), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &last), SW_YES);
+	/* The other node has room, but the rule does not know it. */
+	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &last), SW_NO_ROOM);
+	assert_int_equal(job_of(plan, 1)->job_class, SW_CLASS_GUARANTEED);
+}
+
+/* Aim: a policy can start a job by a placement rule of its own, in a class of its choice; all GPUs or none. */
+static void test_start_by_own_rule(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node nodes[] = {RIG_NODE(0, 2), RIG_NODE(0, 2)};
+	struct rig rig;
+	open_scripted(&rig, nodes, 2, (struct sw_engine_config){0});
+	set_quota(&rig, 0, 0);
+	submit(&rig, 0, 1, 10, SW_CLASS_GUARANTEED);
+	submit(&rig, 0, 2, 10, SW_CLASS_GUARANTEED);
+	run_script(&rig, 1, start_by_own_rule);
+	assert_string_equal(rig_place(&rig, 0), "1:1");
+	assert_false(rig_runs(&rig, 1));
 	rig_close(&rig);
 }
 
@@ -316,6 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_class_of_one_run),
+		cmocka_unit_test(test_start_by_own_rule),
 		cmocka_unit_test(test_start_at),
 		cmocka_unit_test(test_least_used),
 		cmocka_unit_test(test_start_over),
