@@ -353,7 +353,7 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 	for (size_t i = book->scratch.count; i-- > 0;) {
 		struct sw_core_job *lifted = job_at(&g, book->scratch.items[i]);
 		/* Beside the one that it made room for, an opportunistic job would crawl. */
-		if (put_back(&g, lifted->seen.id.v) && fits && sw_jobs_meet(&engine->view, &lifted->seen, &job->seen))
+		if (sw_plan_put_back(plan, lifted) && fits && sw_jobs_meet(&engine->view, &lifted->seen, &job->seen))
 			sw_plan_lift(plan, lifted);
 	}
 	return fits ? SW_YES : SW_NO_ROOM;

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 const struct sw_policy *const sw_policies[] = {
+	&sw_policy_sharewell,
 	&sw_policy_fifo,
 	&sw_policy_fjf,
 	&sw_policy_sjf,

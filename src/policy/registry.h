@@ -6,6 +6,7 @@
 
 #define SW_DECLARE_POLICY(name) extern const struct sw_policy sw_policy_##name
 
+SW_DECLARE_POLICY(sharewell);
 SW_DECLARE_POLICY(fifo);
 SW_DECLARE_POLICY(fjf);
 SW_DECLARE_POLICY(sjf);

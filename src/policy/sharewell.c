@@ -1,0 +1,256 @@
+/* Sharewell's own: who is likely to be done soonest goes first, GPUs are shared where that gains, and nobody starves.
+ *
+ * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts, and where it knows nothing, what they have used so far, because run
+ * times have long tails, and who ran for long will. Each queue is `ratio` times as long as the one before. Strict priority rules between queues; within one, who runs
+ * stays. Opportunistic jobs have queues of their own, behind those of all others. A job that has waited for `patience` goes ahead of all queues; when it runs, it
+ * begins in the first queue anew.
+ *
+ * Place. A waiting job takes the first of these that there is:
+ *  1. free GPUs near to each other;
+ *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and is predicted to bear it (sharewell_seats.c);
+ *  3. once it has waited for `locality`, free GPUs anywhere;
+ *  4. GPUs of jobs behind it in the order, the last first; an opportunistic job takes them from others of its kind alone.
+ * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
+ *
+ * Room. Where GPUs are free and nobody waits, those who took a seat move to them. Pairs that are slower than predicted are parted.
+ */
+#include <sharewell/policy.h>
+
+#include <stdio.h>
+
+#include "policy/sharewell.h"
+
+#define SECOND INT64_C(1000000000)
+#define YEAR (INT64_C(365) * 86400 * SECOND)
+#define QUEUES_MAX 24u
+#define MISSES_MAX 8u /* jobs tried in vain before those alike are passed over: they may be of models that others bear */
+#define SLACK_NS (60 * SECOND)
+#define RETRY_NS SECOND /* after a stop: who was stopped looks for another place */
+
+enum { FIRST, RATIO, PATIENCE, LOCALITY, WORTH, SLOW };
+
+static const struct sw_param params[] = {
+	[FIRST] = {"first", SW_PARAM_DURATION, "1h", "GPU time likely needed still, up to which a job is in the first queue", SECOND, YEAR},
+	[RATIO] = {"ratio", SW_PARAM_MILLI, "4", "each queue is so many times as long as the one before", 1100, 1000000},
+	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that has waited this long goes ahead of all queues", SECOND, YEAR},
+	[LOCALITY] = {"locality", SW_PARAM_DURATION, "10m", "a job waits this long for GPUs that are near to each other", 0, YEAR},
+	[WORTH] = {"worth", SW_PARAM_MILLI, "1.3", "two jobs share GPUs if together they do this much of what one does alone", 1000, 8000},
+	[SLOW] = {"slow", SW_PARAM_MILLI, "1.5", "and if neither is predicted to take so many times longer; 1: nobody shares", 1000, 8000},
+};
+
+static const struct sw_order order = {.preemptive = true, .by_class = true, .ties = SW_TIES_RUNNING_FIRST};
+
+struct desk {
+	struct sw_seats seats;
+	uint32_t gpus, gpus_free; /* as the last decision left them */
+	bool changed;		  /* somebody stopped, ended, lost patience or changed queues since */
+};
+
+struct card {
+	struct sw_seat seat;
+	uint32_t queue;
+	bool starved;	   /* ahead of all queues */
+	sw_ns used_before; /* GPU time that does not count any more */
+};
+
+static struct sw_seat *seat_of(struct sw_view *view, const struct sw_job *job)
+{
+	struct card *card = sw_job_state(view, job);
+	return &card->seat;
+}
+
+/* ---- queues */
+
+static int64_t key(struct sw_view *view, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(view, job);
+	return card->starved ? 0 : 1 + card->queue + (job->asked_class == SW_CLASS_OPPORTUNISTIC ? QUEUES_MAX : 0);
+}
+
+static sw_ns used(struct sw_view *view, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(view, job);
+	return sw_job_gpu_time(view, job) - card->used_before;
+}
+
+/* GPU time that it likely needs still. */
+static sw_ns outlook(struct sw_view *view, const struct sw_job *job)
+{
+	sw_ns left = job->knowledge == SW_PREDICTED ? sw_job_remaining(view, job) : SW_TIME_NEVER;
+	if (left == SW_TIME_NEVER)
+		return used(view, job);
+	return left > SW_TIME_NEVER / job->gpus ? SW_TIME_NEVER : left * job->gpus;
+}
+
+/* Where a queue ends, in GPU time. */
+static sw_ns end_of(const struct sw_view *view, uint32_t queue)
+{
+	__extension__ typedef __int128 wide;
+	wide end = sw_view_param(view, FIRST)->number;
+	for (; queue > 0 && end < SW_TIME_NEVER; queue--)
+		end = end * sw_view_param(view, RATIO)->number / 1000;
+	return end < SW_TIME_NEVER ? (sw_ns)end : SW_TIME_NEVER;
+}
+
+static uint32_t queue_of(struct sw_view *view, sw_ns gpu_time)
+{
+	uint32_t queue = 0;
+	while (queue < QUEUES_MAX - 1 && gpu_time >= end_of(view, queue))
+		queue++;
+	return queue;
+}
+
+/* The alarm of a running job: when it has used up its queue. Who is predicted to need ever less stays where it is. */
+static void watch_running(struct sw_view *view, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(view, job);
+	sw_ns end = end_of(view, card->queue);
+	if (job->knowledge == SW_PREDICTED || end == SW_TIME_NEVER || card->queue == QUEUES_MAX - 1)
+		return;
+	sw_ns left = end - used(view, job), due = left <= 0 ? 1 : (left + job->gpus_held - 1) / job->gpus_held;
+	if (due < SW_TIME_NEVER - sw_view_now(view))
+		sw_alarm_set(view, job, sw_view_now(view) + due, SECOND);
+}
+
+static bool has_waited(const struct sw_view *view, const struct sw_job *job, size_t param)
+{
+	return sw_view_now(view) - job->since >= sw_view_param(view, param)->number;
+}
+
+/* The alarm of a waiting job: when it takes GPUs anywhere, and then when it goes ahead of all. */
+static void watch_waiting(struct sw_view *view, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(view, job);
+	if (card->starved)
+		return;
+	size_t next = job->gpus > 1 && !has_waited(view, job, LOCALITY) ? LOCALITY : PATIENCE;
+	sw_ns wait = sw_view_param(view, next)->number;
+	if (wait < SW_TIME_NEVER - job->since)
+		sw_alarm_set(view, job, job->since + wait, SLACK_NS);
+}
+
+static void alarm(struct sw_view *view, const struct sw_job *job)
+{
+	struct card *card = sw_job_state(view, job);
+	struct desk *desk = sw_view_state(view);
+	desk->changed = true;
+	if (!sw_job_is_waiting(job)) {
+		card->queue = queue_of(view, outlook(view, job));
+		sw_order_rekey(view, job);
+		watch_running(view, job);
+	} else if (has_waited(view, job, PATIENCE)) {
+		card->starved = true;
+		sw_count_promotion(view, job);
+		sw_order_rekey(view, job);
+	} else {
+		watch_waiting(view, job);
+	}
+}
+
+/* ---- comings and goings */
+
+static void submit(struct sw_view *view, const struct sw_job *job)
+{
+	struct card *card = sw_job_state(view, job);
+	card->queue = queue_of(view, outlook(view, job));
+	watch_waiting(view, job);
+}
+
+static void started(struct sw_view *view, const struct sw_job *job)
+{
+	struct card *card = sw_job_state(view, job);
+	struct desk *desk = sw_view_state(view);
+	if (card->starved) {
+		card->starved = false;
+		card->used_before = sw_job_gpu_time(view, job);
+		card->queue = queue_of(view, outlook(view, job));
+	}
+	sw_seats_started(view, &desk->seats, seat_of, job);
+	watch_running(view, job);
+}
+
+static void ended(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = sw_view_state(view);
+	sw_seats_left(view, &desk->seats, seat_of, job);
+	desk->changed = true;
+}
+
+static void stopped(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = sw_view_state(view);
+	sw_seats_left(view, &desk->seats, seat_of, job);
+	sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
+}
+
+/* ---- the decision */
+
+static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, (uint32_t)sw_view_param(view, SLOW)->number};
+	bool anywhere = has_waited(view, job, LOCALITY), shares = rule.slow_milli > 1000;
+	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
+	if (answer == SW_OVER_QUOTA)
+		return job->is_auto && sw_plan_start_as(plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES;
+	return answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
+	       (anywhere && sw_plan_start(plan, job) == SW_YES) ||
+	       sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near) == SW_YES;
+}
+
+static sw_ns decide(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct desk *desk = sw_view_state(view);
+	bool changed = desk->changed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
+	uint32_t misses = 0;
+	desk->changed = false;
+	sw_seats_review(plan, &desk->seats, seat_of);
+	/* Where nothing has changed, only who is new can find a place. */
+	for (const struct sw_job *job = sw_order_next(plan, false); job != NULL;) {
+		bool starts = (changed || job->fresh) && start_job(plan, desk, job);
+		misses += !starts;
+		job = sw_order_next(plan, !starts && changed && misses > MISSES_MAX);
+	}
+	if (sw_view_waiting(view) == 0)
+		sw_seats_spread(plan, &desk->seats, seat_of, &sw_sharewell_near);
+	desk->gpus = sw_view_gpus(view);
+	desk->gpus_free = sw_view_gpus_free(view);
+	return SW_TIME_NEVER;
+}
+
+static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
+{
+	const struct card *card = sw_job_state(view, job);
+	const char *seat = job->model == 0 ? "it has no profile, so nobody can tell whom it would bear beside it"
+					   : "no running job of its size bears it beside itself";
+	const char *line = job->asked_class == SW_CLASS_OPPORTUNISTIC ? "opportunistic queue" : "queue";
+	if (card->starved)
+		snprintf(text, size,
+			 "it has lost its patience and is ahead of all queues; it needs %u GPUs, %u are free, and the others are still "
+			 "protected",
+			 job->gpus, sw_view_gpus_free(view));
+	else
+		snprintf(text, size, "it is in %s %u, behind jobs that likely need less GPU time; it needs %u GPUs, %u are free%s, and %s",
+			 line, card->queue + 1, job->gpus, sw_view_gpus_free(view),
+			 job->gpus > 1 && job->gpus <= sw_view_gpus_free(view) ? " but too far apart" : "", seat);
+}
+
+const struct sw_policy sw_policy_sharewell = {
+	.abi = SW_POLICY_ABI,
+	.name = "sharewell",
+	.about = "least likely remaining GPU time first, sharing GPUs where that gains, nobody starves; needs no durations",
+	.params = params,
+	.param_count = sizeof params / sizeof params[0],
+	.state_size = sizeof(struct desk),
+	.job_state_size = sizeof(struct card),
+	.order = &order,
+	.key = key,
+	.submit = submit,
+	.started = started,
+	.stopped = stopped,
+	.ended = ended,
+	.alarm = alarm,
+	.decide = decide,
+	.explain = explain,
+};
