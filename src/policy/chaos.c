@@ -32,14 +32,25 @@ static const struct sw_job *any_job(struct sw_view *view)
 	return job;
 }
 
-/* Beside others, over others, or in another class than it asked for. */
+static bool anywhere(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot)
+{
+	(void)job;
+	return sw_spot_fill(view, spot, gpus);
+}
+
+static const struct sw_placement scatter = {.abi = SW_POLICY_ABI, .name = "scatter", .about = "anywhere", .place = anywhere};
+
+/* Beside others, over others, by a rule of its own, or in another class than it asked for. */
 static void crowd(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct sw_gpus where[8];
 	enum sw_job_class job_class = chance(view, 50) ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC;
 	size_t count;
-	switch (sw_view_random(view, 3)) {
+	switch (sw_view_random(view, 4)) {
+	case 2:
+		(void)sw_plan_start_by(plan, job, job_class, &scatter);
+		break;
 	case 0:
 		count = sw_gpus_least_used(view, job, (uint32_t)sw_view_random(view, 1500), where, 8);
 		if (count > 0)

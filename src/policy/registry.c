@@ -11,6 +11,7 @@ const struct sw_policy *const sw_policies[] = {
 	&sw_policy_srsf,
 	&sw_policy_las,
 	&sw_policy_gittins,
+	&sw_policy_philly,
 	&sw_policy_gandiva,
 	&sw_policy_antman,
 	&sw_policy_chaos,

@@ -16,6 +16,7 @@ SW_DECLARE_POLICY(las);
 SW_DECLARE_POLICY(gittins);
 SW_DECLARE_POLICY(antman);
 SW_DECLARE_POLICY(gandiva);
+SW_DECLARE_POLICY(philly);
 SW_DECLARE_POLICY(chaos);
 
 /* In the order in which people should meet them; NULL ends. */

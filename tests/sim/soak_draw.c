@@ -227,6 +227,15 @@ static void draw_gandiva(struct sw_rng *rng, struct sw_params *params, bool pati
 	set_number(params, "idle", PICK(rng, 0, 60, 600), "s");
 }
 
+static void draw_philly(struct sw_rng *rng, struct sw_params *params)
+{
+	set_number(params, "acquire", PICK(rng, 1, 30, 150, 1800), "s");
+	set_number(params, "backoff", PICK(rng, 0, 1, 120, 1800), "s");
+	set_number(params, "relax-after", PICK(rng, 1, 2, 10), "");
+	set(params, "relax", sw_soak_chance(rng, 80) ? "on" : "off");
+	set(params, "occupancy", sw_soak_chance(rng, 50) ? "0.9" : "0");
+}
+
 struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient)
 {
 	struct sw_params *params = NULL;
@@ -239,6 +248,8 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 		draw_gittins(rng, params, patient);
 	} else if (policy == &sw_policy_gandiva) {
 		draw_gandiva(rng, params, patient);
+	} else if (policy == &sw_policy_philly) {
+		draw_philly(rng, params);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");
