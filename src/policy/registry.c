@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 
+/* clang-format off: one on a line */
 const struct sw_policy *const sw_policies[] = {
 	&sw_policy_sharewell,
 	&sw_policy_fifo,
