@@ -8,7 +8,7 @@
  * are short, that is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer free ones than it needs, jobs of the tenants that
  * are furthest beyond their share are preempted, those that started last first, until it can start: at any level, for it has waited enough. This happens once in a try.
  *
- * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with others.
+ * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with others, but never so late that a try is missed.
  *
  * What a job waits for is accounted for between looks at it: its tenant's share, if the job would exceed it, else a place.
  *
@@ -91,7 +91,9 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 static void arm(struct sw_view *view, const struct sw_job *job, sw_ns until)
 {
 	struct card *card = sw_job_state(view, job);
-	sw_alarm_set(view, job, until, sw_view_waiting(view) > FEW ? SLACK_NS : 0);
+	sw_ns half = sw_view_param(view, ACQUIRE)->number / 2; /* who is woken later than this might miss a try */
+	sw_ns slack = half < SLACK_NS ? half : SLACK_NS;
+	sw_alarm_set(view, job, until, sw_view_waiting(view) > FEW ? slack : 0);
 	card->armed = until;
 }
 

@@ -227,10 +227,10 @@ static void draw_gandiva(struct sw_rng *rng, struct sw_params *params, bool pati
 	set_number(params, "idle", PICK(rng, 0, 60, 600), "s");
 }
 
-static void draw_philly(struct sw_rng *rng, struct sw_params *params)
+static void draw_philly(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
-	set_number(params, "acquire", PICK(rng, 1, 30, 150, 1800), "s");
-	set_number(params, "backoff", PICK(rng, 0, 1, 120, 1800), "s");
+	set_number(params, "acquire", patient ? 1800 : PICK(rng, 1, 30, 150, 1800), "s");
+	set_number(params, "backoff", patient ? 120 : PICK(rng, 0, 1, 120, 1800), "s");
 	set_number(params, "relax-after", PICK(rng, 1, 2, 10), "");
 	set(params, "relax", sw_soak_chance(rng, 80) ? "on" : "off");
 	set(params, "occupancy", sw_soak_chance(rng, 50) ? "0.9" : "0");
@@ -249,7 +249,7 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 	} else if (policy == &sw_policy_gandiva) {
 		draw_gandiva(rng, params, patient);
 	} else if (policy == &sw_policy_philly) {
-		draw_philly(rng, params);
+		draw_philly(rng, params, patient);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");

@@ -157,6 +157,16 @@ static void test_levels(void **state)
 	uint32_t job = submit(&rig, 0, 4);
 	assert_int_equal(follow(&rig, job, 10000), 4 * 270);
 	rig_close(&rig);
+	/* Two on one node and one on each of two others: three nodes are too many for level 1. */
+	open_philly(&rig, four_fours, 4, NULL);
+	for (uint32_t s = 0; s < 16; s++)
+		singles[s] = submit(&rig, 0, 1);
+	for (uint32_t n = 0; n < 3; n++)
+		rig_finish(&rig, 0, singles[4 * n]);
+	rig_finish(&rig, 0, singles[1]);
+	job = submit(&rig, 0, 4);
+	assert_int_equal(follow(&rig, job, 10000), 4 * 270);
+	rig_close(&rig);
 	/* Two GPUs free in each of two racks: level 3. */
 	open_philly(&rig, two_racks, 4, NULL);
 	uint32_t fills[8];
@@ -235,6 +245,22 @@ static void test_held_and_let_go(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: where many wait, nobody is woken so late that it misses a try, however short a try is. */
+static void test_no_try_is_missed(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"acquire=1s", "backoff=2m", NULL};
+	struct rig rig;
+	open_philly(&rig, two_fours, 1, words);
+	uint32_t first = submit(&rig, 0, 4), waits[5];
+	for (uint32_t w = 0; w < 5; w++)
+		waits[w] = submit(&rig, 0, 4);
+	rig_finish(&rig, 10, first);
+	int64_t at_s = follow(&rig, waits[0], 1000);
+	assert_in_range(at_s, 121, 122);
+	rig_close(&rig);
+}
+
 /* ---- shares ---- */
 
 /* Aim: a tenant runs jobs beyond its quota on idle GPUs, and its jobs are preempted when another one below its quota needs them: the one that started last first, and
@@ -282,6 +308,88 @@ static void test_occupancy(void **state)
 	}
 }
 
+static uint32_t used_by(const struct rig *rig, uint32_t tenant)
+{
+	const struct sw_view *view = sw_engine_view(rig->engine);
+	return sw_view_tenant_held(view, tenant) + sw_view_tenant_borrowed(view, tenant);
+}
+
+/* Aim: nobody is preempted for a job beyond its own tenant's share, nor for one that waits only for GPUs near to each other, nor where all that others have too much would not do. */
+static void test_nobody_is_preempted_in_vain(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"occupancy=0.5", NULL};
+	struct rig rig;
+	open_philly(&rig, ten, 1, NULL);
+	set_quota(&rig, 0, 0, 1);
+	set_quota(&rig, 0, 1, 2);
+	uint32_t large = submit_of(&rig, 1, 0, 8), mine = submit_of(&rig, 2, 1, 2), more = submit_of(&rig, 3, 1, 1);
+	assert_true(rig_runs(&rig, mine));
+	assert_int_equal(follow(&rig, more, 5000), -1);
+	assert_true(rig_runs(&rig, large));
+	rig_close(&rig);
+	open_philly(&rig, two_fours, 2, words);
+	set_quota(&rig, 0, 0, 1);
+	set_quota(&rig, 0, 1, 4);
+	fragment(&rig, 2);
+	mine = submit_of(&rig, 1, 1, 4);
+	assert_int_equal(follow(&rig, mine, 500), -1);
+	assert_int_equal(used_by(&rig, 0), 4);
+	rig_close(&rig);
+	open_philly(&rig, ten, 1, NULL);
+	set_quota(&rig, 0, 0, 8);
+	set_quota(&rig, 0, 1, 4);
+	for (uint32_t s = 0; s < 10; s++)
+		submit_of(&rig, 1, 0, 1);
+	mine = submit_of(&rig, 2, 1, 4);
+	assert_int_equal(used_by(&rig, 0), 10);
+	assert_int_equal(follow(&rig, mine, 5000), -1);
+	rig_close(&rig);
+}
+
+/* Aim: who was preempted looks for another place a second later, and finds it where the job that it made room for left some. */
+static void test_preempted_look_again(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_philly(&rig, ten, 1, NULL);
+	set_quota(&rig, 0, 0, 1);
+	set_quota(&rig, 0, 1, 3);
+	uint32_t stays = submit_of(&rig, 1, 0, 5), large = submit_of(&rig, 2, 0, 4), small = submit_of(&rig, 3, 0, 1);
+	uint32_t mine = submit_of(&rig, 10, 1, 3);
+	assert_true(rig_runs(&rig, mine) && rig_runs(&rig, stays) && !rig_runs(&rig, large) && !rig_runs(&rig, small));
+	assert_int_equal(follow(&rig, small, 1000), 11);
+	assert_false(rig_runs(&rig, large));
+	rig_close(&rig);
+}
+
+/* Aim: others are preempted for a job once in a try: where it insists on its locality, they would come and go every second. */
+static void test_presses_once_in_a_try(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"relax=off", NULL};
+	struct rig rig;
+	open_philly(&rig, two_fours, 2, words);
+	set_quota(&rig, 0, 0, 4);
+	set_quota(&rig, 0, 1, 4);
+	uint32_t jobs[12];
+	for (uint32_t j = 0; j < 8; j++)
+		jobs[j] = submit_of(&rig, 1, 0, 1);
+	for (uint32_t j = 0; j < 8; j += 2)
+		rig_finish(&rig, 2, jobs[j]);
+	for (uint32_t j = 8; j < 12; j++)
+		jobs[j] = submit_of(&rig, 3, 0, 1);
+	/* The four that are beyond the share are two on each node: their places are no place for four together. */
+	uint32_t mine = submit_of(&rig, 10, 1, 4);
+	assert_int_equal(gpus_free(&rig), 4);
+	assert_int_equal(follow(&rig, mine, 279), -1);
+	for (uint32_t j = 8; j < 12; j++)
+		assert_int_equal(rig_job(&rig, jobs[j])->since, 11 * SW_NS_PER_S);
+	assert_int_equal(follow(&rig, mine, 280), -1);
+	assert_int_equal(gpus_free(&rig), 4);
+	rig_close(&rig);
+}
+
 /* Aim: the tenant that is furthest beyond its share gives first, until another one is. */
 static void test_who_gives(void **state)
 {
@@ -296,17 +404,16 @@ static void test_who_gives(void **state)
 	for (uint32_t l = 0; l < 4; l++)
 		submit_of(&rig, 2, 1, 1);
 	uint32_t mine = submit_of(&rig, 10, 2, 2);
-	const struct sw_view *view = sw_engine_view(rig.engine);
 	assert_true(rig_runs(&rig, mine));
-	assert_int_equal(sw_view_tenant_held(view, 0) + sw_view_tenant_borrowed(view, 0), 4);
-	assert_int_equal(sw_view_tenant_held(view, 1) + sw_view_tenant_borrowed(view, 1), 4);
+	assert_int_equal(used_by(&rig, 0), 4);
+	assert_int_equal(used_by(&rig, 1), 4);
 	submit_of(&rig, 20, 2, 6);
-	assert_int_equal(sw_view_tenant_held(view, 0) + sw_view_tenant_borrowed(view, 0), 1);
-	assert_int_equal(sw_view_tenant_held(view, 1) + sw_view_tenant_borrowed(view, 1), 1);
+	assert_int_equal(used_by(&rig, 0), 1);
+	assert_int_equal(used_by(&rig, 1), 1);
 	rig_close(&rig);
 }
 
-/* Aim: time at the quota counts as waiting for the share, time below it as waiting for a place; who was preempted looks for another place a second later. */
+/* Aim: time at the quota counts as waiting for the share, time below it as waiting for a place. */
 static void test_delays(void **state)
 {
 	(void)state;
@@ -342,8 +449,12 @@ int main(void)
 		cmocka_unit_test(test_impossible_levels_are_left_out),
 		cmocka_unit_test(test_choice_of_place),
 		cmocka_unit_test(test_held_and_let_go),
+		cmocka_unit_test(test_no_try_is_missed),
 		cmocka_unit_test(test_quota_comes_back),
 		cmocka_unit_test(test_occupancy),
+		cmocka_unit_test(test_nobody_is_preempted_in_vain),
+		cmocka_unit_test(test_preempted_look_again),
+		cmocka_unit_test(test_presses_once_in_a_try),
 		cmocka_unit_test(test_who_gives),
 		cmocka_unit_test(test_delays),
 	};
