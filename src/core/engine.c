@@ -771,6 +771,17 @@ static uint32_t open_gpus(const struct sw_engine *engine)
 	return gpus;
 }
 
+/* A quota is not all there is to say: a policy may start jobs beyond it. */
+static void explain_quota(struct sw_engine *engine, const struct sw_job *job, char *text, size_t size)
+{
+	int used = snprintf(text, size, "its tenant holds %u of a quota of %u GPUs and the job needs %u more",
+			    sw_view_tenant_held(&engine->view, job->tenant), sw_view_tenant_quota(&engine->view, job->tenant), job->gpus);
+	if (engine->policy->explain == NULL || used < 0 || (size_t)used + 3 > size)
+		return;
+	memcpy(text + used, "; ", 3);
+	engine->policy->explain(&engine->view, job, text + used + 2, size - (size_t)used - 2);
+}
+
 void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size)
 {
 	const struct sw_job *job = sw_engine_job(engine, id);
@@ -783,8 +794,7 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 	else if (!sw_job_is_waiting(job))
 		snprintf(text, size, "it does not wait");
 	else if (!sw_engine_quota_allows(engine, job, job->gpus))
-		snprintf(text, size, "its tenant holds %u of a quota of %u GPUs and the job needs %u more",
-			 sw_view_tenant_held(&engine->view, job->tenant), sw_view_tenant_quota(&engine->view, job->tenant), job->gpus);
+		explain_quota(engine, job, text, size);
 	else if (job->gpus > engine->ledger.gpus_up)
 		snprintf(text, size, "it needs %u GPUs and only %u are up", job->gpus, engine->ledger.gpus_up);
 	else if (job->gpus > open_gpus(engine))

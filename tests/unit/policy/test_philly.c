@@ -424,6 +424,11 @@ static void test_delays(void **state)
 	set_quota(&rig, 0, 1, 4);
 	uint32_t first = submit_of(&rig, 0, 0, 3), second = submit_of(&rig, 0, 1, 3), third = submit_of(&rig, 10, 0, 2);
 	rig_tick(&rig, 110);
+	sw_engine_explain(rig.engine, (struct sw_job_id){third}, text, sizeof text);
+	assert_string_equal(
+		text, "its tenant holds 3 of a quota of 4 GPUs and the job needs 2 more; it wants 2 GPUs on the fewest nodes of one rack "
+		      "and 2 are free; this is try 1, for 50 s more; it has waited 100 s for its tenant's share and 0 s for a place, "
+		      "and 0 jobs have overtaken older ones");
 	rig_event(&rig, 110, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 8});
 	rig_tick(&rig, 160);
 	rig_tick(&rig, 200);
