@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench soak fuzz install clean help
+.PHONY: all release demo test check format bench compare soak fuzz install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
@@ -31,6 +31,9 @@ format: ## let clang-format lay out the source
 
 bench: release ## measure speed and memory; prints the table of docs
 	@bench/run
+
+compare: release ## every policy on four traces: writes docs/comparison.md and its picture
+	@bench/compare
 
 soak: release ## thousands of random clusters and faults, checked after every step; a live cluster under kill -9
 	@tools/soak
