@@ -13,6 +13,34 @@
 
 #define PITCH ((size_t)512)
 
+/* The GPU of the current context; -1: no context, and the driver will say so. */
+static int current_gpu(void)
+{
+	CUdevice device;
+	return sw_driver.context_device(&device) == CUDA_SUCCESS ? sw_account_gpu(device) : -1;
+}
+
+/* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
+#define COUNTED(gpu, bytes, kind, key, call)                              \
+	do {                                                              \
+		if (sw_page == NULL)                                      \
+			return (call);                                    \
+		int gpu_ = (gpu);                                         \
+		size_t bytes_ = (bytes);                                  \
+		struct sw_gate_thread *self_ = sw_gate_enter();           \
+		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;              \
+		if (sw_account_take(gpu_, bytes_, true)) {                \
+			result_ = (call);                                 \
+			if (result_ == CUDA_SUCCESS)                      \
+				sw_charge_add(kind, (key), gpu_, bytes_); \
+			else                                              \
+				sw_account_give(gpu_, bytes_, true);      \
+		}                                                         \
+		sw_iterations_memory();                                   \
+		sw_gate_leave(self_);                                     \
+		return result_;                                           \
+	} while (0)
+
 CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 {
 	if (SW_MISSING(cuMemAlloc_v2))
@@ -20,6 +48,8 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 	/* What makes no sense, and what nobody may move, is the driver's to answer. */
 	if (!sw_moves || ret == NULL || bytes == 0)
 		return sw_driver.alloc(ret, bytes);
+	if (sw_stays)
+		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc(ret, bytes));
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_memory_get(bytes, ret);
 	sw_iterations_memory();
@@ -36,6 +66,9 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 	size_t pitch = sw_round_up(width, PITCH), bytes;
 	if (pitch < width || __builtin_mul_overflow(pitch, height, &bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (sw_stays)
+		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret,
+			sw_driver.alloc_pitch(ret, ret_pitch, width, height, element));
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_memory_get(bytes, ret);
 	if (result == CUDA_SUCCESS)
@@ -64,34 +97,6 @@ CUresult hook_cuMemFree_v2(Z address)
 }
 
 /* ---- what is only counted */
-
-/* The GPU of the current context; -1: no context, and the driver will say so. */
-static int current_gpu(void)
-{
-	CUdevice device;
-	return sw_driver.context_device(&device) == CUDA_SUCCESS ? sw_account_gpu(device) : -1;
-}
-
-/* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
-#define COUNTED(gpu, bytes, kind, key, call)                              \
-	do {                                                              \
-		if (sw_page == NULL)                                      \
-			return (call);                                    \
-		int gpu_ = (gpu);                                         \
-		size_t bytes_ = (bytes);                                  \
-		struct sw_gate_thread *self_ = sw_gate_enter();           \
-		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;              \
-		if (sw_account_take(gpu_, bytes_, true)) {                \
-			result_ = (call);                                 \
-			if (result_ == CUDA_SUCCESS)                      \
-				sw_charge_add(kind, (key), gpu_, bytes_); \
-			else                                              \
-				sw_account_give(gpu_, bytes_, true);      \
-		}                                                         \
-		sw_iterations_memory();                                   \
-		sw_gate_leave(self_);                                     \
-		return result_;                                           \
-	} while (0)
 
 CUresult hook_cuMemAllocManaged(P ret, Z bytes, U flags)
 {

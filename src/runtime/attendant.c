@@ -107,6 +107,43 @@ static bool act(void)
 	return trouble == SW_PAGE_FINE || trouble == SW_PAGE_NO_GPU_MEMORY;
 }
 
+/* ---- memory that other processes can have */
+
+enum { RENEW_NONE = 0, RENEW_WANTED };
+static _Atomic uint32_t renewal; /* a futex */
+static _Atomic bool renewed;
+
+bool sw_attendant_renew(void)
+{
+	if (renewed)
+		return true;
+	atomic_store(&renewal, RENEW_WANTED);
+	sw_futex_wake(&sw_page->serial);
+	/* Each of the attendant's steps is bounded, except that a suspended process waits, as it would at the gate. */
+	while (atomic_load(&renewal) == RENEW_WANTED)
+		sw_futex_wait(&renewal, RENEW_WANTED, IDLE_NS);
+	return renewed;
+}
+
+/* Away and back at once. Where it cannot come back, act() brings it as soon as that works, and the one who waits goes on then. */
+static void renew(void)
+{
+	if (atomic_load(&renewal) != RENEW_WANTED || is_away())
+		return;
+	if (!renewed) {
+		sw_exportable = true;
+		renewed = sw_move_away() == SW_PAGE_FINE;
+		enum sw_page_trouble trouble = renewed ? sw_move_back() : SW_PAGE_FINE;
+		if (trouble != SW_PAGE_FINE) {
+			atomic_store(&sw_slot->trouble, trouble);
+			set_state(SW_PAGE_SUSPENDED);
+			return;
+		}
+	}
+	atomic_store(&renewal, RENEW_NONE);
+	sw_futex_wake(&renewal);
+}
+
 static void bring_figures(void)
 {
 	uint64_t launches, copies, waits;
@@ -153,6 +190,7 @@ static void *attend(void *unused)
 		uint32_t serial = atomic_load(&sw_page->serial);
 		sw_pace_configure();
 		bool done = act();
+		renew();
 		if (!is_away())
 			sw_spare_trim();
 		bring_figures();

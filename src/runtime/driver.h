@@ -56,6 +56,7 @@
 	X(unmap, cuMemUnmap, (CUdeviceptr address, size_t bytes))                                                                  \
 	X(set_access, cuMemSetAccess, (CUdeviceptr address, size_t bytes, const CUmemAccessDesc *access, size_t count))            \
 	X(import_handle, cuMemImportFromShareableHandle, (CUmemHandle * ret, void *handle, int type))                              \
+	X(export_handle, cuMemExportToShareableHandle, (void *ret, CUmemHandle handle, int type, uint64_t flags))                  \
 	X(handle_prop, cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp * ret, CUmemHandle handle))                    \
 	X(address_range, cuMemGetAddressRange_v2, (CUdeviceptr * ret, size_t * ret_bytes, CUdeviceptr address))                    \
 	X(pointer_attribute, cuPointerGetAttribute, (void *ret, int attribute, CUdeviceptr address))                               \

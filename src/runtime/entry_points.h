@@ -2,9 +2,9 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, contexts.c, launches.c, waits.c, start.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, exports.c, imports.c, contexts.c, launches.c, waits.c, start.c or doors.c
  *
- * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits. "Touches memory" is also what the driver looks up by its
+ * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
  * tests/runtime/entry_points.txt names them all, and tests/runtime/entry_points checks that, also with a real cuda.h.
  */
@@ -18,6 +18,7 @@
 typedef void *P;
 typedef unsigned U;
 typedef size_t Z;
+typedef CUipcHandle H;
 
 /* clang-format off */
 #define SW_ENTRY_POINTS(LAUNCH, WORK, OWN) \
@@ -227,6 +228,9 @@ typedef size_t Z;
 	OWN(cuPointerGetAttributes, U, P, P, Z) \
 	OWN(cuDeviceTotalMem_v2, P, U) \
 	OWN(cuIpcGetMemHandle, P, Z) \
+	OWN(cuIpcOpenMemHandle, P, H, U) \
+	OWN(cuIpcOpenMemHandle_v2, P, H, U) \
+	OWN(cuIpcCloseMemHandle, Z) \
 	OWN(cuMemRetainAllocationHandle, P, P) \
 	OWN(cuMemGetHandleForAddressRange, P, Z, Z, U, Z) \
 	OWN(cuMulticastBindAddr, Z, Z, Z, Z, Z) \

@@ -128,13 +128,6 @@ CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
 	return sw_driver.import_handle(ret, handle, (int)type);
 }
 
-CUresult hook_cuIpcGetMemHandle(P ret, Z address)
-{
-	if (SW_MISSING(cuIpcGetMemHandle))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	return SW_REAL(cuIpcGetMemHandle, P, Z)(ret, address);
-}
-
 CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z flags)
 {
 	if (SW_MISSING(cuMemGetHandleForAddressRange))

@@ -12,6 +12,7 @@
 
 pthread_mutex_t sw_memory_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sw_range *sw_ranges;
+_Atomic bool sw_exportable;
 
 enum { DEVICES = 64 };
 static uint64_t peers_of[DEVICES]; /* devices that may use what this one holds */
@@ -34,7 +35,9 @@ void sw_capture_restore(int mode)
 
 CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, device}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED,
+				    .requested_handle_types = sw_exportable ? CU_MEM_HANDLE_FILE_DESCRIPTOR : CU_MEM_HANDLE_NONE,
+				    .location = {CU_MEM_LOCATION_DEVICE, device}};
 	return sw_driver.create(ret_handle, bytes, &prop, 0);
 }
 
@@ -249,17 +252,23 @@ bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_byte
 	return found;
 }
 
+void sw_range_pin(struct sw_range *range)
+{
+	if (range->pinned)
+		return;
+	range->pinned = true;
+	for (uint32_t i = 0; i < range->chunk_count; i++)
+		if (range->chunks[i].place == SW_ON_GPU && range->gpu >= 0)
+			atomic_fetch_add(&sw_slot->gpus[range->gpu].fixed_bytes, range->chunks[i].bytes);
+}
+
 bool sw_memory_pin(CUdeviceptr address)
 {
 	struct sw_allocation entry;
 	pthread_mutex_lock(&sw_memory_lock);
 	bool found = sw_book_find(address, &entry);
-	if (found && !entry.range->pinned) {
-		entry.range->pinned = true;
-		for (uint32_t i = 0; i < entry.range->chunk_count; i++)
-			if (entry.range->chunks[i].place == SW_ON_GPU && entry.range->gpu >= 0)
-				atomic_fetch_add(&sw_slot->gpus[entry.range->gpu].fixed_bytes, entry.range->chunks[i].bytes);
-	}
+	if (found)
+		sw_range_pin(entry.range);
 	pthread_mutex_unlock(&sw_memory_lock);
 	return found;
 }

@@ -15,6 +15,7 @@
 #define SW_RUNTIME_MEMORY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +40,7 @@ struct sw_range {
 	CUdevice device;
 	int gpu; /* in the page */
 	bool pinned;
+	uint64_t exported;    /* its number among those that other processes may open; 0: none */
 	struct sw_slab *slab; /* NULL: one allocation takes it all */
 	struct sw_range *next, *previous;
 	uint32_t chunk_count;
@@ -61,9 +63,12 @@ void sw_memory_drop_context(CUcontext context);
 /* `peer` may use what `device` holds, now and later. */
 void sw_memory_let(CUdevice device, CUdevice peer);
 
-/* ---- for move.c, limits.c, slabs.c */
+/* ---- for move.c, limits.c, slabs.c, exports.c, attendant.c */
 CUresult sw_range_new(size_t bytes, struct sw_range **ret_range);
 void sw_range_free(struct sw_range *range);
+extern _Atomic bool sw_exportable; /* what is got from now on can be given to other processes */
+/* Under the lock. */
+void sw_range_pin(struct sw_range *range);
 CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
 CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
 CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);

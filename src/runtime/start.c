@@ -1,6 +1,8 @@
 #include "runtime/start.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
@@ -10,6 +12,7 @@
 #include "runtime/profile.h"
 
 bool sw_moves;
+bool sw_stays;
 
 /* The child of a process that used the GPU cannot use it: the driver says so to it, and we stay out of the way. */
 static void in_child(void)
@@ -17,6 +20,7 @@ static void in_child(void)
 	sw_moves = false;
 	sw_pace_forget();
 	sw_profile_forget();
+	sw_export_forget();
 	sw_gate_forget();
 	sw_account_forget();
 }
@@ -26,6 +30,8 @@ static void start(void)
 	if (!sw_account_open())
 		return;
 	pthread_atfork(NULL, NULL, in_child);
+	const char *moves = getenv(SW_PAGE_MOVES_ENV);
+	sw_stays = moves != NULL && strcmp(moves, "no") == 0;
 	/* Without the attendant nobody could open the gate again or hear a limit. */
 	sw_moves = sw_driver_can_move() && sw_attendant_start();
 }

@@ -43,6 +43,7 @@ def main():
     library, wanted = os.path.abspath(sys.argv[1]), sys.argv[2:]
     parts = {name: lambda words=words: run("cycles.py", library, *words) for name, words in CYCLES.items()}
     parts["plain"] = lambda: plain(library)
+    parts["shared"] = lambda: once(library, sys.executable, os.path.join(HERE, "shared.py"), "8")
     parts["deep"] = lambda: run("deep.py", f"checkpoint:{library}", "2", sys.executable, os.path.join(HERE, "train.py"), "resnet", "400")
     for name in PROGRAMS:
         found = importlib.util.find_spec(name) is not None

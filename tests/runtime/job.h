@@ -45,6 +45,9 @@
 	X(cuMemUnmap, (CUdeviceptr, size_t))                                                                                              \
 	X(cuMemSetAccess, (CUdeviceptr, size_t, const CUmemAccessDesc *, size_t))                                                         \
 	X(cuMemRetainAllocationHandle, (CUmemHandle *, void *))                                                                           \
+	X(cuIpcGetMemHandle, (CUipcHandle *, CUdeviceptr))                                                                                \
+	X(cuIpcOpenMemHandle_v2, (CUdeviceptr *, CUipcHandle, unsigned))                                                                  \
+	X(cuIpcCloseMemHandle, (CUdeviceptr))                                                                                             \
 	X(cuMemAllocAsync, (CUdeviceptr *, size_t, CUstream))                                                                             \
 	X(cuMemFreeAsync, (CUdeviceptr, CUstream))                                                                                        \
 	X(cuMemAllocFromPoolAsync, (CUdeviceptr *, size_t, CUmemoryPool, CUstream))                                                       \
