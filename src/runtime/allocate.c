@@ -105,47 +105,6 @@ CUresult hook_cuMemAllocManaged(P ret, Z bytes, U flags)
 	COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc_managed(ret, bytes, flags));
 }
 
-CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
-{
-	if (SW_MISSING(cuMemCreate))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	const CUmemAllocationProp *asked = prop;
-	if (asked == NULL || asked->location.type != CU_MEM_LOCATION_DEVICE)
-		return sw_driver.create(ret, bytes, prop, flags);
-	COUNTED(sw_account_gpu(asked->location.id), bytes, SW_CHARGE_HANDLE, *(CUmemHandle *)ret,
-		sw_driver.create(ret, bytes, prop, flags));
-}
-
-CUresult hook_cuMemRelease(Z handle)
-{
-	if (SW_MISSING(cuMemRelease))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	CUresult result = sw_driver.release(handle);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_remove(SW_CHARGE_HANDLE, handle);
-	return result;
-}
-
-CUresult hook_cuMemMap(Z address, Z bytes, Z offset, Z handle, Z flags)
-{
-	if (SW_MISSING(cuMemMap))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	CUresult result = sw_driver.map(address, bytes, offset, handle, flags);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_map(address, bytes, handle);
-	return result;
-}
-
-CUresult hook_cuMemUnmap(Z address, Z bytes)
-{
-	if (SW_MISSING(cuMemUnmap))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	CUresult result = sw_driver.unmap(address, bytes);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_unmap(address, bytes);
-	return result;
-}
-
 /* ---- arrays */
 
 static size_t bytes_of_format(int format)

@@ -13,19 +13,11 @@ struct charge {
 	size_t bytes;
 	int gpu;
 	enum sw_charge_kind kind;
-	unsigned holders; /* handles and mappings */
-};
-
-struct mapping {
-	struct mapping *next;
-	CUdeviceptr address;
-	CUmemHandle handle;
 };
 
 #define BUCKETS 4096u
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct charge *buckets[BUCKETS];
-static struct mapping *mappings;
 
 static struct charge **find(enum sw_charge_kind kind, uint64_t key)
 {
@@ -43,11 +35,10 @@ void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes
 		return;
 	}
 	CUcontext context = NULL;
-	if (kind != SW_CHARGE_HANDLE)
-		sw_driver.context_current(&context);
+	sw_driver.context_current(&context);
 	pthread_mutex_lock(&lock);
 	struct charge **link = find(kind, key);
-	*charge = (struct charge){.next = *link, .context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = kind, .holders = 1};
+	*charge = (struct charge){.next = *link, .context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = kind};
 	*link = charge;
 	pthread_mutex_unlock(&lock);
 }
@@ -62,8 +53,7 @@ void sw_charge_context(CUcontext context, int gpu, size_t bytes)
 	struct charge **link = find(SW_CHARGE_CONTEXT, key);
 	bool is_new = *link == NULL;
 	if (is_new) {
-		*charge = (struct charge){
-			.context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = SW_CHARGE_CONTEXT, .holders = 1};
+		*charge = (struct charge){.context = context, .key = key, .bytes = bytes, .gpu = gpu, .kind = SW_CHARGE_CONTEXT};
 		*link = charge;
 		sw_account_note(gpu, bytes, true);
 	}
@@ -76,7 +66,7 @@ void sw_charge_context(CUcontext context, int gpu, size_t bytes)
 static void let_go(struct charge **link)
 {
 	struct charge *charge = *link;
-	if (charge == NULL || --charge->holders > 0)
+	if (charge == NULL)
 		return;
 	*link = charge->next;
 	sw_account_give(charge->gpu, charge->bytes, true);
@@ -100,49 +90,6 @@ void sw_charge_drop_context(CUcontext context)
 			else
 				link = &(*link)->next;
 		}
-	pthread_mutex_unlock(&lock);
-}
-
-void sw_charge_retain(CUmemHandle handle)
-{
-	pthread_mutex_lock(&lock);
-	struct charge *charge = *find(SW_CHARGE_HANDLE, handle);
-	if (charge != NULL)
-		charge->holders++;
-	pthread_mutex_unlock(&lock);
-}
-
-void sw_charge_map(CUdeviceptr address, size_t bytes, CUmemHandle handle)
-{
-	(void)bytes;
-	struct mapping *mapping = malloc(sizeof *mapping);
-	if (mapping == NULL)
-		return;
-	pthread_mutex_lock(&lock);
-	struct charge *charge = *find(SW_CHARGE_HANDLE, handle);
-	if (charge != NULL) {
-		charge->holders++;
-		*mapping = (struct mapping){mappings, address, handle};
-		mappings = mapping;
-	}
-	pthread_mutex_unlock(&lock);
-	if (charge == NULL)
-		free(mapping);
-}
-
-void sw_charge_unmap(CUdeviceptr address, size_t bytes)
-{
-	pthread_mutex_lock(&lock);
-	for (struct mapping **link = &mappings; *link != NULL;) {
-		struct mapping *mapping = *link;
-		if (mapping->address < address || mapping->address - address >= bytes) {
-			link = &mapping->next;
-			continue;
-		}
-		*link = mapping->next;
-		let_go(find(SW_CHARGE_HANDLE, mapping->handle));
-		free(mapping);
-	}
 	pthread_mutex_unlock(&lock);
 }
 

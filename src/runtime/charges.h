@@ -1,4 +1,4 @@
-/* What the program got from the driver directly and we only count: managed memory, arrays, its own mapped memory, pools. None of it moves. */
+/* What the program got from the driver directly and we only count: managed memory, arrays, pools. None of it moves. */
 #ifndef SW_RUNTIME_CHARGES_H
 #define SW_RUNTIME_CHARGES_H
 
@@ -8,7 +8,7 @@
 
 #include "cuda/driver.h"
 
-enum sw_charge_kind { SW_CHARGE_ADDRESS, SW_CHARGE_ARRAY, SW_CHARGE_HANDLE, SW_CHARGE_CONTEXT };
+enum sw_charge_kind { SW_CHARGE_ADDRESS, SW_CHARGE_ARRAY, SW_CHARGE_CONTEXT };
 
 /* Notes bytes that were taken from the account already. Where there is no memory for the note they are given back: then nobody counts them. */
 void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes);
@@ -18,10 +18,6 @@ void sw_charge_context(CUcontext context, int gpu, size_t bytes);
 void sw_charge_remove(enum sw_charge_kind kind, uint64_t key);
 /* What the context had goes with it. */
 void sw_charge_drop_context(CUcontext context);
-/* Physical memory lives as long as its handle or a mapping of it. */
-void sw_charge_map(CUdeviceptr address, size_t bytes, CUmemHandle handle);
-void sw_charge_unmap(CUdeviceptr address, size_t bytes);
-void sw_charge_retain(CUmemHandle handle);
 
 /* Brings the account of a pool up to what the pool holds now; all pools that were seen, if it is NULL. */
 void sw_charge_pool(CUmemoryPool pool, CUdevice device);

@@ -2,7 +2,7 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, inform.c, exports.c, imports.c, contexts.c, launches.c, waits.c, start.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, waits.c, start.c or doors.c
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -207,6 +207,10 @@ typedef CUipcHandle H;
 	OWN(cuMemRelease, Z) \
 	OWN(cuMemMap, Z, Z, Z, Z, Z) \
 	OWN(cuMemUnmap, Z, Z) \
+	OWN(cuMemSetAccess, Z, Z, P, Z) \
+	OWN(cuMemGetAccess, P, P, Z) \
+	OWN(cuMemExportToShareableHandle, P, Z, U, Z) \
+	OWN(cuMemGetAllocationPropertiesFromHandle, P, Z) \
 	OWN(cuMemImportFromShareableHandle, P, P, U) \
 	OWN(cuArrayCreate_v2, P, P) \
 	OWN(cuArray3DCreate_v2, P, P) \
@@ -234,6 +238,8 @@ typedef CUipcHandle H;
 	OWN(cuMemRetainAllocationHandle, P, P) \
 	OWN(cuMemGetHandleForAddressRange, P, Z, Z, U, Z) \
 	OWN(cuMulticastBindAddr, Z, Z, Z, Z, Z) \
+	OWN(cuMulticastBindMem, Z, Z, Z, Z, Z, Z) \
+	OWN(cuMulticastCreate, P, P) \
 	OWN(cuPointerSetAttribute, P, U, Z) \
 	OWN(cuStreamBeginCapture, P) \
 	OWN(cuStreamBeginCapture_ptsz, P) \

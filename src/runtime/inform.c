@@ -5,6 +5,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/mapped.h"
 #include "runtime/memory.h"
 #include "runtime/start.h"
 
@@ -106,26 +107,15 @@ CUresult hook_cuPointerGetAttributes(U count, P attributes, P ret, Z address)
 
 /* ---- what others get to know */
 
-CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
-{
-	if (SW_MISSING(cuMemRetainAllocationHandle))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	if (sw_moves)
-		sw_memory_pin((CUdeviceptr)(uintptr_t)address);
-	CUresult result = SW_REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_retain(*(CUmemHandle *)ret);
-	sw_gate_leave(self);
-	return result;
-}
-
 CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
 {
 	if (SW_MISSING(cuMemImportFromShareableHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	/* Whoever made it pays for it. */
-	return sw_driver.import_handle(ret, handle, (int)type);
+	CUresult result = sw_driver.import_handle(ret, handle, (int)type);
+	if (result == CUDA_SUCCESS)
+		*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
+	return result;
 }
 
 CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z flags)
@@ -134,7 +124,7 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves)
-		sw_memory_pin(address);
+		sw_memory_pin(address, bytes);
 	CUresult result = SW_REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
 	sw_gate_leave(self);
 	return result;
@@ -146,7 +136,7 @@ CUresult hook_cuMulticastBindAddr(Z group, Z offset, Z address, Z bytes, Z flags
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	if (sw_moves)
-		sw_memory_pin(address);
+		sw_memory_pin(address, bytes);
 	CUresult result = SW_REAL(cuMulticastBindAddr, Z, Z, Z, Z, Z)(group, offset, address, bytes, flags);
 	sw_gate_leave(self);
 	return result;
@@ -159,7 +149,7 @@ CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 	struct sw_gate_thread *self = sw_gate_enter();
 	/* Asked for by those who give the memory to a network card. */
 	if (sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
-		sw_memory_pin(address);
+		sw_memory_pin(address, 1);
 	CUresult result = SW_REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
 	sw_gate_leave(self);
 	return result;

@@ -179,7 +179,7 @@ static enum sw_page_trouble get_fresh(struct batch *batch)
 		bool taken = batch->to_host ? sw_account_take_host(range->gpu, bytes) : sw_account_take(range->gpu, bytes, false);
 		CUresult result = !taken	   ? CUDA_ERROR_OUT_OF_MEMORY
 				  : batch->to_host ? sw_spare_get(range->device, bytes, &step->fresh)
-						   : sw_chunk_on_gpu(range->device, bytes, &step->fresh);
+						   : sw_chunk_on_gpu(range, bytes, &step->fresh);
 		if (result == CUDA_SUCCESS)
 			continue;
 		if (taken && batch->to_host)
@@ -332,6 +332,7 @@ enum sw_page_trouble sw_move_to_limits(void)
 		if (more)
 			trouble = move_batch(&ahead, &bytes);
 		took_ns += sw_monotonic_ns() - begun;
+		sw_memory_publish();
 		sw_gate_open();
 		more = more && sw_move_is_due();
 	}

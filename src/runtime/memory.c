@@ -6,6 +6,7 @@
 #include "runtime/account.h"
 #include "runtime/book.h"
 #include "runtime/driver.h"
+#include "runtime/mapped.h"
 #include "runtime/slabs.h"
 #include "runtime/spare.h"
 #include "runtime/tools.h"
@@ -33,11 +34,13 @@ void sw_capture_restore(int mode)
 
 /* ---- chunks */
 
-CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
+CUresult sw_chunk_on_gpu(const struct sw_range *range, size_t bytes, CUmemHandle *ret_handle)
 {
+	if (range->mapping != NULL)
+		return sw_mapped_create(range->mapping, ret_handle);
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED,
 				    .requested_handle_types = sw_exportable ? CU_MEM_HANDLE_FILE_DESCRIPTOR : CU_MEM_HANDLE_NONE,
-				    .location = {CU_MEM_LOCATION_DEVICE, device}};
+				    .location = {CU_MEM_LOCATION_DEVICE, range->device}};
 	return sw_driver.create(ret_handle, bytes, &prop, 0);
 }
 
@@ -50,6 +53,9 @@ CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t
 {
 	CUmemAccessDesc access[DEVICES];
 	size_t count = 0;
+	/* Others than its own addresses are a window of ours. */
+	if (range->mapping != NULL && address == range->address)
+		return sw_mapped_open(range->mapping);
 	for (int device = 0; device < DEVICES; device++)
 		if (device == range->device || (peers_of[range->device] >> device & 1) != 0)
 			access[count++] = (CUmemAccessDesc){{CU_MEM_LOCATION_DEVICE, device}, CU_MEM_ACCESS_READWRITE};
@@ -60,7 +66,7 @@ CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t
 static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 {
 	if (sw_account_take(range->gpu, chunk->bytes, false)) {
-		CUresult result = sw_chunk_on_gpu(range->device, chunk->bytes, &chunk->handle);
+		CUresult result = sw_chunk_on_gpu(range, chunk->bytes, &chunk->handle);
 		if (result == CUDA_SUCCESS) {
 			chunk->place = SW_ON_GPU;
 			return result;
@@ -124,6 +130,24 @@ static CUresult fill(struct sw_range *range)
 	return result;
 }
 
+void sw_range_link(struct sw_range *range)
+{
+	range->next = sw_ranges;
+	if (sw_ranges != NULL)
+		sw_ranges->previous = range;
+	sw_ranges = range;
+}
+
+void sw_range_unlink(struct sw_range *range)
+{
+	if (range->next != NULL)
+		range->next->previous = range->previous;
+	if (range->previous != NULL)
+		range->previous->next = range->next;
+	else
+		sw_ranges = range->next;
+}
+
 CUresult sw_range_new(size_t bytes, struct sw_range **ret_range)
 {
 	CUcontext context = NULL;
@@ -152,10 +176,7 @@ CUresult sw_range_new(size_t bytes, struct sw_range **ret_range)
 		free(range);
 		return result;
 	}
-	range->next = sw_ranges;
-	if (sw_ranges != NULL)
-		sw_ranges->previous = range;
-	sw_ranges = range;
+	sw_range_link(range);
 	*ret_range = range;
 	return CUDA_SUCCESS;
 }
@@ -164,12 +185,7 @@ void sw_range_free(struct sw_range *range)
 {
 	empty_first(range, range->chunk_count);
 	sw_driver.unreserve(range->address, range->bytes);
-	if (range->next != NULL)
-		range->next->previous = range->previous;
-	if (range->previous != NULL)
-		range->previous->next = range->next;
-	else
-		sw_ranges = range->next;
+	sw_range_unlink(range);
 	free(range);
 }
 
@@ -262,20 +278,22 @@ void sw_range_pin(struct sw_range *range)
 			atomic_fetch_add(&sw_slot->gpus[range->gpu].fixed_bytes, range->chunks[i].bytes);
 }
 
-bool sw_memory_pin(CUdeviceptr address)
+void sw_memory_pin(CUdeviceptr address, size_t bytes)
 {
 	struct sw_allocation entry;
 	pthread_mutex_lock(&sw_memory_lock);
 	bool found = sw_book_find(address, &entry);
 	if (found)
 		sw_range_pin(entry.range);
+	else
+		sw_mapped_pin(address, bytes);
 	pthread_mutex_unlock(&sw_memory_lock);
-	return found;
 }
 
 void sw_memory_drop_context(CUcontext context)
 {
 	pthread_mutex_lock(&sw_memory_lock);
+	sw_mapped_forget_context(context);
 	for (struct sw_range *range = sw_ranges, *next; range != NULL; range = next) {
 		next = range->next;
 		if (range->context != context)
@@ -287,6 +305,12 @@ void sw_memory_drop_context(CUcontext context)
 	pthread_mutex_unlock(&sw_memory_lock);
 }
 
+void sw_memory_publish(void)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	pthread_mutex_unlock(&sw_memory_lock);
+}
+
 void sw_memory_let(CUdevice device, CUdevice peer)
 {
 	if (device < 0 || device >= DEVICES || peer < 0 || peer >= DEVICES)
@@ -294,7 +318,7 @@ void sw_memory_let(CUdevice device, CUdevice peer)
 	pthread_mutex_lock(&sw_memory_lock);
 	peers_of[device] |= UINT64_C(1) << peer;
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
-		if (range->device == device)
+		if (range->device == device && range->mapping == NULL)
 			sw_range_open(range, range->address, range->bytes);
 	pthread_mutex_unlock(&sw_memory_lock);
 }

@@ -1,4 +1,4 @@
-/* Universal memory: what the program gets from cuMemAlloc() is a range of addresses that stays, over chunks of physical memory that come and go.
+/* Universal memory: what the program gets from cuMemAlloc(), or maps by hand (mapped.h), is a range of addresses that stays, over chunks of physical memory that come and go.
  *
  * A chunk is on the GPU, in host memory that the GPU reads through the same addresses (spilled: slow, but the program goes on), or stored away while the process is suspended.
  * Small requests share ranges (slabs.c).
@@ -40,8 +40,9 @@ struct sw_range {
 	CUdevice device;
 	int gpu; /* in the page */
 	bool pinned;
-	uint64_t exported;    /* its number among those that other processes may open; 0: none */
-	struct sw_slab *slab; /* NULL: one allocation takes it all */
+	uint64_t exported;		  /* its number among those that other processes may open; 0: none */
+	struct sw_slab *slab;		  /* NULL: one allocation takes it all */
+	const struct sw_mapping *mapping; /* the program mapped it by hand (mapped.h); NULL: it is one of ours */
 	struct sw_range *next, *previous;
 	uint32_t chunk_count;
 	struct sw_chunk chunks[];
@@ -56,20 +57,24 @@ CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
 bool sw_memory_put(CUdeviceptr address, CUresult *ret_result);
 /* The allocation that holds this address. */
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context);
-/* From now on the range that holds this address does not move; false: none of ours. */
-bool sw_memory_pin(CUdeviceptr address);
+/* From now on what lies there does not move. */
+void sw_memory_pin(CUdeviceptr address, size_t bytes);
 /* The context is gone, and what it allocated with it. */
 void sw_memory_drop_context(CUcontext context);
 /* `peer` may use what `device` holds, now and later. */
 void sw_memory_let(CUdevice device, CUdevice peer);
 
-/* ---- for move.c, limits.c, slabs.c, exports.c, attendant.c */
+/* ---- for move.c, limits.c, slabs.c, mapped.c, exports.c, attendant.c */
 CUresult sw_range_new(size_t bytes, struct sw_range **ret_range);
 void sw_range_free(struct sw_range *range);
+void sw_range_link(struct sw_range *range);
+void sw_range_unlink(struct sw_range *range);
 extern _Atomic bool sw_exportable; /* what is got from now on can be given to other processes */
 /* Under the lock. */
 void sw_range_pin(struct sw_range *range);
-CUresult sw_chunk_on_gpu(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
+CUresult sw_chunk_on_gpu(const struct sw_range *range, size_t bytes, CUmemHandle *ret_handle);
+/* By whoever changed ranges with the gate closed, before it is opened: those that take the lock after it see what was done. */
+void sw_memory_publish(void);
 CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
 CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);
 

@@ -266,7 +266,7 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_on_gpu = sw_account_take(range->gpu, chunk->bytes, false);
 	if (*ret_on_gpu) {
-		result = sw_chunk_on_gpu(range->device, chunk->bytes, &chunk->handle);
+		result = sw_chunk_on_gpu(range, chunk->bytes, &chunk->handle);
 		if (result != CUDA_SUCCESS)
 			sw_account_give(range->gpu, chunk->bytes, false);
 		return result;
@@ -350,6 +350,7 @@ enum sw_page_trouble sw_move_back(void)
 	clear_store();
 	atomic_store(&sw_slot->moved_bytes, bytes);
 	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
+	sw_memory_publish();
 	sw_gate_open();
 	return SW_PAGE_FINE;
 }

@@ -6,7 +6,7 @@
 #include "runtime/driver.h"
 #include "runtime/memory.h"
 
-#define SLICE ((size_t)256 << 20)
+#define SLICE SW_STORE_PIECE_MOST
 #define UNITS (SLICE / SW_UNIT_BYTES)
 enum { SLICES = 4096, PORTABLE = 1 };
 

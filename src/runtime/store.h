@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A piece of up to SW_CHUNK_BYTES in whole units; NULL: the host has no more. A context must be current. */
+#define SW_STORE_PIECE_MOST ((size_t)256 << 20)
+
+/* A piece of up to SW_STORE_PIECE_MOST in whole units; NULL: the host has no more. A context must be current. */
 void *sw_store_get(size_t bytes);
 void sw_store_put(void *piece, size_t bytes);
 /* Makes one more slice if the store holds less than `bytes` in all; false: there was nothing to do, or no way to. */

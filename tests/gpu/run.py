@@ -16,6 +16,10 @@ CYCLES = {
     "resnet": ("resnet", "200", "20", "suspend"),
     "workers": ("resnet", "120", "20", "suspend", "workers"),
     "streams-squeezed": ("resnet", "150", "20", "squeeze", "streams"),
+    # Memory that PyTorch maps by hand.
+    "expandable": ("resnet", "200", "20", "suspend", "expandable"),
+    "expandable-squeezed": ("resnet", "150", "20", "squeeze", "expandable"),
+    "expandable-graph": ("mlp", "6000", "20", "suspend", "graph", "expandable"),
     "compile": ("transformer", "300", "20", "suspend", "compile"),
     "compile-squeezed": ("transformer", "600", "20", "squeeze", "compile"),
 }

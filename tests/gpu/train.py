@@ -1,10 +1,12 @@
-"""A deterministic training whose weights end with the same hash however often it was suspended, moved or squeezed. Usage: train.py MODEL STEPS [graph|compile|workers|streams ...]"""
+"""A deterministic training whose weights end with the same hash however often it was suspended, moved or squeezed. Usage: train.py MODEL STEPS [graph|compile|workers|streams|expandable ...]"""
 import hashlib
 import os
 import sys
 import time
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+if "expandable" in sys.argv[3:]:
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 import torch
 import torch.nn as nn
 

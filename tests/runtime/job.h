@@ -43,6 +43,10 @@
 	X(cuMemRelease, (CUmemHandle))                                                                                                    \
 	X(cuMemMap, (CUdeviceptr, size_t, size_t, CUmemHandle, unsigned long long))                                                       \
 	X(cuMemUnmap, (CUdeviceptr, size_t))                                                                                              \
+	X(cuMemGetAccess, (unsigned long long *, const CUmemLocation *, CUdeviceptr))                                                     \
+	X(cuMemGetAllocationPropertiesFromHandle, (CUmemAllocationProp *, CUmemHandle))                                                   \
+	X(cuMemExportToShareableHandle, (void *, CUmemHandle, int, unsigned long long))                                                   \
+	X(cuMemImportFromShareableHandle, (CUmemHandle *, void *, int))                                                                   \
 	X(cuMemSetAccess, (CUdeviceptr, size_t, const CUmemAccessDesc *, size_t))                                                         \
 	X(cuMemRetainAllocationHandle, (CUmemHandle *, void *))                                                                           \
 	X(cuIpcGetMemHandle, (CUipcHandle *, CUdeviceptr))                                                                                \

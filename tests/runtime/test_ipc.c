@@ -185,6 +185,7 @@ static void stay(int socket)
 	assert_cuda(cuMemFree_v2(y));
 	assert_int_equal(cuMemAlloc_v2(&y, 80 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
 	assert_cuda(cuMemsetD8_v2(x, 6, 30 * MiB));
+	assert_cuda(cuCtxSynchronize());
 	export(socket, x);
 	hear(socket, 'e');
 	assert_cuda(cuMemFree_v2(x));
