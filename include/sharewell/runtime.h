@@ -122,8 +122,8 @@ struct sw_page {
 	_Atomic uint32_t share_milli;	    /* of the GPU's time that each process may take; 0: all; SW_PAGE_NO_SHARE: it stands still */
 	_Atomic uint32_t yields;	    /* opportunistic: works only while none of its neighbours does */
 	_Atomic uint32_t watched;	    /* guaranteed, beside a job that yields: it must say when it works */
-	/* What its user asked for: not for the job's processes, but for coordinators, of which there may be one after the other. */
-	_Atomic uint8_t job_class;    /* enum sw_page_class */
+	/* What its user asked for: for coordinators, of which there may be one after the other. */
+	_Atomic uint8_t job_class;    /* enum sw_page_class; its processes look at it when they make streams */
 	_Atomic uint8_t throttle;     /* number of the rule by which it keeps out of the way (src/share/throttle.h) */
 	_Atomic uint8_t held;	      /* a person suspended it, so no coordinator resumes it */
 	_Atomic uint8_t slice_s;      /* length of its turns where not all fit at once, in seconds; 0: the default */

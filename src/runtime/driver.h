@@ -40,6 +40,7 @@
 	X(event_elapsed_v2, cuEventElapsedTime_v2, (float *ret_ms, CUevent begin, CUevent end))                                    \
 	X(function_name, cuFuncGetName, (const char **ret, CUfunction function))                                                   \
 	X(kernel_name, cuKernelGetName, (const char **ret, void *kernel))                                                          \
+	X(priority_range, cuCtxGetStreamPriorityRange, (int *ret_least, int *ret_greatest))                                        \
 	X(stream_create, cuStreamCreate, (CUstream * ret, unsigned flags))                                                         \
 	X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                                              \
 	X(memory_info, cuMemGetInfo_v2, (size_t * ret_free, size_t * ret_total))                                                   \

@@ -70,6 +70,9 @@
 	X(cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))                                                                            \
 	X(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                                                                \
 	X(cuStreamCreate, (CUstream *, unsigned))                                                                                         \
+	X(cuStreamCreateWithPriority, (CUstream *, unsigned, int))                                                                        \
+	X(cuStreamGetPriority, (CUstream, int *))                                                                                         \
+	X(cuCtxGetStreamPriorityRange, (int *, int *))                                                                                    \
 	X(cuStreamDestroy_v2, (CUstream))                                                                                                 \
 	X(cuStreamSynchronize, (CUstream))                                                                                                \
 	X(cuStreamBeginCapture_v2, (CUstream, int))                                                                                       \

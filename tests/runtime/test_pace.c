@@ -211,6 +211,43 @@ static void test_only_work_is_paid_for(void **state)
 	}
 }
 
+/* ---- priorities */
+
+static int priority_of_new(int wanted)
+{
+	CUstream stream = NULL;
+	int priority = 77;
+	assert_cuda(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, wanted));
+	assert_cuda(cuStreamGetPriority(stream, &priority));
+	assert_cuda(cuStreamDestroy_v2(stream));
+	return priority;
+}
+
+static void make_streams(int socket)
+{
+	int least = 77, greatest = 77;
+	(void)socket;
+	struct sw_page *shared = raw_page(page_path());
+	open_driver();
+	assert_cuda(cuCtxGetStreamPriorityRange(&least, &greatest));
+	assert_true(greatest < least);
+	assert_int_equal(priority_of_new(greatest), greatest);
+	atomic_store(&shared->job_class, SW_PAGE_OPPORTUNISTIC);
+	assert_int_equal(priority_of_new(greatest), least);
+	assert_int_equal(priority_of_new(least), least);
+	assert_int_equal(priority_of_new(least + 5), least);
+	assert_int_not_equal(cuStreamCreateWithPriority(NULL, 0, 0), CUDA_SUCCESS);
+	atomic_store(&shared->job_class, SW_PAGE_GUARANTEED);
+	assert_int_equal(priority_of_new(greatest), greatest);
+}
+
+/* Streams of an opportunistic job have the lowest priority, those of a guaranteed one the priority that it asks for. */
+static void test_priorities(void **state)
+{
+	(void)state;
+	run_job(make_streams);
+}
+
 /* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose name another has now, holds up nobody and kills nobody. */
 static void test_a_neighbour_that_is_gone(void **state)
 {
@@ -330,9 +367,10 @@ static void test_pacing_survives_a_reset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_share_is_kept),	    CASE(test_one_that_yields),		 CASE(test_standing_still),
-		CASE(test_only_work_is_paid_for),   CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
-		CASE(test_pacing_survives_a_reset),
+		CASE(test_a_share_is_kept),	     CASE(test_one_that_yields),
+		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
+		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
+		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
