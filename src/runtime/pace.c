@@ -104,7 +104,8 @@ static void close_batch(struct lane *lane)
 }
 
 /* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
- * does not. One that yields has never more than one in flight, and is not paid by batches. */
+ * does not. A program that stops in the middle of one, and neither waits nor copies, still pays until it launches again: an event after every launch would tell, and cost every launch.
+ * One that yields has never more than one in flight, and is not paid by batches. */
 static unsigned launches_most(const struct lane *lane, uint32_t mode)
 {
 	unsigned ahead = mode & SW_PACE_YIELD || lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;

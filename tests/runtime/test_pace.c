@@ -177,27 +177,49 @@ static void launch_around(int socket)
 	tell(socket, 'd');
 }
 
+/* Waits for the GPU by a copy alone, and thinks for two seconds. */
+static void copy_and_think(int socket)
+{
+	CUdeviceptr x = 0;
+	char byte = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, UNIT));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	assert_cuda(launch_spin(NULL, 20000000));
+	assert_cuda(launch_spin(NULL, 10000));
+	assert_cuda(cuMemcpyDtoH_v2(&byte, x, 1));
+	tell(socket, 'l');
+	hear(socket, 'g');
+	for (unsigned i = 0; i < 4; i++) {
+		assert_cuda(launch_spin(NULL, 10000));
+		assert_cuda(cuCtxSynchronize());
+	}
+	tell(socket, 'd');
+}
+
 static void rest(int64_t for_ns)
 {
 	for (int64_t begun = now_ns(); now_ns() - begun < for_ns;)
 		doze();
 }
 
-/* A process with a share does not pay for the time in which it was suspended, or had no share: a fiftieth of it, for two seconds, would be more than a minute. */
+/* A process with a share does not pay for the time in which it was suspended, or had no share, or did nothing after it waited: a fiftieth of it, for two seconds, would be more than a
+ * minute. */
 static void test_only_work_is_paid_for(void **state)
 {
 	(void)state;
 	struct sw_page *shared = raw_page(page_path());
-	for (unsigned round = 0; round < 2; round++) {
+	for (unsigned round = 0; round < 3; round++) {
 		atomic_store(&shared->share_milli, 20);
-		struct job job = start(launch_around);
+		struct job job = start(round < 2 ? launch_around : copy_and_think);
 		hear(job.socket, 'r');
 		hear_again();
 		tell(job.socket, 'g');
 		hear(job.socket, 'l');
 		if (round == 0) {
 			suspend();
-		} else {
+		} else if (round == 1) {
 			atomic_store(&shared->share_milli, 0);
 			hear_again();
 		}
