@@ -45,13 +45,14 @@ bool sw_process_read(pid_t pid, struct sw_process *ret_process)
 	/* The name in parentheses may hold anything; what follows its last parenthesis is regular. */
 	const char *rest = strrchr(text, ')');
 	struct sw_process process = {.pid = pid};
-	long parent, session;
+	long parent, session, threads;
 	unsigned long long user, system, started, rss;
-	if (rest == NULL || sscanf(rest + 1, " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %*d %*d %llu %*u %llu",
-				   &process.state, &parent, &session, &user, &system, &started, &rss) != 7)
+	if (rest == NULL || sscanf(rest + 1, " %c %ld %*d %ld %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d %ld %*d %llu %*u %llu",
+				   &process.state, &parent, &session, &user, &system, &threads, &started, &rss) != 8)
 		return false;
 	process.parent = (pid_t)parent;
 	process.session = (pid_t)session;
+	process.threads = threads;
 	process.cpu_ticks = user + system;
 	process.started = started;
 	process.rss_pages = rss;
@@ -103,9 +104,10 @@ static struct sw_process *find(const struct sw_processes *processes, pid_t pid)
 	return bsearch(&key, processes->list.items, processes->list.count, sizeof key, compare_pids);
 }
 
+/* Its first thread may have ended before others. */
 static bool is_alive(const struct sw_process *process)
 {
-	return process->state != 'Z' && process->state != 'X' && process->state != 'x';
+	return (process->state != 'Z' && process->state != 'X' && process->state != 'x') || process->threads > 1;
 }
 
 /* Follows the parents until the answer is known. */
@@ -210,6 +212,8 @@ static bool is_stopped(const struct sw_process *process)
 {
 	if (process->state == 'T' || process->state == 't')
 		return true;
+	if (process->state == 'Z')
+		return has_stopped_thread(process->pid);
 	return process->state == 'D' && (has_pending_stop(process->pid) || has_stopped_thread(process->pid));
 }
 

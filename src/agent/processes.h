@@ -18,7 +18,8 @@ struct sw_process {
 	uint64_t started;   /* in ticks since the boot: with the id, its name for ever */
 	uint64_t cpu_ticks; /* used, without its children */
 	uint64_t rss_pages;
-	char state;   /* as in /proc/PID/stat */
+	char state;   /* as in /proc/PID/stat: that of its first thread */
+	long threads; /* that have not ended, and the first one */
 	bool chosen;  /* by sw_processes_choose_...() */
 	bool visited; /* scratch */
 };
