@@ -65,6 +65,15 @@ int sw_cli_share_open(const char *name, struct sw_share_page **ret_page, struct 
 	return sw_share_page_open(path, ret_page, err);
 }
 
+static bool has_off(const char *path)
+{
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
+	struct sw_share_figures figures = {0};
+	if (sw_share_page_open(path, &page, NULL) == 0)
+		sw_share_page_look(page, &figures);
+	return figures.off > 0;
+}
+
 bool sw_cli_share_is_alive(const char *path)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -72,5 +81,5 @@ bool sw_cli_share_is_alive(const char *path)
 	bool alive = fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 	if (fd >= 0)
 		close(fd);
-	return alive;
+	return alive || has_off(path);
 }

@@ -104,7 +104,13 @@ works 'the other one comes back' 'pair runs again' share --resume pair
 holds 'with what it had' until_holds 60 uses 24 0
 works 'and is taken off again' 'pair is off its GPUs' share --suspend pair --deep
 kill -KILL $share && wait $share 2>/dev/null
-works 'off, its keeper is killed: nothing is listed' '' share --list
+holds 'off, its keeper is killed: it is listed all the same' listed "s['state'] == 'off' and s['processes'] == 1"
+refuses 2 'its name is not for another one' "there is a share 'pair' already" share --name pair -- true
+works 'and comes back' 'pair runs again' share --resume pair
+holds 'with what it had' until_holds 60 uses 24 0
+"$SHAREWELL" share --list --json >after
+[ "$(python3 -c 'import json; print(json.load(open("after")))')" = '[]' ]
+said $? 'from then on it goes on alone' work/after
 kill -KILL "$(cat two)"
 holds 'and nothing is left' until_holds 60 uses 0 0
 refuses 2 'wrong use' '--deep goes with --suspend' share --deep -- true
