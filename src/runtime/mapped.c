@@ -99,8 +99,8 @@ static void set_fixed(const struct memory *memory, bool spilled, bool fixed)
 static bool is_plain(const CUmemAllocationProp *prop, size_t bytes)
 {
 	return sw_moves && !sw_stays && prop->type == CU_MEM_ALLOCATION_PINNED && prop->compression == 0 && prop->usage == 0 &&
-	       (prop->requested_handle_types & ~CU_MEM_HANDLE_FILE_DESCRIPTOR) == 0 && prop->location.id >= 0 &&
-	       prop->location.id < DEVICES && bytes > 0 && bytes % SW_UNIT_BYTES == 0 && bytes <= SW_STORE_PIECE_MOST;
+	       prop->location.id >= 0 && prop->location.id < DEVICES && bytes > 0 && bytes % SW_UNIT_BYTES == 0 &&
+	       bytes <= SW_STORE_PIECE_MOST;
 }
 
 static bool may_move(const struct sw_mapping *mapping)

@@ -38,9 +38,15 @@ CUresult sw_chunk_on_gpu(const struct sw_range *range, size_t bytes, CUmemHandle
 {
 	if (range->mapping != NULL)
 		return sw_mapped_create(range->mapping, ret_handle);
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED,
-				    .requested_handle_types = sw_exportable ? CU_MEM_HANDLE_FILE_DESCRIPTOR : CU_MEM_HANDLE_NONE,
-				    .location = {CU_MEM_LOCATION_DEVICE, range->device}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, range->device}};
+	if (sw_exportable) {
+		prop.requested_handle_types = CU_MEM_HANDLE_FILE_DESCRIPTOR;
+		CUresult result = sw_driver.create(ret_handle, bytes, &prop, 0);
+		/* Where that kind cannot be had, the other one is better than none. */
+		if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY)
+			return result;
+		prop.requested_handle_types = CU_MEM_HANDLE_NONE;
+	}
 	return sw_driver.create(ret_handle, bytes, &prop, 0);
 }
 

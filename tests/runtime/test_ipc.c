@@ -1,4 +1,5 @@
 /* Memory that one process exports by CUDA's IPC handles and another opens, though what it lies in can move. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -171,6 +172,41 @@ static void test_without_host_memory(void **state)
 	run_job(fail_to_give);
 }
 
+static void be_refused_the_kind(int socket)
+{
+	CUdeviceptr x = 0;
+	CUipcHandle handle;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, BIG));
+	assert_cuda(cuMemsetD8_v2(x, 0, BIG));
+	assert_cuda(launch_stir(NULL, x, WORDS));
+	/* At once: nobody reads half of it. */
+	char control[160];
+	snprintf(control, sizeof control, "%s", beside("control"));
+	FILE *file = fopen(beside("next"), "w");
+	assert_non_null(file);
+	fputs("cuMemCreate:count=1:error=801\n", file);
+	fclose(file);
+	assert_int_equal(rename(beside("next"), control), 0);
+	assert_int_not_equal(cuIpcGetMemHandle(&handle, x), CUDA_SUCCESS);
+	check_words(x, 1);
+	assert_int_equal(fixed(NULL), 0);
+}
+
+/* A driver that has no memory that can be exported says so, and the program has its memory all the same. */
+static void test_without_that_kind(void **state)
+{
+	(void)state;
+	char setting[160];
+	FILE *file = fopen(beside("control"), "w");
+	assert_non_null(file);
+	fclose(file);
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	run_job(be_refused_the_kind);
+}
+
 /* ---- plain memory */
 
 static void stay(int socket)
@@ -233,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_others_open_what_can_move),
 		CASE(test_without_host_memory),
+		CASE(test_without_that_kind),
 		CASE(test_memory_that_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
