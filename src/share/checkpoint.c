@@ -20,6 +20,7 @@
 #define LOCK_MS 10000
 #define LOOK_MS 2
 #define END_MS 2000
+#define UNDO_MS 30000
 
 enum step { LOAD, FIND, BEGIN, LOCK, CHECKPOINT, RESTORE, UNLOCK, DONE };
 
@@ -146,6 +147,34 @@ static CUresult back(struct board *board, CUcheckpointRestoreArgs *args)
 	return result;
 }
 
+/* Another child was killed in the middle of out(), maybe in a call that was met all the same. */
+static void clear_up(struct board *board)
+{
+	const enum step failed = board->step;
+	const pid_t pid = board->pid;
+	bool loaded = load(board) == CUDA_SUCCESS;
+	for (size_t i = 0; i < board->count && loaded && failed >= LOCK; i++) {
+		if (board->processes[i].pid != pid)
+			continue;
+		board->locked[i] = true;
+		board->processes[i].off = failed == CHECKPOINT && take(board, RESTORE, i, NULL) == CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (loaded)
+		undo(board, RESTORE);
+	board->step = failed;
+	board->pid = pid;
+}
+
+/* It stands alone from here on. */
+static void leave_caller(void)
+{
+	/* Whoever interrupts the caller does not interrupt this: half of it is worse than none or all. */
+	setsid();
+	/* It is none of the job's processes, and sees all GPUs. */
+	unsetenv(SW_PAGE_ENV);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
 static _Noreturn void work(struct board *board, bool outward, const struct sw_checkpoint_pair *pairs, size_t pair_count)
 {
 	CUcheckpointGpuPair list[SW_CHECKPOINT_PAIRS];
@@ -154,11 +183,7 @@ static _Noreturn void work(struct board *board, bool outward, const struct sw_ch
 		memcpy(list[i].from.bytes, pairs[i].from, sizeof pairs[i].from);
 		memcpy(list[i].to.bytes, pairs[i].to, sizeof pairs[i].to);
 	}
-	/* Whoever interrupts the caller does not interrupt this: half of it is worse than none or all. */
-	setsid();
-	/* It is none of the job's processes, and sees all GPUs. */
-	unsetenv(SW_PAGE_ENV);
-	unsetenv("CUDA_VISIBLE_DEVICES");
+	leave_caller();
 	CUresult result = load(board);
 	if (result == CUDA_SUCCESS)
 		result = outward ? out(board) : back(board, pair_count > 0 ? &args : NULL);
@@ -184,6 +209,28 @@ static bool has_ended(pid_t child, int64_t within_ms)
 		doze(LOOK_MS);
 	}
 	return false;
+}
+
+static bool wait_or_kill(pid_t child, int64_t within_ms)
+{
+	bool ended = has_ended(child, within_ms);
+	if (!ended) {
+		kill(child, SIGKILL);
+		(void)has_ended(child, END_MS);
+	}
+	return ended;
+}
+
+static void clear_up_after(struct board *board)
+{
+	pid_t child = fork();
+	if (child == 0) {
+		leave_caller();
+		clear_up(board);
+		_exit(0);
+	}
+	if (child > 0)
+		(void)wait_or_kill(child, UNDO_MS);
 }
 
 static const char *say(int code, char buffer[32])
@@ -247,11 +294,9 @@ static int run(struct sw_checkpoint_process *processes, size_t count, bool outwa
 	pid_t child = fork();
 	if (child == 0)
 		work(board, outward, pairs, pair_count);
-	bool ended = child > 0 && has_ended(child, ANSWER_MS);
-	if (child > 0 && !ended) {
-		kill(child, SIGKILL);
-		(void)has_ended(child, END_MS);
-	}
+	bool ended = child > 0 && wait_or_kill(child, ANSWER_MS);
+	if (child > 0 && outward && board->step != DONE && board->code == CUDA_SUCCESS)
+		clear_up_after(board);
 	memcpy(processes, board->processes, count * sizeof *processes);
 	int r = 0;
 	if (child < 0)

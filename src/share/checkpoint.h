@@ -4,7 +4,8 @@
  *
  * Invariants:
  *  1. of several processes all are taken off or none; what had to be undone and could not says so in `off`;
- *  2. a process that ends meanwhile is no trouble.
+ *  2. a process that ends meanwhile is no trouble;
+ *  3. where the child was given up or killed while it took processes off, another one lets them go on.
  */
 #ifndef SW_SHARE_CHECKPOINT_H
 #define SW_SHARE_CHECKPOINT_H

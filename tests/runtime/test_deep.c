@@ -1,4 +1,6 @@
 /* Jobs that the driver takes off their GPUs after the runtime has moved their memory out, and that come back: what is free meanwhile, and what happens in between. */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -206,11 +208,57 @@ static void test_all_or_none(void **state)
 	finish(&two);
 }
 
+/* A child of the test that is neither the job nor this one; 0: there is none. */
+static pid_t find_third(void)
+{
+	char path[64];
+	int pid = 0, third = 0;
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", getppid(), getppid());
+	FILE *file = fopen(path, "r");
+	while (file != NULL && fscanf(file, "%d", &pid) == 1)
+		third = pid != target && pid != getpid() ? pid : third;
+	if (file != NULL)
+		fclose(file);
+	return third;
+}
+
+/* Kills the one that asks the driver, after it had some time for it. */
+static void kill_third(int socket)
+{
+	tell(socket, 'r');
+	eventually(find_third() > 0);
+	for (int64_t until = now_ns() + SECOND; now_ns() < until;)
+		doze();
+	kill(find_third(), SIGKILL);
+}
+
+/* When the one that asks the driver is killed in the middle of it, the job is not left locked. */
+static void test_killed_in_the_middle(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	struct sw_err err = {0};
+	hear(job.socket, 'r');
+	suspend();
+	target = job.pid;
+	struct job killer = start(kill_third);
+	hear(killer.socket, 'r');
+	setenv("SHAREWELL_EMU_FAULTS", "cuCheckpointProcessCheckpoint:delay_us=100000000", 1);
+	assert_true(sw_deep_out(page(), &err) < 0);
+	unsetenv("SHAREWELL_EMU_FAULTS");
+	end(&killer);
+	assert_non_null(strstr(err.detail, "was killed"));
+	assert_int_equal(look().off, 0);
+	resume();
+	finish(&job);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, machine_up, machine_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left), CASE(test_wishes_meanwhile), CASE(test_paced),
-					   CASE(test_half_done),       CASE(test_one_ends),	    CASE(test_all_or_none)};
+	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left),	   CASE(test_wishes_meanwhile), CASE(test_paced),
+					   CASE(test_half_done),	   CASE(test_one_ends),		CASE(test_all_or_none),
+					   CASE(test_killed_in_the_middle)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
