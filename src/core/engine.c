@@ -565,6 +565,13 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		    engine->jobs.items[event->job.v].home != SW_NO_PART)
 			return 0;
 		return sw_change_job(engine, &engine->jobs.items[event->job.v], event->gpu_memory_bytes, event->avoid);
+	case SW_EV_SPEED:
+		job = job_of_answer(engine, event);
+		if (job != NULL) {
+			job->speed_milli = event->speed_milli;
+			job->speed_epoch = event->epoch;
+		}
+		return 0;
 	}
 	return SW_EINPUT;
 }
@@ -580,7 +587,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_CHANGE)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_SPEED)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;

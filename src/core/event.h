@@ -45,6 +45,7 @@ enum sw_event_kind {
 	SW_EV_NODE_CLOSE, /* node: it takes no jobs any more; those that run on it stay and are not preempted */
 	SW_EV_NODE_OPEN,  /* node */
 	SW_EV_CHANGE, /* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps off; what would leave it without a place is not done */
+	SW_EV_SPEED, /* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good place; 0: nobody knows any more */
 };
 
 /* What a failed run means for the job. */
@@ -65,6 +66,7 @@ struct sw_event {
 	uint32_t gpus;
 	uint32_t avoid;	 /* the node it keeps off; UINT32_MAX: none */
 	uint8_t verdict; /* enum sw_fail_verdict */
+	uint32_t speed_milli;
 	uint64_t gpu_memory_bytes;
 	sw_ns left_ns;
 	sw_ns as_of;

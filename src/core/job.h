@@ -27,6 +27,8 @@ struct sw_core_job {
 	bool prefers_home;
 	uint32_t home; /* parts: where it was when it was stopped; SW_NO_PART. Held by nobody for it. */
 	sw_ns alarm_slack;
+	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
+	uint32_t speed_epoch;
 };
 
 #endif

@@ -19,7 +19,7 @@
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
-#define FACTS_FORMAT 3u
+#define FACTS_FORMAT 4u
 #define CONDUCT_FORMAT 3u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
@@ -95,6 +95,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_bool(pack, &job->seen.is_auto);
 	} else {
 		job->seen.asked_class = job->seen.job_class;
+	}
+	if (has(pack, 4)) {
+		sw_pack_u32(pack, &job->speed_milli);
+		sw_pack_u32(pack, &job->speed_epoch);
 	}
 }
 

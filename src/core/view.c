@@ -91,7 +91,10 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
 {
+	const struct sw_core_job *own = sw_engine_own(view->engine, job);
 	sw_ns takes = job->ends_at - job->work_left_as_of;
+	if (own != NULL && own->speed_epoch == own->epoch && own->speed_milli > 0 && job->state == SW_JOB_RUNNING)
+		return own->speed_milli;
 	if (!view->engine->config.tells_speed || job->state != SW_JOB_RUNNING || job->knowledge == SW_UNKNOWN || takes <= 0)
 		return 0;
 	__int128 speed = (__int128)job->work_left_ns * 1000 / takes;

@@ -112,6 +112,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
+	case SW_EV_SPEED:
 		break;
 	}
 }

@@ -175,8 +175,13 @@ static struct sw_event draw_event(struct storm *storm)
 		event.verdict = chance(storm, 60) ? SW_FAIL_BY_RETRIES : chance(storm, 70) ? SW_FAIL_FREE : SW_FAIL_FINAL;
 		return event;
 	}
-	if (kind < 77)
+	if (kind < 75)
 		return draw_answer(storm, SW_EV_PROGRESS);
+	if (kind < 77) {
+		event = draw_answer(storm, SW_EV_SPEED);
+		event.speed_milli = (uint32_t)below(storm, chance(storm, 90) ? 1200 : UINT32_MAX);
+		return event;
+	}
 	if (kind < 81)
 		return draw_answer(storm, SW_EV_CANCEL);
 	if (kind < 87)

@@ -36,7 +36,7 @@ static void test_answers_by_epoch(void **state)
 	assert_true(rig_runs(&rig, id));
 	assert_int_equal(sw_engine_epoch(rig.engine, (struct sw_job_id){id}), 2);
 
-	static const enum sw_event_kind kinds[] = {SW_EV_FINISH, SW_EV_FAIL, SW_EV_PROGRESS};
+	static const enum sw_event_kind kinds[] = {SW_EV_FINISH, SW_EV_FAIL, SW_EV_PROGRESS, SW_EV_SPEED};
 	struct sw_job before = *rig_job(&rig, id);
 	for (size_t k = 0; k < RIG_COUNT(kinds); k++) {
 		const uint32_t epochs[] = {0, 1, 3, UINT32_MAX};
@@ -71,6 +71,36 @@ static void test_answers_about_waiting_jobs(void **state)
 	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_FINISH, .job = {waits}, .epoch = 0});
 	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_FAIL, .job = {waits}, .epoch = 0});
 	assert_int_equal(rig_state(&rig, waits), SW_JOB_WAITING);
+	rig_close(&rig);
+}
+
+/* Aim: how fast a run was measured to be is what policies see, for that run alone. */
+static void test_speed(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_fifo(&rig, (struct sw_engine_config){0});
+	const struct sw_view *view = sw_engine_view(rig.engine);
+	struct sw_job_spec spec = rig_spec(1, 100);
+	spec.retries = 1;
+	uint32_t id = rig_submit(&rig, 0, &spec);
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 0);
+	struct sw_event news = rig_answer(&rig, SW_EV_SPEED, id);
+	news.speed_milli = 940;
+	rig_event(&rig, 10, news);
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 940);
+	rig_event(&rig, 20, rig_answer(&rig, SW_EV_FAIL, id)); /* run 2 begins */
+	assert_true(rig_runs(&rig, id));
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 0);
+	rig_event(&rig, 21, news); /* late */
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 0);
+	news = rig_answer(&rig, SW_EV_SPEED, id);
+	news.speed_milli = 700;
+	rig_event(&rig, 30, news);
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 700);
+	news.speed_milli = 0; /* who shares its GPU has changed */
+	rig_event(&rig, 40, news);
+	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 0);
 	rig_close(&rig);
 }
 
@@ -544,6 +574,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers_by_epoch),
 		cmocka_unit_test(test_answers_about_waiting_jobs),
+		cmocka_unit_test(test_speed),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_unknown_duration),
 		cmocka_unit_test(test_fail_with_retries),

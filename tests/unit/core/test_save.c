@@ -151,9 +151,15 @@ static void test_adopted_by_another_version(void **state)
 	struct sw_err err = {0};
 	bool adopted = false;
 	size_t size;
+	uint32_t fast = 0;
 	struct sw_policy later = sw_policy_las;
 	later.job_state_size += 8;
 	make_busy(&rig, &sw_policy_las);
+	for (uint32_t id = 0; id < sw_engine_job_count(rig.engine); id++) {
+		struct sw_event news = rig_answer(&rig, SW_EV_SPEED, id);
+		news.speed_milli = 700 + id;
+		rig_event(&rig, 4000, news);
+	}
 	unsigned char *bytes = save(&rig, &size);
 	rig_must(load(&rig, &later, bytes, size, &loaded, &adopted, &err), &err);
 	assert_true(adopted);
@@ -164,10 +170,14 @@ static void test_adopted_by_another_version(void **state)
 		assert_int_equal(sw_job_ran(sw_engine_view(rig.engine), then), sw_job_ran(sw_engine_view(loaded), now));
 		assert_int_equal(sw_job_gpu_time(sw_engine_view(rig.engine), then), sw_job_gpu_time(sw_engine_view(loaded), now));
 		assert_int_equal(sw_engine_epoch(rig.engine, then->id), sw_engine_epoch(loaded, then->id));
+		uint32_t speed = sw_job_speed_milli(sw_engine_view(loaded), now);
+		assert_int_equal(sw_job_speed_milli(sw_engine_view(rig.engine), then), speed);
+		fast += speed > 0;
 		char place[256];
 		snprintf(place, sizeof place, "%s", rig_place(&rig, id));
 		assert_string_equal(place, rig_place(&(struct rig){.engine = loaded}, id));
 	}
+	assert_true(fast > 0);
 	assert_string_equal(sw_engine_policy(loaded), "las");
 	/* It is in charge: it goes on deciding. */
 	struct sw_step step;
@@ -270,7 +280,7 @@ static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 160);
-	assert_int_equal(sizeof(struct sw_core_job), 208);
+	assert_int_equal(sizeof(struct sw_core_job), 216);
 	assert_int_equal(sizeof(struct sw_lane), 88);
 	assert_int_equal(sizeof(struct sw_order_book), 240);
 	assert_int_equal(sizeof(struct sw_tenant), 12);
