@@ -341,6 +341,7 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 		const struct sw_agent_run *run = brain->runs.items[i].run;
 		struct sw_sync_run *report = &brain->reports.items[i];
 		*report = run->said;
+		report->speed = run->speed.told;
 		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)
 			report->state = SW_RUN_SUSPENDED;
 		else if (run->phase == SW_PHASE_WAITING)

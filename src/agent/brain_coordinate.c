@@ -258,4 +258,6 @@ void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const str
 	for (uint32_t i = 0; i < brain->gpus.count; i++)
 		note_foreign(brain, i);
 	sw_agent_coordinate(brain, now_ns);
+	if (sw_agent_follow_speeds(brain, now_ns))
+		brain->dirty = true;
 }

@@ -26,7 +26,7 @@ static bool are_equal(const struct sw_agent_terms *a, const struct sw_agent_term
 	return equal;
 }
 
-static bool meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
+bool sw_agent_meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
 {
 	for (size_t i = 0; i < a->gpu_count; i++)
 		for (size_t j = 0; j < b->gpu_count; j++)
@@ -59,7 +59,7 @@ static size_t find_neighbours(const struct sw_agent_brain *brain, const struct s
 	for (size_t i = 0; i < brain->runs.count && terms->neighbour_count < SW_AGENT_NEIGHBOURS; i++) {
 		const struct sw_agent_run *other = brain->runs.items[i].run;
 		bool counts = other->hears_terms && !other->opportunistic && sw_agent_is_active(other);
-		if (other == run || !counts || !meet(run, other))
+		if (other == run || !counts || !sw_agent_meet(run, other))
 			continue;
 		found++;
 		if (has_begun(other))

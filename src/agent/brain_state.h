@@ -50,6 +50,17 @@ enum sw_agent_told {
 	SW_TOLD_STOP,
 };
 
+/* How it gets on; see brain_speed.c. */
+struct sw_agent_speed {
+	struct sw_sync_speed now;  /* of these circumstances: */
+	int64_t since_ns;	   /* they hold; 0: they have to be seen anew */
+	uint64_t began_iterations; /* it had ended then */
+	int64_t advanced_ns;	   /* when an iteration was last seen to end */
+	uint32_t samples;	   /* that now.iteration_ns is made from */
+	struct sw_sync_speed told;
+	int64_t told_ns;
+};
+
 struct sw_agent_run {
 	struct sw_run_id id;
 	enum sw_agent_phase phase;
@@ -82,6 +93,7 @@ struct sw_agent_run {
 	struct sw_coordinate_job *seen;	  /* owned: on each of its GPUs at the last look; its id is 0 where it was not seen */
 	uint64_t demand_bytes;		  /* what it had at most on one of them and in the host for it, when it did not move */
 	struct sw_coordinate_order order; /* at the last look: the strictest of its GPUs', if it was ordered anything */
+	struct sw_agent_speed speed;
 	int64_t seated_ns;    /* since when there is room for it among those who share a GPU; 0: there is none, or it needs none */
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
@@ -167,6 +179,12 @@ bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_r
 /* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that wish is less than it asked for. */
 uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
 bool sw_agent_is_limited(const struct sw_agent_run *run);
+
+bool sw_agent_meet(const struct sw_agent_run *a, const struct sw_agent_run *b); /* on a GPU */
+
+/* brain_speed.c */
+/* Follows how all runs get on, by the last look; true: there is something to tell. */
+bool sw_agent_follow_speeds(struct sw_agent_brain *brain, int64_t now_ns);
 
 /* brain_coordinate.c */
 /* Orders for those who share a GPU, by the last look. */

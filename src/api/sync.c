@@ -62,6 +62,10 @@ static const struct sw_field run_fields[] = {
 	{"log_bytes", SW_FIELD_U64, AT(log_bytes), .max = INT64_MAX},
 	{"max_rss_bytes", SW_FIELD_U64, AT(max_rss_bytes), .max = INT64_MAX, .brief = true},
 	{"cpu_ns", SW_FIELD_U64, AT(cpu_ns), .max = INT64_MAX, .brief = true},
+	{"iteration_ns", SW_FIELD_I64, AT(speed.iteration_ns), .max = INT64_MAX, .brief = true},
+	{"alone_ns", SW_FIELD_I64, AT(speed.alone_ns), .max = INT64_MAX, .brief = true},
+	{"iterations", SW_FIELD_U64, AT(speed.iterations), .max = INT64_MAX, .brief = true},
+	{"beside", SW_FIELD_JOBS, AT(speed.beside), .brief = true},
 };
 #undef THIS
 

@@ -83,6 +83,20 @@ enum sw_run_state {
 #define SW_REASON_SUPERVISOR_LOST "supervisor-lost" /* its supervisor died: the true exit code is unknown */
 #define SW_REASON_SHUTDOWN "shutdown"		    /* somebody terminated the supervisor, as a machine that shuts down does */
 
+#define SW_SYNC_JOBS_LISTED 8u
+struct sw_sync_jobs {
+	uint64_t items[SW_SYNC_JOBS_LISTED];
+	uint32_t count;
+};
+
+/* How a run gets on, where the GPU runtime has found its iterations. As many neighbours as can be listed stand for that many or more. */
+struct sw_sync_speed {
+	int64_t iteration_ns;	    /* one takes, beside these; 0: not known, or not since others came or went */
+	int64_t alone_ns;	    /* one took while nobody else used its GPUs and nothing held it back; 0: never measured */
+	uint64_t iterations;	    /* that had ended when this was found */
+	struct sw_sync_jobs beside; /* that used its GPUs too, ascending */
+};
+
 struct sw_sync_run {
 	struct sw_run_id id;
 	enum sw_run_state state;
@@ -98,6 +112,7 @@ struct sw_sync_run {
 	uint64_t log_bytes;		    /* written by the job so far */
 	uint64_t max_rss_bytes;
 	uint64_t cpu_ns;
+	struct sw_sync_speed speed;
 };
 
 /* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). */

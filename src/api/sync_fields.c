@@ -150,6 +150,9 @@ static const char *expected_of(const struct sw_field *field, char *text, size_t 
 	case SW_FIELD_TEXTS:
 		snprintf(text, size, "a list of %" PRId64 " to %zu texts", field->min, field->most);
 		break;
+	case SW_FIELD_JOBS:
+		snprintf(text, size, "a list of at most %u numbers of jobs", SW_SYNC_JOBS_LISTED);
+		break;
 	case SW_FIELD_WORD:
 		snprintf(text, size, "one of");
 		for (size_t i = 0; field->words[i] != NULL; i++) {
@@ -165,6 +168,22 @@ static int refuse_field(struct sw_decoder *decoder, const struct sw_field *field
 {
 	char expected[200];
 	return sw_decoder_refuse(decoder, field->name, value, expected_of(field, expected, sizeof expected));
+}
+
+static int decode_jobs(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, struct sw_sync_jobs *target)
+{
+	struct sw_sync_jobs jobs = {.count = (uint32_t)json_array_size(value)};
+	if (!json_is_array(value) || json_array_size(value) > SW_SYNC_JOBS_LISTED)
+		return refuse_field(decoder, field, value);
+	for (uint32_t i = 0; i < jobs.count; i++) {
+		const json_t *job = json_array_get(value, i);
+		json_int_t number = json_integer_value(job);
+		if (!json_is_integer(job) || number < 0 || number > (json_int_t)SW_SYNC_JOB_MAX)
+			return refuse_field(decoder, field, value);
+		jobs.items[i] = (uint64_t)number;
+	}
+	*target = jobs;
+	return 0;
 }
 
 static int decode_texts(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, struct sw_texts *target)
@@ -241,6 +260,8 @@ static int decode_field(struct sw_decoder *decoder, json_t *value, const struct 
 		return 0;
 	case SW_FIELD_TEXTS:
 		return decode_texts(decoder, value, field, target);
+	case SW_FIELD_JOBS:
+		return decode_jobs(decoder, value, field, target);
 	case SW_FIELD_WORD:
 		return decode_word(decoder, value, field, target);
 	default:
@@ -311,6 +332,8 @@ static bool is_empty(const struct sw_field *field, const void *source)
 		return *(const char *const *)source == NULL;
 	case SW_FIELD_TEXTS:
 		return ((const struct sw_texts *)source)->count == 0;
+	case SW_FIELD_JOBS:
+		return ((const struct sw_sync_jobs *)source)->count == 0;
 	}
 	return false;
 }
@@ -320,6 +343,14 @@ static void encode_texts(struct sw_json *json, const struct sw_texts *texts)
 	sw_json_array(json);
 	for (size_t i = 0; i < texts->count; i++)
 		sw_json_string(json, texts->items[i]);
+	sw_json_end_array(json);
+}
+
+static void encode_jobs(struct sw_json *json, const struct sw_sync_jobs *jobs)
+{
+	sw_json_array(json);
+	for (uint32_t i = 0; i < jobs->count; i++)
+		sw_json_u64(json, jobs->items[i]);
 	sw_json_end_array(json);
 }
 
@@ -349,6 +380,9 @@ static void encode_field(struct sw_json *json, const struct sw_field *field, con
 		break;
 	case SW_FIELD_TEXTS:
 		encode_texts(json, source);
+		break;
+	case SW_FIELD_JOBS:
+		encode_jobs(json, source);
 		break;
 	case SW_FIELD_WORD:
 		sw_json_string(json, field->words[*(const unsigned *)source]);

@@ -23,6 +23,7 @@ enum sw_field_kind {
 	SW_FIELD_BOOL,	/* bool */
 	SW_FIELD_TEXT,	/* const char *; min and max are lengths in bytes */
 	SW_FIELD_TEXTS, /* struct sw_texts; max is the longest member, `most` their number */
+	SW_FIELD_JOBS,	/* struct sw_sync_jobs, of up to SW_SYNC_JOBS_LISTED */
 	SW_FIELD_WORD,	/* an enum: the position in `words` */
 };
 

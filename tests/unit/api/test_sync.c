@@ -129,7 +129,8 @@ static void test_sync_round_trip(void **state)
 		 .failure = "gpu-oom",
 		 .failure_line = "CUDA out of memory",
 		 .max_rss_bytes = 5,
-		 .cpu_ns = 6},
+		 .cpu_ns = 6,
+		 .speed = {.iteration_ns = 7, .alone_ns = INT64_MAX, .iterations = 8, .beside = {{3, SW_SYNC_JOB_MAX}, 2}}},
 	};
 	struct sw_sync sync = {.node = "n1",
 			       .instance = "abc",
@@ -159,6 +160,10 @@ static void test_sync_round_trip(void **state)
 	assert_null(back->runs[0].detail);
 	assert_true(back->runs[1].code == 255 && back->runs[1].signal == 9 && back->runs[1].ended_at_ns == INT64_MAX);
 	assert_true(back->runs[1].max_rss_bytes == 5 && back->runs[1].cpu_ns == 6);
+	const struct sw_sync_speed *speed = &back->runs[1].speed;
+	assert_true(speed->iteration_ns == 7 && speed->alone_ns == INT64_MAX && speed->iterations == 8);
+	assert_true(speed->beside.count == 2 && speed->beside.items[0] == 3 && speed->beside.items[1] == SW_SYNC_JOB_MAX);
+	assert_true(back->runs[0].speed.iteration_ns == 0 && back->runs[0].speed.beside.count == 0);
 	assert_string_equal(back->runs[1].reason, SW_REASON_LEASE);
 	assert_string_equal(back->runs[1].detail, "too long");
 	assert_string_equal(back->runs[1].failure, "gpu-oom");
@@ -303,6 +308,12 @@ static void test_bad_syncs(void **state)
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"inventory\":{\"gpus\":[{\"uuid\":5}]}}",
 		    "'inventory.gpus[0].uuid' is 5, expected a text");
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"samples\":[{\"job\":1}]}", "'samples[0].epoch' is missing");
+#define RUN(more) "{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":1,\"state\":\"running\"," more "}]}"
+	refuse_sync(RUN("\"alone_ns\":-1"), "'jobs[0].alone_ns' is -1");
+	refuse_sync(RUN("\"beside\":[1,-2]"), "'jobs[0].beside' is a list of 2, expected a list of at most 8 numbers of jobs");
+	refuse_sync(RUN("\"beside\":[1,2,3,4,5,6,7,8,9]"), "'jobs[0].beside' is a list of 9");
+	refuse_sync(RUN("\"beside\":5"), "'jobs[0].beside' is 5");
+#undef RUN
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"samples\":[{\"iteration_ns\":-1}]}",
 		    "'samples[0].iteration_ns' is -1");
 }
