@@ -188,6 +188,8 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 		r = hear_run(brain, node, &sync->runs[s], records, err);
 	if (r == 0)
 		r = hear_ghosts(node, sync, records, err);
+	if (r == 0)
+		r = sw_brain_hear_speeds(brain, now, sync, (uint32_t)(node - brain->nodes.items), records, err);
 	return r < 0 ? r : hear_silence(brain, node, sync, records, err);
 }
 

@@ -125,6 +125,7 @@ void sw_brain_free(struct sw_brain *brain)
 		if (brain->jobs.items[j].trouble != NULL)
 			free(brain->jobs.items[j].trouble->cause.line);
 		free(brain->jobs.items[j].trouble);
+		free(brain->jobs.items[j].pace);
 	}
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		free(brain->nodes.items[n].name);

@@ -41,6 +41,7 @@ enum sw_record_kind {
 	SW_RECORD_NODE_CLOSE, /* name, by, why: it takes no more jobs */
 	SW_RECORD_NODE_OPEN,  /* name, by */
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
+	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
 };
 
 struct sw_record {
@@ -178,6 +179,23 @@ struct sw_part_view {
 	uint64_t mask;	/* its GPUs there */
 	uint32_t epoch; /* of the run */
 };
+/* How its present run gets on, where that was measured; false: it was not, or the job does not run. */
+struct sw_speed_view {
+	int64_t iteration_ns;	    /* 0: not known beside those who are there now */
+	int64_t alone_ns;	    /* of this run or an earlier one; 0: not known */
+	uint64_t iterations;	    /* that had ended then */
+	uint32_t slow_milli;	    /* the one against the other; 0: not both are known */
+	struct sw_sync_jobs beside; /* while this was measured */
+};
+bool sw_brain_speed(const struct sw_brain *brain, uint64_t id, struct sw_speed_view *ret_view);
+/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
+struct sw_neighbour_view {
+	uint64_t job;
+	const char *node;
+	uint64_t mask; /* the GPUs that both have there */
+	bool same;     /* both have the same GPUs, all of them */
+};
+size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);

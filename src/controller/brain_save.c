@@ -1,7 +1,7 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
- * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs. What is marked volatile in brain_state.h is left out; so is what follows
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -12,7 +12,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 2u
+#define FORMAT 3u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -122,6 +122,25 @@ static void pack_failures(struct sw_pack *pack, struct sw_live *live)
 		pack_trouble(pack, live->trouble);
 }
 
+static void pack_pace(struct sw_pack *pack, struct sw_live *live)
+{
+	bool has_pace = live->pace != NULL;
+	sw_pack_bool(pack, &has_pace);
+	if (!has_pace || (pack->reads && !make(pack, &live->pace, 1, sizeof *live->pace)))
+		return;
+	struct sw_pace *pace = live->pace;
+	sw_pack_u32(pack, &pace->epoch);
+	sw_pack_near(pack, &pace->at, live->submitted_at);
+	sw_pack_i64(pack, &pace->iteration_ns);
+	sw_pack_i64(pack, &pace->alone_ns);
+	sw_pack_u64(pack, &pace->iterations);
+	sw_pack_u32(pack, &pace->beside.count);
+	if (pace->beside.count > SW_SYNC_JOBS_LISTED || pace->iteration_ns < 0 || pace->alone_ns < 0)
+		sw_pack_fail(pack);
+	for (uint32_t i = 0; i < pace->beside.count && pack->failed == 0; i++)
+		sw_pack_u64(pack, &pace->beside.items[i]);
+}
+
 /* What it asked for; the members of an array share that with the one before. */
 static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -179,6 +198,8 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	sw_pack_u32(pack, &live->limit_milli);
 	if (live->limit_bytes > SW_JOB_BYTES_MAX || live->limit_milli >= 1000)
 		sw_pack_fail(pack);
+	if (!pack->reads || pack->format >= 3)
+		pack_pace(pack, live);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)

@@ -59,6 +59,15 @@ struct sw_trouble {
 	uint32_t class_tries[SW_TROUBLES_KEPT], seen_count[SW_TROUBLES_KEPT], seen_node[SW_TROUBLES_KEPT];
 };
 
+/* How its runs got on, as the last record about it says; made with the first. */
+struct sw_pace {
+	uint32_t epoch; /* the engine's: of the run that all but `alone_ns` is about */
+	sw_ns at;
+	int64_t iteration_ns, alone_ns;
+	uint64_t iterations;
+	struct sw_sync_jobs beside;
+};
+
 struct sw_live {
 	struct sw_asked *asked;
 	bool is_member; /* of an array */
@@ -86,6 +95,7 @@ struct sw_live {
 	sw_ns submitted_at, started_at, ended_at;
 	uint32_t failures;
 	struct sw_trouble *trouble; /* NULL: none */
+	struct sw_pace *pace;	    /* NULL: nobody measured it */
 	char *warning;		    /* what the user was told at submit; NULL: nothing */
 	uint64_t command_hash;
 	bool asked_retries; /* the user said how many */
@@ -243,6 +253,11 @@ const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const stru
 int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);
 /* Puts what the job may have of its GPUs now into the wish for a part of its run. */
 void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *want);
+
+/* ---- how runs get on (speeds.c) */
+int sw_brain_hear_speeds(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, uint32_t node, sw_records *records,
+			 struct sw_err *err);
+int sw_brain_apply_speeds(struct sw_brain *brain, json_t *body, struct sw_err *err);
 
 /* ---- arrays (arrays.c). Numbers are as people count. */
 /* The first member of the job's array; itself, if it is in none. */

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/number.h"
-#include "controller/brain.h"
+#include "controller/brain_state.h"
 
 static const struct sw_brain_config config = {
 	.policy = "fifo",
@@ -715,8 +715,68 @@ static void replay(struct desk *desk)
 		assert_int_equal(a.code, b.code);
 		assert_int_equal(a.epoch, b.epoch);
 		assert_true(a.limit_bytes == b.limit_bytes && a.limit_milli == b.limit_milli);
+		struct sw_speed_view fast = {0}, also = {0};
+		assert_int_equal(sw_brain_speed(desk->brain, job, &fast), sw_brain_speed(again, job, &also));
+		assert_true(fast.iteration_ns == also.iteration_ns && fast.alone_ns == also.alone_ns && fast.slow_milli == also.slow_milli);
 	}
 	sw_brain_free(again);
+}
+
+/* What the agent of node "n" says of a job's speed; how many records that makes. */
+static size_t say_speed(struct desk *desk, struct sw_sync_speed speed)
+{
+	size_t before = desk->journal.count;
+	desk->runs[0].speed = speed;
+	sync_and_drop(desk);
+	return desk->journal.count - before;
+}
+
+/* Aim: what agents measured of runs is recorded when it is new, not again and not too often, is what policies see, and is forgotten with the run but for the time alone. */
+static void test_speeds(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_speed_view view;
+	sync_and_drop(desk);
+	uint64_t job = submit(desk, "{\"command\": [\"a\"]}");
+	say(desk, job, 1, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_string_equal(state_of(desk, job), "R");
+	assert_false(sw_brain_speed(desk->brain, job, &view));
+	const struct sw_view *seen = sw_engine_view(desk->brain->engine);
+	const struct sw_job *engine_job = sw_engine_job(desk->brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+
+	struct sw_sync_speed speed = {.iteration_ns = 1000, .alone_ns = 1000, .iterations = 50};
+	assert_int_equal(say_speed(desk, speed), 1);
+	assert_int_equal(say_speed(desk, speed), 0);
+	assert_int_equal(sw_job_speed_milli(seen, engine_job), 1000);
+	assert_true(sw_brain_speed(desk->brain, job, &view) && view.slow_milli == 1000 && view.iterations == 50);
+	/* A neighbour comes: taken back at once, then measured anew. */
+	speed.iteration_ns = 0;
+	assert_int_equal(say_speed(desk, speed), 1);
+	assert_int_equal(say_speed(desk, speed), 0);
+	assert_int_equal(sw_job_speed_milli(seen, engine_job), 0);
+	speed.iteration_ns = 1250;
+	speed.beside = (struct sw_sync_jobs){{job, 99}, 2}; /* one of whom is not known here */
+	assert_int_equal(say_speed(desk, speed), 0);	    /* too soon */
+	pass_time(desk, 5 * SW_NS_PER_S);
+	assert_int_equal(say_speed(desk, speed), 1);
+	assert_int_equal(sw_job_speed_milli(seen, engine_job), 800);
+	assert_true(sw_brain_speed(desk->brain, job, &view) && view.slow_milli == 1250 && view.beside.count == 1);
+	/* The next run of the job was never alone. */
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_REQUEUE, "requeue", job, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	assert_int_equal(say_speed(desk, speed), 0); /* late words about the first */
+	say(desk, job, 1, SW_RUN_EXITED, 0);
+	sync_and_drop(desk);
+	say(desk, job, 2, SW_RUN_RUNNING, 0);
+	sync_and_drop(desk);
+	assert_int_equal(sw_job_speed_milli(seen, engine_job), 0);
+	assert_true(sw_brain_speed(desk->brain, job, &view) && view.iteration_ns == 0 && view.alone_ns == 1000);
+	pass_time(desk, 5 * SW_NS_PER_S);
+	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 1);
+	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 0);
+	assert_int_equal(sw_job_speed_milli(seen, engine_job), 500);
 }
 
 static int set_up(void **state)
@@ -768,6 +828,7 @@ int main(void)
 		TEST(test_why_tells_where_a_job_runs_and_how_it_ended),
 		TEST(test_why_names_drained_nodes),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
+		TEST(test_speeds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

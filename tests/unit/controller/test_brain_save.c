@@ -171,6 +171,22 @@ static enum sw_record_kind draw_limit(struct sw_rng *rng, uint64_t jobs, char *b
 	return SW_RECORD_LIMIT;
 }
 
+/* Of a job that runs, if one is found. */
+static enum sw_record_kind draw_speed(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
+{
+	uint64_t jobs = sw_brain_job_count(brain), job = 1;
+	for (int tries = 0; tries < 30 && (tries == 0 || sw_brain_live(brain, job)->run_count == 0); tries++)
+		job = 1 + sw_rng_below(rng, jobs);
+	snprintf(body, size,
+		 "{\"node\": \"n0\", \"speeds\": [{\"job\": %llu, \"epoch\": %u, \"iteration_ns\": %u, \"alone_ns\": %u, \"iterations\": "
+		 "%u, "
+		 "\"beside\": [%u, 2]}]}",
+		 (unsigned long long)job, sw_brain_live(brain, job)->run_epoch, (unsigned)sw_rng_below(rng, 1000),
+		 (unsigned)sw_rng_below(rng, 2) * (unsigned)sw_rng_below(rng, 1000), (unsigned)sw_rng_below(rng, 100000),
+		 (unsigned)sw_rng_below(rng, 9));
+	return SW_RECORD_SPEED;
+}
+
 static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
 	uint64_t jobs = sw_brain_job_count(brain), kind = sw_rng_below(rng, 100);
@@ -180,6 +196,8 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return draw_node(rng, body, size);
 	if (kind < 40 && jobs > 0)
 		return draw_limit(rng, jobs, body, size);
+	if (kind < 46 && jobs > 0)
+		return draw_speed(rng, brain, body, size);
 	if (kind < 75)
 		return draw_report(rng, brain, now, body, size);
 	if (kind < 88)
@@ -241,8 +259,24 @@ static void same_runs(const struct sw_live *x, const struct sw_live *y)
 	}
 }
 
+static void same_paces(const struct sw_pace *a, const struct sw_pace *b)
+{
+	assert_true((a == NULL) == (b == NULL));
+	if (a == NULL)
+		return;
+	SAME(epoch);
+	SAME(at);
+	SAME(iteration_ns);
+	SAME(alone_ns);
+	SAME(iterations);
+	SAME(beside.count);
+	for (uint32_t i = 0; i < a->beside.count; i++)
+		SAME(beside.items[i]);
+}
+
 static void same_live(const struct sw_live *a, const struct sw_live *b)
 {
+	same_paces(a->pace, b->pace);
 	same_text(a->asked->text, b->asked->text);
 	SAME(is_member);
 	SAME(array_index);
@@ -497,7 +531,8 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 256);
+	assert_int_equal(sizeof(struct sw_live), 264);
+	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);
 	assert_int_equal(sizeof(struct sw_fault), 16);
