@@ -83,6 +83,8 @@ static const struct sw_api_field job[] = {
 	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
 	{"limit", "#Limit", "what it may have of its GPUs, as somebody set it; null: nobody did"},
 	{"gpu", "#JobGpu", "how it does on its GPUs; null: it does not run, or has not been looked at"},
+	{"speed", "#Speed", "how long its iterations take; null: it does not run, or nobody measured it"},
+	{"sharing", "#Sharing", "with whom it shares GPUs now; null: it does not run, or alone"},
 	{"warning", "string", "about an input that others failed on; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
@@ -122,6 +124,29 @@ static const struct sw_api_field job_gpu[] = {
 	{"sampled_at", "string", "RFC 3339"},
 	END,
 };
+static const struct sw_api_field speed[] = {
+	{"iteration_s", "number", "seconds that one takes now; null: not known beside those who are on its GPUs now"},
+	{"alone_s", "number", "seconds that one took while nobody else was; null: it never was alone so long"},
+	{"slowdown", "number", "the one against the other; null: not both are known"},
+	{"iterations", "integer", "that had ended when this was measured"},
+	{"beside", "integer[]", "jobs on its GPUs then"},
+	END,
+};
+static const struct sw_api_field sharing[] = {
+	{"predicted", "number", "how many times as long as alone its iterations should take; null: nobody can tell"},
+	{"measured", "number", "how many times as long they take; null: not measured beside these, or never alone"},
+	{"unpredicted", "string", "why nobody can tell; null: it is predicted"},
+	{"with", "#Neighbour[]", "who else is on its GPUs"},
+	END,
+};
+static const struct sw_api_field neighbour[] = {
+	{"job", "integer", "its number"},
+	{"node", "string", "where"},
+	{"gpu_indexes", "integer[]", "GPUs there that both have"},
+	{"predicted", "number", "of this job, as above"},
+	{"measured", "number", "of this job, as above"},
+	END,
+};
 static const struct sw_api_field failure[] = {
 	{"class", "string", "docs/failures.md has them all"},
 	{"layer", "string", "who can do something about it: `user`, `framework`, `infrastructure`, or `unknown`"},
@@ -137,11 +162,9 @@ static const struct sw_api_field job_list[] = {
 	END,
 };
 static const struct sw_api_field why[] = {
-	{"id", "integer", "the job"},
-	{"state", "string", "as in Job"},
-	{"why", "string", "one sentence"},
-	{"held", "boolean", "somebody holds it back"},
-	END,
+	{"id", "integer", "the job"},	      {"state", "string", "as in Job"},
+	{"why", "string", "one sentence"},    {"held", "boolean", "somebody holds it back"},
+	{"sharing", "#Sharing", "as in Job"}, END,
 };
 static const struct sw_api_field gpu[] = {
 	{"index", "integer", "on its node"},
@@ -259,6 +282,9 @@ const struct sw_schema sw_schemas[] = {
 	{"Asked", "What a job asked for, in short", asked},
 	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
 	{"JobGpu", "A job's last figures on its GPUs", job_gpu},
+	{"Speed", "How a job gets on", speed},
+	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", sharing},
+	{"Neighbour", "A job on the same GPUs", neighbour},
 	{"Failure", "Why a run failed", failure},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},

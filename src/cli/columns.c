@@ -27,7 +27,7 @@ struct sw_cli_field {
 	const char *alias; /* other names, '|' between them; NULL */
 	char letter;	   /* of squeue's formats; 0: none */
 	const char *title;
-	const char *key; /* of the job, or behind "asked." of what it asked for */
+	const char *key; /* of the job, or behind a dot of something in it, such as what it asked for */
 	enum kind kind;
 	unsigned most;
 };
@@ -62,6 +62,8 @@ static const struct sw_cli_field fields[] = {
 	{"estimate", "estimatedstart", 0, "START_TIME", "estimated_start_at", MOMENT, 0},
 	{"restarts", "restartcnt", 0, "RESTARTS", "restarts", NUMBER, 0},
 	{"preemptions", NULL, 0, "PREEMPTIONS", "preemptions", NUMBER, 0},
+	{"slowdown", NULL, 0, "SLOWDOWN", "speed.slowdown", NUMBER, 0},
+	{"predicted", NULL, 0, "PREDICTED", "sharing.predicted", NUMBER, 0},
 	{"exitcode", "exit_code", 0, "EXITCODE", "", EXIT_CODE, 0},
 };
 
@@ -180,8 +182,12 @@ int sw_cli_columns_order(const char *text, struct sw_cli_columns *ret_order, str
 
 static const json_t *value_of(const struct sw_cli_field *field, const json_t *job)
 {
-	bool asked = strncmp(field->key, "asked.", 6) == 0;
-	return asked ? json_object_get(json_object_get(job, "asked"), field->key + 6) : json_object_get(job, field->key);
+	const char *dot = strchr(field->key, '.');
+	if (dot == NULL)
+		return json_object_get(job, field->key);
+	char outer[32];
+	snprintf(outer, sizeof outer, "%.*s", (int)(dot - field->key), field->key);
+	return json_object_get(json_object_get(job, outer), dot + 1);
 }
 
 /* Where it runs, or in brackets why it does not. */

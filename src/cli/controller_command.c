@@ -45,7 +45,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	struct sw_cli_places places;
-	char address[32], logs[PATH_MAX + 8], certificate[PATH_MAX + 8], key[PATH_MAX + 8];
+	char address[32], logs[PATH_MAX + 8], slowdowns[PATH_MAX + 20], certificate[PATH_MAX + 8], key[PATH_MAX + 8];
 	const char *listen = NULL;
 	const struct sw_cli_doors *doors = &values->doors;
 	struct values copy = *values; /* for ready(), which is given what it may write */
@@ -62,6 +62,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (r < 0)
 		return r;
 	snprintf(logs, sizeof logs, "%s/logs", places.state);
+	snprintf(slowdowns, sizeof slowdowns, "%s/slowdowns.json", places.state);
 	snprintf(certificate, sizeof certificate, "%s/tls.crt", places.state);
 	snprintf(key, sizeof key, "%s/tls.key", places.state);
 	r = doors->self_signed ? sw_certificate_make(certificate, key, err) : 0;
@@ -79,6 +80,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.tokens_path = places.tokens,
 		.runs_folder = places.runs,
 		.logs_folder = logs,
+		.slowdowns_path = slowdowns,
 		.policy = values->policy,
 		.placement = values->placement,
 		.plugin = plugin,

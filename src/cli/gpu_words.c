@@ -71,3 +71,15 @@ char *sw_cli_iteration(const json_t *job, char *text, size_t size)
 		snprintf(text, size, "%s/it", sw_format_duration((int64_t)(s * 1e9), span));
 	return text;
 }
+
+char *sw_cli_slowdown(const json_t *job, char *text, size_t size)
+{
+	const json_t *speed = json_object_get(job, "speed");
+	double alone_s = sw_cli_real(speed, "alone_s", 0), slowdown = sw_cli_real(speed, "slowdown", 0);
+	char span[32];
+	text[0] = '\0';
+	if (alone_s > 0 && alone_s < 1e6 && slowdown > 0)
+		snprintf(text, size, "%.2fx of the %s/it that it takes alone", slowdown,
+			 sw_format_duration((int64_t)(alone_s * 1e9), span));
+	return text;
+}

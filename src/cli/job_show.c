@@ -110,6 +110,8 @@ static void put_gpu(const json_t *job)
 		put("GPU time", text);
 	if (sw_cli_iteration(job, text, sizeof text)[0] != '\0')
 		put("Iteration", text);
+	if (sw_cli_slowdown(job, text, sizeof text)[0] != '\0')
+		put("Slowdown", text);
 }
 
 /* What went wrong, what gave it away, what was done, what to do. */

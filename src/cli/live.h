@@ -74,6 +74,8 @@ char *sw_cli_outside(const json_t *job, char *text, size_t size);
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size);
 /* "312 ms/it"; "" where nobody knows. */
 char *sw_cli_iteration(const json_t *job, char *text, size_t size);
+/* "1.06x of the 12 ms/it that it takes alone"; "": not known. */
+char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 
 /* ---- printing */
 /* "1-02:03:04", "2:03:04", "0:05": as squeue writes times. */

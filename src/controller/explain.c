@@ -178,21 +178,22 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 /* Who else is on its GPUs. */
 static void add_neighbours(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
-	const struct sw_live *live = &brain->jobs.items[id - 1];
-	uint32_t named = 0;
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
-		for (size_t j = 0; j < node->jobs.count; j++) {
-			uint32_t other = node->jobs.items[j];
-			const struct sw_live *there = &brain->jobs.items[other];
-			if (other + UINT64_C(1) == id || there->parked ||
-			    (sw_brain_run_on(there, live->runs[r].node)->mask & live->runs[r].mask) == 0)
-				continue;
-			if (named++ < NEIGHBOURS_NAMED)
-				add(text, size, "%s job %llu", named == 1 ? ", and shares its GPUs with" : ",", other + 1ULL);
-		}
-	}
-	if (named > NEIGHBOURS_NAMED)
+	struct sw_neighbour_view neighbours[NEIGHBOURS_NAMED];
+	size_t count = sw_brain_neighbours(brain, id, neighbours, NEIGHBOURS_NAMED);
+	uint64_t mask = 0;
+	if (count == 0)
+		return;
+	for (size_t i = 0; i < count && i < NEIGHBOURS_NAMED; i++)
+		mask |= neighbours[i].mask;
+	add(text, size, ", and shares");
+	if (brain->jobs.items[id - 1].run_count > 1)
+		add(text, size, " GPUs");
+	else
+		for (const char *comma = " "; mask != 0; mask &= mask - 1, comma = ", ")
+			add(text, size, "%sgpu%d", comma, __builtin_ctzll(mask));
+	for (size_t i = 0; i < count && i < NEIGHBOURS_NAMED; i++)
+		add(text, size, "%s job %llu", i == 0 ? " with" : ",", (unsigned long long)neighbours[i].job);
+	if (count > NEIGHBOURS_NAMED)
 		add(text, size, " and others");
 }
 

@@ -293,12 +293,15 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	}
 	char text[1500] = "";
 	sw_brain_explain(server->brain, sw_server_now(server), id, text, sizeof text);
+	if (strcmp(view.state, "R") == 0)
+		sw_company_say(server, id, text, sizeof text);
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_u64(&json, "id", id);
 	sw_json_key_string(&json, "state", view.state);
 	sw_json_key_string(&json, "why", text);
 	sw_json_key_bool(&json, "held", view.held);
+	sw_company_write(server, &json, id);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
 }

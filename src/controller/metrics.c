@@ -200,6 +200,38 @@ static void write_uses(struct sw_server *server, struct sw_json *text, const cha
 	}
 }
 
+/* How well the slowdowns of jobs that share GPUs are known, and how large they are. */
+static void write_slowdowns(struct sw_server *server, struct sw_json *text)
+{
+	struct sw_learn_error error;
+	bool started = false;
+	sw_learn_error(server->learned.learn, &error);
+	figure(text, "sharewell_slowdown_sets", "gauge", "Jobs beside others whose slowdown was measured, by their models.", error.count);
+	if (error.count > 0) {
+		const struct {
+			const char *by, *quantile;
+			uint32_t milli;
+		} lines[] = {{"learned", "0.5", error.median_milli},
+			     {"learned", "1", error.worst_milli},
+			     {"profiles", "0.5", error.prior_median_milli},
+			     {"profiles", "1", error.prior_worst_milli}};
+		head(text, "sharewell_slowdown_error_ratio", "gauge", "How wrong predicted slowdowns are, each from all other sets.");
+		for (size_t i = 0; i < 4; i++)
+			print(text, "sharewell_slowdown_error_ratio{by=\"%s\",quantile=\"%s\"} %" PRIu32 ".%03" PRIu32 "\n", lines[i].by,
+			      lines[i].quantile, lines[i].milli / 1000, lines[i].milli % 1000);
+	}
+	struct sw_speed_view speed;
+	for (uint64_t id = 1; id <= sw_brain_job_count(server->brain); id++) {
+		if (!sw_brain_speed(server->brain, id, &speed) || speed.slow_milli == 0)
+			continue;
+		if (!started)
+			head(text, "sharewell_job_slowdown_ratio", "gauge", "How many times as long as alone iterations of a job take.");
+		started = true;
+		print(text, "sharewell_job_slowdown_ratio{job=\"%" PRIu64 "\"} %" PRIu32 ".%03" PRIu32 "\n", id, speed.slow_milli / 1000,
+		      speed.slow_milli % 1000);
+	}
+}
+
 static int64_t busy_percent(const struct sw_device *device)
 {
 	return device->busy_milli / 10;
@@ -241,6 +273,7 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_uses(server, &text, "sharewell_job_gpu_outside_processes", "Processes of a job that use a GPU outside the runtime.",
 		   USE_OUTSIDE);
 	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);
+	write_slowdowns(server, &text);
 	if (text.failed) {
 		struct sw_err err = {0};
 		sw_err_set(&err, SW_ENOMEM, "out of memory");

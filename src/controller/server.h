@@ -45,13 +45,14 @@ struct sw_controller_options {
 	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns lease_ns;		   /* 30 s */
-	sw_ns lease_margin_ns;	   /* 5 s */
-	sw_ns retry_backoff_ns;	   /* 30 s */
-	const char *failures;	   /* file of the operator's own classes of failures; NULL: none */
-	uint32_t connections_max;  /* 4096 */
-	uint32_t events_kept;	   /* for watchers that come back: 8192 */
-	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
+	sw_ns lease_ns;		    /* 30 s */
+	sw_ns lease_margin_ns;	    /* 5 s */
+	sw_ns retry_backoff_ns;	    /* 30 s */
+	const char *slowdowns_path; /* where measured slowdowns are kept; NULL: nowhere */
+	const char *failures;	    /* file of the operator's own classes of failures; NULL: none */
+	uint32_t connections_max;   /* 4096 */
+	uint32_t events_kept;	    /* for watchers that come back: 8192 */
+	uint32_t snapshot_records;  /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
 	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody cares. */

@@ -21,6 +21,7 @@
 
 #include "api/json.h"
 #include "api/request.h"
+#include "contention/learn.h"
 #include "controller/brain.h"
 #include "controller/clock.h"
 #include "controller/server.h"
@@ -259,6 +260,28 @@ bool sw_use_is_current(const struct sw_brain *brain, const struct sw_machine *ma
 /* All uses of a job's present run together: sums, the longest iteration, the least share, the latest moment; the limit only where each GPU has one. False: there is none. */
 bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint64_t job, struct sw_use *ret_sum);
 
+/* ---- learned.c: what measured slowdowns say of jobs that share GPUs */
+struct sw_learned {
+	struct sw_profiles *profiles;
+	struct sw_learn *learn;
+	struct event *timer;
+	bool dirty; /* there is more than in the file */
+	bool keeps; /* it has a file, which may be written */
+};
+int sw_learned_start(struct sw_server *server, struct sw_err *err);
+void sw_learned_stop(struct sw_server *server);
+/* A record of speeds that is new was applied. */
+void sw_learned_note(struct sw_server *server, const char *body, size_t size);
+/* How much slower than alone the job should be beside these others on its GPUs, in thousandths; 0: nobody can tell, and why. */
+uint32_t sw_learned_predict(struct sw_server *server, uint64_t id, const uint64_t *others, size_t count, const char **ret_why_not);
+
+/* ---- company.c: jobs that share GPUs, for people */
+/* Adds to the sentence about where the job runs what was predicted and measured of it and of those beside it, if there are any. */
+void sw_company_say(struct sw_server *server, uint64_t id, char *text, size_t size);
+/* The members "sharing" and "speed" of a job. */
+void sw_company_write(struct sw_server *server, struct sw_json *json, uint64_t id);
+void sw_company_write_speed(struct sw_server *server, struct sw_json *json, uint64_t id);
+
 /* ---- views.c */
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
 /* What is said beside how the job stands: what was asked for; whether a change found anything to do. */
@@ -347,6 +370,7 @@ struct sw_server {
 	struct sw_polls polls;
 	struct sw_followers followers;
 	sw_machines machines;
+	struct sw_learned learned;
 	SW_VEC(struct sw_user_name) user_names;
 	char *openapi;
 	struct sw_figures figures;

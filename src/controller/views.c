@@ -150,6 +150,8 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);
 	write_limit(json, view);
 	write_use(server, json, view);
+	sw_company_write_speed(server, json, view->id);
+	sw_company_write(server, json, view->id);
 	sw_json_key_string(json, "warning", view->warning);
 	write_failure(json, view);
 }

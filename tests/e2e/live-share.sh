@@ -66,7 +66,7 @@ submit_here -J low --class opportunistic --gpu-memory 350M -o "$scratch/low" -- 
 low=$job
 becomes 'an opportunistic one runs beside it, and both have their memory' \
 	"h['memory_bytes'] >= 160 and l['memory_bytes'] >= 336 and h['host_bytes'] == l['host_bytes'] == 0 and l['limit_bytes'] == 350"
-works 'why says with whom it shares' "shares its GPUs with job $high" why "$low"
+works 'why says with whom it shares' "with job $high: no profile: not predicted" why "$low"
 becomes 'it gives way to the guaranteed one, and works when it may' "l['yields'] and l['compute'] == 100 and not h['yields'] and h['compute'] == 100"
 works 'as show tells' 'GPU time    while guaranteed jobs on its GPUs do not work' show "$low"
 works 'somebody limits its time' '50 % of each GPU' limit "$low" --compute 50
