@@ -126,7 +126,8 @@ static const struct sw_api_field job_gpu[] = {
 };
 static const struct sw_api_field speed[] = {
 	{"iteration_s", "number", "seconds that one takes now; null: not known beside those who are on its GPUs now"},
-	{"alone_s", "number", "seconds that one took while nobody else was; null: it never was alone so long"},
+	{"alone_s", "number",
+	 "seconds that one took while nobody else was, of this job or an earlier one of the same user and command; null: not known"},
 	{"slowdown", "number", "the one against the other; null: not both are known"},
 	{"iterations", "integer", "that had ended when this was measured"},
 	{"beside", "integer[]", "jobs on its GPUs then"},

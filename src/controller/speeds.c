@@ -1,7 +1,7 @@
 /* How jobs get on, as their agents measured it: heard, recorded, and told to the engine, whose policies see it as sw_job_speed_milli().
  *
  * An agent says the same in every sync until something has changed by enough (src/agent/brain_speed.c); a record is made when it differs from the last one, one for all runs of a
- * sync. What an iteration takes alone outlives the run: a later one may never be alone. Of a gang the agent of the first part speaks for all: their iterations are the same. */
+ * sync. What an iteration takes alone outlives the run: a later one may never be alone. A job that never was takes what an earlier one of the same user, command and number of GPUs took. Of a gang the agent of the first part speaks for all: their iterations are the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +11,8 @@
 /* However often agents change their mind. */
 #define SPACING_NS (2 * SW_NS_PER_S)
 #define SLOWEST_MILLI UINT32_C(1000000)
+/* So many jobs before it are asked what an iteration takes alone. */
+#define LIKE_MAX 1024u
 
 /* ---- hearing */
 
@@ -78,7 +80,22 @@ static void read_beside(json_t *list, struct sw_sync_jobs *beside)
 		beside->items[beside->count++] = (uint64_t)json_integer_value(json_array_get(list, i));
 }
 
-/* What the record says of one run, noted; true: the engine is to know. */
+/* What one of its kind took alone; 0: nobody knows. */
+static int64_t alone_of_like(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t other = id, left = LIKE_MAX; other > 0 && left > 0; left--) {
+		const struct sw_live *before = &brain->jobs.items[--other];
+		if (before->pace != NULL && before->pace->alone_ns > 0 && before->uid == live->uid &&
+		    before->command_hash == live->command_hash &&
+		    sw_engine_job(brain->engine, (struct sw_job_id){other})->gpus ==
+			    sw_engine_job(brain->engine, (struct sw_job_id){id})->gpus)
+			return before->pace->alone_ns;
+	}
+	return 0;
+}
+
+/* What the record says of one run, noted; 1: the engine is to know. */
 static int apply_speed(struct sw_brain *brain, json_t *body, struct sw_event *ret_event, struct sw_err *err)
 {
 	json_int_t number, epoch, iteration_ns, alone_ns, iterations;
@@ -98,6 +115,8 @@ static int apply_speed(struct sw_brain *brain, json_t *body, struct sw_event *re
 		.alone_ns = alone_ns > 0 ? alone_ns : live->pace->alone_ns,
 		.iterations = (uint64_t)iterations,
 	};
+	if (live->pace->alone_ns == 0)
+		live->pace->alone_ns = alone_of_like(brain, (uint32_t)(number - 1));
 	read_beside(beside, &live->pace->beside);
 	*ret_event = (struct sw_event){.kind = SW_EV_SPEED,
 				       .job = {(uint32_t)(number - 1)},

@@ -1,10 +1,11 @@
 /* A program for the scripts around `sharewell share`: keeps the emulated GPU busy, holds memory, and says what it computed.
  *
- *   gpu_load [--rounds 10] [--kernels 4] [--kernel-us 5000] [--memory 64M] [--grow 64M] [--grow-at 3] [--start FILE] [--end FILE] [--log FILE]
+ *   gpu_load [--rounds 10] [--kernels 4] [--kernel-us 5000] [--period-us 0] [--memory 64M] [--grow 64M] [--grow-at 3] [--start FILE] [--end FILE] [--log FILE]
  *
  * A round is that many kernels, all given to the GPU at once, and one that changes all of its memory; then it waits for their end. --grow takes more memory before a round. --start waits
  * for a file before the first round, with the memory taken; --end goes on with rounds that leave memory as it is until there is a file. --log writes a line after each round: its
- * number and the clock. At its end it prints a hash of its memory, which depends on the rounds and the sizes alone.
+ * number and the clock. --period-us lets a round begin only when its input is there: one comes every so often, whatever the rounds before took, and each ends with a kernel of another kind, so that rounds can be told
+ * apart. At its end it prints a hash of its memory, which depends on the rounds and the sizes alone.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -112,7 +113,7 @@ static uint64_t hash_of(const struct buffer *buffer)
 }
 
 static struct {
-	uint64_t rounds, kernels, kernel_us, memory, grow, grow_at;
+	uint64_t rounds, kernels, kernel_us, period_us, memory, grow, grow_at;
 	const char *start, *end, *log;
 } settings = {.rounds = 10, .kernels = 4};
 
@@ -130,10 +131,11 @@ static void read_settings(int argc, char **argv)
 		const char *name;
 		uint64_t *value;
 		const char **text;
-	} known[] = {
-		{"--rounds", &settings.rounds, NULL}, {"--kernels", &settings.kernels, NULL}, {"--kernel-us", &settings.kernel_us, NULL},
-		{"--memory", &settings.memory, NULL}, {"--grow", &settings.grow, NULL},	      {"--grow-at", &settings.grow_at, NULL},
-		{"--start", NULL, &settings.start},   {"--end", NULL, &settings.end},	      {"--log", NULL, &settings.log}};
+	} known[] = {{"--rounds", &settings.rounds, NULL},   {"--period-us", &settings.period_us, NULL},
+		     {"--kernels", &settings.kernels, NULL}, {"--kernel-us", &settings.kernel_us, NULL},
+		     {"--memory", &settings.memory, NULL},   {"--grow", &settings.grow, NULL},
+		     {"--grow-at", &settings.grow_at, NULL}, {"--start", NULL, &settings.start},
+		     {"--end", NULL, &settings.end},	     {"--log", NULL, &settings.log}};
 	for (int i = 1; i < argc; i += 2) {
 		size_t k = 0;
 		while (k < sizeof known / sizeof known[0] && strcmp(known[k].name, argv[i]) != 0)
@@ -149,19 +151,51 @@ static void read_settings(int argc, char **argv)
 	}
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Input that comes too fast waits, but not more than one of it. */
+static void await_input(void)
+{
+	static uint64_t next_ns;
+	uint64_t period_ns = settings.period_us * 1000, now = now_ns();
+	if (next_ns + period_ns < now)
+		next_ns = now;
+	struct timespec at = {.tv_sec = (time_t)(next_ns / 1000000000), .tv_nsec = (long)(next_ns % 1000000000)};
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0)
+		continue;
+	next_ns += period_ns;
+}
+
+static void end_step(void)
+{
+	static CUdeviceptr place;
+	uint64_t words = 1;
+	if (place == 0)
+		check(cuMemAlloc_v2(&place, 16), "cuMemAlloc");
+	CUdeviceptr result = place, input = place + 8;
+	launch("hash", (void *[]){&result, &input, &words});
+}
+
 static void compute(void)
 {
+	if (settings.period_us > 0)
+		await_input();
 	uint64_t ns = settings.kernel_us * 1000;
 	for (uint64_t i = 0; ns > 0 && i < settings.kernels; i++)
 		launch("spin", (void *[]){&ns});
+	if (settings.period_us > 0)
+		end_step();
 }
 
 static void note(FILE *log, uint64_t round)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (log != NULL) {
-		fprintf(log, "%llu %.6f\n", (unsigned long long)round, (double)now.tv_sec + (double)now.tv_nsec / 1e9);
+		fprintf(log, "%llu %.6f\n", (unsigned long long)round, (double)now_ns() / 1e9);
 		fflush(log);
 	}
 }

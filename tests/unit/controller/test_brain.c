@@ -777,6 +777,19 @@ static void test_speeds(void **state)
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 1);
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 0);
 	assert_int_equal(sw_job_speed_milli(seen, engine_job), 500);
+	/* Of others that never were alone, one of its kind takes what it took; one of another kind has nobody to ask. */
+	static const char *const commands[] = {"{\"command\": [\"b\"]}", "{\"command\": [\"a\"]}"};
+	for (int like = 0; like < 2; like++) {
+		say(desk, job, like == 0 ? 2 : 1, SW_RUN_EXITED, 0);
+		sync_and_drop(desk);
+		job = submit(desk, commands[like]);
+		say(desk, job, 1, SW_RUN_RUNNING, 0);
+		sync_and_drop(desk);
+		assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 4000}), 1);
+		assert_true(sw_brain_speed(desk->brain, job, &view) && view.iteration_ns == 4000);
+		assert_int_equal(view.alone_ns, like == 0 ? 0 : 1000);
+		assert_int_equal(view.slow_milli, like == 0 ? 0 : 4000);
+	}
 }
 
 static int set_up(void **state)
