@@ -110,7 +110,7 @@ sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
 /* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
 /* How fast a running job gets on where it is now, in thousandths of what sw_job_remaining() counts by, as its world measured it; a start or a copy that
- * is under way counts too. 0: nobody measures. */
+ * is under way counts too. Live it is the time of its iterations alone against that now, by the GPU runtime. 0: nobody measures, or not yet since others came to its GPUs or left. */
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job);
 
 /* What a stop leaves of a job's run. */

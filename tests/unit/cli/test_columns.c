@@ -104,15 +104,18 @@ static void test_cells(void **state)
 {
 	(void)state;
 	static const char *const wanted[] = {"7",	 "a b",		  "R",	 "RUNNING", "1:05", "1:00:00", "2", "node1:0,3",
-					     "16.0 GiB", "opportunistic", "0.5", "-",	    "1"};
-	static const char *const hidden[] = {"7", "-", "PD", "-", "-", "-", "-", "(Resources)", "-", "-", "-", "-", "0"};
+					     "16.0 GiB", "opportunistic", "0.5", "-",	    "1",    "1.063",   "-"};
+	static const char *const hidden[] = {"7", "-", "PD", "-", "-", "-", "-", "(Resources)", "-", "-", "-", "-", "0", "-", "-"};
 	struct sw_cli_columns columns;
-	assert_int_equal(parse("jobid,name,st,state,time,timelimit,gpus,place,gpumemory,class,weight,exitcode,nodes", &columns), 0);
+	assert_int_equal(
+		parse("jobid,name,st,state,time,timelimit,gpus,place,gpumemory,class,weight,exitcode,nodes,slowdown,predicted", &columns),
+		0);
 	json_t *job = json_loads(
 		       "{\"id\": 7, \"name\": \"a\\nb\", \"state\": \"R\", \"state_long\": \"RUNNING\", \"ran_s\": 65.9, \"gpus\": 2, "
 		       "\"node\": \"node1\", \"gpu_indexes\": [0, 3], \"code\": 3, \"signal\": 9, \"reason\": \"\", \"asked\": "
 		       "{\"time_limit_s\": "
-		       "3600, \"gpu_memory_bytes\": 17179869184, \"class\": \"opportunistic\", \"weight\": 0.5}}",
+		       "3600, \"gpu_memory_bytes\": 17179869184, \"class\": \"opportunistic\", \"weight\": 0.5}, \"speed\": {\"slowdown\": "
+		       "1.063}, \"sharing\": {\"predicted\": null}}",
 		       0, NULL),
 	       *other = json_loads("{\"id\": 7, \"state\": \"PD\"}", 0, NULL);
 	struct sw_cli_rows rows = {columns.shown, columns.count, {0}};

@@ -54,6 +54,9 @@ static void test_figures(void **state)
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": null}}", "");
 	expect(sw_cli_iteration, "{\"gpu\": null}", "");
 	expect(sw_cli_iteration, "{\"gpu\": {\"iteration_s\": 1e300}}", "");
+	expect(sw_cli_slowdown, "{\"speed\": {\"alone_s\": 0.012, \"slowdown\": 1.063}}", "1.06x of the 12 ms/it that it takes alone");
+	expect(sw_cli_slowdown, "{\"speed\": {\"alone_s\": null, \"slowdown\": null}}", "");
+	expect(sw_cli_slowdown, "{\"speed\": null}", "");
 }
 
 int main(void)
