@@ -201,6 +201,11 @@ struct sw_gpus {
 	uint64_t mask;
 };
 
+/* What a GPU of a node has left for one more: its memory that nobody holds; 0 too where the node is not open or a resident holds all of the GPU. */
+uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu);
+/* Who runs on it, in id order: the `index`-th. NULL: there are no more. */
+const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
+
 /* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order, then those that are used least (by what is known of their residents, in
  * steps of a 32nd, index order within), as long as these use less than `below_milli` of the compute and have room for its memory. Returns how many nodes it filled in; 0:
  * there are not enough, or they are on more than `max` nodes. */
@@ -226,6 +231,38 @@ bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enu
  * taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
 #define SW_RESIDENTS_MAX 8u
 bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
+
+/* ---- splitting: one job of one GPU over the parts of several that others leave */
+
+#define SW_SPLIT_PARTS_MAX 8u
+
+/* A GPU as a splitter sees it. */
+struct sw_split_device {
+	struct sw_node_id node;
+	uint32_t gpu;
+	uint32_t speed_milli;  /* at which the job would get on there beside the residents; 1000: as if alone */
+	uint64_t memory_bytes; /* that a part may take */
+};
+
+struct sw_split_part {
+	struct sw_node_id node;
+	uint32_t gpu;
+	uint64_t memory_bytes;
+};
+
+/* A way to split a job; step times in thousandths of that of the job whole and alone. */
+struct sw_split {
+	struct sw_split_part parts[SW_SPLIT_PARTS_MAX];
+	uint32_t count;	      /* of parts: two at least, on different GPUs */
+	uint32_t step_milli;  /* at the speeds of the devices */
+	uint32_t alone_milli; /* if no others were there */
+};
+
+/* How this job could be split over some of these GPUs, as the splitter of this cluster says. False: it cannot, or nothing is split here. */
+bool sw_view_split(const struct sw_view *view, const struct sw_job *job, const struct sw_split_device *devices, size_t count,
+		   struct sw_split *ret_split);
+/* The alone_milli of a job that runs split; 0: it does not. */
+uint32_t sw_job_split_milli(const struct sw_view *view, const struct sw_job *job);
 
 /* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs and host memory beside them.
  * False when they are not there or the node is in the spot already: the rule then gives up or adds another node. */
@@ -290,6 +327,11 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, con
 /* The same without a promise: the job that starts gets what the other leaves it, and its compute counts as 0 for as long as this run lasts or until it is
  * limited. */
 enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
+/* The same on exactly these GPUs, of different nodes, beside whoever is there. */
+enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *job, const struct sw_gpus *where, size_t count);
+/* Starts a waiting job of one GPU in parts, beside whoever is there, with so much memory on each GPU; without a promise, like sw_plan_pack(). It counts as holding all
+ * these GPUs, and stays there until it stops: it is not moved, resized, limited or shared with. SW_NO_ROOM too where nothing is split. */
+enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *job, const struct sw_split *split);
 /* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
 /* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. */

@@ -57,6 +57,7 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	seen->compute_milli = job->asked_compute_milli;
 	seen->job_class = seen->asked_class;
 	job->parts = SW_NO_PART;
+	job->split_milli = 0;
 	sw_bitmap_remove(&engine->running, seen->id.v);
 }
 
@@ -75,10 +76,10 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 	seen->state = SW_JOB_RUNNING;
 	seen->since = engine->now;
 	seen->gpus_held = gpus;
-	/* Until the world says otherwise: at full speed, and proportional to the GPUs. */
+	/* Until the world says otherwise: at full speed, and proportional to the GPUs; or as the splitter says. */
 	sw_ns left = seen->work_left_ns;
-	if (gpus != seen->gpus && left != SW_TIME_NEVER) {
-		__int128 scaled = (__int128)left * seen->gpus / gpus;
+	if ((gpus != seen->gpus || job->split_milli != 0) && left != SW_TIME_NEVER) {
+		__int128 scaled = job->split_milli != 0 ? (__int128)left * job->split_milli / 1000 : (__int128)left * seen->gpus / gpus;
 		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
 	}
 	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
@@ -108,7 +109,8 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
 {
 	sw_engine_forget_home(engine, job);
-	if (!job->prefers_home) {
+	/* Parts of a split job are of no use to the whole one. */
+	if (!job->prefers_home || sw_ledger_is_split(&engine->ledger, parts)) {
 		sw_ledger_drop_parts(&engine->ledger, parts);
 		return;
 	}

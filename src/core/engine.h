@@ -4,7 +4,8 @@
  * is an error code and changes nothing. Three drivers feed it: the simulator, the live controller, and the journal.
  *
  * Invariants (sw_engine_validate() checks them all):
- *  1. a running job holds exactly the GPUs it was started with, between its min and max; a job that does not run holds none;
+ *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it is split one for each of its parts; a job that does not run holds
+ *     none;
  *  2. the ledger equals what the running jobs' holdings add up to, and keeps its own invariants;
  *  3. no running job holds a GPU of a node that is down;
  *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the waiting and the running;
@@ -39,6 +40,13 @@ struct sw_predictor {
 	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 };
 
+/* Says how jobs can be split over what GPUs have left: see sw_view_split(). A pure function: the same question has the same answer. */
+struct sw_splitter {
+	const char *name;
+	bool (*split)(const struct sw_splitter *splitter, const struct sw_job *job, const struct sw_split_device *devices, size_t count,
+		      struct sw_split *ret_split);
+};
+
 struct sw_engine_config {
 	const struct sw_topology *topology; /* copied */
 	const struct sw_policy *policy;
@@ -61,7 +69,8 @@ struct sw_engine_config {
 	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
 	bool exact_ties;
 	struct sw_predictor predictor;
-	uint32_t misuse_limit; /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
+	const struct sw_splitter *splitter; /* NULL: nothing is split */
+	uint32_t misuse_limit;		    /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
 };
 
 struct sw_step {

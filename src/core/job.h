@@ -21,6 +21,7 @@ struct sw_core_job {
 	uint32_t plan_slot;    /* its place in the plan of this decision; SW_NO_SLOT */
 	uint32_t lane;	       /* of the order */
 	uint32_t avoid;	       /* the node it keeps off; UINT32_MAX: none */
+	uint32_t split_milli;  /* step time of its split run, alone; 0: not split */
 	uint8_t order_set;     /* enum sw_order_set: which of the lane's sets it is in */
 	bool ranks_as_running; /* as of the last decision: frozen while one is made */
 	bool can_resume;       /* its state was kept at the last stop */

@@ -209,7 +209,8 @@ bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b
 {
 	while (a != SW_NO_PART && b != SW_NO_PART) {
 		const struct sw_part *x = &ledger->parts[a], *y = &ledger->parts[b];
-		if (x->node != y->node || x->mask != y->mask || x->cpus != y->cpus || x->memory_bytes != y->memory_bytes)
+		if (x->node != y->node || x->mask != y->mask || x->cpus != y->cpus || x->memory_bytes != y->memory_bytes ||
+		    x->split_bytes != y->split_bytes)
 			return false;
 		a = x->next;
 		b = y->next;
@@ -262,22 +263,31 @@ bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t 
 	return false;
 }
 
+bool sw_ledger_is_split(const struct sw_ledger *ledger, uint32_t parts)
+{
+	return parts != SW_NO_PART && ledger->parts[parts].split_bytes != 0;
+}
+
 enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t parts)
 {
 	if (parts == SW_NO_PART)
 		return SW_WITHIN_GROUP;
 	const struct sw_part *first = &ledger->parts[parts];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[first->node];
-	if (first->next == SW_NO_PART) {
-		uint32_t group = shape->link_group == 0 ? shape->gpus : shape->link_group;
-		uint32_t low = (uint32_t)__builtin_ctzll(first->mask);
-		uint32_t high = 63u - (uint32_t)__builtin_clzll(first->mask);
-		return low / group == high / group ? SW_WITHIN_GROUP : SW_WITHIN_NODE;
-	}
-	for (uint32_t p = first->next; p != SW_NO_PART; p = ledger->parts[p].next)
+	uint64_t mask = first->mask;
+	bool one_node = true;
+	for (uint32_t p = first->next; p != SW_NO_PART; p = ledger->parts[p].next) {
 		if (ledger->topology->nodes[ledger->parts[p].node].rack != shape->rack)
 			return SW_ACROSS_RACKS;
-	return SW_WITHIN_RACK;
+		one_node &= ledger->parts[p].node == first->node;
+		mask |= ledger->parts[p].mask;
+	}
+	if (!one_node)
+		return SW_WITHIN_RACK;
+	uint32_t group = shape->link_group == 0 ? shape->gpus : shape->link_group;
+	uint32_t low = (uint32_t)__builtin_ctzll(mask);
+	uint32_t high = 63u - (uint32_t)__builtin_clzll(mask);
+	return low / group == high / group ? SW_WITHIN_GROUP : SW_WITHIN_NODE;
 }
 
 /* ---- spots */
@@ -329,11 +339,24 @@ static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, u
 	return picked;
 }
 
+/* Whether the spot has a part there: on the node, or where both are split on the very GPU. */
+static bool is_in_spot(const struct sw_spot *spot, const struct sw_part *wanted)
+{
+	if (spot->ledger->nodes[wanted->node].in_spot != spot->serial)
+		return false;
+	for (uint32_t p = spot->head; p != SW_NO_PART; p = spot->ledger->parts[p].next) {
+		const struct sw_part *part = &spot->ledger->parts[p];
+		if (part->node == wanted->node && (part->split_bytes == 0 || wanted->split_bytes == 0 || (part->mask & wanted->mask) != 0))
+			return true;
+	}
+	return false;
+}
+
 bool sw_spot_put(struct sw_spot *spot, const struct sw_part *wanted)
 {
 	struct sw_ledger *ledger = spot->ledger;
 	struct sw_ledger_node *n = &ledger->nodes[wanted->node];
-	if (n->in_spot == spot->serial)
+	if (is_in_spot(spot, wanted))
 		return false;
 	uint32_t part = new_part(ledger);
 	if (part == SW_NO_PART) {
@@ -378,6 +401,14 @@ uint32_t sw_spot_gpus(const struct sw_spot *spot)
 
 /* ---- taking and giving */
 
+/* What the share is on this part. */
+static struct sw_share on_part(const struct sw_part *part, struct sw_share share)
+{
+	if (part->split_bytes != 0)
+		share.gpu_memory_bytes = part->split_bytes;
+	return share;
+}
+
 static uint64_t held_bytes(const struct sw_topology_node *shape, struct sw_share share)
 {
 	return share.gpu_memory_bytes == 0 ? shape->gpu_memory_bytes : share.gpu_memory_bytes;
@@ -412,10 +443,11 @@ bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, u
 	return true;
 }
 
-bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share of_job)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		const struct sw_part *part = &ledger->parts[p];
+		struct sw_share share = on_part(part, of_job);
 		const struct sw_ledger_node *n = &ledger->nodes[part->node];
 		const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
 		if (!n->up || n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes)
@@ -484,8 +516,9 @@ static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, ui
 }
 
 /* Takes or gives back one part. */
-static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, struct sw_share share, bool in)
+static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, struct sw_share of_job, bool in)
 {
+	struct sw_share share = on_part(part, of_job);
 	struct sw_ledger_node *n = &ledger->nodes[part->node];
 	uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free, yielded = n->yielding;
 	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {

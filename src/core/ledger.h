@@ -1,7 +1,7 @@
 /* The ledger: who holds what on which GPU. The only place where resources are counted.
  *
  * A holding is a list of parts, one per node, each a mask of GPUs with the CPUs and host memory beside them; memory and compute are per GPU and the
- * same on all GPUs of a holding.
+ * same on all GPUs of a holding. But for a job that is split: then each part is one GPU and says how much memory it holds there.
  *
  * Invariants (re-derived from the holdings by sw_ledger_matches()):
  *  1. on every GPU, memory held by residents is at most the GPU's memory;
@@ -27,6 +27,7 @@
 struct sw_part {
 	uint64_t mask;
 	uint64_t memory_bytes;
+	uint64_t split_bytes; /* of each GPU, whatever the share says; 0: not split */
 	uint32_t cpus;
 	uint32_t node;
 	uint32_t next;
@@ -108,8 +109,8 @@ struct sw_spot {
 
 void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share);
 void sw_spot_discard(struct sw_spot *spot);
-/* Adds exactly this part, as it was held before; false when its node is in the spot already, or out of memory. Whether it is free is for
- * sw_ledger_fits() to say. */
+/* Adds exactly this part, as it was held before; false when its node (of a split job: its GPU) is in the spot already, or out of memory. Whether it is free is
+ * for sw_ledger_fits() to say. */
 bool sw_spot_put(struct sw_spot *spot, const struct sw_part *part);
 
 /* Whether the parts (which need not be held now) could be taken by this share. */
@@ -129,6 +130,8 @@ bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts);
 /* Somebody would like to come back to these GPUs, or does not any more: others are given to new jobs first. */
 void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home);
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
+/* Whether these are the parts of a split job. */
+bool sw_ledger_is_split(const struct sw_ledger *ledger, uint32_t parts);
 
 /* Down: its GPUs are not counted and not found; holdings on it must be given back by the caller first. */
 void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up);

@@ -34,6 +34,7 @@ static struct sw_plan_entry *touch(struct sw_plan *plan, struct sw_core_job *job
 		assert(entry != NULL); /* reserved at submit */
 		entry->before = job->seen;
 		entry->parts_before = job->parts;
+		entry->split_before = job->split_milli;
 		entry->was_alone = sw_ledger_is_alone(&plan->engine->ledger, job->parts);
 		job->plan_slot = (uint32_t)(plan->entries.count - 1);
 	}
@@ -71,6 +72,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 		return false;
 	}
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
+	job->split_milli = entry->split_before;
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
 	return true;
 }
@@ -250,6 +252,9 @@ static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, con
 	if (!sw_ledger_fits(&engine->ledger, host->parts, wanted) || sw_ledger_touches_closed(&engine->ledger, host->parts) ||
 	    sw_ledger_touches(&engine->ledger, host->parts, job->avoid))
 		return SW_NO_ROOM;
+	/* Its parts are of no use to a neighbour. */
+	if (host->split_milli != 0)
+		return SW_NO_ROOM;
 	/* Lifted and put beside another in one decision would be a move. */
 	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))
 		return SW_NO_ROOM;
@@ -289,6 +294,8 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
 	uint32_t parts;
+	if (job->split_milli != 0)
+		return SW_NO_ROOM;
 	const struct sw_plan_entry *entry = touch(plan, job);
 	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
 	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
@@ -365,6 +372,8 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, ui
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpu_memory_bytes == 0 || compute_milli == 0 ||
 	    compute_milli > SW_COMPUTE_WHOLE)
 		return misuse(plan);
+	if (job->split_milli != 0)
+		return SW_NO_ROOM;
 	struct sw_share old = sw_share_of(&job->seen);
 	struct sw_job limited = job->seen;
 	limited.gpu_memory_bytes = gpu_memory_bytes;

@@ -99,11 +99,14 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 	if (has(pack, 4)) {
 		sw_pack_u32(pack, &job->speed_milli);
 		sw_pack_u32(pack, &job->speed_epoch);
+		sw_pack_u32(pack, &job->split_milli);
 	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
 {
+	if (has(pack, 4))
+		sw_pack_u64(pack, &part->split_bytes);
 	sw_pack_u32(pack, &part->node);
 	sw_pack_u64(pack, &part->mask);
 	sw_pack_u32(pack, &part->cpus);
@@ -184,7 +187,7 @@ static uint64_t fingerprint(const struct sw_engine_config *config)
 	return sw_hash_u64(hash, (uint64_t)config->keeps_state | (uint64_t)config->replace_is_free << 1 | (uint64_t)config->may_grow << 2 |
 					 (uint64_t)config->cannot_move << 3 | (uint64_t)config->exact_ties << 4 |
 					 (uint64_t)config->moves_restart << 5 | (uint64_t)config->tells_speed << 6 |
-					 (uint64_t)(config->predictor.speeds != NULL) << 7);
+					 (uint64_t)(config->predictor.speeds != NULL) << 7 | (uint64_t)(config->splitter != NULL) << 8);
 }
 
 static struct character character_of(const struct sw_policy *policy, const struct sw_engine_config *config)
@@ -317,6 +320,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	    seen->asked_class > SW_CLASS_OPPORTUNISTIC || seen->use_milli > SW_COMPUTE_WHOLE || seen->knowledge > SW_KNOWN ||
 	    (seen->state != SW_JOB_RUNNING && seen->gpus_held != 0))
 		return false;
+	if (job->split_milli != 0 && (seen->state != SW_JOB_RUNNING || !sw_split_is_sensible(job->split_milli, seen->gpus_held)))
+		return false;
 	if (job->avoid != UINT32_MAX && job->avoid >= engine->topology->node_count)
 		return false;
 	if (seen->state > SW_JOB_RUNNING) /* a refused one may have asked for anything */
@@ -331,7 +336,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 
 static bool is_real(const struct sw_engine *engine, const struct sw_part *part)
 {
-	if (part->node >= engine->topology->node_count || part->mask == 0)
+	if (part->node >= engine->topology->node_count || part->mask == 0 ||
+	    (part->split_bytes != 0 && (part->mask & (part->mask - 1)) != 0))
 		return false;
 	uint32_t gpus = engine->topology->nodes[part->node].gpus;
 	return gpus == 64 || part->mask >> gpus == 0;
@@ -352,6 +358,15 @@ static void load_parts(struct sw_pack *pack, struct sw_engine *engine, struct sw
 		pack->failed = SW_ENOMEM;
 }
 
+/* Whether all parts are those of a split job, or none. */
+static bool all_split(const struct sw_ledger *ledger, uint32_t parts, bool split)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if ((ledger->parts[p].split_bytes != 0) != split)
+			return false;
+	return true;
+}
+
 /* The holding of a running job, checked and taken. */
 static void load_holding(struct sw_pack *pack, struct sw_engine *engine, struct sw_core_job *job)
 {
@@ -360,8 +375,9 @@ static void load_holding(struct sw_pack *pack, struct sw_engine *engine, struct 
 	struct sw_spot spot;
 	sw_spot_begin(&spot, ledger, sw_share_of(seen));
 	load_parts(pack, engine, &spot);
-	if (pack->failed != 0 || spot.head == SW_NO_PART || spot.gpus != seen->gpus_held || seen->gpus_held < seen->min_gpus ||
-	    seen->gpus_held > seen->max_gpus || !sw_ledger_fits(ledger, spot.head, spot.share)) {
+	bool sized = job->split_milli != 0 || (seen->gpus_held >= seen->min_gpus && seen->gpus_held <= seen->max_gpus);
+	if (pack->failed != 0 || spot.head == SW_NO_PART || spot.gpus != seen->gpus_held || !sized ||
+	    !all_split(ledger, spot.head, job->split_milli != 0) || !sw_ledger_fits(ledger, spot.head, spot.share)) {
 		sw_pack_fail(pack);
 		sw_spot_discard(&spot);
 		return;
@@ -379,7 +395,8 @@ static void load_home(struct sw_pack *pack, struct sw_engine *engine, struct sw_
 	struct sw_spot spot;
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
 	load_parts(pack, engine, &spot);
-	if (pack->failed != 0) {
+	if (pack->failed != 0 || !all_split(&engine->ledger, spot.head, false)) {
+		sw_pack_fail(pack);
 		sw_spot_discard(&spot);
 		return;
 	}

@@ -83,6 +83,18 @@ enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *seen,
 	return keep_class_if(job, start_at(plan, job, where, count));
 }
 
+enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *seen, const struct sw_gpus *where, size_t count)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !sw_job_is_waiting(&job->seen) || job->seen.gpu_memory_bytes == 0 || count == 0)
+		return sw_plan_misuse(plan);
+	job->seen.compute_milli = 0;
+	enum sw_answer answer = start_at(plan, job, where, count);
+	if (answer != SW_YES)
+		job->seen.compute_milli = job->asked_compute_milli;
+	return answer;
+}
+
 static size_t add_gpus(struct sw_gpus *where, size_t count, size_t max, uint32_t node, uint64_t mask)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -316,7 +328,7 @@ enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *seen)
 	struct sw_share old = sw_share_of(&job->seen);
 	if (upgrade_in_place(plan, job, old))
 		return SW_YES;
-	if (!sw_plan_may_move(engine) || !is_place(plan, job, job->seen.gpus_held))
+	if (!sw_plan_may_move(engine) || job->split_milli != 0 || !is_place(plan, job, job->seen.gpus_held))
 		return SW_NO_ROOM;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : upgrade_elsewhere(plan, job, old);
 }

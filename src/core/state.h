@@ -82,6 +82,7 @@ struct sw_order_book {
 struct sw_plan_entry {
 	struct sw_job before;
 	uint32_t parts_before;
+	uint32_t split_before;
 	bool was_alone; /* on its GPUs */
 	bool limits_changed;
 };
@@ -225,6 +226,9 @@ void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_
 enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
 /* Turns the plan into commands and tells the policy. */
 void sw_plan_commit(struct sw_plan *plan);
+
+/* ---- splitting (split.c) */
+bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
 
 /* ---- alarms (alarm.c) */
 void sw_alarms_ring(struct sw_engine *engine);

@@ -18,8 +18,10 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 			return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u does not run and holds %u GPUs", id, seen->gpus_held);
 		return 0;
 	}
-	if (sw_ledger_count_gpus(&engine->ledger, job->parts) != seen->gpus_held || seen->gpus_held < seen->min_gpus ||
-	    seen->gpus_held > seen->max_gpus)
+	bool split = job->split_milli != 0;
+	if (sw_ledger_count_gpus(&engine->ledger, job->parts) != seen->gpus_held ||
+	    split != sw_ledger_is_split(&engine->ledger, job->parts) ||
+	    (!split && (seen->gpus_held < seen->min_gpus || seen->gpus_held > seen->max_gpus)))
 		return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u should hold %u GPUs", id, seen->gpus_held);
 	for (uint32_t p = job->parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
 		if (!engine->ledger.nodes[engine->ledger.parts[p].node].up)

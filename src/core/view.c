@@ -228,6 +228,29 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 	};
 }
 
+/* NULL where there is no such GPU. */
+static const struct sw_gpu *gpu_at(const struct sw_view *view, struct sw_node_id node, uint32_t gpu)
+{
+	const struct sw_ledger *ledger = view->ledger;
+	if (node.v >= ledger->topology->node_count || gpu >= ledger->topology->nodes[node.v].gpus)
+		return NULL;
+	return &ledger->gpus[ledger->nodes[node.v].first_gpu + gpu];
+}
+
+uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu)
+{
+	const struct sw_gpu *at = gpu_at(view, node, gpu);
+	if (at == NULL || at->whole || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
+		return 0;
+	return view->ledger->topology->nodes[node.v].gpu_memory_bytes - at->memory_held_bytes;
+}
+
+const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index)
+{
+	const struct sw_gpu *at = gpu_at(view, node, gpu);
+	return at != NULL && index < at->residents ? &view->engine->jobs.items[at->who[index]].seen : NULL;
+}
+
 uint32_t sw_view_racks(const struct sw_view *view)
 {
 	return view->ledger->topology->rack_count;

@@ -167,7 +167,8 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node] || books->closed[ledger->parts[p].node])
 			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down, closed or named twice", command->job,
 					  ledger->parts[p].node);
-		entry->seats[entry->seat_count++] = (struct sw_soak_seat){ledger->parts[p].node, ledger->parts[p].mask};
+		entry->seats[entry->seat_count++] =
+			(struct sw_soak_seat){ledger->parts[p].node, ledger->parts[p].mask, ledger->parts[p].split_bytes};
 		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
 	}
 	if (gpus != command->gpus)
@@ -282,8 +283,9 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 				if (g >= node->gpus)
 					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g,
 							  entry->seats[s].node, node->gpus);
+				uint64_t bytes = job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
 				gpus[entry->seats[s].node][g].bytes +=
-					job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
+					entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : bytes;
 				gpus[entry->seats[s].node][g].compute += entry->guaranteed ? job->compute_milli : 0;
 				gpus[entry->seats[s].node][g].residents++;
 			}

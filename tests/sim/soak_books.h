@@ -11,6 +11,7 @@
 struct sw_soak_seat {
 	uint32_t node;
 	uint64_t mask;
+	uint64_t split_bytes;
 };
 
 struct sw_soak_entry {

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "core/cut.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
 #include "soak.h"
@@ -333,6 +334,8 @@ static int drain(struct storm *storm, struct sw_err *err)
 
 static void draw_config(struct storm *storm, const struct sw_policy *policy)
 {
+	static struct sw_cut cut;
+	cut = sw_cut_make(1250);
 	size_t rules = 0;
 	while (sw_placements[rules] != NULL)
 		rules++;
@@ -350,6 +353,7 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.may_grow = chance(storm, 10),
 		.exact_ties = chance(storm, 30),
 		.misuse_limit = (uint32_t)below(storm, 50),
+		.splitter = chance(storm, 50) ? &cut.splitter : NULL,
 	};
 	storm->config.cannot_move = !storm->config.replace_is_free && chance(storm, 30);
 	storm->config.moves_restart = storm->config.cannot_move && chance(storm, 50);
