@@ -66,12 +66,49 @@ static void crowd(struct sw_plan *plan, const struct sw_job *job)
 	}
 }
 
+/* In parts over a node by chance, as the splitter says, or nearly. */
+static void cut_up(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct sw_split_device devices[8];
+	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
+	struct sw_split split;
+	for (uint32_t g = 0; g < 8; g++)
+		devices[g] = (struct sw_split_device){node, g, 1 + (uint32_t)sw_view_random(view, 1000), sw_gpu_memory_free(view, node, g)};
+	if (!sw_view_split(view, job, devices, 8, &split))
+		return;
+	split.parts[0].memory_bytes += sw_view_random(view, 2);
+	(void)sw_plan_start_split(plan, job, &split);
+}
+
+/* Beside others on one GPU by chance. */
+static void squeeze_in(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct sw_gpus where = {.node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}};
+	struct sw_node node = {0};
+	if (where.node.v < sw_view_nodes(view))
+		sw_view_node(view, where.node, &node);
+	if (node.gpus == 0 || job->gpu_memory_bytes == 0 || job->min_gpus > 1)
+		return;
+	where.mask = UINT64_C(1) << sw_view_random(view, node.gpus);
+	(void)sw_plan_pack_at(plan, job, &where, 1);
+}
+
 /* Chance is asked once per statement: compilers differ in which argument of a call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	uint64_t bytes;
 	if (sw_job_is_waiting(job)) {
+		if (chance(view, 15)) {
+			cut_up(plan, job);
+			return;
+		}
+		if (chance(view, 10)) {
+			squeeze_in(plan, job);
+			return;
+		}
 		if (chance(view, 30)) {
 			crowd(plan, job);
 			return;
@@ -129,7 +166,14 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 	sw_ns due;
 	static const struct sw_gpus nowhere = {{3}, UINT64_C(1) << 63};
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
-	switch (sw_view_random(view, 10)) {
+	static const struct sw_split nonsense = {.parts = {{{0}, 0, 1}, {{0}, 0, 1}}, .count = 2, .step_milli = 1, .alone_milli = 1};
+	switch (sw_view_random(view, 12)) {
+	case 10:
+		(void)sw_plan_start_split(plan, job, &nonsense);
+		break;
+	case 11:
+		(void)sw_plan_pack_at(plan, job, &nowhere, 1);
+		break;
 	case 8:
 		(void)sw_plan_upgrade(plan, job);
 		break;

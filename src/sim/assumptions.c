@@ -19,14 +19,15 @@ struct file {
 	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns;
 	bool replace_is_free, placement_slowdown, sharing_slowdown;
-	int64_t gate_milli;
+	int64_t gate_milli, split_milli;
 	int preempt, sharing_by;
 };
 
 static const char *const preempt_modes[] = {
 	[SW_PREEMPT_FREE] = "free", [SW_PREEMPT_SUSPEND] = "suspend", [SW_PREEMPT_RESTART] = "restart", NULL};
 
-static const char *const sharing_models[] = {[SW_SHARING_BY_PROFILES] = "profiles", [SW_SHARING_BY_STAGES] = "stages", NULL};
+static const char *const sharing_models[] = {
+	[SW_SHARING_BY_PROFILES] = "profiles", [SW_SHARING_BY_STAGES] = "stages", [SW_SHARING_BY_SLICES] = "slices", NULL};
 
 #define AT(member) .offset = offsetof(struct file, member)
 static const struct sw_yaml_field file_fields[] = {
@@ -47,6 +48,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"sharing_slowdown", SW_YAML_BOOL, AT(sharing_slowdown)},
 	{"sharing_by", SW_YAML_CHOICE, AT(sharing_by), .choices = sharing_models},
 	{"gate", SW_YAML_MILLI, AT(gate_milli), .min = 1000, .max = 100000},
+	{"split", SW_YAML_MILLI, AT(split_milli), .min = 1000, .max = 100000},
 	{"host", SW_YAML_MAP, AT(host)},
 	{"faults", SW_YAML_MAP, AT(faults)},
 	{"not_modelled", SW_YAML_LIST, AT(not_modelled), .max = 32},
@@ -259,6 +261,7 @@ static void take_plain(const struct file *file, struct sw_world *world)
 	world->sharing_slowdown = file->sharing_slowdown;
 	world->sharing_by = (enum sw_sharing_by)file->sharing_by;
 	world->gate_milli = file->gate_milli;
+	world->split_milli = file->split_milli;
 }
 
 static int read_parts(const struct file *file, struct sw_world *world, struct sw_err *err)
@@ -300,6 +303,7 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 		.placement_slowdown = world->placement_slowdown,
 		.sharing_slowdown = world->sharing_slowdown,
 		.gate_milli = world->gate_milli,
+		.split_milli = world->split_milli,
 		.preempt = (int)world->preempt,
 		.sharing_by = (int)world->sharing_by,
 	};

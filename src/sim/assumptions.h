@@ -31,6 +31,7 @@ enum sw_preempt_mode {
 enum sw_sharing_by {
 	SW_SHARING_BY_PROFILES = 0,
 	SW_SHARING_BY_STAGES, /* of an iteration, as the trace gives them; guaranteed jobs do not slow down; memory is always enough */
+	SW_SHARING_BY_SLICES, /* of time: who has work for the GPU takes turns (no MPS); by how busy the profiles keep it */
 };
 
 struct sw_transfer_cost {
@@ -69,6 +70,8 @@ struct sw_world {
 	bool sharing_slowdown;
 	enum sw_sharing_by sharing_by;
 	int64_t gate_milli; /* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate, all neighbours are alike */
+
+	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
 
 	int64_t host_cpus_per_gpu;	 /* 0: the placement rule's own demand */
 	uint64_t host_mem_per_gpu_bytes; /* 0: the same */

@@ -50,6 +50,8 @@ static void say_sharing(FILE *out, const struct sw_world *world)
 		fputs("  sharing: no slowdown by neighbours on a GPU\n", out);
 	else if (world->sharing_by == SW_SHARING_BY_STAGES)
 		fputs("  sharing: opportunistic jobs slow down by the stages of their iterations, guaranteed ones do not\n", out);
+	else if (world->sharing_by == SW_SHARING_BY_SLICES)
+		fputs("  sharing: jobs on one GPU take turns, by how busy their models' profiles keep it\n", out);
 	else if (world->gate_milli == 0)
 		fputs("  sharing: jobs on one GPU slow each other down, by their models' profiles\n", out);
 	else
@@ -57,6 +59,9 @@ static void say_sharing(FILE *out, const struct sw_world *world)
 			"  sharing: jobs on one GPU slow each other down, by their models' profiles; opportunistic ones get time "
 			"in which guaranteed ones are idle, and cost them %" PRId64 ".%" PRId64 " %%\n",
 			(world->gate_milli - 1000) / 10, (world->gate_milli - 1000) % 10);
+	if (world->split_milli != 0)
+		fprintf(out, "  splitting: a step of a job in two parts takes %" PRId64 ".%03" PRId64 " times as long as whole\n",
+			world->split_milli / 1000, world->split_milli % 1000);
 }
 
 static void say_placement(FILE *out, const struct sw_world *world)

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/rng.h"
+#include "core/cut.h"
 #include "policy/registry.h"
 #include "sim/world.h"
 
@@ -33,7 +34,8 @@ struct run {
 	__int128 used_ns, up_ns;    /* GPU time */
 	uint64_t *buckets;	    /* NULL: nobody asks */
 	struct sw_rng when_to_reload;
-	bool hopeless; /* given up before all jobs had ended */
+	struct sw_cut cut; /* where the world lets jobs be split */
+	bool hopeless;	   /* given up before all jobs had ended */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -188,6 +190,7 @@ static struct sw_engine_config engine_config(const struct run *run)
 		.replace_is_free = config->world->replace_is_free,
 		.exact_ties = config->world->event_overhead,
 		.predictor = sw_world_predictor(run->world),
+		.splitter = config->world->split_milli != 0 ? &run->cut.splitter : NULL,
 	};
 }
 
@@ -357,6 +360,7 @@ static int describe(struct run *run)
 static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
+	run->cut = sw_cut_make((uint32_t)config->world->split_milli);
 	sw_rng_seed(&run->when_to_reload, config->seed);
 	int r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
 	if (r < 0)

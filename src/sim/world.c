@@ -115,7 +115,10 @@ static int bring_to_life(struct sw_world_model *model, const struct sw_profiles 
 
 static int make_crowd(struct sw_world_model *model, struct sw_err *err)
 {
-	struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_MPS, .gated = model->world->gate_milli > 0};
+	bool slices = model->world->sharing_by == SW_SHARING_BY_SLICES;
+	struct sw_crowd_rule rule = {.model = sw_predict_default,
+				     .among = slices ? SW_WAY_SLICES : SW_WAY_MPS,
+				     .gated = model->world->gate_milli > 0 && !slices};
 	if (rule.gated)
 		rule.model.gate_cost_milli = (uint32_t)(model->world->gate_milli - WHOLE);
 	return sw_crowd_new(model->profiles, &rule, &model->crowd, err);
@@ -142,7 +145,7 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 			return sw_err_set(err, SW_ENOMEM, "out of memory for %u GPUs", topology->gpu_count);
 	}
 	measure_topology(model);
-	int r = world->sharing_slowdown && world->sharing_by == SW_SHARING_BY_PROFILES ? make_crowd(model, err) : 0;
+	int r = world->sharing_slowdown && world->sharing_by != SW_SHARING_BY_STAGES ? make_crowd(model, err) : 0;
 	if (r < 0)
 		return r;
 	r = sw_faults_new(world, topology, seed, &model->faults);
@@ -306,11 +309,13 @@ static struct pace pace_of(const struct sw_world_model *model, const struct sw_e
 	const struct sw_ledger *ledger = sw_engine_ledger(engine);
 	const struct sw_profile *profile = model->lives[id].profile;
 	uint32_t parts = sw_engine_parts(engine, job->id);
-	uint64_t slow = WHOLE;
-	if (model->world->placement_slowdown)
+	uint64_t slow = WHOLE, split = sw_job_split_milli(sw_engine_view(engine), job);
+	if (split != 0)
+		slow = split; /* the way between the parts is in it */
+	else if (model->world->placement_slowdown)
 		slow = sw_profile_placement_milli(profile, (enum sw_profile_spread)sw_ledger_distance(ledger, parts),
 						  best_spread(model, job->gpus_held));
-	if (job->gpus_held != job->gpus) {
+	if (job->gpus_held != job->gpus && split == 0) {
 		uint64_t asked = model->world->placement_slowdown ? sw_profile_speed_milli(profile, job->gpus) : job->gpus;
 		uint64_t held = model->world->placement_slowdown ? sw_profile_speed_milli(profile, job->gpus_held) : job->gpus_held;
 		slow = slow * asked / (held == 0 ? 1 : held);

@@ -20,7 +20,8 @@ static const struct sw_profiles *profiles(void)
 static bool keeps_time(const struct sw_world *world)
 {
 	return world->start_ns == 0 && world->restart_ns == 0 && !world->placement_slowdown && !world->sharing_slowdown &&
-	       !world->event_overhead && !world->work_from_iterations && world->node_mtbf_ns == 0 && world->job_failure_ppm == 0;
+	       !world->event_overhead && !world->work_from_iterations && world->node_mtbf_ns == 0 && world->job_failure_ppm == 0 &&
+	       world->split_milli == 0;
 }
 
 static int check_times(const struct sw_outcome *outcome, struct sw_err *err)
