@@ -150,6 +150,14 @@ static void vary(struct sw_rng *rng, struct sw_world *world)
 	world->host_mem_per_gpu_bytes = PICK(rng, 0, 0, 4, 16) * GIB;
 }
 
+/* From a stream of its own: what was drawn before stays as it was. */
+static void vary_sharing(struct sw_rng *rng, struct sw_world *world)
+{
+	world->split_milli = (int64_t)PICK(rng, 0, 1000, 1100, 3000);
+	if (world->sharing_by == SW_SHARING_BY_PROFILES && sw_soak_chance(rng, 40))
+		world->sharing_by = SW_SHARING_BY_SLICES;
+}
+
 static void break_things(struct sw_rng *rng, struct sw_world *world)
 {
 	world->node_mtbf_ns = (int64_t)PICK(rng, 0, 10, 40) * 3600 * SW_NS_PER_S;
@@ -236,6 +244,28 @@ static void draw_philly(struct sw_rng *rng, struct sw_params *params, bool patie
 	set(params, "occupancy", sw_soak_chance(rng, 50) ? "0.9" : "0");
 }
 
+static void draw_sharewell(struct sw_rng *rng, struct sw_params *params)
+{
+	static const char *const slows[] = {"1", "1.1", "1.5", "8"};
+	set_number(params, "first", PICK(rng, 1, 60, 3600), "s");
+	set(params, "ratio", sw_soak_chance(rng, 50) ? "1.1" : "4");
+	set_number(params, "patience", PICK(rng, 1, 600, 21600), "s");
+	set_number(params, "locality", PICK(rng, 0, 60, 600), "s");
+	set(params, "worth", sw_soak_chance(rng, 50) ? "1" : "1.3");
+	set(params, "slow", slows[sw_rng_below(rng, 4)]);
+}
+
+static void draw_bigbrain(struct sw_rng *rng, struct sw_params *params)
+{
+	static const char *const contexts[] = {"0", "1.2", "8"};
+	set_number(params, "k", PICK(rng, 1, 2, 4, 8), "");
+	set_number(params, "slots", PICK(rng, 0, 1, 1, 4), "");
+	set(params, "context", contexts[sw_rng_below(rng, 3)]);
+	set(params, "skip", sw_soak_chance(rng, 50) ? "on" : "off");
+	set(params, "gain", sw_soak_chance(rng, 50) ? "0" : "0.05");
+	set_number(params, "restart", PICK(rng, 0, 60, 600), "s");
+}
+
 struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient)
 {
 	struct sw_params *params = NULL;
@@ -250,6 +280,10 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 		draw_gandiva(rng, params, patient);
 	} else if (policy == &sw_policy_philly) {
 		draw_philly(rng, params, patient);
+	} else if (policy == &sw_policy_sharewell) {
+		draw_sharewell(rng, params);
+	} else if (policy == &sw_policy_bigbrain) {
+		draw_bigbrain(rng, params);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");
@@ -269,13 +303,14 @@ static bool needs_patience(const struct sw_world *world)
 void sw_soak_draw(uint64_t seed, const struct sw_policy *policy, struct sw_soak_case *ret_case)
 {
 	struct sw_rng cluster = stream(seed, 0), jobs = stream(seed, 1), world = stream(seed, 2), placement = stream(seed, 3),
-		      params = stream(seed, 4);
+		      params = stream(seed, 4), sharing = stream(seed, 5);
 	size_t rules = 0;
 	while (sw_placements[rules] != NULL)
 		rules++;
 	ret_case->topology = sw_soak_topology(&cluster);
 	ret_case->trace = draw_trace(&jobs, ret_case->topology->gpu_count);
 	ret_case->world = draw_world(&world);
+	vary_sharing(&sharing, ret_case->world);
 	ret_case->placement = sw_placements[sw_rng_below(&placement, rules)];
 	ret_case->params = sw_soak_params(&params, policy, needs_patience(ret_case->world));
 }
