@@ -12,6 +12,7 @@ PARTS = {
     "protect": ["protect.py", "LIBRARY", "peers", "shares"],
     "shares": ["shares.py", "LIBRARY"],
     "spill": ["spill.py", "LIBRARY"],
+    "bigbrain": ["bigbrain.py"],
 }
 
 

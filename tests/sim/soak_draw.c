@@ -244,12 +244,12 @@ static void draw_philly(struct sw_rng *rng, struct sw_params *params, bool patie
 	set(params, "occupancy", sw_soak_chance(rng, 50) ? "0.9" : "0");
 }
 
-static void draw_sharewell(struct sw_rng *rng, struct sw_params *params)
+static void draw_sharewell(struct sw_rng *rng, struct sw_params *params, bool patient)
 {
 	static const char *const slows[] = {"1", "1.1", "1.5", "8"};
-	set_number(params, "first", PICK(rng, 1, 60, 3600), "s");
+	set_number(params, "first", patient ? 3600 : PICK(rng, 1, 60, 3600), "s");
 	set(params, "ratio", sw_soak_chance(rng, 50) ? "1.1" : "4");
-	set_number(params, "patience", PICK(rng, 1, 600, 21600), "s");
+	set_number(params, "patience", patient ? 21600 : PICK(rng, 1, 600, 21600), "s");
 	set_number(params, "locality", PICK(rng, 0, 60, 600), "s");
 	set(params, "worth", sw_soak_chance(rng, 50) ? "1" : "1.3");
 	set(params, "slow", slows[sw_rng_below(rng, 4)]);
@@ -281,7 +281,7 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 	} else if (policy == &sw_policy_philly) {
 		draw_philly(rng, params, patient);
 	} else if (policy == &sw_policy_sharewell) {
-		draw_sharewell(rng, params);
+		draw_sharewell(rng, params, patient);
 	} else if (policy == &sw_policy_bigbrain) {
 		draw_bigbrain(rng, params);
 	} else if (policy == &sw_policy_chaos) {
