@@ -5,7 +5,7 @@
  * so if it is predicted to be done earlier than if it waited for the end of a whole job (split or wait). A split job becomes whole as soon as that saves more than the
  * restart costs. Nobody is promised compute: who shares a GPU takes turns.
  *
- * Jobs that ask for several GPUs, and those that do not say how much memory they need, take free GPUs by the placement rule.
+ * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as above. Jobs that do not say how much memory they need take free GPUs only. Neither is split.
  *
  * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this policy put there, and at most `slots` parts.
  */
@@ -77,12 +77,6 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 
 /* ---- the decision */
 
-static enum sw_answer start_whole(struct sw_plan *plan, const struct sw_job *job, const struct sw_bigbrain_gpu *gpu)
-{
-	const struct sw_gpus where = {gpu->node, UINT64_C(1) << gpu->gpu};
-	return sw_plan_pack_at(plan, job, &where, 1);
-}
-
 /* Whether it is done earlier split now than whole later. */
 static bool splits(const struct sw_view *view, const struct sw_job *job, const struct sw_split *split)
 {
@@ -90,22 +84,31 @@ static bool splits(const struct sw_view *view, const struct sw_job *job, const s
 	return sw_bigbrain_takes(sw_bigbrain_left(view, job), split->step_milli) < sw_bigbrain_if_it_waits(view, job, &wait);
 }
 
+static enum sw_answer start_whole(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_bigbrain_place place;
+	enum sw_answer answer = SW_NO_ROOM;
+	/* Several GPUs by the placement rule, as long as free ones are there. */
+	if (job->gpus > 1 || job->gpu_memory_bytes == 0)
+		answer = sw_plan_start(plan, job);
+	if (answer != SW_NO_ROOM || job->gpu_memory_bytes == 0 || !sw_bigbrain_find_whole(sw_plan_view(plan), job, &place))
+		return answer;
+	answer = sw_plan_pack_at(plan, job, &place.where, 1);
+	/* It may keep off that node: only the placement rule knows. */
+	return answer == SW_NO_ROOM && job->gpus == 1 ? sw_plan_start(plan, job) : answer;
+}
+
 static enum sw_answer start(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct desk *desk = sw_view_state(view);
-	struct sw_bigbrain_gpu gpu;
 	struct sw_split split;
-	if (job->gpus > 1 || job->gpu_memory_bytes == 0)
-		return sw_plan_start(plan, job);
-	if (sw_bigbrain_find_whole(view, job, &gpu)) {
-		enum sw_answer answer = start_whole(plan, job, &gpu);
-		/* It may keep off that node: only the placement rule knows. */
-		return answer == SW_NO_ROOM ? sw_plan_start(plan, job) : answer;
-	}
-	if (desk->split_count >= SPLITS_MAX || !sw_bigbrain_find_split(view, job, &split) || !splits(view, job, &split))
-		return SW_NO_ROOM;
-	return sw_plan_start_split(plan, job, &split);
+	enum sw_answer answer = start_whole(plan, job);
+	if (answer != SW_NO_ROOM || desk->split_count >= SPLITS_MAX || !sw_bigbrain_find_split(view, job, &split) ||
+	    !splits(view, job, &split))
+		return answer;
+	/* It would be in its quota whole: then it waits for that. */
+	return sw_plan_start_split(plan, job, &split) == SW_YES ? SW_YES : SW_NO_ROOM;
 }
 
 /* Makes a split job whole if that pays. */
@@ -115,16 +118,16 @@ static void merge(struct sw_plan *plan, struct desk *desk, const struct sw_job *
 	sw_ns restart = sw_view_param(view, SW_BIGBRAIN_RESTART)->number, left = sw_bigbrain_left(view, job);
 	uint32_t speed = sw_job_speed_milli(view, job);
 	uint64_t step = speed > 0 ? UINT64_C(1000000) / speed : sw_job_split_milli(view, job);
-	struct sw_bigbrain_gpu gpu;
-	if (!sw_bigbrain_find_whole(view, job, &gpu))
+	struct sw_bigbrain_place place;
+	if (!sw_bigbrain_find_whole(view, job, &place))
 		return;
-	sw_ns now = sw_bigbrain_takes(left, step), whole = sw_bigbrain_takes(left, 1000 + gpu.use_milli);
+	sw_ns now = sw_bigbrain_takes(left, step), whole = sw_bigbrain_takes(left, 1000 + place.use_milli);
 	if (now <= whole || now - whole <= restart)
 		return;
 	enum sw_answer answer = sw_plan_preempt(plan, job);
 	desk->freed |= answer == SW_TOO_SOON; /* the core wakes us for it */
 	if (answer == SW_YES)
-		(void)start_whole(plan, job, &gpu);
+		(void)sw_plan_pack_at(plan, job, &place.where, 1);
 }
 
 static void merge_all(struct sw_plan *plan, struct desk *desk)
@@ -168,13 +171,18 @@ static sw_ns decide(struct sw_plan *plan)
 
 /* ---- why */
 
-static void explain_single(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
+static void explain_place(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
 {
 	struct sw_split split;
 	sw_ns wait = 0, whole = sw_bigbrain_if_it_waits(view, job, &wait);
 	long long k = (long long)sw_view_param(view, SW_BIGBRAIN_K)->number;
 	unsigned long long gib = (job->gpu_memory_bytes + GIB / 2) / GIB;
-	if (!sw_bigbrain_find_split(view, job, &split))
+	if (job->gpus > 1)
+		snprintf(text, size,
+			 "it needs %u GPUs; %u are free, and no node has so many with room for its %llu GiB that run fewer than %lld whole "
+			 "jobs",
+			 job->gpus, sw_view_gpus_free(view), gib, k);
+	else if (!sw_bigbrain_find_split(view, job, &split))
 		snprintf(text, size,
 			 "no GPU with room for its %llu GiB runs fewer than %lld whole jobs, and it cannot be split over what is left", gib,
 			 k);
@@ -192,11 +200,11 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	const struct sw_job *first = sw_view_next_waiting(view, NULL);
 	if (first != NULL && first != job && !sw_view_param(view, SW_BIGBRAIN_SKIP)->number)
 		snprintf(text, size, "an earlier job is ahead of it in the line and has no place yet");
-	else if (job->gpus > 1 || job->gpu_memory_bytes == 0)
-		snprintf(text, size, "it needs %u GPUs of its own%s and %u are free", job->gpus,
-			 job->gpu_memory_bytes == 0 ? ", since it does not say how much memory it needs," : "", sw_view_gpus_free(view));
+	else if (job->gpu_memory_bytes == 0)
+		snprintf(text, size, "it needs %u GPUs of its own, since it does not say how much memory it needs, and %u are free",
+			 job->gpus, sw_view_gpus_free(view));
 	else
-		explain_single(view, job, text, size);
+		explain_place(view, job, text, size);
 }
 
 const struct sw_policy sw_policy_bigbrain = {

@@ -18,14 +18,12 @@ enum {
 	SW_BIGBRAIN_GAIN,
 };
 
-/* One GPU, and what is left of it for one more process. */
-struct sw_bigbrain_gpu {
-	struct sw_node_id node;
-	uint32_t gpu;
-	uint32_t residents;
-	uint32_t whole;	     /* of them, jobs that are not split */
-	uint32_t use_milli;  /* what the residents use of it, all together */
-	uint64_t room_bytes; /* for one more, head-room taken off; 0: for nobody */
+/* GPUs of one node for a whole job. */
+struct sw_bigbrain_place {
+	struct sw_gpus where;
+	uint32_t residents;  /* of all of them */
+	uint32_t use_milli;  /* what these use of a GPU, of the fullest */
+	uint64_t room_bytes; /* on all of them */
 };
 
 /* What this job uses of a GPU: half where nobody knows. */
@@ -35,8 +33,8 @@ sw_ns sw_bigbrain_left(const struct sw_view *view, const struct sw_job *job);
 /* `left` of work at this step time (thousandths of that alone); stops at SW_TIME_NEVER. */
 sw_ns sw_bigbrain_takes(sw_ns left, uint64_t step_milli);
 
-/* The GPU for one more whole job: fewest residents, then most room, then the first; as if `job` itself were nowhere. False: none takes it. */
-bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_gpu *ret_gpu);
+/* Where one more whole job goes: fewest residents, then most room, then the first; as if `job` itself were nowhere. False: no node takes it. */
+bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_place *ret_place);
 /* How to split it over what is left; the shortest step of all nodes. */
 bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job, struct sw_split *ret_split);
 /* When it would be done if it waited for the end of a whole job in whose place it can go, counted from now; SW_TIME_NEVER: there is none whose end is known. */

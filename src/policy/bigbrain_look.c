@@ -4,6 +4,15 @@
 #define NODE_GPUS_MAX 64u
 #define GIB (UINT64_C(1) << 30)
 
+/* One GPU, and what is left of it for one more process. */
+struct gpu {
+	uint32_t gpu;
+	uint32_t residents;
+	uint32_t whole;	     /* of them, jobs that are not split */
+	uint32_t use_milli;  /* what the residents use of it, all together */
+	uint64_t room_bytes; /* for one more, head-room taken off */
+};
+
 static uint64_t param(const struct sw_view *view, size_t index)
 {
 	return (uint64_t)sw_view_param(view, index)->number;
@@ -43,9 +52,9 @@ static uint64_t room_whole(const struct sw_view *view, const struct sw_node *nod
 }
 
 /* As if `without` were not there. What it holds counts as held, unless it is alone. */
-static struct sw_bigbrain_gpu look(const struct sw_view *view, const struct sw_node *node, uint32_t gpu, const struct sw_job *without)
+static struct gpu look(const struct sw_view *view, const struct sw_node *node, uint32_t gpu, const struct sw_job *without)
 {
-	struct sw_bigbrain_gpu seen = {.node = node->id, .gpu = gpu};
+	struct gpu seen = {.gpu = gpu};
 	const struct sw_job *job;
 	for (uint32_t r = 0; (job = sw_gpu_resident(view, node->id, gpu, r)) != NULL; r++) {
 		if (job == without)
@@ -59,49 +68,73 @@ static struct sw_bigbrain_gpu look(const struct sw_view *view, const struct sw_n
 }
 
 /* What the residents get done together, of what each would alone, with one more that uses `more_milli` (0: without). */
-static uint64_t throughput_milli(const struct sw_view *view, const struct sw_bigbrain_gpu *gpu, const struct sw_job *without,
+static uint64_t throughput_milli(const struct sw_view *view, struct sw_node_id node, const struct gpu *gpu, const struct sw_job *without,
 				 uint32_t more_milli)
 {
 	uint64_t use = gpu->use_milli + more_milli, sum = more_milli > 0 ? 1000000 / (1000 + gpu->use_milli) : 0;
 	const struct sw_job *job;
-	for (uint32_t r = 0; (job = sw_gpu_resident(view, gpu->node, gpu->gpu, r)) != NULL; r++)
+	for (uint32_t r = 0; (job = sw_gpu_resident(view, node, gpu->gpu, r)) != NULL; r++)
 		if (job != without)
 			sum += 1000000 / (1000 + use - sw_bigbrain_use(job));
 	return sum;
 }
 
 /* Whether one more is worth it. */
-static bool gains(const struct sw_view *view, const struct sw_bigbrain_gpu *gpu, const struct sw_job *job)
+static bool gains(const struct sw_view *view, struct sw_node_id node, const struct gpu *gpu, const struct sw_job *job)
 {
 	uint64_t gain = param(view, SW_BIGBRAIN_GAIN);
 	if (gain == 0 || gpu->residents == 0)
 		return true;
-	return throughput_milli(view, gpu, job, sw_bigbrain_use(job)) * 1000 >= throughput_milli(view, gpu, job, 0) * (1000 + gain);
+	return throughput_milli(view, node, gpu, job, sw_bigbrain_use(job)) * 1000 >=
+	       throughput_milli(view, node, gpu, job, 0) * (1000 + gain);
 }
 
 /* ---- all of them */
 
-static bool is_better(const struct sw_bigbrain_gpu *a, const struct sw_bigbrain_gpu *b)
+static bool is_better(const struct gpu *a, const struct gpu *b)
 {
 	return a->residents != b->residents ? a->residents < b->residents : a->room_bytes > b->room_bytes;
 }
 
-bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_gpu *ret_gpu)
+/* The best GPUs of one node for a job that asks for so many; false where it has too few. */
+static bool find_on_node(const struct sw_view *view, const struct sw_job *job, uint32_t n, struct sw_bigbrain_place *place)
 {
-	struct sw_bigbrain_gpu best = {.residents = RESIDENTS_MAX};
-	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
-		struct sw_node node;
-		sw_view_node(view, (struct sw_node_id){n}, &node);
-		for (uint32_t g = 0; node.open && g < node.gpus; g++) {
-			struct sw_bigbrain_gpu gpu = look(view, &node, g, job);
-			if (gpu.whole < param(view, SW_BIGBRAIN_K) && gpu.room_bytes >= job->gpu_memory_bytes && is_better(&gpu, &best) &&
-			    gains(view, &gpu, job))
-				best = gpu;
-		}
+	struct gpu best[NODE_GPUS_MAX];
+	uint32_t count = 0;
+	struct sw_node node;
+	sw_view_node(view, (struct sw_node_id){n}, &node);
+	for (uint32_t g = 0; node.open && job->gpus <= node.gpus && g < node.gpus && g < NODE_GPUS_MAX; g++) {
+		struct gpu gpu = look(view, &node, g, job);
+		if (gpu.residents >= RESIDENTS_MAX || gpu.whole >= param(view, SW_BIGBRAIN_K) || gpu.room_bytes < job->gpu_memory_bytes ||
+		    !gains(view, node.id, &gpu, job))
+			continue;
+		uint32_t at = count < job->gpus ? count++ : count;
+		for (; at > 0 && is_better(&gpu, &best[at - 1]); at--)
+			if (at < job->gpus)
+				best[at] = best[at - 1];
+		if (at < job->gpus)
+			best[at] = gpu;
 	}
-	if (best.residents == RESIDENTS_MAX)
+	*place = (struct sw_bigbrain_place){.where.node = node.id};
+	for (uint32_t i = 0; i < count; i++) {
+		place->where.mask |= UINT64_C(1) << best[i].gpu;
+		place->residents += best[i].residents;
+		place->room_bytes += best[i].room_bytes;
+		place->use_milli = best[i].use_milli > place->use_milli ? best[i].use_milli : place->use_milli;
+	}
+	return count == job->gpus;
+}
+
+bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_place *ret_place)
+{
+	struct sw_bigbrain_place best = {.residents = UINT32_MAX}, place;
+	for (uint32_t n = 0; n < sw_view_nodes(view); n++)
+		if (find_on_node(view, job, n, &place) &&
+		    (place.residents != best.residents ? place.residents < best.residents : place.room_bytes > best.room_bytes))
+			best = place;
+	if (best.residents == UINT32_MAX)
 		return false;
-	*ret_gpu = best;
+	*ret_place = best;
 	return true;
 }
 
@@ -116,7 +149,7 @@ bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job
 		struct sw_split split;
 		sw_view_node(view, (struct sw_node_id){n}, &node);
 		for (uint32_t g = 0; node.open && g < node.gpus && count < NODE_GPUS_MAX; g++) {
-			struct sw_bigbrain_gpu gpu = look(view, &node, g, NULL);
+			struct gpu gpu = look(view, &node, g, NULL);
 			uint64_t bytes = room(view, &node, sw_gpu_memory_free(view, node.id, g), gpu.residents);
 			if (gpu.residents < RESIDENTS_MAX && gpu.residents - gpu.whole < slots && bytes > 0)
 				devices[count++] = (struct sw_split_device){node.id, g, 1000000 / (1000 + gpu.use_milli), bytes};
@@ -130,7 +163,7 @@ bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job
 }
 
 /* When this resident will be done, from now; by its speed where that is measured. */
-static sw_ns ends_in(const struct sw_view *view, const struct sw_bigbrain_gpu *gpu, const struct sw_job *resident)
+static sw_ns ends_in(const struct sw_view *view, const struct gpu *gpu, const struct sw_job *resident)
 {
 	uint32_t speed = sw_job_speed_milli(view, resident);
 	uint64_t step = speed > 0 ? UINT64_C(1000000) / speed : 1000 + gpu->use_milli - sw_bigbrain_use(resident);
@@ -144,7 +177,7 @@ sw_ns sw_bigbrain_if_it_waits(const struct sw_view *view, const struct sw_job *j
 		struct sw_node node;
 		sw_view_node(view, (struct sw_node_id){n}, &node);
 		for (uint32_t g = 0; node.open && g < node.gpus; g++) {
-			struct sw_bigbrain_gpu gpu = look(view, &node, g, NULL);
+			struct gpu gpu = look(view, &node, g, NULL);
 			const struct sw_job *resident;
 			for (uint32_t r = 0; (resident = sw_gpu_resident(view, node.id, g, r)) != NULL; r++) {
 				uint64_t free = sw_gpu_memory_free(view, node.id, g) + resident->gpu_memory_bytes;

@@ -142,6 +142,27 @@ static void test_gangs_and_unknown_memory(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job of several GPUs that finds no free ones goes beside others on one node, k on each GPU at most, and says so when it cannot. */
+static void test_gangs_share(void **state)
+{
+	(void)state;
+	struct rig rig;
+	char text[400];
+	open_bigbrain(&rig, four, 2, 1100, NULL);
+	for (uint32_t j = 0; j < 3; j++)
+		submit(&rig, j, 10, 1000);
+	struct sw_job_spec gang = rig_spec(2, 1000);
+	gang.gpu_memory_bytes = 10 * RIG_GIB;
+	uint32_t first = rig_submit(&rig, 3, &gang), second = rig_submit(&rig, 4, &gang), third = rig_submit(&rig, 5, &gang);
+	assert_string_equal(rig_place(&rig, first), "1:3"); /* where one job is, not two */
+	assert_string_equal(rig_place(&rig, second), "0:3");
+	assert_int_equal(rig_state(&rig, third), SW_JOB_WAITING);
+	sw_engine_explain(rig.engine, (struct sw_job_id){third}, text, sizeof text);
+	assert_non_null(strstr(
+		text, "it needs 2 GPUs; 0 are free, and no node has so many with room for its 10 GiB that run fewer than 2 whole jobs"));
+	rig_close(&rig);
+}
+
 /* Aim: with a gain of 5 % and jobs that use half of a GPU, whose work together grows by 33, 12.5, 6.7 and then 4.2 %, four share one however large k is. */
 static void test_admission_by_benefit(void **state)
 {
@@ -361,6 +382,7 @@ int main(void)
 		cmocka_unit_test(test_head_room),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_gangs_and_unknown_memory),
+		cmocka_unit_test(test_gangs_share),
 		cmocka_unit_test(test_admission_by_benefit),
 		cmocka_unit_test(test_never_out_of_memory),
 		cmocka_unit_test(test_split_or_wait),
