@@ -176,23 +176,25 @@ static void explain_place(struct sw_view *view, const struct sw_job *job, char *
 	struct sw_split split;
 	sw_ns wait = 0, whole = sw_bigbrain_if_it_waits(view, job, &wait);
 	long long k = (long long)sw_view_param(view, SW_BIGBRAIN_K)->number;
-	unsigned long long gib = (job->gpu_memory_bytes + GIB / 2) / GIB;
+	bool large = job->gpu_memory_bytes >= 10 * GIB;
+	unsigned long long amount = (unsigned long long)(job->gpu_memory_bytes / (large ? GIB : GIB / 1024));
+	const char *unit = large ? "GiB" : "MiB";
 	if (job->gpus > 1)
 		snprintf(text, size,
-			 "it needs %u GPUs; %u are free, and no node has so many with room for its %llu GiB that run fewer than %lld whole "
+			 "it needs %u GPUs; %u are free, and no node has so many with room for its %llu %s that run fewer than %lld whole "
 			 "jobs",
-			 job->gpus, sw_view_gpus_free(view), gib, k);
+			 job->gpus, sw_view_gpus_free(view), amount, unit, k);
 	else if (!sw_bigbrain_find_split(view, job, &split))
 		snprintf(text, size,
-			 "no GPU with room for its %llu GiB runs fewer than %lld whole jobs, and it cannot be split over what is left", gib,
-			 k);
+			 "no GPU with room for its %llu %s runs fewer than %lld whole jobs, and it cannot be split over what is left",
+			 amount, unit, k);
 	else if (whole != SW_TIME_NEVER)
 		snprintf(text, size,
 			 "a GPU has a place for it in about %lld s, and waiting for that is quicker than to run split now, %u.%02u times "
 			 "as slow",
 			 (long long)(wait / SECOND), split.step_milli / 1000, split.step_milli % 1000 / 10);
 	else
-		snprintf(text, size, "no GPU with room for its %llu GiB runs fewer than %lld whole jobs", gib, k);
+		snprintf(text, size, "no GPU with room for its %llu %s runs fewer than %lld whole jobs", amount, unit, k);
 }
 
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)

@@ -222,6 +222,29 @@ static void test_merging(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on as it is; when it must go, it starts whole. */
+static void test_another_policy(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_err err = {0};
+	open_scripted(&rig, two_by_two, 2, splitting());
+	submit(&rig, 0, 1, 40);
+	run_script(&rig, 1, split_first);
+	rig_must(sw_engine_set_policy(rig.engine, &sw_policy_srtf, NULL, &err), &err);
+	rig_tick(&rig, 2);
+	submit(&rig, 3, 2, 10);
+	assert_string_equal(rig_place(&rig, 0), "0:1 0:2");
+	assert_int_equal(sw_job_split_milli(sw_engine_view(rig.engine), rig_job(&rig, 0)), 1200);
+	struct sw_job_spec large = rig_spec(4, 1);
+	rig_submit(&rig, 4, &large);
+	assert_false(rig_runs(&rig, 0));
+	rig_finish(&rig, 5, 2);
+	assert_int_equal(rig_job(&rig, 0)->gpus_held, 1);
+	assert_int_equal(sw_job_split_milli(sw_engine_view(rig.engine), rig_job(&rig, 0)), 0);
+	rig_close(&rig);
+}
+
 /* Aim: an engine with a split job knows it again from its bytes, part by part, and goes on alike; bytes that contradict themselves are refused or make no harm. */
 static void test_save(void **state)
 {
@@ -328,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_merging),
 		cmocka_unit_test(test_save),
+		cmocka_unit_test(test_another_policy),
 		cmocka_unit_test(test_splitters_are_not_believed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -167,8 +167,16 @@ static void test_base(void **state)
 	assert_int_equal(mine->resume.bytes_per_s, measured->resume.bytes_per_s);
 	assert_int_equal(mine->suspend.bytes_per_s, 0); /* a cost is given as a whole */
 	assert_true(mine->sharing_slowdown && mine->gate_milli == measured->gate_milli);
+	assert_true(measured->split_milli == 1100 && mine->split_milli == 1100);
+
+	SW_CLEANUP(sw_world_freep) struct sw_world *slices = parse("name: s\nbase: measured\nsharing_by: slices\nsplit: 1.25\n");
+	assert_true(slices->sharing_by == SW_SHARING_BY_SLICES && slices->split_milli == 1250);
+	SW_CLEANUP(sw_freep) char *text = sw_world_describe(slices);
+	assert_has(text, "jobs on one GPU take turns");
+	assert_has(text, "a step of a job in two parts takes 1.250 times as long as whole");
 
 	SW_CLEANUP(sw_world_freep) struct sw_world *bare = parse("name: bare\n");
+	assert_int_equal(bare->split_milli, 0);
 	assert_int_equal(bare->preempt, SW_PREEMPT_FREE);
 	assert_int_equal(bare->iteration_scale_ppm, 1000000);
 	assert_string_equal(bare->not_modelled, "");
@@ -222,6 +230,8 @@ static void test_refused(void **state)
 		{"name: a\nquantum: 100000d\n", "line 2: 'quantum' is 100000d, expected 0 s to"},
 		{"name: a\npreempt: never\n", "line 2: 'preempt' is 'never', expected one of free, suspend, restart"},
 		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, measured, muri, recorded)"},
+		{"name: a\nsharing_by: luck\n", "line 2: 'sharing_by' is 'luck', expected one of profiles, stages, slices"},
+		{"name: a\nsplit: 0.9\n", "line 2: 'split' is 0.9, expected 1.000 to"},
 		{"name: a\nsuspend: {copy: 0}\n", "line 2: 'copy' is 0, expected 1 to"},
 		{"name: a\nsuspend: {speed: 3}\n", "'speed' is not a key of the cost of a transfer"},
 		{"name: a\nwork: {from: hearsay}\n", "'from' is 'hearsay', expected one of duration, iterations"},

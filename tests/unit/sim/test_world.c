@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "contention/predict.h"
+#include "core/cut.h"
 #include "sim/world.h"
 #include "unit/core/scripted.h"
 
@@ -50,8 +51,11 @@ static void stage_rise(struct stage *stage, const struct sw_topology_node *nodes
 		       const struct sw_placement *placement)
 {
 	struct sw_err err = {0};
+	static struct sw_cut cut;
+	cut = sw_cut_make(1000);
 	rig_must(sw_topology_new(nodes, count, &stage->topology, &err), &err);
 	const struct sw_engine_config config = {
+		.splitter = &cut.splitter,
 		.topology = stage->topology,
 		.policy = policy,
 		.placement = placement,
@@ -475,6 +479,70 @@ static void test_sharing_by_stages(void **state)
 	stage_end(&stage);
 }
 
+static void start_three_beside(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	for (uint32_t id = 0; id < 3; id++)
+		assert_int_equal(sw_plan_pack_at(plan, job_of(plan, id), &gpu, 1), SW_YES);
+}
+
+/* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU that they use; class and gate do not matter. */
+static void test_sharing_by_slices(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_SLICES;
+	stage.world->gate_milli = 1020;
+	stage_job(&stage, 1, 100, "resnet50");
+	stage_job(&stage, 1, 100, "resnet50")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(&stage, 1, 100, "resnet50");
+	assert_int_equal(profile_of(&stage, "resnet50")->busy_milli, 1000);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_three_beside);
+	assert_true(stage_play_out(&stage, 100));
+	for (uint32_t id = 0; id < 3; id++)
+		assert_int_equal(stage_look(&stage, id)->since, 321 * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
+static void split_second_beside_first(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	const struct sw_split split = {.parts = {{{0}, 0, RIG_GIB}, {{0}, 1, RIG_GIB}}, .count = 2, .step_milli = 1, .alone_milli = 1250};
+	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 0), &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 1), &split), SW_YES);
+}
+
+static void make_second_whole(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 2};
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &gpu, 1), SW_YES);
+}
+
+/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its GPUs, a neighbour of one part by that part; once it is whole both are as fast as ever. */
+static void test_split_job(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two_gpus[] = {RIG_NODE(0, 2)};
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = stage.world->placement_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_SLICES;
+	stage_job(&stage, 1, 1000, "resnet50");
+	stage_job(&stage, 1, 1000, "resnet50");
+	stage_rise(&stage, two_gpus, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, split_second_beside_first);
+	/* Turns make both 2.14 times slower; in 535 s the first does 250 s of its work and the other, at 1.25 x 2.14, 200 s. */
+	stage_at(&stage, 535, make_second_whole);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, (535 + 750) * SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 1)->since, (535 + 800) * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
 static void preempt_second(struct sw_plan *plan)
 {
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
@@ -746,6 +814,8 @@ int main(void)
 		cmocka_unit_test(test_sharing_under_a_gate),
 		cmocka_unit_test(test_upgrade_changes_the_pace),
 		cmocka_unit_test(test_sharing_by_stages),
+		cmocka_unit_test(test_sharing_by_slices),
+		cmocka_unit_test(test_split_job),
 		cmocka_unit_test(test_sharing_ends_by_preemption),
 		cmocka_unit_test(test_sharing_ends_by_moving),
 		cmocka_unit_test(test_node_lost),
