@@ -97,16 +97,14 @@ static bool is_better(const struct gpu *a, const struct gpu *b)
 }
 
 /* The best GPUs of one node for a job that asks for so many; false where it has too few. */
-static bool find_on_node(const struct sw_view *view, const struct sw_job *job, uint32_t n, struct sw_bigbrain_place *place)
+static bool find_on_node(const struct sw_view *view, const struct sw_job *job, const struct sw_node *node, struct sw_bigbrain_place *place)
 {
 	struct gpu best[NODE_GPUS_MAX];
 	uint32_t count = 0;
-	struct sw_node node;
-	sw_view_node(view, (struct sw_node_id){n}, &node);
-	for (uint32_t g = 0; node.open && job->gpus <= node.gpus && g < node.gpus && g < NODE_GPUS_MAX; g++) {
-		struct gpu gpu = look(view, &node, g, job);
+	for (uint32_t g = 0; node->open && job->gpus <= node->gpus && g < node->gpus && g < NODE_GPUS_MAX; g++) {
+		struct gpu gpu = look(view, node, g, job);
 		if (gpu.residents >= RESIDENTS_MAX || gpu.whole >= param(view, SW_BIGBRAIN_K) || gpu.room_bytes < job->gpu_memory_bytes ||
-		    !gains(view, node.id, &gpu, job))
+		    !gains(view, node->id, &gpu, job))
 			continue;
 		uint32_t at = count < job->gpus ? count++ : count;
 		for (; at > 0 && is_better(&gpu, &best[at - 1]); at--)
@@ -115,7 +113,7 @@ static bool find_on_node(const struct sw_view *view, const struct sw_job *job, u
 		if (at < job->gpus)
 			best[at] = gpu;
 	}
-	*place = (struct sw_bigbrain_place){.where.node = node.id};
+	*place = (struct sw_bigbrain_place){.where.node = node->id};
 	for (uint32_t i = 0; i < count; i++) {
 		place->where.mask |= UINT64_C(1) << best[i].gpu;
 		place->residents += best[i].residents;
@@ -128,10 +126,16 @@ static bool find_on_node(const struct sw_view *view, const struct sw_job *job, u
 bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_place *ret_place)
 {
 	struct sw_bigbrain_place best = {.residents = UINT32_MAX}, place;
-	for (uint32_t n = 0; n < sw_view_nodes(view); n++)
-		if (find_on_node(view, job, n, &place) &&
+	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
+		struct sw_node node;
+		sw_view_node(view, (struct sw_node_id){n}, &node);
+		/* Nothing is better than idle GPUs but larger ones: most nodes need no second look. */
+		if (best.residents == 0 && (node.gpus_free < job->gpus || node.gpu_memory_bytes * job->gpus <= best.room_bytes))
+			continue;
+		if (find_on_node(view, job, &node, &place) &&
 		    (place.residents != best.residents ? place.residents < best.residents : place.room_bytes > best.room_bytes))
 			best = place;
+	}
 	if (best.residents == UINT32_MAX)
 		return false;
 	*ret_place = best;
@@ -170,28 +174,35 @@ static sw_ns ends_in(const struct sw_view *view, const struct gpu *gpu, const st
 	return sw_bigbrain_takes(sw_job_remaining(view, resident), step);
 }
 
+/* When the job would be done in the place of one of the residents of this GPU, if that is sooner than `soonest`. */
+static sw_ns in_place_of_one(const struct sw_view *view, const struct sw_job *job, const struct sw_node *node, uint32_t g, sw_ns soonest,
+			     sw_ns *ret_wait)
+{
+	struct gpu gpu = look(view, node, g, NULL);
+	uint64_t free = sw_gpu_memory_free(view, node->id, g);
+	const struct sw_job *resident;
+	for (uint32_t r = 0; (resident = sw_gpu_resident(view, node->id, g, r)) != NULL; r++) {
+		if (sw_job_split_milli(view, resident) != 0 || gpu.whole > param(view, SW_BIGBRAIN_K) ||
+		    room_whole(view, node, free + resident->gpu_memory_bytes, gpu.residents - 1) < job->gpu_memory_bytes)
+			continue;
+		sw_ns wait = ends_in(view, &gpu, resident);
+		sw_ns takes = sw_bigbrain_takes(sw_bigbrain_left(view, job), 1000 + gpu.use_milli - sw_bigbrain_use(resident));
+		if (wait == SW_TIME_NEVER || takes > SW_TIME_NEVER - wait || wait + takes >= soonest)
+			continue;
+		soonest = wait + takes;
+		*ret_wait = wait;
+	}
+	return soonest;
+}
+
 sw_ns sw_bigbrain_if_it_waits(const struct sw_view *view, const struct sw_job *job, sw_ns *ret_wait)
 {
-	sw_ns soonest = SW_TIME_NEVER, left = sw_bigbrain_left(view, job);
+	sw_ns soonest = SW_TIME_NEVER;
 	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
 		struct sw_node node;
 		sw_view_node(view, (struct sw_node_id){n}, &node);
-		for (uint32_t g = 0; node.open && g < node.gpus; g++) {
-			struct gpu gpu = look(view, &node, g, NULL);
-			const struct sw_job *resident;
-			for (uint32_t r = 0; (resident = sw_gpu_resident(view, node.id, g, r)) != NULL; r++) {
-				uint64_t free = sw_gpu_memory_free(view, node.id, g) + resident->gpu_memory_bytes;
-				if (sw_job_split_milli(view, resident) != 0 || gpu.whole > param(view, SW_BIGBRAIN_K) ||
-				    room_whole(view, &node, free, gpu.residents - 1) < job->gpu_memory_bytes)
-					continue;
-				sw_ns wait = ends_in(view, &gpu, resident);
-				sw_ns takes = sw_bigbrain_takes(left, 1000 + gpu.use_milli - sw_bigbrain_use(resident));
-				if (wait == SW_TIME_NEVER || takes > SW_TIME_NEVER - wait || wait + takes >= soonest)
-					continue;
-				soonest = wait + takes;
-				*ret_wait = wait;
-			}
-		}
+		for (uint32_t g = 0; node.open && g < node.gpus; g++)
+			soonest = in_place_of_one(view, job, &node, g, soonest, ret_wait);
 	}
 	return soonest;
 }
