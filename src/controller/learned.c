@@ -94,12 +94,22 @@ uint32_t sw_learned_predict(struct sw_server *server, uint64_t id, const uint64_
 
 /* ---- learning */
 
+/* Whether the others are those who are on the job's GPUs now: when somebody left, the class of who stays may be another already. */
+static bool are_there(const struct sw_server *server, uint64_t id, const struct sw_sync_jobs *others)
+{
+	struct sw_neighbour_view neighbours[SW_SYNC_JOBS_LISTED];
+	bool same = sw_brain_neighbours(server->brain, id, neighbours, SW_SYNC_JOBS_LISTED) == others->count;
+	for (uint32_t i = 0; same && i < others->count; i++)
+		same = neighbours[i].job == others->items[i];
+	return same;
+}
+
 static void learn_from(struct sw_server *server, uint64_t id)
 {
 	struct sw_speed_view speed;
 	struct company company;
 	if (!sw_brain_speed(server->brain, id, &speed) || speed.slow_milli == 0 || speed.beside.count == 0 ||
-	    gather(server, id, speed.beside.items, speed.beside.count, &company) != NULL)
+	    !are_there(server, id, &speed.beside) || gather(server, id, speed.beside.items, speed.beside.count, &company) != NULL)
 		return;
 	const struct sw_learn_case about = case_of(&company);
 	/* What cannot be a slowdown is refused, and that is all there is to it. */
