@@ -2,7 +2,7 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, waits.c, start.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c, waits.c, start.c or doors.c
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -271,6 +271,10 @@ typedef CUipcHandle H;
 	OWN(cuEventSynchronize, P) \
 	OWN(cuStreamSynchronize, P) \
 	OWN(cuStreamSynchronize_ptsz, P) \
+	OWN(cuLibraryGetKernel, P, P, P) \
+	OWN(cuLibraryEnumerateKernels, P, U, P) \
+	OWN(cuModuleGetFunction, P, P, P) \
+	OWN(cuKernelGetFunction, P, P) \
 	OWN(cuGetProcAddress, P, P, U, Z) \
 	OWN(cuGetProcAddress_v2, P, P, U, Z, P) \
 	/* the end */

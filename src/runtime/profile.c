@@ -10,6 +10,7 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
+#include "runtime/kernels.h"
 #include "runtime/move.h"
 #include "runtime/tools.h"
 
@@ -52,9 +53,9 @@ static void name(struct function *function, bool graph)
 	const char *found = NULL;
 	if (graph)
 		found = "(graph)";
-	else if (sw_driver.function_name == NULL || sw_driver.function_name(&found, function->handle) != CUDA_SUCCESS)
-		found = NULL;
-	if (found == NULL && (sw_driver.kernel_name == NULL || sw_driver.kernel_name(&found, function->handle) != CUDA_SUCCESS))
+	else if (sw_kernels_have(function->handle)
+			 ? sw_driver.kernel_name == NULL || sw_driver.kernel_name(&found, function->handle) != CUDA_SUCCESS
+			 : sw_driver.function_name == NULL || sw_driver.function_name(&found, function->handle) != CUDA_SUCCESS)
 		found = NULL;
 	snprintf(function->name, sizeof function->name, "%s", found != NULL ? found : "(unnamed)");
 	/* One line each. */

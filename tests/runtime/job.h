@@ -81,6 +81,8 @@
 	X(cuEventCreate, (CUevent *, unsigned))                                                                                           \
 	X(cuEventRecord, (CUevent, CUstream))                                                                                             \
 	X(cuModuleLoadData, (CUmodule *, const void *))                                                                                   \
+	X(cuLibraryLoadData, (CUlibrary *, const void *, int *, void **, unsigned, int *, void **, unsigned))                             \
+	X(cuLibraryGetKernel, (CUkernel *, CUlibrary, const char *))                                                                      \
 	X(cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                                                                    \
 	X(cuLaunchKernel, (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **)) \
 	X(cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))                                                      \

@@ -166,6 +166,39 @@ static void test_suspended(void **state)
 	want(false);
 }
 
+static void launch_kernel(int socket)
+{
+	CUlibrary library = NULL;
+	CUkernel kernel = NULL;
+	open_driver();
+	assert_cuda(cuLibraryLoadData(&library, "sharewell-emu 1\nkernel turn op=spin\n", NULL, NULL, 0, NULL, NULL, 0));
+	assert_cuda(cuLibraryGetKernel(&kernel, library, "turn"));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	uint64_t ns = 1000;
+	assert_cuda(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){&ns}, NULL));
+	assert_cuda(cuCtxSynchronize());
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+/* A kernel of a library is asked for its name by the call for kernels: one that asks as of a function loses its GPU here. */
+static void test_kernels_of_libraries(void **state)
+{
+	(void)state;
+	static struct sw_share_profile profiles[4];
+	machine_setting("fault=cuFuncGetName:lose");
+	struct job job = start(launch_kernel);
+	hear(job.socket, 'r');
+	want(true);
+	once(&job);
+	want(false);
+	assert_int_equal(sw_share_profile_take(page_path(), profiles, 4), 1);
+	assert_non_null(find(&profiles[0], "turn"));
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 /* Whatever stands in such a file, what comes out can be shown. */
 static void test_any_figures(void **state)
 {
@@ -190,6 +223,7 @@ static void test_any_figures(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended), CASE(test_any_figures)};
+	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended), CASE(test_kernels_of_libraries),
+					   CASE(test_any_figures)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
