@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "share/checkpoint.h"
+#include "share/pids.h"
 
 #define HEARD_NS INT64_C(10000000000)
 #define UNMET_NS INT64_C(1000000000)
@@ -22,10 +23,11 @@ struct gang {
 	size_t count;
 	struct sw_checkpoint_process processes[SW_PAGE_SLOTS];
 	struct sw_page_slot *slots[SW_PAGE_SLOTS];
+	pid_t names[SW_PAGE_SLOTS]; /* as they number themselves */
 };
 _Static_assert(SW_PAGE_SLOTS <= SW_CHECKPOINT_PROCESSES && SW_PAGE_GPUS <= SW_CHECKPOINT_PAIRS, "a checkpoint takes a whole job");
 
-static void gather(struct sw_share_page *page, enum sw_page_state state, struct gang *gang)
+static int gather(struct sw_share_page *page, enum sw_page_state state, struct gang *gang, struct sw_err *err)
 {
 	struct sw_share_figures figures;
 	struct sw_page *shared = sw_share_page_shared(page);
@@ -37,34 +39,50 @@ static void gather(struct sw_share_page *page, enum sw_page_state state, struct 
 		pid_t pid = atomic_load(&slot->pid);
 		if (pid <= 0 || atomic_load(&slot->state) != state)
 			continue;
+		/* The driver is asked about processes as we number them. */
+		pid_t here = sw_share_pid(page, pid);
+		if (here == 0)
+			sw_share_page_look(page, &figures);
+		if (here == 0 && atomic_load(&slot->pid) != pid)
+			continue; /* it has ended since */
+		if (here == 0) {
+			sw_err_set(err, SW_ENOTFOUND, "cannot see the process that calls itself %d", (int)pid);
+			sw_err_detail(err, "it is in another namespace of process numbers, which is not below the caller's");
+			return SW_ENOTFOUND;
+		}
 		gang->slots[gang->count] = slot;
-		gang->processes[gang->count++] = (struct sw_checkpoint_process){pid, state == SW_PAGE_CHECKPOINTED};
+		gang->names[gang->count] = pid;
+		gang->processes[gang->count++] = (struct sw_checkpoint_process){here, state == SW_PAGE_CHECKPOINTED};
 	}
+	return 0;
 }
 
 /* A slot that somebody else has by now, or whose process is on its way back, stays as it is; false then. */
 static bool mark(const struct gang *gang, size_t i, bool off)
 {
 	uint32_t before = off ? SW_PAGE_SUSPENDED : SW_PAGE_CHECKPOINTED;
-	return atomic_load(&gang->slots[i]->pid) == gang->processes[i].pid &&
+	return atomic_load(&gang->slots[i]->pid) == gang->names[i] &&
 	       atomic_compare_exchange_strong(&gang->slots[i]->state, &before, off ? SW_PAGE_CHECKPOINTED : SW_PAGE_SUSPENDED);
 }
 
 int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 {
 	static struct gang gang; /* too large for the stack */
-	gather(page, SW_PAGE_SUSPENDED, &gang);
+	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
+	if (r < 0)
+		return r;
 	/* Before it is so: if we are killed in between, whoever brings it back tries. */
 	size_t marked = 0;
 	for (size_t i = 0; i < gang.count; i++) {
 		if (!mark(&gang, i, true))
 			continue;
 		gang.slots[marked] = gang.slots[i];
+		gang.names[marked] = gang.names[i];
 		gang.processes[marked++] = gang.processes[i];
 	}
 	gang.count = marked;
 	announce(page);
-	int r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
+	r = gang.count > 0 ? sw_checkpoint_out(gang.processes, gang.count, err) : 0;
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
 			(void)mark(&gang, i, false);
@@ -91,12 +109,14 @@ int sw_deep_back(struct sw_share_page *page, uint32_t from, uint32_t to, struct 
 		memcpy(pairs[count].to, shared->gpus[i == from ? to : i == to ? from : i].uuid, sizeof pairs[count].to);
 		count++;
 	}
-	gather(page, SW_PAGE_CHECKPOINTED, &gang);
+	int r = gather(page, SW_PAGE_CHECKPOINTED, &gang, err);
+	if (r < 0)
+		return r;
 	/* Of several, one could be there already when another one finds no room. */
 	if (moves && gang.count > 1)
 		return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", gang.count);
 	announce(page);
-	int r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
+	r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
 	/* Before its processes may look. */
 	if (r == 0 && moves)
 		swap_gpus(shared, from, to);

@@ -306,6 +306,11 @@ uint32_t sw_share_page_tell(struct sw_share_page *page)
 	return wish(page);
 }
 
+int sw_share_page_fd(const struct sw_share_page *page)
+{
+	return page->fd;
+}
+
 struct sw_page *sw_share_page_shared(struct sw_share_page *page)
 {
 	return page->shared;

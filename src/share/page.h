@@ -73,6 +73,8 @@ int sw_share_page_gpu(struct sw_share_page *page, const char *uuid);
 bool sw_share_page_is_met(struct sw_share_page *page, uint32_t wish);
 /* The page itself, for terms.c: what is stored there is told by sw_share_page_tell(). */
 struct sw_page *sw_share_page_shared(struct sw_share_page *page);
+/* Its file, which stays the page's. */
+int sw_share_page_fd(const struct sw_share_page *page);
 uint32_t sw_share_page_tell(struct sw_share_page *page);
 /* Whether its coordinator lives: somebody else holds the lock that says so. */
 bool sw_share_page_is_kept(const struct sw_share_page *page);
