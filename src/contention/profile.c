@@ -26,6 +26,7 @@ struct sw_profiles {
 	struct sw_yaml *doc; /* owns the strings of the profiles */
 	SW_VEC(struct sw_profile) profiles;
 	SW_VEC(struct spelling) spellings; /* sorted by text once loaded */
+	SW_VEC(char *) texts;		   /* of profiles that are not from the document */
 	struct sw_profile fallback;
 };
 
@@ -398,6 +399,9 @@ void sw_profiles_free(struct sw_profiles *profiles)
 	for (size_t i = 0; i < profiles->spellings.count; i++)
 		free(profiles->spellings.items[i].text);
 	sw_vec_free(&profiles->spellings);
+	for (size_t i = 0; i < profiles->texts.count; i++)
+		free(profiles->texts.items[i]);
+	sw_vec_free(&profiles->texts);
 	sw_vec_free(&profiles->profiles);
 	sw_yaml_free(profiles->doc);
 	free(profiles);
@@ -413,21 +417,71 @@ static int compare_word(const char *word, const char *spelling)
 	return (int)(unsigned char)lower(*word) - (int)(unsigned char)*spelling;
 }
 
-const struct sw_profile *sw_profiles_find(const struct sw_profiles *profiles, const char *model)
+/* Where the spelling stands, or would stand. */
+static size_t place_of(const struct sw_profiles *profiles, const char *model, bool *ret_found)
 {
 	size_t low = 0, high = profiles->spellings.count;
-	while (low < high) {
+	*ret_found = false;
+	while (low < high && !*ret_found) {
 		size_t middle = low + (high - low) / 2;
-		const struct spelling *spelling = &profiles->spellings.items[middle];
-		int order = compare_word(model, spelling->text);
-		if (order == 0)
-			return &profiles->profiles.items[spelling->profile];
-		if (order < 0)
+		int order = compare_word(model, profiles->spellings.items[middle].text);
+		*ret_found = order == 0;
+		if (order <= 0)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return &profiles->fallback;
+	return high;
+}
+
+const struct sw_profile *sw_profiles_find(const struct sw_profiles *profiles, const char *model)
+{
+	bool found;
+	size_t place = place_of(profiles, model, &found);
+	return found ? &profiles->profiles.items[profiles->spellings.items[place].profile] : &profiles->fallback;
+}
+
+static const char *keep_text(struct sw_profiles *profiles, const char *text)
+{
+	char **slot = sw_vec_push(&profiles->texts);
+	return slot != NULL ? *slot = strdup(text) : NULL;
+}
+
+/* This spelling means the last profile from now on. */
+static int spell(struct sw_profiles *profiles, const char *text)
+{
+	bool found;
+	size_t place = place_of(profiles, text, &found);
+	uint32_t last = (uint32_t)profiles->profiles.count - 1;
+	if (found) {
+		profiles->spellings.items[place].profile = last;
+		return 0;
+	}
+	struct spelling spelling = {lowered(text), last, 0};
+	if (spelling.text == NULL || sw_vec_push(&profiles->spellings) == NULL) {
+		free(spelling.text);
+		return SW_ENOMEM;
+	}
+	struct spelling *items = profiles->spellings.items;
+	memmove(&items[place + 1], &items[place], (profiles->spellings.count - 1 - place) * sizeof *items);
+	items[place] = spelling;
+	return 0;
+}
+
+int sw_profiles_put(struct sw_profiles *profiles, const struct sw_profile *profile, const char *alias, struct sw_err *err)
+{
+	struct sw_profile own = *profile;
+	if (profiles->profiles.count >= MAX_PROFILES)
+		return sw_err_set(err, SW_ELIMIT, "there are more than %d profiles", MAX_PROFILES);
+	own.name = keep_text(profiles, profile->name);
+	own.source = keep_text(profiles, profile->source);
+	struct sw_profile *slot = own.name != NULL && own.source != NULL ? sw_vec_push(&profiles->profiles) : NULL;
+	if (slot == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	*slot = own;
+	if (spell(profiles, own.name) < 0 || (alias != NULL && spell(profiles, alias) < 0))
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return 0;
 }
 
 const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profiles, const char *model, uint32_t batch)
