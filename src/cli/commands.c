@@ -26,6 +26,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_history,
 	/* without a cluster */
 	&sw_cli_share,
+	&sw_cli_profile,
 	/* for those who run it */
 	&sw_cli_nodes,
 	&sw_cli_quota,

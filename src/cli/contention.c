@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cli/live.h"
+#include "cli/own_profiles.h"
 #include "contention/learn.h"
 #include "contention/pack.h"
 #include "sim/report/text.h"
@@ -13,7 +14,7 @@
 
 struct values {
 	struct sw_cli_texts models;
-	const char *way, *learned;
+	const char *way, *learned, *profiles;
 	bool json;
 };
 
@@ -64,6 +65,8 @@ static const char *source_of(const struct question *question, size_t i, char buf
 		snprintf(buffer, 64, "other measured sets: %u", answer->known);
 	else if (sw_profiles_find(question->profiles, question->models->items[i])->is_default)
 		return "the default profile: nobody measured this model";
+	else if (sw_profiles_find(question->profiles, question->models->items[i])->is_own)
+		return "a profile that was measured here";
 	else
 		return "the profiles";
 	return buffer;
@@ -135,7 +138,10 @@ static int load(const struct values *values, struct sw_profiles **ret_profiles, 
 {
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size = 0;
-	int r = sw_profiles_load_default(ret_profiles, err);
+	char own[PATH_MAX];
+	/* Who has no place for a state has no profiles in it. */
+	bool has_own = values->profiles == NULL && sw_cli_own_profiles_path(NULL, false, own, NULL) == 0;
+	int r = sw_cli_own_profiles_load(has_own ? own : values->profiles, values->profiles != NULL, ret_profiles, err);
 	if (r == 0)
 		r = sw_learn_new(*ret_profiles, &sw_predict_default, ret_learn, err);
 	if (r == 0 && values->learned != NULL)
@@ -193,6 +199,8 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, way)},
 	{"learned", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE", .about = "measured slowdowns, which correct the predictions",
 	 .offset = offsetof(struct values, learned)},
+	{"profiles", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "measured profiles, instead of those of 'sharewell profile' here", .offset = offsetof(struct values, profiles)},
 	{"json", .about = "print JSON instead", .offset = offsetof(struct values, json)},
 };
 

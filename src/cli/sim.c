@@ -260,6 +260,8 @@ static const struct sw_cli_option options[] = {
 	 .words = &sw_cli_world_words, .is_path = true, AT(world)},
 	{"set", 's', .kind = SW_CLI_TEXTS, "X.KEY=VALUE",
 	 .about = "set a parameter of a policy (las.tick=10s) or a value of the world (world.quantum=1s)", AT(settings)},
+	{"profiles", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
+	 .about = "measured profiles ('sharewell profile') over the built-in ones", AT(profiles)},
 	{"seed", .kind = SW_CLI_COUNT, .argument = "N", .preset = "1", .about = "same seed, same result", .most = UINT64_MAX, AT(seed)},
 	{"jobs-out", 'o', .kind = SW_CLI_TEXT, "FILE", .about = "write what happened to each job as CSV", .is_path = true, AT(jobs_out)},
 	{"report", 'r', .kind = SW_CLI_TEXT, "FILE", .about = "write a page with plots as HTML, all in one file", .is_path = true,

@@ -15,7 +15,7 @@
 #include "sim/trace/trace.h"
 
 struct sw_cli_sim_values {
-	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress;
+	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress, *profiles;
 	const char *history, *controller; /* with `journal` only */
 	struct sw_cli_texts policies, settings;
 	uint64_t seed, threads;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/catalogue.h"
+#include "cli/own_profiles.h"
 #include "cli/settings.h"
 #include "cli/sim.h"
 #include "placement/registry.h"
@@ -178,7 +179,7 @@ static int prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *
 	if (r == 0)
 		r = sw_cluster_topology(study->cluster, &study->topology, err);
 	if (r == 0)
-		r = sw_profiles_load_default(&study->profiles, err);
+		r = sw_cli_own_profiles_load(values->profiles, values->profiles != NULL, &study->profiles, err);
 	if (r == 0)
 		sw_cluster_describe(study->cluster, study->cluster_text);
 	return r;
