@@ -9,7 +9,7 @@
 #include "api/json.h"
 #include "api/when.h"
 
-/* Room in the canonical text for everything but strings: names of fields, numbers, up to 64 dependencies. */
+/* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64 dependencies, and the model, which a controller may add. */
 #define TEXT_OTHER 4096u
 
 void sw_job_request_free(struct sw_job_request *request)
@@ -28,6 +28,7 @@ void sw_job_request_free(struct sw_job_request *request)
 	free(request->stderr_path);
 	free(request->tenant);
 	free(request->comment);
+	free(request->model);
 	free(request);
 }
 
@@ -74,6 +75,10 @@ bool sw_job_request_defaults(struct sw_job_request *request)
 		request->tenant = strdup("");
 	if (request->comment == NULL)
 		request->comment = strdup("");
+	if (request->model != NULL && request->model[0] == '\0') {
+		free(request->model);
+		request->model = NULL;
+	}
 	if (request->gpus == 0)
 		request->gpus = request->min_gpus > 0 ? request->min_gpus : 1;
 	if (request->min_gpus == 0)
@@ -123,6 +128,7 @@ static int check_texts(const char *what, const struct sw_job_request *request, s
 {
 	int r = check_text(what, "name", request->name, SW_JOB_NAME_MAX, true, err);
 	r = r < 0 ? r : check_text(what, "tenant", request->tenant, SW_JOB_TENANT_MAX, true, err);
+	r = r < 0 ? r : check_text(what, "model", request->model, SW_JOB_MODEL_MAX, true, err);
 	r = r < 0 ? r : check_text(what, "comment", request->comment, SW_JOB_COMMENT_MAX, true, err);
 	r = r < 0 ? r : check_text(what, "workdir", request->workdir, SW_JOB_PATH_MAX, false, err);
 	r = r < 0 ? r : check_text(what, "stdout", request->stdout_path, SW_JOB_PATH_MAX, false, err);
@@ -170,6 +176,7 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 		uint64_t value, least, most;
 	} bounds[] = {
 		{"gpu_memory", request->gpu_memory_bytes, 0, SW_JOB_BYTES_MAX},
+		{"gpu_use", request->gpu_use_milli, 0, 1000},
 		{"cpus", request->cpus, 0, SW_JOB_CPUS_MAX},
 		{"memory", request->memory_bytes, 0, SW_JOB_BYTES_MAX},
 		{"weight", request->weight_milli, 1, SW_JOB_WEIGHT_MILLI_MAX},

@@ -5,7 +5,7 @@
  *
  * Invariants of a decoded request (sw_job_request_check() looks at them all):
  *  1. argc >= 1; 1 <= min_gpus <= gpus <= max_gpus <= SW_JOB_GPUS_MAX;
- *  2. strings are valid UTF-8 without NUL; name, tenant and comment hold no control characters; paths of workdir are absolute;
+ *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control characters; paths of workdir are absolute;
  *  3. the environment is sorted by name, each name stands there once;
  *  4. durations >= 0, and grace_ns > 0;
  *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and decoded again, and is the same.
@@ -28,6 +28,7 @@
 #define SW_JOB_NAME_MAX 255u
 #define SW_JOB_TENANT_MAX 64u
 #define SW_JOB_COMMENT_MAX 4096u
+#define SW_JOB_MODEL_MAX 80u
 #define SW_JOB_DEPENDS_MAX 64u
 #define SW_JOB_ARRAY_MAX 10000u
 #define SW_JOB_ARRAY_INDEX_MAX 4000000u
@@ -78,6 +79,8 @@ struct sw_job_request {
 	char *comment;			 /* "": none */
 	uint32_t gpus, min_gpus, max_gpus;
 	uint64_t gpu_memory_bytes; /* per GPU; 0: unknown */
+	char *model;		   /* the name of its profile; NULL: none */
+	uint32_t gpu_use_milli;	   /* what it uses of each GPU's compute when alone; 0: unknown */
 	uint32_t cpus;		   /* per GPU; 0: unknown */
 	uint64_t memory_bytes;	   /* of the host, per GPU; 0: unknown */
 	uint32_t weight_milli;

@@ -317,6 +317,17 @@ static int read_weight(const struct reader *reader, const char *field, const jso
 	return 0;
 }
 
+static int read_gpu_use(const struct reader *reader, const char *field, const json_t *value)
+{
+	int64_t milli = scaled(value, 1000, 1000);
+	if (json_is_string(value) && sw_parse_decimal(json_string_value(value), json_string_length(value), 1000, &milli) < 0)
+		milli = -1;
+	if (milli < 0 || milli > 1000)
+		return refuse(reader, field, value, "a number from 0 to 1");
+	reader->request->gpu_use_milli = (uint32_t)milli;
+	return 0;
+}
+
 static int read_depends(const struct reader *reader, const char *field, const json_t *value)
 {
 	int r = json_is_string(value) ? sw_job_depends_parse(json_string_value(value), reader->request) : SW_EINPUT;
@@ -388,6 +399,7 @@ SIMPLE(read_tenant, read_text, tenant)
 SIMPLE(read_comment, read_text, comment)
 SIMPLE(read_gpu_memory, read_bytes, gpu_memory_bytes)
 SIMPLE(read_memory, read_bytes, memory_bytes)
+SIMPLE(read_model, read_text, model)
 SIMPLE(read_time_limit, read_duration, time_limit_ns)
 SIMPLE(read_expected, read_duration, expected_ns)
 SIMPLE(read_prerun, read_duration, prerun_ns)
@@ -422,12 +434,14 @@ static const struct field {
 	{"expected", read_expected},
 	{"gpu_memory", read_gpu_memory},
 	{"gpu_runtime", read_gpu_runtime},
+	{"gpu_use", read_gpu_use},
 	{"gpus", read_gpus},
 	{"grace", read_grace},
 	{"hold", read_hold},
 	{"max_gpus", read_max_gpus},
 	{"memory", read_memory},
 	{"min_gpus", read_min_gpus},
+	{"model", read_model},
 	{"name", read_name},
 	{"preempt", read_preempt},
 	{"prerun", read_prerun},

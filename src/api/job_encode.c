@@ -144,17 +144,19 @@ static void write_deadline(struct sw_json *json, int64_t at_ns)
 }
 
 /* A fraction is text: a reader that makes it binary would write it back with other digits. */
-static void write_weight(struct sw_json *json, uint32_t milli)
+static void write_milli(struct sw_json *json, const char *key, uint32_t milli)
 {
 	char text[32];
+	if (milli == 0)
+		return;
 	if (milli % 1000 == 0) {
-		sw_json_key_u64(json, "weight", milli / 1000);
+		sw_json_key_u64(json, key, milli / 1000);
 		return;
 	}
 	int size = snprintf(text, sizeof text, "%u.%03u", milli / 1000, milli % 1000);
 	while (text[size - 1] == '0')
 		text[--size] = '\0';
-	sw_json_key_string(json, "weight", text);
+	sw_json_key_string(json, key, text);
 }
 
 /* From "expected" on; split from the rest for length only. */
@@ -164,6 +166,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_number(json, "gpu_memory", request->gpu_memory_bytes);
 	if (request->bare_gpu)
 		sw_json_key_string(json, "gpu_runtime", sw_job_gpu_runtime_names[1]);
+	write_milli(json, "gpu_use", request->gpu_use_milli);
 	sw_json_key_u64(json, "gpus", request->gpus);
 	write_duration(json, "grace", request->grace_ns);
 	if (request->held)
@@ -173,6 +176,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_number(json, "memory", request->memory_bytes);
 	if (request->min_gpus != request->gpus)
 		sw_json_key_u64(json, "min_gpus", request->min_gpus);
+	write_text(json, "model", request->model);
 	write_text(json, "name", request->name);
 	sw_json_key_string(json, "preempt", sw_job_preempt_names[request->preempt_by]);
 	write_duration(json, "prerun", request->prerun_ns);
@@ -185,7 +189,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_text(json, "stdout", request->stdout_path);
 	write_text(json, "tenant", request->tenant);
 	write_duration(json, "time_limit", request->time_limit_ns);
-	write_weight(json, request->weight_milli);
+	write_milli(json, "weight", request->weight_milli);
 	write_text(json, "workdir", request->workdir);
 }
 

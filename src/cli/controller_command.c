@@ -8,6 +8,7 @@
 #include "cli/daemon.h"
 #include "cli/doors.h"
 #include "cli/message.h"
+#include "cli/own_profiles.h"
 #include "cli/places.h"
 #include "cli/plugin.h"
 #include "controller/certificate.h"
@@ -45,7 +46,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	struct sw_cli_places places;
-	char address[32], logs[PATH_MAX + 8], slowdowns[PATH_MAX + 20], certificate[PATH_MAX + 8], key[PATH_MAX + 8];
+	char address[32], logs[PATH_MAX + 8], slowdowns[PATH_MAX + 20], certificate[PATH_MAX + 8], key[PATH_MAX + 8], profiles[PATH_MAX];
 	const char *listen = NULL;
 	const struct sw_cli_doors *doors = &values->doors;
 	struct values copy = *values; /* for ready(), which is given what it may write */
@@ -59,6 +60,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	r = r < 0 ? r : sw_cli_doors_operators(doors, &operators, err);
 	r = r < 0 ? r : sw_cli_places_make(&places, doors->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
+	r = r < 0 ? r : sw_cli_own_profiles_path(values->state, doors->all_users, profiles, err);
 	if (r < 0)
 		return r;
 	snprintf(logs, sizeof logs, "%s/logs", places.state);
@@ -85,6 +87,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.placement = values->placement,
 		.plugin = plugin,
 		.failures = failures,
+		.profiles = profiles,
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,

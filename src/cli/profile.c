@@ -326,7 +326,8 @@ const struct sw_cli_command sw_cli_profile = {
 		"GPU memory at most and at least, what it copies, and what it takes of the host. Without a GPU only the last is measured, "
 		"and what is missing is said.\n\n"
 		"What was measured is kept in the file profiles.yaml of the state folder; of several runs the medians count, of the latest "
-		"nine. 'sharewell contention' finds a profile by its name and by its command, before the built-in ones.",
+		"nine. 'sharewell contention' and jobs that are submitted find a profile by its name and by its command, before the "
+		"built-in ones.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

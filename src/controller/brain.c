@@ -56,7 +56,8 @@ static int make_crowd(struct sw_brain *brain, struct sw_err *err)
 uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request)
 {
 	const struct sw_profiles *profiles = brain->config.profiles;
-	return profiles == NULL || request->name == NULL ? 0 : sw_profiles_find(profiles, request->name)->number;
+	const char *model = request->model != NULL ? request->model : request->name;
+	return profiles == NULL || model == NULL ? 0 : sw_profiles_find(profiles, model)->number;
 }
 
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err)

@@ -68,7 +68,7 @@ struct sw_brain_config {
 	uint32_t node_gpus_hint; /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
-	/* What is known of models; outlives the brain. Jobs find theirs by their name. NULL: policies are told that nothing is known. */
+	/* What is known of models; outlives the brain. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
 	const struct sw_profiles *profiles;
 };
 

@@ -200,6 +200,7 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.host_memory_bytes = request->memory_bytes,
 		.cpus = request->cpus,
 		.model = sw_brain_model(brain, request),
+		.use_milli = (uint16_t)request->gpu_use_milli,
 		.retries = (uint16_t)(retries > UINT16_MAX ? UINT16_MAX : retries),
 		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
 		.is_auto = request->kind == SW_KIND_AUTO,

@@ -152,8 +152,10 @@ static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_er
 	const struct sw_request *request = op->request;
 	size_t bytes = 0, counted = 0;
 	const struct sw_submit_key once = {request->key, request->digest, (uint32_t)request->job_total};
+	sw_models_look(server);
 	for (size_t i = 0; i < request->jobs.count; i++) {
 		struct sw_job_request *job = request->jobs.items[i].job;
+		sw_models_fill(server, job);
 		const struct sw_submit_key *key = i == 0 && request->key != NULL ? &once : NULL;
 		int r = check_deadline(server, job, err);
 		if (r == 0)

@@ -271,6 +271,7 @@ static void stop(struct sw_server *server)
 		sw_brain_free(server->brain);
 	sw_failure_free(server->failures);
 	sw_profiles_free(server->profiles);
+	sw_models_release(&server->models);
 	sw_tokens_free(server->tokens);
 	sw_tls_free(server->tls);
 	if (server->journal != NULL)

@@ -340,6 +340,22 @@ struct sw_figures {
 	int64_t snapshot_longest_ns; /* that one held up the loop */
 };
 
+/* ---- measured profiles (models.c) */
+
+struct sw_profiles;
+struct sw_store;
+struct sw_models {
+	struct sw_profiles *profiles; /* the built-in ones with the measured ones over them; NULL: none could be had */
+	struct sw_store *store;
+	struct timespec changed_at; /* of the file, at the last look */
+	uint64_t size, number;
+};
+/* Reads the file if it is another one than at the last look. */
+void sw_models_look(struct sw_server *server);
+/* Says in the request which profile is the job's, and what follows from it, where it does not say so itself. */
+void sw_models_fill(struct sw_server *server, struct sw_job_request *job);
+void sw_models_release(struct sw_models *models);
+
 struct sw_server {
 	const struct sw_controller_options *options;
 	struct event_base *base;
@@ -361,6 +377,7 @@ struct sw_server {
 	uint32_t stream_count;
 	size_t body_bytes;
 
+	struct sw_models models;
 	struct sw_reload reload;
 	struct sw_loop loop;
 	struct sw_turn turn;

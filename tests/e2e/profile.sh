@@ -70,6 +70,35 @@ holds 'an iteration is as long as its kernels' is gpu-train "r['iteration_ns'] >
 holds 'and memory is what the program holds' is gpu-train "r['gpu_memory_peak_bytes'] == 30 << 20 and 0 < r['gpu_memory_floor_bytes'] <= 30 << 20"
 holds 'the share that it ran in is gone' sh -c '! ls "$SHAREWELL_STATE"/shares | grep .'
 
+# Found by jobs that are submitted: by name, by command, and what they say themselves stays.
+up
+# asked <job> <words of python about a, what it asked for>
+asked() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; a = json.load(sys.stdin)['request']; sys.exit(not ($2))"; }
+submit -J gpu-train -- true
+holds 'a job finds its profile by its name' asked "$job" "a['model'] == 'gpu-train' and float(a['gpu_use']) > 0 and 'gpu_memory' not in a"
+submit -- "$scratch/train" --steps 300 --memory 12M --step-us 6000
+holds 'and by its command' asked "$job" "a['model'] == 'gpu-train'"
+submit --wrap "$scratch/train --steps 300 --memory 12M --step-us 6000"
+holds 'also by a line for the shell' asked "$job" "a['model'] == 'gpu-train'"
+submit -J gpu-train --model GPU-train -- true
+holds 'a job that names it has its memory from it, and an eighth more' asked "$job" "a['gpu_memory'] == (30 << 20) * 9 // 8"
+submit -J gpu-train --model gpu-train --gpu-memory 100M -- true
+holds 'unless it says so itself' asked "$job" "a['gpu_memory'] == 100 << 20"
+submit -J gpu-train --model resnet50 -- true
+holds 'and the profile that it names stays' asked "$job" "a['model'] == 'resnet50' and a['gpu_use'] == '0.54'"
+submit -J nobody-knows -- echo nobody
+holds 'a job that nobody measured has none' asked "$job" "'model' not in a and 'gpu_use' not in a"
+cp "$store" kept
+echo garbage >"$store"
+submit -J gpu-train -- true
+holds 'a file that cannot be read changes nothing' asked "$job" "a['model'] == 'gpu-train'"
+holds 'and the operator is told' grep -q 'the profiles read before stay' "$scratch/up.out"
+cp kept "$store"
+works 'and a new one counts at once' '' profile --remove gpu-train
+submit -J gpu-train -- echo nobody
+holds '  for those that are to come' asked "$job" "'model' not in a"
+cp kept "$store"
+
 # Found by others.
 works 'contention finds it by name' 'a profile that was measured here' contention gpu-train resnet50
 works 'and by its command' 'a profile that was measured here' contention "$scratch/train --steps 300 --memory 12M --step-us 6000" resnet50

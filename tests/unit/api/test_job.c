@@ -136,6 +136,11 @@ static void test_refusals(void **state)
 	refused("{\"command\": [\"a\"], \"gpu_memory\": \"20X\"}", SW_EINPUT, "'20X'");
 	refused("{\"command\": [\"a\"], \"gpu_memory\": -1}", SW_EINPUT, "gpu_memory");
 	refused("{\"command\": [\"a\"], \"weight\": 0}", SW_EINPUT, "0.001");
+	refused("{\"command\": [\"a\"], \"gpu_use\": 1.001}", SW_EINPUT, "from 0 to 1");
+	refused("{\"command\": [\"a\"], \"gpu_use\": -0.5}", SW_EINPUT, "from 0 to 1");
+	refused("{\"command\": [\"a\"], \"gpu_use\": \"nan\"}", SW_EINPUT, "from 0 to 1");
+	refused("{\"command\": [\"a\"], \"model\": \"a\\n\"}", SW_EINPUT, "control character");
+	refused("{\"command\": [\"a\"], \"model\": 5}", SW_EINPUT, "expected text");
 	refused("{\"command\": [\"a\"], \"weight\": 1e300}", SW_EINPUT, "weight");
 	refused("{\"command\": [\"a\"], \"grace\": 0}", SW_EINPUT, "KILL");
 	refused("{\"command\": [\"a\"], \"grace\": 1e-10}", SW_EINPUT, "grace");
@@ -278,6 +283,8 @@ static struct sw_job_request *draw(struct sw_rng *rng)
 	job->gpu_memory_bytes = below(rng, 2) ? below(rng, SW_JOB_BYTES_MAX + 1) : 0;
 	job->memory_bytes = below(rng, 2) ? below(rng, SW_JOB_BYTES_MAX + 1) : 0;
 	job->cpus = (uint32_t)below(rng, 9);
+	job->model = below(rng, 2) ? draw_text(rng, 1, 10, true) : NULL;
+	job->gpu_use_milli = (uint32_t)below(rng, 1001);
 	job->weight_milli = (uint32_t)below(rng, 5000);
 	job->retries = (uint32_t)below(rng, 4);
 	job->signal = (uint32_t)below(rng, 65);
@@ -327,10 +334,12 @@ static void same(const struct sw_job_request *a, const struct sw_job_request *b)
 	same_text(a->stderr_path, b->stderr_path);
 	same_text(a->tenant, b->tenant);
 	same_text(a->comment, b->comment);
+	same_text(a->model, b->model);
+	assert_int_equal(a->gpu_use_milli, b->gpu_use_milli);
 	/* Everything else is plain bytes, with the pointers out of the way. */
 	struct sw_job_request x = *a, y = *b;
 	x.name = y.name = x.workdir = y.workdir = x.stdout_path = y.stdout_path = x.stderr_path = y.stderr_path = NULL;
-	x.tenant = y.tenant = x.comment = y.comment = NULL;
+	x.tenant = y.tenant = x.comment = y.comment = x.model = y.model = NULL;
 	x.argv = y.argv = x.env = y.env = NULL;
 	assert_int_equal(x.gpus, y.gpus);
 	assert_int_equal(x.min_gpus, y.min_gpus);

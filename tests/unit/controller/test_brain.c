@@ -377,6 +377,19 @@ static void test_a_limit_stays_within_what_the_job_gets(void **state)
 	assert_true(heard(desk, 1).gpu_limit_bytes == GIB(5));
 }
 
+/* Aim: what a job's profile says of its use of a GPU reaches the policy, and sets no limit. */
+static void test_use_by_profile_reaches_the_policy(void **state)
+{
+	struct desk *desk = *state;
+	sync_and_drop(desk);
+	submit(desk, "{\"command\": [\"a\"], \"model\": \"resnet50\", \"gpu_use\": 0.3}");
+	submit(desk, "{\"command\": [\"a\"]}");
+	const struct sw_engine *engine = desk->brain->engine;
+	assert_int_equal(sw_engine_job(engine, (struct sw_job_id){0})->use_milli, 300);
+	assert_int_equal(sw_engine_job(engine, (struct sw_job_id){1})->use_milli, 0);
+	assert_true(heard(desk, 1).gpu_limit_bytes == 0);
+}
+
 /* Aim: limits that make no sense, or are not the asker's to set, are refused and leave no record. */
 static void test_limits_are_checked(void **state)
 {
@@ -830,6 +843,7 @@ int main(void)
 		TEST(test_only_the_owner_or_an_operator_changes_a_job),
 		TEST(test_a_limit_is_news_and_lasts),
 		TEST(test_a_limit_stays_within_what_the_job_gets),
+		TEST(test_use_by_profile_reaches_the_policy),
 		TEST(test_limits_are_checked),
 		TEST(test_what_could_never_run_is_refused_at_submit),
 		TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
