@@ -1,4 +1,4 @@
-/* Any bytes as YAML, as a world, as profiles and as a cluster: nothing crashes, nothing is returned beside an error, every refusal has
+/* Any bytes as YAML, as a world, as profiles, as measured ones and as a cluster: nothing crashes, nothing is returned beside an error, every refusal has
  * words, and what is accepted keeps the invariants that its header promises. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 
 #include "base/yaml.h"
 #include "contention/predict.h"
+#include "contention/store.h"
 #include "sim/assumptions.h"
 #include "sim/cluster.h"
 
@@ -59,6 +60,26 @@ static void try_profiles(const char *text, size_t size)
 	}
 }
 
+static void try_store(const char *text, size_t size)
+{
+	struct sw_err err = {0};
+	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
+	int r = sw_store_parse("fuzz", text, size, &store, &err);
+	must_agree(r, store != NULL, &err);
+	if (r < 0)
+		return;
+	must(sw_profiles_load_default(&profiles, NULL) == 0 && sw_store_apply(store, profiles, NULL) == 0);
+	const struct sw_store_entry *entry;
+	for (size_t i = 0; (entry = sw_store_at(store, i)) != NULL; i++) {
+		struct sw_measured median = sw_store_median(entry);
+		must(entry->run_count >= 1 && entry->run_count <= SW_STORE_RUNS && sw_store_find(store, entry->name, NULL) == entry);
+		must(median.wall_ns > 0 && median.busy_milli <= 1000 && median.floor_bytes <= median.peak_bytes);
+		const struct sw_profile *profile = sw_profiles_find(profiles, entry->name);
+		must(!profile->is_default && sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1) >= 1000);
+	}
+}
+
 static void try_cluster(struct sw_cluster_spec *spec, int r, const struct sw_err *err)
 {
 	must_agree(r, spec != NULL, err);
@@ -99,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int r = sw_yaml_parse("fuzz", "fuzz", text, size, &doc, &err);
 	must_agree(r, doc != NULL, &err);
 	try_world(text, size);
+	try_store(text, size);
 	try_profiles(text, size);
 	sw_err_clear(&err);
 	struct sw_cluster_spec *spec = NULL;
