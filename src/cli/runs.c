@@ -165,6 +165,8 @@ int sw_cli_run_study(const struct sw_cli_study *study, const struct sw_cli_sim_v
 			.policy = study->contenders.items[i].policy,
 			.params = study->contenders.items[i].params,
 			.placement = study->placement,
+			.quotas = study->quotas.items,
+			.quota_count = study->quotas.count,
 			.seed = values->seed,
 			.cluster = study->cluster_text,
 			.validate = values->validate,

@@ -225,6 +225,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (r == 0 && study.trace == NULL)
 		r = sw_cli_study_load_trace(values, &study, err);
 	if (r == 0)
+		r = sw_cli_study_quotas(&values->quotas, &study, err);
+	if (r == 0)
 		r = simulate(&study, call, results, err);
 	for (size_t i = 0; results != NULL && i < study.contenders.count; i++)
 		if (results[i] != NULL)
@@ -260,6 +262,8 @@ static const struct sw_cli_option options[] = {
 	 .words = &sw_cli_world_words, .is_path = true, AT(world)},
 	{"set", 's', .kind = SW_CLI_TEXTS, "X.KEY=VALUE",
 	 .about = "set a parameter of a policy (las.tick=10s) or a value of the world (world.quantum=1s)", AT(settings)},
+	{"quota", .kind = SW_CLI_TEXTS, "TENANT=GPUS",
+	 .about = "GPUs that guaranteed jobs of a tenant of the trace may hold; --json then says what jobs waited for", AT(quotas)},
 	{"profiles", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "measured profiles ('sharewell profile') over the built-in ones", AT(profiles)},
 	{"seed", .kind = SW_CLI_COUNT, .argument = "N", .preset = "1", .about = "same seed, same result", .most = UINT64_MAX, AT(seed)},

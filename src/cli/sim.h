@@ -17,7 +17,7 @@
 struct sw_cli_sim_values {
 	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress, *profiles;
 	const char *history, *controller; /* with `journal` only */
-	struct sw_cli_texts policies, settings;
+	struct sw_cli_texts policies, settings, quotas;
 	uint64_t seed, threads;
 	bool journal, list, json, human, quiet, verbose, validate, stats;
 };
@@ -39,6 +39,7 @@ struct sw_cli_study {
 	struct sw_topology *topology;
 	struct sw_profiles *profiles;
 	struct sw_trace *trace;
+	SW_VEC(struct sw_sim_quota) quotas;
 	char cluster_text[96];
 	struct sw_result *record; /* what really happened; NULL: nobody asked, or knows */
 	char *basis;		  /* how the history was taken, in one line; NULL where there is none */
@@ -48,6 +49,8 @@ struct sw_cli_study {
  * it is, and released on failure. */
 int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
 int sw_cli_study_load_trace(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
+/* Once there is a trace: its tenants. */
+int sw_cli_study_quotas(const struct sw_cli_texts *quotas, struct sw_cli_study *study, struct sw_err *err);
 void sw_cli_study_release(struct sw_cli_study *study);
 
 /* ---- the cluster's own history as the trace (journal.c) */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "cli/catalogue.h"
 #include "cli/own_profiles.h"
 #include "cli/settings.h"
@@ -198,6 +199,50 @@ int sw_cli_study_load_trace(const struct sw_cli_sim_values *values, struct sw_cl
 	return sw_trace_load(values->trace, values->format, &study->trace, err);
 }
 
+/* The number of the tenant that so many bytes name; 0: no job has it. */
+static uint32_t find_tenant(const struct sw_trace *trace, const char *name, size_t size)
+{
+	for (size_t j = 0; j < trace->jobs.count; j++) {
+		const char *tenant = sw_trace_string(trace, trace->jobs.items[j].tenant);
+		if (size > 0 && strlen(tenant) == size && memcmp(tenant, name, size) == 0)
+			return trace->jobs.items[j].tenant;
+	}
+	return 0;
+}
+
+static int add_quota(const char *text, struct sw_cli_study *study, struct sw_err *err)
+{
+	const char *equals = strrchr(text, '=');
+	uint64_t gpus = 0;
+	if (equals == NULL || sw_parse_u64(equals + 1, strlen(equals + 1), &gpus) < 0 || gpus > SW_CLUSTER_GPUS_MAX) {
+		sw_err_set(err, SW_EINPUT, "a quota cannot be '%.60s'", text);
+		sw_err_hint(err, "Write a tenant of the trace and a number of GPUs: vc1=16.");
+		return SW_EINPUT;
+	}
+	struct sw_sim_quota quota = {find_tenant(study->trace, text, (size_t)(equals - text)), (uint32_t)gpus};
+	if (quota.tenant == 0) {
+		sw_err_set(err, SW_ENOTFOUND, "no job of the trace is of tenant '%.*s'", (int)(equals - text < 60 ? equals - text : 60),
+			   text);
+		sw_err_hint(err, "'sharewell trace stats' lists the tenants.");
+		return SW_ENOTFOUND;
+	}
+	struct sw_sim_quota *slot = NULL;
+	for (size_t q = 0; q < study->quotas.count && slot == NULL; q++)
+		slot = study->quotas.items[q].tenant == quota.tenant ? &study->quotas.items[q] : NULL;
+	if (slot == NULL && (slot = sw_vec_push(&study->quotas)) == NULL)
+		return no_memory(err);
+	*slot = quota;
+	return 0;
+}
+
+int sw_cli_study_quotas(const struct sw_cli_texts *quotas, struct sw_cli_study *study, struct sw_err *err)
+{
+	int r = 0;
+	for (size_t i = 0; i < quotas->count && r == 0; i++)
+		r = add_quota(quotas->items[i], study, err);
+	return r;
+}
+
 void sw_cli_study_release(struct sw_cli_study *study)
 {
 	for (size_t i = 0; i < study->contenders.count; i++) {
@@ -214,6 +259,7 @@ void sw_cli_study_release(struct sw_cli_study *study)
 		sw_topology_free(study->topology);
 	if (study->profiles != NULL)
 		sw_profiles_free(study->profiles);
+	sw_vec_free(&study->quotas);
 	if (study->trace != NULL)
 		sw_trace_free(study->trace);
 	if (study->record != NULL)

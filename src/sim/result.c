@@ -58,7 +58,7 @@ static bool misses_deadline(const struct sw_outcome *outcome)
 /* Counts and averages. Returns the span from the first submit to the last end. */
 static void count_outcomes(const struct sw_result *result, struct sw_summary *summary, int64_t *ret_first_ns, int64_t *ret_last_ns)
 {
-	wide jct_sum = 0, wait_sum = 0;
+	wide jct_sum = 0, wait_sum = 0, share_sum = 0;
 	int64_t jct_max = 0, first = SW_NEVER, last = 0;
 	for (size_t i = 0; i < result->outcomes.count; i++) {
 		const struct sw_outcome *outcome = &result->outcomes.items[i];
@@ -82,12 +82,14 @@ static void count_outcomes(const struct sw_result *result, struct sw_summary *su
 		summary->finished++;
 		jct_sum += jct;
 		wait_sum += outcome->wait_ns;
+		share_sum += outcome->share_wait_ns;
 		if (jct > jct_max)
 			jct_max = jct;
 	}
 	summary->jct_avg_s = average_s(jct_sum, summary->finished);
 	summary->jct_max_s = (double)jct_max / SW_NS_PER_S;
 	summary->queue_avg_s = average_s(wait_sum, summary->finished);
+	summary->share_delay_avg_s = average_s(share_sum, summary->finished);
 	summary->makespan_s = (double)last / SW_NS_PER_S;
 	*ret_first_ns = first;
 	*ret_last_ns = last;

@@ -20,11 +20,12 @@ enum sw_outcome_state {
 struct sw_outcome {
 	int64_t id; /* the trace's own number */
 	int64_t submit_ns;
-	int64_t start_ns; /* first start; SW_NEVER if it never ran */
-	int64_t end_ns;	  /* SW_NEVER if it did not end */
-	int64_t run_ns;	  /* time on GPUs, all runs together */
-	int64_t wait_ns;  /* time from submit to end not on GPUs */
-	int64_t work_ns;  /* what it needed, running alone: the trace's duration */
+	int64_t start_ns;      /* first start; SW_NEVER if it never ran */
+	int64_t end_ns;	       /* SW_NEVER if it did not end */
+	int64_t run_ns;	       /* time on GPUs, all runs together */
+	int64_t wait_ns;       /* time from submit to end not on GPUs */
+	int64_t share_wait_ns; /* of that, for its tenant's share (delays.h) */
+	int64_t work_ns;       /* what it needed, running alone: the trace's duration */
 	int64_t deadline_ns;
 	uint32_t gpus;
 	uint32_t preemptions;
@@ -56,8 +57,9 @@ struct sw_summary {
 	double jct_max_s;
 	double queue_avg_s;
 	double queue_p95_s;
-	double makespan_s;	/* the end of the last job, counted from the trace's time zero */
-	double gpu_utilization; /* GPU time used over GPU time available between first submit and last end, 0..1 */
+	double share_delay_avg_s; /* of queue_avg_s, what was waited for the tenants' shares; the rest was for a place. 0 without quotas */
+	double makespan_s;	  /* the end of the last job, counted from the trace's time zero */
+	double gpu_utilization;	  /* GPU time used over GPU time available between first submit and last end, 0..1 */
 	uint64_t preemptions;
 	uint64_t migrations;
 	uint64_t restarts;
@@ -84,6 +86,7 @@ struct sw_result {
 	uint64_t events;
 	uint64_t decisions;
 	uint64_t gpus; /* in the cluster */
+	bool has_quotas;
 	bool recorded; /* what really happened (recorded.h); nothing was simulated */
 	double cpu_s;
 	uint64_t max_rss_bytes;

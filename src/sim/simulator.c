@@ -34,8 +34,10 @@ struct run {
 	__int128 used_ns, up_ns;    /* GPU time */
 	uint64_t *buckets;	    /* NULL: nobody asks */
 	struct sw_rng when_to_reload;
-	struct sw_cut cut; /* where the world lets jobs be split */
-	bool hopeless;	   /* given up before all jobs had ended */
+	struct sw_cut cut;	  /* where the world lets jobs be split */
+	struct sw_delays *delays; /* NULL: there are no quotas */
+	bool told_quotas;
+	bool hopeless; /* given up before all jobs had ended */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -86,6 +88,21 @@ static int collect_arrivals(struct run *run, sw_ns now)
 	}
 	for (size_t s = 0; s < run->specs.count; s++)
 		run->events.items[first + s].spec = &run->specs.items[s];
+	return 0;
+}
+
+/* Before the first job. */
+static int tell_quotas(struct run *run)
+{
+	for (size_t q = 0; q < run->config->quota_count && !run->told_quotas; q++) {
+		struct sw_event *event = sw_vec_push(&run->events);
+		if (event == NULL)
+			return SW_ENOMEM;
+		event->kind = SW_EV_QUOTA;
+		event->tenant = run->config->quotas[q].tenant;
+		event->gpus = run->config->quotas[q].gpus;
+	}
+	run->told_quotas = true;
 	return 0;
 }
 
@@ -220,7 +237,7 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 		if (r < 0)
 			return r;
 	}
-	if (sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_arrivals(run, now) < 0)
+	if (tell_quotas(run) < 0 || sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_arrivals(run, now) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
 	struct sw_step outcome;
 	int64_t before = run->buckets != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
@@ -237,6 +254,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	run->result->events += run->events.count;
 	run->result->decisions++;
 	run->wake_at = outcome.wake_at;
+	if (run->delays != NULL)
+		sw_delays_note(run->delays, run->engine, run->events.items, run->events.count, &outcome, run->arrived);
 	uint64_t ended = count_ended(run, &outcome);
 	sw_world_obey(run->world, run->engine, now, &outcome);
 	run->ended += ended;
@@ -317,6 +336,7 @@ static int write_outcomes(struct run *run)
 		outcomes[j].migrations = job->migrations;
 		outcomes[j].restarts = job->restarts;
 		outcomes[j].promotions = job->promotions;
+		outcomes[j].share_wait_ns = run->delays != NULL ? sw_delays_of(run->delays, j) : 0;
 	}
 	return 0;
 }
@@ -373,6 +393,12 @@ static int prepare(struct run *run, struct sw_err *err)
 	run->buckets = config->time_decisions ? calloc(BUCKETS, sizeof *run->buckets) : NULL;
 	if (run->result == NULL || (config->time_decisions && run->buckets == NULL))
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	if (config->quota_count > 0) {
+		run->delays = sw_delays_new(config->quotas, config->quota_count, (uint32_t)config->trace->jobs.count);
+		run->result->has_quotas = true;
+		if (run->delays == NULL)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
 	run->wake_at = SW_TIME_NEVER;
 	run->usage_stride = 1;
 	return 0;
@@ -398,6 +424,8 @@ int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_resul
 		sw_world_model_free(run.world);
 	if (run.engine != NULL)
 		sw_engine_free(run.engine);
+	if (run.delays != NULL)
+		sw_delays_free(run.delays);
 	sw_vec_free(&run.events);
 	sw_vec_free(&run.specs);
 	free(run.buckets);

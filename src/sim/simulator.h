@@ -8,6 +8,7 @@
 #include "contention/profile.h"
 #include "core/engine.h"
 #include "sim/assumptions.h"
+#include "sim/delays.h"
 #include "sim/result.h"
 #include "sim/trace/trace.h"
 
@@ -19,6 +20,8 @@ struct sw_sim_config {
 	const struct sw_policy *policy;
 	const struct sw_params *params; /* NULL: presets */
 	const struct sw_placement *placement;
+	const struct sw_sim_quota *quotas; /* of tenants, by the trace's numbers; NULL: none */
+	size_t quota_count;
 	uint64_t seed;
 	const char *cluster;	 /* as people call it, for the report */
 	bool validate;		 /* check every invariant after every step */

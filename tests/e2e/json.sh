@@ -52,6 +52,16 @@ assert v["errors"] == 1 and v["problems"][0]["line"] == 5 and v["problems"][0]["
 END
 run policies --json
 cp "$scratch/out" list
+run sim -t jobs.csv -c 1x8 -p philly,fjf --json --quota tenant01=2 --quota tenant02=2
+cp "$scratch/out" quotas
+holds 'sim: with quotas, what jobs waited for' python3 - <<'END'
+import json
+lent, strict = (json.loads(line) for line in open("quotas"))
+for r in lent, strict:
+    assert r["share_delay_avg_s"] > 0 and abs(r["share_delay_avg_s"] + r["place_delay_avg_s"] - r["queue_avg_s"]) < 0.01, r
+assert lent["share_delay_avg_s"] < strict["share_delay_avg_s"], (lent, strict)
+assert "share_delay_avg_s" not in json.loads(open("results").readline())
+END
 run sim --policies --json
 holds 'both lists of policies are the same' cmp list "$scratch/out"
 holds 'policies: names, parameters, placement rules, worlds' python3 - <<'END'

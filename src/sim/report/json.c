@@ -90,6 +90,10 @@ int sw_report_json(FILE *out, const struct sw_result *result, struct sw_err *err
 {
 	SW_CLEANUP(json_decrefp) json_t *object = json_object();
 	bool marked = object != NULL && (!result->recorded || put(object, "recorded", json_true()));
+	/* Where there are quotas it is also known what jobs waited for. */
+	marked = marked && (!result->has_quotas ||
+			    (put(object, "share_delay_avg_s", real(result->summary.share_delay_avg_s)) &&
+			     put(object, "place_delay_avg_s", real(result->summary.queue_avg_s - result->summary.share_delay_avg_s))));
 	if (!marked || !put_identity(object, result) || !put_summary(object, &result->summary) || !put_run(object, result))
 		return sw_err_set(err, SW_ENOMEM, "cannot write the result of '%s' as JSON: out of memory", result->policy);
 	if (json_dumpf(object, out, JSON_REAL_PRECISION(15)) < 0 || fputc('\n', out) == EOF || ferror(out))
