@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 2
+#define SW_POLICY_ABI 3
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -76,6 +76,7 @@ struct sw_job {
 	uint32_t weight_milli;	    /* 1000 is the ordinary job */
 	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share; 0 while packed: see sw_plan_pack() */
 	uint64_t gpu_memory_bytes;  /* on each of its GPUs; 0: unknown, so it takes the whole GPU */
+	uint64_t gpu_floor_bytes;   /* of these, what it keeps between iterations; 0: unknown. Read it through sw_job_floor() */
 	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
 	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
 	uint32_t model;		    /* number of its model's profile; 0: none */
@@ -88,6 +89,7 @@ struct sw_job {
 	uint16_t use_milli;  /* what it uses of each GPU's compute when alone, by its profile; 0: unknown, taken as half of compute_milli */
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
+	bool paused;	     /* runs, and stands still: see sw_plan_pause() */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
@@ -104,7 +106,7 @@ struct sw_job {
 	sw_ns ends_at;
 };
 
-/* Time on GPUs so far; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
+/* Time on GPUs so far, without that in which it was paused; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
 /* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
@@ -128,6 +130,12 @@ bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const stru
 /* The policy's own bytes for this job (job_state_size of them, zeroed at submit and once the job has ended), or NULL. Plain values only, no
  * pointers: a controller that starts anew goes on with a copy of them. */
 void *sw_job_state(struct sw_view *view, const struct sw_job *job);
+
+/* What it keeps on each of its GPUs between iterations: all of its memory where nobody knows better; 0: the whole GPU. */
+static inline uint64_t sw_job_floor(const struct sw_job *job)
+{
+	return job->gpu_floor_bytes == 0 || job->gpu_floor_bytes > job->gpu_memory_bytes ? job->gpu_memory_bytes : job->gpu_floor_bytes;
+}
 
 static inline bool sw_job_is_waiting(const struct sw_job *job)
 {
@@ -345,6 +353,12 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *job, ui
 enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus, struct sw_node_id node);
 /* Sets memory and compute of a job on each of its GPUs. Raising is refused where others hold the rest. */
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
+/* Lets a running job stand still where it is, at the end of an iteration: it keeps its floor of the memory (see sw_job_floor()), and the rest of it and all of the
+ * compute are for others. Nothing is copied, so this costs the same whatever the job's size. Until it goes on it is not moved, resized, limited or upgraded
+ * (SW_NO_ROOM). Only for policies that say so (`pauses`), and not with a preemptive order. */
+enum sw_answer sw_plan_pause(struct sw_plan *plan, const struct sw_job *job);
+/* Lets a paused job go on with what it had. SW_NO_ROOM: others have taken it. */
+enum sw_answer sw_plan_go(struct sw_plan *plan, const struct sw_job *job);
 /* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
  * It is what a policy without `decide` gets. */
 void sw_plan_by_order(struct sw_plan *plan);
@@ -397,12 +411,13 @@ enum sw_param_kind {
 	SW_PARAM_NUMBERS,	  /* a list of whole numbers: value.list */
 	SW_PARAM_FLAG,		  /* value.number 0 or 1 */
 	SW_PARAM_FILE_OF_NUMBERS, /* a path; the core reads the numbers (one per line, a header line allowed) into value.list, sorted */
+	SW_PARAM_CHOICE,	  /* one of several words, which `preset` names; value.number is the place among them, from 0 */
 };
 
 struct sw_param {
 	const char *name;
 	enum sw_param_kind kind;
-	const char *preset; /* text of the default, as a user would write it */
+	const char *preset; /* text of the default, as a user would write it; of a choice all of its words, the default first: "a|b|c" */
 	const char *about;
 	int64_t min, max; /* of number, or of each number of a list; both 0: any that is not negative */
 };
@@ -425,6 +440,8 @@ struct sw_policy {
 	size_t state_size;	/* bytes of sw_view_state() */
 	size_t job_state_size;	/* bytes of sw_job_state() */
 	size_t node_state_size; /* bytes of sw_node_state() */
+	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For others these go on as soon as they can, or are preempted. */
+	bool pauses;
 
 	/* The order that the core keeps, and the key that sorts it. */
 	const struct sw_order *order;

@@ -16,6 +16,7 @@ static const char *kind_name(enum sw_param_kind kind)
 	static const char *const names[] = {
 		[SW_PARAM_INTEGER] = "integer", [SW_PARAM_MILLI] = "number", [SW_PARAM_DURATION] = "duration",
 		[SW_PARAM_NUMBERS] = "numbers", [SW_PARAM_FLAG] = "flag",    [SW_PARAM_FILE_OF_NUMBERS] = "file",
+		[SW_PARAM_CHOICE] = "choice",
 	};
 	return names[kind];
 }

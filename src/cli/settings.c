@@ -55,6 +55,7 @@ static const struct world_value {
 	{{"quantum", "a running job is not preempted before it ran this long"}, DURATION, AT(quantum_ns)},
 	{{"start", "time before a job's first progress"}, DURATION, AT(start_ns)},
 	{{"restart", "the same when it goes on from a checkpoint"}, DURATION, AT(restart_ns)},
+	{{"switch", "the same when it goes on where it was paused"}, DURATION, AT(switch_ns)},
 	{{"replace_is_free", "every decision may move all running jobs, unnoticed"}, FLAG, AT(replace_is_free)},
 	{{"placement_slowdown", "jobs slow down with the distance between their GPUs"}, FLAG, AT(placement_slowdown)},
 	{{"sharing_slowdown", "jobs on one GPU slow each other down"}, FLAG, AT(sharing_slowdown)},

@@ -112,9 +112,11 @@ static bool throw_out(struct sw_engine *engine, const char *why)
 	return true;
 }
 
-/* Nothing runs, every node is up, and some job may start. */
+/* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go on. */
 static bool is_idle(const struct sw_engine *engine)
 {
+	if (engine->running.count > 0 && engine->running.count == engine->paused)
+		return true;
 	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
 	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0)
 		return false;
@@ -142,7 +144,11 @@ static sw_ns decide_once(struct sw_engine *engine)
 {
 	struct sw_plan *plan = &engine->plan;
 	sw_plan_reset(plan);
-	if (engine->policy->decide != NULL)
+	if (engine->paused > 0 && !engine->policy->pauses)
+		sw_plan_rouse(plan);
+	if (plan->entries.count > 0) /* the policy decides on what that leaves, in a step of its own */
+		plan->wake_at = engine->now + 1;
+	else if (engine->policy->decide != NULL)
 		plan->wake_at = engine->policy->decide(plan);
 	else
 		sw_plan_by_order(plan);

@@ -14,13 +14,18 @@
 
 struct sw_share sw_share_of(const struct sw_job *job)
 {
-	return (struct sw_share){
+	struct sw_share share = {
 		.gpu_memory_bytes = job->gpu_memory_bytes,
 		.compute_milli = job->compute_milli,
 		.guaranteed = job->job_class == SW_CLASS_GUARANTEED,
 		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)(job->compute_milli / 2),
 		.job = job->id.v,
 	};
+	if (job->paused) {
+		share.gpu_memory_bytes = sw_job_floor(job);
+		share.compute_milli = share.use_milli = 0;
+	}
+	return share;
 }
 
 struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
@@ -56,9 +61,39 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	seen->gpu_memory_bytes = job->asked_memory_bytes;
 	seen->compute_milli = job->asked_compute_milli;
 	seen->job_class = seen->asked_class;
+	engine->paused -= seen->paused;
+	seen->paused = false;
 	job->parts = SW_NO_PART;
 	job->split_milli = 0;
 	sw_bitmap_remove(&engine->running, seen->id.v);
+}
+
+/* When it ends, until the world says otherwise: at full speed, and proportional to the GPUs; or as the splitter says. */
+static void look_ahead(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_job *seen = &job->seen;
+	sw_ns left = seen->work_left_ns;
+	if ((seen->gpus_held != seen->gpus || job->split_milli != 0) && left != SW_TIME_NEVER) {
+		__int128 scaled =
+			job->split_milli != 0 ? (__int128)left * job->split_milli / 1000 : (__int128)left * seen->gpus / seen->gpus_held;
+		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
+	}
+	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
+	seen->work_left_as_of = engine->now;
+}
+
+void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused)
+{
+	struct sw_job *seen = &job->seen;
+	seen->work_left_ns = sw_job_remaining(&engine->view, seen);
+	seen->gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
+	seen->ran_ns = sw_job_ran(&engine->view, seen);
+	engine->paused += (uint32_t)paused - (uint32_t)seen->paused;
+	seen->paused = paused;
+	seen->since = engine->now;
+	look_ahead(engine, job);
+	if (paused)
+		seen->ends_at = SW_TIME_NEVER;
 }
 
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume)
@@ -76,14 +111,7 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 	seen->state = SW_JOB_RUNNING;
 	seen->since = engine->now;
 	seen->gpus_held = gpus;
-	/* Until the world says otherwise: at full speed, and proportional to the GPUs; or as the splitter says. */
-	sw_ns left = seen->work_left_ns;
-	if ((gpus != seen->gpus || job->split_milli != 0) && left != SW_TIME_NEVER) {
-		__int128 scaled = job->split_milli != 0 ? (__int128)left * job->split_milli / 1000 : (__int128)left * seen->gpus / gpus;
-		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
-	}
-	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
-	seen->work_left_as_of = engine->now;
+	look_ahead(engine, job);
 	job->parts = parts;
 	count_held(engine, seen, gpus, true);
 	sw_bitmap_remove(&engine->waiting, seen->id.v);
@@ -268,6 +296,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.weight_milli = spec->weight_milli == 0 ? 1000 : spec->weight_milli,
 				.compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 				.gpu_memory_bytes = spec->gpu_memory_bytes,
+				.gpu_floor_bytes = spec->gpu_floor_bytes,
 				.host_memory_bytes = spec->host_memory_bytes,
 				.cpus = spec->cpus,
 				.model = spec->model,
@@ -459,7 +488,7 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 				    : event->as_of < engine->now   ? event->as_of
 								   : engine->now;
 	if (job->seen.state == SW_JOB_RUNNING)
-		job->seen.ends_at = event->ends_at < engine->now ? engine->now : event->ends_at;
+		job->seen.ends_at = job->seen.paused ? SW_TIME_NEVER : event->ends_at < engine->now ? engine->now : event->ends_at;
 	sw_order_refresh(engine, job);
 }
 

@@ -13,6 +13,7 @@ struct sw_job_spec {
 	uint32_t weight_milli;
 	uint32_t compute_milli;	    /* 0 means a whole GPU */
 	uint64_t gpu_memory_bytes;  /* per GPU; 0: unknown */
+	uint64_t gpu_floor_bytes;   /* of these, what it keeps between iterations; 0: unknown */
 	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
 	uint32_t cpus;		    /* per GPU; 0: the placement rule's default */
 	uint32_t model;
@@ -79,7 +80,7 @@ enum sw_command_kind {
 	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept */
 	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
 	SW_CMD_MOVE,	  /* job, epoch, parts: now runs there, maybe on another number of GPUs */
-	SW_CMD_LIMIT,	  /* job, epoch: memory, compute or class of its share changed */
+	SW_CMD_LIMIT,	  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
 	SW_CMD_KILL,	  /* job, epoch: end it for good */
 	SW_CMD_REFUSE,	  /* job: it could never run; why */
 };

@@ -42,8 +42,10 @@ static int bad_text(const struct sw_params *params, const struct sw_param *param
 		    struct sw_err *err)
 {
 	int r = sw_err_set(err, SW_EINPUT, "%s.%s cannot be '%.*s'", params->policy->name, param->name, (int)(size < 60 ? size : 60), text);
-	sw_err_detail(err, "it takes %s", wanted);
-	sw_err_hint(err, "Its preset is %s.", param->preset[0] ? param->preset : "empty");
+	sw_err_detail(err, "it takes %s%s%s", wanted, param->kind == SW_PARAM_CHOICE ? ": " : "",
+		      param->kind == SW_PARAM_CHOICE ? param->preset : "");
+	if (param->kind != SW_PARAM_CHOICE)
+		sw_err_hint(err, "Its preset is %s.", param->preset[0] ? param->preset : "empty");
 	return r;
 }
 
@@ -111,6 +113,31 @@ static int parse_lines(const struct sw_params *params, const struct sw_param *pa
 	return 0;
 }
 
+/* A choice is written as all of its words, with bars between them. */
+static int parse_choice(const struct sw_params *params, const struct sw_param *param, const char *text, size_t size, int64_t *ret_number,
+			struct sw_err *err)
+{
+	const char *word = param->preset;
+	for (int64_t number = 0;; number++) {
+		size_t length = strcspn(word, "|");
+		if (length == size && memcmp(word, text, size) == 0) {
+			*ret_number = number;
+			return 0;
+		}
+		if (word[length] == '\0')
+			return bad_text(params, param, text, size, "one of these words", err);
+		word += length + 1;
+	}
+}
+
+static char *choice_text(const struct sw_param *param, int64_t number)
+{
+	const char *word = param->preset;
+	for (; number > 0; number--)
+		word += strcspn(word, "|") + 1;
+	return strndup(word, strcspn(word, "|"));
+}
+
 static int parse_number(const struct sw_params *params, const struct sw_param *param, const char *text, size_t size, int64_t *ret_number,
 			struct sw_err *err)
 {
@@ -128,6 +155,8 @@ static int parse_number(const struct sw_params *params, const struct sw_param *p
 		if (sw_parse_duration(text, size, &number) < 0)
 			return bad_text(params, param, text, size, "a duration such as 90s, 15m or 2h", err);
 		break;
+	case SW_PARAM_CHOICE:
+		return parse_choice(params, param, text, size, ret_number, err);
 	case SW_PARAM_FLAG:
 	default:
 		if ((size == 2 && memcmp(text, "on", 2) == 0) || (size == 1 && text[0] == '1') ||
@@ -174,6 +203,8 @@ char *sw_params_text(const struct sw_params *params, size_t index)
 		snprintf(number, sizeof number, "%lldns", (long long)value->number);
 	else if (kind == SW_PARAM_FLAG)
 		snprintf(number, sizeof number, "%s", value->number ? "on" : "off");
+	else if (kind == SW_PARAM_CHOICE)
+		return choice_text(&params->policy->params[index], value->number);
 	else
 		as_text(kind, value->number, number);
 	if (kind != SW_PARAM_NUMBERS && kind != SW_PARAM_FILE_OF_NUMBERS)
@@ -219,7 +250,8 @@ int sw_params_new(const struct sw_policy *policy, struct sw_params **ret_params,
 		const struct sw_param *param = &policy->params[i];
 		if (param->kind == SW_PARAM_FILE_OF_NUMBERS)
 			continue;
-		int r = sw_params_set(params, param, param->preset, strlen(param->preset), err);
+		size_t length = param->kind == SW_PARAM_CHOICE ? strcspn(param->preset, "|") : strlen(param->preset);
+		int r = sw_params_set(params, param, param->preset, length, err);
 		if (r < 0)
 			return r;
 	}

@@ -332,6 +332,8 @@ enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *see
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING || rule == NULL || rule->place == NULL)
 		return misuse(plan);
+	if (job->seen.paused)
+		return SW_NO_ROOM;
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
 	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held, (struct place){UINT32_MAX, rule}) : SW_NO_ROOM;
@@ -349,6 +351,8 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, u
 		return misuse(plan);
 	if (gpus == job->seen.gpus_held)
 		return SW_YES;
+	if (job->seen.paused)
+		return SW_NO_ROOM;
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
 	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){UINT32_MAX, plan->engine->config.placement}) : SW_NO_ROOM;
@@ -360,6 +364,8 @@ enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *seen, 
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus ||
 	    node.v >= plan->engine->topology->node_count)
 		return misuse(plan);
+	if (job->seen.paused)
+		return SW_NO_ROOM;
 	if (sw_plan_is_protected(plan->engine, job))
 		return SW_TOO_SOON;
 	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){node.v, NULL}) : SW_NO_ROOM;
@@ -372,7 +378,7 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, ui
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING || gpu_memory_bytes == 0 || compute_milli == 0 ||
 	    compute_milli > SW_COMPUTE_WHOLE)
 		return misuse(plan);
-	if (job->split_milli != 0)
+	if (job->split_milli != 0 || job->seen.paused)
 		return SW_NO_ROOM;
 	struct sw_share old = sw_share_of(&job->seen);
 	struct sw_job limited = job->seen;
@@ -394,16 +400,20 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *seen, ui
 /* ---- commit */
 
 /* The job is where it was: forget that it was lifted. */
-static void undo(struct sw_core_job *job, const struct sw_plan_entry *entry)
+static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
 {
 	struct sw_job now = job->seen;
+	engine->paused += (uint32_t)entry->before.paused - (uint32_t)now.paused;
 	job->seen = entry->before;
 	job->seen.gpu_memory_bytes = now.gpu_memory_bytes;
 	job->seen.compute_milli = now.compute_milli;
 	job->seen.fresh = now.fresh;
 	job->seen.promotions = now.promotions;
-	if (now.state == SW_JOB_RUNNING)
+	if (now.state == SW_JOB_RUNNING) {
 		job->seen.job_class = now.job_class;
+		if (now.paused != entry->before.paused)
+			sw_engine_set_paused(engine, job, now.paused);
+	}
 }
 
 static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_plan_entry *entry, enum sw_reason reason)
@@ -469,12 +479,12 @@ void sw_plan_commit(struct sw_plan *plan)
 		if (runs && !(ran && job->parts == entry->parts_before))
 			commit_run(engine, job, entry);
 		else if (ran == runs)
-			undo(job, entry);
+			undo(engine, job, entry);
 		/* One that was lifted and put back where it was may be of another class now. */
 		bool reclassed = job->parts == entry->parts_before && job->seen.job_class != entry->before.job_class;
-		bool limited =
-			entry->limits_changed || (ran && (reclassed || job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
-							  job->seen.compute_milli != entry->before.compute_milli));
+		bool limited = entry->limits_changed || (ran && (reclassed || job->seen.paused != entry->before.paused ||
+								 job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
+								 job->seen.compute_milli != entry->before.compute_milli));
 		if (runs && limited)
 			sw_engine_command(
 				engine,

@@ -100,6 +100,8 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_u32(pack, &job->speed_milli);
 		sw_pack_u32(pack, &job->speed_epoch);
 		sw_pack_u32(pack, &job->split_milli);
+		sw_pack_u64(pack, &job->seen.gpu_floor_bytes);
+		sw_pack_bool(pack, &job->seen.paused);
 	}
 }
 
@@ -318,7 +320,7 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	const struct sw_job *seen = &job->seen;
 	if (seen->state > SW_JOB_REFUSED || seen->tenant >= engine->tenants.count || seen->job_class > SW_CLASS_OPPORTUNISTIC ||
 	    seen->asked_class > SW_CLASS_OPPORTUNISTIC || seen->use_milli > SW_COMPUTE_WHOLE || seen->knowledge > SW_KNOWN ||
-	    (seen->state != SW_JOB_RUNNING && seen->gpus_held != 0))
+	    (seen->state != SW_JOB_RUNNING && (seen->gpus_held != 0 || seen->paused)))
 		return false;
 	if (job->split_milli != 0 && (seen->state != SW_JOB_RUNNING || !sw_split_is_sensible(job->split_milli, seen->gpus_held)))
 		return false;
@@ -386,6 +388,7 @@ static void load_holding(struct sw_pack *pack, struct sw_engine *engine, struct 
 	job->parts = spot.head;
 	struct sw_tenant *tenant = &engine->tenants.items[seen->tenant];
 	*(seen->job_class == SW_CLASS_GUARANTEED ? &tenant->held : &tenant->borrowed) += seen->gpus_held;
+	engine->paused += seen->paused;
 	sw_bitmap_add(&engine->running, seen->id.v);
 }
 

@@ -1,5 +1,7 @@
 /* The verbs of policies that put several jobs on one GPU and tell guaranteed jobs from opportunistic ones: wishes of a plan like those of plan.c.
  *
+ * A job that is paused runs, on its GPUs, and holds less of them: sw_share_of() says what. It goes on once it is lifted, even if it is put back.
+ *
  * The class that a job has for one run is in `seen.job_class` while it runs; a job that waits has the one that it asked for.
  */
 #include <assert.h>
@@ -325,10 +327,59 @@ enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *seen)
 	wanted.job_class = SW_CLASS_GUARANTEED;
 	if (!sw_engine_quota_allows(engine, &wanted, wanted.gpus_held))
 		return SW_OVER_QUOTA;
+	if (job->seen.paused)
+		return SW_NO_ROOM;
 	struct sw_share old = sw_share_of(&job->seen);
 	if (upgrade_in_place(plan, job, old))
 		return SW_YES;
 	if (!sw_plan_may_move(engine) || job->split_milli != 0 || !is_place(plan, job, job->seen.gpus_held))
 		return SW_NO_ROOM;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : upgrade_elsewhere(plan, job, old);
+}
+
+/* ---- standing still in place */
+
+/* Changes what it holds with it; false, and nothing happens, where others hold the rest. */
+static bool set_paused(struct sw_plan *plan, struct sw_core_job *job, bool paused)
+{
+	struct sw_ledger *ledger = &plan->engine->ledger;
+	struct sw_share old = sw_share_of(&job->seen);
+	struct sw_job wanted = job->seen;
+	wanted.paused = paused;
+	sw_ledger_give(ledger, job->parts, old);
+	bool fits = sw_ledger_fits(ledger, job->parts, sw_share_of(&wanted));
+	sw_ledger_take(ledger, job->parts, fits ? sw_share_of(&wanted) : old);
+	if (!fits)
+		return false;
+	struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	/* One that starts paused is told so. */
+	entry->limits_changed |= entry->before.state != SW_JOB_RUNNING;
+	sw_engine_set_paused(plan->engine, job, paused);
+	return true;
+}
+
+enum sw_answer sw_plan_pause(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || job->seen.state != SW_JOB_RUNNING || job->seen.paused || !plan->engine->policy->pauses)
+		return sw_plan_misuse(plan);
+	return set_paused(plan, job, true) ? SW_YES : SW_NO_ROOM;
+}
+
+enum sw_answer sw_plan_go(struct sw_plan *plan, const struct sw_job *seen)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
+	if (job == NULL || !job->seen.paused)
+		return sw_plan_misuse(plan);
+	return set_paused(plan, job, false) ? SW_YES : SW_NO_ROOM;
+}
+
+void sw_plan_rouse(struct sw_plan *plan)
+{
+	struct sw_engine *engine = plan->engine;
+	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
+		struct sw_core_job *job = &engine->jobs.items[id];
+		if (job->seen.paused && !set_paused(plan, job, false) && !sw_plan_is_protected(engine, job))
+			sw_plan_lift(plan, job);
+	}
 }

@@ -118,6 +118,7 @@ struct sw_engine {
 	sw_ns now;
 	SW_VEC(struct sw_core_job) jobs;
 	struct sw_bitmap waiting, running;
+	uint32_t paused;       /* how many of those that run are */
 	struct sw_heap alarms; /* by due time */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
@@ -156,6 +157,8 @@ struct sw_share sw_share_of(const struct sw_job *job);
 /* Brings the job's run time up to now and lets it wait or run from now on; keeps lists and tenants true. */
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume);
 void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
+/* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller gives that back before and takes it after. */
+void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused);
 void sw_engine_command(struct sw_engine *engine, struct sw_command command);
 /* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
@@ -224,6 +227,8 @@ bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, 
 void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts);
 /* Takes the parts, which are free, for the job, and lets it run there. */
 enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
+/* Lets all paused jobs go on; those that have no room for it are preempted, unless they are protected. */
+void sw_plan_rouse(struct sw_plan *plan);
 /* Turns the plan into commands and tells the policy. */
 void sw_plan_commit(struct sw_plan *plan);
 

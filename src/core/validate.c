@@ -14,7 +14,7 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 		return sw_err_set(err, SW_EBUG, "engine invariant 8: job %u in state %u has a home", id, seen->state);
 	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
-		if (seen->gpus_held != 0 || job->parts != SW_NO_PART)
+		if (seen->gpus_held != 0 || job->parts != SW_NO_PART || seen->paused)
 			return sw_err_set(err, SW_EBUG, "engine invariant 1: job %u does not run and holds %u GPUs", id, seen->gpus_held);
 		return 0;
 	}
@@ -105,8 +105,13 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 		sw_ledger_set_closed(derived, n, engine->ledger.nodes[n].closed);
 	}
 	int r = 0;
-	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++)
+	uint32_t paused = 0;
+	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++) {
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
+		paused += engine->jobs.items[id].seen.paused;
+	}
+	if (r == 0 && paused != engine->paused)
+		r = sw_err_set(err, SW_EBUG, "engine invariant 4: %u jobs are paused, the count says %u", paused, engine->paused);
 	if (r == 0)
 		r = sw_ledger_matches(&engine->ledger, derived, err);
 	derived->parts = NULL;

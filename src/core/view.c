@@ -15,7 +15,7 @@ static sw_ns times_until_never(sw_ns a, uint32_t b)
 
 static sw_ns running_for(const struct sw_view *view, const struct sw_job *job)
 {
-	return job->state == SW_JOB_RUNNING ? view->engine->now - job->since : 0;
+	return job->state == SW_JOB_RUNNING && !job->paused ? view->engine->now - job->since : 0;
 }
 
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job)
@@ -32,7 +32,7 @@ sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job)
 {
 	if (job->knowledge == SW_UNKNOWN)
 		return SW_TIME_NEVER;
-	if (job->state != SW_JOB_RUNNING)
+	if (job->state != SW_JOB_RUNNING || job->paused)
 		return job->work_left_ns;
 	sw_ns to_run = job->ends_at > view->engine->now ? job->ends_at - view->engine->now : 0;
 	sw_ns ran_for = job->ends_at - job->work_left_as_of;

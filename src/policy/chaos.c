@@ -122,9 +122,16 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 						 job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
 		return;
 	}
-	switch (sw_view_random(view, 5)) {
+	if (job->paused) {
+		(void)sw_plan_go(plan, job);
+		return;
+	}
+	switch (sw_view_random(view, 6)) {
 	case 0:
 		(void)sw_plan_preempt(plan, job);
+		break;
+	case 4:
+		(void)sw_plan_pause(plan, job);
 		break;
 	case 3:
 		if (job->job_class == SW_CLASS_OPPORTUNISTIC)
@@ -152,8 +159,10 @@ static void push(struct sw_plan *plan, const struct sw_job *job)
 	const struct sw_job *with = sw_view_next_running(view, NULL);
 	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
 	uint32_t gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1);
-	if (job->state == SW_JOB_RUNNING)
+	if (job->state == SW_JOB_RUNNING && !job->paused)
 		(void)sw_plan_move_to(plan, job, gpus, node);
+	else if (job->state == SW_JOB_RUNNING)
+		(void)sw_plan_preempt(plan, job);
 	else if (with != NULL && chance(view, 50))
 		(void)sw_plan_pack(plan, job, with);
 	else
@@ -167,12 +176,15 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 	static const struct sw_gpus nowhere = {{3}, UINT64_C(1) << 63};
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
 	static const struct sw_split nonsense = {.parts = {{{0}, 0, 1}, {{0}, 0, 1}}, .count = 2, .step_milli = 1, .alone_milli = 1};
-	switch (sw_view_random(view, 12)) {
+	switch (sw_view_random(view, 13)) {
 	case 10:
 		(void)sw_plan_start_split(plan, job, &nonsense);
 		break;
 	case 11:
 		(void)sw_plan_pack_at(plan, job, &nowhere, 1);
+		break;
+	case 12:
+		(void)(job->paused ? sw_plan_pause : sw_plan_go)(plan, job);
 		break;
 	case 8:
 		(void)sw_plan_upgrade(plan, job);
@@ -238,5 +250,6 @@ const struct sw_policy sw_policy_chaos = {
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct scribble),
 	.job_state_size = 8,
+	.pauses = true,
 	.decide = decide,
 };

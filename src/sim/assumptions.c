@@ -17,7 +17,7 @@
 struct file {
 	const char *base, *name, *about;
 	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
-	int64_t quantum_ns, start_ns, restart_ns;
+	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
 	bool replace_is_free, placement_slowdown, sharing_slowdown;
 	int64_t gate_milli, split_milli;
 	int preempt, sharing_by;
@@ -39,6 +39,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"preempt", SW_YAML_CHOICE, AT(preempt), .choices = preempt_modes},
 	{"start", SW_YAML_DURATION, AT(start_ns)},
 	{"restart", SW_YAML_DURATION, AT(restart_ns)},
+	{"switch", SW_YAML_DURATION, AT(switch_ns)},
 	{"suspend", SW_YAML_MAP, AT(suspend)},
 	{"resume", SW_YAML_MAP, AT(resume)},
 	{"migrate", SW_YAML_MAP, AT(migrate)},
@@ -257,6 +258,7 @@ static void take_plain(const struct file *file, struct sw_world *world)
 	world->preempt = (enum sw_preempt_mode)file->preempt;
 	world->start_ns = file->start_ns;
 	world->restart_ns = file->restart_ns;
+	world->switch_ns = file->switch_ns;
 	world->placement_slowdown = file->placement_slowdown;
 	world->sharing_slowdown = file->sharing_slowdown;
 	world->sharing_by = (enum sw_sharing_by)file->sharing_by;
@@ -299,6 +301,7 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 		.quantum_ns = world->quantum_ns,
 		.start_ns = world->start_ns,
 		.restart_ns = world->restart_ns,
+		.switch_ns = world->switch_ns,
 		.replace_is_free = world->replace_is_free,
 		.placement_slowdown = world->placement_slowdown,
 		.sharing_slowdown = world->sharing_slowdown,

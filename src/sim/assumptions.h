@@ -57,6 +57,7 @@ struct sw_world {
 	int64_t start_ns;   /* before a job's first progress */
 	int64_t restart_ns; /* the same when it starts from a checkpoint */
 	struct sw_transfer_cost suspend, resume, migrate;
+	int64_t switch_ns; /* before the first progress of a job that was paused in place and goes on: the same for all, since nothing is copied */
 
 	bool event_overhead; /* every event cuts the progress since the one before, of every running job, except on the way to its end */
 	int64_t overhead_default_ns;

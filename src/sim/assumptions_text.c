@@ -46,6 +46,7 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 
 static void say_sharing(FILE *out, const struct sw_world *world)
 {
+	char text[32];
 	if (!world->sharing_slowdown)
 		fputs("  sharing: no slowdown by neighbours on a GPU\n", out);
 	else if (world->sharing_by == SW_SHARING_BY_STAGES)
@@ -62,6 +63,9 @@ static void say_sharing(FILE *out, const struct sw_world *world)
 	if (world->split_milli != 0)
 		fprintf(out, "  splitting: a step of a job in two parts takes %" PRId64 ".%03" PRId64 " times as long as whole\n",
 			world->split_milli / 1000, world->split_milli % 1000);
+	if (world->switch_ns > 0)
+		fprintf(out, "  turns in place: a job that goes on where it stood still loses %s, whatever its size\n",
+			sw_format_duration(world->switch_ns, text));
 }
 
 static void say_placement(FILE *out, const struct sw_world *world)

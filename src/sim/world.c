@@ -34,6 +34,7 @@ struct life {
 	uint32_t epoch;
 	const struct sw_profile *profile;
 	bool runs;
+	bool paused; /* runs, and stands still */
 	bool has_run;
 	bool lost_state; /* must start from a checkpoint */
 	bool will_fail;	 /* the event ahead is a failure */
@@ -193,6 +194,8 @@ void sw_world_spec(const struct sw_world_model *model, uint32_t id, struct sw_jo
 	ret_spec->gpu_memory_bytes = (uint64_t)job->gpu_memory_mib << 20;
 	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !life->profile->is_default)
 		ret_spec->gpu_memory_bytes = life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
+	if (!life->profile->is_default)
+		ret_spec->gpu_floor_bytes = life->profile->mem_persistent_bytes;
 	if (model->world->sharing_slowdown && model->world->sharing_by == SW_SHARING_BY_STAGES)
 		ret_spec->gpu_memory_bytes = SOME_MEMORY;
 	if (!life->profile->is_default)
@@ -217,11 +220,16 @@ static int64_t work_in(int64_t time_ns, struct pace pace)
 	return is_full(pace) ? time_ns : (int64_t)(((__int128)time_ns * pace.full + pace.slow / 2) / pace.slow);
 }
 
+static bool works(const struct life *life)
+{
+	return life->runs && !life->paused;
+}
+
 /* Brings the work left up to now. */
 static void account(struct life *life, sw_ns now)
 {
 	int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
-	if (now > from) {
+	if (now > from && !life->paused) {
 		int64_t done = work_in(now - from, life->pace);
 		life->left_ns = done < life->left_ns ? life->left_ns - done : 0;
 	}
@@ -251,7 +259,7 @@ static uint32_t profiled_milli(const struct sw_world_model *model, const struct 
 	bool guaranteed[SW_GPU_RESIDENTS_MAX];
 	size_t present = 0, own = 0;
 	for (uint32_t r = 0; r < count; r++) {
-		if (residents[r] != id && !model->lives[residents[r]].runs)
+		if (residents[r] != id && !works(&model->lives[residents[r]]))
 			continue;
 		own = residents[r] == id ? present : own;
 		models[present] = model->lives[residents[r]].profile->number;
@@ -269,7 +277,7 @@ static int64_t staged_ns(const struct sw_world_model *model, const struct sw_eng
 	int64_t worst = own->iteration_ns;
 	for (uint32_t r = 0; r < count && !is_guaranteed(engine, id); r++) {
 		const struct sw_trace_job *other = &model->trace->jobs.items[residents[r]];
-		if (residents[r] == id || !model->lives[residents[r]].runs)
+		if (residents[r] == id || !works(&model->lives[residents[r]]))
 			continue;
 		int64_t takes = is_guaranteed(engine, residents[r])
 					? sw_interleave_rounds(own->stage_us, other->stage_us) * other->iteration_ns
@@ -352,12 +360,17 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
+	/* A failure that lies ahead stays where it is, unless the job ends before. */
+	if (life->paused) {
+		if (!life->will_fail)
+			sw_heap_remove(&model->ends, id);
+		return;
+	}
 	int64_t from = now > life->stall_until_ns ? now : life->stall_until_ns;
 	int64_t time = time_for(life->left_ns, life->pace);
 	int64_t ends_at = time > SW_TIME_NEVER - 1 - from ? SW_TIME_NEVER - 1 : from + time;
 	if (ends_at != life->told_end_ns)
 		tell(model, id, ends_at);
-	/* A failure that lies ahead stays where it is, unless the job ends before. */
 	if (life->will_fail && sw_heap_has(&model->ends, id) && sw_heap_key(&model->ends, id) < ends_at)
 		return;
 	life->will_fail = false;
@@ -375,7 +388,7 @@ static void disturb_neighbours(struct sw_world_model *model, const struct sw_eng
 	for (uint32_t g = 0; sw_neighbours_at(model->neighbours, id, g, &residents, &count); g++) {
 		for (uint32_t r = 0; r < count; r++) {
 			uint32_t other = residents[r];
-			if (other == id || !model->lives[other].runs || model->lives[other].wave == model->wave ||
+			if (other == id || !works(&model->lives[other]) || model->lives[other].wave == model->wave ||
 			    sw_engine_job(engine, (struct sw_job_id){other})->state != SW_JOB_RUNNING)
 				continue;
 			model->lives[other].wave = model->wave;
@@ -444,6 +457,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	struct life *life = &model->lives[command->job];
 	life->epoch = command->epoch;
 	life->runs = true;
+	life->paused = false;
 	life->as_of_ns = now;
 	life->stall_until_ns = now;
 	life->pace = full_speed;
@@ -476,7 +490,7 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 	struct life *life = &model->lives[command->job];
 	if (!life->runs)
 		return;
-	if (model->costs_nothing && is_full(life->pace) && command->reason == SW_REASON_PREEMPTED) {
+	if (model->costs_nothing && is_full(life->pace) && !life->paused && command->reason == SW_REASON_PREEMPTED) {
 		life->left_ns = sw_heap_key(&model->ends, command->job) - now;
 		life->runs = false;
 		model->running--;
@@ -493,6 +507,7 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 {
 	struct life *life = &model->lives[command->job];
 	account(life, now);
+	life->paused = false;
 	if (model->neighbours != NULL) {
 		life->runs = false;
 		disturb_neighbours(model, engine, command->job, now);
@@ -507,16 +522,31 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 	look_ahead(model, command->job, now);
 }
 
-/* Its class is another: it and its neighbours go on at another pace. */
+/* Its memory is where it was, so only the switch itself takes time, and the same for all jobs. */
+static void set_paused(struct sw_world_model *model, struct life *life, bool paused, sw_ns now)
+{
+	life->paused = paused;
+	if (!paused && life->stall_until_ns < now + model->world->switch_ns)
+		life->stall_until_ns = now + model->world->switch_ns;
+}
+
+/* Its class is another, or whether it works: it and its neighbours go on at another pace. */
 static void change_share(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
-	if (model->neighbours == NULL || !life->runs)
+	const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){id});
+	if (!life->runs || (model->neighbours == NULL && job->paused == life->paused))
 		return;
 	account(life, now);
-	life->pace = pace_of(model, engine, id);
+	if (job->paused != life->paused)
+		set_paused(model, life, job->paused, now);
+	if (!life->paused)
+		life->pace = pace_of(model, engine, id);
+	else if (job->work_left_ns != life->left_ns)
+		tell(model, id, SW_TIME_NEVER);
 	look_ahead(model, id, now);
-	disturb_neighbours(model, engine, id, now);
+	if (model->neighbours != NULL)
+		disturb_neighbours(model, engine, id, now);
 }
 
 void sw_world_obey(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, const struct sw_step *step)
@@ -559,7 +589,7 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 	const struct sw_view *view = sw_engine_view(engine);
 	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job)) {
 		struct life *life = &model->lives[job->id.v];
-		if (!life->runs || sw_heap_key(&model->ends, job->id.v) <= end_of_event(model, now))
+		if (!works(life) || sw_heap_key(&model->ends, job->id.v) <= end_of_event(model, now))
 			continue;
 		int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
 		int64_t done = now - from - life->overhead_ns;

@@ -4,7 +4,7 @@
  * It is asked for the time of its next event, collects the events of that instant, and is told the engine's commands. What it never does: decide.
  *
  * Invariants:
- *  1. a job has an end (or a failure) ahead exactly while it runs;
+ *  1. a job has an end (or a failure) ahead exactly while it runs, but for one that is paused, which has no end ahead;
  *  2. work left falls only by time that the job ran at its speed, and rises only when work was lost;
  *  3. every event about a run carries the epoch of the command that started it.
  */

@@ -275,6 +275,7 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 	for (uint32_t j = 0; j < books->count; j++) {
 		const struct sw_soak_entry *entry = &books->jobs[j];
 		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){j});
+		uint64_t bytes = job->paused ? sw_job_floor(job) : job->gpu_memory_bytes;
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++) {
 			const struct sw_topology_node *node = &topology->nodes[entry->seats[s].node];
 			for (uint32_t g = 0; g < 64; g++) {
@@ -283,10 +284,9 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 				if (g >= node->gpus)
 					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g,
 							  entry->seats[s].node, node->gpus);
-				uint64_t bytes = job->gpu_memory_bytes == 0 ? node->gpu_memory_bytes : job->gpu_memory_bytes;
-				gpus[entry->seats[s].node][g].bytes +=
-					entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : bytes;
-				gpus[entry->seats[s].node][g].compute += entry->guaranteed ? job->compute_milli : 0;
+				uint64_t asked = bytes == 0 ? node->gpu_memory_bytes : bytes;
+				gpus[entry->seats[s].node][g].bytes += entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : asked;
+				gpus[entry->seats[s].node][g].compute += entry->guaranteed && !job->paused ? job->compute_milli : 0;
 				gpus[entry->seats[s].node][g].residents++;
 			}
 		}

@@ -63,6 +63,7 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 		.work_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
 		.deadline_at = SW_TIME_NEVER,
 	};
+	spec.gpu_floor_bytes = chance(storm, 50) ? 0 : below(storm, 40) * GIB;
 	spec.min_gpus = spec.max_gpus = spec.gpus;
 	if (chance(storm, 30)) {
 		spec.min_gpus = 1 + (uint32_t)below(storm, spec.gpus);

@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "core/params.h"
 
-enum { WHOLE, ANY, PART, TIME, LIST, SWITCH, FILE_, COUNT };
+enum { WHOLE, ANY, PART, TIME, LIST, SWITCH, FILE_, WORD, COUNT };
 
 static const struct sw_param params[] = {
 	[WHOLE] = {"whole", SW_PARAM_INTEGER, "7", "a whole number", -3, 10},
@@ -21,6 +21,7 @@ static const struct sw_param params[] = {
 	[TIME] = {"time", SW_PARAM_DURATION, "90s", "a duration", 1000000, 3600 * SW_NS_PER_S},
 	[LIST] = {"list", SW_PARAM_NUMBERS, "1,20,300", "whole numbers", 1, 1000},
 	[SWITCH] = {"switch", SW_PARAM_FLAG, "on", "on or off", 0, 1},
+	[WORD] = {"word", SW_PARAM_CHOICE, "left|right|up", "one of three", 0, 0},
 	[FILE_] = {"file", SW_PARAM_FILE_OF_NUMBERS, "", "numbers, one per line", 0, 0},
 };
 
@@ -97,6 +98,8 @@ static void test_numbers(void **state)
 	expect_number(SWITCH, "off", 0);
 	expect_number(SWITCH, "false", 0);
 	expect_number(SWITCH, "0", 0);
+	expect_number(WORD, "left", 0);
+	expect_number(WORD, "up", 2);
 }
 
 /* Aim: what is out of range or no number is refused with the bounds or an example, and changes nothing. */
@@ -118,6 +121,9 @@ static void test_refused_numbers(void **state)
 	expect_refusal(SWITCH, "maybe", "on or off");
 	expect_refusal(SWITCH, "ON ", "on or off");
 	expect_refusal(SWITCH, "", "on or off");
+	expect_refusal(WORD, "down", "one of these words: left|right|up");
+	expect_refusal(WORD, "left|right", "one of these words");
+	expect_refusal(WORD, "", "one of these words");
 }
 
 /* Aim: bounds of decimals and durations are told in the units in which people write them. */
@@ -253,8 +259,8 @@ static void test_text(void **state)
 	static const struct {
 		int which;
 		const char *text;
-	} cases[] = {{WHOLE, "-3"},	 {PART, "1.25"}, {TIME, "90s"},	  {TIME, "1500ms"},
-		     {LIST, "1,1000,7"}, {LIST, ""},	 {SWITCH, "off"}, {FILE_, "3\n1\n2\n"}};
+	} cases[] = {{WHOLE, "-3"}, {PART, "1.25"},  {TIME, "90s"},   {TIME, "1500ms"},	   {LIST, "1,1000,7"},
+		     {LIST, ""},    {SWITCH, "off"}, {WORD, "right"}, {FILE_, "3\n1\n2\n"}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		SW_CLEANUP(sw_params_freep) struct sw_params *values = make();
 		SW_CLEANUP(sw_params_freep) struct sw_params *again = make();

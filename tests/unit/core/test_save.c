@@ -279,7 +279,7 @@ static void test_ended_jobs_are_small(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_job), 160);
+	assert_int_equal(sizeof(struct sw_job), 168);
 	assert_int_equal(sizeof(struct sw_core_job), 216);
 	assert_int_equal(sizeof(struct sw_lane), 88);
 	assert_int_equal(sizeof(struct sw_order_book), 240);
