@@ -417,7 +417,7 @@ enum sw_param_kind {
 struct sw_param {
 	const char *name;
 	enum sw_param_kind kind;
-	const char *preset; /* text of the default, as a user would write it; of a choice all of its words, the default first: "a|b|c" */
+	const char *preset; /* text of the default, as a user would write it; of a choice all of its words, the default first: "a/b/c" */
 	const char *about;
 	int64_t min, max; /* of number, or of each number of a list; both 0: any that is not negative */
 };

@@ -113,13 +113,13 @@ static int parse_lines(const struct sw_params *params, const struct sw_param *pa
 	return 0;
 }
 
-/* A choice is written as all of its words, with bars between them. */
+/* A choice is written as all of its words, with slashes between them. */
 static int parse_choice(const struct sw_params *params, const struct sw_param *param, const char *text, size_t size, int64_t *ret_number,
 			struct sw_err *err)
 {
 	const char *word = param->preset;
 	for (int64_t number = 0;; number++) {
-		size_t length = strcspn(word, "|");
+		size_t length = strcspn(word, "/");
 		if (length == size && memcmp(word, text, size) == 0) {
 			*ret_number = number;
 			return 0;
@@ -134,8 +134,8 @@ static char *choice_text(const struct sw_param *param, int64_t number)
 {
 	const char *word = param->preset;
 	for (; number > 0; number--)
-		word += strcspn(word, "|") + 1;
-	return strndup(word, strcspn(word, "|"));
+		word += strcspn(word, "/") + 1;
+	return strndup(word, strcspn(word, "/"));
 }
 
 static int parse_number(const struct sw_params *params, const struct sw_param *param, const char *text, size_t size, int64_t *ret_number,
@@ -250,7 +250,7 @@ int sw_params_new(const struct sw_policy *policy, struct sw_params **ret_params,
 		const struct sw_param *param = &policy->params[i];
 		if (param->kind == SW_PARAM_FILE_OF_NUMBERS)
 			continue;
-		size_t length = param->kind == SW_PARAM_CHOICE ? strcspn(param->preset, "|") : strlen(param->preset);
+		size_t length = param->kind == SW_PARAM_CHOICE ? strcspn(param->preset, "/") : strlen(param->preset);
 		int r = sw_params_set(params, param, param->preset, length, err);
 		if (r < 0)
 			return r;

@@ -16,6 +16,7 @@ const struct sw_policy *const sw_policies[] = {
 	&sw_policy_gandiva,
 	&sw_policy_antman,
 	&sw_policy_bigbrain,
+	&sw_policy_salus,
 	&sw_policy_chaos,
 	NULL,
 };

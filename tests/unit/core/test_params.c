@@ -21,7 +21,7 @@ static const struct sw_param params[] = {
 	[TIME] = {"time", SW_PARAM_DURATION, "90s", "a duration", 1000000, 3600 * SW_NS_PER_S},
 	[LIST] = {"list", SW_PARAM_NUMBERS, "1,20,300", "whole numbers", 1, 1000},
 	[SWITCH] = {"switch", SW_PARAM_FLAG, "on", "on or off", 0, 1},
-	[WORD] = {"word", SW_PARAM_CHOICE, "left|right|up", "one of three", 0, 0},
+	[WORD] = {"word", SW_PARAM_CHOICE, "left/right/up", "one of three", 0, 0},
 	[FILE_] = {"file", SW_PARAM_FILE_OF_NUMBERS, "", "numbers, one per line", 0, 0},
 };
 
@@ -121,8 +121,8 @@ static void test_refused_numbers(void **state)
 	expect_refusal(SWITCH, "maybe", "on or off");
 	expect_refusal(SWITCH, "ON ", "on or off");
 	expect_refusal(SWITCH, "", "on or off");
-	expect_refusal(WORD, "down", "one of these words: left|right|up");
-	expect_refusal(WORD, "left|right", "one of these words");
+	expect_refusal(WORD, "down", "one of these words: left/right/up");
+	expect_refusal(WORD, "left/right", "one of these words");
 	expect_refusal(WORD, "", "one of these words");
 }
 

@@ -1,0 +1,355 @@
+/* Salus: several jobs stay on a GPU with the memory that they keep, and share the memory of one iteration by taking turns.
+ *
+ * Of its memory a job keeps a part between iterations, its floor P; the rest, E, it needs only while it works. The GPUs that a job started on are a room; others that ask for as many GPUs may
+ * join it. A room has lanes: a lane is memory that is large enough for the E of any of its members, of whom one at a time works. So
+ *
+ *	the sum of all P, plus the sum of all lanes, is at most the memory of the GPU
+ *
+ * and whoever works in whichever lane, there is enough. Who does not work is paused where it is: nothing is copied, so a turn costs the same whatever the size of a job.
+ * The lanes of a room work at the same time.
+ *
+ * A job that comes takes free GPUs by the placement rule. Where there are none, of the rooms of its size:
+ *	1. a lane of its own, if there is memory for P and E and the room has less than `lanes`;
+ *	2. else a lane that is large enough, the tightest, if there is memory for P;
+ *	3. else a lane that grows to E, if there is memory for that and P;
+ *	else it queues. In a choice of rooms the one with the fewest jobs is taken. When a job leaves, its lane shrinks, jobs of the queue are tried there, and then members
+ * that stand still get a lane of their own if one has become possible.
+ *
+ * Inside a lane, by `order`: fair is who worked least, for a turn at a time; fifo who came first; srtf who has least to do; pack is fifo with as many lanes as there is room for, whatever
+ * `lanes` says. The queue is in the same order. Turns of all rooms end together, at multiples of `turn`: it stands for the end of an iteration, of which there are too many
+ * to decide each. A job that waited for `patience` is not overtaken, so that large jobs do not starve.
+ *
+ * A job that does not say how much memory it needs has its GPUs for itself. Of one of which nobody knows what it keeps, P is all of it, and its lane has no size. What another policy
+ * brought together stays together, each in a lane of its own.
+ */
+#include <sharewell/policy.h>
+
+#include <stdio.h>
+
+#include "policy/salus.h"
+
+#define MISSES_MAX 64u /* jobs tried in vain before those alike are passed over: they may need less memory */
+
+static const struct sw_param params[] = {
+	[ORDER] =
+		{"order", SW_PARAM_CHOICE, "fair/fifo/srtf/pack",
+		 "who works in a lane: who worked least, who came first, who has least left to do; pack: as fifo, in as many lanes as fit",
+		 0, 0},
+	[LANES] = {"lanes", SW_PARAM_INTEGER, "2", "jobs that work on a GPU at the same time, at most; pack goes up to 8 in any case", 1,
+		   MEMBERS_MAX},
+	[TURN] = {"turn", SW_PARAM_DURATION, "60s", "how long a turn lasts in fair order", SECOND / 1000, 86400 * SECOND},
+	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that waited this long is not overtaken", 0,
+		      INT64_C(3650) * 86400 * SECOND},
+};
+
+static const struct sw_order order = {.ties = SW_TIES_BY_ARRIVAL};
+
+static int64_t order_of(struct sw_view *view)
+{
+	return sw_view_param(view, ORDER)->number;
+}
+
+static uint32_t lanes_of(struct sw_view *view)
+{
+	return order_of(view) == PACK ? MEMBERS_MAX : (uint32_t)sw_view_param(view, LANES)->number;
+}
+
+/* Who is ahead, of those that wait and of those in a lane. */
+static int64_t key(struct sw_view *view, const struct sw_job *job)
+{
+	switch (order_of(view)) {
+	case FAIR:
+		return sw_job_ran(view, job);
+	case SRTF:
+		return sw_job_remaining(view, job);
+	default:
+		return 0;
+	}
+}
+
+/* ---- what happens */
+
+static bool has_others(const struct room *room, uint8_t lane)
+{
+	uint32_t members = 0;
+	for (uint32_t m = 0; m < room->count; m++)
+		members += room->lane[m] == lane;
+	return members > 1;
+}
+
+/* Wakes us when the turn of one that works ends: that of all at the same moment. */
+static void watch(struct sw_view *view, const struct sw_job *job)
+{
+	const struct room *room = room_of(view, card_of(view, job)->room);
+	int64_t turn = sw_view_param(view, TURN)->number;
+	uint32_t at = 0;
+	while (room->members[at] != job->id.v + 1)
+		at++;
+	if (!job->paused && order_of(view) == FAIR && has_others(room, room->lane[at]))
+		sw_alarm_set(view, job, (sw_view_now(view) / turn + 1) * turn, 0);
+	else
+		sw_alarm_clear(view, job);
+}
+
+static void submit(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = desk_of(view);
+	uint32_t link = job->id.v + 1;
+	*(desk->last_fresh == 0 ? &desk->first_fresh : &card_of(view, linked(view, desk->last_fresh))->next_fresh) = link;
+	desk->last_fresh = link;
+}
+
+/* Those that we start are in their rooms already, and have lost their alarm; the others ran when this policy was put in charge. */
+static void started(struct sw_view *view, const struct sw_job *job)
+{
+	uint32_t room = card_of(view, job)->room != 0 ? 0 : sw_salus_find(view, job);
+	if (card_of(view, job)->room != 0)
+		watch(view, job);
+	else if (room == 0)
+		sw_salus_found(view, job);
+	else
+		sw_salus_enter(view, job, room, job->paused ? 0 : room_of(view, room)->lanes);
+}
+
+static void stopped(struct sw_view *view, const struct sw_job *job)
+{
+	sw_salus_leave(view, job);
+	desk_of(view)->changed = true;
+}
+
+/* The bytes of a job that is gone are wiped: it must not be in any list. */
+static void drop_fresh(struct sw_view *view, const struct sw_job *job)
+{
+	struct desk *desk = desk_of(view);
+	uint32_t link = job->id.v + 1, before = 0;
+	for (uint32_t at = desk->first_fresh; at != 0; before = at, at = card_of(view, linked(view, at))->next_fresh) {
+		if (at != link)
+			continue;
+		uint32_t next = card_of(view, job)->next_fresh;
+		*(before == 0 ? &desk->first_fresh : &card_of(view, linked(view, before))->next_fresh) = next;
+		desk->last_fresh = next == 0 ? before : desk->last_fresh;
+		return;
+	}
+}
+
+static void ended(struct sw_view *view, const struct sw_job *job)
+{
+	stopped(view, job);
+	drop_fresh(view, job);
+}
+
+static void alarm(struct sw_view *view, const struct sw_job *job)
+{
+	if (card_of(view, job)->room != 0)
+		sw_salus_mark(view, card_of(view, job)->room);
+}
+
+/* ---- turns */
+
+/* Who works in the lane now, or NULL; and who should. */
+static const struct sw_job *worker(struct sw_view *view, const struct room *room, uint8_t lane)
+{
+	for (uint32_t m = 0; m < room->count; m++)
+		if (room->lane[m] == lane && !linked(view, room->members[m])->paused)
+			return linked(view, room->members[m]);
+	return NULL;
+}
+
+static const struct sw_job *heir(struct sw_view *view, const struct room *room, uint8_t lane)
+{
+	const struct sw_job *best = NULL;
+	int64_t least = 0;
+	for (uint32_t m = 0; m < room->count; m++) {
+		const struct sw_job *job = linked(view, room->members[m]);
+		if (room->lane[m] != lane)
+			continue;
+		int64_t own = key(view, job);
+		if (best == NULL || own < least) {
+			best = job;
+			least = own;
+		}
+	}
+	return best;
+}
+
+/* The turn of one in fair order ends when the clock strikes. */
+static bool is_over(struct sw_view *view, const struct sw_job *job)
+{
+	int64_t turn = sw_view_param(view, TURN)->number;
+	return order_of(view) != FAIR || sw_view_now(view) / turn > job->since / turn;
+}
+
+static void pass_on(struct sw_plan *plan, const struct room *room, uint8_t lane)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *now = worker(view, room, lane), *next = heir(view, room, lane);
+	if (now != NULL && !is_over(view, now))
+		next = now;
+	/* Several where another policy brought them together. */
+	for (const struct sw_job *other = now; other != NULL && sw_plan_pause(plan, other) == SW_YES;)
+		other = worker(view, room, lane);
+	if (sw_plan_go(plan, next) != SW_YES && now != NULL && now != next)
+		(void)sw_plan_go(plan, now);
+}
+
+static void take_turns(struct sw_plan *plan, uint32_t link)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct room *room = room_of(view, link);
+	for (uint8_t lane = 0; lane < room->lanes; lane++)
+		pass_on(plan, room, lane);
+	for (uint32_t m = 0; m < room->count; m++)
+		watch(view, linked(view, room->members[m]));
+}
+
+/* ---- places */
+
+/* Into a lane: who works there makes way for as long as the newcomer is let in. Whose turn it is then is seen when the room is looked at. */
+static bool join(struct sw_plan *plan, const struct sw_job *job, const struct seat *seat)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct room *room = room_of(view, seat->room);
+	const struct sw_job *now = seat->rule == 1 ? NULL : worker(view, room, seat->lane);
+	if (now != NULL && sw_plan_pause(plan, now) != SW_YES)
+		return false;
+	bool joins = sw_plan_pack(plan, job, linked(view, room->members[0])) == SW_YES;
+	if (joins && now != NULL)
+		(void)sw_plan_pause(plan, job);
+	if (now != NULL)
+		(void)sw_plan_go(plan, now);
+	if (joins)
+		sw_salus_enter(view, job, seat->room, seat->lane);
+	return joins;
+}
+
+struct turn {
+	struct sw_plan *plan;
+	struct sw_view *view;
+	bool everywhere; /* or only in rooms in which something happened */
+};
+
+static struct seat look_for_seat(const struct turn *turn, const struct sw_job *job)
+{
+	struct seat best = {0};
+	uint32_t lanes = lanes_of(turn->view);
+	if (turn->everywhere || job->fresh)
+		return sw_salus_seat_anywhere(turn->view, job, lanes);
+	for (uint32_t link = desk_of(turn->view)->due.first; link != 0 && best.room == 0; link = room_of(turn->view, link)->links[DUE].next)
+		best = sw_salus_seat(turn->view, job, link, lanes);
+	return best;
+}
+
+static enum sw_answer settle(const struct turn *turn, const struct sw_job *job)
+{
+	enum sw_answer answer = sw_plan_start(turn->plan, job);
+	if (answer == SW_YES)
+		sw_salus_found(turn->view, job);
+	if (answer != SW_NO_ROOM || job->gpu_memory_bytes == 0)
+		return answer;
+	struct seat seat = look_for_seat(turn, job);
+	return seat.room != 0 && join(turn->plan, job, &seat) ? SW_YES : SW_NO_ROOM;
+}
+
+/* In the order of the queue; the first that lost its patience ends it. */
+static void serve_all(struct turn *turn)
+{
+	struct desk *desk = desk_of(turn->view);
+	uint32_t misses = 0;
+	desk->blocked = 0;
+	for (const struct sw_job *job = sw_order_next(turn->plan, false); job != NULL;
+	     job = sw_order_next(turn->plan, misses > MISSES_MAX)) {
+		enum sw_answer answer = settle(turn, job);
+		misses += answer != SW_YES;
+		desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
+		if (answer == SW_NO_ROOM && sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number) {
+			desk->blocked = job->id.v + 1;
+			return;
+		}
+	}
+}
+
+/* Those that came since the last decision, where nothing has changed for those who wait. */
+static void serve_fresh(struct turn *turn)
+{
+	struct desk *desk = desk_of(turn->view);
+	for (const struct sw_job *job = linked(turn->view, desk->first_fresh); job != NULL && desk->blocked == 0;
+	     job = linked(turn->view, card_of(turn->view, job)->next_fresh))
+		if (sw_job_is_waiting(job))
+			desk->changed |= settle(turn, job) == SW_OVER_QUOTA;
+}
+
+static void serve(struct turn *turn)
+{
+	struct sw_view *view = turn->view;
+	struct desk *desk = desk_of(view);
+	uint32_t fresh = 0;
+	for (const struct sw_job *job = linked(view, desk->first_fresh); job != NULL; job = linked(view, card_of(view, job)->next_fresh))
+		fresh += sw_job_is_waiting(job);
+	/* Some were released: nobody says so. */
+	turn->everywhere = desk->waiting + fresh != sw_view_waiting(view);
+	if (turn->everywhere || desk->changed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view)) {
+		desk->changed = false;
+		serve_all(turn);
+	} else {
+		serve_fresh(turn);
+	}
+	while (desk->first_fresh != 0) {
+		struct card *card = card_of(view, linked(view, desk->first_fresh));
+		desk->first_fresh = card->next_fresh;
+		card->next_fresh = 0;
+	}
+	desk->last_fresh = 0;
+}
+
+static sw_ns decide(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct desk *desk = desk_of(view);
+	struct turn turn = {.plan = plan, .view = view};
+	serve(&turn);
+	uint32_t room;
+	while ((room = sw_salus_next_due(view)) != 0) {
+		sw_salus_spread(view, room, lanes_of(view));
+		take_turns(plan, room);
+	}
+	desk->waiting = sw_view_waiting(view);
+	desk->gpus = sw_view_gpus(view);
+	desk->gpus_free = sw_view_gpus_free(view);
+	return SW_TIME_NEVER;
+}
+
+static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
+{
+	uint32_t blocked = desk_of(view)->blocked;
+	if (job->gpu_memory_bytes == 0)
+		snprintf(text, size, "it does not say how much GPU memory it needs, so it must have %u GPUs to itself, and %u are idle",
+			 job->gpus, sw_view_gpus_free(view));
+	else if (blocked != 0 && blocked != job->id.v + 1)
+		snprintf(text, size, "it needs %u GPUs, %u are idle, and an earlier job has waited too long to be overtaken", job->gpus,
+			 sw_view_gpus_free(view));
+	else
+		snprintf(text, size,
+			 "it needs %u GPUs, %u are idle, and no others have room for the %llu MiB that it keeps on each of them beside the "
+			 "lanes",
+			 job->gpus, sw_view_gpus_free(view), (unsigned long long)(sw_job_floor(job) >> 20));
+}
+
+const struct sw_policy sw_policy_salus = {
+	.abi = SW_POLICY_ABI,
+	.name = "salus",
+	.about = "jobs stay on a GPU together and take turns in lanes of memory, without copies (Salus)",
+	.params = params,
+	.param_count = sizeof params / sizeof params[0],
+	.state_size = sizeof(struct desk),
+	.job_state_size = sizeof(struct card),
+	.pauses = true,
+	.order = &order,
+	.key = key,
+	.submit = submit,
+	.started = started,
+	.stopped = stopped,
+	.ended = ended,
+	.alarm = alarm,
+	.decide = decide,
+	.explain = explain,
+};
