@@ -90,6 +90,7 @@ struct sw_job {
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
 	bool paused;	     /* runs, and stands still: see sw_plan_pause() */
+	bool cannot_pause;   /* nothing would hold it */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
@@ -355,7 +356,7 @@ enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *job, u
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
 /* Lets a running job stand still where it is, at the end of an iteration: it keeps its floor of the memory (see sw_job_floor()), and the rest of it and all of the
  * compute are for others. Nothing is copied, so this costs the same whatever the job's size. Until it goes on it is not moved, resized, limited or upgraded
- * (SW_NO_ROOM). Only for policies that say so (`pauses`), and not with a preemptive order. */
+ * (SW_NO_ROOM). Only for policies that say so (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
 enum sw_answer sw_plan_pause(struct sw_plan *plan, const struct sw_job *job);
 /* Lets a paused job go on with what it had. SW_NO_ROOM: others have taken it. */
 enum sw_answer sw_plan_go(struct sw_plan *plan, const struct sw_job *job);

@@ -114,6 +114,8 @@ bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_r
 		obey(run, &terms);
 	if (run->opportunistic && beside_guaranteed)
 		give_way(brain, run, &terms);
+	if (run->paused)
+		terms.share_milli = SW_AGENT_NO_SHARE;
 	if (run->terms_told && are_equal(&terms, &run->terms))
 		return false;
 	run->terms = terms;

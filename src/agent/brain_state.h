@@ -84,6 +84,7 @@ struct sw_agent_run {
 	bool asked_opportunistic; /* its spec says so */
 	bool opportunistic;	  /* so it is, unless it was upgraded */
 	bool ordered;		  /* `order` is one */
+	bool paused;		  /* as wished: it stands still */
 	bool raised;		  /* its limit is above what it asked for: guaranteed, and in need */
 	bool terms_told;	  /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;

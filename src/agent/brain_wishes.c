@@ -66,6 +66,7 @@ static void note(struct sw_agent_run *run, const struct sw_want *want)
 	run->grace_ms = want->grace_ms;
 	run->limit_bytes = want->gpu_limit_bytes;
 	run->share_milli = want->gpu_share_milli;
+	run->paused = want->paused;
 	run->opportunistic = run->asked_opportunistic && !want->upgraded;
 }
 

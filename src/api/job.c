@@ -175,6 +175,7 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 		const char *field;
 		uint64_t value, least, most;
 	} bounds[] = {
+		{"gpu_floor", request->gpu_floor_bytes, 0, request->gpu_memory_bytes},
 		{"gpu_memory", request->gpu_memory_bytes, 0, SW_JOB_BYTES_MAX},
 		{"gpu_use", request->gpu_use_milli, 0, 1000},
 		{"cpus", request->cpus, 0, SW_JOB_CPUS_MAX},

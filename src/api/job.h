@@ -81,6 +81,7 @@ struct sw_job_request {
 	uint64_t gpu_memory_bytes; /* per GPU; 0: unknown */
 	char *model;		   /* the name of its profile; NULL: none */
 	uint32_t gpu_use_milli;	   /* what it uses of each GPU's compute when alone; 0: unknown */
+	uint64_t gpu_floor_bytes;  /* of these, what it keeps between iterations; 0: unknown */
 	uint32_t cpus;		   /* per GPU; 0: unknown */
 	uint64_t memory_bytes;	   /* of the host, per GPU; 0: unknown */
 	uint32_t weight_milli;

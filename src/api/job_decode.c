@@ -397,6 +397,7 @@ SIMPLE(read_stdout, read_text, stdout_path)
 SIMPLE(read_stderr, read_text, stderr_path)
 SIMPLE(read_tenant, read_text, tenant)
 SIMPLE(read_comment, read_text, comment)
+SIMPLE(read_gpu_floor, read_bytes, gpu_floor_bytes)
 SIMPLE(read_gpu_memory, read_bytes, gpu_memory_bytes)
 SIMPLE(read_memory, read_bytes, memory_bytes)
 SIMPLE(read_model, read_text, model)
@@ -432,6 +433,7 @@ static const struct field {
 	{"depends", read_depends},
 	{"env", read_env},
 	{"expected", read_expected},
+	{"gpu_floor", read_gpu_floor},
 	{"gpu_memory", read_gpu_memory},
 	{"gpu_runtime", read_gpu_runtime},
 	{"gpu_use", read_gpu_use},

@@ -163,6 +163,7 @@ static void write_milli(struct sw_json *json, const char *key, uint32_t milli)
 static void write_later_fields(struct sw_json *json, const struct sw_job_request *request)
 {
 	write_duration(json, "expected", request->expected_ns);
+	write_number(json, "gpu_floor", request->gpu_floor_bytes);
 	write_number(json, "gpu_memory", request->gpu_memory_bytes);
 	if (request->bare_gpu)
 		sw_json_key_string(json, "gpu_runtime", sw_job_gpu_runtime_names[1]);

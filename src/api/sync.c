@@ -151,6 +151,7 @@ static const struct sw_field want_fields[] = {
 	{"gpu_limit_bytes", SW_FIELD_U64, AT(gpu_limit_bytes), .max = INT64_MAX, .brief = true},
 	{"gpu_share_milli", SW_FIELD_U32, AT(gpu_share_milli), .max = 1000, .brief = true},
 	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
+	{"paused", SW_FIELD_BOOL, AT(paused), .brief = true},
 };
 #undef THIS
 

@@ -210,6 +210,7 @@ struct sw_want {
 	uint64_t gpu_limit_bytes;	/* of each GPU's memory; 0: as the spec says */
 	uint32_t gpu_share_milli;	/* thousandths of each GPU's time; 0: all of it */
 	bool upgraded;			/* guaranteed by now, whatever the spec says */
+	bool paused;			/* stands still on its GPUs, within its memory limit */
 };
 
 struct sw_answer_message {

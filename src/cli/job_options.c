@@ -316,12 +316,19 @@ static int set_texts(json_t *fields, const struct sw_cli_job_options *options, s
 	const struct {
 		const char *key, *option, *text;
 	} texts[] = {
-		{"name", "job-name", options->name},	  {"gpu_memory", "gpu-memory", options->gpu_memory},
-		{"model", "model", options->model},	  {"class", "class", options->job_class},
-		{"weight", "weight", options->weight},	  {"tenant", "tenant", options->tenant},
-		{"retries", "retries", options->retries}, {"depends", "dependency", options->depends},
-		{"preempt", "preempt", options->preempt}, {"array", "array", options->array},
-		{"comment", "comment", options->comment}, {"gpu_runtime", "gpu-runtime", options->gpu_runtime},
+		{"name", "job-name", options->name},
+		{"gpu_memory", "gpu-memory", options->gpu_memory},
+		{"gpu_floor", "gpu-floor", options->gpu_floor},
+		{"model", "model", options->model},
+		{"class", "class", options->job_class},
+		{"weight", "weight", options->weight},
+		{"tenant", "tenant", options->tenant},
+		{"retries", "retries", options->retries},
+		{"depends", "dependency", options->depends},
+		{"preempt", "preempt", options->preempt},
+		{"array", "array", options->array},
+		{"comment", "comment", options->comment},
+		{"gpu_runtime", "gpu-runtime", options->gpu_runtime},
 		{"command", "wrap", options->wrap},
 	};
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(texts); i++) {

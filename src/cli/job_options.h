@@ -10,7 +10,7 @@
 #include "cli/command.h"
 
 struct sw_cli_job_options {
-	const char *name, *gpus, *gpu_memory, *model, *gpu_runtime, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
+	const char *name, *gpus, *gpu_memory, *gpu_floor, *model, *gpu_runtime, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
 	const char *job_class, *deadline, *weight, *tenant, *export, *workdir, *time, *expected;
 	const char *prerun, *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
 	const char *nodes, *ntasks, *ntasks_per_node, *gres, *gpus_per_node, *gpus_per_task, *partition, *nice;
@@ -41,6 +41,8 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 				"the same for each task, of which --ntasks says how many"),                                                \
 		SW_CLI_JOB_TEXT(type, "gres", '\0', "gpu:N", gres, "as --gpus-per-node, in the words of Slurm: gpu:2"),                    \
 		SW_CLI_JOB_TEXT(type, "gpu-memory", '\0', "SIZE", gpu_memory, "memory it needs on each GPU: 20G"),                         \
+		SW_CLI_JOB_TEXT(type, "gpu-floor", '\0', "SIZE", gpu_floor,                                                                \
+				"of that, what it keeps between iterations: 2G; all of it unless told"),                                   \
 		SW_CLI_JOB_TEXT(type, "model", '\0', "NAME", model,                                                                        \
 				"its profile ('sharewell profile'); found by the job's name and command unless told"),                     \
 		{"gpu-runtime",                                                                                                            \

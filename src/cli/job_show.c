@@ -46,10 +46,10 @@ static void put_command(const json_t *request)
 /* What it asked for beyond the ordinary. */
 static void put_request(const json_t *request)
 {
-	static const char *const keys[] = {"gpus",	  "min_gpus", "max_gpus", "gpu_memory", "gpu_runtime", "model",	     "gpu_use",
-					   "cpus",	  "memory",   "class",	  "deadline",	"weight",      "time_limit", "expected",
-					   "prerun",	  "retries",  "depends",  "signal",	"grace",       "preempt",    "array",
-					   "array_index", "stdout",   "stderr",	  "comment"};
+	static const char *const keys[] = {"gpus",     "min_gpus",    "max_gpus", "gpu_memory", "gpu_floor", "gpu_runtime", "model",
+					   "gpu_use",  "cpus",	      "memory",	  "class",	"deadline",  "weight",	    "time_limit",
+					   "expected", "prerun",      "retries",  "depends",	"signal",    "grace",	    "preempt",
+					   "array",    "array_index", "stdout",	  "stderr",	"comment"};
 	const char *key;
 	json_t *value;
 	printf("  %-12s", "Asked for");

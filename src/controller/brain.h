@@ -167,6 +167,7 @@ struct sw_job_view {
 	uint64_t limit_bytes;	   /* of each GPU, as somebody set it; 0: nobody did */
 	uint32_t limit_milli;	   /* of its time, likewise */
 	bool is_opportunistic;	   /* now */
+	bool is_paused;		   /* runs, and stands still on its GPUs */
 	const char *warning;	   /* about its input; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	/* Of the last run that failed; "" where none did. */

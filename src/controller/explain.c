@@ -205,7 +205,9 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 	if (strcmp(view->state, "CF") == 0)
 		explain_start(brain, id, text, size);
 	else {
-		snprintf(text, size, "it runs on node %s, since %s", brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
+		snprintf(text, size,
+			 job->paused ? "it is paused on node %s, where another has the turn, since %s" : "it runs on node %s, since %s",
+			 brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
 		add_neighbours(brain, id, text, size);
 	}
 }

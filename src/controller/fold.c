@@ -197,6 +197,7 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.tenant = tenant,
 		.weight_milli = request->weight_milli,
 		.gpu_memory_bytes = request->gpu_memory_bytes,
+		.gpu_floor_bytes = request->gpu_floor_bytes,
 		.host_memory_bytes = request->memory_bytes,
 		.cpus = request->cpus,
 		.model = sw_brain_model(brain, request),
@@ -208,6 +209,7 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.work_ns = request->expected_ns,
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
 		.held = request->held || waits,
+		.cannot_pause = request->bare_gpu,
 		.prefers_home = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 	};
 }

@@ -107,9 +107,10 @@ void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *w
 {
 	const struct sw_live *live = &brain->jobs.items[id];
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	uint64_t bytes = job->gpu_memory_bytes;
+	uint64_t bytes = job->paused ? sw_job_floor(job) : job->gpu_memory_bytes;
 	uint32_t milli = job->compute_milli < 1000 ? job->compute_milli : 0;
 	want->gpu_limit_bytes = live->limit_bytes > 0 && (bytes == 0 || live->limit_bytes < bytes) ? live->limit_bytes : bytes;
+	want->paused = job->paused;
 	want->upgraded = job->job_class == SW_CLASS_GUARANTEED && job->promotions > 0;
 	want->gpu_share_milli = live->limit_milli > 0 && (milli == 0 || live->limit_milli < milli) ? live->limit_milli : milli;
 }

@@ -130,7 +130,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		return false;
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
 	struct state_name state = state_of(live, job);
-	sw_ns running = job->state == SW_JOB_RUNNING && now > job->since ? now - job->since : 0;
+	sw_ns running = job->state == SW_JOB_RUNNING && !job->paused && now > job->since ? now - job->since : 0;
 	*ret_view = (struct sw_job_view){
 		.id = id,
 		.state = state.brief,
@@ -162,6 +162,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.limit_bytes = live->limit_bytes,
 		.limit_milli = live->limit_milli,
 		.is_opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC,
+		.is_paused = job->paused,
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};

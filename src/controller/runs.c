@@ -74,7 +74,8 @@ static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struc
 {
 	const struct sw_live *live = &brain->jobs.items[id];
 	/* Of an active run, the engine knows the limit that it has now. */
-	uint64_t bytes = live->parked ? live->gpu_memory_bytes : sw_engine_job(brain->engine, (struct sw_job_id){id})->gpu_memory_bytes;
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+	uint64_t bytes = live->parked ? live->gpu_memory_bytes : job->paused ? sw_job_floor(job) : job->gpu_memory_bytes;
 	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
 }
 

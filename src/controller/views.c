@@ -145,6 +145,7 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key_u64(json, "restarts", view->restarts);
 	sw_json_key_u64(json, "preemptions", view->preemptions);
 	sw_json_key_string(json, "class", view->is_opportunistic ? "opportunistic" : "guaranteed");
+	sw_json_key_bool(json, "paused", view->is_paused);
 	sw_json_key_i64(json, "code", view->code);
 	sw_json_key_i64(json, "signal", view->signal);
 	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);

@@ -305,6 +305,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.job_class = spec->job_class,
 				.asked_class = spec->job_class,
 				.is_auto = spec->is_auto,
+				.cannot_pause = spec->cannot_pause,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,

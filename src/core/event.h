@@ -24,6 +24,7 @@ struct sw_job_spec {
 	uint8_t knowledge; /* enum sw_knowledge */
 	bool is_auto;	   /* guaranteed, but rather opportunistic than waiting */
 	bool held;	   /* from the start */
+	bool cannot_pause; /* nothing would hold it */
 	/* Its processes may stand still where it ran: when it starts again it takes exactly those GPUs if they are free, and a run that was told to stop may still
 	 * finish or fail. */
 	bool prefers_home;

@@ -102,6 +102,7 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_u32(pack, &job->split_milli);
 		sw_pack_u64(pack, &job->seen.gpu_floor_bytes);
 		sw_pack_bool(pack, &job->seen.paused);
+		sw_pack_bool(pack, &job->seen.cannot_pause);
 	}
 }
 

@@ -363,7 +363,7 @@ enum sw_answer sw_plan_pause(struct sw_plan *plan, const struct sw_job *seen)
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING || job->seen.paused || !plan->engine->policy->pauses)
 		return sw_plan_misuse(plan);
-	return set_paused(plan, job, true) ? SW_YES : SW_NO_ROOM;
+	return !job->seen.cannot_pause && set_paused(plan, job, true) ? SW_YES : SW_NO_ROOM;
 }
 
 enum sw_answer sw_plan_go(struct sw_plan *plan, const struct sw_job *seen)

@@ -19,7 +19,7 @@
  * `lanes` says. The queue is in the same order. Turns of all rooms end together, at multiples of `turn`: it stands for the end of an iteration, of which there are too many
  * to decide each. A job that waited for `patience` is not overtaken, so that large jobs do not starve.
  *
- * A job that does not say how much memory it needs has its GPUs for itself. Of one of which nobody knows what it keeps, P is all of it, and its lane has no size. What another policy
+ * A job that does not say how much memory it needs, or cannot be paused, has its GPUs for itself. Of one of which nobody knows what it keeps, P is all of it, and its lane has no size. What another policy
  * brought together stays together, each in a lane of its own.
  */
 #include <sharewell/policy.h>
@@ -244,7 +244,7 @@ static enum sw_answer settle(const struct turn *turn, const struct sw_job *job)
 	enum sw_answer answer = sw_plan_start(turn->plan, job);
 	if (answer == SW_YES)
 		sw_salus_found(turn->view, job);
-	if (answer != SW_NO_ROOM || job->gpu_memory_bytes == 0)
+	if (answer != SW_NO_ROOM || !shares(job))
 		return answer;
 	struct seat seat = look_for_seat(turn, job);
 	return seat.room != 0 && join(turn->plan, job, &seat) ? SW_YES : SW_NO_ROOM;
@@ -321,9 +321,10 @@ static sw_ns decide(struct sw_plan *plan)
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
 {
 	uint32_t blocked = desk_of(view)->blocked;
-	if (job->gpu_memory_bytes == 0)
-		snprintf(text, size, "it does not say how much GPU memory it needs, so it must have %u GPUs to itself, and %u are idle",
-			 job->gpus, sw_view_gpus_free(view));
+	if (!shares(job))
+		snprintf(text, size, "it %s, so it must have %u GPUs to itself, and %u are idle",
+			 job->cannot_pause ? "runs without the GPU runtime" : "does not say how much GPU memory it needs", job->gpus,
+			 sw_view_gpus_free(view));
 	else if (blocked != 0 && blocked != job->id.v + 1)
 		snprintf(text, size, "it needs %u GPUs, %u are idle, and an earlier job has waited too long to be overtaken", job->gpus,
 			 sw_view_gpus_free(view));

@@ -70,6 +70,12 @@ static inline struct room *room_of(struct sw_view *view, uint32_t link)
 	return link == 0 ? NULL : &card_of(view, linked(view, link))->own;
 }
 
+/* Whether it can be on GPUs with others. */
+static inline bool shares(const struct sw_job *job)
+{
+	return job->gpu_memory_bytes > 0 && !job->cannot_pause;
+}
+
 /* What it needs of a GPU within an iteration, beside what it keeps. */
 static inline uint64_t ephemeral(const struct sw_job *job)
 {

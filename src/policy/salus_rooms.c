@@ -54,7 +54,7 @@ static uint64_t measure(struct sw_view *view, const struct room *room, uint64_t 
 		const struct sw_job *job = linked(view, room->members[m]);
 		uint64_t needed = ephemeral(job), *size = &sizes[room->lane[m]];
 		*size = needed > *size ? needed : *size;
-		kept += job->gpu_memory_bytes == 0 ? room->capacity : sw_job_floor(job);
+		kept += shares(job) ? sw_job_floor(job) : room->capacity;
 	}
 	return kept;
 }
@@ -190,8 +190,8 @@ struct seat sw_salus_seat(struct sw_view *view, const struct sw_job *job, uint32
 	uint64_t floor = sw_job_floor(job), needed = ephemeral(job), sizes[MEMBERS_MAX];
 	struct seat best = {0};
 	/* Whatever the lane, it keeps its floor. */
-	if (job->gpu_memory_bytes == 0 || room->count == MEMBERS_MAX || room->used > room->capacity ||
-	    room->capacity - room->used < floor || room->gpus != job->gpus)
+	if (!shares(job) || room->count == MEMBERS_MAX || room->used > room->capacity || room->capacity - room->used < floor ||
+	    room->gpus != job->gpus)
 		return best;
 	uint64_t left = room->capacity - room->used - floor;
 	if (room->lanes < lanes && needed <= left)

@@ -174,6 +174,23 @@ static void test_upgraded(void **state)
 	assert_string_equal(answer(brain), "terms 1 0 0; terms 2 0 0");
 }
 
+/* A run that is paused stands still whatever it would have, and goes on with that. */
+static void test_paused(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	wish(1, GUARANTEED, 1);
+	struct sw_want *two = wish(2, GUARANTEED, 1);
+	two->paused = true;
+	two->gpu_limit_bytes = 2 * GIB;
+	assert_string_equal(answer(brain), "start 1; start 2");
+	assert_string_equal(runs(brain, 1), "");
+	assert_string_equal(runs(brain, 2), "terms 2 2 -1");
+	wants[0].paused = true;
+	two->paused = false;
+	two->gpu_limit_bytes = 0;
+	assert_string_equal(answer(brain), "terms 1 0 -1; terms 2 0 0");
+}
+
 /* A limit that is wished is told once, and its end too; a link that broke is told again. */
 static void test_limits(void **state)
 {
@@ -230,6 +247,7 @@ int main(void)
 					   TEST(test_giving_way),
 					   TEST(test_giving_way_later),
 					   TEST(test_upgraded),
+					   TEST(test_paused),
 					   TEST(test_limits),
 					   TEST(test_restart)};
 	return cmocka_run_group_tests(tests, NULL, NULL);

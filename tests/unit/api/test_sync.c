@@ -200,7 +200,8 @@ static void test_answer_round_trip(void **state)
 		 .grace_ms = -1,
 		 .gpu_limit_bytes = UINT64_C(10) << 30,
 		 .gpu_share_milli = 300,
-		 .upgraded = true},
+		 .upgraded = true,
+		 .paused = true},
 		{.id = {2, 3}, .want = SW_WANT_STOP, .grace_ms = 0, .signal = 2},
 		{.id = {SW_SYNC_JOB_MAX, UINT32_MAX}, .want = SW_WANT_FORGET, .grace_ms = -1},
 	};
@@ -218,6 +219,7 @@ static void test_answer_round_trip(void **state)
 	assert_true(back->wants[0].gpu_limit_bytes == UINT64_C(10) << 30 && back->wants[0].gpu_share_milli == 300);
 	assert_true(back->wants[1].gpu_limit_bytes == 0 && back->wants[1].gpu_share_milli == 0);
 	assert_true(back->wants[0].upgraded && !back->wants[1].upgraded);
+	assert_true(back->wants[0].paused && !back->wants[1].paused);
 	assert_true(back->wants[2].id.job == SW_SYNC_JOB_MAX && back->wants[2].id.epoch == UINT32_MAX);
 	sw_answer_free(back);
 	free(text);
