@@ -28,6 +28,8 @@ start() {
 # is <job> <words of python about it>
 is() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; job = json.load(sys.stdin); sys.exit(not ($2))"; }
 paused() { is "$1" 'job["state"] == "R" and job["paused"]'; }
+# Its page says so.
+stands() { is "$1" 'job["paused"] and job["gpu"] is not None and job["gpu"]["compute"] == 0'; }
 works_now() { is "$1" 'job["state"] == "R" and not job["paused"]'; }
 # computed <name>: it has ended a training.
 computed() { grep -q hash "$scratch/$1"; }
@@ -45,6 +47,7 @@ holds 'the second comes to the same GPU, though both together want more than the
 for name in first second; do
 	eval "number=\$$name"
 	holds "the $name stands still while the other has its turn" until_holds 120 paused "$number"
+	holds "its processes are let nothing do on the GPU meanwhile" until_holds 120 stands "$number"
 	holds "the $name has its turn" until_holds 120 works_now "$number"
 	holds "the $name computes" until_holds 240 computed "$name"
 done
