@@ -184,7 +184,7 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_pack_at(plan, job, &nowhere, 1);
 		break;
 	case 12:
-		(void)(job->paused ? sw_plan_pause : sw_plan_go)(plan, job);
+		(void)(job->paused ? sw_plan_pause(plan, job) : sw_plan_go(plan, job));
 		break;
 	case 8:
 		(void)sw_plan_upgrade(plan, job);
