@@ -266,6 +266,15 @@ static void draw_bigbrain(struct sw_rng *rng, struct sw_params *params)
 	set_number(params, "restart", PICK(rng, 0, 60, 600), "s");
 }
 
+static void draw_salus(struct sw_rng *rng, struct sw_params *params, bool patient)
+{
+	static const char *const orders[] = {"fair", "fifo", "srtf", "pack"};
+	set(params, "order", orders[sw_rng_below(rng, 4)]);
+	set_number(params, "lanes", PICK(rng, 1, 2, 3, 8), "");
+	set_number(params, "turn", patient ? 600 : PICK(rng, 5, 30, 60, 600), "s");
+	set_number(params, "patience", PICK(rng, 0, 600, 21600), "s");
+}
+
 struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *policy, bool patient)
 {
 	struct sw_params *params = NULL;
@@ -284,6 +293,8 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 		draw_sharewell(rng, params, patient);
 	} else if (policy == &sw_policy_bigbrain) {
 		draw_bigbrain(rng, params);
+	} else if (policy == &sw_policy_salus) {
+		draw_salus(rng, params, patient);
 	} else if (policy == &sw_policy_chaos) {
 		set_number(params, "manners", PICK(rng, 0, 50, 90, 99, 100), "");
 		set_number(params, "sloth", PICK(rng, 0, 10, 50, 100), "");
