@@ -2,9 +2,10 @@
 
     bigbrain.py [--seconds 20] [--most 6] [--device cuda|cpu|python] [--svg PICTURE.svg]      prints JSON
 
-A job is a fixed number of training steps of a model of linear layers, as long as `--job` seconds alone. Jobs come as a Poisson process, at twice the rate that could be served if they did not slow each other down, and wait in
-one line; as many as the concurrency factor run at once, each in a process of its own. Starting an interpreter takes longer than a job: the processes are there from the beginning, with their contexts, and one that has
-no job waits for the next. `python` computes without PyTorch, to try this program where there is none.
+A job is a fixed number of training steps of a model of linear layers, as long as `--job` seconds alone. Jobs come as a Poisson process,
+at twice the rate that could be served if they did not slow each other down, and wait in one line; as many as the concurrency factor run
+at once, each in a process of its own. Starting an interpreter takes longer than a job: the processes are there from the beginning, with
+their contexts, and one that has no job waits for the next. `python` computes without PyTorch, to try this program where there is none.
 """
 import argparse
 import json

@@ -210,7 +210,8 @@ struct sw_gpus {
 	uint64_t mask;
 };
 
-/* What a GPU of a node has left for one more: its memory that nobody holds; 0 too where the node is not open or a resident holds all of the GPU. */
+/* What a GPU of a node has left for one more: its memory that nobody holds; 0 too where the node is not open or a resident holds all of
+ * the GPU. */
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu);
 /* Who runs on it, in id order: the `index`-th. NULL: there are no more. */
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
@@ -338,8 +339,9 @@ enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, con
 enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
 /* The same on exactly these GPUs, of different nodes, beside whoever is there. */
 enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *job, const struct sw_gpus *where, size_t count);
-/* Starts a waiting job of one GPU in parts, beside whoever is there, with so much memory on each GPU; without a promise, like sw_plan_pack(). It counts as holding all
- * these GPUs, and stays there until it stops: it is not moved, resized, limited or shared with. SW_NO_ROOM too where nothing is split. */
+/* Starts a waiting job of one GPU in parts, beside whoever is there, with so much memory on each GPU; without a promise, like
+ * sw_plan_pack(). It counts as holding all these GPUs, and stays there until it stops: it is not moved, resized, limited or shared with.
+ * SW_NO_ROOM too where nothing is split. */
 enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *job, const struct sw_split *split);
 /* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);

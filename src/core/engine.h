@@ -4,8 +4,8 @@
  * is an error code and changes nothing. Three drivers feed it: the simulator, the live controller, and the journal.
  *
  * Invariants (sw_engine_validate() checks them all):
- *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it is split one for each of its parts; a job that does not run holds
- *     none;
+ *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it is split one for each of its parts;
+ *     a job that does not run holds none;
  *  2. the ledger equals what the running jobs' holdings add up to, and keeps its own invariants;
  *  3. no running job holds a GPU of a node that is down;
  *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the waiting and the running; only who runs is paused;

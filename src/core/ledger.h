@@ -109,8 +109,8 @@ struct sw_spot {
 
 void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share);
 void sw_spot_discard(struct sw_spot *spot);
-/* Adds exactly this part, as it was held before; false when its node (of a split job: its GPU) is in the spot already, or out of memory. Whether it is free is
- * for sw_ledger_fits() to say. */
+/* Adds exactly this part, as it was held before; false when its node (of a split job: its GPU) is in the spot already, or out of memory.
+ * Whether it is free is for sw_ledger_fits() to say. */
 bool sw_spot_put(struct sw_spot *spot, const struct sw_part *part);
 
 /* Whether the parts (which need not be held now) could be taken by this share. */

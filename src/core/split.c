@@ -1,7 +1,7 @@
 /* Jobs in parts: the splitter's answers, checked, and the verb that starts a job by one.
  *
- * A split run is an ordinary run whose parts are one GPU each and say how much memory they hold there (ledger.h). What it cannot do, the other verbs refuse: its parts
- * fit only this job, split in this way.
+ * A split run is an ordinary run whose parts are one GPU each and say how much memory they hold there (ledger.h). What it cannot do, the
+ * other verbs refuse: its parts fit only this job, split in this way.
  */
 #include "core/state.h"
 

@@ -1,13 +1,16 @@
 /* Big Brain: scheduling is placing a model over what is left of the GPUs; a whole GPU is the special case of one device.
  *
- * Jobs stand in line by submit time. The first one goes whole to a GPU that runs fewer than `k` whole jobs and has memory for one more process: to the one with the fewest
- * residents, then the most room. Where there is none the splitter is asked for parts over what is left, at most `slots` parts of split jobs on a GPU, and the job starts
- * so if it is predicted to be done earlier than if it waited for the end of a whole job (split or wait). A split job becomes whole as soon as that saves more than the
- * restart costs. Nobody is promised compute: who shares a GPU takes turns.
+ * Jobs stand in line by submit time. The first one goes whole to a GPU that runs fewer than `k` whole jobs and has memory for one more
+ * process: to the one with the fewest residents, then the most room. Where there is none the splitter is asked for parts over what is
+ * left, at most `slots` parts of split jobs on a GPU, and the job starts so if it is predicted to be done earlier than if it waited for
+ * the end of a whole job (split or wait). A split job becomes whole as soon as that saves more than the restart costs. Nobody is promised
+ * compute: who shares a GPU takes turns.
  *
- * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as above. Jobs that do not say how much memory they need take free GPUs only. Neither is split.
+ * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as above. Jobs that do not say how much
+ * memory they need take free GPUs only. Neither is split.
  *
- * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this policy put there, and at most `slots` parts.
+ * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this policy put there, and at most `slots`
+ * parts.
  */
 #include <sharewell/policy.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Big Brain on a live cluster: two whole jobs on each of two GPUs, the next one waits and says why, and each computes what it computes alone. (Jobs are split in the
-# simulator only.)
+# Big Brain on a live cluster: two whole jobs on each of two GPUs, the next one waits and says why, and each computes what it computes alone.
+# (Jobs are split in the simulator only.)
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
@@ -39,7 +39,8 @@ sys.exit(sorted(gpu for job in json.load(sys.stdin)["jobs"] for gpu in job["gpu_
 said $? 'two of them are on each GPU'
 start fifth 100M
 fifth=$job
-until_holds 60 sh -c '"$0" why "$1" | grep -q "no GPU with room for its 100 MiB runs fewer than 2 whole jobs, and it cannot be split over what is left"' "$SHAREWELL" "$fifth"
+until_holds 60 sh -c '"$0" why "$1" | grep -q "no GPU with room for its 100 MiB runs fewer than 2 whole jobs, and it cannot be split"' \
+	"$SHAREWELL" "$fifth"
 said $? 'the fifth waits, and says why'
 for name in first second third fourth; do
 	holds "the $name computes" until_holds 120 computed "$name"

@@ -1,4 +1,5 @@
-/* Jobs in parts, and whole ones beside others on GPUs of the policy's choice: what is booked, what is refused, and that a saved engine knows it again. */
+/* Jobs in parts, and whole ones beside others on GPUs of the policy's choice: what is booked, what is refused, and that a saved engine
+ * knows it again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -222,7 +223,8 @@ static void test_merging(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on as it is; when it must go, it starts whole. */
+/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on as it is; when it must go, it starts
+ * whole. */
 static void test_another_policy(void **state)
 {
 	(void)state;
@@ -245,7 +247,8 @@ static void test_another_policy(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: an engine with a split job knows it again from its bytes, part by part, and goes on alike; bytes that contradict themselves are refused or make no harm. */
+/* Aim: an engine with a split job knows it again from its bytes, part by part, and goes on alike; bytes that contradict themselves are
+ * refused or make no harm. */
 static void test_save(void **state)
 {
 	(void)state;

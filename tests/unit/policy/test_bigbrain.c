@@ -39,7 +39,8 @@ static uint32_t split_milli(const struct rig *rig, uint32_t id)
 	return sw_job_split_milli(sw_engine_view(rig->engine), rig_job(rig, id));
 }
 
-/* Aim: whole jobs go to the GPU with the fewest residents, of equal ones to the one with the most memory left, and there are k on each at most. */
+/* Aim: whole jobs go to the GPU with the fewest residents, of equal ones to the one with the most memory left, and there are k on each at
+ * most. */
 static void test_where_whole_jobs_go(void **state)
 {
 	(void)state;
@@ -163,7 +164,8 @@ static void test_gangs_share(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: with a gain of 5 % and jobs that use half of a GPU, whose work together grows by 33, 12.5, 6.7 and then 4.2 %, four share one however large k is. */
+/* Aim: with a gain of 5 % and jobs that use half of a GPU, whose work together grows by 33, 12.5, 6.7 and then 4.2 %, four share one
+ * however large k is. */
 static void test_admission_by_benefit(void **state)
 {
 	(void)state;
@@ -225,8 +227,8 @@ static void test_never_out_of_memory(void **state)
 
 /* ---- split or wait ---- */
 
-/* Aim: of being split now and whole later the one with the smaller predicted end is taken. k is 1, residents of 30 GiB use half of each GPU, so a part gets on
- * at 2/3 of its speed. */
+/* Aim: of being split now and whole later the one with the smaller predicted end is taken. k is 1, residents of 30 GiB use half of each
+ * GPU, so a part gets on at 2/3 of its speed. */
 static void test_split_or_wait(void **state)
 {
 	(void)state;

@@ -486,7 +486,8 @@ static void start_three_beside(struct sw_plan *plan)
 		assert_int_equal(sw_plan_pack_at(plan, job_of(plan, id), &gpu, 1), SW_YES);
 }
 
-/* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU that they use; class and gate do not matter. */
+/* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU
+ * that they use; class and gate do not matter. */
 static void test_sharing_by_slices(void **state)
 {
 	(void)state;
@@ -522,7 +523,8 @@ static void make_second_whole(struct sw_plan *plan)
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &gpu, 1), SW_YES);
 }
 
-/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its GPUs, a neighbour of one part by that part; once it is whole both are as fast as ever. */
+/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its GPUs, a neighbour of one part by that
+ * part; once it is whole both are as fast as ever. */
 static void test_split_job(void **state)
 {
 	(void)state;
