@@ -250,7 +250,7 @@ CUresult hook_cuIpcCloseMemHandle(Z address)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result;
-	if (is_import(address)) {
+	if (sw_moves && is_import(address)) {
 		/* As with memory that is freed: work with it must be over. */
 		result = sw_driver.context_synchronize();
 		if (result == CUDA_SUCCESS)
