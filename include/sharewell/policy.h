@@ -167,6 +167,9 @@ uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
 uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
 /* The policy's own bytes (state_size of them, zeroed before `start`); plain values only, like those of a job. */
 void *sw_view_state(struct sw_view *view);
+/* The policy in charge: for callbacks that serve several. */
+struct sw_policy;
+const struct sw_policy *sw_view_policy(const struct sw_view *view);
 /* Value of the policy's parameter by its place in `params`. */
 const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);
 
@@ -395,7 +398,7 @@ void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 
 /* Walks the waiting jobs in the policy's order: the first call in a decision gives the first, each other call the one after it, NULL ends the walk. With
  * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where there are quotas) are not given any
- * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. Not together with sw_plan_by_order(). */
+ * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. After sw_plan_by_order(): those whom it left waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 
 /* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same

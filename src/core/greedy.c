@@ -105,6 +105,30 @@ static void tail_pass(struct greedy *g, uint32_t id)
 	}
 }
 
+/* How many GPUs are free once this job and all behind it that can be lifted are: those of a GPU that is shared count with the one that goes last. */
+static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
+{
+	const struct sw_ledger *ledger = &g->engine->ledger;
+	const struct sw_core_job *job = job_at(g, rank->job);
+	uint32_t count = 0;
+	if (ledger->gpus_shared == 0)
+		return job->seen.gpus_held;
+	for (uint32_t p = job->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu =
+				&ledger->gpus[ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			bool last = true;
+			for (uint32_t r = 0; r < gpu->residents && last; r++) {
+				struct sw_rank other = sw_order_rank(g->engine, gpu->who[r]);
+				last = gpu->who[r] == rank->job ||
+				       (sw_rank_before(rank, &other) && !sw_plan_is_protected(g->engine, job_at(g, gpu->who[r])));
+			}
+			count += last;
+		}
+	}
+	return count;
+}
+
 /* ---- finding the first break */
 
 static size_t gather(struct greedy *g)
@@ -166,7 +190,7 @@ static bool find_first_break(struct greedy *g)
 		open = weed(g, open, avail, &tail, &found);
 		if (open == 0)
 			break;
-		avail += job_at(g, tail.job)->seen.gpus_held;
+		avail += frees(g, &tail);
 		tail_pass(g, tail.job);
 		open = weed(g, open, avail, NULL, &found);
 	}
@@ -207,7 +231,8 @@ static bool put_back(struct greedy *g, uint32_t id)
 {
 	struct sw_core_job *job = job_at(g, id);
 	if (!g->by_count)
-		return sw_plan_put_back(&g->engine->plan, job) || (!g->engine->config.cannot_move && place(g, job));
+		return (!sw_plan_has_newcomer(g->engine, job) && sw_plan_put_back(&g->engine->plan, job)) ||
+		       (!g->engine->config.cannot_move && place(g, job));
 	if (g->free < job->seen.gpus_held)
 		return false;
 	g->free -= job->seen.gpus_held;
@@ -447,7 +472,8 @@ void sw_greedy_decide(struct sw_engine *engine)
 	const struct sw_placement *placement = engine->config.placement;
 	struct greedy g = {
 		.engine = engine,
-		.by_count = (placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven,
+		.by_count =
+			(placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven && engine->ledger.gpus_shared == 0,
 		.free = engine->ledger.gpus_free,
 	};
 	bool anew = rule->preemptive && engine->config.replace_is_free && !g.by_count;

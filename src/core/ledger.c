@@ -497,10 +497,10 @@ static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, ui
 		assert(gpu->residents < SW_GPU_RESIDENTS_MAX);
 		memmove(&gpu->who[at + 1], &gpu->who[at], (gpu->residents - at) * sizeof gpu->who[0]);
 		gpu->who[at] = share.job;
-		gpu->residents++;
+		ledger->gpus_shared += ++gpu->residents == 2;
 	} else {
 		assert(gpu->who[at] == share.job);
-		gpu->residents--;
+		ledger->gpus_shared -= gpu->residents-- == 2;
 		memmove(&gpu->who[at], &gpu->who[at + 1], (gpu->residents - at) * sizeof gpu->who[0]);
 	}
 	gpu->memory_held_bytes += in ? bytes : -bytes;
@@ -668,7 +668,8 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 			return r;
 	}
 	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up ||
-	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_yielding != derived->gpus_yielding)
+	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_yielding != derived->gpus_yielding ||
+	    ledger->gpus_shared != derived->gpus_shared)
 		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
 	return 0;
 }

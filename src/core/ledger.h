@@ -82,6 +82,7 @@ struct sw_ledger {
 	uint32_t gpus_up;
 	uint32_t gpus_free;
 	uint32_t gpus_yielding; /* on closed nodes too */
+	uint32_t gpus_shared;	/* with several residents */
 	uint32_t nodes_closed;
 	uint32_t spot_serial;
 	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */

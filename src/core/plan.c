@@ -57,18 +57,43 @@ void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.keeps_state);
 }
 
+bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	if (job->plan_slot == SW_NO_SLOT)
+		return false; /* it was not lifted: it stopped by itself */
+	const struct sw_plan_entry *entry = &engine->plan.entries.items[job->plan_slot];
+	if (entry->was_alone)
+		return false; /* it goes back only where nobody is */
+	for (uint32_t p = entry->parts_before; p != SW_NO_PART; p = ledger->parts[p].next) {
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu =
+				&ledger->gpus[ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			for (uint32_t r = 0; r < gpu->residents; r++)
+				if (!engine->jobs.items[gpu->who[r]].ranks_as_running)
+					return true;
+		}
+	}
+	return false;
+}
+
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 {
 	struct sw_plan_entry *entry = touch(plan, job);
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	if (entry->before.state != SW_JOB_RUNNING)
 		return false;
+	/* It is the same run, with the limits it has. */
 	job->seen.job_class = entry->before.job_class;
+	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
+	job->seen.compute_milli = entry->before.compute_milli;
 	/* Another job of its tenant may have taken its place in the quota; and nobody asked it to share. */
 	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
 	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
 	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))) {
 		job->seen.job_class = job->seen.asked_class;
+		job->seen.gpu_memory_bytes = job->asked_memory_bytes;
+		job->seen.compute_milli = job->asked_compute_milli;
 		return false;
 	}
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));

@@ -214,6 +214,8 @@ void sw_plan_reset(struct sw_plan *plan);
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
 /* Back to exactly where it was before this decision, if that is still free. */
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
+/* Whether somebody is where the lifted job was who did not run before this decision. */
+bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Where the rule says; NULL: anywhere. */
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
 /* Whether the job may not be preempted yet; then the engine wakes when it may. */

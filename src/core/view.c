@@ -183,6 +183,11 @@ uint64_t sw_view_random(struct sw_view *view, uint64_t bound)
 	return sw_rng_below(&view->engine->rng, bound);
 }
 
+const struct sw_policy *sw_view_policy(const struct sw_view *view)
+{
+	return view->engine->policy;
+}
+
 void *sw_view_state(struct sw_view *view)
 {
 	return view->engine->policy_state;
