@@ -17,7 +17,10 @@ static const char *policy_word(size_t index)
 	for (; sw_policies[count] != NULL; count++)
 		if (count == index)
 			return sw_policies[index]->name;
-	return index == count ? "all" : NULL;
+	if (index == count)
+		return "all";
+	const struct sw_policy *packed = sw_policies_packed(index - count - 1);
+	return packed != NULL ? packed->name : NULL;
 }
 
 static const char *placement_word(size_t index)
@@ -73,11 +76,9 @@ int sw_cli_find_policy(const char *name_or_path, const struct sw_policy **ret_po
 {
 	if (is_shared_object(name_or_path))
 		return sw_cli_load_policy(name_or_path, ret_policy, err);
-	for (size_t i = 0; sw_policies[i] != NULL; i++)
-		if (strcmp(sw_policies[i]->name, name_or_path) == 0) {
-			*ret_policy = sw_policies[i];
-			return 0;
-		}
+	*ret_policy = sw_policy_find(name_or_path);
+	if (*ret_policy != NULL)
+		return 0;
 	return sw_cli_unknown_word("policy", name_or_path, &sw_cli_policy_words, err);
 }
 

@@ -28,6 +28,10 @@ void sw_cli_daemon_note(void *user, const char *line)
 
 static const char *policy_at(size_t index)
 {
-	return sw_policies[index] != NULL ? sw_policies[index]->name : NULL;
+	size_t count = 0;
+	while (count < index && sw_policies[count] != NULL)
+		count++;
+	const struct sw_policy *policy = sw_policies[count] != NULL ? sw_policies[count] : sw_policies_packed(index - count);
+	return policy != NULL ? policy->name : NULL;
 }
 const struct sw_cli_words sw_cli_policy_names = {.at = policy_at};

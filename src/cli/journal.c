@@ -68,14 +68,10 @@ static bool is_named(const struct sw_cli_texts *lists, const char *policy)
 
 static const char *preset_of(const char *policy, const char *name)
 {
-	for (size_t p = 0; sw_policies[p] != NULL; p++) {
-		if (strcmp(sw_policies[p]->name, policy) != 0)
-			continue;
-		const struct sw_param *param = sw_params_find(sw_policies[p], name, NULL);
-		/* Numbers of a file would be taken for its path. */
-		return param != NULL && param->kind != SW_PARAM_FILE_OF_NUMBERS ? param->preset : NULL;
-	}
-	return NULL;
+	const struct sw_policy *known = sw_policy_find(policy);
+	const struct sw_param *param = known != NULL ? sw_params_find(known, name, NULL) : NULL;
+	/* Numbers of a file would be taken for its path. */
+	return param != NULL && param->kind != SW_PARAM_FILE_OF_NUMBERS ? param->preset : NULL;
 }
 
 /* The policy in charge is simulated with the parameters that it has; what the user sets comes later, and counts. */

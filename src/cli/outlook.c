@@ -252,14 +252,6 @@ static int add_quotas(struct sw_cli_client *client, struct making *making, struc
 
 /* ---- the forecast */
 
-static const struct sw_policy *find_policy(const char *name)
-{
-	for (size_t p = 0; sw_policies[p] != NULL; p++)
-		if (strcmp(sw_policies[p]->name, name) == 0)
-			return sw_policies[p];
-	return NULL;
-}
-
 static const struct sw_placement *find_placement(const char *name)
 {
 	for (size_t p = 0; sw_placements[p] != NULL; p++)
@@ -292,7 +284,7 @@ static int predict(struct sw_cli_client *client, struct making *making, uint64_t
 	int r = sw_cli_client_get(client, "/v1/policy", &rules, err);
 	if (r < 0)
 		return r;
-	const struct sw_policy *policy = find_policy(sw_cli_text(rules, "policy", ""));
+	const struct sw_policy *policy = sw_policy_find(sw_cli_text(rules, "policy", ""));
 	const struct sw_placement *placement = find_placement(sw_cli_text(rules, "placement", ""));
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "the policy in charge is not one of this program's");

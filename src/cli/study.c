@@ -106,10 +106,32 @@ static int note_setting(struct sw_cli_contender *contender, const struct sw_cli_
 	return 0;
 }
 
+/* pack.worth is a parameter of each policy that packs. */
+static int apply_to_packed(struct sw_cli_study *study, const struct sw_cli_setting *setting, struct sw_err *err)
+{
+	struct sw_cli_setting full = *setting;
+	bool found = false;
+	if ((size_t)snprintf(full.key, sizeof full.key, "pack.%s", setting->key) >= sizeof full.key)
+		return nobody_to_set(study, setting, err);
+	for (size_t i = 0; i < study->contenders.count; i++) {
+		struct sw_cli_contender *contender = &study->contenders.items[i];
+		if (strstr(contender->policy->name, "+pack") == NULL)
+			continue;
+		found = true;
+		int r = sw_cli_setting_policy(&full, contender->params, true, err);
+		r = r < 0 ? r : note_setting(contender, setting, err);
+		if (r < 0)
+			return r;
+	}
+	return found ? 0 : nobody_to_set(study, setting, err);
+}
+
 static int apply(struct sw_cli_study *study, const struct sw_cli_setting *setting, struct sw_err *err)
 {
 	if (sw_cli_setting_is_world(setting))
 		return sw_cli_setting_world(setting, study->world, err);
+	if (strcmp(setting->owner, "pack") == 0)
+		return apply_to_packed(study, setting, err);
 	for (size_t i = 0; i < study->contenders.count; i++) {
 		struct sw_cli_contender *contender = &study->contenders.items[i];
 		if (strcmp(contender->policy->name, setting->owner) != 0)

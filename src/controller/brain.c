@@ -38,10 +38,7 @@ const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *confi
 {
 	if (config->plugin != NULL && strcmp(config->plugin->name, name) == 0)
 		return config->plugin;
-	for (size_t p = 0; sw_policies[p] != NULL; p++)
-		if (strcmp(sw_policies[p]->name, name) == 0)
-			return sw_policies[p];
-	return NULL;
+	return sw_policy_find(name);
 }
 
 /* ---- life */

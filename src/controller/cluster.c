@@ -156,9 +156,7 @@ static void write_policy(struct sw_json *json, const struct sw_policy *policy)
 /* What the parameters are, in the words that set them; what cannot be said so is left out. */
 static void write_settings(struct sw_json *json, const char *name, const struct sw_params *params, const struct sw_policy *plugin)
 {
-	const struct sw_policy *policy = plugin != NULL && strcmp(plugin->name, name) == 0 ? plugin : NULL;
-	for (size_t p = 0; sw_policies[p] != NULL; p++)
-		policy = policy == NULL && strcmp(sw_policies[p]->name, name) == 0 ? sw_policies[p] : policy;
+	const struct sw_policy *policy = plugin != NULL && strcmp(plugin->name, name) == 0 ? plugin : sw_policy_find(name);
 	sw_json_object(json);
 	for (size_t p = 0; policy != NULL && p < policy->param_count; p++) {
 		SW_CLEANUP(sw_freep) char *text = params != NULL ? sw_params_text(params, p) : strdup(policy->params[p].preset);
@@ -180,6 +178,8 @@ void sw_handle_policy(struct sw_server *server, struct sw_conn *conn)
 	sw_json_array(&json);
 	for (size_t p = 0; sw_policies[p] != NULL; p++)
 		write_policy(&json, sw_policies[p]);
+	for (size_t p = 0; sw_policies_packed(p) != NULL; p++)
+		write_policy(&json, sw_policies_packed(p));
 	if (server->options->plugin != NULL)
 		write_policy(&json, server->options->plugin);
 	sw_json_end_array(&json);

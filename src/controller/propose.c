@@ -174,6 +174,8 @@ int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, 
 		size_t known = 0;
 		for (; sw_policies[known] != NULL && known < 63; known++)
 			names[known] = sw_policies[known]->name;
+		for (size_t p = 0; sw_policies_packed(p) != NULL && known < 63; p++)
+			names[known++] = sw_policies_packed(p)->name;
 		if (brain->config.plugin != NULL)
 			names[known++] = brain->config.plugin->name;
 		const char *near = sw_suggest(name, names, known, sizeof names[0]);

@@ -1,6 +1,9 @@
 #include "policy/registry.h"
 
 #include <stddef.h>
+#include <string.h>
+
+#include "policy/pack.h"
 
 /* clang-format off: one on a line */
 const struct sw_policy *const sw_policies[] = {
@@ -20,3 +23,31 @@ const struct sw_policy *const sw_policies[] = {
 	&sw_policy_chaos,
 	NULL,
 };
+
+#define PACKED_MAX 32u
+
+/* Made before main() and not changed after it. */
+static struct sw_packed packed[PACKED_MAX];
+static size_t packed_count;
+
+__attribute__((constructor)) static void make_packed(void)
+{
+	for (size_t p = 0; sw_policies[p] != NULL && packed_count < PACKED_MAX; p++)
+		packed_count += sw_pack_onto(sw_policies[p], &packed[packed_count]);
+}
+
+const struct sw_policy *sw_policies_packed(size_t index)
+{
+	return index < packed_count ? &packed[index].policy : NULL;
+}
+
+const struct sw_policy *sw_policy_find(const char *name)
+{
+	for (size_t p = 0; sw_policies[p] != NULL; p++)
+		if (strcmp(sw_policies[p]->name, name) == 0)
+			return sw_policies[p];
+	for (size_t p = 0; p < packed_count; p++)
+		if (strcmp(packed[p].name, name) == 0)
+			return &packed[p].policy;
+	return NULL;
+}

@@ -271,7 +271,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 	if (r == 0 && storm->reloads && sw_soak_chance(&storm->when_to_reload, 20))
 		r = reload(storm, err);
 	if (r == 0 && storm->books.count > 0) {
-		char text[256];
+		char text[512];
 		sw_engine_explain(storm->engine, (struct sw_job_id){(uint32_t)below(storm, storm->books.count + 1)}, text, sizeof text);
 		if (text[0] == '\0' || strlen(text) >= sizeof text - 1)
 			r = sw_err_set(err, SW_EBUG, "a job was not told in one sentence why it waits");
@@ -282,7 +282,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 /* Names the first of them, and what it would take. */
 static int report_stall(struct storm *storm, uint32_t alive, struct sw_err *err)
 {
-	char why[200] = "";
+	char why[400] = "";
 	const struct sw_job *job = sw_view_next_waiting(sw_engine_view(storm->engine), NULL);
 	if (job == NULL)
 		return sw_err_set(err, SW_EBUG, "%u jobs neither wait nor run", alive);

@@ -1,0 +1,22 @@
+/* Packing on top of an order: "las+pack" is las, and whoever finds no place runs beside a running job if both are predicted to do well. */
+#ifndef SW_POLICY_PACK_H
+#define SW_POLICY_PACK_H
+
+#include <sharewell/policy.h>
+
+#define SW_PACK_SUFFIX "+pack"
+#define SW_PACK_PARAMS_MAX 24u
+
+/* A policy made of another. */
+struct sw_packed {
+	struct sw_policy policy; /* first: a pointer to it is a pointer to this */
+	const struct sw_policy *base;
+	char name[64];
+	char about[160];
+	struct sw_param params[SW_PACK_PARAMS_MAX]; /* the base's, then ours */
+};
+
+/* Makes it; `ret_packed` must stay where it is. False: the base decides by itself who runs where, so it is no order to pack by, or has too many parameters. */
+bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed);
+
+#endif
