@@ -1,5 +1,5 @@
-/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, and the packer on jobs of the known models. Prints
- * one line of JSON each: median and longest of the repeats, in milliseconds of CPU time.
+/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, the packer on jobs of the known models, and one decision of las+pack in which
+ * many jobs come to a cluster that is full. Prints one line of JSON each: median and longest of the repeats, in milliseconds of CPU time.
  *
  *	bench_packing [repeats]
  */
@@ -7,9 +7,14 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/number.h"
 #include "base/rng.h"
+#include "contention/crowd.h"
 #include "contention/match.h"
 #include "contention/pack.h"
+#include "core/engine.h"
+#include "placement/registry.h"
+#include "policy/registry.h"
 
 #define REPEATS_MAX 1000
 
@@ -70,6 +75,66 @@ static void pack(struct sw_rng *rng, const struct sw_profiles *profiles, size_t 
 	report(set_max == 2 ? "packing pairs" : "packing sets of up to 4", jobs, took_ns, repeats);
 }
 
+/* Submits jobs of random models in one step and tells how long that took. */
+static int64_t submit(struct sw_engine *engine, struct sw_rng *rng, const struct sw_profiles *profiles, size_t jobs, sw_ns at)
+{
+	static struct sw_job_spec specs[SW_PACK_JOBS_MAX];
+	static struct sw_event events[SW_PACK_JOBS_MAX];
+	struct sw_step step;
+	size_t known = 0;
+	while (sw_profiles_at(profiles, known) != NULL)
+		known++;
+	for (size_t j = 0; j < jobs; j++) {
+		const struct sw_profile *profile = sw_profiles_at(profiles, sw_rng_below(rng, known));
+		specs[j] = (struct sw_job_spec){.gpus = 1,
+						.min_gpus = 1,
+						.max_gpus = 1,
+						.model = profile->number,
+						.gpu_memory_bytes = profile->mem_persistent_bytes + profile->mem_ephemeral_bytes,
+						.knowledge = SW_KNOWN,
+						.work_ns = 3600 * SW_NS_PER_S,
+						.deadline_at = SW_TIME_NEVER};
+		events[j] = (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &specs[j]};
+	}
+	int64_t start = clock_ns();
+	if (sw_engine_step(engine, at, events, jobs, &step, NULL) < 0)
+		exit(1);
+	return clock_ns() - start;
+}
+
+/* A decision of las+pack on as many nodes of 8 GPUs, all in use, when so many jobs come at once. */
+static void decide(struct sw_rng *rng, const struct sw_profiles *profiles, uint32_t nodes, size_t jobs, int repeats)
+{
+	int64_t took_ns[REPEATS_MAX];
+	uint32_t packed = 0;
+	struct sw_topology_node *shapes = calloc(nodes, sizeof *shapes);
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
+	SW_CLEANUP(sw_crowd_freep) struct sw_crowd *crowd = NULL;
+	const struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_MPS, .gated = true};
+	for (uint32_t n = 0; shapes != NULL && n < nodes; n++)
+		shapes[n] = (struct sw_topology_node){
+			.gpus = 8, .cpus = 128, .memory_bytes = UINT64_C(1) << 40, .gpu_memory_bytes = UINT64_C(80) << 30};
+	if (shapes == NULL || sw_topology_new(shapes, nodes, &topology, NULL) < 0 || sw_crowd_new(profiles, &rule, &crowd, NULL) < 0)
+		exit(1);
+	free(shapes);
+	for (int i = 0; i < repeats; i++) {
+		SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = NULL;
+		const struct sw_engine_config config = {.topology = topology,
+							.policy = sw_policy_find("las+pack"),
+							.placement = &sw_placement_pack,
+							.keeps_state = true,
+							.quantum_ns = 60 * SW_NS_PER_S,
+							.predictor = {crowd, sw_crowd_speeds}};
+		if (sw_engine_new(&config, &engine, NULL) < 0)
+			exit(1);
+		submit(engine, rng, profiles, (size_t)nodes * 8, 0);
+		took_ns[i] = submit(engine, rng, profiles, jobs, SW_NS_PER_S);
+		packed = sw_view_running(sw_engine_view(engine)) - nodes * 8;
+	}
+	report("a decision of las+pack, submitting included", jobs, took_ns, repeats);
+	printf("{\"what\": \"of these were packed\", \"gpus\": %u, \"jobs\": %u}\n", nodes * 8, packed);
+}
+
 int main(int argc, char **argv)
 {
 	int repeats = argc > 1 ? atoi(argv[1]) : 9;
@@ -86,5 +151,6 @@ int main(int argc, char **argv)
 		pack(&rng, profiles, crowds[i], 2, repeats);
 	for (size_t i = 0; i < 3; i++)
 		pack(&rng, profiles, crowds[i], 4, repeats);
+	decide(&rng, profiles, 250, 1000, repeats);
 	return 0;
 }

@@ -37,6 +37,20 @@ static void print_policies(FILE *out)
 	}
 }
 
+/* Those that are made of others have the parameters of both. */
+static void print_packed(FILE *out)
+{
+	fputs("  ORDER+pack  whoever ORDER leaves waiting runs beside a running job with which it does well; ORDER is one of", out);
+	for (size_t i = 0; sw_policies_packed(i) != NULL; i++)
+		fprintf(out, "%s %.*s", i > 0 ? "," : "", (int)strcspn(sw_policies_packed(i)->name, "+"), sw_policies_packed(i)->name);
+	fputc('\n', out);
+	const struct sw_policy *policy = sw_policies_packed(0);
+	for (size_t p = 0; p < policy->param_count; p++)
+		if (strncmp(policy->params[p].name, "pack.", 5) == 0)
+			fprintf(out, "      %s=%s  (%s) %s\n", policy->params[p].name, policy->params[p].preset,
+				kind_name(policy->params[p].kind), policy->params[p].about);
+}
+
 static int print_worlds(FILE *out, struct sw_err *err)
 {
 	const char *name;
@@ -57,6 +71,7 @@ static int print_worlds(FILE *out, struct sw_err *err)
 static int print_text(FILE *out, struct sw_err *err)
 {
 	print_policies(out);
+	print_packed(out);
 	fputs("\nPlacement rules (--placement)\n", out);
 	for (size_t i = 0; sw_placements[i] != NULL; i++)
 		fprintf(out, "  %-12s%s\n", sw_placements[i]->name, sw_placements[i]->about);
@@ -79,6 +94,14 @@ static json_t *policies_json(void)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:b, s:o}", "name", policy->name, "about", policy->about, "in_all",
 						      sw_cli_policy_in_all(policy), "parameters", params));
 	}
+	return list;
+}
+
+static json_t *packed_json(void)
+{
+	json_t *list = json_array();
+	for (size_t i = 0; sw_policies_packed(i) != NULL; i++)
+		json_array_append_new(list, json_string(sw_policies_packed(i)->name));
 	return list;
 }
 
@@ -111,7 +134,8 @@ static int print_json(FILE *out, struct sw_err *err)
 	if (r < 0)
 		return r;
 	SW_CLEANUP(json_decrefp)
-	json_t *all = json_pack("{s:o, s:o, s:O}", "policies", policies_json(), "placements", placements_json(), "worlds", worlds);
+	json_t *all = json_pack("{s:o, s:o, s:o, s:O}", "policies", policies_json(), "packed", packed_json(), "placements",
+				placements_json(), "worlds", worlds);
 	if (all == NULL)
 		return sw_err_set(err, SW_ENOMEM, "cannot list the policies: out of memory");
 	json_dumpf(all, out, 0);

@@ -5,6 +5,9 @@
  * the first in the order has the first choice; a matching of all against all would do a little more work in total, for somebody else. Jobs without a profile, or
  * which do not say how much memory they need, are packed with nobody.
  *
+ * When nobody waits any more and GPUs are idle, guests that slow their host or are slowed by it move to GPUs of their own, where jobs keep their state when they move and
+ * the order can take the GPUs back.
+ *
  * What runs as a guest holds nothing by right: the order preempts guest and host each by its own rank. A set is looked at twice after it was made; if it is
  * twice slower than predicted by more than a fifth, it is taken apart, and jobs of these two models are not put together again.
  *
@@ -25,7 +28,11 @@
 #define BAD_MAX 64u	      /* pairs of models that are remembered, the latest */
 #define GUESTS_MAX 3u
 #define MISSES_MAX 64u
+#define MEMORY 1024u /* answers */
+#define NOTHING INT32_MIN
 #define AGAIN_NS SECOND
+#define SPREAD_MAX 16u	  /* guests that are looked at in one decision */
+#define SPREAD_MILLI 900u /* of the speed alone: a guest or host that is slower is worth a move */
 
 enum { WORTH, SLOW, SET, OWN_PARAMS };
 
@@ -36,7 +43,7 @@ static const struct sw_param own_params[OWN_PARAMS] = {
 	[SET] = {"pack.set", SW_PARAM_INTEGER, "2", "so many jobs on one GPU at most", 1, GUESTS_MAX + 1},
 };
 
-enum { HOSTS, LOOKED_AT, LISTS };
+enum { HOSTS, GUESTS, LOOKED_AT, LISTS };
 
 struct list {
 	uint32_t first, last;
@@ -50,6 +57,7 @@ struct kind {
 };
 
 struct desk {
+	struct list guests;
 	struct list looked_at; /* guests, the next to be looked at first */
 	uint32_t kinds;
 	struct kind kind[KINDS_MAX];
@@ -187,11 +195,22 @@ static void offer(struct sw_view *view, const struct sw_job *job)
 	desk->changed = true;
 }
 
+/* Whose guest it is; 0: nobody's. */
+static void set_host(struct sw_view *view, const struct sw_job *job, uint32_t host)
+{
+	struct seat *seat = seat_of(view, job);
+	if (seat->host == 0 && host != 0)
+		append(view, &desk_of(view)->guests, GUESTS, job);
+	else if (seat->host != 0 && host == 0)
+		take_out(view, &desk_of(view)->guests, GUESTS, job);
+	seat->host = host;
+}
+
 static void join(struct sw_view *view, const struct sw_job *job, const struct sw_job *host)
 {
-	struct seat *seat = seat_of(view, job), *with = seat_of(view, host);
+	struct seat *with = seat_of(view, host);
 	withdraw(view, job);
-	seat->host = host->id.v + 1;
+	set_host(view, job, host->id.v + 1);
 	for (uint32_t g = 0; g < GUESTS_MAX; g++) {
 		if (with->guest[g] == 0) {
 			with->guest[g] = job->id.v + 1;
@@ -217,7 +236,7 @@ static void part(struct sw_view *view, const struct sw_job *job)
 		for (uint32_t g = 0; g < GUESTS_MAX; g++)
 			if (with->guest[g] == job->id.v + 1)
 				with->guest[g] = 0;
-		seat->host = 0;
+		set_host(view, job, 0);
 		offer(view, host);
 	}
 	memcpy(orphans, seat->guest, sizeof orphans);
@@ -227,7 +246,7 @@ static void part(struct sw_view *view, const struct sw_job *job)
 		const struct sw_job *guest = orphans[g] != 0 ? job_of(view, orphans[g]) : NULL;
 		if (guest == NULL)
 			continue;
-		seat_of(view, guest)->host = 0;
+		set_host(view, guest, 0);
 		if (guest->state != SW_JOB_RUNNING)
 			continue;
 		if (heir != NULL)
@@ -310,40 +329,68 @@ static bool is_welcome(const struct sw_view *view, const struct sw_beside *besid
 	       beside->worst_milli * slow >= 1000000;
 }
 
-/* The first host of the kind that gains most by it, or NULL. */
-static const struct sw_job *find_host(struct sw_view *view, const struct sw_job *job, struct sw_beside *ret_beside)
+/* What was asked in one decision: many that wait are alike, and so are many that run. */
+struct pass {
+	struct sw_plan *plan;
+	struct sw_view *view;
+	struct {
+		uint64_t question; /* 0: none */
+		int32_t gain;
+	} memory[MEMORY];
+};
+
+/* How much more all do together with the job there; NOTHING: it is not welcome. */
+static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, const struct sw_job *host, struct sw_beside *ret_beside)
 {
-	const struct desk *desk = desk_of(view);
-	const struct sw_job *best = NULL;
-	int64_t best_gain = INT64_MIN;
-	for (uint32_t k = 0; k < desk->kinds; k++) {
-		const struct kind *kind = &desk->kind[k];
-		struct sw_beside beside;
-		if (kind->gpus != job->gpus || kind->hosts.first == 0)
-			continue;
-		const struct sw_job *host = job_of(view, kind->hosts.first);
-		if (is_bad(desk, job->model, host->model) ||
-		    !sw_predict_beside(view, job, (enum sw_job_class)job->asked_class, host, &beside) || !is_welcome(view, &beside))
-			continue;
-		int64_t gain = (int64_t)beside.worth_milli - beside.before_milli;
-		if (gain > best_gain) {
-			best = host;
-			best_gain = gain;
-			*ret_beside = beside;
-		}
-	}
-	return best;
+	if (is_bad(desk_of(pass->view), job->model, host->model) ||
+	    !sw_predict_beside(pass->view, job, (enum sw_job_class)job->asked_class, host, ret_beside) ||
+	    !is_welcome(pass->view, ret_beside))
+		return NOTHING;
+	return (int32_t)ret_beside->worth_milli - (int32_t)ret_beside->before_milli;
 }
 
-static bool pack(struct sw_plan *plan, const struct sw_job *job)
+/* The same for any host of the kind. */
+static int32_t gain_by(struct pass *pass, const struct sw_job *job, uint64_t look, const struct kind *kind)
 {
-	struct sw_view *view = sw_plan_view(plan);
+	uint64_t question = (look ^ kind->looks * UINT64_C(0x9E3779B97F4A7C15)) | 1;
+	size_t at = (question >> 32) % MEMORY;
+	struct sw_beside beside;
+	if (pass->memory[at].question != question) {
+		pass->memory[at].question = question;
+		pass->memory[at].gain = gain_beside(pass, job, job_of(pass->view, kind->hosts.first), &beside);
+	}
+	return pass->memory[at].gain;
+}
+
+/* The first host of the kind that gains most by it, or NULL. */
+static const struct sw_job *find_host(struct pass *pass, const struct sw_job *job, struct sw_beside *ret_beside)
+{
+	const struct desk *desk = desk_of(pass->view);
+	const struct kind *best = NULL;
+	uint64_t look = look_of(job);
+	int32_t best_gain = NOTHING;
+	for (uint32_t k = 0; k < desk->kinds; k++) {
+		const struct kind *kind = &desk->kind[k];
+		int32_t gain = kind->gpus == job->gpus && kind->hosts.first != 0 ? gain_by(pass, job, look, kind) : NOTHING;
+		if (gain > best_gain) {
+			best = kind;
+			best_gain = gain;
+		}
+	}
+	const struct sw_job *host = best != NULL ? job_of(pass->view, best->hosts.first) : NULL;
+	/* This one may be on a node that takes no jobs. */
+	return host != NULL && gain_beside(pass, job, host, ret_beside) != NOTHING ? host : NULL;
+}
+
+static bool pack(struct pass *pass, const struct sw_job *job)
+{
+	struct sw_view *view = pass->view;
 	struct seat *seat = seat_of(view, job);
 	struct sw_beside beside;
 	if (job->model == 0 || job->gpu_memory_bytes == 0)
 		return false;
-	const struct sw_job *host = find_host(view, job, &beside);
-	if (host == NULL || sw_plan_pack(plan, job, host) != SW_YES)
+	const struct sw_job *host = find_host(pass, job, &beside);
+	if (host == NULL || sw_plan_pack(pass->plan, job, host) != SW_YES)
 		return false;
 	/* A place that is far apart, or a share that is small, slows both whoever is beside them. */
 	uint32_t before = sw_job_speed_milli(view, host);
@@ -360,11 +407,27 @@ static bool pack(struct sw_plan *plan, const struct sw_job *job)
 static void pack_waiting(struct sw_plan *plan, bool changed)
 {
 	uint32_t misses = 0;
+	struct pass pass = {.plan = plan, .view = sw_plan_view(plan)};
 	const struct sw_job *job = sw_order_next(plan, false);
 	while (job != NULL) {
-		bool packed = (changed || job->fresh) && pack(plan, job);
+		bool packed = (changed || job->fresh) && pack(&pass, job);
 		misses += !packed;
 		job = sw_order_next(plan, !packed && misses > MISSES_MAX);
+	}
+}
+
+/* Guests to GPUs of their own, the oldest first. */
+static void spread(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	uint32_t number = desk_of(view)->guests.first;
+	for (uint32_t seen = 0; number != 0 && seen < SPREAD_MAX && sw_view_gpus_free(view) > 0; seen++) {
+		const struct sw_job *job = job_of(view, number);
+		const struct seat *seat = seat_of(view, job);
+		number = seat->link[GUESTS].after;
+		if (job->gpus_held <= sw_view_gpus_free(view) && sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE &&
+		    (seat->expected_milli < SPREAD_MILLI || seat->host_expected_milli < SPREAD_MILLI))
+			(void)sw_plan_migrate(plan, job);
 	}
 }
 
@@ -380,6 +443,8 @@ static sw_ns decide(struct sw_plan *plan)
 	desk->changed = false;
 	if (sw_view_waiting(view) > 0 && param(view, SET) > 1)
 		pack_waiting(plan, changed);
+	else if (desk->guests.first != 0 && base_of(view)->order->preemptive)
+		spread(plan);
 	sw_ns wake_at = desk->looked_at.first == 0 ? SW_TIME_NEVER : seat_of(view, job_of(view, desk->looked_at.first))->look_at;
 	/* Whoever the order has just started is a host once this decision is carried out. */
 	sw_ns again = started && sw_view_waiting(view) > 0 ? sw_view_now(view) + AGAIN_NS : SW_TIME_NEVER;

@@ -97,7 +97,7 @@ static void test_soak(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"las+pack", "srtf+pack", "fifo+pack", "gittins+pack"};
-	for (uint64_t seed = 0; seed < 40; seed++) {
+	for (uint64_t seed = 0; seed < 24; seed++) {
 		const char *name = names[seed % (sizeof names / sizeof names[0])];
 		struct sw_err err = {0};
 		if (sw_soak_simulate(seed, sw_policy_find(name), NULL, &err) < 0 || sw_soak_storm(seed, sw_policy_find(name), &err) < 0)

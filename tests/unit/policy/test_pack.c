@@ -166,6 +166,25 @@ static void test_order_first(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a guest that is slow beside its host moves to a GPU of its own when one is idle and nobody waits; one that is not stays. */
+static void test_spread(void **state)
+{
+	(void)state;
+	for (int slow = 0; slow < 2; slow++) {
+		struct rig rig;
+		open_packed(&rig, two, "srtf+pack", NULL);
+		submit(&rig, 0, 1, slow ? "deepfm" : "data2vec", 1000);
+		submit(&rig, 0, 1, "", 1000);
+		submit(&rig, 0, 1, "mobilenet_v2", 2000);
+		assert_true(meet(&rig, 0, 2));
+		rig_event(&rig, 10, rig_answer(&rig, SW_EV_FINISH, 1));
+		assert_true(rig_runs(&rig, 2));
+		assert_int_equal(meet(&rig, 0, 2), !slow);
+		assert_int_equal(rig_job(&rig, 2)->migrations, slow);
+		rig_close(&rig);
+	}
+}
+
 /* The job has half of its work left and needs `takes_s` for it from now on. */
 static struct sw_event goes_on(const struct rig *rig, uint32_t id, int64_t at_s, int64_t takes_s)
 {
@@ -266,9 +285,10 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pairs),	 cmocka_unit_test(test_best_partner), cmocka_unit_test(test_parameters),
-		cmocka_unit_test(test_no_room),	 cmocka_unit_test(test_left_alone),   cmocka_unit_test(test_order_first),
-		cmocka_unit_test(test_feedback), cmocka_unit_test(test_why),	      cmocka_unit_test(test_composition),
+		cmocka_unit_test(test_pairs),	    cmocka_unit_test(test_best_partner), cmocka_unit_test(test_parameters),
+		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_left_alone),	 cmocka_unit_test(test_order_first),
+		cmocka_unit_test(test_spread),	    cmocka_unit_test(test_feedback),	 cmocka_unit_test(test_why),
+		cmocka_unit_test(test_composition),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
