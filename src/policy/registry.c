@@ -23,6 +23,7 @@ const struct sw_policy *const sw_policies[] = {
 	&sw_policy_chaos,
 	NULL,
 };
+/* clang-format on */
 
 #define PACKED_MAX 32u
 

@@ -9,9 +9,14 @@
 #include <cmocka.h>
 
 #include "base/number.h"
+<<<<<<< HEAD
 #include "controller/brain_state.h"
+=======
+#include "contention/profile.h"
+#include "controller/brain.h"
+>>>>>>> 5fed115 (tests: jobs that are packed live are told what was predicted)
 
-static const struct sw_brain_config config = {
+static struct sw_brain_config config = {
 	.policy = "fifo",
 	.placement = "pack",
 	.lease_ns = 30 * SW_NS_PER_S,
@@ -735,6 +740,7 @@ static void replay(struct desk *desk)
 	sw_brain_free(again);
 }
 
+<<<<<<< HEAD
 /* What the agent of node "n" says of a job's speed; how many records that makes. */
 static size_t say_speed(struct desk *desk, struct sw_sync_speed speed)
 {
@@ -803,6 +809,44 @@ static void test_speeds(void **state)
 		assert_int_equal(view.alone_ns, like == 0 ? 0 : 1000);
 		assert_int_equal(view.slow_milli, like == 0 ? 0 : 4000);
 	}
+=======
+/* Aim: a job is known by its name. Under a policy that packs, one that finds no GPU goes beside another if the profiles say that both do well, and 'why' says how well; one
+ * whose name says nothing waits, and is told so. */
+static void test_jobs_that_are_packed_are_told_what_was_predicted(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "fifo+pack", NULL, 0, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	sync_and_drop(desk);
+	for (int i = 0; i < 3; i++)
+		submit(desk, "{\"command\": [\"a\"], \"name\": \"data2vec\", \"gpu_memory\": \"20G\"}");
+	submit(desk, "{\"command\": [\"a\"], \"name\": \"my work\", \"gpu_memory\": \"20G\"}");
+	sync_and_drop(desk);
+	for (uint64_t job = 1; job <= 3; job++)
+		desk->runs[job - 1] = (struct sw_sync_run){.id = {job, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	desk->run_count = 3;
+	sync_and_drop(desk);
+	expect_why(desk, 1, "shares its GPUs with job 3: predicted 1.25x");
+	expect_why(desk, 3, "shares its GPUs with job 1: predicted 1.25x");
+	expect_why(desk, 4, "nobody has profiled its model");
+}
+
+static int load_profiles(void **state)
+{
+	static struct sw_profiles *profiles;
+	*state = &profiles;
+	int r = sw_profiles_load_default(&profiles, NULL);
+	config.profiles = profiles;
+	return r;
+}
+
+static int unload_profiles(void **state)
+{
+	struct sw_profiles **profiles = *state;
+	sw_profiles_free(*profiles);
+	return 0;
+>>>>>>> 5fed115 (tests: jobs that are packed live are told what was predicted)
 }
 
 static int set_up(void **state)
@@ -834,6 +878,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_job_runs_once_and_its_exit_code_is_kept),
+		TEST(test_jobs_that_are_packed_are_told_what_was_predicted),
 		TEST(test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_retries_are_used_up),
 		TEST(test_a_silent_node_is_lost_after_its_lease_and_not_before),
 		TEST(test_late_repeated_and_made_up_words_change_nothing),
@@ -857,5 +902,5 @@ int main(void)
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 		TEST(test_speeds),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }
