@@ -175,24 +175,6 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 		snprintf(text, size, "it is about to start on node %s", node);
 }
 
-/* How much slower than alone it is, by the prediction of its neighbours and as it was measured; nothing where nobody knows. */
-static void add_slowdown(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
-{
-	const struct sw_view *view = sw_engine_view(brain->engine);
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
-	uint32_t measured = sw_job_speed_milli(view, job);
-	struct sw_beside beside;
-	bool known = false;
-	for (const struct sw_job *other = sw_view_next_running(view, NULL); other != NULL && !known;
-	     other = sw_view_next_running(view, other))
-		known = other != job && sw_jobs_meet(view, job, other) &&
-			sw_predict_beside(view, job, (enum sw_job_class)job->job_class, other, &beside) && beside.known;
-	if (known && beside.speed_milli > 0)
-		add(text, size, ": predicted %.2fx", 1000.0 / beside.speed_milli);
-	if (measured > 0)
-		add(text, size, "%s measured %.2fx", known ? "," : ":", 1000.0 / measured);
-}
-
 /* Who else is on its GPUs. */
 static void add_neighbours(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
@@ -213,8 +195,6 @@ static void add_neighbours(const struct sw_brain *brain, uint64_t id, char *text
 		add(text, size, "%s job %llu", i == 0 ? " with" : ",", (unsigned long long)neighbours[i].job);
 	if (count > NEIGHBOURS_NAMED)
 		add(text, size, " and others");
-	if (named > 0)
-		add_slowdown(brain, id, text, size);
 }
 
 static void explain_run(const struct sw_brain *brain, uint64_t id, const struct sw_job_view *view, char *text, size_t size)

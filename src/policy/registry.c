@@ -5,7 +5,8 @@
 
 #include "policy/pack.h"
 
-/* clang-format off: one on a line */
+/* One on a line. */
+/* clang-format off */
 const struct sw_policy *const sw_policies[] = {
 	&sw_policy_sharewell,
 	&sw_policy_fifo,
