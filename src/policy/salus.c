@@ -146,7 +146,7 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* ---- turns */
 
-/* Who works in the lane now, or NULL; and who should. */
+/* Who works in the lane now, or NULL. */
 static const struct sw_job *worker(struct sw_view *view, const struct room *room, uint8_t lane)
 {
 	for (uint32_t m = 0; m < room->count; m++)
@@ -155,6 +155,7 @@ static const struct sw_job *worker(struct sw_view *view, const struct room *room
 	return NULL;
 }
 
+/* Who should. */
 static const struct sw_job *heir(struct sw_view *view, const struct room *room, uint8_t lane)
 {
 	const struct sw_job *best = NULL;
@@ -188,7 +189,7 @@ static void pass_on(struct sw_plan *plan, const struct room *room, uint8_t lane)
 	/* Several where another policy brought them together. */
 	for (const struct sw_job *other = now; other != NULL && sw_plan_pause(plan, other) == SW_YES;)
 		other = worker(view, room, lane);
-	if (sw_plan_go(plan, next) != SW_YES && now != NULL && now != next)
+	if (next->paused && sw_plan_go(plan, next) != SW_YES && now != NULL && now->paused)
 		(void)sw_plan_go(plan, now);
 }
 

@@ -40,10 +40,10 @@ static const struct card *card_in(const struct rig *rig, uint32_t id)
 static uint32_t lane_of(const struct rig *rig, uint32_t id)
 {
 	const struct room *room = room_of(&rig->engine->view, card_in(rig, id)->room);
-	for (uint32_t m = 0; m < room->count; m++)
+	for (uint32_t m = 0; room != NULL && m < room->count; m++)
 		if (room->members[m] == id + 1)
 			return room->lane[m];
-	fail_msg("job %u is not in its room", id);
+	fail_msg("job %u is in no room", id);
 	return 0;
 }
 
@@ -155,6 +155,19 @@ static void test_unknown_memory(void **state)
 	rig_finish(&rig, 10, whole);
 	assert_true(works(&rig, small));
 	rig_close(&rig);
+	/* So does one that nothing would hold. */
+	struct sw_job_spec bare = rig_spec(1, 100);
+	bare.gpu_memory_bytes = 2 * RIG_GIB;
+	bare.cannot_pause = true;
+	open_salus(&rig, one, 1, NULL);
+	rig_submit(&rig, 0, &bare);
+	small = submit_job(&rig, 1, 1, 1, 100);
+	assert_true(works(&rig, 0) && !rig_runs(&rig, small));
+	other = rig_submit(&rig, 2, &bare);
+	sw_engine_explain(rig.engine, (struct sw_job_id){other}, text, sizeof text);
+	assert_non_null(strstr(text, "runs without the GPU runtime"));
+	assert_int_equal(rig.engine->misuses, 0);
+	rig_close(&rig);
 }
 
 /* ---- anything may happen */
@@ -263,6 +276,7 @@ static void test_memory_is_never_promised_twice(void **state)
 			shared += rig.engine->paused > 0;
 		}
 		assert_string_equal(sw_engine_notes(rig.engine), "");
+		assert_int_equal(rig.engine->misuses, 0);
 		rig_close(&rig);
 	}
 	print_message("after %u of %u events somebody was paused\n", shared, EVENTS);
