@@ -144,7 +144,7 @@ static int make_brain(struct sw_server *server, struct sw_err *err)
 	if (r < 0)
 		return r;
 	const struct sw_brain_config config = {
-		.policy = options->policy != NULL ? options->policy : "las",
+		.policy = options->policy != NULL ? options->policy : "sharewell",
 		.placement = options->placement != NULL ? options->placement : "pack",
 		.plugin = options->plugin,
 		.seed = options->seed,

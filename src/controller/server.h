@@ -41,7 +41,7 @@ struct sw_controller_options {
 	const char *tokens_path;	/* needed with `listen` */
 	const char *runs_folder;	/* of the agent on this machine, for logs of its runs; NULL: none from there */
 	const char *logs_folder;	/* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
-	const char *policy;		/* "las" */
+	const char *policy;		/* "sharewell" */
 	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
