@@ -134,7 +134,10 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 	struct card *card = sw_job_state(view, job);
 	struct desk *desk = sw_view_state(view);
 	desk->changed = true;
-	if (!sw_job_is_waiting(job)) {
+	if (job->state == SW_JOB_HELD) {
+		/* Nobody tells when it is released: look again. */
+		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, PATIENCE)->number, SLACK_NS);
+	} else if (job->state == SW_JOB_RUNNING) {
 		card->queue = queue_of(view, outlook(view, job));
 		sw_order_rekey(view, job);
 		watch_running(view, job);

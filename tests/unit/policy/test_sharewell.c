@@ -193,6 +193,25 @@ static void test_patience(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job that is held back loses no patience meanwhile, and has as much as any other once it is released. */
+static void test_patience_of_held_jobs(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, two, 1, (const char *const[]){"patience=1000s", "first=10h", NULL});
+	uint32_t held = job(&rig, 0, 2, HEAVY);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {held}});
+	uint32_t other = job(&rig, 2, 2, HEAVY);
+	rig_tick(&rig, 1500);
+	rig_event(&rig, 2400, (struct sw_event){.kind = SW_EV_RELEASE, .job = {held}});
+	rig_tick(&rig, 3300);
+	assert_true(rig_runs(&rig, other));
+	for (int64_t t = 3400; t < 4600; t += 60)
+		rig_tick(&rig, t);
+	assert_true(rig_runs(&rig, held));
+	rig_close(&rig);
+}
+
 /* Aim: a job waits for GPUs that are near to each other, but not longer than `locality`. */
 static void test_locality(void **state)
 {
@@ -304,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_prediction_decides),
 		cmocka_unit_test(test_opportunistic_jobs_yield),
 		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_patience_of_held_jobs),
 		cmocka_unit_test(test_locality),
 		cmocka_unit_test(test_bad_pairs_part),
 		cmocka_unit_test(test_quota),
