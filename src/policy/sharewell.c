@@ -212,6 +212,9 @@ static sw_ns decide(struct sw_plan *plan)
 	/* Where nothing has changed, only who is new can find a place. */
 	for (const struct sw_job *job = sw_order_next(plan, false); job != NULL;) {
 		bool starts = (changed || job->fresh) && start_job(plan, desk, job);
+		/* One that was released comes without a word, and has no alarm. */
+		if (!starts && job->fresh)
+			watch_waiting(view, job);
 		misses += !starts;
 		job = sw_order_next(plan, !starts && changed && misses > MISSES_MAX);
 	}
