@@ -192,7 +192,8 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, (uint32_t)sw_view_param(view, SLOW)->number};
-	bool anywhere = has_waited(view, job, LOCALITY), shares = rule.slow_milli > 1000;
+	/* Where nothing runs, nothing nearer will become free. */
+	bool anywhere = has_waited(view, job, LOCALITY) || sw_view_running(view) == 0, shares = rule.slow_milli > 1000;
 	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
 	if (answer == SW_OVER_QUOTA)
 		return job->is_auto && sw_plan_start_as(plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES;
@@ -205,7 +206,8 @@ static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct desk *desk = sw_view_state(view);
-	bool changed = desk->changed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
+	bool changed = desk->changed || sw_view_running(view) == 0 || desk->gpus != sw_view_gpus(view) ||
+		       desk->gpus_free != sw_view_gpus_free(view);
 	uint32_t misses = 0;
 	desk->changed = false;
 	sw_seats_review(plan, &desk->seats, seat_of);

@@ -238,6 +238,19 @@ static void test_locality(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: where nothing runs, nobody waits for a place that there is not: two GPUs of two nodes, of which the others are down. */
+static void test_locality_of_the_only_job(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node nodes[] = {RIG_NODE(0, 2), RIG_NODE(0, 1), RIG_NODE(0, 1)};
+	struct rig rig;
+	open_with(&rig, nodes, 3, NULL);
+	rig_event(&rig, 0, rig_node_event(SW_EV_NODE_DOWN, 0));
+	uint32_t gang = job(&rig, 1, 2, HEAVY);
+	assert_true(rig_runs(&rig, gang));
+	rig_close(&rig);
+}
+
 /* Tells how fast a run gets on. */
 static void measure(struct rig *rig, int64_t at_s, uint32_t id, uint32_t speed_milli)
 {
@@ -325,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_patience_of_held_jobs),
 		cmocka_unit_test(test_locality),
+		cmocka_unit_test(test_locality_of_the_only_job),
 		cmocka_unit_test(test_bad_pairs_part),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_explain),
