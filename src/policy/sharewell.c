@@ -30,8 +30,8 @@
 enum { FIRST, RATIO, PATIENCE, LOCALITY, WORTH, SLOW };
 
 static const struct sw_param params[] = {
-	[FIRST] = {"first", SW_PARAM_DURATION, "1h", "GPU time likely needed still, up to which a job is in the first queue", SECOND, YEAR},
-	[RATIO] = {"ratio", SW_PARAM_MILLI, "4", "each queue is so many times as long as the one before", 1100, 1000000},
+	[FIRST] = {"first", SW_PARAM_DURATION, "10m", "GPU time likely needed still, up to which a job is in the first queue", SECOND, YEAR},
+	[RATIO] = {"ratio", SW_PARAM_MILLI, "6", "each queue is so many times as long as the one before", 1100, 1000000},
 	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that has waited this long goes ahead of all queues", SECOND, YEAR},
 	[LOCALITY] = {"locality", SW_PARAM_DURATION, "10m", "a job waits this long for GPUs that are near to each other", 0, YEAR},
 	[WORTH] = {"worth", SW_PARAM_MILLI, "1.3", "two jobs share GPUs if together they do this much of what one does alone", 1000, 8000},
