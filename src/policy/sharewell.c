@@ -2,13 +2,13 @@
  *
  * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts, and where it knows nothing, what they have used so far, because run
  * times have long tails, and who ran for long will. Each queue is `ratio` times as long as the one before. Strict priority rules between queues; within one, who runs
- * stays. Opportunistic jobs have queues of their own, behind those of all others. A job that has waited for `patience` goes ahead of all queues; when it runs, it
+ * stays. Opportunistic jobs have queues of their own, behind those of all others. A job that has waited for `patience` and as long as it has run goes ahead of all queues; when it runs, it
  * begins in the first queue anew.
  *
  * Place. A waiting job takes the first of these that there is:
  *  1. free GPUs near to each other;
  *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and is predicted to bear it (sharewell_seats.c);
- *  3. once it has waited for `locality`, free GPUs anywhere;
+ *  3. free GPUs anywhere; if it minds distance, once it has waited for `locality`;
  *  4. GPUs of jobs behind it in the order, the last first; an opportunistic job takes them from others of its kind alone.
  * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
@@ -24,16 +24,20 @@
 #define YEAR (INT64_C(365) * 86400 * SECOND)
 #define QUEUES_MAX 24u
 #define MISSES_MAX 8u /* jobs tried in vain before those alike are passed over: they may be of models that others bear */
+#define SKEW_LIMIT_MILLI 300
 #define SLACK_NS (60 * SECOND)
 #define RETRY_NS SECOND /* after a stop: who was stopped looks for another place */
 
 enum { FIRST, RATIO, PATIENCE, LOCALITY, WORTH, SLOW };
 
 static const struct sw_param params[] = {
-	[FIRST] = {"first", SW_PARAM_DURATION, "10m", "GPU time likely needed still, up to which a job is in the first queue", SECOND, YEAR},
+	[FIRST] = {"first", SW_PARAM_DURATION, "10m", "GPU time likely needed still, up to which a job is in the first queue", SECOND,
+		   YEAR},
 	[RATIO] = {"ratio", SW_PARAM_MILLI, "6", "each queue is so many times as long as the one before", 1100, 1000000},
-	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h", "a job that has waited this long goes ahead of all queues", SECOND, YEAR},
-	[LOCALITY] = {"locality", SW_PARAM_DURATION, "10m", "a job waits this long for GPUs that are near to each other", 0, YEAR},
+	[PATIENCE] = {"patience", SW_PARAM_DURATION, "6h",
+		      "a job that has waited this long, and as long as it has run, goes ahead of all queues", SECOND, YEAR},
+	[LOCALITY] = {"locality", SW_PARAM_DURATION, "1m", "a job that minds distance waits this long for GPUs that are near to each other",
+		      0, YEAR},
 	[WORTH] = {"worth", SW_PARAM_MILLI, "1.3", "two jobs share GPUs if together they do this much of what one does alone", 1000, 8000},
 	[SLOW] = {"slow", SW_PARAM_MILLI, "1.5", "and if neither is predicted to take so many times longer; 1: nobody shares", 1000, 8000},
 };
@@ -112,9 +116,27 @@ static void watch_running(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, sw_view_now(view) + due, SECOND);
 }
 
-static bool has_waited(const struct sw_view *view, const struct sw_job *job, size_t param)
+/* The network is slow for jobs whose largest tensor is much of the model; where nobody knows, waiting is the smaller mistake (see the placement rule `skew`). */
+static bool minds_distance(const struct sw_job *job)
 {
-	return sw_view_now(view) - job->since >= sw_view_param(view, param)->number;
+	return job->gpus > 1 && (job->skew_milli == 0 || job->skew_milli > SKEW_LIMIT_MILLI);
+}
+
+/* How long it waits for near GPUs, and then until it goes ahead of all: the longer it has run already, the longer. */
+static sw_ns locality(struct sw_view *view)
+{
+	return sw_view_param(view, LOCALITY)->number;
+}
+
+static sw_ns patience(struct sw_view *view, const struct sw_job *job)
+{
+	sw_ns ran = sw_job_ran(view, job), first = sw_view_param(view, PATIENCE)->number;
+	return ran < SW_TIME_NEVER - first ? first + ran : SW_TIME_NEVER;
+}
+
+static bool has_waited(struct sw_view *view, const struct sw_job *job, sw_ns time)
+{
+	return sw_view_now(view) - job->since >= time;
 }
 
 /* The alarm of a waiting job: when it takes GPUs anywhere, and then when it goes ahead of all. */
@@ -123,8 +145,7 @@ static void watch_waiting(struct sw_view *view, const struct sw_job *job)
 	const struct card *card = sw_job_state(view, job);
 	if (card->starved)
 		return;
-	size_t next = job->gpus > 1 && !has_waited(view, job, LOCALITY) ? LOCALITY : PATIENCE;
-	sw_ns wait = sw_view_param(view, next)->number;
+	sw_ns wait = minds_distance(job) && !has_waited(view, job, locality(view)) ? locality(view) : patience(view, job);
 	if (wait < SW_TIME_NEVER - job->since)
 		sw_alarm_set(view, job, job->since + wait, SLACK_NS);
 }
@@ -141,7 +162,7 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 		card->queue = queue_of(view, outlook(view, job));
 		sw_order_rekey(view, job);
 		watch_running(view, job);
-	} else if (has_waited(view, job, PATIENCE)) {
+	} else if (has_waited(view, job, patience(view, job))) {
 		card->starved = true;
 		sw_count_promotion(view, job);
 		sw_order_rekey(view, job);
@@ -193,7 +214,8 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, (uint32_t)sw_view_param(view, SLOW)->number};
 	/* Where nothing runs, nothing nearer will become free. */
-	bool anywhere = has_waited(view, job, LOCALITY) || sw_view_running(view) == 0, shares = rule.slow_milli > 1000;
+	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0,
+	     shares = rule.slow_milli > 1000;
 	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
 	if (answer == SW_OVER_QUOTA)
 		return job->is_auto && sw_plan_start_as(plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES;

@@ -7,7 +7,7 @@ export SHAREWELL
 said $? 'it runs, and says where the report is'
 [ "$(grep -cE '^ *[0-9]+ [a-z]+ +CD ' "$scratch/out")" -eq 10 ] && grep -qE '^ *9 fails +F .*3:0' "$scratch/out"
 said $? 'jobs end as they should although the controller was killed'
-[ "$(grep -cE '^│ (really \(las\)|fifo|las|srtf) .* 12/12 ' "$scratch/out")" -eq 4 ]
+[ "$(grep -cE '^│ (really \(sharewell\)|fifo|las|srtf) .* 12/12 ' "$scratch/out")" -eq 4 ]
 said $? 'policies are compared on the history of the cluster itself, beside what really happened'
 if [ -x "$(dirname "$SHAREWELL")/examples/train" ]; then
 	out_has 'Its weights are those of a training that nobody disturbed, bit for bit.'

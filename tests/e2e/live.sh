@@ -115,7 +115,7 @@ works 'until it is let go' '' resume "$job"
 ends 'and then it runs' "$job" 0
 
 # The policy while it runs; figures.
-works 'the policy is shown' 'In charge: las' policy
+works 'the policy is shown' 'In charge: sharewell' policy
 works 'and changed' 'In charge: fifo' policy fifo
 works 'a quota is set' '' quota uid0 2
 works 'and what tenants hold is listed' 'TENANT' quota

@@ -39,7 +39,7 @@ assert 0.1 <= float(rows["after"]["duration_s"]) < 30, rows'
 refuses 2 'of a time in which nothing was' 'no job to export' history --export later.csv -E 2001-01-01
 
 # Replay.
-works 'the history is replayed beside what really happened' 'really (las)' sim --journal --policy fifo,srtf
+works 'the history is replayed beside what really happened' 'really (sharewell)' sim --journal --policy fifo,srtf
 holds 'on the shape of the cluster' grep -q 'Cluster  *1 node x 4 GPUs' "$scratch/out"
 holds 'and how it was taken is said' grep -q 'jobs run as long as they really did, however they ended (1 did not end well); 1 that never ran is left out' "$scratch/out"
 holds 'under every policy that was named' sh -c 'grep -c "^│ \(fifo\|srtf\|really\)" "$0" | grep -qx 3' "$scratch/out"
@@ -47,7 +47,7 @@ works 'for a script' '"recorded": true' sim --journal --policy fifo --json
 holds 'the real figures are those of the journal' python3 -c '
 import json, sys
 real, fifo = [json.loads(line) for line in open(sys.argv[1])]
-assert real["policy"] == "really (las)" and real["jobs"] == fifo["jobs"] == 7 and real["finished"] == 7, real
+assert real["policy"] == "really (sharewell)" and real["jobs"] == fifo["jobs"] == 7 and real["finished"] == 7, real
 assert 0 < real["jct_avg_s"] < 60 and 0 < real["gpu_utilization"] <= 1, real' "$scratch/out"
 works 'an exported history, on another cluster' 'really' sim --journal history.csv --cluster 1x8 --policy fifo
 refuses 2 'which must be told' 'needs --cluster' sim --journal history.csv --policy fifo

@@ -267,7 +267,7 @@ static void test_bad_pairs_part(void **state)
 	(void)state;
 	for (int bad = 0; bad < 2; bad++) {
 		struct rig rig;
-		open_with(&rig, two, 1, NULL);
+		open_with(&rig, two, 1, (const char *const[]){"first=10h", NULL});
 		uint32_t host = job(&rig, 0, 1, LIGHT), other = job(&rig, 0, 1, HEAVY);
 		measure(&rig, 1, host, 1000);
 		uint32_t guest = job(&rig, 2, 1, LIGHT);
