@@ -63,6 +63,7 @@ holds 'others use its GPUs' until_holds 20 beyond c 5
 holds 'beside its memory' stands a c
 kill -KILL "$(child controller)" "$(child agent)" 2>/dev/null
 holds 'after a crash of controller and agent it still stands' until_holds 40 stands a c
+holds 'the controller is back' until_holds 60 "$SHAREWELL" ps
 works 'it is let go again' '' resume "$long"
 touch "$scratch/c.end"
 ends 'the guest ends' "$job" 0
