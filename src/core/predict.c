@@ -83,9 +83,10 @@ static bool fits(const struct sw_view *view, const struct sw_core_job *job, enum
 	const struct sw_ledger *ledger = &view->engine->ledger;
 	share.compute_milli = 0;
 	share.guaranteed = job_class == SW_CLASS_GUARANTEED;
-	return job->seen.gpu_memory_bytes > 0 && with->seen.gpu_memory_bytes > 0 && with->seen.gpus_held >= job->seen.min_gpus &&
-	       with->seen.gpus_held <= job->seen.max_gpus && sw_ledger_fits(ledger, with->parts, share) &&
-	       !sw_ledger_touches_closed(ledger, with->parts) && !sw_ledger_touches(ledger, with->parts, job->avoid);
+	return job->seen.gpu_memory_bytes > 0 && with->seen.gpu_memory_bytes > 0 && with->split_milli == 0 &&
+	       with->seen.gpus_held >= job->seen.min_gpus && with->seen.gpus_held <= job->seen.max_gpus &&
+	       sw_ledger_fits(ledger, with->parts, share) && !sw_ledger_touches_closed(ledger, with->parts) &&
+	       !sw_ledger_touches(ledger, with->parts, job->avoid);
 }
 
 bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enum sw_job_class job_class, const struct sw_job *with,

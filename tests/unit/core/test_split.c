@@ -159,6 +159,9 @@ static void push_the_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_move_to(plan, split, 1, (struct sw_node_id){1}), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, split, RIG_GIB, 500), SW_NO_ROOM);
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), split), SW_NO_ROOM);
+	struct sw_beside beside;
+	assert_true(sw_predict_beside(sw_plan_view(plan), job_of(plan, 1), SW_CLASS_GUARANTEED, split, &beside));
+	assert_false(beside.fits);
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &second, 1), SW_MISUSE); /* it asked for two */
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 2), &second, 1), SW_YES);
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 3), &second, 1), SW_YES);
