@@ -27,6 +27,7 @@
 #define KINDS_MAX 512u	      /* of hosts that are told apart; others are packed with nobody */
 #define BAD_MAX 64u	      /* pairs of models that are remembered, the latest */
 #define GUESTS_MAX 3u
+#define HOSTS_TRIED 16u /* of one kind, where the first has no room */
 #define MISSES_MAX 64u
 #define MEMORY 1024u /* answers */
 #define NOTHING INT32_MIN
@@ -349,15 +350,34 @@ static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, co
 	return (int32_t)ret_beside->worth_milli - (int32_t)ret_beside->before_milli;
 }
 
+/* The first of the kind to whom the job can go: they are alike, but one may be on a GPU with less memory, or on a node that takes no jobs. NULL: it is welcome nowhere. */
+static const struct sw_job *first_host(const struct pass *pass, const struct sw_job *job, const struct kind *kind, int32_t *ret_gain,
+				       struct sw_beside *ret_beside)
+{
+	uint32_t number = kind->hosts.first;
+	for (uint32_t tries = 0; number != 0 && tries < HOSTS_TRIED; tries++) {
+		const struct sw_job *host = job_of(pass->view, number);
+		*ret_beside = (struct sw_beside){.fits = true};
+		*ret_gain = gain_beside(pass, job, host, ret_beside);
+		if (*ret_gain != NOTHING)
+			return host;
+		if (ret_beside->fits)
+			return NULL;
+		number = seat_of(pass->view, host)->link[HOSTS].after;
+	}
+	return NULL;
+}
+
 /* The same for any host of the kind. */
 static int32_t gain_by(struct pass *pass, const struct sw_job *job, uint64_t look, const struct kind *kind)
 {
-	uint64_t question = (look ^ kind->looks * UINT64_C(0x9E3779B97F4A7C15)) | 1;
+	uint64_t question = (look ^ (kind->looks + kind->gpus) * UINT64_C(0x9E3779B97F4A7C15)) | 1;
 	size_t at = (question >> 32) % MEMORY;
-	struct sw_beside beside;
 	if (pass->memory[at].question != question) {
+		struct sw_beside beside;
 		pass->memory[at].question = question;
-		pass->memory[at].gain = gain_beside(pass, job, job_of(pass->view, kind->hosts.first), &beside);
+		if (first_host(pass, job, kind, &pass->memory[at].gain, &beside) == NULL)
+			pass->memory[at].gain = NOTHING;
 	}
 	return pass->memory[at].gain;
 }
@@ -377,9 +397,7 @@ static const struct sw_job *find_host(struct pass *pass, const struct sw_job *jo
 			best_gain = gain;
 		}
 	}
-	const struct sw_job *host = best != NULL ? job_of(pass->view, best->hosts.first) : NULL;
-	/* This one may be on a node that takes no jobs. */
-	return host != NULL && gain_beside(pass, job, host, ret_beside) != NOTHING ? host : NULL;
+	return best != NULL ? first_host(pass, job, best, &best_gain, ret_beside) : NULL;
 }
 
 static bool pack(struct pass *pass, const struct sw_job *job)
@@ -390,7 +408,9 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	if (job->model == 0 || job->gpu_memory_bytes == 0)
 		return false;
 	const struct sw_job *host = find_host(pass, job, &beside);
-	if (host == NULL || sw_plan_pack(pass->plan, job, host) != SW_YES)
+	enum sw_answer answer = host != NULL ? sw_plan_pack(pass->plan, job, host) : SW_NO_ROOM;
+	desk_of(view)->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
+	if (answer != SW_YES)
 		return false;
 	/* A place that is far apart, or a share that is small, slows both whoever is beside them. */
 	uint32_t before = sw_job_speed_milli(view, host);

@@ -126,6 +126,44 @@ static void test_no_room(void **state)
 	}
 }
 
+/* Aim: who was refused for its tenant's quota shares as soon as the quota allows it, though nothing else happens. */
+static void test_quota_grows(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_packed(&rig, one, "fifo+pack", NULL);
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 1});
+	submit(&rig, 0, 1, "data2vec", 1000);
+	submit(&rig, 1, 1, "mobilenet_v2", 1000);
+	rig_tick(&rig, 5);
+	assert_false(rig_runs(&rig, 1));
+	rig_event(&rig, 10, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 2});
+	assert_true(meet(&rig, 0, 1));
+	rig_close(&rig);
+}
+
+/* Aim: a host on a node that takes no jobs hides neither others that are alike from who waits, nor those of another size. */
+static void test_closed_node(void **state)
+{
+	(void)state;
+	for (int gang = 0; gang < 2; gang++) {
+		struct rig rig;
+		const struct sw_topology_node nodes[] = {RIG_NODE(0, gang ? 2 : 1), RIG_NODE(0, 1)};
+		rig_open(&rig, nodes, 2,
+			 (struct sw_engine_config){.policy = sw_policy_find("srtf+pack"), .predictor = {crowd, sw_crowd_speeds}}, NULL);
+		submit(&rig, 0, gang ? 2 : 1, "data2vec", 1000);
+		rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_NODE_CLOSE, .node = {0}});
+		if (gang)
+			submit(&rig, 1, 2, "mobilenet_v2", 1000); /* has no place */
+		uint32_t host = submit(&rig, 2, 1, "data2vec", 1000);
+		assert_true(rig_place(&rig, 0)[0] == '0' && rig_runs(&rig, host));
+		uint32_t guest = submit(&rig, 3, 1, "mobilenet_v2", 1000);
+		assert_true(meet(&rig, host, guest));
+		assert_true(!gang || !rig_runs(&rig, 1));
+		rig_close(&rig);
+	}
+}
+
 /* Aim: whoever is left alone on a GPU by its host can have a guest itself. */
 static void test_left_alone(void **state)
 {
@@ -288,7 +326,7 @@ int main(void)
 		cmocka_unit_test(test_pairs),	    cmocka_unit_test(test_best_partner), cmocka_unit_test(test_parameters),
 		cmocka_unit_test(test_no_room),	    cmocka_unit_test(test_left_alone),	 cmocka_unit_test(test_order_first),
 		cmocka_unit_test(test_spread),	    cmocka_unit_test(test_feedback),	 cmocka_unit_test(test_why),
-		cmocka_unit_test(test_composition),
+		cmocka_unit_test(test_composition), cmocka_unit_test(test_quota_grows),	 cmocka_unit_test(test_closed_node),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
