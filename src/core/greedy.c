@@ -22,6 +22,8 @@ struct greedy {
 	struct sw_engine *engine;
 	const struct sw_placement *rule; /* other than the engine's */
 	bool yielding_only;		 /* only opportunistic jobs give way */
+	const struct sw_rank *one;	 /* only this job is to start */
+	bool too_soon;			 /* somebody behind it would give way, but is still protected */
 	bool by_count;			 /* a count of free GPUs decides; spots are found at the end */
 	int64_t free;			 /* by_count only: what is left for the jobs not yet placed */
 	struct sw_candidate best;	 /* the first break */
@@ -45,10 +47,18 @@ static int64_t free_gpus(const struct greedy *g)
 /* ---- walking the running jobs from the tail */
 
 /* One that the plan has stopped already stands in the order until the plan is carried out. */
-static bool may_be_lifted(const struct greedy *g, const struct sw_core_job *job)
+static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 {
-	return job->seen.state == SW_JOB_RUNNING && !(g->yielding_only && job->seen.job_class == SW_CLASS_GUARANTEED) &&
-	       !sw_plan_is_protected(g->engine, job);
+	if (job->seen.state != SW_JOB_RUNNING || (g->yielding_only && job->seen.job_class == SW_CLASS_GUARANTEED))
+		return false;
+	if (!sw_plan_is_protected(g->engine, job))
+		return true;
+	if (g->one != NULL && !g->too_soon) {
+		struct sw_rank rank = sw_order_rank(g->engine, job->seen.id.v);
+		/* That of a closed node has no end. */
+		g->too_soon = sw_rank_before(g->one, &rank) && !sw_ledger_touches_closed(&g->engine->ledger, job->parts);
+	}
+	return false;
 }
 
 static void skip_protected(struct greedy *g, struct sw_lane *lane)
@@ -372,8 +382,9 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		return SW_OVER_QUOTA;
 	struct greedy g = {.engine = engine, .rule = rule, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
 	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
+	g.one = &wanted.rank;
 	if (!could_fit(&g, &wanted))
-		return SW_NO_ROOM;
+		return g.too_soon ? SW_TOO_SOON : SW_NO_ROOM;
 	bool fits = make_room(&g, &wanted);
 	for (size_t i = book->scratch.count; i-- > 0;) {
 		struct sw_core_job *lifted = job_at(&g, book->scratch.items[i]);
@@ -381,7 +392,7 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		if (sw_plan_put_back(plan, lifted) && fits && sw_jobs_meet(&engine->view, &lifted->seen, &job->seen))
 			sw_plan_lift(plan, lifted);
 	}
-	return fits ? SW_YES : SW_NO_ROOM;
+	return fits ? SW_YES : g.too_soon ? SW_TOO_SOON : SW_NO_ROOM;
 }
 
 /* ---- orders without preemption: only the waiting ones compete */

@@ -217,11 +217,15 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0,
 	     shares = rule.slow_milli > 1000;
 	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
+	desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
 	if (answer == SW_OVER_QUOTA)
 		return job->is_auto && sw_plan_start_as(plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES;
-	return answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
-	       (anywhere && sw_plan_start(plan, job) == SW_YES) ||
-	       sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near) == SW_YES;
+	if (answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
+	    (anywhere && sw_plan_start(plan, job) == SW_YES))
+		return true;
+	answer = sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near);
+	desk->changed |= answer == SW_TOO_SOON; /* the core wakes us for it */
+	return answer == SW_YES;
 }
 
 static sw_ns decide(struct sw_plan *plan)

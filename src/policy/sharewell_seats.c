@@ -161,7 +161,8 @@ void sw_seats_spread(struct sw_plan *plan, const struct sw_seats *seats, sw_seat
 	for (uint32_t tries = 0; tries < MOVES_MAX && number != 0 && sw_view_gpus_free(view) > 0;) {
 		const struct sw_job *job = job_of(view, number);
 		number = seat_of(view, job)->after;
-		if (job->state != SW_JOB_RUNNING || job->gpus_held > sw_view_gpus_free(view))
+		if (job->state != SW_JOB_RUNNING || job->gpus_held > sw_view_gpus_free(view) ||
+		    sw_job_keeps(view, job) != SW_KEEPS_ANYWHERE)
 			continue;
 		(void)sw_plan_migrate_by(plan, job, rule);
 		tries++;

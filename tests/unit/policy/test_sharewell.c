@@ -122,6 +122,22 @@ static void test_guests_spread(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: where a move is a start anew, a guest stays where it is. */
+static void test_guests_that_would_start_anew_stay(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig, two, 1,
+		 (struct sw_engine_config){
+			 .policy = &sw_policy_sharewell, .cannot_move = true, .moves_restart = true, .predictor = {NULL, speeds}},
+		 NULL);
+	uint32_t a = job(&rig, 0, 1, HEAVY), b = job(&rig, 0, 1, LIGHT), guest = job(&rig, 1, 1, LIGHT);
+	assert_true(meet(&rig, b, guest));
+	rig_finish(&rig, 2, a);
+	assert_true(meet(&rig, b, guest));
+	rig_close(&rig);
+}
+
 /* Aim: who has used up the first queue gives way to a newcomer, the last in the order first; who has not stays. */
 static void test_queues(void **state)
 {
@@ -251,6 +267,27 @@ static void test_locality_of_the_only_job(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: who would take GPUs of jobs that are still protected is tried again as soon as these are not, though nothing else happens. */
+static void test_protected_jobs_give_way_later(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig, two, 1,
+		 (struct sw_engine_config){.policy = &sw_policy_sharewell, .keeps_state = true, .quantum_ns = 600 * SW_NS_PER_S},
+		 (const char *const[]){"first=100s", NULL});
+	uint32_t old = job(&rig, 0, 2, HEAVY);
+	rig_tick(&rig, 60); /* 120 GPU-seconds: the second queue */
+	uint32_t young = job(&rig, 200, 2, HEAVY);
+	assert_false(rig_runs(&rig, young));
+	rig_tick(&rig, 300);
+	assert_false(rig_runs(&rig, young));
+	assert_int_equal(rig.step.wake_at, 600 * SW_NS_PER_S);
+	rig_tick(&rig, 600);
+	assert_true(rig_runs(&rig, young));
+	assert_false(rig_runs(&rig, old));
+	rig_close(&rig);
+}
+
 /* Tells how fast a run gets on. */
 static void measure(struct rig *rig, int64_t at_s, uint32_t id, uint32_t speed_milli)
 {
@@ -283,7 +320,7 @@ static void test_bad_pairs_part(void **state)
 	}
 }
 
-/* Aim: a job of class auto over its tenant's quota runs as an opportunistic one; any other over quota waits. */
+/* Aim: a job of class auto over its tenant's quota runs as an opportunistic one; any other over quota waits, until the quota grows. */
 static void test_quota(void **state)
 {
 	(void)state;
@@ -297,6 +334,8 @@ static void test_quota(void **state)
 	uint32_t either = rig_submit(&rig, 2, &spec);
 	assert_true(rig_runs(&rig, either));
 	assert_int_equal(rig_job(&rig, either)->job_class, SW_CLASS_OPPORTUNISTIC);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 1});
+	assert_true(rig_runs(&rig, plain));
 	rig_close(&rig);
 }
 
@@ -332,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_seat_beside_the_best),
 		cmocka_unit_test(test_no_seat),
 		cmocka_unit_test(test_guests_spread),
+		cmocka_unit_test(test_guests_that_would_start_anew_stay),
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_prediction_decides),
 		cmocka_unit_test(test_opportunistic_jobs_yield),
@@ -339,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_patience_of_held_jobs),
 		cmocka_unit_test(test_locality),
 		cmocka_unit_test(test_locality_of_the_only_job),
+		cmocka_unit_test(test_protected_jobs_give_way_later),
 		cmocka_unit_test(test_bad_pairs_part),
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_explain),
