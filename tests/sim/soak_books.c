@@ -48,6 +48,12 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 	};
 }
 
+/* Whether its state stays on its GPUs when it stops: parts of a split job are of no use to the whole one. */
+static bool has_home(const struct sw_soak_entry *entry)
+{
+	return entry->prefers_home && entry->seats[0].split_bytes == 0;
+}
+
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 {
 	struct sw_soak_entry *entry = event->job.v < books->count ? &books->jobs[event->job.v] : NULL;
@@ -81,7 +87,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		if (entry != NULL && !entry->ended) {
 			if (entry->runs) {
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
-				entry->at_home = entry->prefers_home;
+				entry->at_home = has_home(entry);
 			}
 			entry->runs = false;
 			entry->held = true;
@@ -200,7 +206,7 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed", command->job,
 					  entry->seats[s].node);
 	entry->runs = false;
-	entry->at_home = entry->prefers_home && command->reason == SW_REASON_PREEMPTED;
+	entry->at_home = has_home(entry) && command->reason == SW_REASON_PREEMPTED;
 	return 0;
 }
 
@@ -285,7 +291,8 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 					return sw_err_set(err, SW_EBUG, "job %u holds GPU %u of node %u, which has %u", j, g,
 							  entry->seats[s].node, node->gpus);
 				uint64_t asked = bytes == 0 ? node->gpu_memory_bytes : bytes;
-				gpus[entry->seats[s].node][g].bytes += entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : asked;
+				gpus[entry->seats[s].node][g].bytes +=
+					entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : asked;
 				gpus[entry->seats[s].node][g].compute += entry->guaranteed && !job->paused ? job->compute_milli : 0;
 				gpus[entry->seats[s].node][g].residents++;
 			}

@@ -45,9 +45,32 @@ static void set_bell(void)
 	setitimer(ITIMER_PROF, &bell, NULL);
 }
 
+/* All policies, and behind them those that pack; NULL: there are no more. */
+static const struct sw_policy *policy_at(uint32_t index)
+{
+	uint32_t p = 0;
+	for (; sw_policies[p] != NULL; p++)
+		if (p == index)
+			return sw_policies[p];
+	return sw_policies_packed(index - p);
+}
+
+/* Those that pack have most in common: each seed takes one of them, unless one is named. */
+static bool takes(const struct sw_soak_plan *plan, uint64_t seed, uint32_t index)
+{
+	uint32_t packed = 0, plain = 0;
+	if (plan->only != NULL)
+		return plan->only == policy_at(index);
+	while (sw_policies[plain] != NULL)
+		plain++;
+	while (sw_policies_packed(packed) != NULL)
+		packed++;
+	return index < plain || index - plain == seed % packed;
+}
+
 static void print_failure(uint64_t seed, uint32_t policy, bool storm, const char *why)
 {
-	printf("tools/soak %s--seed %llu --policy %s  # %s\n", storm ? "--storm " : "", (unsigned long long)seed, sw_policies[policy]->name,
+	printf("tools/soak %s--seed %llu --policy %s  # %s\n", storm ? "--storm " : "", (unsigned long long)seed, policy_at(policy)->name,
 	       why);
 	fflush(stdout);
 }
@@ -58,8 +81,8 @@ static void run_one(struct desk *desk, bool storm)
 	uint32_t policy = desk->policy;
 	atomic_store(&desk->storm, storm);
 	set_bell();
-	int r = storm ? sw_soak_storm(desk->seed, sw_policies[policy], &err)
-		      : sw_soak_simulate(desk->seed, sw_policies[policy], &takes_too_long, &err);
+	int r = storm ? sw_soak_storm(desk->seed, policy_at(policy), &err)
+		      : sw_soak_simulate(desk->seed, policy_at(policy), &takes_too_long, &err);
 	if (r == 0)
 		return;
 	print_failure(desk->seed, policy, storm, err.fact);
@@ -72,9 +95,9 @@ static void work(const struct sw_soak_plan *plan, struct desk *desk, uint64_t fi
 	signal(SIGPROF, on_bell);
 	for (uint64_t seed = first; seed < plan->end && desk->failures < FAILURES_MAX; seed += stride) {
 		atomic_store(&desk->seed, seed);
-		for (; sw_policies[policy] != NULL; policy++) {
+		for (; policy_at(policy) != NULL; policy++) {
 			atomic_store(&desk->policy, policy);
-			if (plan->only != NULL && plan->only != sw_policies[policy])
+			if (!takes(plan, seed, policy))
 				continue;
 			if (plan->simulate && !skip_simulation)
 				run_one(desk, false);
@@ -175,14 +198,6 @@ static int usage(void)
 	return 2;
 }
 
-static const struct sw_policy *find_policy(const char *name)
-{
-	for (size_t p = 0; sw_policies[p] != NULL; p++)
-		if (strcmp(sw_policies[p]->name, name) == 0)
-			return sw_policies[p];
-	return NULL;
-}
-
 static bool parse_seeds(const char *text, struct sw_soak_plan *plan)
 {
 	const char *dots = strstr(text, "..");
@@ -201,7 +216,7 @@ static bool parse_option(const char *name, const char *value, struct sw_soak_pla
 	if (strcmp(name, "--seeds") == 0)
 		return parse_seeds(value, plan);
 	if (strcmp(name, "--policy") == 0)
-		return (plan->only = find_policy(value)) != NULL;
+		return (plan->only = sw_policy_find(value)) != NULL;
 	if (strcmp(name, "--jobs") == 0 && sw_parse_u64(value, strlen(value), &number) == 0 && number > 0 && number <= WORKERS_MAX) {
 		plan->workers = (unsigned)number;
 		return true;
