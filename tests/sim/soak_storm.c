@@ -13,6 +13,7 @@
 #define STEPS 250
 #define EVENTS_MAX 8
 #define DRAIN_STEPS 20000
+#define MODELS 8u
 #define GIB (UINT64_C(1) << 30)
 
 struct storm {
@@ -63,6 +64,9 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 		.work_ns = (sw_ns)below(storm, 1000) * SW_NS_PER_S,
 		.deadline_at = SW_TIME_NEVER,
 	};
+	spec.model = (uint32_t)(chance(storm, 30) ? 0 : 1 + below(storm, MODELS));
+	spec.is_auto = spec.job_class == SW_CLASS_GUARANTEED && chance(storm, 20);
+	spec.cannot_pause = chance(storm, 10);
 	spec.gpu_floor_bytes = chance(storm, 50) ? 0 : below(storm, 40) * GIB;
 	spec.min_gpus = spec.max_gpus = spec.gpus;
 	if (chance(storm, 30)) {
@@ -333,6 +337,21 @@ static int drain(struct storm *storm, struct sw_err *err)
 
 /* ---- one storm ---- */
 
+/* The higher the number of a model, the more it slows its neighbours; of the last nobody knows anything. */
+static bool foretell(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
+{
+	uint32_t sum = 0;
+	(void)context;
+	for (size_t i = 0; i < count; i++) {
+		if (models[i] == 0 || models[i] >= MODELS)
+			return false;
+		sum += models[i];
+	}
+	for (size_t i = 0; i < count; i++)
+		ret_speed_milli[i] = 1000 * 10 / (10 + (guaranteed[i] ? 1 : 2) * (sum - models[i]));
+	return true;
+}
+
 static void draw_config(struct storm *storm, const struct sw_policy *policy)
 {
 	static struct sw_cut cut;
@@ -356,6 +375,9 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.misuse_limit = (uint32_t)below(storm, 50),
 		.splitter = chance(storm, 50) ? &cut.splitter : NULL,
 	};
+	if (chance(storm, 70))
+		storm->config.predictor.speeds = foretell;
+	storm->config.tells_speed = chance(storm, 50);
 	storm->config.cannot_move = !storm->config.replace_is_free && chance(storm, 30);
 	storm->config.moves_restart = storm->config.cannot_move && chance(storm, 50);
 }
