@@ -3,7 +3,7 @@
  * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts, and where it knows nothing, what they have used so far, because run
  * times have long tails, and who ran for long will. Each queue is `ratio` times as long as the one before. Strict priority rules between queues; within one, who runs
  * stays. Opportunistic jobs have queues of their own, behind those of all others. A job that has waited for `patience` and as long as it has run goes ahead of all queues; when it runs, it
- * begins in the first queue anew.
+ * begins in the first queue anew. So nobody starves but opportunistic jobs where others always hold all GPUs.
  *
  * Place. A waiting job takes the first of these that there is:
  *  1. free GPUs near to each other;
@@ -12,7 +12,7 @@
  *  4. GPUs of jobs behind it in the order, the last first; an opportunistic job takes them from others of its kind alone.
  * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
- * Room. Where GPUs are free and nobody waits, those who took a seat move to them. Pairs that are slower than predicted are parted.
+ * Room. Where GPUs are free and nobody waits, those who took a seat move to them, if they keep their state when they move. Pairs that are slower than predicted are parted.
  */
 #include <sharewell/policy.h>
 

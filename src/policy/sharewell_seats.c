@@ -126,7 +126,9 @@ static void promise(struct sw_view *view, sw_seat_of_fn *seat_of, const struct s
 	other->partner = number_of(guest);
 	own->strikes = 0;
 	own->promised_milli = guest->gpus == 1 ? beside->speed_milli : 0;
-	other->promised_milli = sw_job_speed_milli(view, host) * beside->worst_milli / 1000;
+	/* What is measured comes from outside, and may be anything. */
+	uint32_t before = sw_job_speed_milli(view, host);
+	other->promised_milli = (before < 1000 ? before : 1000) * beside->worst_milli / 1000;
 }
 
 bool sw_seats_take(struct sw_plan *plan, struct sw_seats *seats, sw_seat_of_fn *seat_of, const struct sw_seats_rule *rule,
