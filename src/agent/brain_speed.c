@@ -5,7 +5,7 @@
  * hardly gets on at all is judged by the time that passes.
  *
  * What an iteration takes alone is the least that was seen while no other run used any of its GPUs and nothing held it back; where that becomes more, it follows slowly. A run that never
- * was alone has none: the controller may know it from an earlier run of the job.
+ * was alone has none: the controller may know it from an earlier run of the job. A run that is paused stands still by order: it is not slow, and nobody's neighbour.
  *
  * What is told is bounded: anew when it differs by more than 3 %, and then every 5 s at most; at once only when it is no longer true.
  *
@@ -25,7 +25,7 @@ static struct sw_sync_jobs find_beside(const struct sw_agent_brain *brain, const
 	struct sw_sync_jobs jobs = {0};
 	for (size_t i = 0; i < brain->runs.count && jobs.count < SW_SYNC_JOBS_LISTED; i++) {
 		const struct sw_agent_run *other = brain->runs.items[i].run;
-		if (other != run && sw_agent_is_active(other) && sw_agent_meet(run, other))
+		if (other != run && sw_agent_is_active(other) && !other->paused && sw_agent_meet(run, other))
 			jobs.items[jobs.count++] = other->id.job;
 	}
 	return jobs;
@@ -40,7 +40,7 @@ static bool are_same(const struct sw_sync_jobs *a, const struct sw_sync_jobs *b)
 static const struct sw_coordinate_job *find_page(const struct sw_agent_run *run)
 {
 	const struct sw_coordinate_job *page = run->gpu_count > 0 ? &run->seen[0] : NULL;
-	bool goes_on = run->wish == SW_WISH_RUN && sw_agent_is_active(run) && run->said.state == SW_RUN_RUNNING;
+	bool goes_on = run->wish == SW_WISH_RUN && !run->paused && sw_agent_is_active(run) && run->said.state == SW_RUN_RUNNING;
 	return page != NULL && page->id != 0 && goes_on && !page->suspended && !page->moving && page->iterations > 0 ? page : NULL;
 }
 

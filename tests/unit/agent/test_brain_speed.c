@@ -192,6 +192,24 @@ static void test_stands_still(void **state)
 	assert_in_range(world.told - told, 1, 10);
 }
 
+/* Aim: who is paused by order is not told to be slow, and who works beside it is alone. */
+static void test_paused(void **state)
+{
+	(void)state;
+	start(10 * MS);
+	start(20 * MS);
+	pass(10);
+	assert_int_equal(said(1)->beside.count, 1);
+	world.wants[1].paused = true;
+	answer();
+	world.iteration_ns[1] = 0;
+	pass(60);
+	assert_int_equal(said(2)->iteration_ns, 0);
+	assert_int_equal(said(1)->iteration_ns, 10 * MS);
+	assert_int_equal(said(1)->beside.count, 0);
+	assert_int_equal(said(1)->alone_ns, 10 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +217,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_neighbours, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_held_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_stands_still, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_paused, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
