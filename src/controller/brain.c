@@ -117,6 +117,7 @@ void sw_brain_free(struct sw_brain *brain)
 	for (size_t j = 0; j < brain->jobs.count; j++) {
 		sw_asked_drop(brain->jobs.items[j].asked);
 		free(brain->jobs.items[j].name);
+		free(brain->jobs.items[j].model);
 		free(brain->jobs.items[j].depends);
 		free(brain->jobs.items[j].runs);
 		free(brain->jobs.items[j].warning);

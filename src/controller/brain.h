@@ -150,6 +150,7 @@ struct sw_job_view {
 	bool is_member;
 	uint32_t array_index;
 	const char *name;
+	const char *model; /* the name of its profile, if there is one: its own where it did not say */
 	const char *tenant;
 	const char *reason; /* why it ended or waits, short; "" */
 	uint32_t held_by;   /* user who suspended it; UINT32_MAX: nobody */
@@ -194,7 +195,7 @@ struct sw_neighbour_view {
 	uint64_t job;
 	const char *node;
 	uint64_t mask; /* the GPUs that both have there */
-	bool same;     /* both have the same GPUs, all of them */
+	bool paused;   /* it stands still there, and slows nobody down */
 };
 size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);

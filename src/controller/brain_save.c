@@ -1,7 +1,7 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
- * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on. What is marked volatile in brain_state.h is left out; so is what follows
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -141,6 +141,14 @@ static void pack_pace(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_u64(pack, &pace->beside.items[i]);
 }
 
+static void pack_model(struct sw_pack *pack, struct sw_live *live)
+{
+	bool has_model = live->model != NULL;
+	sw_pack_bool(pack, &has_model);
+	if (has_model)
+		sw_pack_text(pack, &live->model);
+}
+
 /* What it asked for; the members of an array share that with the one before. */
 static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -198,8 +206,10 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	sw_pack_u32(pack, &live->limit_milli);
 	if (live->limit_bytes > SW_JOB_BYTES_MAX || live->limit_milli >= 1000)
 		sw_pack_fail(pack);
-	if (!pack->reads || pack->format >= 3)
-		pack_pace(pack, live);
+	if (pack->reads && pack->format < 3)
+		return;
+	pack_pace(pack, live);
+	pack_model(pack, live);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)

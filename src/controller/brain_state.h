@@ -73,6 +73,7 @@ struct sw_live {
 	bool is_member; /* of an array */
 	uint32_t array_index;
 	char *name;
+	char *model;		   /* the name of its profile; NULL: its own name is */
 	struct sw_depend *depends; /* what it still waits for; NULL */
 	uint32_t depend_count;
 	uint32_t uid, gid, tenant;

@@ -13,9 +13,10 @@
 
 /* One of them. */
 struct figures {
-	uint64_t others[SW_SYNC_JOBS_LISTED];
-	size_t count;
 	struct sw_neighbour_view neighbours[SW_SYNC_JOBS_LISTED];
+	size_t neighbour_count;
+	uint64_t others[SW_SYNC_JOBS_LISTED]; /* of these, who works */
+	size_t count;
 	struct sw_speed_view speed; /* zeroes: nothing was measured */
 	bool current;		    /* beside those who are there now */
 	uint32_t predicted_milli;   /* 0: */
@@ -32,12 +33,13 @@ static bool is_beside(const struct figures *figures)
 static bool look(struct sw_server *server, uint64_t id, struct figures *ret_figures)
 {
 	struct figures figures = {0};
-	figures.count = sw_brain_neighbours(server->brain, id, figures.neighbours, SW_SYNC_JOBS_LISTED);
-	if (figures.count == 0)
+	size_t all = sw_brain_neighbours(server->brain, id, figures.neighbours, SW_SYNC_JOBS_LISTED);
+	if (all == 0)
 		return false;
-	figures.count = figures.count < SW_SYNC_JOBS_LISTED ? figures.count : SW_SYNC_JOBS_LISTED;
-	for (size_t i = 0; i < figures.count; i++)
-		figures.others[i] = figures.neighbours[i].job;
+	figures.neighbour_count = all < SW_SYNC_JOBS_LISTED ? all : SW_SYNC_JOBS_LISTED;
+	for (size_t i = 0; i < figures.neighbour_count; i++)
+		if (!figures.neighbours[i].paused)
+			figures.others[figures.count++] = figures.neighbours[i].job;
 	figures.current = sw_brain_speed(server->brain, id, &figures.speed) && figures.speed.iteration_ns > 0 && is_beside(&figures);
 	figures.predicted_milli = sw_learned_predict(server, id, figures.others, figures.count, &figures.unpredicted);
 	*ret_figures = figures;
@@ -82,9 +84,9 @@ void sw_company_say(struct sw_server *server, uint64_t id, char *text, size_t si
 		return;
 	add(text, size, ": ");
 	add_figures(&own, text, size);
-	for (size_t i = 0; i < own.count && i < TOLD_MAX; i++)
-		if (look(server, own.others[i], &other)) {
-			add(text, size, "; job %llu: ", (unsigned long long)own.others[i]);
+	for (size_t i = 0; i < own.neighbour_count && i < TOLD_MAX; i++)
+		if (look(server, own.neighbours[i].job, &other)) {
+			add(text, size, "; job %llu: ", (unsigned long long)own.neighbours[i].job);
 			add_figures(&other, text, size);
 		}
 }
@@ -139,7 +141,7 @@ void sw_company_write(struct sw_server *server, struct sw_json *json, uint64_t i
 		sw_json_null(json);
 	sw_json_key(json, "with");
 	sw_json_array(json);
-	for (size_t i = 0; i < figures.count; i++)
+	for (size_t i = 0; i < figures.neighbour_count; i++)
 		write_neighbour(server, json, &figures.neighbours[i]);
 	sw_json_end_array(json);
 	sw_json_end_object(json);

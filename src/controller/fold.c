@@ -293,6 +293,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.is_member = request->is_member,
 		.array_index = request->array_index,
 		.name = strdup(request->name != NULL ? request->name : ""),
+		.model = request->model != NULL ? strdup(request->model) : NULL,
 		.uid = uid,
 		.gid = gid,
 		.tenant = tenant,
@@ -308,7 +309,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
-	if (live->name == NULL || keep_depends(brain, live, request, awaited) < 0)
+	if (live->name == NULL || (request->model != NULL && live->model == NULL) || keep_depends(brain, live, request, awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
 	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);

@@ -4,7 +4,7 @@
  * Figures for people: nothing that decides. So it is no part of the brain, and a record counts once, when it is new, and not when the journal is read again. What was learned is kept in a file of
  * its own beside the journal, written at most once a minute and at the end: a crash costs the measurements of a minute. A file that cannot be read is set aside, and learning starts anew.
  *
- * The model of a job is its name, as far as there is a profile of that name. */
+ * The model of a job is the one that it was submitted with or that was found then (models.c), else its name, as far as there is a profile. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -30,10 +30,10 @@ struct company {
 	enum sw_predict_way way;
 };
 
-/* The profile of its name; NULL: there is none. */
+/* NULL: there is none. */
 static const struct sw_profile *profile_of(const struct sw_server *server, const struct sw_job_view *view)
 {
-	const struct sw_profile *profile = sw_profiles_find(server->learned.profiles, view->name);
+	const struct sw_profile *profile = sw_profiles_find(server->models.profiles, view->model);
 	return profile->is_default ? NULL : profile;
 }
 
@@ -54,6 +54,10 @@ static const char *gather(struct sw_server *server, uint64_t id, const uint64_t 
 		return "too many jobs: not predicted";
 	if (!sw_brain_job(server->brain, now_ns, id, &own))
 		return "not predicted";
+	if (own.is_paused)
+		return "paused: not predicted";
+	if (count == 0)
+		return "the others are paused: not predicted";
 	for (size_t i = 0; i <= count; i++) {
 		if (!sw_brain_job(server->brain, now_ns, i < count ? others[i] : id, &views[i]) || !share_all(&own, &views[i]))
 			return "not all GPUs are shared: not predicted";
@@ -94,14 +98,18 @@ uint32_t sw_learned_predict(struct sw_server *server, uint64_t id, const uint64_
 
 /* ---- learning */
 
-/* Whether the others are those who are on the job's GPUs now: when somebody left, the class of who stays may be another already. */
+/* Whether the others are those who work on the job's GPUs now: when somebody left, the class of who stays may be another already. */
 static bool are_there(const struct sw_server *server, uint64_t id, const struct sw_sync_jobs *others)
 {
 	struct sw_neighbour_view neighbours[SW_SYNC_JOBS_LISTED];
-	bool same = sw_brain_neighbours(server->brain, id, neighbours, SW_SYNC_JOBS_LISTED) == others->count;
-	for (uint32_t i = 0; same && i < others->count; i++)
-		same = neighbours[i].job == others->items[i];
-	return same;
+	size_t count = sw_brain_neighbours(server->brain, id, neighbours, SW_SYNC_JOBS_LISTED), met = 0;
+	bool same = count <= SW_SYNC_JOBS_LISTED;
+	for (size_t i = 0; same && i < count; i++)
+		if (!neighbours[i].paused) {
+			same = met < others->count && neighbours[i].job == others->items[met];
+			met++;
+		}
+	return same && met == others->count;
 }
 
 static void learn_from(struct sw_server *server, uint64_t id)
@@ -179,24 +187,37 @@ static void set_aside(struct sw_server *server, const struct sw_err *err)
 	server->learned.keeps = moved;
 }
 
+int sw_learned_know(struct sw_server *server, const struct sw_profiles *profiles, struct sw_err *err)
+{
+	SW_CLEANUP(sw_learn_freep) struct sw_learn *learn = NULL;
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	struct sw_learned *learned = &server->learned;
+	int r = sw_learn_new(profiles, &sw_predict_default, &learn, err);
+	if (r == 0 && learned->learn != NULL)
+		r = sw_learn_write(learned->learn, &text, err);
+	if (r == 0 && text != NULL)
+		r = sw_learn_read(learn, "what was learned", text, strlen(text), err);
+	if (r < 0)
+		return r;
+	if (learned->learn != NULL)
+		sw_learn_free(learned->learn);
+	learned->learn = SW_TAKE(learn);
+	return 0;
+}
+
 int sw_learned_start(struct sw_server *server, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	const char *path = server->options->slowdowns_path;
 	struct sw_err problem = {0};
 	size_t size = 0;
-	int r = sw_profiles_load_default(&server->learned.profiles, err);
-	if (r == 0)
-		r = sw_learn_new(server->learned.profiles, &sw_predict_default, &server->learned.learn, err);
-	if (r < 0)
-		return r;
 	server->learned.timer = evtimer_new(server->base, on_timer, server);
 	if (server->learned.timer == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	server->learned.keeps = path != NULL;
 	if (path == NULL || (access(path, F_OK) != 0 && errno == ENOENT))
 		return 0;
-	r = sw_file_read(path, LARGEST_FILE, &text, &size, &problem);
+	int r = sw_file_read(path, LARGEST_FILE, &text, &size, &problem);
 	if (r == 0)
 		r = sw_learn_read(server->learned.learn, path, text, size, &problem);
 	if (r < 0)
@@ -212,6 +233,4 @@ void sw_learned_stop(struct sw_server *server)
 	}
 	if (server->learned.learn != NULL)
 		sw_learn_free(server->learned.learn);
-	if (server->learned.profiles != NULL)
-		sw_profiles_free(server->learned.profiles);
 }

@@ -139,6 +139,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.is_member = live->is_member,
 		.array_index = live->array_index,
 		.name = live->name,
+		.model = live->model != NULL ? live->model : live->name,
 		.tenant = brain->tenants.items[live->tenant],
 		.reason = reason_of(brain, live, job),
 		.held_by = live->parked && live->user_held ? live->held_by : SW_NOBODY,

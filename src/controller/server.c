@@ -228,6 +228,7 @@ static int start(struct sw_server *server, struct sw_err *err)
 		r = sw_tls_open(options->tls_certificate, options->tls_key, &server->tls, err);
 	r = r < 0 ? r : make_brain(server, err);
 	r = r < 0 ? r : make_loop(server, err);
+	r = r < 0 ? r : sw_models_start(server, err);
 	r = r < 0 ? r : sw_learned_start(server, err);
 	r = r < 0 ? r : replay(server, err);
 	if (r < 0)

@@ -262,13 +262,15 @@ bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint
 
 /* ---- learned.c: what measured slowdowns say of jobs that share GPUs */
 struct sw_learned {
-	struct sw_profiles *profiles;
 	struct sw_learn *learn;
 	struct event *timer;
 	bool dirty; /* there is more than in the file */
 	bool keeps; /* it has a file, which may be written */
 };
+/* After the profiles. */
 int sw_learned_start(struct sw_server *server, struct sw_err *err);
+/* From now on these are the profiles that it predicts from; what was learned stays. They outlive it, or the next call. */
+int sw_learned_know(struct sw_server *server, const struct sw_profiles *profiles, struct sw_err *err);
 void sw_learned_stop(struct sw_server *server);
 /* A record of speeds that is new was applied. */
 void sw_learned_note(struct sw_server *server, const char *body, size_t size);
@@ -345,11 +347,14 @@ struct sw_figures {
 struct sw_profiles;
 struct sw_store;
 struct sw_models {
-	struct sw_profiles *profiles; /* the built-in ones with the measured ones over them; NULL: none could be had */
-	struct sw_store *store;
+	struct sw_profiles *profiles; /* the built-in ones with the measured ones over them */
+	struct sw_store *store;	      /* NULL: none could be read yet */
+	bool looked;
 	struct timespec changed_at; /* of the file, at the last look */
 	uint64_t size, number;
 };
+/* Before what needs profiles. */
+int sw_models_start(struct sw_server *server, struct sw_err *err);
 /* Reads the file if it is another one than at the last look. */
 void sw_models_look(struct sw_server *server);
 /* Says in the request which profile is the job's, and what follows from it, where it does not say so itself. */
@@ -361,7 +366,7 @@ struct sw_server {
 	struct event_base *base;
 	struct sw_journal *journal;
 	struct sw_failure_table *failures;
-	struct sw_profiles *profiles;
+	struct sw_profiles *profiles; /* the brain's: they never change; see models.c */
 	struct sw_brain *brain;
 	struct sw_clock clock;
 	int64_t started_at_ns;

@@ -159,16 +159,6 @@ bool sw_brain_speed(const struct sw_brain *brain, uint64_t id, struct sw_speed_v
 	return true;
 }
 
-static bool have_same_gpus(const struct sw_live *a, const struct sw_live *b)
-{
-	bool same = a->run_count == b->run_count;
-	for (uint32_t r = 0; r < a->run_count && same; r++) {
-		const struct sw_run *other = sw_brain_run_on(b, a->runs[r].node);
-		same = other != NULL && other->mask == a->runs[r].mask;
-	}
-	return same;
-}
-
 static int compare_neighbours(const void *left, const void *right)
 {
 	const struct sw_neighbour_view *a = left, *b = right;
@@ -193,8 +183,12 @@ size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_
 			if (mask == 0 || known)
 				continue;
 			if (kept < capacity)
-				ret_neighbours[kept++] = (struct sw_neighbour_view){node->jobs.items[j] + UINT64_C(1), node->name, mask,
-										    have_same_gpus(live, there)};
+				ret_neighbours[kept++] = (struct sw_neighbour_view){
+					.job = node->jobs.items[j] + UINT64_C(1),
+					.node = node->name,
+					.mask = mask,
+					.paused = sw_engine_job(brain->engine, (struct sw_job_id){node->jobs.items[j]})->paused,
+				};
 			count++;
 		}
 	}

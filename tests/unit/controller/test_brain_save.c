@@ -87,7 +87,8 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 		 "\"t%u\"%s%s%s%s%s}%s}",
 		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, gpus, (unsigned)sw_rng_below(rng, 3), (unsigned)sw_rng_below(rng, 4),
 		 array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
-		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\"" : "",
+		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"model\": \"m\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\""
+					   : "",
 		 gpus > 1 && sw_rng_below(rng, 5) == 0 ? ", \"prerun\": 60" : "", key);
 	return SW_RECORD_SUBMIT;
 }
@@ -281,6 +282,7 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 	SAME(is_member);
 	SAME(array_index);
 	same_text(a->name, b->name);
+	same_text(a->model, b->model);
 	same_text(a->reason, b->reason);
 	same_runs(a, b);
 	SAME(uid);
@@ -531,7 +533,7 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 264);
+	assert_int_equal(sizeof(struct sw_live), 272);
 	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);

@@ -13,7 +13,7 @@
 #include "unit/controller/served.h"
 
 static struct served served;
-static char slowdowns[160], notes[160];
+static char slowdowns[160], notes[160], profiles[160];
 static int number; /* of the last sync */
 
 /* In the controller's process. */
@@ -33,8 +33,10 @@ static int set_up(void **state)
 	served_make(&served);
 	snprintf(slowdowns, sizeof slowdowns, "%s/slowdowns.json", served.folder);
 	snprintf(notes, sizeof notes, "%s/notes", served.folder);
+	snprintf(profiles, sizeof profiles, "%s/profiles.yaml", served.folder);
 	served.options.policy = "antman"; /* a second job runs beside the first, and gives way */
 	served.options.slowdowns_path = slowdowns;
+	served.options.profiles = profiles;
 	served.options.on_note = keep_note;
 	served_start(&served);
 	number = 0;
@@ -201,12 +203,122 @@ static void test_damaged_file(void **state)
 	served_start(&served);
 }
 
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+#define STORE(peak) "profiles:\n  - name: \"mine\"\n    command: \"./mine\"\n    runs:\n      - {wall: 61s, busy: 0.5, peak: " peak "}\n"
+
+/* Aim: what was measured of a model by its user is predicted from like a built-in profile, before and after a restart, and keeps what was learned. */
+static void test_own_profile(void **state)
+{
+	(void)state;
+	share("resnet50", "mine");
+	expect_why(1, "no profile: not predicted, measured 1.06x");
+	write_file(profiles, STORE("1G"));
+	assert_int_equal(submit(&served, "{\"name\": \"any\", \"model\": \"MINE\", \"command\": [\"x\"], \"hold\": true}"), 3);
+	expect_why(1, "shares gpu0 with job 2: predicted 1.");
+	expect_why(2, "job 1: predicted 1.");
+	served_stop(&served);
+	served_start(&served);
+	expect_why(1, "shares gpu0 with job 2: predicted 1.");
+}
+
+/* Aim: the model that a job was submitted with is its model, whatever it is called; also after the state was read from a snapshot. */
+static void test_model_of_a_job(void **state)
+{
+	(void)state;
+	share("first\", \"model\": \"resnet50", "second\", \"model\": \"deepfm");
+	expect_why(1, "shares gpu0 with job 2: predicted 1.0");
+	served_stop(&served);
+	assert_true(file_has(slowdowns, "\"jobs\": [\"resnet50\", \"deepfm\"], \"which\": 0, \"slowdowns\": [1.060]"));
+	served_start(&served);
+	expect_why(1, "shares gpu0 with job 2: predicted 1.0");
+}
+
+/* Aim: measured profiles that cannot be read are said once, however many jobs come. */
+static void test_damaged_profiles(void **state)
+{
+	(void)state;
+	char text[4096] = "";
+	served_stop(&served);
+	write_file(profiles, "profiles: [\n");
+	served_start(&served);
+	for (long long id = 1; id <= 3; id++)
+		assert_int_equal(submit(&served, "{\"command\": [\"x\"], \"model\": \"resnet50\"}"), id);
+	FILE *file = fopen(notes, "r");
+	assert_non_null(file);
+	size_t size = fread(text, 1, sizeof text - 1, file);
+	fclose(file);
+	assert_int_equal(text[size - 1], '\n');
+	assert_ptr_equal(strchr(text, '\n'), text + size - 1);
+	assert_non_null(strstr(text, "profiles.yaml"));
+}
+
+/* Aim: a job has room to spare beyond what was measured of it, but not so much that no GPU is large enough. */
+static void test_room_to_spare(void **state)
+{
+	(void)state;
+	static const char job[] = "{\"command\": [\"x\"], \"model\": \"mine\", \"hold\": true}";
+	write_file(profiles, STORE("8G"));
+	sync_once("");
+	assert_int_equal(submit(&served, job), 1);
+	write_file(profiles, STORE("15800M"));
+	assert_int_equal(submit(&served, job), 2);
+	static const long long expected[] = {9663676416, 17179869184};
+	for (int id = 1; id <= 2; id++) {
+		char path[64];
+		snprintf(path, sizeof path, "/v1/jobs/%d", id);
+		json_t *view = ask_json(&served, "GET", path, NULL, 200);
+		assert_int_equal(json_integer_value(json_object_get(view, "gpu_memory_bytes")), expected[id - 1]);
+		json_decref(view);
+	}
+	write_file(profiles, STORE("17G"));
+	json_t *refused = ask_json(&served, "POST", "/v1/jobs", job, 400);
+	json_decref(refused);
+}
+
+/* Aim: of two that take turns on a GPU neither is said to slow the other down, and nothing is learned from them. */
+static void test_turns(void **state)
+{
+	(void)state;
+	json_decref(
+		ask_json(&served, "POST", "/v1/policy", "{\"policy\": \"salus\", \"set\": {\"lanes\": \"1\", \"order\": \"fifo\"}}", 200));
+	sync_once("");
+	for (int id = 1; id <= 2; id++)
+		assert_int_equal(
+			submit(&served, "{\"name\": \"resnet50\", \"command\": [\"x\"], \"gpu_memory\": \"2G\", \"gpu_floor\": \"1G\"}"),
+			id);
+	for (int round = 0; round < 2; round++)
+		sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}, {\"job\": 2, \"epoch\": 1, \"state\": "
+			  "\"running\"}]");
+	expect_state(&served, 2, "R");
+	/* As one says who does not know of pauses. */
+	sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\", \"iteration_ns\": 10600000, \"alone_ns\": 10000000, "
+		  "\"iterations\": 99, "
+		  "\"beside\": [2]}, {\"job\": 2, \"epoch\": 1, \"state\": \"running\", \"iteration_ns\": 30000000, \"alone_ns\": "
+		  "20000000, \"iterations\": 99, "
+		  "\"beside\": [1]}]");
+	expect_why(1, "shares gpu0 with job 2: the others are paused: not predicted");
+	expect_why(1, "job 2: paused: not predicted");
+	assert_int_equal((int)figure(&served, "sharewell_slowdown_sets"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_predicted_and_measured, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_profile, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged_file, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_own_profile, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_model_of_a_job, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_damaged_profiles, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_room_to_spare, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
