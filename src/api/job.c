@@ -175,7 +175,6 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 		const char *field;
 		uint64_t value, least, most;
 	} bounds[] = {
-		{"gpu_floor", request->gpu_floor_bytes, 0, request->gpu_memory_bytes},
 		{"gpu_memory", request->gpu_memory_bytes, 0, SW_JOB_BYTES_MAX},
 		{"gpu_use", request->gpu_use_milli, 0, 1000},
 		{"cpus", request->cpus, 0, SW_JOB_CPUS_MAX},
@@ -194,6 +193,10 @@ static int check_numbers(const char *what, const struct sw_job_request *request,
 	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
 		if (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most)
 			return refuse(err, SW_EINPUT, what, "field '%s' is out of range", bounds[i].field);
+	if (request->gpu_floor_bytes > request->gpu_memory_bytes)
+		return refuse(err, SW_EINPUT, what,
+			      request->gpu_memory_bytes == 0 ? "field 'gpu_floor' needs 'gpu_memory', of which it is a part"
+							     : "field 'gpu_floor' is more than 'gpu_memory', of which it is a part");
 	return 0;
 }
 

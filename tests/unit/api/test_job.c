@@ -133,6 +133,8 @@ static void test_refusals(void **state)
 	refused("{\"command\": [\"a\"], \"gpus\": \"8-2\"}", SW_EINPUT, "'8-2'");
 	refused("{\"command\": [\"a\"], \"gpus\": 65537}", SW_EINPUT, "65536");
 	refused("{\"command\": [\"a\"], \"gpus\": 4, \"max_gpus\": 2}", SW_EINPUT, "contradict");
+	refused("{\"command\": [\"a\"], \"gpu_floor\": 1}", SW_EINPUT, "'gpu_floor' needs 'gpu_memory'");
+	refused("{\"command\": [\"a\"], \"gpu_floor\": 3, \"gpu_memory\": 2}", SW_EINPUT, "'gpu_floor' is more than 'gpu_memory'");
 	refused("{\"command\": [\"a\"], \"gpu_memory\": \"20X\"}", SW_EINPUT, "'20X'");
 	refused("{\"command\": [\"a\"], \"gpu_memory\": -1}", SW_EINPUT, "gpu_memory");
 	refused("{\"command\": [\"a\"], \"weight\": 0}", SW_EINPUT, "0.001");
