@@ -174,6 +174,15 @@ static int drop(void *user, struct sw_store *store, struct sw_err *err)
 	return sw_store_remove(store, user, err);
 }
 
+static int forget(const char *path, const char *name, struct sw_err *err)
+{
+	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
+	/* First to see whether it is there: where there is nothing, there may be no folder for the lock either. */
+	int r = sw_store_load(path, &store, err);
+	r = r < 0 ? r : sw_store_remove(store, name, err);
+	return r < 0 ? r : sw_cli_own_profiles_change(path, drop, (void *)(uintptr_t)name, err);
+}
+
 /* ---- measuring */
 
 struct addition {
@@ -288,7 +297,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (values->show != NULL)
 		return show(path, values->show, values->json, err);
 	if (values->remove != NULL)
-		return sw_cli_own_profiles_change(path, drop, (void *)(uintptr_t)values->remove, err);
+		return forget(path, values->remove, err);
 	return measure(path, values, err);
 }
 

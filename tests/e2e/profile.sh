@@ -41,6 +41,7 @@ refuses 2 'a name without a command' 'go with a command' profile --list --name x
 refuses 2 'a name that cannot be' 'a profile cannot be called' profile --name "$(printf 'a\nb')" -- touch started
 refuses 2 'one that is not there' "there is no measured profile 'nobody'" profile --show nobody
 refuses 2 'nor to be forgotten' "there is no measured profile 'nobody'" profile --remove nobody
+refuses 2 'nor where nothing ever was' "there is no measured profile 'nobody'" profile --remove nobody --state "$scratch/nowhere"
 works 'one that is there is forgotten' '' profile --remove endless
 refuses 2 'and gone' "there is no measured profile 'endless'" profile --show endless
 cp "$store" kept
