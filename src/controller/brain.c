@@ -53,8 +53,12 @@ static int make_crowd(struct sw_brain *brain, struct sw_err *err)
 uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request)
 {
 	const struct sw_profiles *profiles = brain->config.profiles;
-	const char *model = request->model != NULL ? request->model : request->name;
-	return profiles == NULL || model == NULL ? 0 : sw_profiles_find(profiles, model)->number;
+	const char *names[] = {request->model, request->name};
+	uint32_t number = 0;
+	/* Its model may be one that only its user has measured. */
+	for (size_t i = 0; i < 2 && profiles != NULL && number == 0; i++)
+		number = names[i] != NULL ? sw_profiles_find(profiles, names[i])->number : 0;
+	return number;
 }
 
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err)

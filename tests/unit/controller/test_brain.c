@@ -806,7 +806,7 @@ static void test_speeds(void **state)
 	}
 }
 
-/* Aim: a job is known by its name. Under a policy that packs, one that finds no GPU goes beside another if the profiles say that both do well; one
+/* Aim: a job is known by its model, or where that has no profile or it says none by its name. Under a policy that packs, one that finds no GPU goes beside another if the profiles say that both do well; one
  * whose name says nothing waits, and is told so. */
 static void test_jobs_are_packed_by_their_names(void **state)
 {
@@ -815,8 +815,9 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "fifo+pack", NULL, 0, &records, NULL), 0);
 	apply_all(desk, &records, NULL);
 	sync_and_drop(desk);
-	for (int i = 0; i < 3; i++)
-		submit(desk, "{\"command\": [\"a\"], \"name\": \"data2vec\", \"gpu_memory\": \"20G\"}");
+	submit(desk, "{\"command\": [\"a\"], \"name\": \"any\", \"model\": \"data2vec\", \"gpu_memory\": \"20G\"}");
+	submit(desk, "{\"command\": [\"a\"], \"name\": \"data2vec\", \"gpu_memory\": \"20G\"}");
+	submit(desk, "{\"command\": [\"a\"], \"name\": \"data2vec\", \"model\": \"only mine\", \"gpu_memory\": \"20G\"}");
 	submit(desk, "{\"command\": [\"a\"], \"name\": \"my work\", \"gpu_memory\": \"20G\"}");
 	sync_and_drop(desk);
 	for (uint64_t job = 1; job <= 3; job++)
