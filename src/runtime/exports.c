@@ -18,6 +18,9 @@
 enum { QUEUE = 64, PATIENCE_S = 10 };
 
 static uint64_t server;
+static int listener = -1;
+static struct sockaddr_un listens_at;
+static socklen_t address_bytes;
 static pthread_mutex_t server_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t last_export; /* under sw_memory_lock */
 
@@ -78,11 +81,11 @@ static void answer(int client)
 
 static void *serve(void *argument)
 {
-	int listener = (int)(intptr_t)argument;
+	int door = (int)(intptr_t)argument;
 	prctl(PR_SET_NAME, "sharewell-ipc");
 	sw_capture_relax();
 	for (;;) {
-		int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+		int client = accept4(door, NULL, NULL, SOCK_CLOEXEC);
 		if (client < 0) {
 			nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 			continue;
@@ -93,12 +96,12 @@ static void *serve(void *argument)
 	return NULL;
 }
 
+/* Under its lock. */
 static int listen_at(uint64_t number)
 {
-	struct sockaddr_un address;
-	socklen_t length = sw_ticket_address(number, &address);
+	address_bytes = sw_ticket_address(number, &listens_at);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, QUEUE) == 0)
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&listens_at, address_bytes) == 0 && listen(fd, QUEUE) == 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);
@@ -115,24 +118,31 @@ static bool start_server(void)
 		return true;
 	if (getrandom(&number, sizeof number, GRND_NONBLOCK) != (ssize_t)sizeof number || number == 0)
 		return false;
-	int listener = listen_at(number);
-	if (listener < 0)
+	int door = listen_at(number);
+	if (door < 0)
 		return false;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	bool started = pthread_create(&thread, NULL, serve, (void *)(intptr_t)listener) == 0;
+	bool started = pthread_create(&thread, NULL, serve, (void *)(intptr_t)door) == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (started) {
 		pthread_detach(thread);
 		server = number;
+		listener = door;
 	} else {
-		close(listener);
+		close(door);
 	}
 	return started;
 }
 
+/* Nobody serves in the child; as long as it kept the listener, others would wait for answers when its parent is gone. What the program has closed, and opened anew, is not ours to close. */
 void sw_export_forget(void)
 {
+	struct sockaddr_un there = {0};
+	socklen_t size = sizeof there;
+	if (server != 0 && getsockname(listener, (struct sockaddr *)&there, &size) == 0 && size == address_bytes &&
+	    memcmp(&listens_at, &there, size) == 0)
+		close(listener);
 	server = 0;
 }
 

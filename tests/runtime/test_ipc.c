@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/job.h"
@@ -172,6 +174,45 @@ static void test_without_host_memory(void **state)
 	run_job(fail_to_give);
 }
 
+/* Whether this process has the socket at which tickets are shown. */
+static bool listens(void)
+{
+	static const char name[] = "sharewell-gpu-";
+	bool found = false;
+	for (int fd = 0; fd < 1024 && !found; fd++) {
+		struct sockaddr_un at = {0};
+		socklen_t size = sizeof at;
+		found = getsockname(fd, (struct sockaddr *)&at, &size) == 0 && at.sun_family == AF_UNIX &&
+			memcmp(at.sun_path + 1, name, sizeof name - 1) == 0;
+	}
+	return found;
+}
+
+static void give_and_fork(int socket)
+{
+	CUdeviceptr x = 0;
+	CUipcHandle handle;
+	int status = -1;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, BIG));
+	assert_cuda(cuIpcGetMemHandle(&handle, x));
+	assert_true(listens());
+	pid_t child = fork();
+	if (child == 0)
+		_exit(listens());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(listens());
+}
+
+/* A child that was forked later does not seem to serve: when its parent is gone, nobody waits for answers of it. */
+static void test_after_a_fork(void **state)
+{
+	(void)state;
+	run_job(give_and_fork);
+}
+
 static void be_refused_the_kind(int socket)
 {
 	CUdeviceptr x = 0;
@@ -267,10 +308,8 @@ static void test_memory_that_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_others_open_what_can_move),
-		CASE(test_without_host_memory),
-		CASE(test_without_that_kind),
-		CASE(test_memory_that_stays),
+		CASE(test_others_open_what_can_move), CASE(test_without_host_memory), CASE(test_after_a_fork),
+		CASE(test_without_that_kind),	      CASE(test_memory_that_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
