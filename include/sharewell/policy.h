@@ -326,9 +326,10 @@ enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *job, 
  * can; the youngest of those that cannot are preempted. SW_TOO_SOON: one of them is still protected. */
 enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job);
 /* Starts a waiting job where this placement rule says (NULL: the cluster's), and where there is no room, preempts jobs behind it in the policy's order, the last first,
- * until there is; those that were in nobody's way stay. An opportunistic job preempts opportunistic ones only. For preemptive orders. SW_NO_ROOM: those
+ * until there is; those that were in nobody's way stay. An opportunistic job preempts opportunistic ones only; with
+ * `sparing`, guaranteed jobs that would keep nothing of their run are not preempted. For preemptive orders. SW_NO_ROOM: those
  * behind it would not be enough. SW_TOO_SOON: some of them are still protected; there is a decision when the first is not. */
-enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule);
+enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule, bool sparing);
 /* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to
  * where sw_plan_start_over() would start it. On any other answer than SW_YES it stays what and where it is. */
 enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *job);

@@ -21,6 +21,7 @@
 struct greedy {
 	struct sw_engine *engine;
 	const struct sw_placement *rule; /* other than the engine's */
+	bool sparing;			 /* guaranteed jobs that would lose their run do not give way */
 	bool yielding_only;		 /* only opportunistic jobs give way */
 	const struct sw_rank *one;	 /* only this job is to start */
 	bool too_soon;			 /* somebody behind it would give way, but is still protected */
@@ -49,7 +50,9 @@ static int64_t free_gpus(const struct greedy *g)
 /* One that the plan has stopped already stands in the order until the plan is carried out. */
 static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 {
-	if (job->seen.state != SW_JOB_RUNNING || (g->yielding_only && job->seen.job_class == SW_CLASS_GUARANTEED))
+	bool guaranteed = job->seen.job_class == SW_CLASS_GUARANTEED;
+	if (job->seen.state != SW_JOB_RUNNING || (g->yielding_only && guaranteed) ||
+	    (g->sparing && guaranteed && sw_job_keeps(&g->engine->view, &job->seen) == SW_KEEPS_NOTHING))
 		return false;
 	if (!sw_plan_is_protected(g->engine, job))
 		return true;
@@ -370,7 +373,7 @@ static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
 	return avail >= wanted->need;
 }
 
-enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule)
+enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule, bool sparing)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_order_book *book = &engine->order;
@@ -380,7 +383,8 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		return sw_plan_misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
-	struct greedy g = {.engine = engine, .rule = rule, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
+	struct greedy g = {
+		.engine = engine, .rule = rule, .sparing = sparing, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
 	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
 	g.one = &wanted.rank;
 	if (!could_fit(&g, &wanted))

@@ -9,7 +9,7 @@
  *  1. free GPUs near to each other;
  *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and is predicted to bear it (sharewell_seats.c);
  *  3. free GPUs anywhere; if it minds distance, once it has waited for `locality`;
- *  4. GPUs of jobs behind it in the order, the last first; an opportunistic job takes them from others of its kind alone.
+ *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep their state, unless it has lost its patience; an opportunistic job takes them from others of its kind alone.
  * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
  * Room. Where GPUs are free and nobody waits, those who took a seat move to them, if they keep their state when they move. Pairs that are slower than predicted are parted.
@@ -212,6 +212,7 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
+	const struct card *card = sw_job_state(view, job);
 	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, (uint32_t)sw_view_param(view, SLOW)->number};
 	/* Where nothing runs, nothing nearer will become free. */
 	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0,
@@ -223,7 +224,7 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	if (answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
 	    (anywhere && sw_plan_start(plan, job) == SW_YES))
 		return true;
-	answer = sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near);
+	answer = sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near, !card->starved);
 	desk->changed |= answer == SW_TOO_SOON; /* the core wakes us for it */
 	return answer == SW_YES;
 }

@@ -339,6 +339,24 @@ static void test_quota(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job that would have to start anew keeps its GPUs before newcomers, but not before one that has lost its patience. */
+static void test_who_would_start_anew_is_spared(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_sharewell},
+		 (const char *const[]){"first=10s", "patience=1000s", NULL});
+	uint32_t old = job(&rig, 0, 2, HEAVY);
+	rig_tick(&rig, 60);
+	uint32_t newcomer = job(&rig, 61, 2, HEAVY);
+	rig_tick(&rig, 900);
+	assert_true(rig_runs(&rig, old));
+	for (int64_t t = 1000; t < 1200; t += 60)
+		rig_tick(&rig, t);
+	assert_true(rig_runs(&rig, newcomer));
+	rig_close(&rig);
+}
+
 static void assert_explained(struct rig *rig, uint32_t id, const char *expected)
 {
 	char text[512];
@@ -382,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_protected_jobs_give_way_later),
 		cmocka_unit_test(test_bad_pairs_part),
 		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_who_would_start_anew_is_spared),
 		cmocka_unit_test(test_explain),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
