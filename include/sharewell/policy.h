@@ -290,10 +290,10 @@ bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpu
  * One shared constant struct per rule; rules have no state. */
 struct sw_placement {
 	uint32_t abi; /* SW_POLICY_ABI */
-	const char *name;
-	const char *about; /* one line for --help */
 	/* True: a job fits whenever enough GPUs are free anywhere; the core then need not ask while it chooses. */
 	bool counts_only;
+	const char *name;
+	const char *about; /* one line for --help */
 	/* Jobs that ask for the same and are of one kind are alike to this rule: where one finds no place, neither does the other. NULL: all are. */
 	uint32_t (*kind)(const struct sw_view *view, const struct sw_job *job);
 	bool (*place)(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot);

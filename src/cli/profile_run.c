@@ -153,7 +153,7 @@ static void become(const struct sw_cli_profile_run *run, const struct watch *wat
 	char **argv = calloc(run->words->count + 1, sizeof *argv);
 	for (size_t i = 0; argv != NULL && i < run->words->count; i++)
 		argv[i] = strdup(run->words->items[i]);
-	if (argv != NULL)
+	if (argv != NULL && argv[0] != NULL)
 		execvp(argv[0], argv);
 	fprintf(stderr, "sharewell: cannot run '%s': %s\n", run->words->items[0], strerror(errno));
 	_exit(errno == ENOENT ? 127 : 126);
@@ -175,8 +175,8 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 {
 	int64_t begun = monotonic_ns();
 	bool told = false;
-	struct rusage usage;
-	int status;
+	struct rusage usage = {0};
+	int status = 0;
 	for (pid_t ended = 0; ended != child;) {
 		ended = wait4(child, &status, WNOHANG, &usage);
 		if (ended < 0 && errno != EINTR)

@@ -144,7 +144,9 @@ static int add_entry(struct sw_store *store, const char *name, struct entry **re
 		sw_err_hint(err, "'sharewell profile --remove NAME' makes room.");
 		return SW_ELIMIT;
 	}
-	struct entry *entry = calloc(1, sizeof *entry), **slot = entry != NULL ? sw_vec_push(&store->entries) : NULL;
+	struct entry *entry = calloc(1, sizeof *entry);
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what is kept */
+	struct entry **slot = entry != NULL ? sw_vec_push(&store->entries) : NULL;
 	if (slot == NULL) {
 		free(entry);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -170,7 +172,7 @@ int sw_store_add(struct sw_store *store, const char *name, const char *command, 
 	r = r < 0 ? r : check_run(name, run, err);
 	if (r == 0 && entry == NULL)
 		r = add_entry(store, name, &entry, err);
-	if (r < 0)
+	if (r < 0 || entry == NULL)
 		return r;
 	snprintf(entry->command, sizeof entry->command, "%s", command != NULL && is_plain(command) ? command : "");
 	add_run(&entry->seen, run);
@@ -189,6 +191,7 @@ int sw_store_remove(struct sw_store *store, const char *name, struct sw_err *err
 	while (store->entries.items[at] != entry)
 		at++;
 	store->entries.count--;
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what is moved */
 	memmove(&store->entries.items[at], &store->entries.items[at + 1], (store->entries.count - at) * sizeof store->entries.items[0]);
 	free(entry);
 	return 0;
@@ -238,7 +241,7 @@ static int read_entry(struct sw_store *store, const struct sw_yaml_node *node, s
 	if (r == 0 && find(store, words.name) != NULL)
 		return sw_yaml_fail(node, err, "the name '%s' is taken already (case is ignored)", words.name);
 	r = r < 0 ? r : add_entry(store, words.name, &entry, err);
-	if (r < 0)
+	if (r < 0 || entry == NULL)
 		return r;
 	snprintf(entry->command, sizeof entry->command, "%s", words.command);
 	for (const struct sw_yaml_node *member = words.runs->first; member != NULL; member = member->next) {

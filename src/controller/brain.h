@@ -169,8 +169,8 @@ struct sw_job_view {
 	uint32_t limit_milli;	   /* of its time, likewise */
 	bool is_opportunistic;	   /* now */
 	bool is_paused;		   /* runs, and stands still on its GPUs */
-	const char *warning;	   /* about its input; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
+	const char *warning;	   /* about its input; "" */
 	/* Of the last run that failed; "" where none did. */
 	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
 	char failure_done[240]; /* what was done about it */

@@ -129,6 +129,8 @@ static void pack_pace(struct sw_pack *pack, struct sw_live *live)
 	if (!has_pace || (pack->reads && !make(pack, &live->pace, 1, sizeof *live->pace)))
 		return;
 	struct sw_pace *pace = live->pace;
+	if (pace == NULL)
+		return;
 	sw_pack_u32(pack, &pace->epoch);
 	sw_pack_near(pack, &pace->at, live->submitted_at);
 	sw_pack_i64(pack, &pace->iteration_ns);

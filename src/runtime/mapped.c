@@ -286,7 +286,7 @@ CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
 		sw_iterations_memory();
 	} else {
 		result = sw_driver.create(ret, bytes, prop, flags);
-		if (result == CUDA_SUCCESS)
+		if (result == CUDA_SUCCESS && ret != NULL)
 			*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
 	}
 	sw_gate_leave(self);
@@ -468,7 +468,7 @@ CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
 		if (sw_moves)
 			sw_memory_pin(at, 1);
 		result = SW_REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
-		if (result == CUDA_SUCCESS)
+		if (result == CUDA_SUCCESS && ret != NULL)
 			*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
 	}
 	sw_gate_leave(self);
