@@ -507,7 +507,8 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 {
 	struct life *life = &model->lives[command->job];
 	account(life, now);
-	life->paused = false;
+	/* It may have gone on, moved and been paused again in one decision. */
+	life->paused = sw_engine_job(engine, (struct sw_job_id){command->job})->paused;
 	if (model->neighbours != NULL) {
 		life->runs = false;
 		disturb_neighbours(model, engine, command->job, now);

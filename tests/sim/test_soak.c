@@ -29,6 +29,14 @@ static void test_simulations(void **state)
 	assert_int_equal(sw_soak_many(&plan), 0);
 }
 
+/* Aim: what once went wrong does not again: a paused job that went on, moved and was paused in one decision worked on in the simulated world. */
+static void test_seeds_that_failed(void **state)
+{
+	(void)state;
+	const struct sw_soak_plan plan = {.first = 966, .end = 967, .simulate = true, .only = &sw_policy_chaos, .workers = 1};
+	assert_int_equal(sw_soak_many(&plan), 0);
+}
+
 /* Aim: no event, however wrong or late, breaks an invariant or keeps a job from ending. */
 static void test_storms(void **state)
 {
@@ -43,6 +51,7 @@ int main(int count, char **words)
 		return sw_soak_main(count, words);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_simulations),
+		cmocka_unit_test(test_seeds_that_failed),
 		cmocka_unit_test(test_storms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
