@@ -14,3 +14,19 @@ emulate() {
 
 # compile <program in the scratch folder> <source>: one that finds the driver by itself.
 compile() { ${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/$1" "$SW_SOURCE_DIR/$2" -ldl || exit 1; }
+
+# prepare_training: $scratch/repeat.sh FOLDER NAME runs a short training over and over until there is FOLDER/NAME.end (how long that takes is nobody's promise), with its process in NAME.pids and
+# what it computes in NAME; `plain` has what it computes alone. hash_of FILE: the results in it, each once.
+prepare_training() {
+	compile train examples/gpu/train.c
+	"$scratch/train" --steps 60 --memory 6M >plain
+	cat >"$scratch/repeat.sh" <<'END'
+#!/bin/sh
+echo $$ >>"$1/$2.pids"
+until [ -e "$1/$2.end" ]; do
+	"$1/train" --steps 60 --memory 6M --step-us 5000 >>"$1/$2" || exit 1
+done
+END
+	chmod +x "$scratch/repeat.sh"
+}
+hash_of() { sed -n 's/.* hash //p' "$1" | sort -u; }

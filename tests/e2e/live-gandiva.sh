@@ -8,7 +8,6 @@ emulate 2 512M
 train="$scratch/train"
 compile train examples/gpu/train.c
 "$train" --steps 150 --memory 6M >plain
-hash_of() { sed -n 's/.* hash //p' "$1" | sort -u; }
 
 # The same training over and over until it is told to end: how long that takes is nobody's promise.
 cat >"$scratch/repeat.sh" <<'END'

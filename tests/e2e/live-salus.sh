@@ -4,20 +4,7 @@
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
 emulate 1 512M
-train="$scratch/train"
-compile train examples/gpu/train.c
-"$train" --steps 60 --memory 6M >plain
-hash_of() { sed -n 's/.* hash //p' "$1" | sort -u; }
-
-# The same training over and over until it is told to end: how long that takes is nobody's promise.
-cat >"$scratch/repeat.sh" <<'END'
-#!/bin/sh
-echo $$ >>"$1/$2.pids"
-until [ -e "$1/$2.end" ]; do
-	"$1/train" --steps 60 --memory 6M --step-us 5000 >>"$1/$2" || exit 1
-done
-END
-chmod +x "$scratch/repeat.sh"
+prepare_training
 # start <name> [options]: the number of the job is $job.
 start() {
 	name=$1

@@ -105,7 +105,6 @@ static void test_what_sharing_gains(void **state)
 			  alone = simulate(*state, trace, &sw_policy_sharewell, "1");
 	print_message("average %.0f s, where nobody shares %.0f s\n", shared.jct_avg_s, alone.jct_avg_s);
 	assert_true(alone.jct_avg_s > 1.1 * shared.jct_avg_s);
-	assert_true(shared.gpu_work > 0);
 }
 
 static int set_up(void **state)
