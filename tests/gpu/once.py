@@ -18,6 +18,9 @@ def hash_of(out):
 def main():
     library, limit, command = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
     bare = hash_of(subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=120).stdout)
+    if bare == "none":
+        print(f"{' '.join(os.path.basename(c) for c in command[:3])}: does not run here, even bare")
+        return 77
     path = tempfile.mktemp(prefix="page-", dir="/dev/shm")
     page = pages.Page(path, uuids(), limit=int(limit * 2**30) if limit else pages.NO_LIMIT)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ, LD_PRELOAD=library, SHAREWELL_GPU=path))

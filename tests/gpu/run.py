@@ -27,7 +27,9 @@ PROGRAMS = ("cupy", "jax", "triton", "numba")
 
 
 def run(script, *arguments):
-    return subprocess.run([sys.executable, os.path.join(HERE, script), *arguments], timeout=500).returncode == 0
+    """Whether it holds; None: it does not run here."""
+    code = subprocess.run([sys.executable, os.path.join(HERE, script), *arguments], timeout=500).returncode
+    return None if code == 77 else code == 0
 
 
 def once(library, *command):
@@ -54,7 +56,7 @@ def main():
         parts[name] = (lambda name=name: once(library, sys.executable, os.path.join(HERE, "programs.py"), name, "4")) if found else lambda: None
     answers = {name: parts[name]() for name in wanted or parts}
     for name, held in answers.items():
-        print(f"{name}: {'skipped, it is not installed' if held is None else 'holds' if held else 'DOES NOT HOLD'}")
+        print(f"{name}: {'skipped, it does not run here' if held is None else 'holds' if held else 'DOES NOT HOLD'}")
     return 0 if all(held is not False for held in answers.values()) else 1
 
 

@@ -335,6 +335,68 @@ static void work_when_told(int socket)
 	}
 }
 
+/* Fills and copies within the GPU, until it hears something. */
+static void fill(int socket)
+{
+	CUstream stream = NULL;
+	CUdeviceptr from = 0, to = 0;
+	const size_t size = 1 << 20;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&from, size));
+	assert_cuda(cuMemAlloc_v2(&to, size));
+	tell(socket, 'r');
+	while (!heard(socket)) {
+		assert_cuda(cuMemsetD8Async(from, 1, size, stream));
+		assert_cuda(cuMemcpyDtoD_v2(to, from, size));
+		assert_cuda(cuStreamSynchronize(stream));
+	}
+}
+
+/* Fills and copies that a process has given to the GPU. It says so when it is asked for something. */
+static uint64_t copies_of(const struct sw_page_slot *slot)
+{
+	hear_again();
+	return atomic_load(&slot->copies);
+}
+
+/* A process that yields fills and copies nothing while its neighbour says that it works. */
+static void test_fills_yield_too(void **state)
+{
+	(void)state;
+	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
+	struct sw_share_page *other = NULL;
+	char path[SW_PAGE_PATH];
+	strcpy(path, beside("busy")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
+	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
+	struct sw_page *shared = raw_page(page_path());
+	struct sw_page_slot *neighbour = &raw_page(path)->slots[3];
+	atomic_store(&neighbour->pid, getpid());
+	atomic_store(&neighbour->state, SW_PAGE_RUNNING);
+	memcpy(shared->neighbours[0], path, sizeof path);
+	atomic_store(&shared->yields, 1);
+	struct job job = start(fill);
+	hear(job.socket, 'r');
+	const struct sw_page_slot *slot = slot_in_use(shared);
+	for (unsigned round = 0; round < 3; round++) {
+		atomic_store(&neighbour->busy, 1);
+		uint64_t before;
+		do {
+			before = copies_of(slot);
+			for (unsigned i = 0; i < 60; i++)
+				doze();
+		} while (copies_of(slot) != before);
+		for (unsigned i = 0; i < 100; i++)
+			doze();
+		assert_int_equal(copies_of(slot), before);
+		atomic_store(&neighbour->busy, 0);
+		eventually(copies_of(slot) > before + 4);
+	}
+	tell(job.socket, 'e');
+	end(&job);
+	sw_share_page_close(other);
+}
+
 /* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
 static void test_a_watched_process_tells(void **state)
 {
@@ -393,6 +455,7 @@ int main(void)
 		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
 		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
 		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
+		CASE(test_fills_yield_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

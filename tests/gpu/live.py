@@ -1,0 +1,182 @@
+"""Programs that share a GPU by `sharewell share`, as AntMan and Gandiva promise it. Usage: live.py SHAREWELL [PART ...] [--unit MIB] [--room UNITS]
+
+    burst   a guaranteed program takes half as much memory again as it had, where an opportunistic one has all the rest: no error, and at most one slow step
+    turns   three programs of which only one fits take turns: all get the same time
+    shares  ResNet-50 with 20, 50 and 80 % of the time: its speed against alone            (PyTorch)
+    protect ResNet-50 that is idle half of the time beside another: both guaranteed, then one opportunistic (PyTorch)
+
+Memory is counted in units (1 GiB); what the GPU has above `room` (24) is taken by a program that only holds it. The emulated driver takes `--unit 8` and needs no room taken.
+"""
+import argparse
+import os
+import signal
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WORKLOAD = os.path.join(HERE, "..", "..", "bench", "gpu", "workload.py")
+
+
+def free_mib():
+    out = subprocess.run(["nvidia-smi", "--query-gpu=memory.free", "--format=csv,noheader,nounits"], capture_output=True, text=True, check=True).stdout
+    return int(out.split()[0])
+
+
+class Stage:
+    def __init__(self, options):
+        self.program, self.unit, self.folder, self.processes = os.path.abspath(options.program), options.unit, tempfile.mkdtemp(prefix="live-"), []
+        os.environ["SHAREWELL_STATE"] = os.path.join(self.folder, "state")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def begin(self, name, command, *words, shared=True):
+        around = [self.program, "share", "--name", name, *words, "--"] if shared else []
+        self.processes.append(subprocess.Popen([*around, sys.executable, *command], start_new_session=True))
+        return self.processes[-1]
+
+    def fills(self, name, units, fills, *words, grow=0, at=0, shared=True):
+        return self.begin(name, [os.path.join(HERE, "steps.py"), self.path(name), str(units * self.unit), str(fills), str(grow * self.unit), str(at)], *words, shared=shared)
+
+    def trains(self, name, model, *options, words=()):
+        return self.begin(name, [WORKLOAD, model, self.path(name), *options], *words)
+
+    def change(self, name, *words):
+        subprocess.run([self.program, "share", "--limit", name, *words], check=True)
+
+    def steps(self, name, shape="<dd"):
+        size = struct.calcsize(shape)
+        try:
+            with open(self.path(name), "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        return [step[:2] for step in struct.iter_unpack(shape, data[:len(data) // size * size])]
+
+    def until(self, name, count, shape="<dd", patience=120):
+        """Waits until it has done so many steps."""
+        end = time.monotonic() + patience
+        while len(self.steps(name, shape)) < count:
+            if time.monotonic() > end or any(process.poll() is not None for process in self.processes):
+                raise SystemExit(f"{name} did {len(self.steps(name, shape))} of {count} steps; ended: {[process.returncode for process in self.processes]}")
+            time.sleep(0.02)
+
+    def rate(self, name, seconds, shape="<ddd"):
+        """Steps in a second, from now on; parts count as parts."""
+        begun = time.monotonic()
+        time.sleep(seconds)
+        ended = time.monotonic()
+        time.sleep(0.3)
+        return sum((min(e, ended) - max(b, begun)) / (e - b) for b, e in self.steps(name, shape) if e > begun and b < ended) / seconds
+
+    def mean(self, name, seconds, shape="<ddd"):
+        """Length of a step, from now on."""
+        begun = time.monotonic()
+        time.sleep(seconds)
+        return statistics.mean(e - b for b, e in self.steps(name, shape) if b > begun)
+
+    def end(self, *processes):
+        for process in processes or list(self.processes):
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            self.processes.remove(process)
+
+    def fill_up(self, room):
+        """Something that is not ours takes all memory but so many units, once what ran before is gone."""
+        free, before = free_mib(), -1
+        while free != before:
+            time.sleep(1)
+            free, before = free_mib(), free
+        taken = free // self.unit - room - 1
+        self.fills("ballast", taken, 0, shared=False)
+        self.until("ballast", 1)
+
+
+def burst(stage, options):
+    if options.room:
+        stage.fill_up(options.room)
+    stage.fills("low", 11, 7, "--class", "opportunistic")
+    stage.until("low", 20)
+    stage.fills("high", 10, 7, grow=5, at=200)
+    stage.until("high", 400)
+    steps = stage.steps("high")
+    times = [e - b for b, e in steps]
+    before, after = statistics.median(times[100:200]), statistics.median(times[300:])
+    slow = [round(took * 1e3) for took in times[200:] if took > 2 * after]
+    print(f"burst: a step takes {before * 1e3:.1f} ms, with half as much memory again {after * 1e3:.1f} ms; slow ones since then (ms): {slow}; the other did "
+          f"{sum(1 for b, e in stage.steps('low') if b > steps[200][0])} steps")
+    return len(slow) <= 1
+
+
+def turns(stage, options):
+    if options.room:
+        stage.fill_up(options.room)
+    names, quantum, quanta = ("one", "two", "three"), 2, 10
+    for name in names:
+        stage.fills(name, 14, 5, "--slice", str(quantum))
+    for name in names:
+        stage.until(name, 10)
+    begun = time.monotonic()
+    time.sleep(quantum * quanta * len(names))
+    ended = time.monotonic()
+    times = {name: sum(e - b for b, e in stage.steps(name) if begun < b and e < ended and e - b < quantum / 2) for name in names}
+    fair = statistics.mean(times.values())
+    print(f"turns: time at work {({name: round(took, 2) for name, took in times.items()})} s of {ended - begun:.1f} s: off by {max(abs(took / fair - 1) for took in times.values()):.3f}; "
+          f"switching took {1 - sum(times.values()) / (ended - begun):.3f} of the time")
+    return max(abs(took / fair - 1) for took in times.values()) <= 0.05
+
+
+def shares(stage, options):
+    stage.trains("train", "resnet")
+    stage.until("train", 20, "<ddd")
+    alone, good = stage.rate("train", 4), True
+    for percent in (20, 50, 80):
+        stage.change("train", "--compute", str(percent))
+        time.sleep(1)
+        part = stage.rate("train", 8) / alone
+        good = good and abs(part - percent / 100) <= 0.05
+        print(f"shares: with {percent} % its speed is {part:.3f} of alone", flush=True)
+    return good
+
+
+def protect(stage, options):
+    stage.trains("high", "resnet", "idle=35")
+    stage.until("high", 20, "<ddd")
+    alone = stage.mean("high", 4)
+    stage.trains("low", "resnet")
+    stage.until("low", 20, "<ddd")
+    beside = stage.mean("high", 4) / alone
+    stage.change("low", "--class", "opportunistic")
+    time.sleep(2)
+    behind = stage.mean("high", 6) / alone
+    print(f"protect: beside a guaranteed one a step takes {beside:.3f} times as long, beside an opportunistic one {behind:.3f}")
+    return beside >= 1.3 and behind <= 1.05
+
+
+def main():
+    parts = {"burst": burst, "turns": turns, "shares": shares, "protect": protect}
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("--unit", type=int, default=1024, help="MiB")
+    parser.add_argument("--room", type=int, default=24, help="units of memory that are left free; 0: all")
+    options = parser.parse_args()
+    answers = {}
+    for part in options.parts or parts:
+        stage = Stage(options)
+        try:
+            answers[part] = parts[part](stage, options)
+        except (SystemExit, statistics.StatisticsError) as error:
+            print(f"{part}: {error}")
+            answers[part] = False
+        stage.end()
+        print(f"{part}: {'holds' if answers[part] else 'DOES NOT HOLD'}", flush=True)
+    return 0 if all(answers.values()) else 1
+
+
+sys.exit(main())
