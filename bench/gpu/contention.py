@@ -11,6 +11,11 @@ import stage
 MODELS = ("resnet", "mobilenet", "transformer", "speech", "dlrm", "deepfm")
 
 
+def slowdown(alone, window):
+    """By the time that its steps took, which a window of few steps tells more exactly than their number; by that where it hardly did any."""
+    return window.mean / alone.mean if len(window.steps) >= 5 else alone.rate / max(window.rate, 1e-9)
+
+
 def pairs(way, jobs, seconds, give_way=False):
     """`jobs`: two of each model, so that a model can be paired with itself."""
     alone = {model: stage.watch(jobs[model][0], seconds=seconds)[0] for model in MODELS}
@@ -23,7 +28,7 @@ def pairs(way, jobs, seconds, give_way=False):
             first.page.wish(watched=1)
             second.page.wish(yields=1, neighbours=[first.page.path])
         one, other = stage.watch(first, second, seconds=seconds)
-        print(f"{way},{a},{b},{alone[a].rate / max(one.rate, 1e-9):.4f},{alone[b].rate / max(other.rate, 1e-9):.4f},{len(one.steps)}/{len(other.steps)}", flush=True)
+        print(f"{way},{a},{b},{slowdown(alone[a], one):.4f},{slowdown(alone[b], other):.4f},{len(one.steps)}/{len(other.steps)}", flush=True)
         if give_way:
             first.page.wish(watched=0)
             second.page.wish(yields=0)
