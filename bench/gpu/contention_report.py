@@ -140,9 +140,10 @@ def error_of(side, predicted):
 
 
 def predict(oracle, pairs):
+    answers = {pair: oracle.ask(pair) for pair in sorted({key[1:] for key in pairs})}
     for (way, *pair), sides in pairs.items():
-        for side, slow in zip(sides, oracle.ask(pair)[way]):
-            side.prior = slow
+        for side in sides:
+            side.prior = answers[tuple(pair)][way][side.which]
 
 
 # ---- held out
