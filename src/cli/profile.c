@@ -8,13 +8,14 @@
 #include "cli/live.h"
 #include "cli/own_profiles.h"
 #include "cli/places.h"
+#include "cli/profile_counters.h"
 #include "cli/profile_run.h"
 
 struct values {
 	struct sw_cli_texts words;
 	const char *name, *show, *remove, *state;
 	uint64_t seconds;
-	bool list, json, all_users;
+	bool list, json, all_users, counters;
 };
 
 /* ---- in words and as JSON */
@@ -36,7 +37,12 @@ static json_t *figures_of(const struct sw_measured *run)
 		       {"busy_milli", run->busy_milli},
 		       {"gpu_memory_floor_bytes", run->floor_bytes},
 		       {"gpu_memory_peak_bytes", run->peak_bytes},
-		       {"pcie_milli", run->pcie_milli}};
+		       {"pcie_milli", run->pcie_milli},
+		       {"sm_milli", run->sm_milli},
+		       {"mem_pipe_milli", run->mem_pipe_milli},
+		       {"l2_milli", run->l2_milli},
+		       {"dram_read_milli", run->dram_read_milli},
+		       {"dram_write_milli", run->dram_write_milli}};
 	json_t *object = json_object();
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(figures); i++)
 		json_object_set_new(object, figures[i].key,
@@ -69,6 +75,10 @@ static void print_figures(const struct sw_measured *run)
 	if (run->busy_milli > 0)
 		printf("  GPU busy            %.1f %% of the time; %.1f %% of the bus\n", (double)run->busy_milli / 10,
 		       (double)run->pcie_milli / 10);
+	if (run->sm_milli > 0)
+		printf("  by its counters     SM %.1f %%, memory %.1f %%, L2 %.1f %%, DRAM %.1f %% read, %.1f %% written\n",
+		       (double)run->sm_milli / 10, (double)run->mem_pipe_milli / 10, (double)run->l2_milli / 10,
+		       (double)run->dram_read_milli / 10, (double)run->dram_write_milli / 10);
 }
 
 /* What nobody measured, as one line. */
@@ -77,15 +87,19 @@ static void print_missing(const struct sw_measured *run, const char *why)
 	const struct {
 		const char *what;
 		bool known;
-	} figures[] = {{"GPU memory", run->peak_bytes > 0},
+	} figures[] = {{"SM, L2 and DRAM use (no counters)", run->sm_milli > 0},
+		       {"GPU memory", run->peak_bytes > 0},
 		       {"its floor", run->floor_bytes > 0},
 		       {"iteration time", run->iteration_ns > 0},
 		       {"busy time and copies", run->busy_milli > 0}};
-	printf("  not measured        SM, L2 and DRAM use (no counters)");
+	bool is_first = true;
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(figures); i++)
-		if (!figures[i].known)
-			printf(", %s", figures[i].what);
-	printf("%s%s\n", why[0] != '\0' ? ": " : "", why);
+		if (!figures[i].known) {
+			printf("%s%s", is_first ? "  not measured        " : ", ", figures[i].what);
+			is_first = false;
+		}
+	if (!is_first)
+		printf("%s%s\n", why[0] != '\0' ? ": " : "", why);
 }
 
 static void print_entry(const struct sw_store_entry *entry, const char *why)
@@ -255,26 +269,46 @@ static int report(const char *path, const struct addition *addition, bool as_jso
 	return sw_cli_print_json(object, err);
 }
 
+/* What can be found wrong is found before the program runs. */
+static int prepare(const char *path, const struct values *values, struct sw_cli_places *places, char ncu[PATH_MAX], struct sw_err *err)
+{
+	struct sw_measured any = {.wall_ns = 1};
+	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
+	int r = sw_store_load(path, &store, err);
+	if (r == 0 && values->name != NULL)
+		r = sw_store_add(store, values->name, NULL, &any, err);
+	if (r == 0 && values->counters)
+		r = sw_cli_find_ncu(ncu, err);
+	r = r < 0 ? r : sw_cli_places(values->state, values->all_users, places, err);
+	return r < 0 ? r : sw_cli_places_make(places, values->all_users, err);
+}
+
 static int measure(const char *path, const struct values *values, struct sw_err *err)
 {
 	struct sw_cli_profile_run run = {.words = &values->words, .seconds = values->seconds, .keeps_stdout = values->json};
 	struct addition addition = {.values = values, .run = &run};
-	struct sw_measured any = {.wall_ns = 1};
-	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
 	struct sw_cli_places places;
-	/* What can be found wrong is found before the program runs. */
-	int r = sw_store_load(path, &store, err);
-	if (r == 0 && values->name != NULL)
-		r = sw_store_add(store, values->name, NULL, &any, err);
-	r = r < 0 ? r : sw_cli_places(values->state, values->all_users, &places, err);
-	r = r < 0 ? r : sw_cli_places_make(&places, values->all_users, err);
+	struct sw_err uncounted = {0};
+	char ncu[PATH_MAX];
+	int r = prepare(path, values, &places, ncu, err);
 	r = r < 0 ? r : sw_cli_profile_run(&run, err);
 	if (r > 0 && !run.was_ended) {
 		fprintf(stderr, "sharewell: the program ended with status %d: nothing was stored\n", r);
 		return r;
 	}
+	int counted = r >= 0 && values->counters ? sw_cli_profile_count(&run, ncu, places.state, &uncounted) : 0;
+	if (counted == SW_ESTOPPED) {
+		*err = uncounted;
+		return counted;
+	}
 	r = r < 0 ? r : sw_cli_own_profiles_change(path, add, &addition, err);
-	return r < 0 ? r : report(path, &addition, values->json, err);
+	r = r < 0 ? r : report(path, &addition, values->json, err);
+	if (r < 0 || counted == 0)
+		return r;
+	/* The first run was not for nothing. */
+	sw_err_hint(&uncounted, "All else was stored.");
+	*err = uncounted;
+	return counted;
 }
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
@@ -287,8 +321,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		sw_err_detail(err, "it takes a command, or one of --list, --show and --remove");
 		return SW_EINPUT;
 	}
-	if (values->words.count == 0 && (values->name != NULL || values->seconds > 0))
-		return sw_err_set(err, SW_EINPUT, "--name and --seconds go with a command");
+	if (values->words.count == 0 && (values->name != NULL || values->seconds > 0 || values->counters))
+		return sw_err_set(err, SW_EINPUT, "--name, --seconds and --counters go with a command");
 	int r = sw_cli_own_profiles_path(values->state, values->all_users, path, err);
 	if (r < 0)
 		return r;
@@ -306,6 +340,8 @@ static const struct sw_cli_option options[] = {
 	 .about = "what it is called, and jobs that are to find it (the script or the program)", .offset = offsetof(struct values, name)},
 	{"seconds", .kind = SW_CLI_COUNT, .argument = "SECONDS", .least = 1, .most = 86400,
 	 .about = "tell the program to end after so long (it runs to its own end)", .offset = offsetof(struct values, seconds)},
+	{"counters", .about = "run it a second time under Nsight Compute (ncu), for SM, L2 and DRAM use",
+	 .offset = offsetof(struct values, counters)},
 	{"list", 'l', .about = "show what was measured", .offset = offsetof(struct values, list)},
 	{"show", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "all that is known of one, by its name or its command",
 	 .offset = offsetof(struct values, show)},
@@ -324,6 +360,7 @@ static const struct sw_cli_option operands[] = {
 static const struct sw_cli_example examples[] = {
 	{"sharewell profile -- python train.py --epochs 1", "measure it once; the next run makes the figures surer"},
 	{"sharewell profile --name big --seconds 120 -- python train.py", "measure two minutes of a long training"},
+	{"sharewell profile --counters -- python train.py --epochs 1", "also read the GPU's counters, where that is allowed"},
 	{"sharewell profile --show big", "see what is known of it"},
 };
 
@@ -334,6 +371,11 @@ const struct sw_cli_command sw_cli_profile = {
 		"the "
 		"GPU memory at most and at least, what it copies, and what it takes of the host. Without a GPU only the last is measured, "
 		"and what is missing is said.\n\n"
+		"With --counters it runs again, under NVIDIA's Nsight Compute, which measures the kernels of one iteration and ends the "
+		"program then: what "
+		"they use of the SMs, the memory pipeline, the L2 and the DRAM, weighed by their time. Without, these figures are those of "
+		"the built-in profile of that name, "
+		"else of the default.\n\n"
 		"What was measured is kept in the file profiles.yaml of the state folder; of several runs the medians count, of the latest "
 		"nine. 'sharewell contention' and jobs that are submitted find a profile by its name and by its command, before the "
 		"built-in ones.",

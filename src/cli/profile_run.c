@@ -38,7 +38,8 @@ struct watch {
 	uint32_t wish;
 	int64_t begun_ns, window_ns;
 	uint32_t gpus; /* that it used */
-	struct sw_measured *measured;
+	struct sw_cli_profile_run *run;
+	struct sw_measured *measured; /* the run's */
 };
 
 static int64_t monotonic_ns(void)
@@ -96,6 +97,7 @@ static void take_window(struct watch *watch)
 	watch->measured->pcie_milli = milli_of(copied / gpus / (double)SW_STORE_PCIE_BYTES);
 	watch->measured->floor_bytes = floor / gpus;
 	watch->measured->iteration_ns = busiest->iteration_ns;
+	watch->run->iteration_launches = busiest->iteration_launches;
 }
 
 static void look(struct watch *watch)
@@ -109,6 +111,7 @@ static void look(struct watch *watch)
 			watch->measured->peak_bytes = figures.gpus[i].peak_bytes;
 	}
 	watch->gpus = used > watch->gpus ? used : watch->gpus;
+	watch->run->launches = figures.launches > watch->run->launches ? figures.launches : watch->run->launches;
 	if (watch->phase == IDLE && figures.launches > 0) {
 		watch->wish = sw_share_profile_want(watch->page, true);
 		watch->phase = BEGINS;
@@ -203,7 +206,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 int sw_cli_profile_run(struct sw_cli_profile_run *run, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) struct sw_share_profile *profiles = calloc(PROCESSES, sizeof *profiles);
-	struct watch watch = {.profiles = profiles, .window_ns = FIRST_WINDOW_NS, .measured = &run->measured};
+	struct watch watch = {.profiles = profiles, .window_ns = FIRST_WINDOW_NS, .run = run, .measured = &run->measured};
 	if (profiles == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = 0;

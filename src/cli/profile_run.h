@@ -7,10 +7,11 @@
 
 struct sw_cli_profile_run {
 	const struct sw_cli_texts *words;
-	uint64_t seconds;  /* after which it is told to end; 0: it runs for as long as it likes */
-	bool keeps_stdout; /* what it prints goes to standard error: our own result stands on standard output */
-	bool was_ended;	   /* after `seconds` */
-	char no_gpu[400];  /* why nothing was measured on a GPU; "": it was */
+	uint64_t seconds;		       /* after which it is told to end; 0: it runs for as long as it likes */
+	bool keeps_stdout;		       /* what it prints goes to standard error: our own result stands on standard output */
+	bool was_ended;			       /* after `seconds` */
+	char no_gpu[400];		       /* why nothing was measured on a GPU; "": it was */
+	uint64_t launches, iteration_launches; /* of kernels: all that were seen, and of one iteration; 0: not known */
 	struct sw_measured measured;
 };
 

@@ -53,6 +53,11 @@ static const struct sw_yaml_field run_fields[] = {
 	{"floor", SW_YAML_BYTES, AT(floor_bytes), .max = LARGEST_MEMORY},
 	{"peak", SW_YAML_BYTES, AT(peak_bytes), .max = LARGEST_MEMORY},
 	{"pcie", SW_YAML_MILLI, AT(pcie_milli), .max = 1000},
+	{"sm", SW_YAML_MILLI, AT(sm_milli), .max = 1000},
+	{"mem_pipe", SW_YAML_MILLI, AT(mem_pipe_milli), .max = 1000},
+	{"l2", SW_YAML_MILLI, AT(l2_milli), .max = 1000},
+	{"dram_read", SW_YAML_MILLI, AT(dram_read_milli), .max = 1000},
+	{"dram_write", SW_YAML_MILLI, AT(dram_write_milli), .max = 1000},
 };
 #undef AT
 
@@ -63,6 +68,10 @@ static const char *contradiction(const struct sw_measured *run)
 		return "its GPU memory is said to be never below 'floor', which is above 'peak'";
 	if (run->iteration_ns > run->wall_ns)
 		return "one iteration is said to take longer than the run";
+	bool has = run->sm_milli > 0;
+	if ((run->mem_pipe_milli > 0) != has || (run->l2_milli > 0) != has || (run->dram_read_milli > 0) != has ||
+	    (run->dram_write_milli > 0) != has)
+		return "of 'sm', 'mem_pipe', 'l2', 'dram_read' and 'dram_write' all are measured, or none";
 	return NULL;
 }
 
@@ -394,11 +403,24 @@ static uint16_t part_of(uint64_t amount, uint64_t whole)
 	return (uint16_t)(milli < 1000 ? milli : 1000);
 }
 
+static void lay_counters_over(const struct sw_measured *median, struct sw_profile *profile)
+{
+	profile->use_milli[SW_USE_SM] = (uint16_t)median->sm_milli;
+	profile->use_milli[SW_USE_MEM_PIPE] = (uint16_t)median->mem_pipe_milli;
+	profile->use_milli[SW_USE_L2] = (uint16_t)median->l2_milli;
+	profile->use_milli[SW_USE_DRAM_READ] = (uint16_t)median->dram_read_milli;
+	profile->use_milli[SW_USE_DRAM_WRITE] = (uint16_t)median->dram_write_milli;
+}
+
 /* What was measured, over a profile of which the rest is taken. */
 static void lay_over(const struct sw_measured *median, struct sw_profile *profile)
 {
-	profile->source = "measured here; what was not measured is of the built-in profiles";
-	profile->estimated = true;
+	bool counted = median->sm_milli > 0;
+	profile->source = counted ? "measured here, what it uses of the GPU by counters; what was not measured is of the built-in profiles"
+				  : "measured here; what was not measured is of the built-in profiles";
+	profile->estimated = !counted;
+	if (counted)
+		lay_counters_over(median, profile);
 	profile->is_default = false;
 	profile->is_own = true;
 	if (median->iteration_ns > 0)

@@ -26,6 +26,15 @@ static const struct sw_measured good = {
 	.pcie_milli = 20,
 };
 
+static void count(struct sw_measured *run)
+{
+	run->sm_milli = 110;
+	run->mem_pipe_milli = 290;
+	run->l2_milli = 130;
+	run->dram_read_milli = 140;
+	run->dram_write_milli = 1;
+}
+
 static struct sw_store *empty(void)
 {
 	struct sw_store *store = NULL;
@@ -49,9 +58,11 @@ static void test_round_trip(void **state)
 	char path[64];
 	snprintf(path, sizeof path, "store-%d.yaml", (int)getpid());
 	struct sw_measured host_only = {.wall_ns = 5, .cores_milli = 999};
+	struct sw_measured counted = good;
+	count(&counted);
 	assert_int_equal(sw_store_add(store, "train", "python \"a b\" \\n: #x", &good, NULL), 0);
 	assert_int_equal(sw_store_add(store, "TRAIN", "python \"a b\" \\n: #x", &host_only, NULL), 0);
-	assert_int_equal(sw_store_add(store, "- {other: [", "", &good, NULL), 0);
+	assert_int_equal(sw_store_add(store, "- {other: [", "", &counted, NULL), 0);
 	assert_int_equal(sw_store_save(store, path, NULL), 0);
 	assert_int_equal(sw_store_load(path, &again, NULL), 0);
 	unlink(path);
@@ -63,6 +74,7 @@ static void test_round_trip(void **state)
 	assert_memory_equal(&entry->runs[0], &good, sizeof good);
 	assert_memory_equal(&entry->runs[1], &host_only, sizeof good);
 	assert_non_null(sw_store_find(again, "- {other: [", NULL));
+	assert_memory_equal(&sw_store_find(again, "- {other: [", NULL)->runs[0], &counted, sizeof counted);
 	assert_null(sw_store_at(again, 2));
 }
 
@@ -113,7 +125,11 @@ static void test_refused_runs(void **state)
 {
 	(void)state;
 	SW_CLEANUP(sw_store_freep) struct sw_store *store = empty();
-	struct sw_measured missing = good, negative = good, busy = good, floor = good, pcie = good, iteration = good, huge = good;
+	struct sw_measured missing = good, negative = good, busy = good, floor = good, pcie = good, iteration = good, huge = good,
+			   half = good, more = good;
+	half.l2_milli = 100;
+	count(&more);
+	more.dram_read_milli = 1001;
 	missing.wall_ns = 0;
 	negative.iteration_ns = -1;
 	busy.busy_milli = 1001;
@@ -130,7 +146,9 @@ static void test_refused_runs(void **state)
 		     {&floor, "its GPU memory is said to be never below 'floor', which is above 'peak'"},
 		     {&pcie, "'pcie' is larger than it can be"},
 		     {&iteration, "one iteration is said to take longer than the run"},
-		     {&huge, "'peak' is larger than it can be"}};
+		     {&huge, "'peak' is larger than it can be"},
+		     {&half, "of 'sm', 'mem_pipe', 'l2', 'dram_read' and 'dram_write' all are measured, or none"},
+		     {&more, "'dram_read' is larger than it can be"}};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct sw_err err = {0};
 		assert_int_equal(sw_store_add(store, "a", "a", cases[i].run, &err), SW_EINPUT);
@@ -164,6 +182,7 @@ static void test_refused_files(void **state)
 		{"profiles:\n  - name: a\n    runs:\n      - {wall: 1s, busy: 1.001}\n", "busy"},
 		{"profiles:\n  - name: a\n    runs:\n      - {wall: 1s, floor: 2G, peak: 1G}\n", "'floor', which is above 'peak'"},
 		{"profiles:\n  - name: a\n    runs:\n      - {wall: 1s, iteration_time: 2s}\n", "longer than the run"},
+		{"profiles:\n  - name: a\n    runs:\n      - {wall: 1s, sm: 0.5}\n", "all are measured, or none"},
 		{"profiles:\n  - name: a\n    runs: []\n", "runs"},
 		{"profiles:\n  - name: a\n", "runs"},
 		{"profiles:\n  - runs: [{wall: 1s}]\n", "name"},
@@ -181,6 +200,27 @@ static void test_refused_files(void **state)
 			fail_msg("%s%s: %s", cases[i].text, err.fact, err.detail);
 		assert_string_not_equal(err.hint, "");
 	}
+}
+
+/* Aim: what counters said of any run is what the profile uses of the GPU, and it is no estimate any more; without, it is the built-in one's and is one. */
+static void test_counters(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_store_freep) struct sw_store *store = empty();
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = built_in();
+	struct sw_measured counted = good;
+	count(&counted);
+	assert_int_equal(sw_store_add(store, "resnet50", "a", &counted, NULL), 0);
+	assert_int_equal(sw_store_add(store, "resnet50", "a", &good, NULL), 0);
+	assert_int_equal(sw_store_add(store, "transformer", "b", &good, NULL), 0);
+	assert_int_equal(sw_store_apply(store, profiles, NULL), 0);
+	const struct sw_profile *own = sw_profiles_find(profiles, "resnet50"), *other = sw_profiles_find(profiles, "transformer");
+	const uint16_t wanted[] = {110, 290, 130, 140, 1};
+	assert_memory_equal(own->use_milli, wanted, sizeof wanted);
+	assert_false(own->estimated);
+	assert_non_null(strstr(own->source, "by counters"));
+	assert_true(other->estimated);
+	assert_null(strstr(other->source, "by counters"));
 }
 
 /* Aim: a stored profile is found by its name and by its command, over a built-in one of that name; what was not measured is the built-in one's. */
@@ -267,9 +307,16 @@ static void test_command(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_no_file),	   cmocka_unit_test(test_median),
-		cmocka_unit_test(test_refused_runs), cmocka_unit_test(test_refused_files), cmocka_unit_test(test_found_over_built_in),
-		cmocka_unit_test(test_full),	     cmocka_unit_test(test_remove),	   cmocka_unit_test(test_command),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_no_file),
+		cmocka_unit_test(test_median),
+		cmocka_unit_test(test_refused_runs),
+		cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_counters),
+		cmocka_unit_test(test_found_over_built_in),
+		cmocka_unit_test(test_full),
+		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_command),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
