@@ -2,7 +2,8 @@
 
     contention_report.py FILE... [--sharewell PROGRAM] [--docs PAGE.md] [--svg PICTURE.svg] [--draws 20] [--seed 1]
 
-FILE is the output of contention.py; of several the medians count, and all are learned from. A FILE that ends in .json is the output of profiles.py, which becomes a table too.
+FILE is the output of contention.py; of several the medians count, and all are learned from. A FILE that ends in .json is the output of profiles.py, which becomes a table too, and
+another start for predictions.
 Prints markdown. --docs also puts it between the two marks in that page, --svg draws the slowdowns.
 
 Predictions are those of `sharewell contention`, which is also what learns: this program only gives it files and compares. The error of a prediction is |predicted - measured| / measured,
@@ -19,6 +20,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+from profiles import store_of
 
 WAYS = {"slices": "time slices", "mps": "MPS", "gate": "the runtime's gate"}
 MODELS = {"resnet": "resnet50", "mobilenet": "mobilenet_v2", "transformer": "transformer", "speech": "data2vec", "dlrm": "dlrm", "deepfm": "deepfm"}
@@ -101,11 +104,11 @@ def read(paths):
 # ---- what Sharewell says
 
 class Oracle:
-    """`sharewell contention`, without the profiles that somebody measured on this machine."""
+    """`sharewell contention`, with these measured profiles over the built-in ones, and no others."""
 
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, profiles="profiles: []\n"):
         self.program, self.folder = program, folder
-        self.nobody = self.write("profiles.yaml", "profiles: []\n")
+        self.profiles = self.write("profiles.yaml", profiles)
 
     def write(self, name, text):
         path = os.path.join(self.folder, name)
@@ -115,7 +118,7 @@ class Oracle:
 
     def ask(self, pair, learned=None):
         """By way: what it says of the first and of the second."""
-        command = [self.program, "contention", *(MODELS[model] for model in pair), "--json", "--profiles", self.nobody] + (["--learned", learned] if learned else [])
+        command = [self.program, "contention", *(MODELS[model] for model in pair), "--json", "--profiles", self.profiles] + (["--learned", learned] if learned else [])
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=True)
         except OSError as error:
@@ -204,8 +207,8 @@ def tables(pairs):
             yield f"| {SHOWN[key[1]]} | {SHOWN[key[2]]} | {measured} | {prior} | {', '.join(percent(error_of(s, s.prior)) for s in sides)} |"
 
 
-def error_table(pairs):
-    yield "\nHow far off the predictions were that were made before anything was measured:\n"
+def error_table(pairs, by):
+    yield f"\nHow far off the predictions were, by {by}, before a pair was seen:\n"
     yield "| way | jobs in pairs | median error | worst |"
     yield "|---|---|---|---|"
     for way in [*ways_in(pairs), None]:
@@ -229,16 +232,21 @@ def held_out_table(pairs, results, seed):
 PROFILE_COLUMNS = (("host_cpu", "host CPU"), ("host_mem", "host memory"), ("sm", "SM"), ("mem_pipe", "memory pipe"), ("l2", "L2"), ("dram_read", "DRAM read"), ("dram_write", "DRAM write"), ("busy", "busy"))
 
 
-def profile_table(path):
+def read_profiles(path):
     """Of the output of profiles.py: parts of the whole, or null where they could not be measured."""
     try:
-        profiles = json.loads(read_text(path))["profiles"].items()
+        found = json.loads(read_text(path))["profiles"]
+        found.items()
+        return found
     except (ValueError, KeyError, TypeError, AttributeError):
         raise SystemExit(f"{path} is not what profiles.py prints") from None
+
+
+def profile_table(profiles):
     yield "\nWhat each model uses alone, in percent of one GPU and of the 10 cores and 40 GiB of the host that go with it:\n"
     yield "| model | " + " | ".join(title for _, title in PROFILE_COLUMNS) + " |"
     yield "|---|" + "---|" * len(PROFILE_COLUMNS)
-    for model, figures in profiles:
+    for model, figures in profiles.items():
         cells = ("-" if figures.get(key) is None else f"{figures[key] * 100:.0f}" for key, _ in PROFILE_COLUMNS)
         yield f"| {SHOWN.get(model, model)} | " + " | ".join(cells) + " |"
 
@@ -347,20 +355,29 @@ def options_of(arguments):
     return options
 
 
+def study(oracle, pairs, options, by):
+    """How good the predictions are that start from these profiles. The sides keep them."""
+    predict(oracle, pairs)
+    results = held_out(oracle, pairs, options.draws, options.seed)
+    return [*error_table(pairs, by), *held_out_table(pairs, results, options.seed)]
+
+
 def main():
     options = options_of(sys.argv[1:])
-    profiles = [path for path in options.files if path.endswith(".json")]
-    pairs = read([path for path in options.files if path not in profiles])
-    with tempfile.TemporaryDirectory() as folder:
-        oracle = Oracle(os.path.abspath(options.sharewell), folder)
-        predict(oracle, pairs)
-        results = held_out(oracle, pairs, options.draws, options.seed)
-    lines = [line for path in profiles for line in profile_table(path)]
+    measured = [path for path in options.files if path.endswith(".json")]
+    pairs = read([path for path in options.files if path not in measured])
+    own = {model: figures for path in measured for model, figures in read_profiles(path).items()}
+    lines = [*profile_table(own)] if own else []
     if options.svg:
         write_picture(pairs, options.svg)
         start = os.path.dirname(os.path.abspath(options.docs)) if options.docs else "."
         lines.append(f"\n![How many times as long as alone each job takes beside each other]({os.path.relpath(options.svg, start)})")
-    lines += [*error_table(pairs), *held_out_table(pairs, results, options.seed), f"\n{once_or_more(pairs)} Bold: off by more than {GOAL * 100:.0f} %.", *tables(pairs)]
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.abspath(options.sharewell)
+        lines += study(Oracle(program, folder), pairs, options, "the built-in profiles")
+        lines += [f"\n{once_or_more(pairs)} Bold: off by more than {GOAL * 100:.0f} %. Predictions in these tables are by the built-in profiles.", *tables(pairs)]
+        if store_of(own).count("name:"):
+            lines += study(Oracle(program, folder, store_of(own)), pairs, options, "the profiles measured here")
     text = "\n".join(lines).strip() + "\n"
     if options.docs:
         replace(options.docs, text)

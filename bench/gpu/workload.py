@@ -127,4 +127,5 @@ def main():
             time.sleep(idle)
 
 
-main()
+if __name__ == "__main__":
+    main()

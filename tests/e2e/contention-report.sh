@@ -37,6 +37,10 @@ python3 world.py 0.02 >quiet.csv
 python3 world.py 0.5 >loud.csv
 printf 'before\n<!-- contention: begin -->\nold\n<!-- contention: end -->\nafter\n' >page.md
 echo '{"profiles": {"dlrm": {"host_cpu": 0.104, "sm": 0.31, "l2": null}}}' >profiles.json
+# A DLRM that hardly uses anything of its host: what its built-in profile says of its neighbours is wrong then.
+cat >small.json <<'END_OF_PROFILES'
+{"profiles": {"dlrm": {"host_cpu": 0.1, "host_mem": 0.01, "cores": 1.0, "host_bytes": 400000000, "step_ms": 9.5, "busy": 0.9, "sm": 0.2, "mem_pipe": 0.3, "l2": 0.2, "dram_read": 0.2, "dram_write": 0.1}}}
+END_OF_PROFILES
 
 report quiet.csv profiles.json --docs page.md --svg picture.svg --draws 3
 cp "$scratch/out" quiet.md
@@ -87,6 +91,9 @@ cp "$scratch/out" mps.md
 said $? 'a measurement that was cut off becomes a report of what is there'
 report mps.csv --draws 2
 holds 'the same measurement gives the same report' cmp mps.md "$scratch/out"
+report mps.csv small.json --draws 1
+out_has 'by the profiles measured here, before a pair was seen' && [ "$(grep -c '^| all | 42 |' "$scratch/out")" -eq 2 ] && [ "$(grep '^| all | 42 |' "$scratch/out" | sort -u | wc -l)" -eq 2 ]
+said $? 'with measured profiles it also says what those predict, which is another thing'
 grep '^mps' loud.csv >loud-mps.csv
 report loud-mps.csv --draws 2
 out_has '| all together | **'
