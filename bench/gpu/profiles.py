@@ -190,15 +190,17 @@ def profile_of(plain, counters):
 
 
 def store_of(profiles):
-    """For `sharewell contention --profiles`: those that have all figures."""
-    text = "profiles:\n"
+    """For `sharewell contention --profiles`: what is known of each; counters all, or none."""
+    text = ""
     for model, found in profiles.items():
-        if any(found.get(key) is None for key in ("cores", "host_bytes", "step_ms", "busy", *METRICS)):
+        if any(found.get(key) is None for key in ("cores", "host_bytes", "step_ms")):
             continue
-        parts = ", ".join(f"{part}: {max(found[part], 0.001):.3f}" for part in METRICS)
-        text += (f"  - name: {MODELS.get(model, model)}\n    runs:\n      - {{wall: {max(found['step_ms'], PLAIN_SECONDS * 1e3) * 1e3:.0f}us, cores: {found['cores']:.3f}, "
-                 f"host_memory: {found['host_bytes']}, iteration_time: {found['step_ms'] * 1e3:.0f}us, busy: {max(found['busy'], 0.001):.3f}, {parts}}}\n")
-    return text if "name" in text else "profiles: []\n"
+        figures = {"wall": f"{max(found['step_ms'], PLAIN_SECONDS * 1e3) * 1e3:.0f}us", "cores": f"{found['cores']:.3f}", "host_memory": found["host_bytes"], "iteration_time": f"{found['step_ms'] * 1e3:.0f}us"}
+        parts = [part for part in ("busy", *METRICS) if found.get(part) is not None]
+        if len(parts) == 1 + len(METRICS) or parts == ["busy"]:
+            figures.update({part: f"{max(found[part], 0.001):.3f}" for part in parts})
+        text += f"  - name: {MODELS.get(model, model)}\n    runs:\n      - {{{', '.join(f'{key}: {value}' for key, value in figures.items())}}}\n"
+    return "profiles:\n" + text if text else "profiles: []\n"
 
 
 def table(profiles):

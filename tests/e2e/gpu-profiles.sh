@@ -53,7 +53,8 @@ echo 'echo "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission" >"$l
 profiles --store store.yaml
 [ "$status" -eq 0 ] && err_has 'ERR_NVGPUCTRPERM' && is "p['cores'] > 0 and p['sm'] is None and 'ERR_NVGPUCTRPERM' in p['trouble'][0]"
 said $? 'where counters may not be read, that is said, and the rest is there'
-holds '  and nobody takes it for measured' grep -qx 'profiles: \[\]' store.yaml
+holds '  and only that is taken for measured' sh -c 'grep -q cores store.yaml && ! grep -Eq "sm:|busy:" store.yaml'
+works '  by the program, too' 'a profile that was measured here' contention python resnet50 --profiles store.yaml
 cat >"$scratch/does" <<'END_OF_ACT'
 rm -f "$log"
 echo 'cannot connect'
