@@ -123,6 +123,17 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 	return live->reason;
 }
 
+/* All its parts are off their GPUs, or not all yet. */
+static enum sw_run_depth depth_of(const struct sw_live *live)
+{
+	if (!live->parked || !live->deep)
+		return live->parked && live->not_deep != NULL ? SW_DEPTH_REFUSED : SW_DEPTH_USUAL;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (!live->runs[r].off && live->runs[r].heard != SW_HEARD_EXITED)
+			return SW_DEPTH_LEAVING;
+	return SW_DEPTH_OFF;
+}
+
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
@@ -164,6 +175,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.limit_milli = live->limit_milli,
 		.is_opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC,
 		.is_paused = job->paused,
+		.depth = depth_of(live),
+		.not_deep = live->not_deep != NULL ? live->not_deep : "",
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};
