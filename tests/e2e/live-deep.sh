@@ -45,7 +45,17 @@ back() { works "$1: it is resumed" '' resume "$big" && holds 'and goes on' until
 
 "$load" --rounds 100 --memory 12M >plain
 gpus=auto
-up
+# Where we can be another user, there is one.
+other='' door="$scratch/door/controller.sock"
+as_other() { timeout 60 setpriv --reuid 65531 --regid 65531 --clear-groups "$@"; }
+if [ "$(id -u)" -eq 0 ] && as_other test -r "$SW_BUILD_DIR/emu/libcuda.so.1" 2>/dev/null; then
+	other=1
+	mkdir "$scratch/door"
+	chmod 755 "$scratch" "$scratch/work" "$scratch/door"
+	chmod 666 "$scratch"/emu.*
+	export SHAREWELL_CONTROLLER="unix:$door"
+fi
+up ${other:+--all-users --state "$SHAREWELL_STATE" --socket "$door"}
 
 # It changes its memory in 100 rounds, and then keeps it until it is told to end.
 submit_here -J big --preempt suspend --gpu-memory 100M -o "$scratch/disturbed" -- sh -c 'echo $$ >>"$0/pids"; exec "$0/gpu_load" --rounds 100 --kernels 1 --kernel-us 20000 --memory 12M --end "$0/enough"' "$scratch"
@@ -206,6 +216,20 @@ works 'and cancelled there' '' cancel "$big"
 run wait "$big"
 out_has CANCELLED
 said $? 'which ends it'
+
+# A job of another user: whoever takes it off has that user's rights, and its page lies where that user can reach it.
+if [ -n "$other" ]; then
+	job=$(as_other "$SHAREWELL" submit --parsable --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" --preempt suspend --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end never)
+	holds 'a job of another user runs' until_holds 60 uses 28
+	as_other "$SHAREWELL" suspend --deep "$job" >"$scratch/out" 2>"$scratch/err"
+	said $? 'who takes it off'
+	holds 'whole' until_holds 60 off "$job"
+	holds 'and nothing is left' uses 0
+	works 'root lets it go on' '' resume "$job"
+	holds 'with all that it had' until_holds 60 uses 28
+	works 'and cancels it' '' cancel "$job"
+	holds 'it is gone' until_holds 60 uses 0
+fi
 
 # Who cannot be taken off.
 submit_here -J outside --preempt suspend --gpu-memory 100M -- sh -c "unset LD_PRELOAD; $keeps" "$scratch"
