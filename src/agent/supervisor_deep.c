@@ -203,6 +203,7 @@ void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	struct sw_supervisor_deep *deep = &supervisor->deep;
 	deep->wanted = false;
+	sw_supervisor_gpu_say(supervisor, "");
 	if (is_busy(deep))
 		return; /* then conclude() goes on */
 	if (deep->off)

@@ -238,6 +238,8 @@ bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node 
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
+/* A job that must be off the GPUs of this one's run whole before it can start, as people count; 0: none. */
+uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id);
 /* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as people count: itself or another; 0: none. */
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 

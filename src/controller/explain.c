@@ -171,12 +171,15 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
-	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1));
+	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1)), parting = sw_brain_parting(brain, (uint32_t)(id - 1));
 	if (leaver == id)
 		snprintf(text, size, "it has GPUs on node %s and starts when its run before this one has stopped", node);
 	else if (leaver != 0)
 		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is still stopping there", node,
 			 (unsigned long long)leaver);
+	else if (parting != 0)
+		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is on its way off them", node,
+			 (unsigned long long)parting);
 	else
 		snprintf(text, size, "it is about to start on node %s", node);
 }

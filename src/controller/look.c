@@ -118,7 +118,8 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)
 		return "JobHeldUser";
-	if (job->state == SW_JOB_RUNNING && !has_started(live) && sw_brain_leaver(brain, job->id.v) != 0)
+	if (job->state == SW_JOB_RUNNING && !has_started(live) &&
+	    (sw_brain_leaver(brain, job->id.v) != 0 || sw_brain_parting(brain, job->id.v) != 0))
 		return "its GPUs are being freed";
 	return live->reason;
 }

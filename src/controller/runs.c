@@ -211,6 +211,21 @@ static bool may_be_on(const struct sw_brain *brain, const struct sw_ghost *ghost
 	return !known || (live->last_mask & mask) != 0;
 }
 
+uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+			const struct sw_run *run = sw_brain_run_on(other, live->runs[r].node);
+			if (other->parked && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0)
+				return node->jobs.items[j] + UINT64_C(1);
+		}
+	}
+	return 0;
+}
+
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];

@@ -354,6 +354,8 @@ static void test_off_its_gpus(void **state)
 	assert_true(is_wished_deep(bench, 1));
 	WISH(2, 1, SW_WANT_RUN);
 	assert_int_equal(look(bench, 1).depth, SW_DEPTH_LEAVING);
+	sw_brain_explain(bench->brain, bench->now, 2, why, sizeof why);
+	assert_non_null(strstr(why, "job 1 is on its way off them"));
 	stands(bench, 0, SW_DEPTH_LEAVING, NULL);
 	assert_int_equal(look(bench, 1).depth, SW_DEPTH_LEAVING);
 	stands(bench, 0, SW_DEPTH_OFF, NULL);
