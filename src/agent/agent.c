@@ -119,7 +119,7 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 			      action->grace_ms);
 		break;
 	case SW_ACT_SUSPEND:
-		sw_agent_tell(agent, action->id, "suspend %" PRIu64 "\n", action->order);
+		sw_agent_tell(agent, action->id, "suspend %" PRIu64 "%s\n", action->order, action->deep ? " deep" : "");
 		break;
 	case SW_ACT_RESUME:
 		sw_agent_tell(agent, action->id, "resume %" PRIu64 "\n", action->order);

@@ -271,6 +271,7 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 	/* Nobody knows what of it arrived: tell it again. */
 	run->terms_told = run->terms_told && up;
 	run->told = SW_TOLD_NOTHING;
+	run->told_deep = false;
 	run->told_order = run->done_order = 0;
 	run->told_lease_ns = INT64_MIN;
 }
@@ -280,7 +281,8 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 	struct sw_agent_run *run = sw_agent_find(brain, said->id);
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
 		return;
-	if (run->said.state != said->state)
+	bool obeys = run->told_deep && order != run->done_order;
+	if (run->said.state != said->state || run->said.depth != said->depth || obeys)
 		brain->dirty = true;
 	keep_account(run, said);
 	run->fresh = true;
@@ -334,6 +336,14 @@ int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
 	return brain->dirty || brain->due_ns < spaced ? spaced : brain->due_ns;
 }
 
+/* Its supervisor has done what it was told, and it is not off: that cannot be. */
+static bool is_refused(const struct sw_agent_run *run)
+{
+	bool told = run->told == SW_TOLD_SUSPEND && run->told_deep && run->fresh && run->done_order == run->told_order;
+	return told && run->wish == SW_WISH_SUSPEND && run->deep && run->said.state == SW_RUN_SUSPENDED &&
+	       run->said.depth == SW_DEPTH_USUAL;
+}
+
 size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_run **ret_runs)
 {
 	brain->reports.count = brain->runs.count;
@@ -342,6 +352,8 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 		struct sw_sync_run *report = &brain->reports.items[i];
 		*report = run->said;
 		report->speed = run->speed.told;
+		if (is_refused(run))
+			report->depth = SW_DEPTH_REFUSED;
 		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)
 			report->state = SW_RUN_SUSPENDED;
 		else if (run->phase == SW_PHASE_WAITING)

@@ -12,7 +12,7 @@
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
  *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
  *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, or wanted once more by a suspended
- *     one that is to stop, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
+ *     one that is to stop or still to leave them whole, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
  *  5. a stop is never taken back.
@@ -106,6 +106,7 @@ struct sw_agent_action {
 	int64_t lease_boot_ns;		    /* START, LEASE */
 	int64_t grace_ms;		    /* STOP; -1: the spec's */
 	const struct sw_agent_terms *terms; /* TERMS; valid until the next input or act */
+	bool deep;			    /* SUSPEND: off its GPUs whole */
 };
 
 /* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */

@@ -50,6 +50,12 @@ static bool is_to_stop(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && (run->wish == SW_WISH_STOP || run->wish == SW_WISH_FORGET);
 }
 
+/* It is suspended, and not yet off its GPUs; or cannot be, and the controller does not know. Nobody starts there before: it may have to stop, and then needs them once more. */
+static bool is_to_be_off(const struct sw_agent_run *run)
+{
+	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
+}
+
 static void count_users(struct sw_agent_brain *brain)
 {
 	for (size_t i = 0; i < brain->gpus.count; i++) {
@@ -60,7 +66,7 @@ static void count_users(struct sw_agent_brain *brain)
 		const struct sw_agent_run *run = brain->runs.items[i].run;
 		if (sw_agent_is_active(run))
 			use_gpus(brain, run);
-		else if (is_to_stop(run))
+		else if (is_to_stop(run) || is_to_be_off(run))
 			for (size_t g = 0; g < run->gpu_count; g++)
 				brain->gpus.items[run->gpus[g]].leaving++;
 	}
@@ -143,11 +149,15 @@ static void maybe_stop(struct sw_agent_brain *brain, struct sw_agent_run *run, s
 
 static void maybe_suspend(struct sw_agent_brain *brain, struct sw_agent_run *run, struct collector *out)
 {
-	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_SUSPEND)
+	/* What was taken off stays so until it is resumed. */
+	run->told_deep = run->told_deep && run->deep;
+	if (run->told == SW_TOLD_STOP || (run->told == SW_TOLD_SUSPEND && run->told_deep == run->deep))
 		return;
-	if (run->told == SW_TOLD_NOTHING && run->said.state == SW_RUN_SUSPENDED)
+	bool stands = run->said.state == SW_RUN_SUSPENDED && (!run->deep || run->said.depth == SW_DEPTH_OFF);
+	if (run->told == SW_TOLD_NOTHING && stands)
 		return;
-	tell(brain, out, SW_ACT_SUSPEND, run, SW_TOLD_SUSPEND);
+	run->told_deep = run->deep;
+	tell(brain, out, SW_ACT_SUSPEND, run, SW_TOLD_SUSPEND)->deep = run->deep;
 }
 
 static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)

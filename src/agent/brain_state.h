@@ -85,6 +85,8 @@ struct sw_agent_run {
 	bool opportunistic;	  /* so it is, unless it was upgraded */
 	bool ordered;		  /* `order` is one */
 	bool paused;		  /* as wished: it stands still */
+	bool deep;		  /* as wished: suspended, it is off its GPUs whole */
+	bool told_deep;		  /* it was told so with the suspend that it was told last */
 	bool raised;		  /* its limit is above what it asked for: guaranteed, and in need */
 	bool terms_told;	  /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;

@@ -67,6 +67,7 @@ static void note(struct sw_agent_run *run, const struct sw_want *want)
 	run->limit_bytes = want->gpu_limit_bytes;
 	run->share_milli = want->gpu_share_milli;
 	run->paused = want->paused;
+	run->deep = want->deep;
 	run->opportunistic = run->asked_opportunistic && !want->upgraded;
 }
 

@@ -2,7 +2,7 @@
  *
  *	status                       says the account of the run
  *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
- *	suspend ORDER
+ *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER
  *	lease BOOT_NS                it may go on until then (CLOCK_BOOTTIME)
  *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time; 4294967295: no time at all), whether somebody gives way

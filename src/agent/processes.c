@@ -110,11 +110,19 @@ static bool is_alive(const struct sw_process *process)
 	return (process->state != 'Z' && process->state != 'X' && process->state != 'x') || process->threads > 1;
 }
 
+static bool is_in(pid_t pid, const pid_t *list)
+{
+	while (list != NULL && *list != 0)
+		if (*list++ == pid)
+			return true;
+	return false;
+}
+
 /* Follows the parents until the answer is known. */
-static bool descends(const struct sw_processes *processes, const struct sw_process *process, pid_t root, pid_t except)
+static bool descends(const struct sw_processes *processes, const struct sw_process *process, pid_t root, const pid_t *except)
 {
 	for (int depth = 0; process != NULL && depth < DEPTH_MAX; depth++) {
-		if (process->pid == except && except != 0)
+		if (is_in(process->pid, except))
 			return false;
 		if (process->visited)
 			return process->chosen;
@@ -125,7 +133,7 @@ static bool descends(const struct sw_processes *processes, const struct sw_proce
 	return false;
 }
 
-size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, pid_t except)
+size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, const pid_t *except)
 {
 	size_t living = 0;
 	for (size_t i = 0; i < processes->list.count; i++)
@@ -133,7 +141,7 @@ size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, pid_
 	for (size_t i = 0; i < processes->list.count; i++) {
 		struct sw_process *process = &processes->list.items[i];
 		process->chosen = process->pid != root && descends(processes, process, root, except);
-		process->visited = process->pid != root && process->pid != except;
+		process->visited = process->pid != root && !is_in(process->pid, except);
 		living += process->chosen && is_alive(process);
 	}
 	return living;

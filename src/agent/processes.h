@@ -37,8 +37,8 @@ struct sw_processes {
 /* Reads them all; 0, SW_ENOMEM or SW_EIO (no /proc). */
 int sw_processes_read(struct sw_processes *processes);
 void sw_processes_release(struct sw_processes *processes);
-/* Chooses the descendants of `root`, without itself and without `except` and its descendants (0: no exception). Returns how many live. */
-size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, pid_t except);
+/* Chooses the descendants of `root`, without itself and without those in `except` and their descendants (0 behind the last; NULL: no exception). Returns how many live. */
+size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, const pid_t *except);
 /* Chooses those of a run that nobody watches over any more, without `except`: whose environment holds the whole entry `mark` ("NAME=value"), and who are in
  * its session (NULL: not known). Returns how many live. */
 size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except);

@@ -190,7 +190,7 @@ static struct sw_sync_sample *add(struct sampler *sampler, int64_t at_ns)
 /* Memory and processors of one run; its processes stay chosen. */
 static void sample_run(struct sampler *sampler, struct watched *run, int64_t at_ns)
 {
-	sw_processes_choose_tree(&sampler->processes, run->supervisor, 0);
+	sw_processes_choose_tree(&sampler->processes, run->supervisor, NULL);
 	uint64_t ticks = 0, pages = 0;
 	uint32_t count = 0;
 	for (size_t i = 0; i < sampler->processes.list.count; i++) {

@@ -142,7 +142,7 @@ void sw_supervisor_gpu_close(struct sw_supervisor *supervisor)
 
 /* ------------------------------------------------------------------------------------------------ moves */
 
-static void say(struct sw_supervisor *supervisor, const char *detail)
+void sw_supervisor_gpu_say(struct sw_supervisor *supervisor, const char *detail)
 {
 	struct sw_supervisor_gpu *gpu = &supervisor->gpu;
 	struct sw_sync_run *run = &supervisor->account.run;
@@ -164,7 +164,7 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 	gpu->number = sw_share_page_want(gpu->page, wish == SW_GPU_WISH_AWAY ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
 	gpu->until_ns = wish == SW_GPU_WISH_AWAY ? now_ns + LEAVE_NS : SW_NEVER;
 	gpu->look_at_ns = wish == SW_GPU_WISH_AWAY ? SW_NEVER : now_ns + RETURN_LOOK_NS;
-	say(supervisor, "");
+	sw_supervisor_gpu_say(supervisor, "");
 }
 
 void sw_supervisor_gpu_leave(struct sw_supervisor *supervisor, int64_t now_ns)
@@ -207,7 +207,7 @@ bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns
 							   : "one of its processes did not answer");
 	else
 		note_move(supervisor, &figures);
-	say(supervisor, detail);
+	sw_supervisor_gpu_say(supervisor, detail);
 	gpu->wish = SW_GPU_WISH_NONE;
 	return true;
 }
@@ -234,7 +234,7 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 	snprintf(before, sizeof before, "%s", gpu->detail);
 	if (!met && figures.trouble != SW_PAGE_FINE)
 		snprintf(detail, sizeof detail, "its memory is not back on the GPU yet: %s", sw_share_trouble(figures.trouble));
-	say(supervisor, detail);
+	sw_supervisor_gpu_say(supervisor, detail);
 	if (met || strcmp(before, gpu->detail) != 0)
 		sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }

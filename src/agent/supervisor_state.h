@@ -63,6 +63,18 @@ struct sw_supervisor_gpu {
 	char moved[100];    /* how the last move went, for people */
 };
 
+/* How it is taken off its GPUs whole, and brought back; see supervisor_deep.c. */
+struct sw_supervisor_deep {
+	bool wanted;		     /* while it is suspended */
+	bool tried;		     /* since that was wished */
+	bool off;		     /* all or some of it may be: the driver has to bring it back */
+	bool outward;		     /* what the helper is at, or was */
+	bool helped;		     /* the helper is gone; what came of it has not been looked at */
+	pid_t helper;		     /* 0: none */
+	struct sw_deep_board *board; /* shared with it; NULL: there never was one */
+	int64_t look_at_ns;	     /* SW_NEVER: nothing to look for */
+};
+
 struct sw_supervisor {
 	int folder, lock;
 	struct sw_run_order *order;
@@ -79,6 +91,7 @@ struct sw_supervisor {
 	pid_t job, logger;    /* 0: none, or reaped */
 	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
 	struct sw_supervisor_gpu gpu;
+	struct sw_supervisor_deep deep;
 
 	enum sw_stage stage;
 	enum sw_pause pause;
@@ -117,7 +130,8 @@ void sw_supervisor_on_report(struct sw_supervisor *supervisor);
 
 /* supervisor_tree.c */
 void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, uint32_t signal, int64_t grace_ms);
-void sw_supervisor_suspend(struct sw_supervisor *supervisor);
+/* `deep`: off its GPUs whole, if that can be. */
+void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep);
 void sw_supervisor_resume(struct sw_supervisor *supervisor);
 /* Takes up the dead. */
 void sw_supervisor_reap(struct sw_supervisor *supervisor);
@@ -137,9 +151,24 @@ void sw_supervisor_gpu_return(struct sw_supervisor *supervisor, int64_t now_ns);
 /* Whether the processes may be stopped: their memory is away, or will not go. */
 bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns);
 void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns);
+/* Why its GPU memory is not where it should be; "": it is. */
+void sw_supervisor_gpu_say(struct sw_supervisor *supervisor, const char *detail);
 
 /* "BYTES MILLI WATCHED RUN...": see control.h. */
 void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words);
+
+/* supervisor_deep.c */
+/* How it is to be suspended from now on. */
+void sw_supervisor_deep_wish(struct sw_supervisor *supervisor, bool deep);
+/* Once its memory has left: whether the processes may be stopped. It is off, or that cannot be, or was not wished. */
+bool sw_supervisor_deep_is_settled(struct sw_supervisor *supervisor, int64_t now_ns);
+/* Has it brought back to where it was, and then its memory. Its processes must not be stopped. */
+void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns);
+void sw_supervisor_deep_tick(struct sw_supervisor *supervisor, int64_t now_ns);
+/* A child is dead; true: it was none of the job's. */
+bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid);
+/* The helper's child; 0: none. */
+pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor);
 
 /* supervisor_account.c */
 /* Notes how it ends, if that is not known yet. */

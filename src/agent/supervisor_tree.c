@@ -25,7 +25,12 @@ static size_t look(struct sw_supervisor *supervisor)
 		supervisor->processes.list.count = 0;
 		return SIZE_MAX;
 	}
-	return sw_processes_choose_tree(&supervisor->processes, getpid(), supervisor->logger);
+	pid_t others[] = {supervisor->logger, supervisor->deep.helper, sw_supervisor_deep_worker(supervisor)}, except[4] = {0};
+	size_t count = 0;
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		if (others[i] > 0)
+			except[count++] = others[i];
+	return sw_processes_choose_tree(&supervisor->processes, getpid(), except);
 }
 
 static void signal_tree(struct sw_supervisor *supervisor, int signal)
@@ -117,7 +122,7 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	int still = 0;
-	if (!sw_supervisor_gpu_has_left(supervisor, now_ns)) {
+	if (!sw_supervisor_gpu_has_left(supervisor, now_ns) || !sw_supervisor_deep_is_settled(supervisor, now_ns)) {
 		look_again(supervisor, now_ns);
 		return;
 	}
@@ -137,15 +142,36 @@ static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 	}
 	supervisor->pause = SW_PAUSE_HERE;
 	supervisor->look_at_ns = SW_NEVER;
-	supervisor->ran_ns += now_ns - supervisor->running_since_ns;
+	if (supervisor->running_since_ns != SW_NEVER)
+		supervisor->ran_ns += now_ns - supervisor->running_since_ns;
 	supervisor->running_since_ns = SW_NEVER;
 	sw_supervisor_enter(supervisor, SW_RUN_SUSPENDED);
 }
 
-void sw_supervisor_suspend(struct sw_supervisor *supervisor)
+/* One that stands still already has to be awake for this: the driver asks the processes themselves. */
+static void deepen(struct sw_supervisor *supervisor)
 {
-	if (supervisor->stage != SW_STAGE_RUNNING || supervisor->stopping || supervisor->killing || supervisor->pause != SW_PAUSE_NONE)
+	if (supervisor->account.run.depth == SW_DEPTH_OFF)
 		return;
+	sw_supervisor_deep_wish(supervisor, true);
+	if (supervisor->pause == SW_PAUSE_COMING)
+		return;
+	supervisor->pause = SW_PAUSE_COMING;
+	supervisor->look_step_ns = FIRST_LOOK_NS;
+	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
+	signal_tree(supervisor, SIGCONT);
+	suspend_pass(supervisor, sw_boot_now());
+}
+
+void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
+{
+	if (supervisor->stage != SW_STAGE_RUNNING || supervisor->stopping || supervisor->killing)
+		return;
+	if (supervisor->pause != SW_PAUSE_NONE) {
+		if (deep)
+			deepen(supervisor);
+		return;
+	}
 	if (supervisor->spec->suspend == SW_SUSPEND_NONE) {
 		if (supervisor->note[0] == '\0')
 			sw_supervisor_add_note(supervisor, "it was to be suspended, but its spec does not allow that");
@@ -153,6 +179,7 @@ void sw_supervisor_suspend(struct sw_supervisor *supervisor)
 	}
 	supervisor->pause = SW_PAUSE_COMING;
 	supervisor->look_step_ns = FIRST_LOOK_NS;
+	sw_supervisor_deep_wish(supervisor, deep);
 	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
 	suspend_pass(supervisor, sw_boot_now());
 }
@@ -161,14 +188,14 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 {
 	if (supervisor->pause == SW_PAUSE_NONE)
 		return;
-	bool was_here = supervisor->pause == SW_PAUSE_HERE;
+	bool stood = supervisor->account.run.state == SW_RUN_SUSPENDED;
 	supervisor->pause = SW_PAUSE_NONE;
 	if (!supervisor->killing)
 		supervisor->look_at_ns = SW_NEVER;
 	/* First, so that nobody who wakes up goes on with leaving. */
-	sw_supervisor_gpu_return(supervisor, sw_boot_now());
+	sw_supervisor_deep_return(supervisor, sw_boot_now());
 	signal_tree(supervisor, SIGCONT);
-	if (!was_here)
+	if (!stood)
 		return;
 	supervisor->running_since_ns = sw_boot_now();
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
@@ -196,9 +223,10 @@ static void job_ended(struct sw_supervisor *supervisor, int status)
 /* What the job left behind gets a signal and a little time. */
 static void begin_ending(struct sw_supervisor *supervisor)
 {
-	if (supervisor->pause != SW_PAUSE_NONE)
-		sw_supervisor_gpu_return(supervisor, sw_boot_now());
+	bool paused = supervisor->pause != SW_PAUSE_NONE;
 	supervisor->pause = SW_PAUSE_NONE;
+	if (paused)
+		sw_supervisor_deep_return(supervisor, sw_boot_now());
 	if (supervisor->killing)
 		return;
 	int64_t grace_ms = earlier(supervisor->spec->grace_ms, SW_LEFTOVER_GRACE_MS);
@@ -229,6 +257,8 @@ void sw_supervisor_reap(struct sw_supervisor *supervisor)
 			supervisor->logger = 0;
 			continue;
 		}
+		if (sw_supervisor_deep_reaped(supervisor, pid))
+			continue;
 		add_usage(supervisor, &usage);
 		if (pid == supervisor->job)
 			job_ended(supervisor, status);
@@ -310,8 +340,10 @@ void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 		else
 			supervisor->look_at_ns = SW_NEVER;
 	}
-	if (supervisor->stage <= SW_STAGE_ENDING)
+	if (supervisor->stage <= SW_STAGE_ENDING) {
+		sw_supervisor_deep_tick(supervisor, now_ns);
 		sw_supervisor_gpu_tick(supervisor, now_ns);
+	}
 	if (supervisor->stage == SW_STAGE_DRAINING && supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
 		sw_supervisor_record(supervisor);
 	else if (supervisor->stage == SW_STAGE_DRAINING && now_ns >= supervisor->give_up_at_ns)
@@ -327,7 +359,7 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor)
 	if (supervisor->stage == SW_STAGE_RECORDING)
 		return supervisor->record_at_ns;
 	int64_t next = earlier(earlier(supervisor->look_at_ns, supervisor->kill_at_ns), supervisor->settle_at_ns);
-	next = earlier(next, supervisor->gpu.look_at_ns);
+	next = earlier(next, earlier(supervisor->gpu.look_at_ns, supervisor->deep.look_at_ns));
 	if (!supervisor->killing)
 		next = earlier(next, supervisor->lease_ns);
 	return earlier(next, earlier(limit_at(supervisor), warn_at(supervisor)));

@@ -234,6 +234,8 @@ static int take_parameter(struct sw_request *request, const char *name, const ch
 		return take_list_parameter(request, name, value, err);
 	case SW_ROUTE_LOGS:
 		return take_log_parameter(request, name, value, err);
+	case SW_ROUTE_SUSPEND:
+		return read_bool(name, value, &request->deep, err);
 	default:
 		return take_event_parameter(request, name, value, err);
 	}

@@ -52,6 +52,7 @@ struct sw_request {
 		uint32_t run;	/* 0: the last */
 		bool follow;
 	} logs;
+	bool deep;	/* how to suspend it */
 	uint64_t after; /* events behind this one */
 	bool has_after;
 

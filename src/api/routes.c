@@ -31,6 +31,10 @@ static const struct sw_api_field log_parameters[] = {
 	{"run", "integer", "which run of the job, by its epoch; the last one unless told"},
 	{NULL, NULL, NULL},
 };
+static const struct sw_api_field suspend_parameters[] = {
+	{"deep", "boolean", "off its GPUs whole, contexts and all, if the driver can; its processes stay. Else it is suspended as usual"},
+	{NULL, NULL, NULL},
+};
 static const struct sw_api_field event_parameters[] = {
 	{"after", "integer", "go on behind this event; the header Last-Event-ID says the same and comes first"},
 	{"job", "integer", "only events of this job"},
@@ -52,8 +56,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 USERS, 200},
 	{SW_ROUTE_REQUEUE, SW_POST, "/v1/jobs/{id}/requeue", "requeueJob", "Stop a running job and let it start anew", NULL, NULL, "#Job",
 	 JSON, KIB(1), USERS, 200},
-	{SW_ROUTE_SUSPEND, SW_POST, "/v1/jobs/{id}/suspend", "suspendJob", "Take a job off its GPUs until it is resumed", NULL, NULL,
-	 "#Job", JSON, KIB(1), USERS, 200},
+	{SW_ROUTE_SUSPEND, SW_POST, "/v1/jobs/{id}/suspend", "suspendJob", "Take a job off its GPUs until it is resumed",
+	 suspend_parameters, NULL, "#Job", JSON, KIB(1), USERS, 200},
 	{SW_ROUTE_RESUME, SW_POST, "/v1/jobs/{id}/resume", "resumeJob", "Let a suspended job go on as soon as there is room", NULL, NULL,
 	 "#Job", JSON, KIB(1), USERS, 200},
 	{SW_ROUTE_LIMIT, SW_POST, "/v1/jobs/{id}/limit", "limitJob",

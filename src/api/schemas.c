@@ -75,6 +75,10 @@ static const struct sw_api_field job[] = {
 	{"tenant", "string", "on whose quota"},
 	{"reason", "string", "why it waits or ended, short"},
 	{"held", "boolean", "somebody holds it back"},
+	{"deep", "string",
+	 "of one that is suspended in place: `off` (nothing of it is on its GPUs), `leaving` (on its way there), `refused` (that cannot "
+	 "be, as `reason` "
+	 "says); null: nobody asked for it"},
 	{"node", "string", "where it runs or ran last; null: nowhere yet"},
 	{"gpu_indexes", "integer[]", "its GPUs there"},
 	{"ran_s", "number", "seconds it has run, all runs together"},

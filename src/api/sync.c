@@ -13,6 +13,7 @@
 #define SIGNAL_MAX 64
 
 static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
+static const char *const depth_names[] = {"usual", "leaving", "off", "refused", NULL};
 static const char *const want_names[] = {"run", "suspend", "stop", "forget", NULL};
 static const char *const suspend_names[] = {"sigstop", "none", NULL};
 
@@ -49,6 +50,7 @@ static const struct sw_field run_fields[] = {
 	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
 	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
 	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
+	{"depth", SW_FIELD_WORD, AT(depth), .words = depth_names, .brief = true},
 	{"code", SW_FIELD_U32, AT(code), .max = 255},
 	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX},
 	{"pid", SW_FIELD_U32, AT(pid), .max = INT32_MAX, .brief = true},
@@ -152,6 +154,7 @@ static const struct sw_field want_fields[] = {
 	{"gpu_share_milli", SW_FIELD_U32, AT(gpu_share_milli), .max = 1000, .brief = true},
 	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
 	{"paused", SW_FIELD_BOOL, AT(paused), .brief = true},
+	{"deep", SW_FIELD_BOOL, AT(deep), .brief = true},
 };
 #undef THIS
 

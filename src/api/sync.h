@@ -72,6 +72,14 @@ enum sw_run_state {
 	SW_RUN_EXITED,	  /* none of its processes is left */
 };
 
+/* Where a run that is suspended, or is to be, stands with its GPUs. */
+enum sw_run_depth {
+	SW_DEPTH_USUAL = 0, /* its contexts stay there, and what memory cannot leave */
+	SW_DEPTH_LEAVING,   /* it is being taken off them whole */
+	SW_DEPTH_OFF,	    /* the driver has taken off all that was left there */
+	SW_DEPTH_REFUSED,   /* that was wished and cannot be: it is suspended as usual, and `detail` says why. Only agents say this */
+};
+
 /* Why a run ended, where it was not the job's own doing ("" then). */
 #define SW_REASON_STOPPED "stopped" /* as the controller wished */
 #define SW_REASON_TIME_LIMIT "time-limit"
@@ -100,6 +108,7 @@ struct sw_sync_speed {
 struct sw_sync_run {
 	struct sw_run_id id;
 	enum sw_run_state state;
+	enum sw_run_depth depth;
 	uint32_t code;			    /* exit code, 0 to 255 */
 	uint32_t signal;		    /* that ended it; 0: none */
 	uint32_t pid;			    /* of its first process; 0: none yet */
@@ -211,6 +220,7 @@ struct sw_want {
 	uint32_t gpu_share_milli;	/* thousandths of each GPU's time; 0: all of it */
 	bool upgraded;			/* guaranteed by now, whatever the spec says */
 	bool paused;			/* stands still on its GPUs, within its memory limit */
+	bool deep;			/* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
 };
 
 struct sw_answer_message {

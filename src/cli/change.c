@@ -11,7 +11,7 @@
 struct values {
 	struct sw_cli_texts jobs;
 	const char *name, *user, *states, *controller;
-	bool json;
+	bool json, deep;
 };
 
 /* What is done: its word, how it is told afterwards, and to jobs in which states where nobody said. */
@@ -80,7 +80,7 @@ static int change_one(struct sw_cli_client *client, const struct change *verb, u
 {
 	SW_JSON *job = NULL;
 	char path[64];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", id, verb->name);
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s", id, verb->name, values->deep ? "?deep=true" : "");
 	int r = sw_cli_client_post(client, path, NULL, &job, err);
 	if (r < 0)
 		return r;
@@ -137,7 +137,11 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	return r;
 }
 
+/* The first is for suspend alone. */
 static const struct sw_cli_option options[] = {
+	{"deep", .kind = SW_CLI_FLAG,
+	 .about = "off their GPUs whole, contexts and all, if the driver can; others may then have all the memory",
+	 .offset = offsetof(struct values, deep)},
 	{"name", 'n', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "jobs with this name; a * at the end stands for anything",
 	 .offset = offsetof(struct values, name)},
 	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "NAME",
@@ -153,7 +157,7 @@ static const struct sw_cli_option operands[] = {
 	 .offset = offsetof(struct values, jobs)},
 };
 
-#define CHANGE(verb, past, usual, held, title, sentence, purpose)                                                                       \
+#define CHANGE(verb, past, usual, held, title, sentence, purpose, from)                                                                 \
 	static int run_##verb(const struct sw_cli_call *call, struct sw_err *err)                                                       \
 	{                                                                                                                               \
 		return change(&(const struct change){#verb, past, usual, held}, call, err);                                             \
@@ -166,7 +170,8 @@ static const struct sw_cli_option operands[] = {
 		.name = #verb,                                                                                                          \
 		.about = title,                                                                                                         \
 		.text = sentence,                                                                                                       \
-		SW_CLI_OPTIONS(options),                                                                                                \
+		.options = options + (from),                                                                                            \
+		.option_count = sizeof options / sizeof options[0] - (from),                                                            \
 		SW_CLI_OPERANDS(operands),                                                                                              \
 		SW_CLI_EXAMPLES(examples_##verb),                                                                                       \
 		.values_size = sizeof(struct values),                                                                                   \
@@ -175,15 +180,15 @@ static const struct sw_cli_option operands[] = {
 
 CHANGE(cancel, "Cancelled", "PD,CF,R,S", false, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes.",
-       "end job 12");
+       "end job 12", 1);
 CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
        "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
-       "of "
-       "the GPU too; where others need that, and for "
-       "every other job, suspending is stopping: it gets its signal and its grace time, and starts anew later.",
-       "let others use the GPUs of job 12");
-CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room");
+       "of the GPU too; where others need that, and for every other job, suspending is stopping: it gets its signal and its grace time, "
+       "and starts anew later. With --deep the driver takes off the GPU what the runtime leaves there: others may then have all of its "
+       "memory, and the job stays. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as usual.",
+       "let others use the GPUs of job 12", 0);
+CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room", 1);
 CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", NULL,
-       "run job 12 again from the beginning, or from its own checkpoint");
-CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", NULL, "keep job 12 waiting");
-CHANGE(release, "Released", "active", true, "let held jobs compete again", NULL, "let job 12 run when its turn comes");
+       "run job 12 again from the beginning, or from its own checkpoint", 1);
+CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", NULL, "keep job 12 waiting", 1);
+CHANGE(release, "Released", "active", true, "let held jobs compete again", NULL, "let job 12 run when its turn comes", 1);

@@ -46,11 +46,12 @@ static int record_node(const struct sw_sync *sync, sw_records *records, struct s
 			      err);
 }
 
-static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, sw_records *records, struct sw_err *err)
+static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, const char *reason, sw_records *records,
+			 struct sw_err *err)
 {
 	return sw_record_push(records, SW_RECORD_REPORT,
 			      json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)job, "epoch",
-					(json_int_t)epoch, "state", state, "code", 0, "signal", 0, "reason", ""),
+					(json_int_t)epoch, "state", state, "code", 0, "signal", 0, "reason", reason),
 			      err);
 }
 
@@ -106,6 +107,22 @@ static struct sw_run *wished(const struct sw_brain *brain, const struct sw_brain
 	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
 }
 
+/* Whether it is off its GPUs whole, where that was wished. */
+static int hear_depth(const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
+		      const struct sw_sync_run *said, sw_records *records, struct sw_err *err)
+{
+	char why[SW_FAILURE_LINE_MAX + 1];
+	const char *detail = said->detail != NULL ? said->detail : "it cannot leave its GPUs whole";
+	if (said->state != SW_RUN_SUSPENDED || !live->parked || !live->deep || run->off)
+		return 0;
+	if (said->depth == SW_DEPTH_OFF)
+		return record_report(node->name, said->id.job, said->id.epoch, "off", "", records, err);
+	if (said->depth != SW_DEPTH_REFUSED)
+		return 0;
+	sw_failure_clean(detail, strlen(detail), why, sizeof why); /* agents may send anything */
+	return record_report(node->name, said->id.job, said->id.epoch, "refused", why, records, err);
+}
+
 static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, sw_records *records,
 		    struct sw_err *err)
 {
@@ -118,11 +135,11 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 	case SW_RUN_STARTING:
 		if (run->heard >= SW_HEARD_STARTING)
 			return 0;
-		return record_report(node->name, said->id.job, said->id.epoch, "starting", records, err);
+		return record_report(node->name, said->id.job, said->id.epoch, "starting", "", records, err);
 	default:
 		if (run->heard >= SW_HEARD_RUNNING)
-			return 0;
-		return record_report(node->name, said->id.job, said->id.epoch, "running", records, err);
+			return hear_depth(node, sw_brain_live(brain, said->id.job), run, said, records, err);
+		return record_report(node->name, said->id.job, said->id.epoch, "running", "", records, err);
 	}
 }
 
@@ -164,7 +181,7 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *s
 				alive = sync->runs[s].state != SW_RUN_EXITED;
 		if (alive)
 			continue;
-		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", records, err);
+		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", "", records, err);
 		if (r < 0)
 			return r;
 	}
@@ -367,6 +384,7 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
 		*want = (struct sw_want){
 			.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
+		want->deep = live->parked && live->deep;
 		sw_brain_limit(brain, id, want);
 		if (!name_gpus(answer, node, run->mask, &want->gpus))
 			return false;

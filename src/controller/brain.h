@@ -29,7 +29,7 @@ enum sw_record_kind {
 	SW_RECORD_SUBMIT =
 		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
 	SW_RECORD_CANCEL,     /* job, by */
-	SW_RECORD_HOLD,	      /* job, by */
+	SW_RECORD_HOLD,	      /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE,    /* job, by */
 	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
 	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back */
@@ -93,6 +93,8 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 		       uint64_t *ret_first);
 /* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
+/* Hold a job that runs, or stands still, so that it leaves its GPUs whole if that can be. */
+int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err);
 /* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);
@@ -169,6 +171,8 @@ struct sw_job_view {
 	uint32_t limit_milli;	   /* of its time, likewise */
 	bool is_opportunistic;	   /* now */
 	bool is_paused;		   /* runs, and stands still on its GPUs */
+	enum sw_run_depth depth;   /* of one that is suspended in place */
+	const char *not_deep;	   /* why it could not leave its GPUs whole; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	const char *warning;	   /* about its input; "" */
 	/* Of the last run that failed; "" where none did. */

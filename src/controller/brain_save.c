@@ -1,7 +1,7 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
- * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles. What is marked volatile in brain_state.h is left out; so is what follows
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off its GPUs whole. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -12,7 +12,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 3u
+#define FORMAT 4u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -172,6 +172,17 @@ static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct 
 	sw_pack_u32(pack, &live->array_index);
 }
 
+static void pack_depth(struct sw_pack *pack, struct sw_live *live)
+{
+	bool refused = live->not_deep != NULL;
+	sw_pack_bool(pack, &live->deep);
+	for (uint32_t r = 0; r < live->run_count && live->deep; r++)
+		sw_pack_bool(pack, &live->runs[r].off);
+	sw_pack_bool(pack, &refused);
+	if (refused)
+		sw_pack_text(pack, &live->not_deep);
+}
+
 /* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
 static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -212,6 +223,9 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 		return;
 	pack_pace(pack, live);
 	pack_model(pack, live);
+	if (pack->reads && pack->format < 4)
+		return;
+	pack_depth(pack, live);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)

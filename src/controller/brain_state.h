@@ -25,6 +25,7 @@ struct sw_run {
 	uint32_t node;
 	uint64_t mask;
 	uint8_t heard; /* enum sw_heard */
+	bool off;      /* parked, and said to be off its GPUs whole */
 	int code, signal;
 };
 
@@ -81,8 +82,10 @@ struct sw_live {
 	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
 	struct sw_run *runs; /* while it runs or is parked */
 	uint32_t run_count;
-	bool parks;  /* it is suspended in place where others stop */
-	bool parked; /* its run stands still, or will: the engine takes it for waiting */
+	bool parks;	/* it is suspended in place where others stop */
+	bool parked;	/* its run stands still, or will: the engine takes it for waiting */
+	bool deep;	/* parked: off its GPUs whole, or on its way; so it takes no memory there */
+	char *not_deep; /* why it could not be, this time; NULL: it could, or nobody wished it */
 	sw_ns parked_at;
 	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
 	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
@@ -225,12 +228,18 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id);
 int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node);
 /* Strikes out ghost `index` of the node; what waited for it may start. */
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
+/* It is to be off its GPUs whole while it is parked, which it is or is about to be. */
+void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live);
+/* It cannot be, and counts like any other parked run again; `why` is for people. */
+int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why);
 /* Whether parked and active runs fit into the GPU together, and how many there are. */
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
 /* The wishes for its run have changed. */
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
+/* A job that must be off the GPUs of this one's run whole before it can start, as people count; 0: none. */
+uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id);
 /* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as people count: itself or another; 0: none. */
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 

@@ -141,18 +141,24 @@ bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, siz
 /* ---- the others */
 
 /* What must happen for a parked run to go on. */
-static void explain_parked(struct sw_brain *brain, uint64_t id, char *text, size_t size)
+static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_job_view *view, char *text, size_t size)
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
+	const char *depth = view->depth == SW_DEPTH_OFF	      ? ", off its GPUs whole,"
+			    : view->depth == SW_DEPTH_LEAVING ? ", on its way off its GPUs whole,"
+							      : "";
 	uint64_t occupant = sw_brain_occupant(brain, (uint32_t)(id - 1));
 	if (live->user_held)
-		snprintf(text, size, "it stands still on node %s until 'sharewell resume %llu'", node, (unsigned long long)id);
+		snprintf(text, size, "it stands still on node %s%s until 'sharewell resume %llu'", node, depth, (unsigned long long)id);
 	else if (occupant != 0)
-		snprintf(text, size, "it stands still on node %s and goes on when job %llu, which is ahead of it there, ends or makes way",
-			 node, (unsigned long long)occupant);
+		snprintf(text, size,
+			 "it stands still on node %s%s and goes on when job %llu, which is ahead of it there, ends or makes way", node,
+			 depth, (unsigned long long)occupant);
 	else
-		snprintf(text, size, "it stands still on node %s and goes on when the policy chooses it again", node);
+		snprintf(text, size, "it stands still on node %s%s and goes on when the policy chooses it again", node, depth);
+	if (view->depth == SW_DEPTH_REFUSED)
+		add(text, size, "; %s", view->not_deep);
 	size_t used = strlen(text);
 	if (!live->user_held && used + 2 < size) {
 		snprintf(text + used, size - used, "; ");
@@ -165,12 +171,15 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
-	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1));
+	uint64_t leaver = sw_brain_leaver(brain, (uint32_t)(id - 1)), parting = sw_brain_parting(brain, (uint32_t)(id - 1));
 	if (leaver == id)
 		snprintf(text, size, "it has GPUs on node %s and starts when its run before this one has stopped", node);
 	else if (leaver != 0)
 		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is still stopping there", node,
 			 (unsigned long long)leaver);
+	else if (parting != 0)
+		snprintf(text, size, "its GPUs on node %s are being freed: job %llu is on its way off them", node,
+			 (unsigned long long)parting);
 	else
 		snprintf(text, size, "it is about to start on node %s", node);
 }
@@ -258,7 +267,7 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	else if (live->depend_count > 0)
 		explain_dependency(sw_brain_awaits(brain, live), text, size);
 	else if (live->parked)
-		explain_parked(brain, id, text, size);
+		explain_parked(brain, id, &view, text, size);
 	else if (live->user_held)
 		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))

@@ -410,6 +410,9 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	case SW_RECORD_HOLD:
 		live->user_held = true;
 		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
+		/* What cannot be parked is dropped by the step, and this with it. */
+		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
+			sw_brain_set_deep(brain, live);
 		return step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = id}, err);
 	case SW_RECORD_RELEASE:
 		live->user_held = false;
@@ -521,6 +524,14 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 				     : NULL;
 	if (run == NULL)
 		return 0; /* about a run that is over */
+	if (strcmp(state, "off") == 0) {
+		run->off = live->parked && live->deep;
+		return 0;
+	}
+	if (strcmp(state, "refused") == 0) {
+		int r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
+		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	}
 	if (strcmp(state, "exited") != 0) {
 		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
 		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)

@@ -255,7 +255,8 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	struct change change = change_of(request->route->id);
-	int r = sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
+	int r = request->deep ? sw_brain_propose_deep(server->brain, &user, request->job, &op->records, &err)
+			      : sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
 	/* The record is made all the same: what is under way may still give it something to do. */
 	op->idle = !sw_brain_would_change(server->brain, change.kind, request->job);
 	/* The request is right in itself, but not for a job in this state. */

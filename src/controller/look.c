@@ -118,9 +118,21 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)
 		return "JobHeldUser";
-	if (job->state == SW_JOB_RUNNING && !has_started(live) && sw_brain_leaver(brain, job->id.v) != 0)
+	if (job->state == SW_JOB_RUNNING && !has_started(live) &&
+	    (sw_brain_leaver(brain, job->id.v) != 0 || sw_brain_parting(brain, job->id.v) != 0))
 		return "its GPUs are being freed";
 	return live->reason;
+}
+
+/* All its parts are off their GPUs, or not all yet. */
+static enum sw_run_depth depth_of(const struct sw_live *live)
+{
+	if (!live->parked || !live->deep)
+		return live->parked && live->not_deep != NULL ? SW_DEPTH_REFUSED : SW_DEPTH_USUAL;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (!live->runs[r].off && live->runs[r].heard != SW_HEARD_EXITED)
+			return SW_DEPTH_LEAVING;
+	return SW_DEPTH_OFF;
 }
 
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view)
@@ -164,6 +176,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.limit_milli = live->limit_milli,
 		.is_opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC,
 		.is_paused = job->paused,
+		.depth = depth_of(live),
+		.not_deep = live->not_deep != NULL ? live->not_deep : "",
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};

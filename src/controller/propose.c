@@ -134,8 +134,7 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 	return true;
 }
 
-int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
-			    sw_records *records, struct sw_err *err)
+static int check_change(const struct sw_brain *brain, const struct sw_user *user, const char *verb, uint64_t job, struct sw_err *err)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
 	if (live == NULL)
@@ -147,7 +146,44 @@ int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, 
 		sw_err_detail(err, "it has ended");
 		return r;
 	}
-	return sw_record_push(records, kind, json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid), err);
+	return 0;
+}
+
+static int refuse_deep(uint64_t job, const char *detail, const char *hint, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "cannot take job %llu off its GPUs whole", (unsigned long long)job);
+	sw_err_detail(err, "%s", detail);
+	sw_err_hint(err, "%s", hint);
+	return SW_EINPUT;
+}
+
+int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err)
+{
+	int r = check_change(brain, user, "suspend", job, err);
+	if (r < 0)
+		return r;
+	const struct sw_live *live = sw_brain_live(brain, job);
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+	r = sw_asked_decode(live, &request, err);
+	if (r < 0)
+		return r;
+	if (live->run_count == 0)
+		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
+	if (!live->parks)
+		return refuse_deep(job, "it was not submitted with --preempt suspend, so it would be stopped and start anew",
+				   "'sharewell suspend' without --deep does that.", err);
+	if (request->bare_gpu)
+		return refuse_deep(job, "it was submitted with --gpu-runtime off",
+				   "'sharewell suspend' without --deep lets it stand still.", err);
+	return sw_record_push(records, SW_RECORD_HOLD,
+			      json_pack("{s:I, s:i, s:b}", "job", (json_int_t)job, "by", (int)user->uid, "deep", 1), err);
+}
+
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
+			    sw_records *records, struct sw_err *err)
+{
+	int r = check_change(brain, user, verb, job, err);
+	return r < 0 ? r : sw_record_push(records, kind, json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid), err);
 }
 
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job)

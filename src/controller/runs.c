@@ -5,12 +5,14 @@
  *
  * Invariants (sw_brain_validate() checks them):
  *  1. a job has one run at the most, active or parked, beside its ghosts; a parked run has been seen running;
- *  2. on every GPU, what parked and active runs ask for fits into its memory together, as long as one of them is parked: parked runs give way, who was parked first goes first;
+ *  2. on every GPU, what parked and active runs ask for fits into its memory together, as long as one of them is parked: parked runs give way, who was parked first goes first.
+ *     One that is off its GPUs whole, or on its way, asks for nothing there;
  *  3. the same for the memory of the host, as far as jobs say how much they need.
  */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "controller/brain_state.h"
 
@@ -18,6 +20,16 @@ void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live)
 {
 	for (uint32_t r = 0; r < live->run_count; r++)
 		brain->nodes.items[live->runs[r].node].version++;
+}
+
+/* It goes on, or ends. */
+static void end_deep(struct sw_live *live)
+{
+	live->deep = false;
+	free(live->not_deep);
+	live->not_deep = NULL;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		live->runs[r].off = false;
 }
 
 int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
@@ -37,6 +49,7 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 		*ghost = (struct sw_ghost){id, live->run_epoch};
 		live->ghosts++;
 	}
+	end_deep(live);
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;
@@ -90,7 +103,7 @@ bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node 
 	uint32_t residents = 0, parked = 0;
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		uint32_t id = node->jobs.items[j];
-		if ((mask_on(brain, id, node) >> gpu & 1) == 0)
+		if ((mask_on(brain, id, node) >> gpu & 1) == 0 || (brain->jobs.items[id].parked && brain->jobs.items[id].deep))
 			continue;
 		bytes += gpu_bytes(brain, id, node);
 		residents++;
@@ -117,7 +130,8 @@ static const uint32_t *first_parked(const struct sw_brain *brain, const struct s
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const uint32_t *id = &node->jobs.items[j];
 		const struct sw_live *live = &brain->jobs.items[*id];
-		if (!live->parked || (mask_on(brain, *id, node) & mask) == 0)
+		/* One that is off a GPU would make no room there by going. */
+		if (!live->parked || (live->deep && mask != UINT64_MAX) || (mask_on(brain, *id, node) & mask) == 0)
 			continue;
 		const struct sw_live *other = first != NULL ? &brain->jobs.items[*first] : NULL;
 		if (other == NULL || live->parked_at < other->parked_at || (live->parked_at == other->parked_at && *id < *first))
@@ -197,6 +211,21 @@ static bool may_be_on(const struct sw_brain *brain, const struct sw_ghost *ghost
 	return !known || (live->last_mask & mask) != 0;
 }
 
+uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
+		for (size_t j = 0; j < node->jobs.count; j++) {
+			const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+			const struct sw_run *run = sw_brain_run_on(other, live->runs[r].node);
+			if (other->parked && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0)
+				return node->jobs.items[j] + UINT64_C(1);
+		}
+	}
+	return 0;
+}
+
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
@@ -270,6 +299,7 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	int r = 0;
 	if (is_parked_at(brain, live, command->parts)) {
 		live->parked = false;
+		end_deep(live);
 		sw_brain_touch(brain, live);
 	} else {
 		r = sw_brain_drop_runs(brain, command->job);
@@ -300,6 +330,26 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 	sw_brain_touch(brain, live);
 	/* The engine may have let it have less than it asked for; from now on it counts in full. */
 	return make_way(brain, command->job);
+}
+
+void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live)
+{
+	if (live->deep)
+		return;
+	end_deep(live);
+	live->deep = true;
+	sw_brain_touch(brain, live);
+}
+
+int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	end_deep(live);
+	live->not_deep = strdup(why);
+	if (live->not_deep == NULL)
+		return SW_ENOMEM;
+	sw_brain_touch(brain, live);
+	return make_way(brain, id);
 }
 
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)

@@ -117,6 +117,16 @@ static void write_use(struct sw_server *server, struct sw_json *json, const stru
 	sw_json_end_object(json);
 }
 
+/* Where one that is suspended in place stands with its GPUs: a word, and what it adds to the reason. */
+static const char *name_depth(const struct sw_job_view *view, char *reason, size_t size)
+{
+	static const char *const words[] = {NULL, "leaving", "off", "refused"};
+	static const char *const more[] = {"", ", on its way off its GPUs whole", ", off its GPUs whole", "; "};
+	size_t used = strlen(reason);
+	snprintf(reason + used, size - used, "%s%s", more[view->depth], view->depth == SW_DEPTH_REFUSED ? view->not_deep : "");
+	return words[view->depth];
+}
+
 static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
@@ -126,8 +136,14 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 		snprintf(reason, sizeof reason, "suspended by user %.64s", sw_user_name(server, view->held_by));
 	else if (strcmp(view->state, "PD") != 0 || !sw_brain_drained(server->brain, view->id, reason, sizeof reason))
 		snprintf(reason, sizeof reason, "%s", view->reason);
+	const char *depth = name_depth(view, reason, sizeof reason);
 	sw_json_key_string(json, "reason", reason);
 	sw_json_key_bool(json, "held", view->held);
+	sw_json_key(json, "deep");
+	if (depth != NULL)
+		sw_json_string(json, depth);
+	else
+		sw_json_null(json);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')
 		sw_json_string(json, view->node);

@@ -35,6 +35,19 @@ struct board {
 	bool locked[SW_CHECKPOINT_PROCESSES];
 };
 
+static _Atomic pid_t *shown;
+
+void sw_checkpoint_show(_Atomic pid_t *place)
+{
+	shown = place;
+}
+
+static void show(pid_t child)
+{
+	if (shown != NULL)
+		atomic_store(shown, child);
+}
+
 /* ---- in the child */
 
 static struct {
@@ -168,6 +181,7 @@ static void clear_up(struct board *board)
 /* It stands alone from here on. */
 static void leave_caller(void)
 {
+	show(getpid());
 	/* Whoever interrupts the caller does not interrupt this: half of it is worse than none or all. */
 	setsid();
 	/* It is none of the job's processes, and sees all GPUs. */
@@ -204,8 +218,10 @@ static bool has_ended(pid_t child, int64_t within_ms)
 {
 	for (int64_t ms = 0; ms <= within_ms; ms += LOOK_MS) {
 		pid_t ended = waitpid(child, NULL, WNOHANG);
-		if (ended == child || (ended < 0 && errno != EINTR))
+		if (ended == child || (ended < 0 && errno != EINTR)) {
+			show(0);
 			return true;
+		}
 		doze(LOOK_MS);
 	}
 	return false;

@@ -10,6 +10,7 @@
 #ifndef SW_SHARE_CHECKPOINT_H
 #define SW_SHARE_CHECKPOINT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +30,9 @@ struct sw_checkpoint_process {
 struct sw_checkpoint_pair {
 	uint8_t from[16], to[16];
 };
+
+/* From here on the number of the child is in *place while there is one: should its parent be killed, the child goes on, and others may have to know it. NULL: nowhere. */
+void sw_checkpoint_show(_Atomic pid_t *place);
 
 int sw_checkpoint_out(struct sw_checkpoint_process *processes, size_t count, struct sw_err *err);
 /* With pairs, every GPU that the processes know must be in one. */

@@ -126,7 +126,9 @@ static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t 
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
 	sw_records records = {0};
-	if (sw_brain_propose_change(s->brain, &user, kind, "change", job, &records, NULL) == 0)
+	bool deep = kind == SW_RECORD_HOLD && chance(s, 500);
+	if ((deep ? sw_brain_propose_deep(s->brain, &user, job, &records, NULL)
+		  : sw_brain_propose_change(s->brain, &user, kind, "change", job, &records, NULL)) == 0)
 		sw_system_commit(s, &records, NULL);
 }
 

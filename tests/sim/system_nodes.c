@@ -33,14 +33,14 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 	}
 }
 
-/* What all processes on a GPU need, standing still or not, must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
+/* What all processes on a GPU need, standing still or not, but for those that are off it whole, must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
 static void check_memory(struct system *s, const struct machine *machine)
 {
 	for (uint32_t g = 0; g < GPUS && s->plan->policy != SW_SYSTEM_CHAOS; g++) {
 		uint64_t bytes = 0, job = 0;
 		for (size_t p = 0; p < machine->process_count; p++) {
 			const struct process *process = &machine->processes[p];
-			if (!process->alive || (process->gpu_mask >> g & 1) == 0)
+			if (!process->alive || (process->gpu_mask >> g & 1) == 0 || process->depth == SW_DEPTH_OFF)
 				continue;
 			job = process->id.job;
 			bytes += s->memory[job % JOBS_MAX] > 0 ? s->memory[job % JOBS_MAX] : GPU_BYTES;
@@ -82,6 +82,7 @@ static struct sw_sync_run account_of(const struct process *process)
 		.state = process->exited   ? SW_RUN_EXITED
 			 : process->stands ? SW_RUN_SUSPENDED
 					   : SW_RUN_RUNNING,
+		.depth = process->depth,
 		.code = process->exited ? process->code : 0,
 		.signal = process->exited ? process->signal : 0,
 		.reason = process->reason,
@@ -113,6 +114,7 @@ static void say(struct machine *machine, const struct process *process)
 static void wake_up(struct system *s, struct machine *machine, struct process *process)
 {
 	process->halts_at_ns = 0;
+	process->depth = SW_DEPTH_USUAL;
 	if (!process->stands)
 		return;
 	process->stands = false;
@@ -147,7 +149,10 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 	case SW_ACT_SUSPEND:
 		if (process == NULL || !process->alive)
 			break;
-		if (process->dies_at_ns == 0 && !process->stands && process->halts_at_ns == 0)
+		bool deepens = action->deep && process->depth == SW_DEPTH_USUAL;
+		if (process->dies_at_ns == 0 && deepens)
+			process->depth = SW_DEPTH_LEAVING;
+		if (process->dies_at_ns == 0 && (!process->stands || deepens) && process->halts_at_ns == 0)
 			process->halts_at_ns = node_clock(s, machine) + 1 + (int64_t)sw_rng_below(&s->rng, 2) * SW_NS_PER_S;
 		say(machine, process);
 		break;
@@ -271,9 +276,12 @@ void sw_system_processes_turn(struct system *s, struct machine *machine)
 			end_process(s, machine, process, s->codes[process->id.job % JOBS_MAX], 0, "");
 		} else if (process->halts_at_ns != 0 && clock >= process->halts_at_ns) {
 			process->halts_at_ns = 0;
+			process->left_ns = process->stands ? process->left_ns : process->ends_at_ns - clock;
 			process->stands = true;
-			process->left_ns = process->ends_at_ns - clock;
+			if (process->depth == SW_DEPTH_LEAVING)
+				process->depth = sw_rng_below(&s->rng, 3) > 0 ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
 			s->score.suspensions++;
+			s->score.off += process->depth == SW_DEPTH_OFF;
 			say(machine, process);
 		}
 	}

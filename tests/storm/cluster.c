@@ -249,7 +249,7 @@ static bool find_victim(const struct cluster *cluster, enum target target, uint3
 	enum target kind;
 	if (sw_processes_read(&processes) < 0)
 		return false;
-	sw_processes_choose_tree(&processes, getpid(), 0);
+	sw_processes_choose_tree(&processes, getpid(), NULL);
 	for (size_t pass = 0; pass < 2; pass++) {
 		size_t wanted = pass > 0 && found > 0 ? pick % found : SIZE_MAX, seen = 0;
 		for (size_t i = 0; i < processes.list.count; i++) {
@@ -276,7 +276,7 @@ void cluster_name_all(char *names, size_t size)
 	names[0] = '\0';
 	if (sw_processes_read(&processes) < 0)
 		return;
-	sw_processes_choose_tree(&processes, getpid(), 0);
+	sw_processes_choose_tree(&processes, getpid(), NULL);
 	for (size_t i = 0; i < processes.list.count; i++) {
 		const struct sw_process *process = &processes.list.items[i];
 		char name[32];
@@ -295,7 +295,7 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 	names[0] = '\0';
 	if (sw_processes_read(&processes) < 0)
 		return SIZE_MAX;
-	sw_processes_choose_tree(&processes, getpid(), 0);
+	sw_processes_choose_tree(&processes, getpid(), NULL);
 	for (size_t i = 0; i < processes.list.count; i++) {
 		const struct sw_process *process = &processes.list.items[i];
 		char name[32];
@@ -370,7 +370,7 @@ static void kill_all(struct cluster *cluster, const struct kill_plan *plan)
 	kill_daemons(cluster, plan);
 	if (sw_processes_read(&processes) < 0)
 		return;
-	sw_processes_choose_tree(&processes, getpid(), 0);
+	sw_processes_choose_tree(&processes, getpid(), NULL);
 	for (size_t i = 0; i < processes.list.count; i++) {
 		const struct sw_process *process = &processes.list.items[i];
 		char name[32];

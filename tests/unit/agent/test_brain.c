@@ -481,6 +481,96 @@ static void test_relink_of_suspended(void **state)
 	ACTS("stop 1.1 0 0");
 }
 
+static void said_depth(struct sw_agent_brain *brain, enum sw_run_state state, enum sw_run_depth depth, uint64_t order)
+{
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = state, .depth = depth, .reason = ""}, order);
+}
+
+static enum sw_run_depth told_depth(struct sw_agent_brain *brain)
+{
+	const struct sw_sync_run *runs;
+	assert_true(sw_agent_brain_runs(brain, &runs) > 0);
+	return runs[0].depth;
+}
+
+static struct sw_want deep(struct sw_want want)
+{
+	want.deep = true;
+	return want;
+}
+
+/* The order of the only action there is, which must be to suspend. */
+static uint64_t suspends(struct sw_agent_brain *brain, int64_t now, bool deep)
+{
+	struct sw_agent_action actions[3];
+	size_t count = sw_agent_brain_act(brain, now, actions, 3);
+	for (size_t i = 0; i < count; i++)
+		if (actions[i].act == SW_ACT_SUSPEND) {
+			assert_int_equal(actions[i].deep, deep);
+			return actions[i].order;
+		}
+	fail_msg("nobody is suspended");
+	return 0;
+}
+
+/* A run that is to be off its GPUs whole keeps them until it is, or until the controller knows that it cannot be. */
+static void test_off_its_gpus(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, deep(SUSPEND(1, 1)), RUN(2, 1, 1));
+	uint64_t order = suspends(brain, now, true);
+	said_depth(brain, SW_RUN_RUNNING, SW_DEPTH_LEAVING, order);
+	ACTS("");
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_USUAL, order);
+	ACTS("");
+	assert_int_equal(told_depth(brain), SW_DEPTH_REFUSED);
+	now += 100 * MS;
+	ANSWER(now, 3, SUSPEND(1, 1), RUN(2, 1, 1));
+	assert_int_equal(told_depth(brain), SW_DEPTH_USUAL);
+	ACTS("start 2.1");
+	fixture_link(brain, 2, 1, true);
+	fixture_said(brain, 2, 1, SW_RUN_RUNNING);
+	/* Again, from where it stands: what was said before is not about this. */
+	now += 100 * MS;
+	ANSWER(now, 4, deep(SUSPEND(1, 1)), RUN(2, 1, 1));
+	assert_int_equal(told_depth(brain), SW_DEPTH_USUAL);
+	order = suspends(brain, now, true);
+	assert_int_equal(told_depth(brain), SW_DEPTH_USUAL);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_LEAVING, order);
+	assert_int_equal(told_depth(brain), SW_DEPTH_LEAVING);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_OFF, order);
+	assert_int_equal(told_depth(brain), SW_DEPTH_OFF);
+	/* Another agent takes it as it is. */
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_OFF, order);
+	ACTS("");
+	fixture_said(brain, 2, 1, SW_RUN_EXITED);
+	now += 100 * MS;
+	ANSWER(now, 5, RUN(1, 1, 1), FORGET(2, 1));
+	ACTS("resume 1.1; delete 2.1");
+}
+
+/* A new agent finds a run suspended that is not off, and has it taken off. */
+static void test_relink_on_its_way_off(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, deep(SUSPEND(1, 1)));
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_LEAVING, suspends(brain, now, true));
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_USUAL, 0);
+	assert_int_equal(told_depth(brain), SW_DEPTH_USUAL);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_OFF, suspends(brain, now, true));
+	ACTS("");
+}
+
 /* The lease is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
 static void test_lease(void **state)
 {
@@ -693,6 +783,8 @@ int main(void)
 		TEST(test_leaving_comes_first),
 		TEST(test_changed_mind),
 		TEST(test_relink_of_suspended),
+		TEST(test_off_its_gpus),
+		TEST(test_relink_on_its_way_off),
 		TEST(test_lease),
 		TEST(test_nothing_starts_past_the_lease),
 		TEST(test_lost),

@@ -57,7 +57,7 @@ static void doze(void)
 static size_t living(struct sw_processes *processes)
 {
 	assert_int_equal(sw_processes_read(processes), 0);
-	return sw_processes_choose_tree(processes, getpid(), 0);
+	return sw_processes_choose_tree(processes, getpid(), NULL);
 }
 
 /* A process whose first thread has ended lives for as long as others run: it is found, stops when it is told to, and only then is dead. */

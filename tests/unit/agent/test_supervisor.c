@@ -350,6 +350,30 @@ static void test_suspend(void **state)
 	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
 }
 
+/* A run without the GPU runtime cannot be taken off its GPUs whole: it is suspended as usual, whether it stands already or not, and says why until it goes on. */
+static void test_not_off_its_gpus(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	harness_start(harness, harness_spec(harness, "while :; do echo x >>count; sleep 0.01; done"), &run);
+	harness_await(harness, "count");
+	for (unsigned order = 1; order <= 2; order++) {
+		struct sw_run_account *account;
+		harness_tell(&run, "suspend %u deep\n", order);
+		while ((account = harness_next(&run))->order != order || account->run.state != SW_RUN_SUSPENDED ||
+		       account->run.depth != SW_DEPTH_USUAL)
+			sw_run_account_free(account);
+		assert_non_null(strstr(account->run.detail, "it runs without the GPU runtime"));
+		sw_run_account_free(account);
+	}
+	harness_tell(&run, "resume 3\n");
+	struct sw_run_account *account = harness_wait(&run, SW_RUN_RUNNING);
+	assert_null(account->run.detail);
+	sw_run_account_free(account);
+	harness_tell(&run, "stop 4 0 -1\n");
+	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
+}
+
 /* A job that says so is not suspended; a wish to do so is noted and does no harm. */
 static void test_no_suspend(void **state)
 {
@@ -521,11 +545,11 @@ int main(int argc, char **argv)
 {
 	harness_main(argc, argv);
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit_codes),	 TEST(test_signals),	  TEST(test_launch_failures), TEST(test_account),
-		TEST(test_surroundings), TEST(test_output_files), TEST(test_other_user),      TEST(test_stop_reaches_all),
-		TEST(test_stop_signal),	 TEST(test_leftovers),	  TEST(test_fork_race),	      TEST(test_suspend),
-		TEST(test_no_suspend),	 TEST(test_lease),	  TEST(test_late_start),      TEST(test_time_limit),
-		TEST(test_huge_output),	 TEST(test_log_path),	  TEST(test_failure_class),
+		TEST(test_exit_codes),	     TEST(test_signals),      TEST(test_launch_failures), TEST(test_account),
+		TEST(test_surroundings),     TEST(test_output_files), TEST(test_other_user),	  TEST(test_stop_reaches_all),
+		TEST(test_stop_signal),	     TEST(test_leftovers),    TEST(test_fork_race),	  TEST(test_suspend),
+		TEST(test_not_off_its_gpus), TEST(test_no_suspend),   TEST(test_lease),		  TEST(test_late_start),
+		TEST(test_time_limit),	     TEST(test_huge_output),  TEST(test_log_path),	  TEST(test_failure_class),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

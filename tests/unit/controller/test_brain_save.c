@@ -120,7 +120,7 @@ static void draw_failure(struct sw_rng *rng, char *text, size_t size)
 /* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run before those of the same job before it are gone. */
 static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
-	static const char *const states[] = {"running", "running", "exited", "exited", "gone"};
+	static const char *const states[] = {"running", "running", "exited", "exited", "gone", "off", "refused"};
 	static const char *const reasons[] = {"", "", "", "time-limit"};
 	struct sw_job_view view;
 	uint64_t jobs = sw_brain_job_count(brain), job = 1;
@@ -131,7 +131,7 @@ static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain
 	}
 	const struct sw_live *live = sw_brain_live(brain, job);
 	uint32_t epoch = live != NULL ? live->run_epoch : 1;
-	const char *said = states[sw_rng_below(rng, 5)];
+	const char *said = states[sw_rng_below(rng, 7)];
 	if (live != NULL && live->ghosts > 0) {
 		said = "gone";
 		epoch -= sw_rng_below(rng, 3) != 0;
@@ -155,7 +155,8 @@ static enum sw_record_kind draw_change(struct sw_rng *rng, uint64_t jobs, char *
 		snprintf(body, size, "{}");
 		return SW_RECORD_WAKE;
 	}
-	snprintf(body, size, "{\"job\": %llu, \"by\": 1}", (unsigned long long)(1 + sw_rng_below(rng, jobs)));
+	snprintf(body, size, "{\"job\": %llu, \"by\": 1, \"deep\": %s}", (unsigned long long)(1 + sw_rng_below(rng, jobs)),
+		 sw_rng_below(rng, 2) == 0 ? "true" : "false");
 	return kinds[sw_rng_below(rng, 5)];
 }
 
@@ -533,7 +534,7 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 272);
+	assert_int_equal(sizeof(struct sw_live), 280);
 	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);

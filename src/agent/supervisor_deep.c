@@ -1,0 +1,242 @@
+/* A run that is taken off its GPUs whole while it is suspended, and brought back (src/share/deep.h).
+ *
+ * The driver takes its time, so a helper asks it: a process with the job's identity, which therefore can reach no process that the job's user could not.
+ *
+ * Invariants:
+ *  1. there is one helper at a time. The driver is called by a child of it, which outlives a helper that is killed: nothing else is begun, and nobody is stopped, before both are gone;
+ *  2. what may be off is brought back by the driver before the runtime is asked to bring memory back; that is tried until it is done;
+ *  3. a run that cannot be taken off is suspended as usual, and `detail` says why.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "agent/launch.h"
+#include "agent/supervisor_state.h"
+#include "gpu/gpu.h"
+#include "share/checkpoint.h"
+#include "share/deep.h"
+#include "share/outside.h"
+
+#define RETRY_NS SW_NS_PER_S
+#define LOOK_NS (100 * SW_NS_PER_MS)
+
+/* What the helper shares with the supervisor. */
+struct sw_deep_board {
+	_Atomic pid_t worker; /* the child that has the driver loaded; 0: none */
+	bool done;
+	int code;
+	char why[200];
+};
+
+/* ------------------------------------------------------------------------------------------------ in the helper */
+
+/* Those that the page does not know would stay on their GPUs. Where the driver's lists cannot be had, nobody is suspected. */
+static int check_outside(struct sw_share_page *page, pid_t supervisor, const char *path, struct sw_err *err)
+{
+	static struct sw_gpu_sample sample; /* too large for the stack */
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
+	if (sw_gpus_open("nvml", &gpus, NULL) < 0)
+		return 0;
+	for (uint32_t i = 0; i < sw_gpus_count(gpus); i++) {
+		struct sw_outside outside = {0};
+		int gpu = sw_share_page_gpu(page, sw_gpus_info(gpus, i)->uuid);
+		if (gpu < 0 || sw_gpus_sample(gpus, i, &sample, NULL) < 0)
+			continue;
+		for (uint32_t p = 0; p < sample.process_count; p++)
+			if (sw_outside_is_of((pid_t)sample.processes[p].pid, supervisor, path))
+				sw_outside_add(page, (uint32_t)gpu, (pid_t)sample.processes[p].pid, sample.processes[p].memory_bytes,
+					       &outside);
+		if (outside.processes > 0)
+			return sw_err_set(err, SW_EINPUT, "process %d uses a GPU outside the runtime", (int)outside.pid);
+	}
+	return 0;
+}
+
+static int take_off(struct sw_share_page *page, pid_t supervisor, const char *path, struct sw_err *err)
+{
+	struct sw_share_figures figures;
+	int r = check_outside(page, supervisor, path, err);
+	r = r < 0 ? r : sw_deep_out(page, err);
+	sw_share_page_look(page, &figures);
+	if (r == 0 && figures.off < figures.processes)
+		return sw_err_set(err, SW_EIO, "not all its processes have left their GPUs");
+	return r;
+}
+
+static _Noreturn void help(const struct sw_supervisor *supervisor, bool outward)
+{
+	const struct sw_run_spec *spec = supervisor->spec;
+	struct sw_deep_board *board = supervisor->deep.board;
+	const char *path = supervisor->gpu.path;
+	struct sw_share_page *page = NULL;
+	struct sw_err err = {0};
+	sigset_t none;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setsid();
+	/* The lock of the run's folder is the supervisor's alone. */
+	close_range(3, UINT_MAX, 0);
+	sw_checkpoint_show(&board->worker);
+	int r = sw_become_user(spec->uid, spec->gid);
+	r = r != 0 ? sw_err_set(&err, SW_EDENIED, "cannot become user %u: %s", spec->uid, strerror(r))
+		   : sw_share_page_open(path, &page, &err);
+	if (r == 0)
+		r = outward ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err) : sw_deep_back(page, SW_DEEP_SAME, 0, &err);
+	board->code = r;
+	snprintf(board->why, sizeof board->why, "%.100s%s%.95s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
+	board->done = true;
+	_exit(0);
+}
+
+/* ------------------------------------------------------------------------------------------------ in the supervisor */
+
+static bool is_busy(const struct sw_supervisor_deep *deep)
+{
+	return deep->helper > 0 || deep->helped;
+}
+
+static void refuse(struct sw_supervisor *supervisor, const char *why)
+{
+	char detail[sizeof supervisor->gpu.detail];
+	supervisor->account.run.depth = SW_DEPTH_USUAL;
+	snprintf(detail, sizeof detail, "it stands still, but is not off its GPUs: %s", why);
+	sw_supervisor_gpu_say(supervisor, detail);
+}
+
+/* Nobody asks the driver any more. */
+static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	struct sw_share_figures figures;
+	char detail[sizeof supervisor->gpu.detail];
+	bool good = deep->board->done && deep->board->code == 0;
+	const char *why = deep->board->done ? deep->board->why : "whoever asked the driver for it was killed";
+	sw_share_page_look(supervisor->gpu.page, &figures);
+	deep->off = deep->outward ? good || figures.off > 0 : !good;
+	if (deep->outward && !good)
+		refuse(supervisor, why);
+	else
+		supervisor->account.run.depth = deep->off ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
+	if (!deep->outward && !good) {
+		snprintf(detail, sizeof detail, "it is not back on its GPUs yet: %s", why);
+		sw_supervisor_gpu_say(supervisor, detail);
+	}
+	if (supervisor->pause == SW_PAUSE_COMING)
+		supervisor->look_at_ns = now_ns;
+	else if (supervisor->pause == SW_PAUSE_NONE && deep->off)
+		deep->look_at_ns = now_ns + (deep->outward ? 0 : RETRY_NS);
+	else if (supervisor->pause == SW_PAUSE_NONE)
+		sw_supervisor_gpu_return(supervisor, now_ns);
+	sw_supervisor_enter(supervisor, supervisor->account.run.state);
+}
+
+/* The helper is gone; so must be its child. */
+static void wind_up(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	pid_t worker = atomic_load(&deep->board->worker);
+	deep->helped = worker > 0 && (kill(worker, 0) == 0 || errno != ESRCH);
+	if (deep->helped)
+		deep->look_at_ns = now_ns + LOOK_NS;
+	else
+		conclude(supervisor, now_ns);
+}
+
+static void begin(struct sw_supervisor *supervisor, bool outward, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	if (deep->board == NULL) {
+		void *board = mmap(NULL, sizeof *deep->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (board == MAP_FAILED) { /* it comes back only after it was off, and has one then */
+			refuse(supervisor, "out of memory");
+			return;
+		}
+		deep->board = board;
+	}
+	memset(deep->board, 0, sizeof *deep->board);
+	deep->outward = outward;
+	deep->look_at_ns = SW_NEVER;
+	deep->helper = fork();
+	if (deep->helper == 0)
+		help(supervisor, outward);
+	if (deep->helper > 0)
+		return;
+	snprintf(deep->board->why, sizeof deep->board->why, "cannot start another process: %s", strerror(errno));
+	deep->board->code = SW_EIO;
+	deep->board->done = true;
+	deep->helper = 0;
+	conclude(supervisor, now_ns);
+}
+
+void sw_supervisor_deep_wish(struct sw_supervisor *supervisor, bool deep)
+{
+	supervisor->deep.wanted = deep;
+	supervisor->deep.tried = false;
+	if (deep)
+		supervisor->account.run.depth = SW_DEPTH_LEAVING;
+}
+
+bool sw_supervisor_deep_is_settled(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	if (is_busy(deep))
+		return false;
+	if (!deep->wanted || deep->tried)
+		return true;
+	deep->tried = true;
+	if (supervisor->gpu.page == NULL)
+		refuse(supervisor, "it runs without the GPU runtime");
+	else if (supervisor->gpu.detail[0] != '\0')
+		supervisor->account.run.depth = SW_DEPTH_USUAL; /* its memory did not even leave: that was said */
+	else
+		begin(supervisor, true, now_ns);
+	return !is_busy(deep);
+}
+
+void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	deep->wanted = false;
+	sw_supervisor_gpu_say(supervisor, "");
+	if (is_busy(deep))
+		return; /* then conclude() goes on */
+	if (deep->off)
+		begin(supervisor, false, now_ns);
+	else
+		sw_supervisor_gpu_return(supervisor, now_ns);
+}
+
+void sw_supervisor_deep_tick(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	if (now_ns < deep->look_at_ns)
+		return;
+	deep->look_at_ns = SW_NEVER;
+	if (deep->helped)
+		wind_up(supervisor, now_ns);
+	else if (supervisor->pause == SW_PAUSE_NONE && deep->off && deep->helper == 0)
+		begin(supervisor, false, now_ns);
+}
+
+bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
+{
+	struct sw_supervisor_deep *deep = &supervisor->deep;
+	if (deep->helper > 0 && pid == deep->helper) {
+		deep->helper = 0;
+		deep->helped = true;
+		deep->look_at_ns = sw_boot_now();
+		return true;
+	}
+	return pid == sw_supervisor_deep_worker(supervisor);
+}
+
+pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor)
+{
+	return supervisor->deep.board != NULL ? atomic_load(&supervisor->deep.board->worker) : 0;
+}
