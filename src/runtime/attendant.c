@@ -193,6 +193,8 @@ static void *attend(void *unused)
 		renew();
 		if (!is_away())
 			sw_spare_trim();
+		if (sw_memory_leaving > 0 && !is_away())
+			sw_memory_settle();
 		bring_figures();
 		if (!is_away())
 			sw_profile_look();
