@@ -21,24 +21,24 @@ static int current_gpu(void)
 }
 
 /* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
-#define COUNTED(gpu, bytes, kind, key, call)                              \
-	do {                                                              \
-		if (sw_page == NULL)                                      \
-			return (call);                                    \
-		int gpu_ = (gpu);                                         \
-		size_t bytes_ = (bytes);                                  \
-		struct sw_gate_thread *self_ = sw_gate_enter();           \
-		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;              \
-		if (sw_account_take(gpu_, bytes_, true)) {                \
-			result_ = (call);                                 \
-			if (result_ == CUDA_SUCCESS)                      \
-				sw_charge_add(kind, (key), gpu_, bytes_); \
-			else                                              \
-				sw_account_give(gpu_, bytes_, true);      \
-		}                                                         \
-		sw_iterations_memory();                                   \
-		sw_gate_leave(self_);                                     \
-		return result_;                                           \
+#define COUNTED(gpu, bytes, kind, key, call)                                                                                   \
+	do {                                                                                                                   \
+		if (sw_page == NULL)                                                                                           \
+			return (call);                                                                                         \
+		int gpu_ = (gpu);                                                                                              \
+		size_t bytes_ = (bytes);                                                                                       \
+		struct sw_gate_thread *self_ = sw_gate_enter();                                                                \
+		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
+		if (sw_account_take(gpu_, bytes_, true) || (sw_memory_reclaim(gpu_) && sw_account_take(gpu_, bytes_, true))) { \
+			result_ = (call);                                                                                      \
+			if (result_ == CUDA_SUCCESS)                                                                           \
+				sw_charge_add(kind, (key), gpu_, bytes_);                                                      \
+			else                                                                                                   \
+				sw_account_give(gpu_, bytes_, true);                                                           \
+		}                                                                                                              \
+		sw_iterations_memory();                                                                                        \
+		sw_gate_leave(self_);                                                                                          \
+		return result_;                                                                                                \
 	} while (0)
 
 CUresult hook_cuMemAlloc_v2(P ret, Z bytes)

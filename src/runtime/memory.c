@@ -358,6 +358,16 @@ void sw_memory_settle(void)
 	pthread_mutex_unlock(&sw_memory_lock);
 }
 
+bool sw_memory_reclaim(int gpu)
+{
+	int mode = sw_capture_relax();
+	pthread_mutex_lock(&sw_memory_lock);
+	bool any = sw_pools_reclaim(gpu);
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_capture_restore(mode);
+	return any;
+}
+
 /* ---- what is asked of them, and done to them */
 
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context)
