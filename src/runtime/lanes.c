@@ -32,8 +32,7 @@ static bool is_default(CUstream stream)
 
 static bool is_of(const struct sw_lane *lane, CUstream stream, CUcontext context, uint64_t thread)
 {
-	return lane->stream == stream && lane->context != NULL && lane->thread == thread &&
-	       (!is_default(stream) || lane->context == context);
+	return lane->stream == stream && lane->thread == thread && (!is_default(stream) || lane->context == context);
 }
 
 static struct sw_lane *find(CUstream stream, CUcontext context)
@@ -45,7 +44,7 @@ static struct sw_lane *find(CUstream stream, CUcontext context)
 	return NULL;
 }
 
-/* Nothing refers to it, and nothing was recorded that is not over. Where it is to be had again at once, its stream finds another. */
+/* What it knows of its stream nobody needs. */
 static bool can_go(const struct sw_lane *lane)
 {
 	return lane->uses == 0 && !lane->marking;
@@ -54,7 +53,7 @@ static bool can_go(const struct sw_lane *lane)
 static struct sw_lane *empty_place(void)
 {
 	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context == NULL || (lanes[i].stream == NULL && can_go(&lanes[i])))
+		if (lanes[i].stream == NULL && can_go(&lanes[i]))
 			return &lanes[i];
 	if (lane_count < LANES)
 		return &lanes[lane_count++];
@@ -138,7 +137,7 @@ void sw_lanes_poll(void)
 {
 	int mode = sw_capture_relax();
 	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context != NULL && lanes[i].uses > 0)
+		if (lanes[i].uses > 0)
 			poll(&lanes[i]);
 	sw_capture_restore(mode);
 }
@@ -253,6 +252,11 @@ void sw_lane_forget_stream(CUstream stream)
 	pthread_mutex_lock(&sw_memory_lock);
 	lane->stream = NULL;
 	pthread_mutex_unlock(&sw_memory_lock);
+}
+
+void sw_lanes_forget(void)
+{
+	atomic_store(&sw_lanes_used, false);
 }
 
 void sw_lanes_drop_context(CUcontext context)

@@ -25,7 +25,7 @@ struct sw_mark {
 
 struct sw_lane {
 	CUstream stream;   /* NULL: destroyed. One that each thread has for itself, or the default one, by its special name */
-	CUcontext context; /* NULL: the lane is unused */
+	CUcontext context;
 	CUdevice device;
 	uint64_t thread; /* of a stream that each thread has for itself; else 0 */
 	uint64_t over;	 /* what it freed up to this moment */
@@ -56,6 +56,9 @@ void sw_lanes_poll(void);
 /* Everything is over: the GPU stands still. */
 void sw_lanes_rest(void);
 void sw_lanes_drop_context(CUcontext context);
+
+/* After fork(): nobody waits here any more. */
+void sw_lanes_forget(void);
 
 /* Take the lock. */
 /* By a thread that has just freed in this stream, its lane: records an event if that is worth it, or `anyway`. */

@@ -340,6 +340,7 @@ bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_res
 void sw_memory_settle(void)
 {
 	CUcontext popped;
+	int mode = sw_capture_relax();
 	pthread_mutex_lock(&sw_memory_lock);
 	if (leaving != NULL)
 		sw_lanes_poll();
@@ -356,15 +357,14 @@ void sw_memory_settle(void)
 			sw_driver.context_pop(&popped);
 	}
 	pthread_mutex_unlock(&sw_memory_lock);
+	sw_capture_restore(mode);
 }
 
 bool sw_memory_reclaim(int gpu)
 {
-	int mode = sw_capture_relax();
 	pthread_mutex_lock(&sw_memory_lock);
 	bool any = sw_pools_reclaim(gpu);
 	pthread_mutex_unlock(&sw_memory_lock);
-	sw_capture_restore(mode);
 	return any;
 }
 

@@ -39,6 +39,10 @@ static bool try(const struct request *request, CUresult *ret_result, CUcontext *
 	CUmemoryPool handle = request->pool;
 	CUcontext popped;
 	struct sw_lane *lane = sw_lane_of(request->stream);
+	if (lane == NULL) {
+		sw_pools_loosen();
+		lane = sw_lane_of(request->stream);
+	}
 	if (lane != NULL && handle == NULL && sw_driver.current_pool(&handle, lane->device) != CUDA_SUCCESS)
 		return false;
 	struct sw_pool *pool = lane == NULL ? NULL : sw_pool_of(handle, lane->device);
@@ -114,7 +118,7 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, a2, true, P, Z, P, P)
 			if (sw_page != NULL)                                                      \
 				sw_charge_pool(NULL, 0);                                          \
 		}                                                                                 \
-		if (sw_memory_leaving > 0)                                                        \
+		if (sw_moves && sw_memory_leaving > 0)                                            \
 			sw_memory_settle();                                                       \
 		sw_iterations_memory();                                                           \
 		sw_gate_leave(self);                                                              \
@@ -142,12 +146,10 @@ void sw_wait_ends(uint64_t cut, CUcontext context, CUstream stream)
 	if (!exceed && sw_memory_leaving == 0)
 		return;
 	struct sw_gate_thread *self = sw_gate_enter();
-	int mode = sw_capture_relax();
 	sw_memory_settle();
 	pthread_mutex_lock(&sw_memory_lock);
 	sw_pools_settle();
 	pthread_mutex_unlock(&sw_memory_lock);
-	sw_capture_restore(mode);
 	sw_iterations_memory();
 	sw_gate_leave(self);
 }
@@ -204,9 +206,7 @@ CUresult hook_cuMemPoolTrimTo(P handle, Z keep)
 	CUresult result = SW_REAL(cuMemPoolTrimTo, P, Z)(handle, keep);
 	struct sw_pool *pool = result == CUDA_SUCCESS ? lock_pool(handle) : NULL;
 	if (pool != NULL) {
-		int mode = sw_capture_relax();
 		sw_pool_trim(pool, keep);
-		sw_capture_restore(mode);
 		pthread_mutex_unlock(&sw_memory_lock);
 	}
 	if (sw_page != NULL)

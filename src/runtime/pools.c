@@ -314,11 +314,13 @@ void sw_pool_forget_range(struct sw_range *range)
 static void give_back(struct sw_range *range)
 {
 	CUcontext popped;
+	int mode = sw_capture_relax();
 	bool pushed = sw_driver.context_push(range->context) == CUDA_SUCCESS;
 	clear(range);
 	sw_range_free(range);
 	if (pushed)
 		sw_driver.context_pop(&popped);
+	sw_capture_restore(mode);
 }
 
 void sw_pool_trim(struct sw_pool *pool, uint64_t keep)
@@ -362,6 +364,15 @@ bool sw_pools_reclaim(int gpu)
 	for (unsigned i = 0; i < pool_count; i++)
 		after += sw_account_gpu(pools[i]->device) == gpu ? pools[i]->figures.reserved : 0;
 	return after < before;
+}
+
+void sw_pools_loosen(void)
+{
+	sw_lanes_poll();
+	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		for (struct sw_piece *piece = range->pieces; piece != NULL; piece = piece->after)
+			if (piece->idle && is_over(piece))
+				refer(piece, NULL, 0);
 }
 
 /* ---- pools */

@@ -59,6 +59,8 @@ bool sw_pools_exceed(void);
 void sw_pools_settle(void);
 /* All that is over on this GPU of the page; whether that was anything. */
 bool sw_pools_reclaim(int gpu);
+/* What is over need not refer to the lane that freed it: there are too many of them. */
+void sw_pools_loosen(void);
 /* The range goes, with all that is in it. */
 void sw_pool_forget_range(struct sw_range *range);
 

@@ -329,6 +329,37 @@ static void own_streams(int socket)
 	assert_cuda(cuCtxSynchronize());
 }
 
+static void many_streams(int socket)
+{
+	enum { COUNT = 300 };
+	CUstream streams[COUNT];
+	CUdeviceptr x[COUNT];
+	(void)socket;
+	open_streams();
+	set_threshold(standard, UINT64_MAX);
+	for (unsigned round = 0; round < 2; round++) {
+		for (unsigned i = 0; i < COUNT; i++) {
+			assert_cuda(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+			x[i] = take(10000, streams[i]);
+		}
+		assert_int_equal(fixed(), 0);
+		for (unsigned i = 0; i < COUNT; i++)
+			assert_cuda(cuMemFreeAsync(x[i], streams[i]));
+		assert_cuda(cuCtxSynchronize());
+		assert_int_equal(figure(standard, CU_MEMPOOL_USED_CURRENT), 0);
+		for (unsigned i = round; i < COUNT; i++)
+			assert_cuda(cuStreamDestroy_v2(streams[i]));
+	}
+	assert_true(charged() < 32 * MiB);
+}
+
+/* More streams than are kept apart: their memory is ours all the same. */
+static void test_many_streams(void **state)
+{
+	(void)state;
+	run_job(many_streams);
+}
+
 /* Streams that each thread has for itself are as many streams, although all have one name. */
 static void test_streams_of_threads(void **state)
 {
@@ -869,6 +900,7 @@ int main(void)
 		CASE(test_what_is_over_is_found_out),
 		CASE(test_streams_that_are_destroyed),
 		CASE(test_streams_of_threads),
+		CASE(test_many_streams),
 		CASE(test_frees_of_either_kind),
 		CASE(test_short_memory_waits_for_frees),
 		CASE(test_pools_of_the_program),
