@@ -24,18 +24,18 @@ struct sw_mark {
 };
 
 struct sw_lane {
-	CUstream stream;   /* NULL: destroyed. One that each thread has for itself, or the default one, by its special name */
+	CUstream stream; /* NULL: destroyed. One that each thread has for itself, or the default one, by its special name */
 	CUcontext context;
-	CUdevice device;
-	uint64_t thread; /* of a stream that each thread has for itself; else 0 */
-	uint64_t over;	 /* what it freed up to this moment */
-	uint64_t last;	 /* moment of its last free */
-	uint64_t marked; /* up to here an event was recorded */
-	uint32_t uses;
-	uint32_t frees; /* since the last mark, and how much */
-	uint64_t freed_bytes;
-	bool marking;
+	uint64_t thread;      /* of a stream that each thread has for itself; else 0 */
+	uint64_t over;	      /* what it freed up to this moment */
+	uint64_t last;	      /* moment of its last free */
+	uint64_t marked;      /* up to here an event was recorded */
+	uint64_t freed_bytes; /* since the last mark */
 	struct sw_mark marks[2];
+	CUdevice device;
+	uint32_t uses;
+	uint32_t frees; /* since the last mark */
+	bool marking;
 };
 
 extern _Atomic bool sw_lanes_used; /* there is at least one */

@@ -25,10 +25,10 @@ static bool is_captured(CUstream stream)
 
 /* ---- allocations */
 
-/* NULL for the pool means the current one. */
 struct request {
 	CUdeviceptr *ret;
 	size_t bytes;
+	bool current; /* from the current pool of the stream's device; else from this one */
 	CUmemoryPool pool;
 	CUstream stream;
 };
@@ -43,7 +43,7 @@ static bool try(const struct request *request, CUresult *ret_result, CUcontext *
 		sw_pools_loosen();
 		lane = sw_lane_of(request->stream);
 	}
-	if (lane != NULL && handle == NULL && sw_driver.current_pool(&handle, lane->device) != CUDA_SUCCESS)
+	if (lane != NULL && request->current && sw_driver.current_pool(&handle, lane->device) != CUDA_SUCCESS)
 		return false;
 	struct sw_pool *pool = lane == NULL ? NULL : sw_pool_of(handle, lane->device);
 	if (pool == NULL || sw_driver.context_push(lane->context) != CUDA_SUCCESS)
@@ -77,33 +77,33 @@ static bool get(const struct request *request, CUresult *ret_result)
 }
 
 /* Parameters are numbered from the end: (ret, bytes, stream) and (ret, bytes, pool, stream). */
-#define FROM_POOL(symbol, ret, wanted, given, own, ...)                                                         \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                          \
-	{                                                                                                       \
-		if (SW_MISSING(symbol))                                                                         \
-			return CUDA_ERROR_NOT_INITIALIZED;                                                      \
-		struct sw_gate_thread *self = sw_gate_enter();                                                  \
-		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                     \
-		const struct request request = {ret, wanted, given, sw_lane_stream(a1, own)};                   \
-		if (!get(&request, &result)) {                                                                  \
-			CUmemoryPool pool = given;                                                              \
-			CUdevice device = -1;                                                                   \
-			bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS &&  \
-				       (pool != NULL || sw_driver.current_pool(&pool, device) == CUDA_SUCCESS); \
-			result = CUDA_ERROR_OUT_OF_MEMORY;                                                      \
-			if (!counted || sw_charge_pool_may(pool, device, wanted))                               \
-				result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                   \
-			if (counted)                                                                            \
-				sw_charge_pool(pool, device);                                                   \
-		}                                                                                               \
-		sw_iterations_memory();                                                                         \
-		sw_gate_leave(self);                                                                            \
-		return result;                                                                                  \
+#define FROM_POOL(symbol, ret, wanted, is_current, given, own, ...)                                              \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                           \
+	{                                                                                                        \
+		if (SW_MISSING(symbol))                                                                          \
+			return CUDA_ERROR_NOT_INITIALIZED;                                                       \
+		struct sw_gate_thread *self = sw_gate_enter();                                                   \
+		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                      \
+		const struct request request = {ret, wanted, is_current, given, sw_lane_stream(a1, own)};        \
+		if (!get(&request, &result)) {                                                                   \
+			CUmemoryPool pool = given;                                                               \
+			CUdevice device = -1;                                                                    \
+			bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS &&   \
+				       (!(is_current) || sw_driver.current_pool(&pool, device) == CUDA_SUCCESS); \
+			result = CUDA_ERROR_OUT_OF_MEMORY;                                                       \
+			if (!counted || sw_charge_pool_may(pool, device, wanted))                                \
+				result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                    \
+			if (counted)                                                                             \
+				sw_charge_pool(pool, device);                                                    \
+		}                                                                                                \
+		sw_iterations_memory();                                                                          \
+		sw_gate_leave(self);                                                                             \
+		return result;                                                                                   \
 	}
-FROM_POOL(cuMemAllocAsync, a3, a2, NULL, false, P, Z, P)
-FROM_POOL(cuMemAllocAsync_ptsz, a3, a2, NULL, true, P, Z, P)
-FROM_POOL(cuMemAllocFromPoolAsync, a4, a3, a2, false, P, Z, P, P)
-FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, a2, true, P, Z, P, P)
+FROM_POOL(cuMemAllocAsync, a3, a2, true, NULL, false, P, Z, P)
+FROM_POOL(cuMemAllocAsync_ptsz, a3, a2, true, NULL, true, P, Z, P)
+FROM_POOL(cuMemAllocFromPoolAsync, a4, a3, false, a2, false, P, Z, P, P)
+FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, false, a2, true, P, Z, P, P)
 
 #define FREES(symbol, own)                                                                        \
 	CUresult hook_##symbol(Z address, P stream)                                               \

@@ -9,9 +9,8 @@
 #include "runtime/tools.h"
 
 #define PIECE ((size_t)512) /* sizes are multiples of it */
-#define SMALL_MOST \
-	((size_t)1 \
-	 << 20) /* such requests have ranges of their own: what lives long is often small, and would keep large ranges from being whole again */
+/* Small requests have ranges of their own: what lives long is often small, and would keep large ranges from being whole again. */
+#define SMALL_MOST ((size_t)1 << 20)
 #define SMALL_RANGE ((size_t)8 << 20) /* what is got at least, where there is room */
 #define LARGE_RANGE ((size_t)32 << 20)
 /* Bins: eight for each doubling of the size. */
@@ -49,7 +48,7 @@ static unsigned pool_count;
 
 /* ---- bins */
 
-/* Of the largest bin of which all pieces are at most so large. Sizes up to STEPS pieces have one each. */
+/* Where pieces of this size are, with others that differ by an eighth at most. */
 static unsigned bin_of(size_t bytes)
 {
 	size_t pieces = bytes / PIECE;
@@ -237,7 +236,7 @@ CUresult sw_pool_get(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, s
 {
 	struct heap *heap = &pool->heaps[bytes <= SMALL_MOST];
 	size_t whole = sw_round_up(bytes, PIECE);
-	CUresult result = whole < bytes ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+	CUresult result = whole < bytes || whole > SIZE_MAX / 2 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 	struct sw_piece *piece = result == CUDA_SUCCESS ? find(heap, lane, whole, GLANCES) : NULL;
 	if (piece == NULL && result == CUDA_SUCCESS && sw_pool_has_idle(pool)) {
 		sw_lanes_poll();

@@ -450,6 +450,13 @@ static void make_pools(int socket)
 	set_threshold(pool, UINT64_MAX);
 	assert_cuda(cuMemAllocFromPoolAsync(&x, 40 * MiB, pool, a));
 	assert_int_equal(cuMemAllocFromPoolAsync(&y, 40 * MiB, pool, a), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_not_equal(cuMemAllocFromPoolAsync(&y, MiB, NULL, a), CUDA_SUCCESS);
+	assert_int_not_equal(cuMemAllocFromPoolAsync(NULL, MiB, pool, a), CUDA_SUCCESS);
+	assert_int_not_equal(cuMemAllocFromPoolAsync(&y, 0, pool, a), CUDA_SUCCESS);
+	assert_int_equal(cuMemAllocFromPoolAsync(&y, SIZE_MAX, pool, a), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAllocAsync(&y, SIZE_MAX - 1024, a), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_not_equal(cuMemPoolGetAttribute(pool, CU_MEMPOOL_USED_CURRENT, NULL), CUDA_SUCCESS);
+	assert_int_not_equal(cuMemPoolSetAttribute(pool, CU_MEMPOOL_RELEASE_THRESHOLD, NULL), CUDA_SUCCESS);
 	assert_cuda(cuPointerGetAttribute(&found, CU_POINTER_POOL, x + 100));
 	assert_ptr_equal(found, pool);
 	assert_int_equal(fixed(), 0);
