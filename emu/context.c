@@ -258,18 +258,26 @@ struct emu_context *emu_context_primary(CUdevice device)
 void emu_context_wait(struct emu_context *context)
 {
 	/* A stream that appears meanwhile is not waited for. */
-	struct emu_stream *streams[256];
-	unsigned count = 0;
-	pthread_mutex_lock(&context->order);
-	for (struct emu_stream *stream = context->streams; stream != NULL && count < 256; stream = stream->next) {
-		emu_hold(&stream->object);
-		streams[count++] = stream;
-	}
-	pthread_mutex_unlock(&context->order);
-	for (unsigned i = 0; i < count; i++) {
-		emu_stream_wait(streams[i], emu_stream_last(streams[i]));
-		emu_put(&streams[i]->object);
-	}
+	enum { TOGETHER = 256 };
+	struct emu_stream *streams[TOGETHER];
+	uint64_t seen = UINT64_MAX;
+	unsigned count;
+	do {
+		count = 0;
+		pthread_mutex_lock(&context->order);
+		/* The newest first, so that their numbers fall. */
+		for (struct emu_stream *stream = context->streams; stream != NULL && count < TOGETHER; stream = stream->next)
+			if (stream->id < seen) {
+				emu_hold(&stream->object);
+				streams[count++] = stream;
+			}
+		pthread_mutex_unlock(&context->order);
+		for (unsigned i = 0; i < count; i++) {
+			seen = streams[i]->id;
+			emu_stream_wait(streams[i], emu_stream_last(streams[i]));
+			emu_put(&streams[i]->object);
+		}
+	} while (count == TOGETHER);
 }
 
 void emu_contexts_wait(void)

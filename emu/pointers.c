@@ -93,7 +93,7 @@ static CUresult answer(const struct about *about, int attribute, uint64_t addres
 	case 14: /* the kinds of handles it can be exported as */
 		*(uint64_t *)ret_value = 0;
 		return CUDA_SUCCESS;
-	case 17: /* its pool */
+	case CU_POINTER_POOL:
 		*(CUmemoryPool *)ret_value = (CUmemoryPool)about->pool;
 		return about->known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default:

@@ -212,7 +212,8 @@ ENTRY(cuMemPoolCreate, CUmemoryPool *ret_pool, const CUmemPoolProps *properties)
 		return result;
 	if (ret_pool == NULL || properties == NULL || properties->type != CU_MEM_ALLOCATION_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (properties->location.type != CU_MEM_LOCATION_DEVICE || properties->handle_types != 0)
+	/* One that other processes may open behaves like any other; nobody can open it. */
+	if (properties->location.type != CU_MEM_LOCATION_DEVICE || (properties->handle_types & ~CU_MEM_HANDLE_FILE_DESCRIPTOR) != 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (emu_device_gpu(properties->location.id) < 0)
 		return CUDA_ERROR_INVALID_DEVICE;

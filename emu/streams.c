@@ -29,11 +29,11 @@ struct emu_stream *emu_stream_new(struct emu_context *context, enum emu_stream_k
 	stream->kind = kind;
 	stream->flags = flags;
 	stream->priority = priority;
-	stream->id = emu_next_id();
 	pthread_mutex_init(&stream->lock, NULL);
 	pthread_cond_init(&stream->changed, NULL);
 	emu_publish(&stream->object, EMU_STREAM, destroy);
 	pthread_mutex_lock(&context->order);
+	stream->id = emu_next_id(); /* numbers fall along the list */
 	stream->next = context->streams;
 	context->streams = stream;
 	emu_hold(&stream->object); /* the context's list */
@@ -41,8 +41,7 @@ struct emu_stream *emu_stream_new(struct emu_context *context, enum emu_stream_k
 	return stream;
 }
 
-/* Out of the context's list and the table; its thread ends with its last work. */
-static void end_stream(struct emu_stream *stream)
+static void leave_context(struct emu_stream *stream)
 {
 	struct emu_context *context = stream->context;
 	bool listed = false;
@@ -55,13 +54,29 @@ static void end_stream(struct emu_stream *stream)
 		}
 	}
 	pthread_mutex_unlock(&context->order);
-	pthread_mutex_lock(&stream->lock);
-	stream->ended = true;
-	pthread_cond_broadcast(&stream->changed);
-	pthread_mutex_unlock(&stream->lock);
 	if (listed)
 		emu_put(&stream->object);
+}
+
+/* Out of the table. Its thread ends with its last work; until then it is in the context's list, so that others wait for that work. */
+static void end_stream(struct emu_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->ended = true;
+	bool has_thread = stream->has_thread;
+	pthread_cond_broadcast(&stream->changed);
+	pthread_mutex_unlock(&stream->lock);
+	if (!has_thread)
+		leave_context(stream);
 	emu_retire(stream, EMU_STREAM);
+}
+
+static bool has_ended(struct emu_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	bool ended = stream->ended;
+	pthread_mutex_unlock(&stream->lock);
+	return ended;
 }
 
 void emu_streams_end(struct emu_context *context)
@@ -69,6 +84,8 @@ void emu_streams_end(struct emu_context *context)
 	for (;;) {
 		pthread_mutex_lock(&context->order);
 		struct emu_stream *stream = context->streams;
+		while (stream != NULL && has_ended(stream))
+			stream = stream->next;
 		if (stream != NULL)
 			emu_hold(&stream->object);
 		pthread_mutex_unlock(&context->order);
@@ -119,6 +136,7 @@ static void *serve(void *argument)
 		pthread_cond_broadcast(&stream->changed);
 	}
 	pthread_mutex_unlock(&stream->lock);
+	leave_context(stream);
 	emu_put(&stream->object);
 	return NULL;
 }

@@ -21,24 +21,24 @@ static int current_gpu(void)
 }
 
 /* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
-#define COUNTED(gpu, bytes, kind, key, call)                              \
-	do {                                                              \
-		if (sw_page == NULL)                                      \
-			return (call);                                    \
-		int gpu_ = (gpu);                                         \
-		size_t bytes_ = (bytes);                                  \
-		struct sw_gate_thread *self_ = sw_gate_enter();           \
-		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;              \
-		if (sw_account_take(gpu_, bytes_, true)) {                \
-			result_ = (call);                                 \
-			if (result_ == CUDA_SUCCESS)                      \
-				sw_charge_add(kind, (key), gpu_, bytes_); \
-			else                                              \
-				sw_account_give(gpu_, bytes_, true);      \
-		}                                                         \
-		sw_iterations_memory();                                   \
-		sw_gate_leave(self_);                                     \
-		return result_;                                           \
+#define COUNTED(gpu, bytes, kind, key, call)                                                                                   \
+	do {                                                                                                                   \
+		if (sw_page == NULL)                                                                                           \
+			return (call);                                                                                         \
+		int gpu_ = (gpu);                                                                                              \
+		size_t bytes_ = (bytes);                                                                                       \
+		struct sw_gate_thread *self_ = sw_gate_enter();                                                                \
+		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
+		if (sw_account_take(gpu_, bytes_, true) || (sw_memory_reclaim(gpu_) && sw_account_take(gpu_, bytes_, true))) { \
+			result_ = (call);                                                                                      \
+			if (result_ == CUDA_SUCCESS)                                                                           \
+				sw_charge_add(kind, (key), gpu_, bytes_);                                                      \
+			else                                                                                                   \
+				sw_account_give(gpu_, bytes_, true);                                                           \
+		}                                                                                                              \
+		sw_iterations_memory();                                                                                        \
+		sw_gate_leave(self_);                                                                                          \
+		return result_;                                                                                                \
 	} while (0)
 
 CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
@@ -178,76 +178,3 @@ CUresult hook_cuMipmappedArrayCreate(P ret, P shape, U levels)
 	}
 FORGET_ARRAY(cuArrayDestroy)
 FORGET_ARRAY(cuMipmappedArrayDestroy)
-
-/* ---- pools: what they hold counts, not what the program has of it */
-
-#define FROM_POOL(symbol, find_pool, ...)                                                                                           \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                                              \
-	{                                                                                                                           \
-		if (SW_MISSING(symbol))                                                                                             \
-			return CUDA_ERROR_NOT_INITIALIZED;                                                                          \
-		struct sw_gate_thread *self = sw_gate_enter();                                                                      \
-		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                                         \
-		CUmemoryPool pool = NULL;                                                                                           \
-		CUdevice device = -1;                                                                                               \
-		bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS && (find_pool) == CUDA_SUCCESS; \
-		if (!counted || sw_charge_pool_may(pool, device, SW_POOL_BYTES))                                                    \
-			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                                               \
-		if (counted)                                                                                                        \
-			sw_charge_pool(pool, device);                                                                               \
-		sw_iterations_memory();                                                                                             \
-		sw_gate_leave(self);                                                                                                \
-		return result;                                                                                                      \
-	}
-/* Parameters are numbered from the end: (ret, bytes, stream) and (ret, bytes, pool, stream). */
-#define SW_POOL_BYTES a2
-FROM_POOL(cuMemAllocAsync, sw_driver.current_pool(&pool, device), P, Z, P)
-FROM_POOL(cuMemAllocAsync_ptsz, sw_driver.current_pool(&pool, device), P, Z, P)
-#undef SW_POOL_BYTES
-#define SW_POOL_BYTES a3
-FROM_POOL(cuMemAllocFromPoolAsync, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
-FROM_POOL(cuMemAllocFromPoolAsync_ptsz, (pool = a2, CUDA_SUCCESS), P, Z, P, P)
-#undef SW_POOL_BYTES
-
-#define SHRINKS_POOL(symbol, ...)                                                      \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
-	{                                                                              \
-		if (SW_MISSING(symbol))                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                             \
-		struct sw_gate_thread *self = sw_gate_enter();                         \
-		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		if (sw_page != NULL)                                                   \
-			sw_charge_pool(NULL, 0);                                       \
-		sw_iterations_memory();                                                \
-		sw_gate_leave(self);                                                   \
-		return result;                                                         \
-	}
-SHRINKS_POOL(cuMemFreeAsync, Z, P)
-SHRINKS_POOL(cuMemFreeAsync_ptsz, Z, P)
-SHRINKS_POOL(cuMemPoolTrimTo, P, Z)
-
-CUresult hook_cuDeviceGraphMemTrim(U device)
-{
-	if (SW_MISSING(cuDeviceGraphMemTrim))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = SW_REAL(cuDeviceGraphMemTrim, U)(device);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_graphs();
-	sw_iterations_memory();
-	sw_gate_leave(self);
-	return result;
-}
-
-CUresult hook_cuMemPoolDestroy(P pool)
-{
-	if (SW_MISSING(cuMemPoolDestroy))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = SW_REAL(cuMemPoolDestroy, P)(pool);
-	if (result == CUDA_SUCCESS && sw_page != NULL)
-		sw_charge_forget_pool(pool);
-	sw_iterations_memory();
-	sw_gate_leave(self);
-	return result;
-}

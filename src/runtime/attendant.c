@@ -179,6 +179,21 @@ static bool prepare_store(void)
 	return made;
 }
 
+/* Until somebody calls, or the time is over. */
+static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
+{
+	for (int64_t now = sw_monotonic_ns(), until = now + timeout_ns; now < until && atomic_load(&sw_page->serial) == serial;) {
+		bool paced = (atomic_load(&sw_pace_mode) & (SW_PACE_SHARE | SW_PACE_YIELD)) != 0 && !is_away();
+		int64_t next = paced && until - now > SW_PACE_LOOK_NS ? now + SW_PACE_LOOK_NS : until;
+		sw_futex_wait(&sw_page->serial, serial, next - now);
+		now = sw_monotonic_ns();
+		if (now < next)
+			return;
+		if (paced)
+			sw_pace_look();
+	}
+}
+
 static void *attend(void *unused)
 {
 	(void)unused;
@@ -193,6 +208,8 @@ static void *attend(void *unused)
 		renew();
 		if (!is_away())
 			sw_spare_trim();
+		if (sw_memory_leaving > 0 && !is_away())
+			sw_memory_settle();
 		bring_figures();
 		if (!is_away())
 			sw_profile_look();
@@ -202,8 +219,7 @@ static void *attend(void *unused)
 		}
 		if (done && !is_away() && prepare_store())
 			continue;
-		if (atomic_load(&sw_page->serial) == serial)
-			sw_futex_wait(&sw_page->serial, serial, done ? IDLE_NS : retry_ns);
+		wait_for_wish(serial, done ? IDLE_NS : retry_ns);
 		bool again = !done && atomic_load(&sw_page->serial) == serial;
 		retry_ns = !again ? RETRY_NS : retry_ns < RETRY_MOST_NS ? retry_ns * 2 : retry_ns;
 	}

@@ -1,4 +1,4 @@
-/* What the program got from the driver directly and we only count: managed memory, arrays, pools. None of it moves. */
+/* What the program got from the driver directly and we only count: managed memory, arrays, graphs, pools that are not ours (pools.h). None of it moves. */
 #ifndef SW_RUNTIME_CHARGES_H
 #define SW_RUNTIME_CHARGES_H
 

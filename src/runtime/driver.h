@@ -34,6 +34,7 @@
 	X(enable_peer, cuCtxEnablePeerAccess, (CUcontext peer, unsigned flags))                                                    \
 	X(capture_mode, cuThreadExchangeStreamCaptureMode, (int *mode))                                                            \
 	X(event_create, cuEventCreate, (CUevent * ret, unsigned flags))                                                            \
+	X(event_destroy, cuEventDestroy_v2, (CUevent event))                                                                       \
 	X(event_record, cuEventRecord, (CUevent event, CUstream stream))                                                           \
 	X(event_query, cuEventQuery, (CUevent event))                                                                              \
 	X(event_elapsed, cuEventElapsedTime, (float *ret_ms, CUevent begin, CUevent end))                                          \
@@ -42,6 +43,8 @@
 	X(kernel_name, cuKernelGetName, (const char **ret, void *kernel))                                                          \
 	X(priority_range, cuCtxGetStreamPriorityRange, (int *ret_least, int *ret_greatest))                                        \
 	X(stream_create, cuStreamCreate, (CUstream * ret, unsigned flags))                                                         \
+	X(stream_context, cuStreamGetCtx, (CUstream stream, CUcontext * ret))                                                      \
+	X(stream_capturing, cuStreamIsCapturing, (CUstream stream, int *ret))                                                      \
 	X(stream_synchronize, cuStreamSynchronize, (CUstream stream))                                                              \
 	X(memory_info, cuMemGetInfo_v2, (size_t * ret_free, size_t * ret_total))                                                   \
 	X(alloc, cuMemAlloc_v2, (CUdeviceptr * ret, size_t bytes))                                                                 \

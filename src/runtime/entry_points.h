@@ -2,7 +2,7 @@
  *
  *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
  *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c, waits.c, start.c or doors.c
+ *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, pool_calls.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c, waits.c, start.c or doors.c
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -223,6 +223,10 @@ typedef CUipcHandle H;
 	OWN(cuMemAllocFromPoolAsync_ptsz, P, Z, P, P) \
 	OWN(cuMemFreeAsync, Z, P) \
 	OWN(cuMemFreeAsync_ptsz, Z, P) \
+	OWN(cuMemPoolCreate, P, P) \
+	OWN(cuMemPoolGetAttribute, P, U, P) \
+	OWN(cuMemPoolSetAttribute, P, U, P) \
+	OWN(cuMemPoolSetAccess, P, P, Z) \
 	OWN(cuMemPoolTrimTo, P, Z) \
 	OWN(cuMemPoolDestroy, P) \
 	OWN(cuDeviceGraphMemTrim, U) \

@@ -67,6 +67,11 @@ static bool answer(int attribute, CUdeviceptr address, void *ret)
 	CUdeviceptr base;
 	size_t bytes;
 	CUcontext context;
+	CUmemoryPool pool = attribute == CU_POINTER_POOL && ret != NULL ? sw_memory_pool(address) : NULL;
+	if (pool != NULL) {
+		*(CUmemoryPool *)ret = pool;
+		return true;
+	}
 	bool asked = attribute == CU_POINTER_CONTEXT || attribute == CU_POINTER_RANGE_START || attribute == CU_POINTER_RANGE_SIZE;
 	if (!asked || ret == NULL || !sw_memory_find(address, &base, &bytes, &context))
 		return false;

@@ -3,6 +3,7 @@
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
+#include "runtime/lanes.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
 
@@ -65,6 +66,7 @@ LAUNCH_ON(cuLaunchGridAsync, a1, sw_note_launch(a4, a3, a2, 0), P, U, U, P)
 			return CUDA_ERROR_NOT_FOUND;           \
 		struct sw_gate_thread *self = sw_gate_enter(); \
 		sw_pace_forget_stream(stream);                 \
+		sw_lane_forget_stream(stream);                 \
 		CUresult result = SW_REAL(symbol, P)(stream);  \
 		if (result == CUDA_SUCCESS)                    \
 			sw_capture_forget_stream(stream);      \

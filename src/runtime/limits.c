@@ -327,6 +327,8 @@ enum sw_page_trouble sw_move_to_limits(void)
 		if (trouble != SW_PAGE_FINE)
 			break;
 		int64_t begun = sw_monotonic_ns();
+		if (ahead.count > 0 && ahead.to_host)
+			sw_move_rest();
 		plan(&ahead);
 		more = ahead.count > 0;
 		if (more)

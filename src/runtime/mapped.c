@@ -231,16 +231,23 @@ CUmemHandle sw_mapped_name(CUmemHandle handle)
 	return handle;
 }
 
+static CUresult get_on_gpu(size_t bytes, const CUmemAllocationProp *prop, uint64_t flags, int gpu, CUmemHandle *ret)
+{
+	if (!sw_account_take(gpu, bytes, true))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = sw_driver.create(ret, bytes, prop, flags);
+	if (result != CUDA_SUCCESS)
+		sw_account_give(gpu, bytes, true);
+	return result;
+}
+
 /* On the GPU if the job's share and the GPU have room, else in host memory if the budget has, as with cuMemAlloc(). */
 static CUresult get(size_t bytes, const CUmemAllocationProp *prop, uint64_t flags, int gpu, CUmemHandle *ret, bool *ret_spilled)
 {
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 	*ret_spilled = false;
-	if (sw_account_take(gpu, bytes, true)) {
-		result = sw_driver.create(ret, bytes, prop, flags);
-		if (result != CUDA_SUCCESS)
-			sw_account_give(gpu, bytes, true);
-	}
+	CUresult result = get_on_gpu(bytes, prop, flags, gpu, ret);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && sw_memory_reclaim(gpu))
+		result = get_on_gpu(bytes, prop, flags, gpu, ret);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY || flags != 0 || !is_plain(prop, bytes) || !sw_account_take_host(gpu, bytes))
 		return result;
 	*ret_spilled = sw_spare_get(prop->location.id, bytes, ret) == CUDA_SUCCESS;

@@ -6,7 +6,9 @@
 #include "runtime/account.h"
 #include "runtime/book.h"
 #include "runtime/driver.h"
+#include "runtime/lanes.h"
 #include "runtime/mapped.h"
+#include "runtime/pools.h"
 #include "runtime/slabs.h"
 #include "runtime/spare.h"
 #include "runtime/tools.h"
@@ -68,19 +70,26 @@ CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t
 	return sw_driver.set_access(address, bytes, access, count);
 }
 
-/* On the GPU if the job's share and the GPU have room, else in host memory if the budget has. */
+static CUresult fill_on_gpu(const struct sw_range *range, struct sw_chunk *chunk)
+{
+	if (!sw_account_take(range->gpu, chunk->bytes, false))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = sw_chunk_on_gpu(range, chunk->bytes, &chunk->handle);
+	if (result == CUDA_SUCCESS)
+		chunk->place = SW_ON_GPU;
+	else
+		sw_account_give(range->gpu, chunk->bytes, false);
+	return result;
+}
+
+/* On the GPU if the job's share and the GPU have room, also what pools hold and do not use; else in host memory if the budget has. */
 static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 {
-	if (sw_account_take(range->gpu, chunk->bytes, false)) {
-		CUresult result = sw_chunk_on_gpu(range, chunk->bytes, &chunk->handle);
-		if (result == CUDA_SUCCESS) {
-			chunk->place = SW_ON_GPU;
-			return result;
-		}
-		sw_account_give(range->gpu, chunk->bytes, false);
-		if (result != CUDA_ERROR_OUT_OF_MEMORY)
-			return result;
-	}
+	CUresult result = fill_on_gpu(range, chunk);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && sw_pools_reclaim(range->gpu))
+		result = fill_on_gpu(range, chunk);
+	if (result != CUDA_ERROR_OUT_OF_MEMORY)
+		return result;
 	if (!sw_account_take_host(range->gpu, chunk->bytes))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (sw_spare_get(range->device, chunk->bytes, &chunk->handle) != CUDA_SUCCESS) {
@@ -227,9 +236,24 @@ CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address)
 	return result;
 }
 
+CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address)
+{
+	struct sw_allocation entry = {.bytes = bytes};
+	if (!sw_book_reserve())
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = sw_pool_get(pool, lane, bytes, &entry.range, &entry.piece, &entry.address);
+	if (result == CUDA_SUCCESS) {
+		sw_book_add(&entry);
+		*ret_address = entry.address;
+	}
+	return result;
+}
+
 static void put(const struct sw_allocation *entry)
 {
-	if (entry->range->slab != NULL)
+	if (entry->piece != NULL)
+		sw_pool_put(entry->piece, NULL);
+	else if (entry->range->slab != NULL)
 		sw_slab_put(entry->range, entry->address);
 	else
 		sw_range_free(entry->range);
@@ -244,7 +268,7 @@ bool sw_memory_put(CUdeviceptr address, CUresult *ret_result)
 	if (!found)
 		return false;
 	/* As the driver does: who frees may count on all work with it being over. Not under the lock: it may take long. */
-	*ret_result = sw_driver.context_synchronize();
+	*ret_result = sw_lanes_wait();
 	/* Where the driver refuses (no context, a capture), it would not have freed anything either. */
 	if (*ret_result != CUDA_SUCCESS)
 		return true;
@@ -260,6 +284,92 @@ bool sw_memory_put(CUdeviceptr address, CUresult *ret_result)
 	return true;
 }
 
+/* ---- what is put for later: memory of no pool, freed in the order of a stream */
+
+struct leaving {
+	struct leaving *next;
+	struct sw_allocation entry;
+	struct sw_lane *lane;
+	uint64_t freed_at;
+};
+static struct leaving *leaving;
+_Atomic unsigned sw_memory_leaving;
+
+/* False: there is no memory to note it. */
+static bool put_later(const struct sw_allocation *entry, struct sw_lane *lane)
+{
+	struct leaving *left = malloc(sizeof *left);
+	if (left == NULL)
+		return false;
+	*left = (struct leaving){leaving, *entry, lane, sw_lane_free(lane, entry->bytes)};
+	lane->uses++;
+	leaving = left;
+	sw_memory_leaving++;
+	return true;
+}
+
+static void forget_leaving(struct leaving **link)
+{
+	struct leaving *left = *link;
+	*link = left->next;
+	left->lane->uses--;
+	free(left);
+	sw_memory_leaving--;
+}
+
+bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result)
+{
+	struct sw_allocation entry;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool found = sw_book_find(address, &entry) && entry.address == address;
+	struct sw_lane *lane = found ? sw_lane_of(stream) : NULL;
+	bool noted = lane != NULL && (entry.piece != NULL || put_later(&entry, lane));
+	if (noted)
+		sw_book_remove(address, &entry);
+	if (noted && entry.piece != NULL)
+		sw_pool_put(entry.piece, lane);
+	pthread_mutex_unlock(&sw_memory_lock);
+	*ret_result = CUDA_SUCCESS;
+	if (noted)
+		sw_lane_mark(lane, stream, entry.piece == NULL);
+	else if (found && (*ret_result = sw_driver.stream_synchronize(stream)) == CUDA_SUCCESS)
+		return sw_memory_put(address, ret_result);
+	return found;
+}
+
+void sw_memory_settle(void)
+{
+	CUcontext popped;
+	int mode = sw_capture_relax();
+	pthread_mutex_lock(&sw_memory_lock);
+	if (leaving != NULL)
+		sw_lanes_poll();
+	for (struct leaving **link = &leaving; *link != NULL;) {
+		struct sw_allocation entry = (*link)->entry;
+		if (!sw_lane_is_over((*link)->lane, (*link)->freed_at)) {
+			link = &(*link)->next;
+			continue;
+		}
+		forget_leaving(link);
+		bool pushed = sw_driver.context_push(entry.range->context) == CUDA_SUCCESS;
+		put(&entry);
+		if (pushed)
+			sw_driver.context_pop(&popped);
+	}
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_capture_restore(mode);
+}
+
+bool sw_memory_reclaim(int gpu)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	bool any = sw_pools_reclaim(gpu);
+	pthread_mutex_unlock(&sw_memory_lock);
+	return any;
+}
+
+/* ---- what is asked of them, and done to them */
+
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context)
 {
 	struct sw_allocation entry;
@@ -272,6 +382,16 @@ bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_byte
 	}
 	pthread_mutex_unlock(&sw_memory_lock);
 	return found;
+}
+
+CUmemoryPool sw_memory_pool(CUdeviceptr address)
+{
+	struct sw_allocation entry;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool found = sw_book_find(address, &entry) && entry.piece != NULL;
+	CUmemoryPool pool = found ? sw_pool_handle(entry.piece) : NULL;
+	pthread_mutex_unlock(&sw_memory_lock);
+	return pool;
 }
 
 void sw_range_pin(struct sw_range *range)
@@ -300,14 +420,22 @@ void sw_memory_drop_context(CUcontext context)
 {
 	pthread_mutex_lock(&sw_memory_lock);
 	sw_mapped_forget_context(context);
+	for (struct leaving **link = &leaving; *link != NULL;)
+		if ((*link)->entry.range->context == context)
+			forget_leaving(link);
+		else
+			link = &(*link)->next;
 	for (struct sw_range *range = sw_ranges, *next; range != NULL; range = next) {
 		next = range->next;
 		if (range->context != context)
 			continue;
 		sw_book_remove_range(range);
 		sw_slab_forget(range);
+		if (range->pieces != NULL)
+			sw_pool_forget_range(range);
 		sw_range_free(range);
 	}
+	sw_lanes_drop_context(context);
 	pthread_mutex_unlock(&sw_memory_lock);
 }
 

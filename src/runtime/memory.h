@@ -33,6 +33,9 @@ struct sw_chunk {
 	uint8_t place; /* enum sw_place */
 };
 
+struct sw_lane;
+struct sw_pool;
+
 struct sw_range {
 	CUdeviceptr address;
 	size_t bytes; /* of the chunks: whole units */
@@ -41,7 +44,8 @@ struct sw_range {
 	int gpu; /* in the page */
 	bool pinned;
 	uint64_t exported;		  /* its number among those that other processes may open; 0: none */
-	struct sw_slab *slab;		  /* NULL: one allocation takes it all */
+	struct sw_slab *slab;		  /* small ones share it */
+	struct sw_piece *pieces;	  /* it is of a pool (pools.h): the first of them. Neither: one allocation takes it all */
 	const struct sw_mapping *mapping; /* the program mapped it by hand (mapped.h); NULL: it is one of ours */
 	struct sw_range *next, *previous;
 	uint32_t chunk_count;
@@ -53,10 +57,21 @@ extern struct sw_range *sw_ranges; /* all, newest first */
 
 /* For the current context. */
 CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
+/* From the pool, in the order of the lane, whose context is current; under the lock. */
+CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address);
 /* False: it is none of ours. */
 bool sw_memory_put(CUdeviceptr address, CUresult *ret_result);
+/* The same when the work is over that was given to the stream before. */
+bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result);
+/* Gives back what was put for later and is over now; takes the lock. */
+void sw_memory_settle(void);
+/* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was anything; takes the lock. */
+bool sw_memory_reclaim(int gpu);
+extern _Atomic unsigned sw_memory_leaving; /* how many wait for that */
 /* The allocation that holds this address. */
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context);
+/* The pool that it is from; NULL: none of ours. */
+CUmemoryPool sw_memory_pool(CUdeviceptr address);
 /* From now on what lies there does not move. */
 void sw_memory_pin(CUdeviceptr address, size_t bytes);
 /* The context is gone, and what it allocated with it. */

@@ -6,8 +6,10 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/gate.h"
+#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/pace.h"
+#include "runtime/pools.h"
 #include "runtime/spare.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
@@ -138,6 +140,16 @@ enum sw_page_trouble sw_move_stand_still(void)
 	return trouble;
 }
 
+void sw_move_rest(void)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	sw_lanes_rest();
+	for (int gpu = -1; gpu < (int)sw_page->gpu_count; gpu++)
+		sw_pools_reclaim(gpu);
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_memory_settle();
+}
+
 /* Waits for the copies in all contexts. */
 static CUresult finish_copies(void)
 {
@@ -241,6 +253,7 @@ enum sw_page_trouble sw_move_away(void)
 	if (trouble != SW_PAGE_FINE)
 		return trouble;
 	int64_t begun = sw_monotonic_ns();
+	sw_move_rest();
 	for (struct sw_range *range = sw_ranges; range != NULL && trouble == SW_PAGE_FINE; range = range->next)
 		trouble = copy_away(range);
 	if (finish_copies() != CUDA_SUCCESS && trouble == SW_PAGE_FINE)

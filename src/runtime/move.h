@@ -33,6 +33,8 @@ void sw_move_leave(void);
 CUstream sw_move_stream(CUcontext context);
 /* Closes the gate at a moment when nothing is captured, and waits for the GPU. On trouble the gate is open. */
 enum sw_page_trouble sw_move_stand_still(void);
+/* The GPU stands still: nothing that the program has freed needs to be moved. */
+void sw_move_rest(void);
 /* Whether the chunk is one that leaves the GPU when memory has to go. */
 bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 

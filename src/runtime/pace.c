@@ -36,6 +36,7 @@ struct lane {
 	int64_t took_ns;	       /* the last one */
 	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
 	bool open;		       /* batches[first + count] has begun */
+	bool quiet;		       /* nothing was launched since the last look */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -104,7 +105,7 @@ static void close_batch(struct lane *lane)
 }
 
 /* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
- * does not. A program that stops in the middle of one, and neither waits nor copies, still pays until it launches again: an event after every launch would tell, and cost every launch.
+ * does not. What is open when the program stops is closed at the second look after that: an event after every launch would tell sooner, and cost every launch.
  * One that yields has never more than one in flight, and is not paid by batches. */
 static unsigned launches_most(const struct lane *lane, uint32_t mode)
 {
@@ -182,6 +183,8 @@ void sw_pace_begin(CUstream stream)
 		lane->stream = stream;
 		batch->launches = 0;
 	}
+	if (lane != NULL)
+		lane->quiet = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -210,6 +213,24 @@ void sw_pace_pause(void)
 	struct lane *lane = lane_of_current();
 	if (lane != NULL && lane->open)
 		close_batch(lane);
+	pthread_mutex_unlock(&lock);
+}
+
+/* A stream of its own that a thread has goes by the same name in others. */
+void sw_pace_look(void)
+{
+	CUcontext popped;
+	if ((atomic_load(&sw_pace_mode) & PACED) == 0 || atomic_load(&sw_captures) > 0)
+		return;
+	pthread_mutex_lock(&lock);
+	for (struct lane *lane = lanes; lane < lanes + lane_count; lane++) {
+		if (lane->quiet && lane->open && lane->stream != CU_STREAM_PER_THREAD &&
+		    sw_driver.context_push(lane->context) == CUDA_SUCCESS) {
+			close_batch(lane);
+			sw_driver.context_pop(&popped);
+		}
+		lane->quiet = true;
+	}
 	pthread_mutex_unlock(&lock);
 }
 

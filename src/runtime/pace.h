@@ -24,6 +24,9 @@ void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
 /* The program waits for the GPU: what it gave is all for now. */
 void sw_pace_pause(void);
+/* By the attendant, every SW_PACE_LOOK_NS while the process is paced and the gate open: a program that launched nothing for so long has paused, whether it says so or not. */
+#define SW_PACE_LOOK_NS INT64_C(5000000)
+void sw_pace_look(void);
 /* The gate is closed, maybe for hours: that is no time on the GPU. */
 void sw_pace_stand_still(void);
 /* The program destroys it. */

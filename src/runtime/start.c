@@ -8,6 +8,7 @@
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
+#include "runtime/lanes.h"
 #include "runtime/pace.h"
 #include "runtime/profile.h"
 
@@ -18,6 +19,7 @@ bool sw_stays;
 static void in_child(void)
 {
 	sw_moves = false;
+	sw_lanes_forget();
 	sw_pace_forget();
 	sw_profile_forget();
 	sw_export_forget();

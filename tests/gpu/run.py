@@ -20,6 +20,10 @@ CYCLES = {
     "expandable": ("resnet", "200", "20", "suspend", "expandable"),
     "expandable-squeezed": ("resnet", "150", "20", "squeeze", "expandable"),
     "expandable-graph": ("mlp", "6000", "20", "suspend", "graph", "expandable"),
+    # Memory that PyTorch gets in stream order, for every tensor anew.
+    "pool": ("resnet", "150", "20", "suspend", "pool"),
+    "pool-squeezed": ("resnet", "150", "20", "squeeze", "pool", "streams"),
+    "pool-graph": ("mlp", "6000", "20", "suspend", "graph", "pool"),
     "compile": ("transformer", "300", "20", "suspend", "compile"),
     "compile-squeezed": ("transformer", "600", "20", "squeeze", "compile"),
 }

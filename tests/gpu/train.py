@@ -1,4 +1,4 @@
-"""A deterministic training whose weights end with the same hash however often it was suspended, moved or squeezed. Usage: train.py MODEL STEPS [graph|compile|workers|streams|expandable ...]"""
+"""A deterministic training whose weights end with the same hash however often it was suspended, moved or squeezed. Usage: train.py MODEL STEPS [graph|compile|workers|streams|expandable|pool ...]"""
 import hashlib
 import os
 import sys
@@ -7,6 +7,8 @@ import time
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 if "expandable" in sys.argv[3:]:
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
+if "pool" in sys.argv[3:]:
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
 import torch
 import torch.nn as nn
 

@@ -59,6 +59,18 @@
 	X(cuMemPoolDestroy, (CUmemoryPool))                                                                                               \
 	X(cuMemPoolTrimTo, (CUmemoryPool, size_t))                                                                                        \
 	X(cuMemPoolSetAttribute, (CUmemoryPool, int, void *))                                                                             \
+	X(cuMemPoolGetAttribute, (CUmemoryPool, int, void *))                                                                             \
+	X(cuMemAllocAsync_ptsz, (CUdeviceptr *, size_t, CUstream))                                                                        \
+	X(cuMemFreeAsync_ptsz, (CUdeviceptr, CUstream))                                                                                   \
+	X(cuMemsetD8Async_ptsz, (CUdeviceptr, unsigned char, size_t, CUstream))                                                           \
+	X(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice))                                                                          \
+	X(cuDeviceSetMemPool, (CUdevice, CUmemoryPool))                                                                                   \
+	X(cuLaunchHostFunc, (CUstream, CUhostFn, void *))                                                                                 \
+	X(cuStreamSynchronize_ptsz, (CUstream))                                                                                           \
+	X(cuStreamIsCapturing, (CUstream, int *))                                                                                         \
+	X(cuEventDestroy_v2, (CUevent))                                                                                                   \
+	X(cuEventSynchronize, (CUevent))                                                                                                  \
+	X(cuStreamQuery, (CUstream))                                                                                                      \
 	X(cuArrayCreate_v2, (CUarray *, const CUarrayShape *))                                                                            \
 	X(cuArray3DCreate_v2, (CUarray *, const CUarray3dShape *))                                                                        \
 	X(cuArrayDestroy, (CUarray))                                                                                                      \

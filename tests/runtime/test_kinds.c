@@ -193,7 +193,9 @@ static void use_pools(int socket)
 	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	assert_cuda(cuMemAllocAsync(&x, 30 * MiB, stream));
 	assert_true(charged() >= 30 * MiB && charged() < 70 * MiB);
+	host_budget(0);
 	assert_int_equal(cuMemAllocAsync(&y, 90 * MiB, stream), CUDA_ERROR_OUT_OF_MEMORY);
+	host_budget(1024 * MiB);
 	assert_cuda(cuMemFreeAsync(x, stream));
 	assert_cuda(cuStreamSynchronize(stream));
 	CUmemPoolProps props = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};

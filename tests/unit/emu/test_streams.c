@@ -68,7 +68,7 @@ static void test_work_runs_in_order(void **state)
 	assert_cuda(cuMemFree_v2(x));
 }
 
-/* A stream that is destroyed still does its work. */
+/* A stream that is destroyed still does its work, and who waits for the context waits for that too. */
 static void test_destroyed_stream_finishes(void **state)
 {
 	(void)state;
@@ -82,6 +82,12 @@ static void test_destroyed_stream_finishes(void **state)
 	assert_cuda(cuStreamDestroy_v2(stream));
 	assert_cuda(cuEventSynchronize(event));
 	assert_stirred(x, 1);
+	stream = stream_of(CU_STREAM_NON_BLOCKING);
+	assert_cuda(driver_spin(stream, 20 * MS));
+	assert_cuda(driver_stir(stream, x, N));
+	assert_cuda(cuStreamDestroy_v2(stream));
+	assert_cuda(cuCtxSynchronize());
+	assert_stirred(x, 2);
 	assert_cuda(cuEventDestroy_v2(event));
 	assert_cuda(cuMemFree_v2(x));
 }
