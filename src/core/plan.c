@@ -216,10 +216,13 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 	/* What it holds of a closed node would be no use to others. */
 	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_closed(&engine->ledger, job->parts))
 		return true;
-	sw_ns needed = protected_for(engine, &job->seen);
-	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - job->seen.since >= needed)
+	sw_ns needed = protected_for(engine, &job->seen), since = job->seen.since;
+	/* One that was lifted and put back has run all the time. */
+	if (job->plan_slot != SW_NO_SLOT && engine->plan.entries.items[job->plan_slot].parts_before == job->parts)
+		since = engine->plan.entries.items[job->plan_slot].before.since;
+	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - since >= needed)
 		return false;
-	sw_ns until = needed > INT64_MAX - job->seen.since ? SW_TIME_NEVER : job->seen.since + needed;
+	sw_ns until = needed > INT64_MAX - since ? SW_TIME_NEVER : since + needed;
 	if (until < engine->plan.protected_until)
 		engine->plan.protected_until = until;
 	return true;
