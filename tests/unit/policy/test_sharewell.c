@@ -222,6 +222,41 @@ static void test_guests_spread(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job that got a guest, and then is lifted in vain for another in the same decision, runs on beside its guest. */
+static void test_host_is_not_stopped_in_vain(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node three[] = {RIG_NODE(0, 2), RIG_NODE(0, 2), RIG_NODE(0, 2)};
+	struct rig rig;
+	uint32_t hosts[3], others[3];
+	open_with(&rig, three, 3, NULL);
+	for (int node = 0; node < 3; node++) {
+		hosts[node] = job(&rig, 0, 1, node == 0 ? LIGHT : HEAVY);
+		others[node] = job(&rig, 0, 1, HEAVY);
+		assert_int_equal(rig_place(&rig, hosts[node])[0], '0' + node);
+	}
+	for (int node = 0; node < 3; node++)
+		rig_finish(&rig, 1, others[node]);
+	rig_tick(&rig, 700); /* the hosts have left the first queue */
+	for (int node = 0; node < 3; node++)
+		(void)job(&rig, 700, 1, HEAVY);
+	/* GPUs of three hosts are enough for two, but not on one node. */
+	struct sw_job_spec wide = rig_spec(2, 100), guest = rig_spec(1, 100);
+	wide.gpu_memory_bytes = guest.gpu_memory_bytes = 10 * RIG_GIB;
+	wide.model = HEAVY;
+	guest.model = LIGHT;
+	rig_step(&rig, 701,
+		 (struct sw_event[]){{.kind = SW_EV_SUBMIT, .spec = &wide},
+				     {.kind = SW_EV_SUBMIT, .spec = &guest},
+				     {.kind = SW_EV_SUBMIT, .spec = &wide}},
+		 3);
+	uint32_t came = sw_engine_job_count(rig.engine) - 2;
+	assert_true(rig_runs(&rig, came));
+	assert_true(rig_runs(&rig, hosts[0]));
+	assert_true(meet(&rig, came, hosts[0]));
+	rig_close(&rig);
+}
+
 /* Aim: where a move is a start anew, a guest stays where it is. */
 static void test_guests_that_would_start_anew_stay(void **state)
 {
@@ -493,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_filler_goes_with_its_host),
 		cmocka_unit_test(test_fillers_move_first),
 		cmocka_unit_test(test_guests_spread),
+		cmocka_unit_test(test_host_is_not_stopped_in_vain),
 		cmocka_unit_test(test_guests_that_would_start_anew_stay),
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_prediction_decides),
