@@ -132,9 +132,10 @@ static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
 				&ledger->gpus[ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
 			bool last = true;
 			for (uint32_t r = 0; r < gpu->residents && last; r++) {
+				if (gpu->who[r] == rank->job)
+					continue;
 				struct sw_rank other = sw_order_rank(g->engine, gpu->who[r]);
-				last = gpu->who[r] == rank->job ||
-				       (sw_rank_before(rank, &other) && !sw_plan_is_protected(g->engine, job_at(g, gpu->who[r])));
+				last = sw_rank_before(rank, &other) && !sw_plan_is_protected(g->engine, job_at(g, gpu->who[r]));
 			}
 			count += last;
 		}
@@ -360,14 +361,15 @@ static void place_chosen(struct greedy *g)
 
 /* ---- one job ahead of others, for policies that choose themselves */
 
-/* Whether the free GPUs and those of running jobs behind it would be enough, counted as if nobody shared. */
+/* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be enough: mostly they are not, and lifting them to see costs much more. */
 static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
 {
 	int64_t avail = free_gpus(g);
 	struct sw_rank tail;
 	tail_begin(g);
-	while (avail < wanted->need && tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail)) {
-		avail += job_at(g, tail.job)->seen.gpus_held;
+	for (uint32_t lifted = 0;
+	     avail < wanted->need && lifted < LIFT_LIMIT && tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail); lifted++) {
+		avail += frees(g, &tail);
 		tail_pass(g, tail.job);
 	}
 	return avail >= wanted->need;

@@ -99,6 +99,13 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
 	job->split_milli = entry->split_before;
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
+	/* It has run all the time, at the speed that it had: so it looks to whoever comes next in this plan. */
+	job->seen.since = entry->before.since;
+	job->seen.ran_ns = entry->before.ran_ns;
+	job->seen.gpu_time_ns = entry->before.gpu_time_ns;
+	job->seen.work_left_ns = entry->before.work_left_ns;
+	job->seen.work_left_as_of = entry->before.work_left_as_of;
+	job->seen.ends_at = entry->before.ends_at;
 	return true;
 }
 
@@ -289,6 +296,9 @@ static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, con
 	job->seen.compute_milli = as.compute_milli;
 	sw_ledger_take(&engine->ledger, parts, wanted);
 	sw_engine_set_running(engine, job, gpus, parts);
+	/* Should it be lifted and put back, the guest is no reason to stay away. */
+	if (host->plan_slot != SW_NO_SLOT)
+		plan->entries.items[host->plan_slot].was_alone = false;
 	return SW_YES;
 }
 

@@ -83,7 +83,7 @@ struct sw_plan_entry {
 	struct sw_job before;
 	uint32_t parts_before;
 	uint32_t split_before;
-	bool was_alone; /* on its GPUs */
+	bool was_alone; /* on its GPUs, and nobody was put beside it since */
 	bool limits_changed;
 };
 

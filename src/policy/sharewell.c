@@ -9,10 +9,12 @@
  *  1. free GPUs near to each other;
  *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and is predicted to bear it (sharewell_seats.c);
  *  3. free GPUs anywhere; if it minds distance, once it has waited for `locality`;
- *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep their state, unless it has lost its patience; an opportunistic job takes them from others of its kind alone.
+ *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep their state, unless it has lost its patience; an opportunistic job takes them from others of its kind alone;
+ *  5. for an opportunistic job, the time that a guaranteed one on as many GPUs leaves idle, if that one hardly notices and both together do `worth`. Such a filler makes room for a guest
+ *     of its host, goes when its host goes, and stands just behind it in the order, so that nobody is stopped for GPUs that a filler would still hold.
  * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
- * Room. Where GPUs are free and nobody waits, those who took a seat move to them, if they keep their state when they move. Pairs that are slower than predicted are parted.
+ * Room. Where GPUs are free and nobody waits, those who took a seat move to them, if they keep their state when they move; fillers do so where nobody who waits can use them. Pairs that are slower than predicted are parted.
  */
 #include <sharewell/policy.h>
 
@@ -68,6 +70,8 @@ static struct sw_seat *seat_of(struct sw_view *view, const struct sw_job *job)
 static int64_t key(struct sw_view *view, const struct sw_job *job)
 {
 	const struct card *card = sw_job_state(view, job);
+	if (card->seat.list == SW_SEATS_FILLERS)
+		return key(view, sw_view_job(view, (struct sw_job_id){card->seat.partner - 1}));
 	return card->starved ? 0 : 1 + card->queue + (job->asked_class == SW_CLASS_OPPORTUNISTIC ? QUEUES_MAX : 0);
 }
 
@@ -150,6 +154,13 @@ static void watch_waiting(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, job->since + wait, SLACK_NS);
 }
 
+/* A filler stands just behind its host, whose place in the order has changed; when it is gone, it has one of its own again. */
+static void rekey_filler(struct sw_view *view, const struct sw_seat *host)
+{
+	if (host->list == SW_SEATS_FILLED)
+		sw_order_rekey(view, sw_view_job(view, (struct sw_job_id){host->partner - 1}));
+}
+
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
@@ -161,6 +172,7 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 	} else if (job->state == SW_JOB_RUNNING) {
 		card->queue = queue_of(view, outlook(view, job));
 		sw_order_rekey(view, job);
+		rekey_filler(view, &card->seat);
 		watch_running(view, job);
 	} else if (has_waited(view, job, patience(view, job))) {
 		card->starved = true;
@@ -196,14 +208,18 @@ static void started(struct sw_view *view, const struct sw_job *job)
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
 	struct desk *desk = sw_view_state(view);
+	const struct sw_seat before = *seat_of(view, job);
 	sw_seats_left(view, &desk->seats, seat_of, job);
+	rekey_filler(view, &before);
 	desk->changed = true;
 }
 
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
 	struct desk *desk = sw_view_state(view);
+	const struct sw_seat before = *seat_of(view, job);
 	sw_seats_left(view, &desk->seats, seat_of, job);
+	rekey_filler(view, &before);
 	sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
 }
 
@@ -213,10 +229,10 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct card *card = sw_job_state(view, job);
-	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, (uint32_t)sw_view_param(view, SLOW)->number};
+	const uint32_t slow = (uint32_t)sw_view_param(view, SLOW)->number;
+	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, .host_slow_milli = slow, .own_slow_milli = slow};
 	/* Where nothing runs, nothing nearer will become free. */
-	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0,
-	     shares = rule.slow_milli > 1000;
+	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0, shares = slow > 1000;
 	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
 	desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
 	if (answer == SW_OVER_QUOTA)
@@ -226,7 +242,8 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 		return true;
 	answer = sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near, !card->starved);
 	desk->changed |= answer == SW_TOO_SOON; /* the core wakes us for it */
-	return answer == SW_YES;
+	return answer == SW_YES ||
+	       (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &desk->seats, seat_of, &rule, job));
 }
 
 static sw_ns decide(struct sw_plan *plan)
@@ -247,8 +264,10 @@ static sw_ns decide(struct sw_plan *plan)
 		misses += !starts;
 		job = sw_order_next(plan, !starts && changed && misses > MISSES_MAX);
 	}
+	/* What those who wait cannot use is good enough for somebody who shares. */
+	sw_seats_spread(plan, desk->seats.fillers, seat_of, &sw_sharewell_near);
 	if (sw_view_waiting(view) == 0)
-		sw_seats_spread(plan, &desk->seats, seat_of, &sw_sharewell_near);
+		sw_seats_spread(plan, desk->seats.guests, seat_of, &sw_sharewell_near);
 	desk->gpus = sw_view_gpus(view);
 	desk->gpus_free = sw_view_gpus_free(view);
 	return SW_TIME_NEVER;

@@ -160,6 +160,26 @@ static void test_lifted_in_vain(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: who was lifted in vain for one job is not taken for one that has just started when the next job looks for room. */
+static void test_lifted_in_vain_has_run(void **state)
+{
+	(void)state;
+	struct rig rig;
+	order = (struct sw_order){.preemptive = true};
+	keys[0] = keys[2] = 0, keys[1] = 8, keys[3] = 9, keys[4] = 1, keys[5] = 2;
+	rig_open(&rig, four_gpus, 2,
+		 (struct sw_engine_config){.policy = &keyed, .placement = &sw_placement_yarn, .quantum_ns = 60 * SW_NS_PER_S}, NULL);
+	for (int job = 0; job < 4; job++)
+		rig_submit_plain(&rig, 0, 1, 1000);
+	assert_string_equal(rig_place(&rig, 1), "0:2");
+	assert_string_equal(rig_place(&rig, 3), "1:2");
+	/* Jobs 1 and 3 are behind both that come, but leave the first no node of its own. */
+	struct sw_job_spec wide = rig_spec(2, 10), narrow = rig_spec(1, 10);
+	rig_step(&rig, 100, (struct sw_event[]){{.kind = SW_EV_SUBMIT, .spec = &wide}, {.kind = SW_EV_SUBMIT, .spec = &narrow}}, 2);
+	assert_int_equal(running(&rig), BIT(0) | BIT(1) | BIT(2) | BIT(5));
+	rig_close(&rig);
+}
+
 /* Aim: within its quantum a job keeps its GPUs whoever comes; when it is over it must go, and the engine wakes for that. */
 static void test_quantum(void **state)
 {
@@ -441,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_no_vain_preemption),
 		cmocka_unit_test(test_making_room_does_not_share),
 		cmocka_unit_test(test_lifted_in_vain),
+		cmocka_unit_test(test_lifted_in_vain_has_run),
 		cmocka_unit_test(test_quantum),
 		cmocka_unit_test(test_quota_does_not_block_others),
 		cmocka_unit_test(test_no_preemption_over_quota),

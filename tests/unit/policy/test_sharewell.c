@@ -32,6 +32,17 @@ static bool speeds(void *context, const uint32_t *models, const bool *guaranteed
 	return true;
 }
 
+/* The same, but a guaranteed job leaves two fifths of the time to an opportunistic one, and pays 2 % for it. */
+static bool gated(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
+{
+	bool all_alike = true, known = speeds(context, models, guaranteed, count, ret_speed_milli);
+	for (size_t i = 0; i < count; i++)
+		all_alike &= guaranteed[i] == guaranteed[0];
+	for (size_t i = 0; i < count && !all_alike; i++)
+		ret_speed_milli[i] = guaranteed[i] ? 980 : 400;
+	return known;
+}
+
 static void open_with(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, const char *const *words)
 {
 	rig_open(rig, nodes, count,
@@ -75,7 +86,7 @@ static void test_seat_beside_the_best(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody sits beside one who does not bear it, one whom nobody knows, one of another size, or one of another class; and with slow=1 beside nobody. */
+/* Aim: nobody sits beside one who does not bear it, one whom nobody knows, one of another size, or beside one of another class that leaves it no time; and with slow=1 beside nobody. */
 static void test_no_seat(void **state)
 {
 	(void)state;
@@ -105,6 +116,95 @@ static void test_no_seat(void **state)
 	}
 }
 
+static void open_gated(struct rig *rig, const char *const *words)
+{
+	rig_open(rig, two, 1,
+		 (struct sw_engine_config){
+			 .policy = &sw_policy_sharewell, .keeps_state = true, .tells_speed = true, .predictor = {NULL, gated}},
+		 words);
+}
+
+/* Aim: an opportunistic job that finds no place runs in the time that a guaranteed one leaves idle, unless that would be worth too little, the host would feel it, or nobody shares. */
+static void test_fills(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *words[2];
+		bool runs;
+	} cases[] = {{{NULL}, true},
+		     {{"slow=1.03", NULL}, true},
+		     {{"slow=1.01", NULL}, false},
+		     {{"worth=1.4", NULL}, false},
+		     {{"slow=1", NULL}, false}};
+	for (size_t c = 0; c < RIG_COUNT(cases); c++) {
+		struct rig rig;
+		open_gated(&rig, cases[c].words);
+		uint32_t host = job(&rig, 0, 2, HEAVY), filler = submit(&rig, 1, 2, LIGHT, SW_CLASS_OPPORTUNISTIC);
+		assert_true(rig_runs(&rig, host));
+		if (rig_runs(&rig, filler) != cases[c].runs)
+			fail_msg("case %zu", c);
+		uint32_t second = submit(&rig, 2, 2, LIGHT, SW_CLASS_OPPORTUNISTIC);
+		assert_int_equal(rig_state(&rig, second), SW_JOB_WAITING);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a guaranteed job takes the place of one that fills; the other waits again, and gets it back. */
+static void test_guest_takes_the_place_of_a_filler(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_gated(&rig, NULL);
+	uint32_t host = job(&rig, 0, 2, LIGHT), filler = submit(&rig, 1, 2, LIGHT, SW_CLASS_OPPORTUNISTIC);
+	assert_true(meet(&rig, host, filler));
+	uint32_t guest = job(&rig, 2, 2, MEDIUM);
+	assert_true(meet(&rig, host, guest));
+	assert_false(rig_runs(&rig, filler));
+	rig_finish(&rig, 10, guest);
+	assert_true(rig_runs(&rig, host));
+	assert_true(meet(&rig, host, filler));
+	rig_close(&rig);
+}
+
+/* Aim: whoever takes the GPUs of a guaranteed job takes those of its filler too; one whose host has ended is behind every guaranteed job again. */
+static void test_filler_goes_with_its_host(void **state)
+{
+	(void)state;
+	for (int host_ends = 0; host_ends < 2; host_ends++) {
+		struct rig rig;
+		open_gated(&rig, NULL);
+		uint32_t host = job(&rig, 0, 2, LIGHT), filler = submit(&rig, 1, 2, LIGHT, SW_CLASS_OPPORTUNISTIC);
+		if (host_ends)
+			rig_finish(&rig, 2, host);
+		else
+			rig_tick(&rig, 700); /* it has left the first queue */
+		assert_true(rig_runs(&rig, filler));
+		uint32_t first = job(&rig, 701, 2, HEAVY);
+		assert_true(rig_runs(&rig, first));
+		assert_false(rig_runs(&rig, host));
+		/* It fills beside whoever is there now. */
+		rig_tick(&rig, 703);
+		assert_true(meet(&rig, first, filler));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: who fills moves to free GPUs, even if somebody waits who cannot use them. */
+static void test_fillers_move_first(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_gated(&rig, NULL);
+	uint32_t a = job(&rig, 0, 1, HEAVY), b = job(&rig, 0, 1, HEAVY), filler = submit(&rig, 1, 1, LIGHT, SW_CLASS_OPPORTUNISTIC);
+	uint32_t wide = job(&rig, 2, 2, HEAVY), host = meet(&rig, a, filler) ? a : b;
+	assert_true(meet(&rig, host, filler));
+	rig_finish(&rig, 3, host == a ? b : a);
+	assert_int_equal(rig_state(&rig, wide), SW_JOB_WAITING);
+	assert_true(rig_runs(&rig, filler));
+	assert_false(meet(&rig, host, filler));
+	rig_close(&rig);
+}
+
 /* Aim: a guest moves to GPUs that become free while nobody waits for them, and both are hosts then. */
 static void test_guests_spread(void **state)
 {
@@ -119,6 +219,41 @@ static void test_guests_spread(void **state)
 	uint32_t third = job(&rig, 3, 1, LIGHT), fourth = job(&rig, 3, 1, LIGHT);
 	assert_true(rig_runs(&rig, third));
 	assert_true(rig_runs(&rig, fourth));
+	rig_close(&rig);
+}
+
+/* Aim: a job that got a guest, and then is lifted in vain for another in the same decision, runs on beside its guest. */
+static void test_host_is_not_stopped_in_vain(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node three[] = {RIG_NODE(0, 2), RIG_NODE(0, 2), RIG_NODE(0, 2)};
+	struct rig rig;
+	uint32_t hosts[3], others[3];
+	open_with(&rig, three, 3, NULL);
+	for (int node = 0; node < 3; node++) {
+		hosts[node] = job(&rig, 0, 1, node == 0 ? LIGHT : HEAVY);
+		others[node] = job(&rig, 0, 1, HEAVY);
+		assert_int_equal(rig_place(&rig, hosts[node])[0], '0' + node);
+	}
+	for (int node = 0; node < 3; node++)
+		rig_finish(&rig, 1, others[node]);
+	rig_tick(&rig, 700); /* the hosts have left the first queue */
+	for (int node = 0; node < 3; node++)
+		(void)job(&rig, 700, 1, HEAVY);
+	/* GPUs of three hosts are enough for two, but not on one node. */
+	struct sw_job_spec wide = rig_spec(2, 100), guest = rig_spec(1, 100);
+	wide.gpu_memory_bytes = guest.gpu_memory_bytes = 10 * RIG_GIB;
+	wide.model = HEAVY;
+	guest.model = LIGHT;
+	rig_step(&rig, 701,
+		 (struct sw_event[]){{.kind = SW_EV_SUBMIT, .spec = &wide},
+				     {.kind = SW_EV_SUBMIT, .spec = &guest},
+				     {.kind = SW_EV_SUBMIT, .spec = &wide}},
+		 3);
+	uint32_t came = sw_engine_job_count(rig.engine) - 2;
+	assert_true(rig_runs(&rig, came));
+	assert_true(rig_runs(&rig, hosts[0]));
+	assert_true(meet(&rig, came, hosts[0]));
 	rig_close(&rig);
 }
 
@@ -388,7 +523,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_seat_beside_the_best),
 		cmocka_unit_test(test_no_seat),
+		cmocka_unit_test(test_fills),
+		cmocka_unit_test(test_guest_takes_the_place_of_a_filler),
+		cmocka_unit_test(test_filler_goes_with_its_host),
+		cmocka_unit_test(test_fillers_move_first),
 		cmocka_unit_test(test_guests_spread),
+		cmocka_unit_test(test_host_is_not_stopped_in_vain),
 		cmocka_unit_test(test_guests_that_would_start_anew_stay),
 		cmocka_unit_test(test_queues),
 		cmocka_unit_test(test_prediction_decides),
