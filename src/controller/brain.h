@@ -23,6 +23,7 @@
 #include "core/engine.h"
 
 struct sw_failure_table;
+struct sw_profile;
 struct sw_profiles;
 
 enum sw_record_kind {
@@ -42,6 +43,7 @@ enum sw_record_kind {
 	SW_RECORD_NODE_OPEN,  /* name, by */
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
+	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
 };
 
 struct sw_record {
@@ -68,7 +70,7 @@ struct sw_brain_config {
 	uint32_t node_gpus_hint; /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
-	/* What is known of models; outlives the brain. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
+	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
 	const struct sw_profiles *profiles;
 };
 
@@ -93,6 +95,10 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 		       uint64_t *ret_first);
 /* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
+/* What was measured of a model, before the submit of a job that needs it; NULL: nobody knows more of it than what is built in. No record where the brain knows that already, or one of the
+ * last records says so. */
+int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
+			     struct sw_err *err);
 /* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);

@@ -682,6 +682,9 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	case SW_RECORD_SPEED:
 		r = sw_brain_apply_speeds(brain, json, err);
 		break;
+	case SW_RECORD_PROFILE:
+		r = sw_brain_apply_profile(brain, json, err);
+		break;
 	default:
 		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
 		break;

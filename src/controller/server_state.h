@@ -359,6 +359,8 @@ int sw_models_start(struct sw_server *server, struct sw_err *err);
 void sw_models_look(struct sw_server *server);
 /* Says in the request which profile is the job's, and what follows from it, where it does not say so itself. */
 void sw_models_fill(struct sw_server *server, struct sw_job_request *job);
+/* A record of that profile, where the brain does not know it as it is now. */
+int sw_models_propose(struct sw_server *server, const struct sw_job_request *job, sw_records *records, struct sw_err *err);
 void sw_models_release(struct sw_models *models);
 
 struct sw_server {

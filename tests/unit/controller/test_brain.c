@@ -829,6 +829,92 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	expect_why(desk, 4, "nobody has profiled its model");
 }
 
+/* As the server proposes it before a job of that model. */
+static size_t tell_profile(struct desk *desk, const char *name, const struct sw_profile *profile)
+{
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_profile(desk->brain, name, profile, &records, NULL), 0);
+	size_t count = records.count;
+	apply_all(desk, &records, NULL);
+	return count;
+}
+
+/* Aim: what a user measured of a model lets policies pack jobs of it that they would not pack without; it is recorded once, counts when it changes, is found again in a snapshot, and
+ * is forgotten when it is taken back. */
+static void test_measured_profiles_reach_policies(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_profile idle = *sw_profiles_find(config.profiles, "nobody knows it");
+	idle.name = "only mine";
+	idle.busy_milli = 100;
+	idle.busy_known = true;
+	memset(idle.use_milli, 0, sizeof idle.use_milli);
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "fifo+pack", NULL, 0, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	sync_and_drop(desk);
+	static const char job[] = "{\"command\": [\"a\"], \"model\": \"Only Mine\", \"gpu_memory\": \"20G\"}";
+	for (int i = 0; i < 3; i++)
+		submit(desk, job);
+	expect_why(desk, 3, "nobody has profiled its model");
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 1);
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1 + (uint64_t)i, &records, NULL),
+				 0);
+		apply_all(desk, &records, NULL);
+	}
+	sync_and_drop(desk);
+	for (uint64_t i = 0; i < 3; i++)
+		desk->runs[i] = (struct sw_sync_run){.id = {submit(desk, job), 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	desk->run_count = 3;
+	sync_and_drop(desk);
+	expect_why(desk, 6, "shares gpu");
+
+	struct sw_pack out = {0};
+	struct sw_brain *loaded = NULL;
+	bool adopted;
+	sw_brain_save(desk->brain, &out);
+	assert_int_equal(sw_brain_load(&config, out.bytes, out.size, &loaded, &adopted, NULL), 0);
+	sw_pack_release(&out);
+	const struct sw_profile *known = sw_profiles_find(loaded->profiles, "only mine");
+	assert_true(known->is_own && known->busy_milli == 100 && known->busy_known);
+	assert_true(sw_engine_job(loaded->engine, (struct sw_job_id){5})->model == known->number);
+	sw_brain_free(loaded);
+
+	idle.busy_milli = 1000;
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 1);
+	assert_int_equal(sw_profiles_find(desk->brain->profiles, "only mine")->busy_milli, 1000);
+	assert_int_equal(tell_profile(desk, "Only Mine", NULL), 1);
+	assert_int_equal(tell_profile(desk, "Only Mine", NULL), 0);
+	assert_int_equal(tell_profile(desk, "resnet50", NULL), 0);
+	assert_true(sw_profiles_find(desk->brain->profiles, "only mine")->is_default);
+	/* Of a list of jobs of one model there is one record. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(sw_brain_propose_profile(desk->brain, "Only Mine", &idle, &records, NULL), 0);
+	assert_int_equal(records.count, 1);
+	sw_records_clear(&records);
+}
+
+/* Aim: measured profiles are bounded; where there is no room those go that no living job needs, and never what is built in. */
+static void test_measured_profiles_are_bounded(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_profile idle = *sw_profiles_find(config.profiles, "resnet50");
+	char name[24];
+	for (unsigned i = 0; i <= SW_BRAIN_PROFILES; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		idle.name = name;
+		assert_int_equal(tell_profile(desk, name, &idle), 1);
+		if (i == 7)
+			submit(desk, "{\"command\": [\"a\"], \"model\": \"p7\"}");
+	}
+	assert_true(sw_profiles_find(desk->brain->profiles, "p7")->is_own);
+	assert_true(sw_profiles_find(desk->brain->profiles, name)->is_own);
+	assert_true(sw_profiles_find(desk->brain->profiles, "p8")->is_default);
+	assert_false(sw_profiles_find(desk->brain->profiles, "resnet50")->is_default);
+}
+
 static int load_profiles(void **state)
 {
 	static struct sw_profiles *profiles;
@@ -897,6 +983,8 @@ int main(void)
 		TEST(test_why_names_drained_nodes),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 		TEST(test_speeds),
+		TEST(test_measured_profiles_reach_policies),
+		TEST(test_measured_profiles_are_bounded),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "contention/profile.h"
 #include "controller/brain_state.h"
 #include "failure/failure.h"
 
@@ -188,6 +189,20 @@ static enum sw_record_kind draw_speed(struct sw_rng *rng, const struct sw_brain 
 	return SW_RECORD_SPEED;
 }
 
+/* Over a built-in one or not, anew, changed or taken back. */
+static enum sw_record_kind draw_profile(struct sw_rng *rng, char *body, size_t size)
+{
+	static const char *const names[] = {"m", "other", "resnet50"};
+	const char *name = names[sw_rng_below(rng, 3)];
+	if (sw_rng_below(rng, 4) == 0)
+		snprintf(body, size, "{\"name\": \"%s\"}", name);
+	else
+		snprintf(body, size,
+			 "{\"name\": \"%s\", \"use_milli\": [%u, 2, 3, 4, 5, 6, 7, 8], \"busy_milli\": %u, \"busy_known\": true}", name,
+			 (unsigned)sw_rng_below(rng, 500), 1 + (unsigned)sw_rng_below(rng, 500));
+	return SW_RECORD_PROFILE;
+}
+
 static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
 	uint64_t jobs = sw_brain_job_count(brain), kind = sw_rng_below(rng, 100);
@@ -199,6 +214,8 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return draw_limit(rng, jobs, body, size);
 	if (kind < 46 && jobs > 0)
 		return draw_speed(rng, brain, body, size);
+	if (kind < 49)
+		return draw_profile(rng, body, size);
 	if (kind < 75)
 		return draw_report(rng, brain, now, body, size);
 	if (kind < 88)
@@ -216,10 +233,10 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return sw_rng_below(rng, 3) == 0 ? SW_RECORD_NODE_CLOSE : SW_RECORD_NODE_OPEN;
 	}
 	if (kind < 94) {
-		static const char *const choices[] = {"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}",
-						      "{\"policy\": \"srtf\", \"settings\": {}}",
-						      "{\"policy\": \"gittins\", \"settings\": {}}"};
-		snprintf(body, size, "%s", choices[sw_rng_below(rng, 3)]);
+		static const char *const choices[] = {
+			"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}", "{\"policy\": \"srtf\", \"settings\": {}}",
+			"{\"policy\": \"gittins\", \"settings\": {}}", "{\"policy\": \"fifo+pack\", \"settings\": {}}"};
+		snprintf(body, size, "%s", choices[sw_rng_below(rng, 4)]);
 		return SW_RECORD_POLICY;
 	}
 	if (kind < 97) {
@@ -347,6 +364,21 @@ static void same_keys(const struct sw_brain *a, const struct sw_brain *b)
 	}
 }
 
+static void same_profiles(const struct sw_brain *x, const struct sw_brain *y)
+{
+	const struct sw_profile *a;
+	for (size_t i = 0; (a = sw_profiles_at(x->profiles, i)) != NULL; i++) {
+		const struct sw_profile *b = sw_profiles_at(y->profiles, i);
+		assert_non_null(b);
+		same_text(a->name, b->name);
+		SAME(number);
+		SAME(is_own);
+		SAME(busy_milli);
+		SAME(busy_known);
+		assert_memory_equal(a->use_milli, b->use_milli, sizeof a->use_milli);
+	}
+}
+
 static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 {
 	uint32_t closed = 0;
@@ -377,6 +409,7 @@ static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 	for (size_t d = 0; d < a->dependents.count; d++)
 		SAME(dependents.items[d]);
 	same_keys(a, b);
+	same_profiles(a, b);
 }
 
 /* Aim: a brain that is saved and loaded now and then stays, to the last byte, the one that was not, whatever records come. */
@@ -546,7 +579,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 392);
-	assert_int_equal(sizeof(struct sw_brain), 456);
+	assert_int_equal(sizeof(struct sw_brain), 464);
 }
 
 int main(void)
@@ -555,7 +588,11 @@ int main(void)
 	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *failures = NULL;
 	if (sw_failure_load(NULL, &failures, NULL) < 0)
 		return 1;
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
+	if (sw_profiles_load_default(&profiles, NULL) < 0)
+		return 1;
 	config.failures = failures;
+	config.profiles = profiles;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_on_as_before),
 		cmocka_unit_test(test_damaged),
