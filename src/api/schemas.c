@@ -141,6 +141,7 @@ static const struct sw_api_field speed[] = {
 };
 static const struct sw_api_field sharing[] = {
 	{"predicted", "number", "how many times as long as alone its iterations should take; null: nobody can tell"},
+	{"learned", "boolean", "whether slowdowns that were measured earlier have changed what is predicted"},
 	{"measured", "number", "how many times as long they take; null: not measured beside these, or never alone"},
 	{"unpredicted", "string", "why nobody can tell; null: it is predicted"},
 	{"with", "#Neighbour[]", "who else is on its GPUs"},
@@ -151,6 +152,7 @@ static const struct sw_api_field neighbour[] = {
 	{"node", "string", "where"},
 	{"gpu_indexes", "integer[]", "GPUs there that both have"},
 	{"predicted", "number", "of this job, as above"},
+	{"learned", "boolean", "of this job, as above"},
 	{"measured", "number", "of this job, as above"},
 	END,
 };

@@ -19,6 +19,7 @@ struct answer {
 struct sw_crowd {
 	const struct sw_profiles *profiles;
 	struct sw_crowd_rule rule;
+	struct sw_learn *learn; /* NULL: none */
 	struct answer kept[SW_CROWD_KEPT];
 };
 
@@ -44,6 +45,30 @@ void sw_crowd_forget(struct sw_crowd *crowd)
 		crowd->kept[i].count = 0;
 }
 
+void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn)
+{
+	crowd->learn = learn;
+	sw_crowd_forget(crowd);
+}
+
+/* By what was measured of these models. Several guaranteed jobs with others beside them are not learned about. */
+static void correct(const struct sw_crowd *crowd, const struct sw_profile *const *profiles, size_t guaranteed, struct answer *answer)
+{
+	const char *names[SW_CROWD_MAX];
+	bool gate = guaranteed > 0 && guaranteed < answer->count;
+	if (crowd->learn == NULL || !answer->known || answer->count < 2 || (gate && guaranteed > 1))
+		return;
+	for (uint32_t i = 0; i < answer->count; i++)
+		names[i] = profiles[i]->name;
+	for (uint32_t i = 0; i < answer->count; i++) {
+		struct sw_learn_answer learned;
+		sw_learn_ask(crowd->learn, &(struct sw_learn_case){gate ? SW_WAY_GATE : crowd->rule.among, names, answer->count, i},
+			     &learned);
+		if (learned.known > 0)
+			answer->slow_milli[i] = learned.slow_milli;
+	}
+}
+
 static void work_out(const struct sw_crowd *crowd, struct answer *answer)
 {
 	const struct sw_profile *profiles[SW_CROWD_MAX];
@@ -58,6 +83,7 @@ static void work_out(const struct sw_crowd *crowd, struct answer *answer)
 	sw_predict_gated(&crowd->rule.model, crowd->rule.among, profiles, guaranteed, answer->count, predictions);
 	for (uint32_t i = 0; i < answer->count; i++)
 		answer->slow_milli[i] = predictions[i].slow_milli;
+	correct(crowd, profiles, guaranteed, answer);
 }
 
 /* For residents in ascending order. */

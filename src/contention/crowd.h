@@ -11,7 +11,7 @@
 #ifndef SW_CONTENTION_CROWD_H
 #define SW_CONTENTION_CROWD_H
 
-#include "contention/predict.h"
+#include "contention/learn.h"
 
 #define SW_CROWD_MAX 8u	    /* residents of one GPU */
 #define SW_CROWD_KEPT 1024u /* answers */
@@ -29,6 +29,8 @@ int sw_crowd_new(const struct sw_profiles *profiles, const struct sw_crowd_rule 
 void sw_crowd_free(struct sw_crowd *crowd);
 SW_DEFINE_FREEP(struct sw_crowd, sw_crowd_free)
 
+/* From now on what `learn` learned corrects its answers, where it can: jobs of one class, and any beside one guaranteed job that they give way to. It must outlive the crowd. */
+void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn);
 /* Forgets its answers: the profiles are others now, or more was learned. */
 void sw_crowd_forget(struct sw_crowd *crowd);
 

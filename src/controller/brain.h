@@ -196,13 +196,20 @@ struct sw_speed_view {
 	struct sw_sync_jobs beside; /* while this was measured */
 };
 bool sw_brain_speed(const struct sw_brain *brain, uint64_t id, struct sw_speed_view *ret_view);
-/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
 struct sw_neighbour_view {
 	uint64_t job;
 	const char *node;
 	uint64_t mask; /* the GPUs that both have there */
 	bool paused;   /* it stands still there, and slows nobody down */
 };
+/* How much slower than alone it should be beside these others on its GPUs, as policies are told, too. NULL, or why nobody can tell. */
+struct sw_learn;
+struct sw_learn_answer;
+const char *sw_brain_predict(const struct sw_brain *brain, uint64_t id, const uint64_t *others, size_t count,
+			     struct sw_learn_answer *ret_answer);
+/* What measured slowdowns have taught. */
+struct sw_learn *sw_brain_learned(const struct sw_brain *brain);
+/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
 size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
 uint64_t sw_brain_job_count(const struct sw_brain *brain);

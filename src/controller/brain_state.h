@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "base/names.h"
+#include "contention/learn.h"
 #include "controller/brain.h"
 #include "controller/keys.h"
 #include "failure/failure.h"
@@ -160,6 +161,15 @@ struct sw_brain_node {
 	sw_ns lease_ends_at; /* when it may be counted as lost; SW_TIME_NEVER: it is not up */
 };
 
+/* A slowdown that was measured and is not taken in yet: jobs by the numbers of their profiles, guaranteed ones first. */
+struct sw_lesson {
+	uint8_t way; /* enum sw_predict_way */
+	uint8_t count, which;
+	uint32_t slow_milli;
+	uint32_t models[SW_LEARN_JOBS_MAX];
+};
+#define SW_LESSONS_MAX 64u
+
 struct sw_brain {
 	struct sw_brain_config config;
 	struct sw_engine *engine;
@@ -185,6 +195,10 @@ struct sw_brain {
 	struct sw_profiles
 		*profiles;	/* what is known of models: those of the configuration, and over them what records say; NULL: nothing */
 	struct sw_crowd *crowd; /* what jobs on one GPU do to each other; NULL: nobody knows */
+	struct sw_learn *learn; /* what measured slowdowns say of that */
+	struct sw_lesson lessons[SW_LESSONS_MAX];
+	uint32_t lesson_count;
+	sw_ns learned_at;	/* when lessons were taken in last */
 	struct sw_heap retries; /* jobs that wait for their next try, by when */
 	sw_ns now;		/* of the last record */
 	sw_ns wake_at;
@@ -269,6 +283,15 @@ int sw_brain_apply_profile(struct sw_brain *brain, json_t *body, struct sw_err *
 uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request);
 /* What records have put over what is built in, written or read. */
 void sw_brain_pack_known(struct sw_pack *pack, struct sw_brain *brain);
+
+/* ---- what was measured beside what (slowdowns.c) */
+/* What was just noted of the job's speed may be a lesson. */
+void sw_brain_observe(struct sw_brain *brain, uint64_t id);
+/* Takes the lessons in, if it is time to. */
+void sw_brain_learn(struct sw_brain *brain);
+/* When that is; SW_TIME_NEVER: there are none. */
+sw_ns sw_brain_learns_at(const struct sw_brain *brain);
+void sw_brain_pack_learned(struct sw_pack *pack, struct sw_brain *brain);
 
 /* ---- arrays (arrays.c). Numbers are as people count. */
 /* The first member of the job's array; itself, if it is in none. */

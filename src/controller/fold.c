@@ -643,6 +643,7 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		return SW_EBUG;
 	if (at > brain->now)
 		brain->now = at;
+	sw_brain_learn(brain);
 	int r;
 	switch (kind) {
 	case SW_RECORD_SUBMIT:

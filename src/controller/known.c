@@ -17,16 +17,24 @@ int sw_brain_make_known(struct sw_brain *brain, struct sw_err *err)
 {
 	/* Agents start no MPS: programs of one class take turns on a GPU, opportunistic ones pass the runtime's gate. */
 	const struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_SLICES, .gated = true};
-	if (brain->config.profiles == NULL || brain->crowd != NULL)
+	if (brain->learn != NULL)
 		return 0;
-	int r = sw_profiles_copy(brain->config.profiles, &brain->profiles, err);
-	return r < 0 ? r : sw_crowd_new(brain->profiles, &rule, &brain->crowd, err);
+	int r = brain->config.profiles != NULL ? sw_profiles_copy(brain->config.profiles, &brain->profiles, err) : 0;
+	r = r < 0 ? r : sw_learn_new(brain->profiles, &rule.model, &brain->learn, err);
+	if (brain->config.profiles == NULL)
+		return r;
+	r = r < 0 ? r : sw_crowd_new(brain->profiles, &rule, &brain->crowd, err);
+	if (r == 0)
+		sw_crowd_correct(brain->crowd, brain->learn);
+	return r;
 }
 
 void sw_brain_free_known(struct sw_brain *brain)
 {
 	if (brain->crowd != NULL)
 		sw_crowd_free(brain->crowd);
+	if (brain->learn != NULL)
+		sw_learn_free(brain->learn);
 	sw_profiles_free(brain->profiles);
 }
 
@@ -180,6 +188,7 @@ int sw_brain_apply_profile(struct sw_brain *brain, json_t *body, struct sw_err *
 		r = make_room(brain, err);
 	if (r == 0 && !forgets && (sw_profiles_find(brain->profiles, name)->is_own || count_own(brain) < SW_BRAIN_PROFILES))
 		r = put(brain, name, &vector, err);
+	sw_learn_refresh(brain->learn);
 	sw_crowd_forget(brain->crowd);
 	return r;
 }

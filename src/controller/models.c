@@ -26,12 +26,11 @@ static int read_models(struct sw_server *server, const char *path, struct sw_err
 	struct sw_models *models = &server->models;
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
-	int r = sw_profiles_load_default(&profiles, err);
+	int r = sw_profiles_copy(server->profiles, &profiles, err);
 	if (path != NULL) {
 		r = r < 0 ? r : sw_store_load(path, &store, err);
 		r = r < 0 ? r : sw_store_apply(store, profiles, err);
 	}
-	r = r < 0 ? r : sw_learned_know(server, profiles, err);
 	if (r < 0)
 		return r;
 	sw_models_release(models);
