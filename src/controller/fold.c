@@ -312,6 +312,8 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 	if (live->name == NULL || (request->model != NULL && live->model == NULL) || keep_depends(brain, live, request, awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
+	if (brain->jobs.count == 1 || live[-1].asked != asked) /* once for an array */
+		sw_brain_warn_model(brain, live, request);
 	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
 }

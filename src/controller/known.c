@@ -5,9 +5,11 @@
  *  2. A profile that comes again replaces the one before, also for jobs that are there: it is of the same program, measured more often.
  *  3. At most SW_BRAIN_PROFILES are put over the others. Where there is no room, those that no living job needs go.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "contention/crowd.h"
 #include "controller/brain_state.h"
 
@@ -45,6 +47,20 @@ uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_reques
 	for (size_t i = 0; i < 2 && brain->profiles != NULL && number == 0; i++)
 		number = names[i] != NULL ? sw_profiles_find(brain->profiles, names[i])->number : 0;
 	return number;
+}
+
+void sw_brain_warn_model(const struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request)
+{
+	size_t count = 0;
+	if (live->warning != NULL || request->model == NULL || brain->profiles == NULL ||
+	    !sw_profiles_find(brain->profiles, request->model)->is_default)
+		return;
+	while (sw_profiles_at(brain->profiles, count) != NULL)
+		count++;
+	const char *near = sw_suggest(request->model, sw_profiles_at(brain->profiles, 0), count, sizeof(struct sw_profile));
+	if (asprintf(&live->warning, "nobody knows the model '%s'%s%s%s", request->model, near != NULL ? ": did you mean '" : "",
+		     near != NULL ? near : "", near != NULL ? "'?" : "; 'sharewell profile' measures one") < 0)
+		live->warning = NULL; /* a warning less */
 }
 
 /* ---- proposing */

@@ -100,6 +100,11 @@ submit -J gpu-train -- echo nobody
 holds '  for those that are to come' asked "$job" "'model' not in a"
 cp kept "$store"
 
+run submit --model resnt50 -- true
+[ "$status" -eq 0 ] && err_has "nobody knows the model 'resnt50': did you mean 'resnet50'?"
+said $? 'a model that nobody knows is said, with the nearest one, and the job is taken'
+works 'one that is known is not' 'Submitted' submit --model ResNet-50 -- true
+
 # What was measured reaches the policy: a job of a model that is known to idle goes beside another one; where nobody knows that, it waits. Each asks for all GPUs.
 cancel_all() {
 	"$SHAREWELL" ps --noheader | while read -r one _; do "$SHAREWELL" cancel "$one" >"$scratch/out" 2>&1; done

@@ -834,6 +834,13 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	expect_why(desk, 1, "shares gpu0 with job 3");
 	expect_why(desk, 3, "shares gpu0 with job 1");
 	expect_why(desk, 4, "nobody has profiled its model");
+	/* Who names a model that there is not is told. */
+	static const char *const warnings[] = {"", "", "nobody knows the model 'only mine'; 'sharewell profile' measures one", ""};
+	for (uint64_t job = 1; job <= 4; job++) {
+		struct sw_job_view view;
+		assert_true(sw_brain_job(desk->brain, desk->now, job, &view));
+		assert_string_equal(view.warning, warnings[job - 1]);
+	}
 }
 
 /* As the server proposes it before a job of that model. */
