@@ -497,7 +497,7 @@ static struct sw_brain *small(void)
 	struct sw_rng rng;
 	char body[1000];
 	sw_rng_seed(&rng, 3);
-	for (int step = 0; step < 60; step++) {
+	for (int step = 0; step < 40; step++) {
 		sw_ns now = step * SW_NS_PER_S;
 		enum sw_record_kind kind = draw(&rng, brain, now, body, sizeof body);
 		if (kind != SW_RECORD_POLICY) /* some have a large state */
@@ -588,6 +588,35 @@ static void test_older_format(void **state)
 	sw_brain_free(brain);
 }
 
+/* Aim: a state of the format before models were known and slowdowns learned is read, and goes on without either. */
+static void test_format_without_models(void **state)
+{
+	(void)state;
+	struct sw_brain *brain = fresh();
+	apply(brain, SW_NS_PER_S, SW_RECORD_SUBMIT,
+	      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"name\": \"resnet50\"}}");
+	brain->learned_at = INT64_C(123456789); /* so that its bytes are found */
+	size_t size;
+	unsigned char *bytes = save(brain, &size);
+	struct sw_pack section = {0};
+	sw_brain_pack_known(&section, brain);
+	sw_brain_pack_learned(&section, brain);
+	unsigned char *at = memmem(bytes, size, section.bytes, section.size);
+	assert_true(at != NULL && section.size > 4 && bytes[8] == 4);
+	memmove(at, at + section.size, size - (size_t)(at - bytes) - section.size);
+	bytes[8] = 3;
+	bool adopted = true;
+	struct sw_brain *loaded = load(&config, bytes, size - section.size, &adopted);
+	assert_false(adopted);
+	assert_int_equal(loaded->learned_at, 0);
+	brain->learned_at = 0;
+	same_brains(brain, loaded);
+	sw_pack_release(&section);
+	free(bytes);
+	sw_brain_free(brain);
+	sw_brain_free(loaded);
+}
+
 /* Aim: a state of a newer version is refused as that. */
 static void test_newer_format(void **state)
 {
@@ -638,11 +667,9 @@ int main(void)
 	config.failures = failures;
 	config.profiles = profiles;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goes_on_as_before),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_policy_of_the_configuration),
-		cmocka_unit_test(test_older_format),
-		cmocka_unit_test(test_newer_format),
+		cmocka_unit_test(test_goes_on_as_before),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_policy_of_the_configuration), cmocka_unit_test(test_older_format),
+		cmocka_unit_test(test_format_without_models),	    cmocka_unit_test(test_newer_format),
 		cmocka_unit_test(test_no_field_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
