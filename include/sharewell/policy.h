@@ -237,7 +237,8 @@ struct sw_beside {
 };
 
 /* Predicts it for a waiting or running job in this class, on the GPUs of `with`, which runs. False, and nothing is written: it does not run, or is the job itself.
- * Jobs of one model (sw_job.model) and class are alike, so a policy need ask only once for each combination; an answer costs tens of nanoseconds. */
+ * Jobs of one model (sw_job.model) and class are alike, so a decision need ask only once for each combination; an answer costs tens of nanoseconds. A live cluster learns: a later decision may be
+ * told otherwise. */
 bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enum sw_job_class job_class, const struct sw_job *with,
 		       struct sw_beside *ret_beside);
 /* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present class. False: not all are known, and each of n is

@@ -57,7 +57,7 @@ static const struct sw_api_field job_request[] = {
 static const struct sw_api_field submitted[] = {
 	{"id", "integer", "of the first job"},
 	{"ids", "integer[]", "of all of them, in the order of the request"},
-	{"warnings", "string[]", "inputs that they name and that others failed on lately"},
+	{"warnings", "string[]", "about inputs that they name and that others failed on lately, or models that nobody knows"},
 	END,
 };
 static const struct sw_api_field job[] = {
@@ -95,7 +95,7 @@ static const struct sw_api_field job[] = {
 	{"gpu", "#JobGpu", "how it does on its GPUs; null: it does not run, or has not been looked at"},
 	{"speed", "#Speed", "how long its iterations take; null: it does not run, or nobody measured it"},
 	{"sharing", "#Sharing", "with whom it shares GPUs now; null: it does not run, or alone"},
-	{"warning", "string", "about an input that others failed on; else empty"},
+	{"warning", "string", "about an input that others failed on, or a model that nobody knows; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
 	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
@@ -145,6 +145,7 @@ static const struct sw_api_field speed[] = {
 };
 static const struct sw_api_field sharing[] = {
 	{"predicted", "number", "how many times as long as alone its iterations should take; null: nobody can tell"},
+	{"learned", "boolean", "whether slowdowns that were measured earlier have changed what is predicted"},
 	{"measured", "number", "how many times as long they take; null: not measured beside these, or never alone"},
 	{"unpredicted", "string", "why nobody can tell; null: it is predicted"},
 	{"with", "#Neighbour[]", "who else is on its GPUs"},
@@ -155,6 +156,7 @@ static const struct sw_api_field neighbour[] = {
 	{"node", "string", "where"},
 	{"gpu_indexes", "integer[]", "GPUs there that both have"},
 	{"predicted", "number", "of this job, as above"},
+	{"learned", "boolean", "of this job, as above"},
 	{"measured", "number", "of this job, as above"},
 	END,
 };

@@ -7,8 +7,6 @@
 
 #include "contention/learn_state.h"
 
-#define LEAST_MILLI 500
-
 int sw_learn_new(const struct sw_profiles *profiles, const struct sw_predict_model *model, struct sw_learn **ret_learn, struct sw_err *err)
 {
 	struct sw_learn *learn = calloc(1, sizeof *learn);
@@ -23,6 +21,17 @@ int sw_learn_new(const struct sw_profiles *profiles, const struct sw_predict_mod
 void sw_learn_free(struct sw_learn *learn)
 {
 	free(learn);
+}
+
+void sw_learn_refresh(struct sw_learn *learn)
+{
+	for (int kind = 0; kind < KIND_COUNT; kind++)
+		learn->fits[kind].stale = true;
+}
+
+uint64_t sw_learn_total(const struct sw_learn *learn)
+{
+	return learn->clock;
 }
 
 /* Spelling */
@@ -44,16 +53,22 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(left, right);
 }
 
+bool sw_learn_is_odd(const char *name)
+{
+	size_t size = strlen(name);
+	bool odd = size == 0 || size > SW_LEARN_NAME_MAX;
+	for (size_t i = 0; i < size && !odd; i++)
+		odd = (unsigned char)name[i] < ' ' || name[i] == '"' || name[i] == '\\' || name[i] == 127;
+	return odd;
+}
+
 /* A model goes by its profile's name, so that aliases are one; without a profile, by its own. */
 static int spell(const struct sw_learn *learn, const char *model, char name[SW_LEARN_NAME_MAX + 1], struct sw_err *err)
 {
 	const struct sw_profile *profile = sw_profiles_find(learn->profiles, model);
 	const char *text = profile->is_default ? model : profile->name;
 	size_t size = strlen(text);
-	bool odd = size == 0 || size > SW_LEARN_NAME_MAX;
-	for (size_t i = 0; i < size && !odd; i++)
-		odd = (unsigned char)text[i] < ' ' || text[i] == '"' || text[i] == '\\' || text[i] == 127;
-	if (odd) {
+	if (sw_learn_is_odd(text)) {
 		sw_err_set(err, SW_EINPUT, "cannot learn a slowdown of this model");
 		sw_err_detail(err, "its name must have 1 to %u bytes without quotes, backslashes and control characters",
 			      SW_LEARN_NAME_MAX);
@@ -109,7 +124,7 @@ struct sw_prediction sw_learn_prior(const struct sw_learn *learn, const struct s
 
 /* Observations */
 
-static int compare_sets(const struct sw_learn_set *a, const struct sw_learn_set *b)
+int sw_learn_compare(const struct sw_learn_set *a, const struct sw_learn_set *b)
 {
 	int order = (a->kind > b->kind) - (a->kind < b->kind);
 	if (order == 0)
@@ -125,7 +140,7 @@ static uint32_t place_of(const struct sw_learn *learn, const struct sw_learn_set
 	uint32_t low = 0, high = learn->count;
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		int order = compare_sets(set, &learn->seen[middle].set);
+		int order = sw_learn_compare(set, &learn->seen[middle].set);
 		if (order == 0) {
 			*ret_found = true;
 			return middle;
@@ -172,7 +187,7 @@ int sw_learn_add(struct sw_learn *learn, const struct sw_learn_case *about, int6
 	int r = sw_learn_set_of(learn, about, &set, err);
 	if (r < 0)
 		return r;
-	if (samples == 0 || slow_milli < LEAST_MILLI || slow_milli > SW_PREDICT_SLOWEST_MILLI) {
+	if (samples == 0 || slow_milli < SW_LEARN_LEAST_MILLI || slow_milli > SW_PREDICT_SLOWEST_MILLI) {
 		sw_err_set(err, SW_EINPUT, "cannot learn the slowdown of '%s'", set.names[0]);
 		if (samples == 0)
 			sw_err_detail(err, "it was measured on no steps");

@@ -17,6 +17,7 @@
 #ifndef SW_CONTENTION_LEARN_H
 #define SW_CONTENTION_LEARN_H
 
+#include "base/pack.h"
 #include "contention/predict.h"
 
 #define SW_LEARN_SETS_MAX 512u
@@ -65,6 +66,12 @@ int sw_learn_add(struct sw_learn *learn, const struct sw_learn_case *about, int6
  * answered by the profiles alone. */
 void sw_learn_ask(struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_answer *ret_answer);
 
+/* The profiles that it predicts from are others now. */
+void sw_learn_refresh(struct sw_learn *learn);
+
+/* How many measurements it was given, ever. */
+uint64_t sw_learn_total(const struct sw_learn *learn);
+
 /* Over all ways, or over one. */
 void sw_learn_error(struct sw_learn *learn, struct sw_learn_error *ret_error);
 void sw_learn_error_of(struct sw_learn *learn, enum sw_predict_way way, struct sw_learn_error *ret_error);
@@ -72,5 +79,8 @@ void sw_learn_error_of(struct sw_learn *learn, enum sw_predict_way way, struct s
 /* All that was measured, as JSON, and back. The caller frees *ret_text. Reading replaces what is there, or fails and changes nothing. */
 int sw_learn_write(const struct sw_learn *learn, char **ret_text, struct sw_err *err);
 int sw_learn_read(struct sw_learn *learn, const char *name, const char *text, size_t size, struct sw_err *err);
+
+/* All that it is, as bytes and back: a learner that was read answers as the one that was written, and goes on like it. It is new when it reads; what no learner wrote fails the pack. */
+void sw_learn_pack(struct sw_pack *pack, struct sw_learn *learn);
 
 #endif

@@ -1,8 +1,10 @@
-/* What learn.c, learn_fit.c and learn_text.c share. */
+/* What learn.c, learn_fit.c, learn_text.c and learn_save.c share. */
 #ifndef SW_CONTENTION_LEARN_STATE_H
 #define SW_CONTENTION_LEARN_STATE_H
 
 #include "contention/learn.h"
+
+#define SW_LEARN_LEAST_MILLI 500
 
 /* Sets of one kind are learned together: a way of sharing, and under the gate either side of it. */
 enum kind {
@@ -59,6 +61,9 @@ struct sw_learn {
 };
 
 int sw_learn_set_of(const struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_set *ret_set, struct sw_err *err);
+int sw_learn_compare(const struct sw_learn_set *a, const struct sw_learn_set *b);
+/* Whether nobody may be called so here. */
+bool sw_learn_is_odd(const char *name);
 enum sw_predict_way sw_learn_way(enum kind kind);
 /* The set as sw_predict_set() wants it; returns where the job that is meant stands. */
 size_t sw_learn_order(const struct sw_learn_set *set, const char *ret_names[SW_LEARN_JOBS_MAX]);

@@ -447,17 +447,16 @@ static const char *keep_text(struct sw_profiles *profiles, const char *text)
 	return slot != NULL ? *slot = strdup(text) : NULL;
 }
 
-/* This spelling means the last profile from now on. */
-static int spell(struct sw_profiles *profiles, const char *text)
+/* This spelling means that profile from now on. */
+static int spell(struct sw_profiles *profiles, const char *text, uint32_t profile)
 {
 	bool found;
 	size_t place = place_of(profiles, text, &found);
-	uint32_t last = (uint32_t)profiles->profiles.count - 1;
 	if (found) {
-		profiles->spellings.items[place].profile = last;
+		profiles->spellings.items[place].profile = profile;
 		return 0;
 	}
-	struct spelling spelling = {lowered(text), last, 0};
+	struct spelling spelling = {lowered(text), profile, 0};
 	if (spelling.text == NULL || sw_vec_push(&profiles->spellings) == NULL) {
 		free(spelling.text);
 		return SW_ENOMEM;
@@ -468,19 +467,70 @@ static int spell(struct sw_profiles *profiles, const char *text)
 	return 0;
 }
 
+/* Where a profile of this very name stands; behind the last: nowhere. An alias is not a name. */
+static uint32_t seat_of(const struct sw_profiles *profiles, const char *name)
+{
+	const struct sw_profile *there = sw_profiles_find(profiles, name);
+	return !there->is_default && there->number == number_of(name) ? (uint32_t)(there - profiles->profiles.items)
+								      : (uint32_t)profiles->profiles.count;
+}
+
 int sw_profiles_put(struct sw_profiles *profiles, const struct sw_profile *profile, const char *alias, struct sw_err *err)
 {
 	struct sw_profile own = *profile;
-	if (profiles->profiles.count >= MAX_PROFILES)
+	uint32_t seat = seat_of(profiles, profile->name);
+	bool is_new = seat == profiles->profiles.count;
+	const struct sw_profile *there = is_new ? NULL : &profiles->profiles.items[seat];
+	if (is_new && seat >= MAX_PROFILES)
 		return sw_err_set(err, SW_ELIMIT, "there are more than %d profiles", MAX_PROFILES);
-	own.name = keep_text(profiles, profile->name);
-	own.source = keep_text(profiles, profile->source);
-	struct sw_profile *slot = own.name != NULL && own.source != NULL ? sw_vec_push(&profiles->profiles) : NULL;
+	/* Replaced for as long as the program runs, it takes no more room. */
+	own.name = there != NULL ? there->name : keep_text(profiles, profile->name);
+	own.source = there != NULL && strcmp(there->source, profile->source) == 0 ? there->source : keep_text(profiles, profile->source);
+	own.number = own.name != NULL ? number_of(own.name) : 0;
+	struct sw_profile *slot = own.name == NULL || own.source == NULL ? NULL
+				  : is_new				 ? sw_vec_push(&profiles->profiles)
+									 : &profiles->profiles.items[seat];
 	if (slot == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*slot = own;
-	if (spell(profiles, own.name) < 0 || (alias != NULL && spell(profiles, alias) < 0))
+	if (spell(profiles, own.name, seat) < 0 || (alias != NULL && spell(profiles, alias, seat) < 0))
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return 0;
+}
+
+int sw_profiles_copy(const struct sw_profiles *base, struct sw_profiles **ret_profiles, struct sw_err *err)
+{
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *copy = calloc(1, sizeof *copy);
+	if (copy == NULL || sw_vec_reserve(&copy->profiles, base->profiles.count) < 0 ||
+	    sw_vec_reserve(&copy->spellings, base->spellings.count) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	copy->fallback = base->fallback;
+	for (size_t i = 0; i < base->profiles.count; i++)
+		*sw_vec_push(&copy->profiles) = base->profiles.items[i];
+	for (size_t i = 0; i < base->spellings.count; i++) {
+		struct spelling *spelling = sw_vec_push(&copy->spellings);
+		*spelling = base->spellings.items[i];
+		if ((spelling->text = strdup(spelling->text)) == NULL)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
+	*ret_profiles = SW_TAKE(copy);
+	return 0;
+}
+
+int sw_profiles_restore(struct sw_profiles *profiles, const struct sw_profiles *base,
+			bool (*keeps)(void *user, const struct sw_profile *profile), void *user, struct sw_err *err)
+{
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *fresh = NULL;
+	int r = sw_profiles_copy(base, &fresh, err);
+	for (size_t i = 0; i < profiles->profiles.count && r == 0; i++)
+		if (profiles->profiles.items[i].is_own && keeps(user, &profiles->profiles.items[i]))
+			r = sw_profiles_put(fresh, &profiles->profiles.items[i], NULL, err);
+	if (r < 0)
+		return r;
+	/* In place: others know it by its address. */
+	struct sw_profiles old = *profiles;
+	*profiles = *fresh;
+	*fresh = old;
 	return 0;
 }
 

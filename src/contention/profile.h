@@ -51,7 +51,7 @@ struct sw_profile {
 	const char *source;
 	uint32_t number;	       /* 1 to 2^31 - 1, from the name alone: the same in every file and version. 0: the default's */
 	bool is_default;	       /* nobody profiled this model */
-	bool is_own;		       /* measured here (store.h), not built in */
+	bool is_own;		       /* put over the others, not built in */
 	bool estimated;		       /* the use vector comes from the model's family, not from a measurement of this model */
 	int64_t iteration_ns;	       /* on one GPU, alone */
 	uint64_t mem_persistent_bytes; /* of the GPU: context, weights, gradients, optimizer state */
@@ -85,8 +85,15 @@ int sw_profiles_load(const char *path, struct sw_profiles **ret_profiles, struct
 void sw_profiles_free(struct sw_profiles *profiles);
 SW_DEFINE_FREEP(struct sw_profiles, sw_profiles_free)
 
-/* One more profile, over those that are there: its name and `alias` (NULL: none) find it from now on. All of it is copied; what was found before is no longer valid. */
+/* One more profile, over those that are there: its name and `alias` (NULL: none) find it from now on, and so does its number, which follows from its name. One that was put under the
+ * same name before, or is built in under it, is replaced. All of it is copied; what was found before is no longer valid. */
 int sw_profiles_put(struct sw_profiles *profiles, const struct sw_profile *profile, const char *alias, struct sw_err *err);
+
+/* A copy, to put others over. `base` outlives it. */
+int sw_profiles_copy(const struct sw_profiles *base, struct sw_profiles **ret_profiles, struct sw_err *err);
+/* Makes it the copy of `base` again, with those over it that were put there by their names and that `keeps` wants. On error all is as it was. */
+int sw_profiles_restore(struct sw_profiles *profiles, const struct sw_profiles *base,
+			bool (*keeps)(void *user, const struct sw_profile *profile), void *user, struct sw_err *err);
 
 /* The profile of a model by its name or an alias, case ignored; the default (is_default) for all others. Never NULL. A binary search:
  * callers with many jobs still do best to ask once for each distinct name. */

@@ -43,24 +43,6 @@ const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *confi
 
 /* ---- life */
 
-/* Agents start no MPS: programs of one class take turns on a GPU, opportunistic ones pass the runtime's gate. */
-static int make_crowd(struct sw_brain *brain, struct sw_err *err)
-{
-	const struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_SLICES, .gated = true};
-	return brain->config.profiles != NULL && brain->crowd == NULL ? sw_crowd_new(brain->config.profiles, &rule, &brain->crowd, err) : 0;
-}
-
-uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request)
-{
-	const struct sw_profiles *profiles = brain->config.profiles;
-	const char *names[] = {request->model, request->name};
-	uint32_t number = 0;
-	/* Its model may be one that only its user has measured. */
-	for (size_t i = 0; i < 2 && profiles != NULL && number == 0; i++)
-		number = names[i] != NULL ? sw_profiles_find(profiles, names[i])->number : 0;
-	return number;
-}
-
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err)
 {
 	const struct sw_brain_config *config = &brain->config;
@@ -72,7 +54,7 @@ int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_
 	if (policy == NULL || placement == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no %s '%s'", policy == NULL ? "policy" : "placement rule",
 				  policy == NULL ? config->policy : config->placement);
-	int r = make_crowd(brain, err);
+	int r = sw_brain_make_known(brain, err);
 	if (r < 0)
 		return r;
 	*ret_config = (struct sw_engine_config){
@@ -157,8 +139,7 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_vec_free(&brain->inputs);
 	sw_vec_free(&brain->spent);
 	sw_failure_free(brain->own_failures);
-	if (brain->crowd != NULL)
-		sw_crowd_free(brain->crowd);
+	sw_brain_free_known(brain);
 	sw_heap_release(&brain->retries);
 	free(brain);
 }

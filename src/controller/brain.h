@@ -23,6 +23,7 @@
 #include "core/engine.h"
 
 struct sw_failure_table;
+struct sw_profile;
 struct sw_profiles;
 
 enum sw_record_kind {
@@ -42,6 +43,7 @@ enum sw_record_kind {
 	SW_RECORD_NODE_OPEN,  /* name, by */
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
+	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
 };
 
 struct sw_record {
@@ -68,7 +70,7 @@ struct sw_brain_config {
 	uint32_t node_gpus_hint; /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
-	/* What is known of models; outlives the brain. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
+	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
 	const struct sw_profiles *profiles;
 };
 
@@ -95,6 +97,10 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
 /* Hold a job that runs, or stands still, so that it leaves its GPUs whole if that can be. */
 int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err);
+/* What was measured of a model, before the submit of a job that needs it; NULL: nobody knows more of it than what is built in. No record where the brain knows that already, or one of the
+ * last records says so. */
+int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
+			     struct sw_err *err);
 /* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);
@@ -194,13 +200,20 @@ struct sw_speed_view {
 	struct sw_sync_jobs beside; /* while this was measured */
 };
 bool sw_brain_speed(const struct sw_brain *brain, uint64_t id, struct sw_speed_view *ret_view);
-/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
 struct sw_neighbour_view {
 	uint64_t job;
 	const char *node;
 	uint64_t mask; /* the GPUs that both have there */
 	bool paused;   /* it stands still there, and slows nobody down */
 };
+/* How much slower than alone it should be beside these others on its GPUs, as policies are told, too. NULL, or why nobody can tell. */
+struct sw_learn;
+struct sw_learn_answer;
+const char *sw_brain_predict(const struct sw_brain *brain, uint64_t id, const uint64_t *others, size_t count,
+			     struct sw_learn_answer *ret_answer);
+/* What measured slowdowns have taught. */
+struct sw_learn *sw_brain_learned(const struct sw_brain *brain);
+/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
 size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
 uint64_t sw_brain_job_count(const struct sw_brain *brain);

@@ -1,7 +1,8 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart need not apply them again.
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
- * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off its GPUs whole. What is marked volatile in brain_state.h is left out; so is what follows
+ * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
+ * its GPUs whole, what is known of models, and what was learned of their slowdowns. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -384,6 +385,8 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 	sw_pack_count(out, &brain->spent.count);
 	for (size_t i = 0; i < brain->spent.count; i++)
 		pack_spent(out, &brain->spent.items[i], brain->now);
+	sw_brain_pack_known(out, brain);
+	sw_brain_pack_learned(out, brain);
 	sw_engine_save(brain->engine, out); /* last: it reads to the end */
 }
 
@@ -629,6 +632,12 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	r = r < 0 ? r : load_keys(pack, brain);
 	r = r < 0 ? r : load_memories(pack, brain);
 	r = r < 0 ? r : count_ghosts(pack, brain);
+	r = r < 0 ? r : sw_brain_make_known(brain, err);
+	if (r == 0 && pack->format >= 4) {
+		sw_brain_pack_known(pack, brain);
+		sw_brain_pack_learned(pack, brain);
+	}
+	r = r < 0 ? r : pack->failed;
 	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);
 	r = r < 0 ? r : check(brain, err);
 	free(choice.policy);

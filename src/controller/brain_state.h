@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "base/names.h"
+#include "contention/learn.h"
 #include "controller/brain.h"
 #include "controller/keys.h"
 #include "failure/failure.h"
@@ -163,6 +164,15 @@ struct sw_brain_node {
 	sw_ns lease_ends_at; /* when it may be counted as lost; SW_TIME_NEVER: it is not up */
 };
 
+/* A slowdown that was measured and is not taken in yet: jobs by the numbers of their profiles, guaranteed ones first. */
+struct sw_lesson {
+	uint8_t way; /* enum sw_predict_way */
+	uint8_t count, which;
+	uint32_t slow_milli;
+	uint32_t models[SW_LEARN_JOBS_MAX];
+};
+#define SW_LESSONS_MAX 64u
+
 struct sw_brain {
 	struct sw_brain_config config;
 	struct sw_engine *engine;
@@ -185,9 +195,15 @@ struct sw_brain {
 	SW_VEC(struct sw_spent) spent;
 	const struct sw_failure_table *failures;
 	struct sw_failure_table *own_failures; /* where the configuration has none */
-	struct sw_crowd *crowd;		       /* what jobs on one GPU do to each other; NULL: nobody knows */
-	struct sw_heap retries;		       /* jobs that wait for their next try, by when */
-	sw_ns now;			       /* of the last record */
+	struct sw_profiles
+		*profiles;	/* what is known of models: those of the configuration, and over them what records say; NULL: nothing */
+	struct sw_crowd *crowd; /* what jobs on one GPU do to each other; NULL: nobody knows */
+	struct sw_learn *learn; /* what measured slowdowns say of that */
+	struct sw_lesson lessons[SW_LESSONS_MAX];
+	uint32_t lesson_count;
+	sw_ns learned_at;	/* when lessons were taken in last */
+	struct sw_heap retries; /* jobs that wait for their next try, by when */
+	sw_ns now;		/* of the last record */
 	sw_ns wake_at;
 };
 
@@ -212,8 +228,6 @@ int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_requ
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
 /* How its engine is made, by its configuration. */
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err);
-/* The number of the profile of the model that the job is named after; 0: of none. */
-uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
@@ -268,6 +282,27 @@ void sw_brain_limit(const struct sw_brain *brain, uint32_t id, struct sw_want *w
 int sw_brain_hear_speeds(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, uint32_t node, sw_records *records,
 			 struct sw_err *err);
 int sw_brain_apply_speeds(struct sw_brain *brain, json_t *body, struct sw_err *err);
+
+/* ---- what is known of models (known.c) */
+#define SW_BRAIN_PROFILES 1000u /* that are not built in */
+int sw_brain_make_known(struct sw_brain *brain, struct sw_err *err);
+void sw_brain_free_known(struct sw_brain *brain);
+int sw_brain_apply_profile(struct sw_brain *brain, json_t *body, struct sw_err *err);
+/* The number of the profile of the model that the job is named after; 0: of none. */
+uint32_t sw_brain_model(const struct sw_brain *brain, const struct sw_job_request *request);
+/* Notes for the user that there is no profile of the model that the request names, unless something else is noted. */
+void sw_brain_warn_model(const struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
+/* What records have put over what is built in, written or read. */
+void sw_brain_pack_known(struct sw_pack *pack, struct sw_brain *brain);
+
+/* ---- what was measured beside what (slowdowns.c) */
+/* What was just noted of the job's speed may be a lesson. */
+void sw_brain_observe(struct sw_brain *brain, uint64_t id);
+/* Takes the lessons in, if it is time to. */
+void sw_brain_learn(struct sw_brain *brain);
+/* When that is; SW_TIME_NEVER: there are none. */
+sw_ns sw_brain_learns_at(const struct sw_brain *brain);
+void sw_brain_pack_learned(struct sw_pack *pack, struct sw_brain *brain);
 
 /* ---- arrays (arrays.c). Numbers are as people count. */
 /* The first member of the job's array; itself, if it is in none. */

@@ -19,8 +19,8 @@ struct figures {
 	size_t count;
 	struct sw_speed_view speed; /* zeroes: nothing was measured */
 	bool current;		    /* beside those who are there now */
-	uint32_t predicted_milli;   /* 0: */
-	const char *unpredicted;    /* why not */
+	struct sw_learn_answer predicted;
+	const char *unpredicted; /* NULL, or why it is not */
 };
 
 static bool is_beside(const struct figures *figures)
@@ -41,9 +41,15 @@ static bool look(struct sw_server *server, uint64_t id, struct figures *ret_figu
 		if (!figures.neighbours[i].paused)
 			figures.others[figures.count++] = figures.neighbours[i].job;
 	figures.current = sw_brain_speed(server->brain, id, &figures.speed) && figures.speed.iteration_ns > 0 && is_beside(&figures);
-	figures.predicted_milli = sw_learned_predict(server, id, figures.others, figures.count, &figures.unpredicted);
+	figures.unpredicted = sw_brain_predict(server->brain, id, figures.others, figures.count, &figures.predicted);
 	*ret_figures = figures;
 	return true;
+}
+
+/* Whether what was measured of these models, or of others, has changed what is predicted. */
+static bool is_learned(const struct figures *figures)
+{
+	return figures->unpredicted == NULL && figures->predicted.slow_milli != figures->predicted.prior_milli;
 }
 
 /* ---- in words */
@@ -67,10 +73,12 @@ static void add_slowdown(char *text, size_t size, const char *what, uint32_t mil
 
 static void add_figures(const struct figures *figures, char *text, size_t size)
 {
-	if (figures->predicted_milli > 0)
-		add_slowdown(text, size, "predicted", figures->predicted_milli);
+	if (figures->unpredicted == NULL)
+		add_slowdown(text, size, "predicted", figures->predicted.slow_milli);
 	else
 		add(text, size, "%s", figures->unpredicted);
+	if (is_learned(figures))
+		add(text, size, " (learned)");
 	if (figures->current && figures->speed.slow_milli > 0)
 		add_slowdown(text, size, ", measured", figures->speed.slow_milli);
 	else
@@ -104,7 +112,8 @@ static void write_milli(struct sw_json *json, const char *key, uint32_t milli)
 
 static void write_figures(struct sw_json *json, const struct figures *figures)
 {
-	write_milli(json, "predicted", figures->predicted_milli);
+	write_milli(json, "predicted", figures->unpredicted == NULL ? figures->predicted.slow_milli : 0);
+	sw_json_key_bool(json, "learned", is_learned(figures));
 	write_milli(json, "measured", figures->current ? figures->speed.slow_milli : 0);
 }
 

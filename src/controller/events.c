@@ -53,7 +53,7 @@ static const char *kind_name(enum sw_record_kind kind)
 	case SW_RECORD_NODE_OPEN:
 		return "node_opened";
 	default:
-		return NULL; /* a wake-up is nobody's business, and how fast jobs are is asked for */
+		return NULL; /* a wake-up is nobody's business, nor are profiles, and how fast jobs are is asked for */
 	}
 }
 

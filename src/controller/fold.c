@@ -312,6 +312,8 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 	if (live->name == NULL || (request->model != NULL && live->model == NULL) || keep_depends(brain, live, request, awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
+	if (brain->jobs.count == 1 || live[-1].asked != asked) /* once for an array */
+		sw_brain_warn_model(brain, live, request);
 	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
 }
@@ -654,6 +656,7 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		return SW_EBUG;
 	if (at > brain->now)
 		brain->now = at;
+	sw_brain_learn(brain);
 	int r;
 	switch (kind) {
 	case SW_RECORD_SUBMIT:
@@ -692,6 +695,9 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		break;
 	case SW_RECORD_SPEED:
 		r = sw_brain_apply_speeds(brain, json, err);
+		break;
+	case SW_RECORD_PROFILE:
+		r = sw_brain_apply_profile(brain, json, err);
 		break;
 	default:
 		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);

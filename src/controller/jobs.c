@@ -158,6 +158,7 @@ static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_er
 		sw_models_fill(server, job);
 		const struct sw_submit_key *key = i == 0 && request->key != NULL ? &once : NULL;
 		int r = check_deadline(server, job, err);
+		r = r < 0 ? r : sw_models_propose(server, job, &op->records, err);
 		if (r == 0)
 			r = job->is_array && !job->is_member
 				    ? propose_members(server, key, job, op, err)

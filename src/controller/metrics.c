@@ -205,7 +205,7 @@ static void write_slowdowns(struct sw_server *server, struct sw_json *text)
 {
 	struct sw_learn_error error;
 	bool started = false;
-	sw_learn_error(server->learned.learn, &error);
+	sw_learn_error(sw_brain_learned(server->brain), &error);
 	figure(text, "sharewell_slowdown_sets", "gauge", "Jobs beside others whose slowdown was measured, by their models.", error.count);
 	if (error.count > 0) {
 		const struct {

@@ -1,11 +1,11 @@
-/* The built-in profiles with the measured ones over them (contention/store.h), for people and for what is learned; and which measured one is a job's: found when it is submitted, and written
- * into its request, so that it is a record like all else. What becomes of the file later changes nothing that is decided about jobs that are there. For the same reason the brain has the
- * built-in ones alone: what it decides by must be the same when the journal is read again.
+/* The file of measured profiles (contention/store.h), and which of them is a job's: found when it is submitted, and recorded then, its name in the request and what was measured in a record of
+ * its own. Whatever decides or is told later comes from there (known.c); what becomes of the file changes nothing for jobs that are there.
  *
  *  1. A file that cannot be read changes nothing, and the operator is told once.
- *  2. What a request says itself stays.
+ *  2. What a request says itself stays; only a profile that it names by its command gets its name.
  *  3. Only a job that names its profile has its GPU memory from it: memory that a job asks for is also its limit. It does not ask for more than there is because of room to spare.
  */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -26,12 +26,11 @@ static int read_models(struct sw_server *server, const char *path, struct sw_err
 	struct sw_models *models = &server->models;
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
-	int r = sw_profiles_load_default(&profiles, err);
+	int r = sw_profiles_copy(server->profiles, &profiles, err);
 	if (path != NULL) {
 		r = r < 0 ? r : sw_store_load(path, &store, err);
 		r = r < 0 ? r : sw_store_apply(store, profiles, err);
 	}
-	r = r < 0 ? r : sw_learned_know(server, profiles, err);
 	if (r < 0)
 		return r;
 	sw_models_release(models);
@@ -94,8 +93,10 @@ void sw_models_fill(struct sw_server *server, struct sw_job_request *job)
 	bool is_named = job->model != NULL;
 	const struct sw_store_entry *entry = is_named ? sw_store_find(models->store, job->model, job->model)
 						      : sw_store_find(models->store, job->name, command_of(job, command));
-	if (!is_named && entry != NULL)
+	if (entry != NULL && (!is_named || sw_store_find(models->store, job->model, NULL) == NULL)) {
+		free(job->model);
 		job->model = strdup(entry->name);
+	}
 	if (job->model == NULL)
 		return;
 	const struct sw_profile *profile = sw_profiles_find(models->profiles, job->model);
@@ -103,4 +104,15 @@ void sw_models_fill(struct sw_server *server, struct sw_job_request *job)
 		job->gpu_use_milli = sw_profile_gpu_use_milli(profile);
 	if (is_named && entry != NULL && job->gpu_memory_bytes == 0)
 		job->gpu_memory_bytes = memory_for(server->brain, sw_store_median(entry).peak_bytes);
+}
+
+int sw_models_propose(struct sw_server *server, const struct sw_job_request *job, sw_records *records, struct sw_err *err)
+{
+	const struct sw_models *models = &server->models;
+	const char *name = job->model != NULL ? job->model : job->name;
+	if (models->store == NULL || name == NULL)
+		return 0;
+	const struct sw_store_entry *entry = sw_store_find(models->store, name, NULL);
+	return sw_brain_propose_profile(server->brain, name, entry != NULL ? sw_profiles_find(models->profiles, entry->name) : NULL,
+					records, err);
 }

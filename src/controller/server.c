@@ -229,8 +229,8 @@ static int start(struct sw_server *server, struct sw_err *err)
 	r = r < 0 ? r : make_brain(server, err);
 	r = r < 0 ? r : make_loop(server, err);
 	r = r < 0 ? r : sw_models_start(server, err);
-	r = r < 0 ? r : sw_learned_start(server, err);
 	r = r < 0 ? r : replay(server, err);
+	r = r < 0 ? r : sw_learned_start(server, err);
 	if (r < 0)
 		return r;
 	server->openapi = sw_openapi_encode();

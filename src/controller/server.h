@@ -48,7 +48,7 @@ struct sw_controller_options {
 	sw_ns lease_ns;		    /* 30 s */
 	sw_ns lease_margin_ns;	    /* 5 s */
 	sw_ns retry_backoff_ns;	    /* 30 s */
-	const char *slowdowns_path; /* where measured slowdowns are kept; NULL: nowhere */
+	const char *slowdowns_path; /* where measured slowdowns are written for people; NULL: nowhere */
 	const char *profiles;	    /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
 	const char *failures;	    /* file of the operator's own classes of failures; NULL: none */
 	uint32_t connections_max;   /* 4096 */

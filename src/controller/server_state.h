@@ -260,22 +260,13 @@ bool sw_use_is_current(const struct sw_brain *brain, const struct sw_machine *ma
 /* All uses of a job's present run together: sums, the longest iteration, the least share, the latest moment; the limit only where each GPU has one. False: there is none. */
 bool sw_uses_sum(const sw_machines *machines, const struct sw_brain *brain, uint64_t job, struct sw_use *ret_sum);
 
-/* ---- learned.c: what measured slowdowns say of jobs that share GPUs */
+/* ---- learned.c: a file of what measured slowdowns say of jobs that share GPUs */
 struct sw_learned {
-	struct sw_learn *learn;
 	struct event *timer;
-	bool dirty; /* there is more than in the file */
-	bool keeps; /* it has a file, which may be written */
+	uint64_t written; /* measurements that the file is of */
 };
-/* After the profiles. */
 int sw_learned_start(struct sw_server *server, struct sw_err *err);
-/* From now on these are the profiles that it predicts from; what was learned stays. They outlive it, or the next call. */
-int sw_learned_know(struct sw_server *server, const struct sw_profiles *profiles, struct sw_err *err);
 void sw_learned_stop(struct sw_server *server);
-/* A record of speeds that is new was applied. */
-void sw_learned_note(struct sw_server *server, const char *body, size_t size);
-/* How much slower than alone the job should be beside these others on its GPUs, in thousandths; 0: nobody can tell, and why. */
-uint32_t sw_learned_predict(struct sw_server *server, uint64_t id, const uint64_t *others, size_t count, const char **ret_why_not);
 
 /* ---- company.c: jobs that share GPUs, for people */
 /* Adds to the sentence about where the job runs what was predicted and measured of it and of those beside it, if there are any. */
@@ -347,7 +338,7 @@ struct sw_figures {
 struct sw_profiles;
 struct sw_store;
 struct sw_models {
-	struct sw_profiles *profiles; /* the built-in ones with the measured ones over them */
+	struct sw_profiles *profiles; /* the built-in ones with those of the file over them */
 	struct sw_store *store;	      /* NULL: none could be read yet */
 	bool looked;
 	struct timespec changed_at; /* of the file, at the last look */
@@ -359,6 +350,8 @@ int sw_models_start(struct sw_server *server, struct sw_err *err);
 void sw_models_look(struct sw_server *server);
 /* Says in the request which profile is the job's, and what follows from it, where it does not say so itself. */
 void sw_models_fill(struct sw_server *server, struct sw_job_request *job);
+/* A record of that profile, where the brain does not know it as it is now. */
+int sw_models_propose(struct sw_server *server, const struct sw_job_request *job, sw_records *records, struct sw_err *err);
 void sw_models_release(struct sw_models *models);
 
 struct sw_server {
@@ -366,7 +359,7 @@ struct sw_server {
 	struct event_base *base;
 	struct sw_journal *journal;
 	struct sw_failure_table *failures;
-	struct sw_profiles *profiles; /* the brain's: they never change; see models.c */
+	struct sw_profiles *profiles; /* the built-in ones */
 	struct sw_brain *brain;
 	struct sw_clock clock;
 	int64_t started_at_ns;

@@ -219,8 +219,6 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 	}
 	if (record->kind == SW_RECORD_NODE)
 		sw_machines_recall(&server->machines, record->body, record->size);
-	if (record->kind == SW_RECORD_SPEED)
-		sw_learned_note(server, record->body, record->size);
 	server->snapshots.bytes_since += record->size;
 	sw_events_note(server, seq, op->stored_at_ns, record->kind, record->body, record->size, job);
 	op->applied++;

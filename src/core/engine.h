@@ -35,8 +35,8 @@ struct sw_engine;
 /* Tells policies how jobs on one GPU would slow each other down. */
 struct sw_predictor {
 	void *context;
-	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their order; false: it does not know them all. A function of its arguments: the
-	 * order of the residents does not matter, and the same question has the same answer for as long as the engine lives. NULL: nothing is known. */
+	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their order; false: it does not know them all. A function of its arguments and of what
+	 * its owner knows, which changes between steps alone and comes back with the engine's state: the order of the residents does not matter. NULL: nothing is known. */
 	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 };
 

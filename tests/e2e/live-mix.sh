@@ -120,7 +120,7 @@ for policy in $policies; do
 	done
 	if [ "$policy" = antman ]; then
 		holds "$policy: why tells what was predicted and measured beside another" \
-			until_holds 180 says "$first" 'shares gpu[01] with job [0-9]*: predicted [0-9.]*x, measured [0-9.]*x; job [0-9]*: predicted'
+			until_holds 180 says "$first" 'shares gpu[01] with job [0-9]*: predicted [0-9.]*x\( (learned)\)*, measured [0-9.]*x; job [0-9]*: predicted'
 	fi
 	python3 "$scratch/watch.py" "$SHAREWELL" "$policy" "$scratch/$policy.mix" 150 >"$scratch/out" 2>"$scratch/err"
 	said $? "$policy: all ten end, and no guaranteed job takes more than 5 % longer than alone"

@@ -100,6 +100,37 @@ submit -J gpu-train -- echo nobody
 holds '  for those that are to come' asked "$job" "'model' not in a"
 cp kept "$store"
 
+run submit --model resnt50 -- true
+[ "$status" -eq 0 ] && err_has "nobody knows the model 'resnt50': did you mean 'resnet50'?"
+said $? 'a model that nobody knows is said, with the nearest one, and the job is taken'
+works 'one that is known is not' 'Submitted' submit --model ResNet-50 -- true
+
+# What was measured reaches the policy: a job of a model that is known to idle goes beside another one; where nobody knows that, it waits. Each asks for all GPUs.
+cancel_all() {
+	"$SHAREWELL" ps --noheader | while read -r one _; do "$SHAREWELL" cancel "$one" >"$scratch/out" 2>&1; done
+	until_holds 120 sh -c '[ -z "$("$0" ps --noheader)" ]' "$SHAREWELL"
+}
+says() { "$SHAREWELL" why "$1" | grep -q "$2"; }
+# two <name>: jobs of that name, one after the other.
+two() {
+	cancel_all
+	submit -J "$1" --gpus "$all" --gpu-memory 1G -- tail -f /dev/null
+	first=$job
+	until_holds 120 is_state "$first" R
+	submit -J "$1" --gpus "$all" --gpu-memory 1G -- tail -f /dev/null
+}
+all=$("$SHAREWELL" nodes --json | python3 -c 'import json, sys; print(sum(node["gpus"] for node in json.load(sys.stdin)["nodes"]))')
+printf '  - name: "idles"\n    runs:\n      - {wall: 9s, busy: 0.1, floor: 1G, peak: 1G}\n' >>"$store"
+two idles
+until_holds 120 says "$job" "shares .* with job $first: predicted 1\\.0"
+said $? 'policies pack a model by what its user measured'
+two nobody-knows
+holds 'and do not, where nobody did' is_state "$job" PD
+works 'what was measured is forgotten' '' profile --remove idles
+two idles
+holds '  by policies, too' is_state "$job" PD
+cancel_all
+
 # Found by others.
 works 'contention finds it by name' 'a profile that was measured here' contention gpu-train resnet50
 works 'and by its command' 'a profile that was measured here' contention "$scratch/train --steps 300 --memory 12M --step-us 6000" resnet50

@@ -88,11 +88,48 @@ static void test_speeds(void **state)
 	assert_true(speed[0] == 1000 && speed[1] == 1000);
 }
 
+/* Aim: what a learner has seen corrects the answers from then on, on either side of the gate and among equals; several guaranteed jobs with others stay as predicted. */
+static void test_learner_corrects(void **state)
+{
+	(void)state;
+	struct sw_crowd_rule slices = rule;
+	slices.among = SW_WAY_SLICES;
+	SW_CLEANUP(sw_learn_freep) struct sw_learn *learn = NULL;
+	SW_CLEANUP(sw_crowd_freep) struct sw_crowd *plain = gather(&slices), *crowd = gather(&slices);
+	assert_int_equal(sw_learn_new(profiles, &slices.model, &learn, NULL), 0);
+	sw_crowd_correct(crowd, learn);
+	static const char *const names[] = {"dlrm", "deepfm"};
+	const uint32_t a = sw_profiles_find(profiles, names[0])->number, b = sw_profiles_find(profiles, names[1])->number;
+	static const bool classes[][3] = {{true, true}, {true, false}, {true, true, false}};
+	const uint32_t models[] = {a, b, b};
+	for (int round = 0; round < 3; round++)
+		for (size_t c = 0; c < 3; c++) {
+			size_t count = c == 2 ? 3 : 2;
+			uint32_t expected[3], found[3];
+			sw_crowd_slowdowns(plain, models, classes[c], count, expected);
+			sw_crowd_slowdowns(crowd, models, classes[c], count, found);
+			enum sw_predict_way way = c == 0 ? SW_WAY_SLICES : SW_WAY_GATE;
+			for (size_t i = 0; i < count; i++) {
+				struct sw_learn_answer answer;
+				sw_learn_ask(learn, &(struct sw_learn_case){way, names, 2, i % 2}, &answer);
+				assert_int_equal(found[i], round == 0 || c == 2 ? expected[i] : answer.slow_milli);
+				assert_true(round == 0 || c == 2 || found[i] != expected[i]);
+				/* A third slower than predicted. */
+				assert_int_equal(sw_learn_add(learn, &(struct sw_learn_case){way, names, 2, i % 2},
+							      answer.prior_milli * 4 / 3, 99, NULL),
+						 0);
+			}
+			if (c == 2)
+				sw_crowd_forget(crowd);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_remembers_what_is_true),
 		cmocka_unit_test(test_speeds),
+		cmocka_unit_test(test_learner_corrects),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -365,6 +365,51 @@ static void test_text_refused(void **state)
 	assert_int_equal(ask(learn, SW_WAY_MPS, "dlrm", "dlrm").times, 1);
 }
 
+/* Aim: a learner that was written as bytes and read answers and goes on as the one it was, and bytes that are cut short or changed are an error or a learner that keeps its bounds. */
+static void test_bytes(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_learn_freep) struct sw_learn *learn = learner(), *other = learner();
+	struct sw_rng rng;
+	sw_rng_seed(&rng, 5);
+	for (int i = 0; i < 100; i++)
+		add(learn, (enum sw_predict_way)sw_rng_below(&rng, SW_WAY_COUNT), models[sw_rng_below(&rng, MODELS)],
+		    models[sw_rng_below(&rng, MODELS)], 1000 + (int64_t)sw_rng_below(&rng, 2000));
+	struct sw_pack out = {0}, in;
+	sw_learn_pack(&out, learn);
+	in = sw_pack_reader(out.bytes, out.size);
+	sw_learn_pack(&in, other);
+	assert_int_equal(in.failed, 0);
+	assert_int_equal(sw_pack_left(&in), 0);
+	for (int round = 0; round < 2; round++) {
+		for (size_t way = 0; way < SW_WAY_COUNT; way++)
+			for (size_t a = 0; a < MODELS; a++)
+				for (size_t b = 0; b < MODELS; b++) {
+					struct sw_learn_answer one = ask(learn, (enum sw_predict_way)way, models[a], models[b]);
+					struct sw_learn_answer two = ask(other, (enum sw_predict_way)way, models[a], models[b]);
+					assert_memory_equal(&one, &two, sizeof one);
+				}
+		add(learn, SW_WAY_GATE, "dlrm", "a2c", 1400);
+		add(other, SW_WAY_GATE, "dlrm", "a2c", 1400);
+		assert_true(sw_learn_total(learn) == sw_learn_total(other));
+	}
+	for (size_t at = 0; at < out.size; at += 7) {
+		SW_CLEANUP(sw_learn_freep) struct sw_learn *damaged = learner();
+		unsigned char was = out.bytes[at];
+		in = sw_pack_reader(out.bytes, at);
+		sw_learn_pack(&in, damaged);
+		assert_int_equal(in.failed, SW_EINPUT);
+		out.bytes[at] = (unsigned char)~was;
+		SW_CLEANUP(sw_learn_freep) struct sw_learn *changed = learner();
+		in = sw_pack_reader(out.bytes, out.size);
+		sw_learn_pack(&in, changed);
+		if (in.failed == 0)
+			(void)ask(changed, SW_WAY_MPS, models[0], models[1]);
+		out.bytes[at] = was;
+	}
+	sw_pack_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_without_profile),
 		cmocka_unit_test(test_spelling),     cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_text),	     cmocka_unit_test(test_text_refused),
+		cmocka_unit_test(test_bytes),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

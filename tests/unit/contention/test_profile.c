@@ -375,6 +375,41 @@ static void test_refused(void **state)
 	}
 }
 
+static bool is_not_a(void *user, const struct sw_profile *profile)
+{
+	(void)user;
+	return strcmp(profile->name, "a") != 0;
+}
+
+/* Aim: profiles that are put over a copy are found by name and number, replace each other, leave the original alone, and can be taken back one by one. */
+static void test_copies(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *copy = NULL;
+	assert_int_equal(sw_profiles_copy(profiles, &copy, NULL), 0);
+	struct sw_profile own = *sw_profiles_find(profiles, "nobody knows it");
+	own.is_default = false;
+	own.is_own = true;
+	own.source = "a test";
+	static const char *const names[] = {"a", "b", "resnet50", "A"};
+	for (uint16_t i = 0; i < 4; i++) {
+		own.name = names[i];
+		own.busy_milli = (uint16_t)(101 + i);
+		assert_int_equal(sw_profiles_put(copy, &own, NULL, NULL), 0);
+	}
+	const struct sw_profile *a = sw_profiles_find(copy, "a"), *b = sw_profiles_find(copy, "b"),
+				*built = sw_profiles_find(copy, "ResNet50");
+	assert_true(a->busy_milli == 104 && b->busy_milli == 102 && built->busy_milli == 103);
+	assert_ptr_equal(sw_profiles_by_number(copy, a->number), a);
+	assert_ptr_equal(sw_profiles_by_number(copy, built->number), built);
+	assert_true(a->number != b->number && a->number != 0 && built->number == sw_profiles_find(profiles, "resnet50")->number);
+	assert_true(sw_profiles_find(profiles, "a")->is_default && !sw_profiles_find(profiles, "resnet50")->is_own);
+	uint32_t number = a->number;
+	assert_int_equal(sw_profiles_restore(copy, profiles, is_not_a, NULL, NULL), 0);
+	assert_true(sw_profiles_find(copy, "a")->is_default && sw_profiles_by_number(copy, number)->is_default);
+	assert_true(sw_profiles_find(copy, "b")->busy_milli == 102 && sw_profiles_find(copy, "resnet50")->busy_milli == 103);
+}
+
 /* The file in the source tree can be loaded by its path as well. */
 static void test_load_path(void **state)
 {
@@ -405,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_busy),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_load_path),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);

@@ -733,6 +733,13 @@ static void replay(struct desk *desk)
 		assert_int_equal(sw_brain_speed(desk->brain, job, &fast), sw_brain_speed(again, job, &also));
 		assert_true(fast.iteration_ns == also.iteration_ns && fast.alone_ns == also.alone_ns && fast.slow_milli == also.slow_milli);
 	}
+	struct sw_pack one = {0}, two = {0};
+	sw_brain_save(again, &one);
+	sw_brain_save(desk->brain, &two);
+	assert_int_equal(one.size, two.size);
+	assert_memory_equal(one.bytes, two.bytes, one.size);
+	sw_pack_release(&one);
+	sw_pack_release(&two);
 	sw_brain_free(again);
 }
 
@@ -827,6 +834,165 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	expect_why(desk, 1, "shares gpu0 with job 3");
 	expect_why(desk, 3, "shares gpu0 with job 1");
 	expect_why(desk, 4, "nobody has profiled its model");
+	/* Who names a model that there is not is told. */
+	static const char *const warnings[] = {"", "", "nobody knows the model 'only mine'; 'sharewell profile' measures one", ""};
+	for (uint64_t job = 1; job <= 4; job++) {
+		struct sw_job_view view;
+		assert_true(sw_brain_job(desk->brain, desk->now, job, &view));
+		assert_string_equal(view.warning, warnings[job - 1]);
+	}
+}
+
+/* As the server proposes it before a job of that model. */
+static size_t tell_profile(struct desk *desk, const char *name, const struct sw_profile *profile)
+{
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_profile(desk->brain, name, profile, &records, NULL), 0);
+	size_t count = records.count;
+	apply_all(desk, &records, NULL);
+	return count;
+}
+
+/* Aim: what a user measured of a model lets policies pack jobs of it that they would not pack without; it is recorded once, counts when it changes, is found again in a snapshot, and
+ * is forgotten when it is taken back. */
+static void test_measured_profiles_reach_policies(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_profile idle = *sw_profiles_find(config.profiles, "nobody knows it");
+	idle.name = "only mine";
+	idle.busy_milli = 100;
+	idle.busy_known = true;
+	memset(idle.use_milli, 0, sizeof idle.use_milli);
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "fifo+pack", NULL, 0, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	sync_and_drop(desk);
+	static const char job[] = "{\"command\": [\"a\"], \"model\": \"Only Mine\", \"gpu_memory\": \"20G\"}";
+	for (int i = 0; i < 3; i++)
+		submit(desk, job);
+	expect_why(desk, 3, "nobody has profiled its model");
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 1);
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 1 + (uint64_t)i, &records, NULL),
+				 0);
+		apply_all(desk, &records, NULL);
+	}
+	sync_and_drop(desk);
+	for (uint64_t i = 0; i < 3; i++)
+		desk->runs[i] = (struct sw_sync_run){.id = {submit(desk, job), 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	desk->run_count = 3;
+	sync_and_drop(desk);
+	expect_why(desk, 6, "shares gpu");
+
+	struct sw_pack out = {0};
+	struct sw_brain *loaded = NULL;
+	bool adopted;
+	sw_brain_save(desk->brain, &out);
+	assert_int_equal(sw_brain_load(&config, out.bytes, out.size, &loaded, &adopted, NULL), 0);
+	sw_pack_release(&out);
+	const struct sw_profile *known = sw_profiles_find(loaded->profiles, "only mine");
+	assert_true(known->is_own && known->busy_milli == 100 && known->busy_known);
+	assert_true(sw_engine_job(loaded->engine, (struct sw_job_id){5})->model == known->number);
+	sw_brain_free(loaded);
+
+	idle.busy_milli = 1000;
+	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 1);
+	assert_int_equal(sw_profiles_find(desk->brain->profiles, "only mine")->busy_milli, 1000);
+	assert_int_equal(tell_profile(desk, "Only Mine", NULL), 1);
+	assert_int_equal(tell_profile(desk, "Only Mine", NULL), 0);
+	assert_int_equal(tell_profile(desk, "resnet50", NULL), 0);
+	assert_true(sw_profiles_find(desk->brain->profiles, "only mine")->is_default);
+	/* Of a list of jobs of one model there is one record. */
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(sw_brain_propose_profile(desk->brain, "Only Mine", &idle, &records, NULL), 0);
+	assert_int_equal(records.count, 1);
+	sw_records_clear(&records);
+}
+
+/* The speed that policies are told for the first of two jobs on one GPU. */
+static uint32_t told(const struct desk *desk, uint64_t job, uint64_t beside)
+{
+	const struct sw_engine *engine = desk->brain->engine;
+	const struct sw_job *jobs[] = {sw_engine_job(engine, (struct sw_job_id){(uint32_t)(job - 1)}),
+				       sw_engine_job(engine, (struct sw_job_id){(uint32_t)(beside - 1)})};
+	uint32_t speeds[2] = {0};
+	assert_true(sw_predict_together(sw_engine_view(engine), jobs, 2, speeds));
+	return speeds[0];
+}
+
+/* Aim: slowdowns that were measured beside others correct what policies are told, several at a time and not at every record; people are told the same; a brain that was saved goes on alike. */
+static void test_slowdowns_reach_policies(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "fifo+pack", NULL, 0, &records, NULL), 0);
+	apply_all(desk, &records, NULL);
+	sync_and_drop(desk);
+	for (uint64_t i = 0; i < 3; i++)
+		desk->runs[i] = (struct sw_sync_run){
+			.id = {submit(desk, "{\"command\": [\"a\"], \"name\": \"data2vec\", \"gpu_memory\": \"20G\"}"), 1},
+			.state = SW_RUN_RUNNING,
+			.reason = "",
+			.speed = {.alone_ns = 1000}};
+	desk->run_count = 3;
+	sync_and_drop(desk);
+	sync_and_drop(desk); /* what is said of a run counts once it is known to run */
+	expect_why(desk, 3, "shares gpu0 with job 1");
+	uint32_t before = told(desk, 1, 3), once;
+	pass_time(desk, 10 * SW_NS_PER_S);
+	/* Twice, of either side, with much the same outcome: believed. The first is taken in at once, what follows some seconds later, without another word of anybody. */
+	desk->runs[0].speed = (struct sw_sync_speed){.alone_ns = 1000, .iteration_ns = 2000, .iterations = 9, .beside = {{3}, 1}};
+	sync_and_drop(desk);
+	assert_int_equal(desk->brain->lesson_count, 0);
+	once = told(desk, 1, 3);
+	assert_true(once < before);
+	desk->runs[2].speed = (struct sw_sync_speed){.alone_ns = 1000, .iteration_ns = 2050, .iterations = 9, .beside = {{1}, 1}};
+	sync_and_drop(desk);
+	assert_int_equal(desk->brain->lesson_count, 1);
+	assert_int_equal(told(desk, 1, 3), once);
+
+	struct sw_pack out = {0};
+	struct desk loaded = *desk;
+	bool adopted;
+	sw_brain_save(desk->brain, &out);
+	assert_int_equal(sw_brain_load(&config, out.bytes, out.size, &loaded.brain, &adopted, NULL), 0);
+	sw_pack_release(&out);
+	assert_int_equal(told(&loaded, 1, 3), once);
+
+	assert_true(sw_brain_next(desk->brain) <= desk->now + 5 * SW_NS_PER_S);
+	pass_time(desk, 5 * SW_NS_PER_S);
+	assert_int_equal(desk->brain->lesson_count, 0);
+	uint32_t twice = told(desk, 1, 3);
+	assert_true(twice < once && twice > 400);
+	struct sw_learn_answer answer;
+	assert_null(sw_brain_predict(desk->brain, 1, (const uint64_t[]){3}, 1, &answer));
+	assert_int_equal((1000000 + answer.slow_milli / 2) / answer.slow_milli, twice);
+	assert_int_equal(answer.times, 2);
+
+	const struct kept *last = &desk->journal.items[desk->journal.count - 1];
+	assert_int_equal(sw_brain_apply(loaded.brain, last->at, last->record.kind, last->record.body, last->record.size, NULL, NULL), 0);
+	assert_int_equal(told(&loaded, 1, 3), twice);
+	sw_brain_free(loaded.brain);
+}
+
+/* Aim: measured profiles are bounded; where there is no room those go that no living job needs, and never what is built in. */
+static void test_measured_profiles_are_bounded(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_profile idle = *sw_profiles_find(config.profiles, "resnet50");
+	char name[24];
+	for (unsigned i = 0; i <= SW_BRAIN_PROFILES; i++) {
+		snprintf(name, sizeof name, "p%u", i);
+		idle.name = name;
+		assert_int_equal(tell_profile(desk, name, &idle), 1);
+		if (i == 7)
+			submit(desk, "{\"command\": [\"a\"], \"model\": \"p7\"}");
+	}
+	assert_true(sw_profiles_find(desk->brain->profiles, "p7")->is_own);
+	assert_true(sw_profiles_find(desk->brain->profiles, name)->is_own);
+	assert_true(sw_profiles_find(desk->brain->profiles, "p8")->is_default);
+	assert_false(sw_profiles_find(desk->brain->profiles, "resnet50")->is_default);
 }
 
 static int load_profiles(void **state)
@@ -897,6 +1063,9 @@ int main(void)
 		TEST(test_why_names_drained_nodes),
 		TEST(test_the_policy_changes_while_jobs_wait_and_nonsense_does_not),
 		TEST(test_speeds),
+		TEST(test_measured_profiles_reach_policies),
+		TEST(test_slowdowns_reach_policies),
+		TEST(test_measured_profiles_are_bounded),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

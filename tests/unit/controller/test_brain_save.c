@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "contention/crowd.h"
 #include "controller/brain_state.h"
 #include "failure/failure.h"
 
@@ -65,6 +66,9 @@ static struct sw_brain *fresh(void)
 /* The job before this one may be of an array: then often another member. */
 static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
 {
+	static const char *const known[] = {", \"preempt\": \"suspend\", \"model\": \"m\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\"",
+					    ", \"model\": \"resnet50\", \"gpu_memory\": \"20GB\"",
+					    ", \"model\": \"data2vec\", \"gpu_memory\": \"20GB\""};
 	uint64_t jobs = sw_brain_job_count(brain);
 	const struct sw_live *last = sw_brain_live(brain, jobs);
 	char depends[64] = "", key[64] = "", array[64] = "";
@@ -74,7 +78,8 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 	}
 	if (sw_rng_below(rng, 3) == 0)
 		snprintf(array, sizeof array, ", \"array\": \"1-%u\", \"array_index\": 1", 1 + (unsigned)sw_rng_below(rng, 99));
-	unsigned gpus = 1 + (unsigned)sw_rng_below(rng, 6);
+	const char *model = sw_rng_below(rng, 2) == 0 ? known[sw_rng_below(rng, 3)] : "";
+	unsigned gpus = 1 + (unsigned)sw_rng_below(rng, model[0] != '\0' ? 2 : 6);
 	if (sw_rng_below(rng, 4) == 0)
 		snprintf(key, sizeof key, ", \"key\": \"k%u\", \"digest\": %u, \"count\": 1", (unsigned)jobs,
 			 (unsigned)sw_rng_below(rng, 99));
@@ -86,9 +91,7 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 		 "\"tenant\": "
 		 "\"t%u\"%s%s%s%s%s}%s}",
 		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, gpus, (unsigned)sw_rng_below(rng, 3), (unsigned)sw_rng_below(rng, 4),
-		 array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "",
-		 sw_rng_below(rng, 2) == 0 ? ", \"preempt\": \"suspend\", \"model\": \"m\", \"gpu_memory\": \"20GB\", \"memory\": \"1MB\""
-					   : "",
+		 array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "", model,
 		 gpus > 1 && sw_rng_below(rng, 5) == 0 ? ", \"prerun\": 60" : "", key);
 	return SW_RECORD_SUBMIT;
 }
@@ -173,20 +176,42 @@ static enum sw_record_kind draw_limit(struct sw_rng *rng, uint64_t jobs, char *b
 	return SW_RECORD_LIMIT;
 }
 
-/* Of a job that runs, if one is found. */
+/* Of a job that runs, if one is found; beside those who are there, or anybody. */
 static enum sw_record_kind draw_speed(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
 {
+	struct sw_neighbour_view there[SW_SYNC_JOBS_LISTED];
 	uint64_t jobs = sw_brain_job_count(brain), job = 1;
-	for (int tries = 0; tries < 30 && (tries == 0 || sw_brain_live(brain, job)->run_count == 0); tries++)
+	char beside[400] = "";
+	size_t used = 0, count = 0;
+	for (int tries = 0; tries < 60 && count == 0; tries++) {
 		job = 1 + sw_rng_below(rng, jobs);
+		count = sw_brain_neighbours(brain, job, there, SW_SYNC_JOBS_LISTED);
+	}
+	for (size_t i = 0; i < count && i < SW_SYNC_JOBS_LISTED; i++)
+		used += (size_t)snprintf(beside + used, sizeof beside - used, "%s%llu", i > 0 ? ", " : "",
+					 (unsigned long long)there[i].job);
+	if (count == 0)
+		snprintf(beside, sizeof beside, "%u, 2", (unsigned)sw_rng_below(rng, 9));
 	snprintf(body, size,
 		 "{\"node\": \"n0\", \"speeds\": [{\"job\": %llu, \"epoch\": %u, \"iteration_ns\": %u, \"alone_ns\": %u, \"iterations\": "
-		 "%u, "
-		 "\"beside\": [%u, 2]}]}",
+		 "%u, \"beside\": [%s]}]}",
 		 (unsigned long long)job, sw_brain_live(brain, job)->run_epoch, (unsigned)sw_rng_below(rng, 1000),
-		 (unsigned)sw_rng_below(rng, 2) * (unsigned)sw_rng_below(rng, 1000), (unsigned)sw_rng_below(rng, 100000),
-		 (unsigned)sw_rng_below(rng, 9));
+		 (unsigned)sw_rng_below(rng, 2) * (unsigned)sw_rng_below(rng, 1000), (unsigned)sw_rng_below(rng, 100000), beside);
 	return SW_RECORD_SPEED;
+}
+
+/* Over a built-in one or not, anew, changed or taken back. */
+static enum sw_record_kind draw_profile(struct sw_rng *rng, char *body, size_t size)
+{
+	static const char *const names[] = {"m", "other", "resnet50"};
+	const char *name = names[sw_rng_below(rng, 3)];
+	if (sw_rng_below(rng, 4) == 0)
+		snprintf(body, size, "{\"name\": \"%s\"}", name);
+	else
+		snprintf(body, size,
+			 "{\"name\": \"%s\", \"use_milli\": [%u, 2, 3, 4, 5, 6, 7, 8], \"busy_milli\": %u, \"busy_known\": true}", name,
+			 (unsigned)sw_rng_below(rng, 500), 1 + (unsigned)sw_rng_below(rng, 500));
+	return SW_RECORD_PROFILE;
 }
 
 static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
@@ -198,9 +223,11 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return draw_node(rng, body, size);
 	if (kind < 40 && jobs > 0)
 		return draw_limit(rng, jobs, body, size);
-	if (kind < 46 && jobs > 0)
+	if (kind < 52 && jobs > 0)
 		return draw_speed(rng, brain, body, size);
-	if (kind < 75)
+	if (kind < 55)
+		return draw_profile(rng, body, size);
+	if (kind < 77)
 		return draw_report(rng, brain, now, body, size);
 	if (kind < 88)
 		return draw_change(rng, jobs, body, size);
@@ -217,10 +244,12 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return sw_rng_below(rng, 3) == 0 ? SW_RECORD_NODE_CLOSE : SW_RECORD_NODE_OPEN;
 	}
 	if (kind < 94) {
-		static const char *const choices[] = {"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}",
-						      "{\"policy\": \"srtf\", \"settings\": {}}",
-						      "{\"policy\": \"gittins\", \"settings\": {}}"};
-		snprintf(body, size, "%s", choices[sw_rng_below(rng, 3)]);
+		static const char *const choices[] = {
+			"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}", "{\"policy\": \"srtf\", \"settings\": {}}",
+			"{\"policy\": \"gittins\", \"settings\": {}}",
+			"{\"policy\": \"fifo+pack\", \"settings\": {\"pack.worth\": \"1\", \"pack.slow\": \"8\"}}"};
+		unsigned choice = (unsigned)sw_rng_below(rng, 6);
+		snprintf(body, size, "%s", choices[choice < 3 ? choice : 3]);
 		return SW_RECORD_POLICY;
 	}
 	if (kind < 97) {
@@ -348,6 +377,41 @@ static void same_keys(const struct sw_brain *a, const struct sw_brain *b)
 	}
 }
 
+static void same_profiles(const struct sw_brain *x, const struct sw_brain *y)
+{
+	const struct sw_profile *a;
+	for (size_t i = 0; (a = sw_profiles_at(x->profiles, i)) != NULL; i++) {
+		const struct sw_profile *b = sw_profiles_at(y->profiles, i);
+		assert_non_null(b);
+		same_text(a->name, b->name);
+		SAME(number);
+		SAME(is_own);
+		SAME(busy_milli);
+		SAME(busy_known);
+		assert_memory_equal(a->use_milli, b->use_milli, sizeof a->use_milli);
+	}
+}
+
+/* To the last digit, as policies are told. */
+static void same_predictions(const struct sw_brain *a, const struct sw_brain *b)
+{
+	static const char *const names[] = {"m", "resnet50", "data2vec", "dlrm"};
+	for (size_t i = 0; i < 4; i++)
+		for (size_t j = 0; j < 4; j++)
+			for (int classes = 0; classes < 4; classes++) {
+				const uint32_t models[] = {sw_profiles_find(a->profiles, names[i])->number,
+							   sw_profiles_find(a->profiles, names[j])->number};
+				const bool guaranteed[] = {(classes & 1) != 0, (classes & 2) != 0};
+				uint32_t one[2] = {0}, two[2] = {0};
+				assert_int_equal(sw_crowd_speeds(a->crowd, models, guaranteed, 2, one),
+						 sw_crowd_speeds(b->crowd, models, guaranteed, 2, two));
+				assert_memory_equal(one, two, sizeof one);
+			}
+	assert_true(sw_learn_total(a->learn) == sw_learn_total(b->learn));
+	SAME(lesson_count);
+	SAME(learned_at);
+}
+
 static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 {
 	uint32_t closed = 0;
@@ -378,12 +442,15 @@ static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 	for (size_t d = 0; d < a->dependents.count; d++)
 		SAME(dependents.items[d]);
 	same_keys(a, b);
+	same_profiles(a, b);
+	same_predictions(a, b);
 }
 
 /* Aim: a brain that is saved and loaded now and then stays, to the last byte, the one that was not, whatever records come. */
 static void test_goes_on_as_before(void **state)
 {
 	(void)state;
+	uint64_t learned = 0, waiting = 0;
 	for (uint64_t seed = 0; seed < 12; seed++) {
 		struct sw_brain *whole = fresh(), *other = fresh();
 		struct sw_rng rng;
@@ -391,7 +458,7 @@ static void test_goes_on_as_before(void **state)
 		sw_rng_seed(&rng, seed);
 		for (int step = 0; step < STEPS; step++) {
 			char body[1000];
-			now += (sw_ns)sw_rng_below(&rng, 40) * SW_NS_PER_S;
+			now += (sw_ns)(sw_rng_below(&rng, 2) * sw_rng_below(&rng, 40)) * SW_NS_PER_S;
 			enum sw_record_kind kind = draw(&rng, whole, now, body, sizeof body);
 			apply(whole, now, kind, body);
 			apply(other, now, kind, body);
@@ -405,6 +472,7 @@ static void test_goes_on_as_before(void **state)
 				other = load(&config, bytes, size, &adopted);
 				assert_false(adopted);
 				same_brains(whole, other);
+				waiting += whole->lesson_count;
 			}
 			free(bytes);
 			free(other_bytes);
@@ -416,9 +484,11 @@ static void test_goes_on_as_before(void **state)
 			assert_string_equal(a.request, b.request);
 			assert_true(a.is_member == b.is_member && a.array_index == b.array_index);
 		}
+		learned += sw_learn_total(whole->learn);
 		sw_brain_free(whole);
 		sw_brain_free(other);
 	}
+	assert_true(learned > 50 && waiting > 0);
 }
 
 /* A small cluster with a job of every kind. */
@@ -428,11 +498,17 @@ static struct sw_brain *small(void)
 	struct sw_rng rng;
 	char body[1000];
 	sw_rng_seed(&rng, 3);
-	for (int step = 0; step < 60; step++) {
+	for (int step = 0; step < 40; step++) {
 		sw_ns now = step * SW_NS_PER_S;
 		enum sw_record_kind kind = draw(&rng, brain, now, body, sizeof body);
-		apply(brain, now, kind, body);
+		if (kind != SW_RECORD_POLICY) /* some have a large state */
+			apply(brain, now, kind, body);
 	}
+	static const char *const pair[] = {"resnet50", "m"};
+	for (size_t which = 0; which < 2; which++)
+		assert_int_equal(sw_learn_add(brain->learn, &(struct sw_learn_case){SW_WAY_GATE, pair, 2, which}, 1500, 9, NULL), 0);
+	brain->lessons[0] = (struct sw_lesson){.way = SW_WAY_SLICES, .count = 2, .slow_milli = 1700, .models = {1, 2}};
+	brain->lesson_count = 1;
 	return brain;
 }
 
@@ -513,6 +589,35 @@ static void test_older_format(void **state)
 	sw_brain_free(brain);
 }
 
+/* Aim: a state of the format before models were known and slowdowns learned is read, and goes on without either. */
+static void test_format_without_models(void **state)
+{
+	(void)state;
+	struct sw_brain *brain = fresh();
+	apply(brain, SW_NS_PER_S, SW_RECORD_SUBMIT,
+	      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"name\": \"resnet50\"}}");
+	brain->learned_at = INT64_C(123456789); /* so that its bytes are found */
+	size_t size;
+	unsigned char *bytes = save(brain, &size);
+	struct sw_pack section = {0};
+	sw_brain_pack_known(&section, brain);
+	sw_brain_pack_learned(&section, brain);
+	unsigned char *at = memmem(bytes, size, section.bytes, section.size);
+	assert_true(at != NULL && section.size > 4 && bytes[8] == 4);
+	memmove(at, at + section.size, size - (size_t)(at - bytes) - section.size);
+	bytes[8] = 3;
+	bool adopted = true;
+	struct sw_brain *loaded = load(&config, bytes, size - section.size, &adopted);
+	assert_false(adopted);
+	assert_int_equal(loaded->learned_at, 0);
+	brain->learned_at = 0;
+	same_brains(brain, loaded);
+	sw_pack_release(&section);
+	free(bytes);
+	sw_brain_free(brain);
+	sw_brain_free(loaded);
+}
+
 /* Aim: a state of a newer version is refused as that. */
 static void test_newer_format(void **state)
 {
@@ -547,7 +652,8 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
 	assert_int_equal(sizeof(struct sw_brain_node), 392);
-	assert_int_equal(sizeof(struct sw_brain), 456);
+	assert_int_equal(sizeof(struct sw_lesson), 40);
+	assert_int_equal(sizeof(struct sw_brain), 3048);
 }
 
 int main(void)
@@ -556,13 +662,15 @@ int main(void)
 	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *failures = NULL;
 	if (sw_failure_load(NULL, &failures, NULL) < 0)
 		return 1;
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
+	if (sw_profiles_load_default(&profiles, NULL) < 0)
+		return 1;
 	config.failures = failures;
+	config.profiles = profiles;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goes_on_as_before),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_policy_of_the_configuration),
-		cmocka_unit_test(test_older_format),
-		cmocka_unit_test(test_newer_format),
+		cmocka_unit_test(test_goes_on_as_before),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_policy_of_the_configuration), cmocka_unit_test(test_older_format),
+		cmocka_unit_test(test_format_without_models),	    cmocka_unit_test(test_newer_format),
 		cmocka_unit_test(test_no_field_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
