@@ -57,7 +57,7 @@ static bool try(const struct request *request, CUresult *ret_result, CUcontext *
 static bool get(const struct request *request, CUresult *ret_result)
 {
 	CUcontext idle = NULL, popped;
-	if (!sw_moves || sw_stays || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL ||
+	if (!sw_moves_pools || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL ||
 	    is_captured(request->stream))
 		return false;
 	pthread_mutex_lock(&sw_memory_lock);
@@ -161,7 +161,7 @@ CUresult hook_cuMemPoolCreate(P ret, P props)
 	if (SW_MISSING(cuMemPoolCreate))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = SW_REAL(cuMemPoolCreate, P, P)(ret, props);
-	if (result == CUDA_SUCCESS && sw_moves && !sw_stays) {
+	if (result == CUDA_SUCCESS && sw_moves_pools) {
 		pthread_mutex_lock(&sw_memory_lock);
 		sw_pool_made(*(CUmemoryPool *)ret, props);
 		pthread_mutex_unlock(&sw_memory_lock);

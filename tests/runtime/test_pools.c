@@ -896,7 +896,39 @@ static void test_threads_against_the_model(void **state)
 	run_job(live_in_threads);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
+static void hold_what_stays(int socket)
+{
+	open_streams();
+	CUdeviceptr x = take(8 * MiB, a);
+	assert_cuda(cuMemsetD8Async(x, 7, 8 * MiB, a));
+	assert_cuda(cuStreamSynchronize(a));
+	tell(socket, 'r');
+	hear(socket, 'e');
+	expect(x, 8 * MiB, 7);
+}
+
+/* Memory of pools that nobody asked to move is the driver's: it is counted, and stays while the rest is suspended. */
+static void test_pools_stay_unless_asked(void **state)
+{
+	(void)state;
+	unsetenv(SW_PAGE_MOVES_ENV);
+	struct job job = start(hold_what_stays);
+	hear(job.socket, 'r');
+	assert_true(fixed() >= 8 * MiB);
+	suspend();
+	assert_true(gpu_used() >= CONTEXT_BYTES + 8 * MiB);
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+static int pools_up(void **state)
+{
+	setenv(SW_PAGE_MOVES_ENV, "pools", 1);
+	return machine_up(state);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, pools_up, machine_down)
 
 int main(void)
 {
@@ -916,6 +948,7 @@ int main(void)
 		CASE(test_memory_goes_with_its_context),
 		CASE(test_one_thread_against_the_model),
 		CASE(test_threads_against_the_model),
+		CASE(test_pools_stay_unless_asked),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
