@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, what is known of models, and what was learned of their slowdowns. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 4u
+#define FORMAT 5u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -633,7 +633,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	r = r < 0 ? r : load_memories(pack, brain);
 	r = r < 0 ? r : count_ghosts(pack, brain);
 	r = r < 0 ? r : sw_brain_make_known(brain, err);
-	if (r == 0 && pack->format >= 4) {
+	if (r == 0 && pack->format >= 5) {
 		sw_brain_pack_known(pack, brain);
 		sw_brain_pack_learned(pack, brain);
 	}

@@ -603,9 +603,9 @@ static void test_format_without_models(void **state)
 	sw_brain_pack_known(&section, brain);
 	sw_brain_pack_learned(&section, brain);
 	unsigned char *at = memmem(bytes, size, section.bytes, section.size);
-	assert_true(at != NULL && section.size > 4 && bytes[8] == 4);
+	assert_true(at != NULL && section.size > 4 && bytes[8] == 5);
 	memmove(at, at + section.size, size - (size_t)(at - bytes) - section.size);
-	bytes[8] = 3;
+	bytes[8] = 4;
 	bool adopted = true;
 	struct sw_brain *loaded = load(&config, bytes, size - section.size, &adopted);
 	assert_false(adopted);
