@@ -30,7 +30,8 @@
 #define SW_PAGE_NO_LIMIT UINT64_MAX
 #define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
-#define SW_PAGE_MOVES_ENV "SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is; "pools": memory of pools moves, too */
+#define SW_PAGE_MOVES_ENV \
+	"SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is; "pools": memory of pools moves, too */
 
 /* What the coordinator wants of the job. */
 enum sw_page_want {

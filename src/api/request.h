@@ -52,9 +52,9 @@ struct sw_request {
 		uint32_t run;	/* 0: the last */
 		bool follow;
 	} logs;
-	bool deep;	/* how to suspend it */
 	uint64_t after; /* events behind this one */
 	bool has_after;
+	bool deep; /* how to suspend it */
 
 	SW_VEC(struct sw_request_job) jobs;
 	uint64_t job_total;   /* jobs that these stand for */

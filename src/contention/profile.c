@@ -522,6 +522,8 @@ int sw_profiles_restore(struct sw_profiles *profiles, const struct sw_profiles *
 {
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *fresh = NULL;
 	int r = sw_profiles_copy(base, &fresh, err);
+	if (r < 0 || fresh == NULL) /* both or neither, which the analyzer does not see */
+		return r;
 	for (size_t i = 0; i < profiles->profiles.count && r == 0; i++)
 		if (profiles->profiles.items[i].is_own && keeps(user, &profiles->profiles.items[i]))
 			r = sw_profiles_put(fresh, &profiles->profiles.items[i], NULL, err);

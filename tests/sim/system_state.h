@@ -27,9 +27,9 @@ struct process {
 	int64_t ends_at_ns, lease_ns; /* on the node's clock */
 	bool stands;		      /* still: suspended */
 	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
-	enum sw_run_depth depth;      /* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be, which comes to pass or not */
-	int64_t left_ns;	      /* of its life, while it stands still */
-	int64_t dies_at_ns;	      /* end of its last words after a stop; 0: no such order */
+	enum sw_run_depth depth; /* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be, which comes to pass or not */
+	int64_t left_ns;	 /* of its life, while it stands still */
+	int64_t dies_at_ns;	 /* end of its last words after a stop; 0: no such order */
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
