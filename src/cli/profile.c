@@ -14,7 +14,7 @@
 struct values {
 	struct sw_cli_texts words;
 	const char *name, *show, *remove, *state;
-	uint64_t seconds;
+	uint64_t seconds, patience;
 	bool list, json, all_users, counters;
 };
 
@@ -285,7 +285,8 @@ static int prepare(const char *path, const struct values *values, struct sw_cli_
 
 static int measure(const char *path, const struct values *values, struct sw_err *err)
 {
-	struct sw_cli_profile_run run = {.words = &values->words, .seconds = values->seconds, .keeps_stdout = values->json};
+	struct sw_cli_profile_run run = {
+		.words = &values->words, .seconds = values->seconds, .patience_s = values->patience, .keeps_stdout = values->json};
 	struct addition addition = {.values = values, .run = &run};
 	struct sw_cli_places places;
 	struct sw_err uncounted = {0};
@@ -323,6 +324,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	}
 	if (values->words.count == 0 && (values->name != NULL || values->seconds > 0 || values->counters))
 		return sw_err_set(err, SW_EINPUT, "--name, --seconds and --counters go with a command");
+	if (values->patience > 0 && !values->counters)
+		return sw_err_set(err, SW_EINPUT, "--patience goes with --counters");
 	int r = sw_cli_own_profiles_path(values->state, values->all_users, path, err);
 	if (r < 0)
 		return r;
@@ -335,6 +338,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	return measure(path, values, err);
 }
 
+#define WORDS(number) #number
+#define IN_WORDS(number) WORDS(number)
 static const struct sw_cli_option options[] = {
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME",
 	 .about = "what it is called, and jobs that are to find it (the script or the program)", .offset = offsetof(struct values, name)},
@@ -342,6 +347,8 @@ static const struct sw_cli_option options[] = {
 	 .about = "tell the program to end after so long (it runs to its own end)", .offset = offsetof(struct values, seconds)},
 	{"counters", .about = "run it a second time under Nsight Compute (ncu), for SM, L2 and DRAM use",
 	 .offset = offsetof(struct values, counters)},
+	{"patience", .kind = SW_CLI_COUNT, .argument = "SECONDS", .least = 1, .most = 86400,
+	 .about = "end Nsight Compute if it takes longer (" IN_WORDS(SW_CLI_COUNTERS_S) ")", .offset = offsetof(struct values, patience)},
 	{"list", 'l', .about = "show what was measured", .offset = offsetof(struct values, list)},
 	{"show", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "all that is known of one, by its name or its command",
 	 .offset = offsetof(struct values, show)},
@@ -372,7 +379,7 @@ const struct sw_cli_command sw_cli_profile = {
 		"GPU memory at most and at least, what it copies, and what it takes of the host. Without a GPU only the last is measured, "
 		"and what is missing is said.\n\n"
 		"With --counters it runs again, under NVIDIA's Nsight Compute, which measures the kernels of one iteration and ends the "
-		"program then: what "
+		"program then, whatever --seconds says; that is slow, a minute or more for a large program: what "
 		"they use of the SMs, the memory pipeline, the L2 and the DRAM, weighed by their time. Without, these figures are those of "
 		"the built-in profile of that name, "
 		"else of the default.\n\n"

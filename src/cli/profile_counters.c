@@ -21,8 +21,7 @@
 
 #define LARGEST_LOG ((size_t)64 << 20)
 #define LOOK_NS (50 * SW_NS_PER_MS)
-#define PATIENCE_NS (600 * SW_NS_PER_S) /* unless the user said how long the program is to run */
-#define GRACE_NS (10 * SW_NS_PER_S)	/* between asking it to end and ending it */
+#define GRACE_NS (10 * SW_NS_PER_S) /* between asking it to end and ending it */
 /* Kernels that are measured: of one iteration, each of them several times over, which takes tens of milliseconds. */
 enum { KERNELS = 200, KERNELS_MAX = 1000, WARM_ITERATIONS = 20, WARM_KERNELS = 2000 };
 
@@ -162,7 +161,8 @@ static int read_log(struct sw_cli_profile_run *run, const char *log, int status,
 	if (r == 0)
 		take(&counters, &run->measured);
 	else if (was_late && r == SW_ENOTFOUND)
-		return sw_err_set(err, SW_EIO, "Nsight Compute did not come to an end within %" PRId64 " s", patience_ns / SW_NS_PER_S);
+		return sw_err_set(err, SW_EIO, "Nsight Compute did not come to an end within %" PRId64 " s; --patience gives it longer",
+				  patience_ns / SW_NS_PER_S);
 	else if (err != NULL)
 		*err = why;
 	return r;
@@ -171,7 +171,7 @@ static int read_log(struct sw_cli_profile_run *run, const char *log, int status,
 int sw_cli_profile_count(struct sw_cli_profile_run *run, const char *ncu, const char *folder, struct sw_err *err)
 {
 	char log[PATH_MAX];
-	int64_t patience_ns = run->seconds > 0 ? (int64_t)run->seconds * SW_NS_PER_S : PATIENCE_NS;
+	int64_t patience_ns = (int64_t)(run->patience_s > 0 ? run->patience_s : SW_CLI_COUNTERS_S) * SW_NS_PER_S;
 	bool was_late = false;
 	if (run->measured.busy_milli == 0) {
 		sw_err_set(err, SW_ENOTFOUND, "counters tell nothing without how busy the GPU is, which was not measured");

@@ -8,6 +8,7 @@
 struct sw_cli_profile_run {
 	const struct sw_cli_texts *words;
 	uint64_t seconds;		       /* after which it is told to end; 0: it runs for as long as it likes */
+	uint64_t patience_s;		       /* for the second run, under Nsight Compute; 0: as usual */
 	bool keeps_stdout;		       /* what it prints goes to standard error: our own result stands on standard output */
 	bool was_ended;			       /* after `seconds` */
 	char no_gpu[400];		       /* why nothing was measured on a GPU; "": it was */

@@ -7,6 +7,7 @@
 is() { "$SHAREWELL" profile --show "$1" --json | python3 -c "import json, sys; p = json.load(sys.stdin); m, r = p['profile'], p['runs'][-1]; sys.exit(not ($2))"; }
 
 refuses 2 'counters go with a command' 'go with a command' profile --list --counters
+refuses 2 'patience goes with counters' 'goes with --counters' profile --patience 5 -- true
 if ! command -v ncu >/dev/null && [ ! -e /usr/local/cuda/bin/ncu ]; then
 	refuses 2 'no Nsight Compute is said before the program runs' "there is no 'ncu' in PATH" profile --counters -- touch started
 fi
@@ -83,9 +84,14 @@ cat >"$scratch/garbage" <<'END'
 END
 uncounted 'it says what nobody can read' "is 'many' in '%'" 'cp "$here/garbage" "$log"; exit 0'
 echo 'sleep 1000' >"$scratch/does"
-profile --counters --seconds 4
-[ "$status" -ne 0 ] && err_has 'did not come to an end within 4 s' && ! err_has 'sleep'
+profile --counters --patience 2
+[ "$status" -ne 0 ] && err_has 'did not come to an end within 2 s' && ! err_has 'sleep'
 said $? 'one that does not end is ended'
+# The program's own seconds are over long before.
+echo 'sleep 6' >"$scratch/does"
+profile --counters --seconds 4
+[ "$status" -eq 0 ] && out_has 'by its counters     SM '
+said $? 'one that takes longer than the program may is not'
 rm "$scratch/does" "$scratch/called"
 run profile --name idle --counters -- true
 [ "$status" -ne 0 ] && err_has 'without how busy the GPU is' && is idle "m['wall_ns'] > 0" && [ ! -e "$scratch/called" ]
