@@ -250,7 +250,9 @@ void sw_lane_forget_stream(CUstream stream)
 	if (atomic_load(&sw_captures) == 0)
 		sw_lane_mark(lane, stream, true);
 	pthread_mutex_lock(&sw_memory_lock);
-	lane->stream = NULL;
+	/* Nothing refers to it, perhaps, and another stream has it now. */
+	if (lane->stream == stream)
+		lane->stream = NULL;
 	pthread_mutex_unlock(&sw_memory_lock);
 }
 
