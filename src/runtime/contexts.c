@@ -29,6 +29,7 @@ static struct {
 static unsigned begun_count;
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* Before it does: then nobody of ours, in whatever thread, gives the driver work that would spoil it. */
 static void capture_begins(CUstream stream)
 {
 	CUcontext context = NULL;
@@ -40,6 +41,8 @@ static void capture_begins(CUstream stream)
 	}
 	atomic_store(&sw_captures, (int)begun_count);
 	pthread_mutex_unlock(&captures_lock);
+	if (atomic_load(&sw_pace_mode) != 0)
+		sw_pace_stand_still();
 }
 
 /* Those of a stream, or of a context with all its streams; the other is NULL. */
@@ -217,9 +220,10 @@ CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 		if (SW_MISSING(symbol))                                                \
 			return CUDA_ERROR_NOT_INITIALIZED;                             \
 		struct sw_gate_thread *self = sw_gate_enter();                         \
+		capture_begins(work_stream);                                           \
 		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		if (result == CUDA_SUCCESS)                                            \
-			capture_begins(work_stream);                                   \
+		if (result != CUDA_SUCCESS)                                            \
+			captures_end(work_stream, NULL, false);                        \
 		sw_gate_leave(self);                                                   \
 		return result;                                                         \
 	}

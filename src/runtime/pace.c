@@ -220,10 +220,11 @@ void sw_pace_pause(void)
 void sw_pace_look(void)
 {
 	CUcontext popped;
-	if ((atomic_load(&sw_pace_mode) & PACED) == 0 || atomic_load(&sw_captures) > 0)
+	if ((atomic_load(&sw_pace_mode) & PACED) == 0)
 		return;
 	pthread_mutex_lock(&lock);
-	for (struct lane *lane = lanes; lane < lanes + lane_count; lane++) {
+	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
+	for (struct lane *lane = lanes; lane < lanes + lane_count && atomic_load(&sw_captures) == 0; lane++) {
 		if (lane->quiet && lane->open && lane->stream != CU_STREAM_PER_THREAD &&
 		    sw_driver.context_push(lane->context) == CUDA_SUCCESS) {
 			close_batch(lane);
