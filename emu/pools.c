@@ -247,9 +247,10 @@ ENTRY(cuMemPoolDestroy, CUmemoryPool handle)
 	return CUDA_SUCCESS;
 }
 
+/* Whether a driver answers this, and the next one, while something is captured is written nowhere: nobody is to count on it. */
 ENTRY(cuMemPoolTrimTo, CUmemoryPool handle, size_t keep)
 {
-	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT, NULL);
+	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT | EMU_UNSAFE, NULL);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct emu_pool *pool = emu_get(handle, EMU_POOL);
@@ -294,7 +295,7 @@ static CUresult get_attribute(struct emu_pool *pool, int attribute, void *ret_va
 
 ENTRY(cuMemPoolGetAttribute, CUmemoryPool handle, int attribute, void *ret_value)
 {
-	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT, NULL);
+	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT | EMU_UNSAFE, NULL);
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct emu_pool *pool = ret_value != NULL ? emu_get(handle, EMU_POOL) : NULL;

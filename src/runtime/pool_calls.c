@@ -15,7 +15,8 @@
 #include "runtime/start.h"
 #include "runtime/waited.h"
 
-/* What the stream allocates and frees is part of a graph then. Where the driver does not say, it is its to answer. */
+/* What the stream allocates and frees is part of a graph then: there is no memory to count yet (charges.c counts that of graphs), and the driver is asked nothing that it may refuse meanwhile. Where it
+ * does not say, it is its to answer. */
 static bool is_captured(CUstream stream)
 {
 	int status = CU_CAPTURE_NONE;
@@ -54,26 +55,33 @@ static bool try(const struct request *request, CUresult *ret_result, CUcontext *
 	return true;
 }
 
-static bool get(const struct request *request, CUresult *ret_result)
+/* Others may be captured meanwhile: what is asked of the driver here is not to end that. */
+static bool try_locked(const struct request *request, CUresult *ret_result, CUcontext *ret_idle)
+{
+	bool relaxed = atomic_load(&sw_captures) > 0;
+	int mode = relaxed ? sw_capture_relax() : 0;
+	pthread_mutex_lock(&sw_memory_lock);
+	bool ours = try(request, ret_result, ret_idle);
+	pthread_mutex_unlock(&sw_memory_lock);
+	if (relaxed)
+		sw_capture_restore(mode);
+	return ours;
+}
+
+/* Where memory is short it waits for the GPU, outside the gate, as programs do: what streams are about to free may be what is missing, and nobody who closes the gate has to wait for them. */
+static bool get(const struct request *request, struct sw_gate_thread *self, CUresult *ret_result)
 {
 	CUcontext idle = NULL, popped;
-	if (!sw_moves_pools || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL ||
-	    is_captured(request->stream))
+	if (!sw_moves_pools || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL)
 		return false;
-	pthread_mutex_lock(&sw_memory_lock);
-	bool ours = try(request, ret_result, &idle);
-	pthread_mutex_unlock(&sw_memory_lock);
-	/* What streams are about to free may be what is missing. */
+	bool ours = try_locked(request, ret_result, &idle);
 	if (idle == NULL || atomic_load(&sw_captures) > 0 || sw_driver.context_push(idle) != CUDA_SUCCESS)
 		return ours;
+	sw_gate_leave(self);
 	CUresult waited = sw_lanes_wait();
+	sw_gate_enter();
 	sw_driver.context_pop(&popped);
-	if (waited != CUDA_SUCCESS)
-		return ours;
-	pthread_mutex_lock(&sw_memory_lock);
-	ours = try(request, ret_result, &idle);
-	pthread_mutex_unlock(&sw_memory_lock);
-	return ours;
+	return waited == CUDA_SUCCESS ? try_locked(request, ret_result, &idle) : ours;
 }
 
 /* Parameters are numbered from the end: (ret, bytes, stream) and (ret, bytes, pool, stream). */
@@ -85,7 +93,9 @@ static bool get(const struct request *request, CUresult *ret_result)
 		struct sw_gate_thread *self = sw_gate_enter();                                                   \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                      \
 		const struct request request = {ret, wanted, is_current, given, sw_lane_stream(a1, own)};        \
-		if (!get(&request, &result)) {                                                                   \
+		if (is_captured(request.stream)) {                                                               \
+			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                            \
+		} else if (!get(&request, self, &result)) {                                                      \
 			CUmemoryPool pool = given;                                                               \
 			CUdevice device = -1;                                                                    \
 			bool counted = sw_page != NULL && sw_driver.context_device(&device) == CUDA_SUCCESS &&   \
@@ -105,24 +115,25 @@ FROM_POOL(cuMemAllocAsync_ptsz, a3, a2, true, NULL, true, P, Z, P)
 FROM_POOL(cuMemAllocFromPoolAsync, a4, a3, false, a2, false, P, Z, P, P)
 FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, false, a2, true, P, Z, P, P)
 
-#define FREES(symbol, own)                                                                        \
-	CUresult hook_##symbol(Z address, P stream)                                               \
-	{                                                                                         \
-		if (SW_MISSING(symbol))                                                           \
-			return CUDA_ERROR_NOT_INITIALIZED;                                        \
-		struct sw_gate_thread *self = sw_gate_enter();                                    \
-		CUstream in = sw_lane_stream(stream, own);                                        \
-		CUresult result = CUDA_SUCCESS;                                                   \
-		if (!sw_moves || is_captured(in) || !sw_memory_put_later(address, in, &result)) { \
-			result = SW_REAL(symbol, Z, P)(address, stream);                          \
-			if (sw_page != NULL)                                                      \
-				sw_charge_pool(NULL, 0);                                          \
-		}                                                                                 \
-		if (sw_moves && sw_memory_leaving > 0)                                            \
-			sw_memory_settle();                                                       \
-		sw_iterations_memory();                                                           \
-		sw_gate_leave(self);                                                              \
-		return result;                                                                    \
+#define FREES(symbol, own)                                                                 \
+	CUresult hook_##symbol(Z address, P stream)                                        \
+	{                                                                                  \
+		if (SW_MISSING(symbol))                                                    \
+			return CUDA_ERROR_NOT_INITIALIZED;                                 \
+		struct sw_gate_thread *self = sw_gate_enter();                             \
+		CUstream in = sw_lane_stream(stream, own);                                 \
+		CUresult result = CUDA_SUCCESS;                                            \
+		bool captured = is_captured(in);                                           \
+		if (!sw_moves || captured || !sw_memory_put_later(address, in, &result)) { \
+			result = SW_REAL(symbol, Z, P)(address, stream);                   \
+			if (sw_page != NULL && !captured)                                  \
+				sw_charge_pool(NULL, 0);                                   \
+		}                                                                          \
+		if (sw_moves && !captured && sw_memory_leaving > 0)                        \
+			sw_memory_settle();                                                \
+		sw_iterations_memory();                                                    \
+		sw_gate_leave(self);                                                       \
+		return result;                                                             \
 	}
 FREES(cuMemFreeAsync, false)
 FREES(cuMemFreeAsync_ptsz, true)
