@@ -17,21 +17,31 @@ def start(args, library=None, path=None):
     if library:
         env.update(LD_PRELOAD=library, SHAREWELL_GPU=path)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py")
-    return subprocess.Popen([sys.executable, script] + args, env=env, stdout=subprocess.PIPE, text=True)
+    errors = tempfile.TemporaryFile("w+")  # not a pipe, which somebody would have to empty meanwhile
+    process = subprocess.Popen([sys.executable, script] + args, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
+    process.errors = errors
+    return process
 
 
-def finish(process):
+def finish(process, how):
+    """What it printed last; of one that failed, what it said, and in which of the runs."""
     out, _ = process.communicate(timeout=300)
     lines = [line for line in out.splitlines() if line.startswith("hash")]
-    return lines[0].split() if lines else ["hash", "none", "median_ms", "0", "peak_mib", f"exit {process.returncode}"]
+    if lines:
+        return lines[0].split()
+    process.errors.seek(0)
+    print(f"FAILED {how}, exit {process.returncode}:\n{process.errors.read()[-4000:]}", flush=True)
+    return ["hash", "none", "median_ms", "0", "peak_mib", f"exit {process.returncode}"]
 
 
 def main():
     library, model, steps, cycles, kind, options = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5], sys.argv[6:]
-    bare = finish(start([model, steps] + options))
+    bare = finish(start([model, steps] + options), "bare")
+    if bare[1] == "none":
+        return 77
     path = tempfile.mktemp(prefix="page-", dir="/dev/shm")
     page = pages.Page(path, uuids())
-    calm = finish(start([model, steps] + options, library, path))
+    calm = finish(start([model, steps] + options, library, path), "under the runtime")
     page = pages.Page(path, uuids())
     process = start([model, steps] + options, library, path)
     process.stdout.readline()
@@ -71,7 +81,7 @@ def main():
             print("not met:", kind, {k: slot.get(k) for k in ("state", "trouble", "done", "waits")}, "ended" if process.poll() is not None else "runs", flush=True)
     slot = (page.slots() or [{}])[0]
     page.wish(want=pages.RUN, limit=pages.NO_LIMIT)
-    moved = finish(process)
+    moved = finish(process, "while it was moved")
     same = bare[1] == calm[1] == moved[1]
     print(f"{model} {' '.join(options)} {kind}: {'SAME' if same else 'DIFFERENT'} {bare[1]} {calm[1]} {moved[1]} cycles {done}/{cycles} troubles {troubles} "
           f"bare {bare[3]} ms, under the runtime {calm[3]} ms; GB/s {[round(g, 1) for g in gbps[:6]]} first (MiB, drain ms, move ms, used MiB after) {freed} "
