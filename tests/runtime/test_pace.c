@@ -388,7 +388,8 @@ static void test_fills_yield_too(void **state)
 		} while (copies_of(slot) != before);
 		for (unsigned i = 0; i < 100; i++)
 			doze();
-		assert_int_equal(copies_of(slot), before);
+		/* One may have asked long ago, and been kept from the processor since. */
+		assert_true(copies_of(slot) <= before + 1);
 		atomic_store(&neighbour->busy, 0);
 		eventually(copies_of(slot) > before + 4);
 	}
