@@ -146,8 +146,20 @@ CUresult emu_graph_capture_alloc(struct emu_stream *stream, uint64_t bytes, CUde
 	return result;
 }
 
+static bool is_mapped(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	const struct piece *piece = *find(address);
+	bool mapped = piece != NULL && piece->uses > 0;
+	pthread_mutex_unlock(&lock);
+	return mapped;
+}
+
 CUresult emu_graph_free_async(struct emu_stream *stream, uint64_t address)
 {
+	/* Outside of a graph there is something to free only after one was launched that allocates it. */
+	if (!emu_capturing(stream) && !is_mapped(address))
+		return CUDA_ERROR_INVALID_VALUE;
 	struct emu_work *work = emu_work_new(EMU_WORK_FREE);
 	if (work == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;

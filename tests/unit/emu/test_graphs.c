@@ -301,6 +301,18 @@ static void test_graph_memory(void **state)
 	assert_int_equal(driver_free_bytes(), before);
 	launch_and_drop(graph, 3);
 	assert_int_equal(driver_free_bytes(), before);
+	/* What a graph leaves can be freed after it was launched, not before. */
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_GLOBAL));
+	assert_cuda(cuMemAllocAsync(&y, 10 * MiB, stream));
+	assert_cuda(cuStreamEndCapture(stream, &graph));
+	assert_cuda(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	assert_int_equal(cuMemFreeAsync(y, stream), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuGraphLaunch(exec, stream));
+	assert_cuda(cuMemFreeAsync(y, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_int_equal(driver_free_bytes(), before);
+	assert_cuda(cuGraphExecDestroy(exec));
+	assert_cuda(cuGraphDestroy(graph));
 }
 
 int main(void)
