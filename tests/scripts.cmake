@@ -8,7 +8,7 @@ if(TARGET sharewell)
 		sw_describe_test(e2e/${name} e2e)
 	endforeach()
 	# These take minutes, and what they run of the program others run too: `make test` has them once, in the release build.
-	set_tests_properties(e2e/live-mix e2e/contention-report PROPERTIES LABELS "e2e;long")
+	set_tests_properties(e2e/live-mix e2e/contention-report e2e/profile-counters PROPERTIES LABELS "e2e;long")
 	add_dependencies(tests-e2e emu_cuda emu_nvml example_train)
 endif()
 
