@@ -233,7 +233,11 @@ bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
 		deep->look_at_ns = sw_boot_now();
 		return true;
 	}
-	return pid == sw_supervisor_deep_worker(supervisor);
+	if (pid != sw_supervisor_deep_worker(supervisor))
+		return false;
+	/* Its number may be somebody else's now: one of the job's, who is not to be spared. */
+	atomic_store(&deep->board->worker, 0);
+	return true;
 }
 
 pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor)

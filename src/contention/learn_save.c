@@ -46,7 +46,8 @@ void sw_learn_pack(struct sw_pack *pack, struct sw_learn *learn)
 		if (i > 0 && pack->failed == 0 && sw_learn_compare(&learn->seen[i - 1].set, &learn->seen[i].set) >= 0)
 			sw_pack_fail(pack);
 	}
+	if (!pack->reads)
+		return; /* one that cannot be written is as it was */
 	learn->count = pack->failed == 0 ? (uint32_t)count : 0;
-	if (pack->reads)
-		sw_learn_refresh(learn);
+	sw_learn_refresh(learn);
 }

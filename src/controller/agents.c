@@ -113,10 +113,11 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 {
 	char why[SW_FAILURE_LINE_MAX + 1];
 	const char *detail = said->detail != NULL ? said->detail : "it cannot leave its GPUs whole";
-	if (said->state != SW_RUN_SUSPENDED || !live->parked || !live->deep || run->off)
+	if (said->state != SW_RUN_SUSPENDED || !live->parked || !live->deep)
 		return 0;
-	if (said->depth == SW_DEPTH_OFF)
+	if (said->depth == SW_DEPTH_OFF && !run->off)
 		return record_report(node->name, said->id.job, said->id.epoch, "off", "", records, err);
+	/* Also of one that was off: what it said last may have been of the time before it went on. */
 	if (said->depth != SW_DEPTH_REFUSED)
 		return 0;
 	sw_failure_clean(detail, strlen(detail), why, sizeof why); /* agents may send anything */

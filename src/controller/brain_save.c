@@ -82,6 +82,8 @@ static void pack_cause(struct sw_pack *pack, struct sw_cause *cause)
 	sw_pack_bool(pack, &cause->free);
 	if (layer > SW_LAYER_UNKNOWN || action > SW_ACTION_MEMORY)
 		sw_pack_fail(pack);
+	if (!pack->reads)
+		return;
 	cause->layer = pack->failed == 0 ? (enum sw_failure_layer)layer : SW_LAYER_UNKNOWN;
 	cause->action = pack->failed == 0 ? (enum sw_failure_action)action : SW_ACTION_NONE;
 }
@@ -274,7 +276,8 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 	sw_pack_u8(pack, &closed);
 	if (closed > SW_CLOSED_BY_FAILURES)
 		sw_pack_fail(pack);
-	node->closed = pack->failed == 0 ? (enum sw_closed)closed : SW_OPEN;
+	if (pack->reads)
+		node->closed = pack->failed == 0 ? (enum sw_closed)closed : SW_OPEN;
 	sw_pack_chars(pack, node->closed_why, sizeof node->closed_why);
 	for (size_t f = 0; f < SW_FAULTS_KEPT; f++) {
 		sw_pack_near(pack, &node->faults[f].at, 0);

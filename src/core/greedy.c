@@ -303,14 +303,29 @@ static void drop(struct greedy *g, uint32_t id)
 	count_quota(g, job_at(g, id), false);
 }
 
+/* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be enough: mostly they are not, and lifting them to see costs much more. */
+static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
+{
+	int64_t avail = free_gpus(g);
+	struct sw_rank tail;
+	tail_begin(g);
+	for (uint32_t lifted = 0;
+	     avail < wanted->need && lifted < LIFT_LIMIT && tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail); lifted++) {
+		avail += frees(g, &tail);
+		tail_pass(g, tail.job);
+	}
+	return avail >= wanted->need;
+}
+
 /* Lifts from the tail until the job fits; true if it does. Lifted jobs go to book->scratch, last in order first. */
 static bool make_room(struct greedy *g, const struct sw_candidate *wanted)
 {
 	struct sw_order_book *book = &g->engine->order;
 	book->scratch.count = 0;
-	if (put(g, wanted->rank.job))
+	/* One that was lifted may go back beside others, whatever is free. */
+	if ((free_gpus(g) >= wanted->need || job_at(g, wanted->rank.job)->ranks_as_running) && put(g, wanted->rank.job))
 		return true;
-	if (!book->rule->preemptive)
+	if (!book->rule->preemptive || (!g->by_count && !could_fit(g, wanted)))
 		return false;
 	tail_begin(g);
 	struct sw_rank tail;
@@ -361,20 +376,6 @@ static void place_chosen(struct greedy *g)
 
 /* ---- one job ahead of others, for policies that choose themselves */
 
-/* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be enough: mostly they are not, and lifting them to see costs much more. */
-static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
-{
-	int64_t avail = free_gpus(g);
-	struct sw_rank tail;
-	tail_begin(g);
-	for (uint32_t lifted = 0;
-	     avail < wanted->need && lifted < LIFT_LIMIT && tail_peek(g, &tail) && sw_rank_before(&wanted->rank, &tail); lifted++) {
-		avail += frees(g, &tail);
-		tail_pass(g, tail.job);
-	}
-	return avail >= wanted->need;
-}
-
 enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule, bool sparing)
 {
 	struct sw_engine *engine = plan->engine;
@@ -389,8 +390,6 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		.engine = engine, .rule = rule, .sparing = sparing, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
 	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
 	g.one = &wanted.rank;
-	if (!could_fit(&g, &wanted))
-		return g.too_soon ? SW_TOO_SOON : SW_NO_ROOM;
 	bool fits = make_room(&g, &wanted);
 	for (size_t i = book->scratch.count; i-- > 0;) {
 		struct sw_core_job *lifted = job_at(&g, book->scratch.items[i]);

@@ -154,7 +154,7 @@ static void watch_waiting(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, job->since + wait, SLACK_NS);
 }
 
-/* A filler stands just behind its host, whose place in the order has changed; when it is gone, it has one of its own again. */
+/* A filler stands just behind its host, whose place in the order has changed. */
 static void rekey_filler(struct sw_view *view, const struct sw_seat *host)
 {
 	if (host->list == SW_SEATS_FILLED)
@@ -185,6 +185,18 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* ---- comings and goings */
 
+/* Once the two are parted, who was a filler has a place of its own in the order again. Ranks of jobs in the present plan are frozen, so its alarm sees to that, too. */
+static void rekey_parted(struct sw_view *view, const struct sw_job *job, const struct sw_seat *before)
+{
+	const struct sw_job *filler = before->list == SW_SEATS_FILLERS ? job : NULL;
+	if (before->list == SW_SEATS_FILLED)
+		filler = sw_view_job(view, (struct sw_job_id){before->partner - 1});
+	if (filler == NULL || filler->state != SW_JOB_RUNNING || seat_of(view, filler)->list == SW_SEATS_FILLERS)
+		return;
+	sw_order_rekey(view, filler);
+	sw_alarm_set(view, filler, sw_view_now(view), 0);
+}
+
 static void submit(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
@@ -201,8 +213,10 @@ static void started(struct sw_view *view, const struct sw_job *job)
 		card->used_before = sw_job_gpu_time(view, job);
 		card->queue = queue_of(view, outlook(view, job));
 	}
+	const struct sw_seat before = card->seat;
 	sw_seats_started(view, &desk->seats, seat_of, job);
 	watch_running(view, job);
+	rekey_parted(view, job, &before);
 }
 
 static void ended(struct sw_view *view, const struct sw_job *job)
@@ -210,7 +224,7 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	struct desk *desk = sw_view_state(view);
 	const struct sw_seat before = *seat_of(view, job);
 	sw_seats_left(view, &desk->seats, seat_of, job);
-	rekey_filler(view, &before);
+	rekey_parted(view, job, &before);
 	desk->changed = true;
 }
 
@@ -219,7 +233,7 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 	struct desk *desk = sw_view_state(view);
 	const struct sw_seat before = *seat_of(view, job);
 	sw_seats_left(view, &desk->seats, seat_of, job);
-	rekey_filler(view, &before);
+	rekey_parted(view, job, &before);
 	sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
 }
 

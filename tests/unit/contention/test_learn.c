@@ -375,12 +375,16 @@ static void test_bytes(void **state)
 	for (int i = 0; i < 100; i++)
 		add(learn, (enum sw_predict_way)sw_rng_below(&rng, SW_WAY_COUNT), models[sw_rng_below(&rng, MODELS)],
 		    models[sw_rng_below(&rng, MODELS)], 1000 + (int64_t)sw_rng_below(&rng, 2000));
-	struct sw_pack out = {0}, in;
+	struct sw_pack out = {0}, in, full = {.failed = SW_ENOMEM};
+	sw_learn_pack(&full, learn); /* writes nothing, and takes nothing away */
 	sw_learn_pack(&out, learn);
 	in = sw_pack_reader(out.bytes, out.size);
 	sw_learn_pack(&in, other);
 	assert_int_equal(in.failed, 0);
 	assert_int_equal(sw_pack_left(&in), 0);
+	struct sw_learn_error error;
+	sw_learn_error(other, &error);
+	assert_true(error.count > 20);
 	for (int round = 0; round < 2; round++) {
 		for (size_t way = 0; way < SW_WAY_COUNT; way++)
 			for (size_t a = 0; a < MODELS; a++)

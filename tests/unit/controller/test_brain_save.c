@@ -471,6 +471,8 @@ static void test_goes_on_as_before(void **state)
 				sw_brain_free(other);
 				other = load(&config, bytes, size, &adopted);
 				assert_false(adopted);
+				struct sw_pack full = {.failed = SW_ENOMEM};
+				sw_brain_save(other, &full); /* in vain: it stays as it is */
 				same_brains(whole, other);
 				waiting += whole->lesson_count;
 			}
@@ -589,33 +591,37 @@ static void test_older_format(void **state)
 	sw_brain_free(brain);
 }
 
-/* Aim: a state of the format before models were known and slowdowns learned is read, and goes on without either. */
+/* Aim: states of the formats before models were known and slowdowns learned, and before runs could be off their GPUs whole, are read, and go on without any of it. */
 static void test_format_without_models(void **state)
 {
 	(void)state;
-	struct sw_brain *brain = fresh();
-	apply(brain, SW_NS_PER_S, SW_RECORD_SUBMIT,
-	      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"name\": \"resnet50\"}}");
-	brain->learned_at = INT64_C(123456789); /* so that its bytes are found */
-	size_t size;
-	unsigned char *bytes = save(brain, &size);
-	struct sw_pack section = {0};
-	sw_brain_pack_known(&section, brain);
-	sw_brain_pack_learned(&section, brain);
-	unsigned char *at = memmem(bytes, size, section.bytes, section.size);
-	assert_true(at != NULL && section.size > 4 && bytes[8] == 5);
-	memmove(at, at + section.size, size - (size_t)(at - bytes) - section.size);
-	bytes[8] = 4;
-	bool adopted = true;
-	struct sw_brain *loaded = load(&config, bytes, size - section.size, &adopted);
-	assert_false(adopted);
-	assert_int_equal(loaded->learned_at, 0);
-	brain->learned_at = 0;
-	same_brains(brain, loaded);
-	sw_pack_release(&section);
-	free(bytes);
-	sw_brain_free(brain);
-	sw_brain_free(loaded);
+	for (unsigned char format = 3; format < 5; format++) {
+		struct sw_brain *brain = fresh();
+		apply(brain, SW_NS_PER_S, SW_RECORD_SUBMIT,
+		      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"name\": \"resnet50\"}}");
+		brain->learned_at = INT64_C(123456789); /* so that its bytes are found */
+		size_t size, depth = format < 4 ? 2 : 0;
+		unsigned char *bytes = save(brain, &size);
+		struct sw_pack section = {0};
+		sw_brain_pack_known(&section, brain);
+		sw_brain_pack_learned(&section, brain);
+		unsigned char *at = memmem(bytes, size, section.bytes, section.size);
+		assert_true(at != NULL && section.size > 4 && bytes[8] == 5);
+		/* Before it stand five counts of what there is none of, and before them how deep the only job is suspended, in two bytes. */
+		assert_memory_equal(at - 7, "\0\0\0\0\0\0\0", 7);
+		memmove(at - depth, at + section.size, size - (size_t)(at - bytes) - section.size);
+		bytes[8] = format;
+		bool adopted = true;
+		struct sw_brain *loaded = load(&config, bytes, size - section.size - depth, &adopted);
+		assert_false(adopted);
+		assert_int_equal(loaded->learned_at, 0);
+		brain->learned_at = 0;
+		same_brains(brain, loaded);
+		sw_pack_release(&section);
+		free(bytes);
+		sw_brain_free(brain);
+		sw_brain_free(loaded);
+	}
 }
 
 /* Aim: a state of a newer version is refused as that. */

@@ -408,6 +408,21 @@ static void test_not_off_its_gpus(void **state)
 	STATE(1, "S"); /* held */
 }
 
+/* Aim: one that was said to be off before it went on, in an answer that came late, and cannot be taken off this time, is not waited for. */
+static void test_refused_after_a_late_word(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, WITH(60));
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_deep(bench, 1, NULL), 0);
+	stands(bench, 0, SW_DEPTH_OFF, NULL);
+	assert_int_equal(look(bench, 1).depth, SW_DEPTH_OFF);
+	stands(bench, 0, SW_DEPTH_REFUSED, "the driver is too old");
+	assert_int_equal(look(bench, 1).depth, SW_DEPTH_REFUSED);
+	assert_false(is_wished_deep(bench, 1));
+}
+
 /* Aim: who cannot be taken off whole at all is told at once, and nothing happens to it. */
 static void test_cannot_be_deep(void **state)
 {
@@ -538,6 +553,7 @@ int main(void)
 		TEST(test_suspended_by_its_user),
 		TEST(test_off_its_gpus),
 		TEST(test_not_off_its_gpus),
+		TEST(test_refused_after_a_late_word),
 		TEST(test_cannot_be_deep),
 		TEST(test_cancel_and_requeue),
 		TEST(test_parked_run_is_lost),

@@ -205,6 +205,23 @@ static void test_fillers_move_first(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: who has filled and is alone on GPUs of its own now is behind every guaranteed job again, whichever way it came to be alone. */
+static void test_parted_filler_yields(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_gated(&rig, NULL);
+	uint32_t a = job(&rig, 0, 1, HEAVY), b = job(&rig, 0, 1, HEAVY), filler = submit(&rig, 1, 1, LIGHT, SW_CLASS_OPPORTUNISTIC);
+	uint32_t host = meet(&rig, a, filler) ? a : b;
+	rig_finish(&rig, 2, host == a ? b : a);
+	assert_true(rig_runs(&rig, filler));
+	assert_false(meet(&rig, host, filler));
+	uint32_t next = job(&rig, 3, 1, HEAVY);
+	assert_true(rig_runs(&rig, next));
+	assert_true(rig_runs(&rig, host));
+	rig_close(&rig);
+}
+
 /* Aim: a guest moves to GPUs that become free while nobody waits for them, and both are hosts then. */
 static void test_guests_spread(void **state)
 {
@@ -527,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_guest_takes_the_place_of_a_filler),
 		cmocka_unit_test(test_filler_goes_with_its_host),
 		cmocka_unit_test(test_fillers_move_first),
+		cmocka_unit_test(test_parted_filler_yields),
 		cmocka_unit_test(test_guests_spread),
 		cmocka_unit_test(test_host_is_not_stopped_in_vain),
 		cmocka_unit_test(test_guests_that_would_start_anew_stay),
