@@ -1,12 +1,14 @@
 """A job for the benchmarks: does steps until it is stopped, and writes of each when it began and ended (seconds of the monotonic clock) and its time on the GPU (seconds) to a file.
 
-    workload.py MODEL FILE [idle=MILLISECONDS] [graph] [compile] [batch=N]     idle: rests so long after each step
+    workload.py MODEL FILE [idle=MILLISECONDS] [graph] [compile] [pool] [batch=N]     idle: rests so long after each step; pool: gets memory in stream order
 """
 import os
 import struct
 import sys
 import time
 
+if "pool" in sys.argv[3:]:
+    os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

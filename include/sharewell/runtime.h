@@ -31,7 +31,7 @@
 #define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
 #define SW_PAGE_MOVES_ENV \
-	"SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is; "pools": memory of pools moves, too */
+	"SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is */
 
 /* What the coordinator wants of the job. */
 enum sw_page_want {

@@ -72,7 +72,7 @@ static bool try_locked(const struct request *request, CUresult *ret_result, CUco
 static bool get(const struct request *request, struct sw_gate_thread *self, CUresult *ret_result)
 {
 	CUcontext idle = NULL, popped;
-	if (!sw_moves_pools || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL)
+	if (!sw_moves || sw_stays || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL)
 		return false;
 	bool ours = try_locked(request, ret_result, &idle);
 	if (idle == NULL || atomic_load(&sw_captures) > 0 || sw_driver.context_push(idle) != CUDA_SUCCESS)
@@ -172,7 +172,7 @@ CUresult hook_cuMemPoolCreate(P ret, P props)
 	if (SW_MISSING(cuMemPoolCreate))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	CUresult result = SW_REAL(cuMemPoolCreate, P, P)(ret, props);
-	if (result == CUDA_SUCCESS && sw_moves_pools) {
+	if (result == CUDA_SUCCESS && sw_moves && !sw_stays) {
 		pthread_mutex_lock(&sw_memory_lock);
 		sw_pool_made(*(CUmemoryPool *)ret, props);
 		pthread_mutex_unlock(&sw_memory_lock);

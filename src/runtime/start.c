@@ -14,12 +14,11 @@
 
 bool sw_moves;
 bool sw_stays;
-bool sw_moves_pools;
 
 /* The child of a process that used the GPU cannot use it: the driver says so to it, and we stay out of the way. */
 static void in_child(void)
 {
-	sw_moves = sw_moves_pools = false;
+	sw_moves = false;
 	sw_lanes_forget();
 	sw_pace_forget();
 	sw_profile_forget();
@@ -37,7 +36,6 @@ static void start(void)
 	sw_stays = moves != NULL && strcmp(moves, "no") == 0;
 	/* Without the attendant nobody could open the gate again or hear a limit. */
 	sw_moves = sw_driver_can_move() && sw_attendant_start();
-	sw_moves_pools = sw_moves && moves != NULL && strcmp(moves, "pools") == 0;
 }
 
 void sw_start(void)

@@ -9,8 +9,6 @@ void sw_start(void);
 extern bool sw_moves;
 /* Whether it is, and yet counts only: the program gets the driver's own memory (SHAREWELL_GPU_MOVES=no). */
 extern bool sw_stays;
-/* Whether memory of pools is ours, too (SHAREWELL_GPU_MOVES=pools). */
-extern bool sw_moves_pools;
 
 /* attendant.c */
 bool sw_attendant_start(void);

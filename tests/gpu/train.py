@@ -8,7 +8,6 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 if "expandable" in sys.argv[3:]:
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 if "pool" in sys.argv[3:]:
-    os.environ["SHAREWELL_GPU_MOVES"] = "pools"
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "backend:cudaMallocAsync"
 import torch
 import torch.nn as nn
