@@ -52,7 +52,7 @@ def compare(case, library, count, rounds):
 
 def main():
     library, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
-    count, rounds = (4, 2) if "quick" in words else (8, 2)
+    count, rounds = (4, 2) if "quick" in words else (6, 2)
     print(f"Of {count} processes each:\n\n| job | step alone | under the runtime | more | 95 % interval |\n|---|---|---|---|---|", flush=True)
     for case in [word for word in words if word != "quick"] or CASES:
         compare(case, library, count, rounds)
