@@ -21,6 +21,12 @@ def settle(job):
         os.sched_setaffinity(int(thread), cores)
 
 
+def launches(job):
+    """How many a step has, by the runtime's count over all of its steps."""
+    counts = [slot["launches"] for slot in job.page.slots()]
+    return sum(counts) / max(1, os.path.getsize(job.steps_path) // stage.STEP.size)
+
+
 def measure(jobs, rounds):
     """Median step of each, in milliseconds, measured in turns."""
     found = [[] for _ in jobs]
@@ -38,7 +44,7 @@ def compare(case, library, count, rounds):
     stage.ready(*jobs)
     for job in jobs:
         settle(job)
-    medians = measure(jobs, rounds)
+    medians, each = measure(jobs, rounds), launches(jobs[1])
     for job in jobs:
         job.end()
     bare, hooked = medians[::2], medians[1::2]
@@ -46,14 +52,14 @@ def compare(case, library, count, rounds):
     parts = [statistics.variance(values) / count for values in (bare, hooked)]
     freedom = sum(parts) ** 2 / sum(part ** 2 / (count - 1) for part in parts)
     error = STUDENT[max(2, min(14, int(freedom)))] * sum(parts) ** 0.5
-    print(f"| {' '.join(words)} | {a:.3f} ms (+-{(max(bare) - min(bare)) / a * 50:.1f} %) | {b:.3f} ms | {(b / a - 1) * 100:+.2f} % | {(b - a - error) / a * 100:+.2f} to {(b - a + error) / a * 100:+.2f} % |",
-          flush=True)
+    print(f"| {' '.join(words)} | {a:.3f} ms (+-{(max(bare) - min(bare)) / a * 50:.1f} %) | {b:.3f} ms | {(b / a - 1) * 100:+.2f} % | {(b - a - error) / a * 100:+.2f} to {(b - a + error) / a * 100:+.2f} % "
+          f"| {each:.0f} |", flush=True)
 
 
 def main():
     library, words = os.path.abspath(sys.argv[1]), sys.argv[2:]
     count, rounds = (4, 2) if "quick" in words else (6, 2)
-    print(f"Of {count} processes each:\n\n| job | step alone | under the runtime | more | 95 % interval |\n|---|---|---|---|---|", flush=True)
+    print(f"Of {count} processes each:\n\n| job | step alone | under the runtime | more | 95 % interval | launches in a step |\n|---|---|---|---|---|---|", flush=True)
     for case in [word for word in words if word != "quick"] or CASES:
         compare(case, library, count, rounds)
 
