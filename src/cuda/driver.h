@@ -1,7 +1,8 @@
 /* The part of the CUDA driver interface that Sharewell uses: our own minimal declarations, so that everything builds without CUDA.
  *
  * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the preloaded library (src/runtime) and the emulated driver
- * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h by tests/gpu where one is installed.
+ * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h, where one is installed, by
+ * tests/runtime/entry_points.
  */
 #ifndef SW_CUDA_DRIVER_H
 #define SW_CUDA_DRIVER_H
@@ -79,6 +80,7 @@ enum {
 	CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
 	CUDA_ERROR_TIMEOUT = 909,
 	CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
+	CUDA_ERROR_GRAPH_RECAPTURE_FAILURE = 918,
 	CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -194,6 +196,30 @@ typedef struct {
 	size_t width, height, depth;
 } CUcopy3d;
 
+/* One end of a copy of a batch. */
+enum { CU_COPY_END_POINTER = 1, CU_COPY_END_ARRAY = 2 };
+typedef struct {
+	int type;
+	union {
+		struct {
+			CUdeviceptr address;
+			size_t row_length, layer_height;
+			CUmemLocation hint;
+		};
+		struct {
+			CUarray array;
+			size_t x, y, z;
+		};
+	};
+} CUcopyEnd;
+
+typedef struct {
+	CUcopyEnd from, to;
+	size_t width, height, depth;
+	int order;
+	unsigned flags;
+} CUcopyBox;
+
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2, CU_HOST_WRITECOMBINED = 4 };
 enum { CU_IPC_HANDLE_BYTES = 64 };
 typedef struct {
@@ -271,6 +297,15 @@ enum {
 	CU_GRAPH_NODE_RECORD_EVENT = 7,
 	CU_GRAPH_NODE_MEM_ALLOC = 10,
 	CU_GRAPH_NODE_MEM_FREE = 11
+};
+
+/* How a graph is instantiated. */
+enum {
+	CU_GRAPH_AUTO_FREE_ON_LAUNCH = 1,
+	CU_GRAPH_UPLOAD = 2,
+	CU_GRAPH_DEVICE_LAUNCH = 4,
+	CU_GRAPH_NODE_PRIORITY = 8,
+	CU_GRAPH_FLAGS_ALL = 15
 };
 
 enum { CU_CAPTURE_MODE_GLOBAL = 0, CU_CAPTURE_MODE_THREAD_LOCAL = 1, CU_CAPTURE_MODE_RELAXED = 2 };
