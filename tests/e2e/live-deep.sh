@@ -149,7 +149,8 @@ begin() {
 }
 begin 'the agent is killed'
 works 'which is known' 'on its way off its GPUs whole' show "$big"
-kill -KILL "$(child agent)" && touch "$scratch/go"
+kill -KILL "$(child agent)"
+touch "$scratch/go"
 holds 'it is off all the same' until_holds 60 off "$big"
 holds 'whole' uses 0
 back 'under another agent'
@@ -159,12 +160,14 @@ touch "$scratch/go"
 holds 'it has been off' until_holds 60 in_state "$big" running
 holds 'and goes on' until_holds 60 uses 28
 begin 'who takes it off is killed'
-kill -KILL "$(helper "$big")" && touch "$scratch/go"
+kill -KILL "$(helper "$big")"
+touch "$scratch/go"
 holds 'nobody knows what has become of it' until_holds 60 refused "$big"
 works 'as is said' 'whoever asked the driver for it was killed' show "$big"
 back 'all the same'
 begin 'the one with the driver is killed'
-kill -KILL "$(pgrep -P "$(helper "$big")")" && touch "$scratch/go"
+kill -KILL "$(pgrep -P "$(helper "$big")")"
+touch "$scratch/go"
 holds 'it is suspended as usual' until_holds 60 refused "$big"
 holds 'and leaves its context' uses 16
 back 'from there'
@@ -182,7 +185,8 @@ submit_here -J big --preempt suspend --gpu-memory 100M -- sh -c "$keeps" "$scrat
 big=$job
 holds 'another one runs' until_holds 60 uses 28
 begin 'its supervisor is killed'
-kill -KILL "$(supervisor "$big")" && touch "$scratch/go"
+kill -KILL "$(supervisor "$big")"
+touch "$scratch/go"
 holds 'it is lost' until_holds 60 uses 0
 usual
 works 'when it is let go' '' resume "$big"
