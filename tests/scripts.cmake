@@ -7,8 +7,6 @@ if(TARGET sharewell)
 		add_test(NAME e2e/${name} COMMAND ${script})
 		sw_describe_test(e2e/${name} e2e)
 	endforeach()
-	# It kills helpers in the middle of their work, and was seen to wait for ever beside other scripts that take programs off their GPUs.
-	set_tests_properties(e2e/live-deep PROPERTIES RUN_SERIAL TRUE)
 	# These take minutes, and what they run of the program others run too: `make test` has them once, in the release build.
 	set_tests_properties(e2e/live-mix e2e/contention-report e2e/profile-counters PROPERTIES LABELS "e2e;long")
 	add_dependencies(tests-e2e emu_cuda emu_nvml example_train)

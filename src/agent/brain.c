@@ -336,10 +336,16 @@ int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
 	return brain->dirty || brain->due_ns < spaced ? spaced : brain->due_ns;
 }
 
+/* Whether its supervisor has spoken since it was told something: what it said before may be of another time. */
+static bool has_answered(const struct sw_agent_run *run)
+{
+	return run->done_order == run->told_order;
+}
+
 /* Its supervisor has done what it was told, and it is not off: that cannot be. */
 static bool is_refused(const struct sw_agent_run *run)
 {
-	bool told = run->told == SW_TOLD_SUSPEND && run->told_deep && run->fresh && run->done_order == run->told_order;
+	bool told = run->told == SW_TOLD_SUSPEND && run->told_deep && run->fresh && has_answered(run);
 	return told && run->wish == SW_WISH_SUSPEND && run->deep && run->said.state == SW_RUN_SUSPENDED &&
 	       run->said.depth == SW_DEPTH_USUAL;
 }
@@ -354,6 +360,8 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 		report->speed = run->speed.told;
 		if (is_refused(run))
 			report->depth = SW_DEPTH_REFUSED;
+		else if (report->depth == SW_DEPTH_OFF && !has_answered(run))
+			report->depth = SW_DEPTH_LEAVING;
 		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)
 			report->state = SW_RUN_SUSPENDED;
 		else if (run->phase == SW_PHASE_WAITING)

@@ -12,6 +12,10 @@ emulate() {
 	export LD_LIBRARY_PATH="$SW_BUILD_DIR/emu"
 }
 
+# used: what the driver says is in use on each GPU, in MiB; used_of_all: their sum.
+used() { timeout 60 python3 "$SW_SOURCE_DIR/tests/e2e/used.py"; }
+used_of_all() { used | awk '{ for (i = 1; i <= NF; i++) sum += $i } END { if (NR != 1) exit 1; print sum }'; }
+
 # compile <program in the scratch folder> <source>: one that finds the driver by itself.
 compile() { ${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/$1" "$SW_SOURCE_DIR/$2" -ldl || exit 1; }
 

@@ -17,13 +17,14 @@ finish() {
 }
 trap finish EXIT
 
-# until_holds <seconds> <command...>: tries again and again.
+# until_holds <seconds> <command...>: tries again and again. A machine that is too busy for twenty tries a second has more time, but not without end; once something has failed, what
+# follows from it gets a moment only, so that the script comes to its end.
 until_holds() {
-	tries=$(($1 * 20))
+	tries=$((failed == 0 ? $1 * 20 : 10)) patience=$(($(date +%s) + $1 * 5))
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
+		[ "$tries" -gt 0 ] && [ "$(date +%s)" -lt "$patience" ] || return 1
 		sleep 0.05
 	done
 }

@@ -23,9 +23,9 @@ said() {
 	failed=1
 }
 
-# run <arguments...>: the program; its exit status is $status, its output lies in $scratch/out and $scratch/err.
+# run <arguments...>: the program; its exit status is $status, its output lies in $scratch/out and $scratch/err. It has little time once something has failed.
 run() {
-	timeout 300 "$SHAREWELL" "$@" >"$scratch/out" 2>"$scratch/err"
+	timeout $((failed == 0 ? 300 : 20)) "$SHAREWELL" "$@" >"$scratch/out" 2>"$scratch/err"
 	status=$?
 }
 out_has() { [ -z "$1" ] || grep -qF -- "$1" "$scratch/out"; }

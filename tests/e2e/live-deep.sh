@@ -7,22 +7,8 @@ emulate 2 512M
 load="$scratch/gpu_load"
 compile gpu_load tests/e2e/gpu_load.c
 
-# What the driver says is in use on all GPUs, in MiB.
-cat >"$scratch/used.py" <<'END_OF_PYTHON'
-import ctypes
-class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
-nvml = ctypes.CDLL("libnvidia-ml.so.1")
-assert nvml.nvmlInit_v2() == 0
-used = 0
-for i in range(2):
-    device, memory = ctypes.c_void_p(), Memory()
-    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
-    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
-    used += memory.used
-print(used >> 20)
-END_OF_PYTHON
-uses() { [ "$(python3 "$scratch/used.py")" = "$1" ]; }
+# uses <MiB>: on all GPUs together.
+uses() { [ "$(used_of_all)" = "$1" ]; }
 # Variables of ours do not go into jobs by themselves.
 submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
 folder() { ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1; }
@@ -163,7 +149,8 @@ begin() {
 }
 begin 'the agent is killed'
 works 'which is known' 'on its way off its GPUs whole' show "$big"
-kill -KILL "$(child agent)" && touch "$scratch/go"
+kill -KILL "$(child agent)"
+touch "$scratch/go"
 holds 'it is off all the same' until_holds 60 off "$big"
 holds 'whole' uses 0
 back 'under another agent'
@@ -173,12 +160,14 @@ touch "$scratch/go"
 holds 'it has been off' until_holds 60 in_state "$big" running
 holds 'and goes on' until_holds 60 uses 28
 begin 'who takes it off is killed'
-kill -KILL "$(helper "$big")" && touch "$scratch/go"
+kill -KILL "$(helper "$big")"
+touch "$scratch/go"
 holds 'nobody knows what has become of it' until_holds 60 refused "$big"
 works 'as is said' 'whoever asked the driver for it was killed' show "$big"
 back 'all the same'
 begin 'the one with the driver is killed'
-kill -KILL "$(pgrep -P "$(helper "$big")")" && touch "$scratch/go"
+kill -KILL "$(pgrep -P "$(helper "$big")")"
+touch "$scratch/go"
 holds 'it is suspended as usual' until_holds 60 refused "$big"
 holds 'and leaves its context' uses 16
 back 'from there'
@@ -196,7 +185,8 @@ submit_here -J big --preempt suspend --gpu-memory 100M -- sh -c "$keeps" "$scrat
 big=$job
 holds 'another one runs' until_holds 60 uses 28
 begin 'its supervisor is killed'
-kill -KILL "$(supervisor "$big")" && touch "$scratch/go"
+kill -KILL "$(supervisor "$big")"
+touch "$scratch/go"
 holds 'it is lost' until_holds 60 uses 0
 usual
 works 'when it is let go' '' resume "$big"

@@ -7,24 +7,9 @@ emulate 2 512M
 train="$scratch/train"
 compile train examples/gpu/train.c
 
-# What the driver says is in use on all GPUs, in MiB.
-cat >"$scratch/used.py" <<'END_OF_PYTHON'
-import ctypes
-class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
-nvml = ctypes.CDLL("libnvidia-ml.so.1")
-assert nvml.nvmlInit_v2() == 0
-used = 0
-for i in range(2):
-    device, memory = ctypes.c_void_p(), Memory()
-    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
-    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
-    used += memory.used
-print(used >> 20)
-END_OF_PYTHON
 # uses <least> <most>: the GPUs hold between so many MiB.
 uses() {
-	now=$(python3 "$scratch/used.py") && [ "$now" -ge "$1" ] && [ "$now" -le "$2" ]
+	now=$(used_of_all) && [ "$now" -ge "$1" ] && [ "$now" -le "$2" ]
 }
 # Variables of ours do not go into jobs by themselves.
 submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }

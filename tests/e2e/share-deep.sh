@@ -8,21 +8,8 @@ compile gpu_load tests/e2e/gpu_load.c
 pids=''
 trap 'kill $pids 2>/dev/null; finish' EXIT
 
-# What the driver says is in use on each GPU, in MiB.
-cat >"$scratch/used.py" <<'END_OF_PYTHON'
-import ctypes
-class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
-nvml = ctypes.CDLL("libnvidia-ml.so.1")
-assert nvml.nvmlInit_v2() == 0
-for i in range(2):
-    device, memory = ctypes.c_void_p(), Memory()
-    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
-    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
-    print(memory.used >> 20, end=" ")
-END_OF_PYTHON
-# uses <of the first> <of the second>
-uses() { [ "$(python3 "$scratch/used.py")" = "$1 $2 " ]; }
+# uses <of the first GPU> <of the second>, in MiB
+uses() { [ "$(used)" = "$1 $2" ]; }
 # listed <words of python about s, the first share, and g, its GPUs>
 listed() { "$SHAREWELL" share --list --json | python3 -c "import json, sys; s = json.load(sys.stdin)[0]; g = s['gpus']; sys.exit(not ($1))"; }
 "$scratch/gpu_load" --rounds 400 --memory 12M >plain

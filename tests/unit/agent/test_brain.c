@@ -554,6 +554,29 @@ static void test_off_its_gpus(void **state)
 	ACTS("resume 1.1; delete 2.1");
 }
 
+/* That a run was off is not said of the next time that it is to be: not before its supervisor has answered. */
+static void test_off_is_of_this_time(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	ANSWER(now, 2, deep(SUSPEND(1, 1)));
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_OFF, suspends(brain, now, true));
+	assert_int_equal(told_depth(brain), SW_DEPTH_OFF);
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 1, 1));
+	ACTS("resume 1.1");
+	now += 100 * MS;
+	ANSWER(now, 4, deep(SUSPEND(1, 1)));
+	uint64_t order = suspends(brain, now, true);
+	assert_int_not_equal(told_depth(brain), SW_DEPTH_OFF);
+	said_depth(brain, SW_RUN_RUNNING, SW_DEPTH_LEAVING, order);
+	assert_int_equal(told_depth(brain), SW_DEPTH_LEAVING);
+	said_depth(brain, SW_RUN_SUSPENDED, SW_DEPTH_OFF, order);
+	assert_int_equal(told_depth(brain), SW_DEPTH_OFF);
+}
+
 /* A new agent finds a run suspended that is not off, and has it taken off. */
 static void test_relink_on_its_way_off(void **state)
 {
@@ -784,6 +807,7 @@ int main(void)
 		TEST(test_changed_mind),
 		TEST(test_relink_of_suspended),
 		TEST(test_off_its_gpus),
+		TEST(test_off_is_of_this_time),
 		TEST(test_relink_on_its_way_off),
 		TEST(test_lease),
 		TEST(test_nothing_starts_past_the_lease),
