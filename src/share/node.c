@@ -17,7 +17,7 @@ enum { RESERVE_PART = 16 };
 /* What figures can be at most: anybody can write them. */
 #define MOST (UINT64_C(1) << 50)
 
-static const char *ledger_path(void)
+const char *sw_share_node_path(void)
 {
 	const char *named = getenv(SW_SHARE_NODE_ENV);
 	return named != NULL && named[0] != '\0' ? named : USUAL;
@@ -54,7 +54,7 @@ static void make(const char *path)
 static int open_ledger(struct sw_host_ledger_head *ret_head)
 {
 	struct stat status;
-	const char *path = ledger_path();
+	const char *path = sw_share_node_path();
 	for (unsigned i = 0; i < 2; i++) {
 		int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd < 0 && errno == ENOENT && i == 0) {
@@ -77,7 +77,7 @@ void sw_share_node_join(struct sw_share_page *page)
 {
 	struct sw_host_ledger_head head;
 	char *place = sw_share_page_shared(page)->host_ledger;
-	const char *path = ledger_path();
+	const char *path = sw_share_node_path();
 	int fd = strlen(path) < SW_PAGE_PATH ? open_ledger(&head) : -1;
 	if (fd < 0)
 		return;

@@ -13,6 +13,8 @@
 
 #define SW_SHARE_NODE_ENV "SHAREWELL_HOST_LEDGER" /* its path, if it is not the usual one */
 
+/* Where it is, or would be. */
+const char *sw_share_node_path(void);
 /* Makes it if it is not there, and tells the job of this page where it is. Before the job's first process starts. */
 void sw_share_node_join(struct sw_share_page *page);
 /* States the bound; 0: half of what the machine, or the control groups of the caller, have. False: there is no ledger. */
