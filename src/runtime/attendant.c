@@ -54,14 +54,21 @@ static void admit_tracer(void)
 	admitted = wanted;
 }
 
-/* The context of some of our memory, which is current then; false: there is none. */
+static _Atomic(CUcontext) last_context; /* that had memory */
+
+void sw_attendant_forget_context(CUcontext context)
+{
+	atomic_compare_exchange_strong(&last_context, &context, NULL);
+}
+
+/* A context that has memory, or had some last, is current then; false: there is none. */
 static bool enter_any_context(void)
 {
-	CUcontext context = NULL;
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
-		context = sw_ranges->context;
+		atomic_store(&last_context, sw_ranges->context);
 	pthread_mutex_unlock(&sw_memory_lock);
+	CUcontext context = atomic_load(&last_context);
 	return context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS;
 }
 
@@ -86,13 +93,13 @@ static enum sw_page_trouble suspend(void)
 	set_state(SW_PAGE_SUSPENDING);
 	sw_iterations_await_floor();
 	enum sw_page_trouble trouble = sw_move_away();
-	if (trouble == SW_PAGE_FINE) {
-		/* While it is suspended it may be stopped, and could not give anything to who needs it. */
-		give_spare(true);
+	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->suspends, 1);
-	}
 	atomic_store(&sw_slot->trouble, trouble);
 	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_SUSPENDED : SW_PAGE_RUNNING);
+	/* Once the wish counts as met it may be stopped, and could not give anything to who needs it. */
+	if (trouble == SW_PAGE_FINE)
+		give_spare(true);
 	return trouble;
 }
 

@@ -134,6 +134,35 @@ static void test_made_ahead_gives_way(void **state)
 	assert_int_equal(host_used(), 0);
 }
 
+static void hold_and_free(int socket)
+{
+	CUdeviceptr x;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, HELD_BYTES));
+	eventually(host_used() >= HELD_BYTES);
+	assert_cuda(cuMemFree_v2(x));
+	tell(socket, 'r');
+	hear(socket, 'e');
+}
+
+/* So does what a program has made ahead for memory that it has freed since, though none is left. */
+static void test_left_over_gives_way(void **state)
+{
+	(void)state;
+	machine_host_memory(150 * MiB, 0);
+	struct job job = start(hold_and_free);
+	hear(job.socket, 'r');
+	struct job other = start_second(hold);
+	hear(other.socket, 'r');
+	assert_true(sw_share_page_wait(second, sw_share_page_want(second, SW_PAGE_SUSPEND), PATIENCE));
+	assert_int_equal(look_second().suspended, 1);
+	assert_true(host_used() <= 150 * MiB);
+	sw_share_page_want(second, SW_PAGE_RUN);
+	finish(&other);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 /* A machine that has no host memory to spare refuses likewise, and gives it when it has. */
 static void test_full_host_memory(void **state)
 {
@@ -243,7 +272,7 @@ static void test_fork_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_full_host_memory),
+		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way), TEST(test_full_host_memory),
 		TEST(test_shrink_waits),      TEST(test_spill_is_refused),     TEST(test_fork_counts_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
