@@ -283,6 +283,8 @@ enum sw_page_trouble sw_move_away(void)
 
 /* ---- back */
 
+static bool lacks_host; /* that was why memory could not be found */
+
 /* Memory under one stored chunk again, on the GPU or, where the limit is lower now, spilled. */
 static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk, bool *ret_on_gpu)
 {
@@ -294,7 +296,9 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 			sw_account_give(range->gpu, chunk->bytes, false);
 		return result;
 	}
-	return sw_spare_get(range->device, chunk->bytes, &chunk->handle);
+	result = sw_spare_get(range->device, chunk->bytes, &chunk->handle);
+	lacks_host = result != CUDA_SUCCESS;
+	return result;
 }
 
 static void release_chunk(const struct sw_range *range, const struct sw_chunk *chunk, bool on_gpu)
@@ -369,12 +373,15 @@ enum sw_page_trouble sw_move_back(void)
 	int64_t begun = sw_monotonic_ns();
 	CUresult result = CUDA_SUCCESS;
 	size_t bytes = 0;
+	lacks_host = false;
 	for (struct sw_range *range = sw_ranges; range != NULL && result == CUDA_SUCCESS; range = range->next)
 		result = bring_range(range, &bytes);
 	CUresult copies = finish_copies();
 	if (result != CUDA_SUCCESS || copies != CUDA_SUCCESS) {
 		undo_back();
-		return result == CUDA_ERROR_OUT_OF_MEMORY ? SW_PAGE_NO_GPU_MEMORY : SW_PAGE_DRIVER_ERROR;
+		return lacks_host			    ? SW_PAGE_NO_HOST_MEMORY
+		       : result == CUDA_ERROR_OUT_OF_MEMORY ? SW_PAGE_NO_GPU_MEMORY
+							    : SW_PAGE_DRIVER_ERROR;
 	}
 	clear_store();
 	atomic_store(&sw_slot->moved_bytes, bytes);

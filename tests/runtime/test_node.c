@@ -199,6 +199,24 @@ static void test_shrink_waits(void **state)
 	finish(&job);
 }
 
+/* One that is to come back under a lower limit needs host memory beside what it is stored in: where that lacks it stays suspended, says so, and comes when there is some. */
+static void test_return_waits(void **state)
+{
+	(void)state;
+	machine_host_memory(120 * MiB, 0);
+	struct job job = start(hold);
+	hear(job.socket, 'r');
+	suspend();
+	sw_share_page_limit(page(), 0, CONTEXT_BYTES + 20 * MiB);
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_RUN);
+	eventually(look().trouble == SW_PAGE_NO_HOST_MEMORY);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+	assert_true(host_used() <= 120 * MiB);
+	machine_host_memory(300 * MiB, 0);
+	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	finish(&job);
+}
+
 static void spill(int socket)
 {
 	CUdeviceptr x[PIECES], more;
@@ -273,7 +291,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way), TEST(test_full_host_memory),
-		TEST(test_shrink_waits),      TEST(test_spill_is_refused),     TEST(test_fork_counts_once),
+		TEST(test_shrink_waits),      TEST(test_return_waits),	       TEST(test_spill_is_refused),    TEST(test_fork_counts_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
