@@ -117,10 +117,11 @@ static uint64_t available_bytes(void)
 	return line == NULL ? UINT64_MAX : (uint64_t)strtoull(line + strlen("MemAvailable:"), NULL, 10) << 10;
 }
 
+static uint64_t slots[SW_HOST_LEDGER_SLOTS]; /* as they were read last, under the lock */
+
 /* What all hold; a file that cannot be read says nothing. */
 static uint64_t held_by_all(void)
 {
-	static uint64_t slots[SW_HOST_LEDGER_SLOTS]; /* under the lock; too large for strangers' stacks */
 	uint64_t sum = 0;
 	if (!read_at(slots, sizeof slots, place_of(0)))
 		return 0;
@@ -133,11 +134,10 @@ static uint64_t held_by_all(void)
 static void reap(void)
 {
 	for (unsigned i = 0; i < SW_HOST_LEDGER_SLOTS; i++) {
-		uint64_t bytes = 0;
-		if (i == own_slot || !read_at(&bytes, sizeof bytes, place_of(i)) || bytes == 0 || !lock_slot(i, F_WRLCK))
+		if (i == own_slot || slots[i] == 0 || !lock_slot(i, F_WRLCK))
 			continue;
 		/* The lock is held while it is cleared: nobody takes the slot meanwhile. */
-		write_at(&(uint64_t){0}, sizeof bytes, place_of(i));
+		write_at(&(uint64_t){0}, sizeof(uint64_t), place_of(i));
 		lock_slot(i, F_UNLCK);
 	}
 }
