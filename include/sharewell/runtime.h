@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define SW_PAGE_MAGIC 0x6567615077536877u
-#define SW_PAGE_FORMAT 2u
+#define SW_PAGE_FORMAT 3u
 #define SW_PAGE_GPUS 16u
 #define SW_PAGE_SLOTS 1024u
 #define SW_PAGE_NEIGHBOURS 8u
@@ -135,8 +135,31 @@ struct sw_page {
 	_Atomic int32_t checkpointer; /* a process that will take the job's off their GPUs: let it, and its children, trace them; 0: none */
 	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
 	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
+	/* Where the machine's struct sw_host_ledger lies; empty: there is none. Written before the job starts. */
+	char host_ledger[SW_PAGE_PATH];
 	struct sw_page_gpu gpus[SW_PAGE_GPUS];
 	struct sw_page_slot slots[SW_PAGE_SLOTS];
+};
+
+/* The host memory that contents of GPUs take on this machine, whoever's they are: one file, which every user can write. What lies there and what is made ahead for it counts, in
+ * bytes that the machine has really given.
+ *
+ * Nobody maps it: another user could shorten it, and a mapping would kill who looks at it. Words are read and written one by one, as the kernel does in one piece.
+ * Byte n of it is locked (open file description lock) by the process in slot n, for as long as that lives; whoever finds the lock free may clear the slot.
+ * A process raises its own figure first and looks at the sum then, so that `most_bytes` is never passed. */
+#define SW_HOST_LEDGER_MAGIC 0x72676477536877u
+#define SW_HOST_LEDGER_FORMAT 1u
+#define SW_HOST_LEDGER_SLOTS 4096u
+
+struct sw_host_ledger {
+	struct sw_host_ledger_head {
+		uint64_t magic, format;
+		uint64_t most_bytes;	/* of all together */
+		uint64_t reserve_bytes; /* that the machine must still have available when some is taken */
+		int64_t refused_ns;	/* when somebody was last refused what it needs, by CLOCK_MONOTONIC: what is made ahead goes then */
+		uint64_t reserved[3];
+	} head;
+	uint64_t slots[SW_HOST_LEDGER_SLOTS];
 };
 
 #endif

@@ -23,6 +23,7 @@
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "share/node.h"
 #include "share/preload.h"
 #include "share/throttle.h"
 
@@ -306,6 +307,8 @@ static void find_gpu_library(struct sw_agent *agent)
 		sw_agent_say(agent, "jobs run without the GPU runtime: %s", err.fact);
 	else if (realpath(found, agent->gpu_library) == NULL)
 		agent->gpu_library[0] = '\0';
+	if (agent->gpu_library[0] != '\0' && !sw_share_node_limit(agent->options->host_bytes))
+		sw_agent_say(agent, "no bound holds for the host memory of all jobs together: cannot use '%s'", sw_share_node_path());
 }
 
 static int on_seen(void *context, struct sw_run_id id)

@@ -23,6 +23,7 @@ struct sw_agent_options {
 	const char *gpus;	  /* as sw_gpus_open() takes it; NULL: "auto" */
 	int64_t sample_ms;	  /* distance of samples; 0: 2000 */
 	const char *throttle;	  /* the rule by which opportunistic jobs keep out of the way (share/throttle.h); NULL: the default */
+	uint64_t host_bytes;	  /* of host memory for contents of GPUs, all programs of the machine together; 0: half of what it has */
 	const char *cgroup;	  /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */
 	const char *supervisor;	  /* the program that is called as `PROGRAM supervise -`; NULL: the one that is running */
 	uint64_t keep_logs_bytes; /* of the logs of runs that were forgotten; 0: they are deleted */

@@ -102,6 +102,7 @@ int sw_agent_samples_start(struct sw_agent *agent, struct sw_err *err)
 		.gpus = agent->options->gpus != NULL ? agent->options->gpus : "auto",
 		.state = agent->options->state,
 		.every_ms = agent->options->sample_ms > 0 ? agent->options->sample_ms : 2000,
+		.runtime = agent->gpu_library[0] != '\0',
 	};
 	int r = sw_sampler_start(&agent->sampler_options, &agent->sampler, err);
 	char about[400];

@@ -24,6 +24,7 @@
 #include "base/cleanup.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
+#include "share/node.h"
 #include "share/outside.h"
 #include "share/page.h"
 #include "share/terms.h"
@@ -54,7 +55,8 @@ struct lodger {
 
 struct sampler {
 	int pipe;
-	int runs; /* folder */
+	int runs;     /* folder */
+	bool runtime; /* jobs have the GPU runtime */
 	struct sw_gpus *gpus;
 	struct sw_processes processes;
 	SW_VEC(struct watched) watched;
@@ -349,6 +351,17 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 		add_share(sampler, &seen.processes[i], index, at_ns);
 }
 
+/* The host memory that contents of GPUs take, all programs of the machine together. */
+static void sample_node(struct sampler *sampler, int64_t at_ns)
+{
+	uint64_t used, most;
+	struct sw_sync_sample *sample = sw_share_node_look(&used, &most) ? add(sampler, at_ns) : NULL;
+	if (sample == NULL)
+		return;
+	sample->host_bytes = used;
+	sample->limit_bytes = most;
+}
+
 /* ------------------------------------------------------------------------------------------------ life */
 
 static void look(struct sampler *sampler)
@@ -364,6 +377,8 @@ static void look(struct sampler *sampler)
 		sample_gpu(sampler, i, at_ns);
 	for (size_t i = 0; i < sampler->watched.count; i++)
 		sample_page(sampler, &sampler->watched.items[i], at_ns);
+	if (sampler->runtime && sw_gpus_count(sampler->gpus) > 0)
+		sample_node(sampler, at_ns);
 	send_sync(sampler, &(struct sw_sync){.node = "-",
 					     .instance = "-",
 					     .number = 1,
@@ -415,7 +430,7 @@ static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
-	struct sampler sampler = {.pipe = pipe};
+	struct sampler sampler = {.pipe = pipe, .runtime = options->runtime};
 	struct sw_err err = {0};
 	char runs[PATH_MAX];
 	snprintf(runs, sizeof runs, "%s/runs", options->state);

@@ -3,6 +3,7 @@
 #ifndef SW_AGENT_SAMPLER_H
 #define SW_AGENT_SAMPLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,6 +13,7 @@ struct sw_sampler_options {
 	const char *gpus;  /* as sw_gpus_open() takes it */
 	const char *state; /* folder of the agent */
 	int64_t every_ms;
+	bool runtime; /* jobs have the GPU runtime */
 };
 
 struct sw_sampler {

@@ -16,6 +16,7 @@
 #include "agent/folder.h"
 #include "agent/supervisor_state.h"
 #include "share/host.h"
+#include "share/node.h"
 
 #define LEAVE_NS (60 * SW_NS_PER_S)
 /* After this trouble it gets no better soon. */
@@ -85,6 +86,7 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	r = r < 0 ? r : sw_share_page_new(gpu->path, gpus->items, gpus->count, &page, err);
 	if (r < 0)
 		return r;
+	sw_share_node_join(page);
 	gpu->host_bytes = host_budget(spec);
 	sw_share_page_host_budget(page, gpu->host_bytes);
 	gpu->limit_bytes = limit_of(spec);

@@ -202,6 +202,8 @@ static const struct sw_api_field node[] = {
 	{"cpus", "integer", ""},
 	{"memory_bytes", "integer", ""},
 	{"heard_at", "string", "when its agent spoke last; null: not since the controller started"},
+	{"gpu_host_bytes", "integer", "host memory that contents of GPUs take there, with what is made ahead for them; null: not known"},
+	{"gpu_host_limit_bytes", "integer", "that they may take, all programs together; null: not known"},
 	{"devices", "#Gpu[]", "as its agent described them; empty until it has since the controller started"},
 	END,
 };

@@ -124,7 +124,7 @@ struct sw_sync_run {
 	struct sw_sync_speed speed;
 };
 
-/* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). */
+/* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). Of neither: host memory that contents of GPUs take on the node, and may (`limit_bytes`). */
 struct sw_sync_sample {
 	int64_t at_ns;
 	const char *gpu; /* UUID; NULL: not of a GPU */

@@ -16,7 +16,7 @@
 #include "failure/failure.h"
 
 struct values {
-	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle;
+	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle, *host_memory;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -70,9 +70,12 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	char supervisor[PATH_MAX];
 	SW_CLEANUP(sw_freep) char *token = NULL;
 	struct sw_cli_places places;
+	uint64_t host_bytes = 0;
 	int r = sw_cli_places(values->state, false, &places, err);
 	r = r < 0 ? r : find_token(values, &places, &token, err);
 	r = r < 0 ? r : use_failures(values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE), err);
+	if (r == 0 && values->host_memory != NULL)
+		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
 	if (r < 0)
 		return r;
 	struct sw_agent_options options;
@@ -84,6 +87,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	options.ca_file = values->ca != NULL ? values->ca : getenv("SHAREWELL_CA");
 	options.gpus = values->gpus;
 	options.throttle = values->throttle;
+	options.host_bytes = host_bytes;
 	options.cgroup = "auto";
 	options.supervisor = find_supervisor(supervisor);
 	options.keep_logs_bytes = SW_CLI_KEEP_LOGS;
@@ -107,6 +111,8 @@ static const struct sw_cli_option options[] = {
 	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
 	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
 	 .offset = offsetof(struct values, throttle)},
+	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
+	 .offset = offsetof(struct values, host_memory)},
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
 	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",

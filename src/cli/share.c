@@ -14,12 +14,13 @@
 #include "cli/share_profile.h"
 #include "cli/share_run.h"
 #include "share/folder.h"
+#include "share/node.h"
 
 #define WISH_NS INT64_C(60000000000)
 
 struct values {
 	struct sw_cli_texts words;
-	const char *memory, *host_memory, *name, *class, *throttle;
+	const char *memory, *host_memory, *all_host_memory, *name, *class, *throttle;
 	uint64_t compute, slice, seconds;
 	const char *suspend, *resume, *limit, *gpu, *profile;
 	bool list, json, deep;
@@ -33,21 +34,12 @@ static const char *class_word(size_t index)
 
 static const struct sw_cli_words class_words = {class_word, false};
 
-static int parse_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err)
-{
-	if (sw_parse_bytes(text, strlen(text), ret_bytes) == 0 && *ret_bytes > 0)
-		return 0;
-	sw_err_set(err, SW_EINPUT, "'%.60s' is not a size for --%s", text, option);
-	sw_err_hint(err, "Write it as 20G or 1500M.");
-	return SW_EINPUT;
-}
-
 /* Less than the driver needs for itself would never be enough. */
 static int parse_memory(const char *text, uint64_t *ret_bytes, struct sw_err *err)
 {
 	uint64_t bytes = 0;
 	char least[32];
-	int r = parse_size("memory", text, &bytes, err);
+	int r = sw_cli_share_size("memory", text, &bytes, err);
 	if (r == 0 && bytes < SW_LIMIT_LEAST_BYTES) {
 		sw_err_set(err, SW_EINPUT, "--memory cannot be '%.60s'", text);
 		sw_err_detail(err, "the driver alone needs %s", sw_format_bytes(SW_LIMIT_LEAST_BYTES, least));
@@ -160,13 +152,26 @@ static int state_limit(const struct values *values, struct sw_err *err)
 	return SW_EIO;
 }
 
+static int bound_all(const char *text, struct sw_err *err)
+{
+	uint64_t bytes = 0;
+	int r = sw_cli_share_size("all-host-memory", text, &bytes, err);
+	if (r < 0 || sw_share_node_limit(bytes))
+		return r;
+	sw_err_set(err, SW_EIO, "cannot bound the host memory of all programs together");
+	sw_err_detail(err, "'%s' cannot be used", sw_share_node_path());
+	return SW_EIO;
+}
+
 static int run_program(const struct values *values, struct sw_err *err)
 {
 	struct sw_share_terms terms = {.asked_bytes = SW_PAGE_NO_LIMIT, .throttle = sw_throttle_at(0)};
 	uint64_t host_bytes = 0;
 	int r = take_options(values, &terms, err);
 	if (r == 0 && values->host_memory != NULL)
-		r = parse_size("host-memory", values->host_memory, &host_bytes, err);
+		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
+	if (r == 0 && values->all_host_memory != NULL)
+		r = bound_all(values->all_host_memory, err);
 	return r < 0 ? r : sw_cli_share_run(values->name, &values->words, &terms, host_bytes, err);
 }
 
@@ -219,6 +224,9 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, slice)},
 	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = "host memory that its contents may take (half of what is free)",
 	 .offset = offsetof(struct values, host_memory)},
+	{"all-host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE",
+	 .about = "the same for all programs of this machine together, from now on (half of what it has, or what an agent said)",
+	 .offset = offsetof(struct values, all_host_memory)},
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "how to call it later (the number of this process)",
 	 .offset = offsetof(struct values, name)},
 	{"list", 'l', .about = "show what runs this way", .offset = offsetof(struct values, list)},

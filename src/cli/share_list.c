@@ -11,6 +11,7 @@
 #include "cli/share_places.h"
 #include "cli/share_run.h"
 #include "share/folder.h"
+#include "share/node.h"
 
 static const char *state_of(const struct sw_share_figures *figures, const struct sw_share_terms *terms,
 			    const struct sw_share_orders *orders)
@@ -140,6 +141,10 @@ int sw_cli_share_list(bool as_json, struct sw_err *err)
 	size_t index;
 	json_t *share;
 	json_array_foreach(list, index, share) print_share(share);
+	uint64_t used, most;
+	if (json_array_size(list) > 0 && sw_share_node_look(&used, &most))
+		printf("Host memory of GPU contents on this machine: %.2f of %.2f GiB, with what is made ahead\n", (double)used / (1 << 30),
+		       (double)most / (1 << 30));
 	json_array_foreach(list, index, share) print_outside(share);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "cli/places.h"
 #include "share/throttle.h"
 
@@ -16,6 +17,15 @@ static const char *throttle_word(size_t index)
 }
 
 const struct sw_cli_words sw_cli_throttle_words = {.at = throttle_word};
+
+int sw_cli_share_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err)
+{
+	if (sw_parse_bytes(text, strlen(text), ret_bytes) == 0 && *ret_bytes > 0)
+		return 0;
+	sw_err_set(err, SW_EINPUT, "'%.60s' is not a size for --%s", text, option);
+	sw_err_hint(err, "Write it as 20G or 1500M.");
+	return SW_EINPUT;
+}
 
 int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err)
 {

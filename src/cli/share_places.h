@@ -10,6 +10,12 @@
 
 extern const struct sw_cli_words sw_cli_throttle_words;
 
+/* For those who start an agent. */
+#define SW_CLI_HOST_MEMORY_ABOUT "host memory that contents of GPUs may take on this machine, all programs together (half of what it has)"
+
+/* A size that an option takes. */
+int sw_cli_share_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err);
+
 /* The folder of pages, made if it is not there. */
 int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);
 /* The page of the share of that name; there may be none yet. */

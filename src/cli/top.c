@@ -57,6 +57,18 @@ static const char *bar(double share, char buffer[24])
 	return buffer;
 }
 
+/* What contents of GPUs take of the node's host memory, and may. */
+static const char *host_memory_of(const json_t *node, char text[96])
+{
+	char used[32], most[32];
+	int64_t limit = sw_cli_number(node, "gpu_host_limit_bytes", 0);
+	text[0] = '\0';
+	if (limit > 0)
+		snprintf(text, 96, ", %s of %s of host memory for GPU contents taken",
+			 sw_format_bytes((uint64_t)sw_cli_number(node, "gpu_host_bytes", 0), used), sw_format_bytes((uint64_t)limit, most));
+	return text;
+}
+
 static void add_gpus(struct picture *picture, const json_t *nodes)
 {
 	size_t i, g;
@@ -64,9 +76,10 @@ static void add_gpus(struct picture *picture, const json_t *nodes)
 	char busy[24], memory[24];
 	json_array_foreach(nodes, i, node)
 	{
-		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free", sw_cli_text(node, "name", "?"),
+		char host[96];
+		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free%s", sw_cli_text(node, "name", "?"),
 		    json_is_true(json_object_get(node, "up")) ? "" : " (down)", sw_cli_number(node, "gpus_free", 0),
-		    sw_cli_number(node, "gpus", 0));
+		    sw_cli_number(node, "gpus", 0), host_memory_of(node, host));
 		json_array_foreach(json_object_get(node, "devices"), g, gpu)
 		{
 			double used = sw_cli_real(gpu, "memory_used_bytes", 0), all = sw_cli_real(gpu, "memory_bytes", 0);

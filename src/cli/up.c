@@ -35,7 +35,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define ARGS_MAX 40
 
 struct values {
-	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle;
+	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle, *host_memory;
 	struct sw_cli_doors doors;
 	bool detach;
 };
@@ -273,8 +273,14 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{NULL, doors->all_users ? "--all-users" : NULL},
 	};
 	const char *const for_agent[][2] = {
-		{NULL, "sharewell"},	  {NULL, "agent"},	    {"--controller", cluster->place}, {"--state", cluster->places.state},
-		{"--gpus", values->gpus}, {"--node", values->node}, {"--throttle", values->throttle},
+		{NULL, "sharewell"},
+		{NULL, "agent"},
+		{"--controller", cluster->place},
+		{"--state", cluster->places.state},
+		{"--gpus", values->gpus},
+		{"--node", values->node},
+		{"--throttle", values->throttle},
+		{"--host-memory", values->host_memory},
 	};
 	cluster->children[CONTROLLER].name = "controller";
 	cluster->children[AGENT].name = "agent";
@@ -387,6 +393,9 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return SW_EDENIED;
 	}
 	const struct sw_policy *plugin = NULL;
+	uint64_t host_bytes;
+	if (r == 0 && values->host_memory != NULL)
+		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
 	r = r < 0 ? r : sw_cli_doors_check(&values->doors, getenv(SW_FAILURES_VARIABLE), err);
 	if (r == 0 && values->plugin != NULL)
 		r = sw_cli_load_live_policy(values->plugin, &plugin, err);
@@ -425,6 +434,8 @@ static const struct sw_cli_option options[] = {
 	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
 	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
 	 .offset = offsetof(struct values, throttle)},
+	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
+	 .offset = offsetof(struct values, host_memory)},
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
 	SW_CLI_DOOR_OPTIONS(struct values),
 };

@@ -30,6 +30,15 @@ static void write_device(struct sw_json *json, size_t index, const struct sw_dev
 	sw_json_end_object(json);
 }
 
+static void write_host_memory(struct sw_json *json, const char *key, const struct sw_machine *machine, bool limit)
+{
+	sw_json_key(json, key);
+	if (machine != NULL && machine->host_limit_bytes > 0)
+		sw_json_u64(json, limit ? machine->host_limit_bytes : machine->host_bytes);
+	else
+		sw_json_null(json);
+}
+
 static void write_node(struct sw_server *server, struct sw_json *json, const struct sw_node_view *view)
 {
 	const struct sw_machine *machine = sw_machines_find(&server->machines, view->name);
@@ -44,6 +53,8 @@ static void write_node(struct sw_server *server, struct sw_json *json, const str
 	sw_json_key_u64(json, "cpus", view->cpus);
 	sw_json_key_u64(json, "memory_bytes", view->memory_bytes);
 	sw_write_time(json, "heard_at", view->heard_at);
+	write_host_memory(json, "gpu_host_bytes", machine, false);
+	write_host_memory(json, "gpu_host_limit_bytes", machine, true);
 	sw_json_key(json, "devices");
 	sw_json_array(json);
 	for (size_t d = 0; machine != NULL && d < machine->devices.count; d++)

@@ -107,6 +107,10 @@ void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 	for (size_t s = 0; s < sync->sample_count; s++)
 		if (sync->samples[s].gpu != NULL && !sync->samples[s].has_run)
 			take_sample(machine, &sync->samples[s]);
+		else if (sync->samples[s].gpu == NULL && !sync->samples[s].has_run) {
+			machine->host_bytes = sync->samples[s].host_bytes;
+			machine->host_limit_bytes = sync->samples[s].limit_bytes;
+		}
 }
 
 void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain)

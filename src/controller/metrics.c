@@ -146,6 +146,23 @@ static void write_devices(struct sw_server *server, struct sw_json *text, const 
 	}
 }
 
+/* The host memory of every node whose agent told of it. */
+static void write_host_memory(struct sw_server *server, struct sw_json *text, const char *name, const char *help, bool limit)
+{
+	bool started = false;
+	char host[300];
+	for (size_t m = 0; m < server->machines.count; m++) {
+		const struct sw_machine *machine = &server->machines.items[m];
+		if (machine->host_limit_bytes == 0)
+			continue;
+		if (!started)
+			head(text, name, "gauge", help);
+		started = true;
+		print(text, "%s{Hostname=\"%s\"} %" PRIu64 "\n", name, label(machine->name, host),
+		      limit ? machine->host_limit_bytes : machine->host_bytes);
+	}
+}
+
 /* Which figure of a use. */
 enum use_figure { USE_MEMORY, USE_HOST, USE_OUTSIDE, USE_LIMIT, USE_ITERATION };
 
@@ -273,6 +290,9 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_uses(server, &text, "sharewell_job_gpu_outside_processes", "Processes of a job that use a GPU outside the runtime.",
 		   USE_OUTSIDE);
 	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);
+	write_host_memory(server, &text, "sharewell_node_gpu_host_bytes",
+			  "Host memory that contents of GPUs take, also what is made ahead for them.", false);
+	write_host_memory(server, &text, "sharewell_node_gpu_host_limit_bytes", "Host memory that they may take.", true);
 	write_slowdowns(server, &text);
 	if (text.failed) {
 		struct sw_err err = {0};

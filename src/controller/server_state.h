@@ -244,6 +244,7 @@ struct sw_machine {
 	char *name;
 	SW_VEC(struct sw_device) devices;
 	SW_VEC(struct sw_use) uses;
+	uint64_t host_bytes, host_limit_bytes; /* host memory that contents of GPUs take there, and may; the second is 0: not known */
 };
 typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */
 void sw_machines_clear(sw_machines *machines);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/driver.h"
+#include "runtime/node.h"
 
 struct sw_page *sw_page;
 struct sw_page_slot *sw_slot;
@@ -142,8 +143,13 @@ bool sw_account_open(void)
 	sw_page = page;
 	page_fd = fd;
 	find_gpus();
-	if (take_slot())
+	if (take_slot()) {
+		char ledger[SW_PAGE_PATH];
+		memcpy(ledger, sw_page->host_ledger, sizeof ledger);
+		ledger[sizeof ledger - 1] = '\0';
+		sw_node_open(ledger);
 		return true;
+	}
 	munmap(sw_page, sizeof *sw_page);
 	close(page_fd);
 	sw_page = NULL;
@@ -153,6 +159,7 @@ bool sw_account_open(void)
 
 void sw_account_forget(void)
 {
+	sw_node_forget();
 	if (page_fd >= 0)
 		close(page_fd);
 	page_fd = -1;

@@ -10,6 +10,7 @@
 #include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/node.h"
 #include "runtime/pace.h"
 #include "runtime/profile.h"
 #include "runtime/spare.h"
@@ -53,6 +54,40 @@ static void admit_tracer(void)
 	admitted = wanted;
 }
 
+static _Atomic(CUcontext) last_context; /* that had memory */
+
+void sw_attendant_forget_context(CUcontext context)
+{
+	atomic_compare_exchange_strong(&last_context, &context, NULL);
+}
+
+/* A context that has memory, or had some last, is current then; false: there is none. */
+static bool enter_any_context(void)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	if (sw_ranges != NULL)
+		atomic_store(&last_context, sw_ranges->context);
+	pthread_mutex_unlock(&sw_memory_lock);
+	CUcontext context = atomic_load(&last_context);
+	return context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS;
+}
+
+/* Host memory that was made ahead, where others need it, or all of it. */
+static void give_spare(bool all)
+{
+	CUcontext popped;
+	if (all)
+		sw_spare_drop();
+	else
+		sw_spare_trim();
+	/* The driver may wait for the GPU then, which would spoil a capture. */
+	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || (!all && !sw_node_is_short()) || !enter_any_context())
+		return;
+	while (sw_store_trim() && (all || sw_node_is_short()))
+		;
+	sw_driver.context_pop(&popped);
+}
+
 static enum sw_page_trouble suspend(void)
 {
 	set_state(SW_PAGE_SUSPENDING);
@@ -62,6 +97,9 @@ static enum sw_page_trouble suspend(void)
 		atomic_fetch_add(&sw_slot->suspends, 1);
 	atomic_store(&sw_slot->trouble, trouble);
 	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_SUSPENDED : SW_PAGE_RUNNING);
+	/* Once the wish counts as met it may be stopped, and could not give anything to who needs it. */
+	if (trouble == SW_PAGE_FINE)
+		give_spare(true);
 	return trouble;
 }
 
@@ -163,20 +201,13 @@ static bool prepare_store(void)
 	static bool hopeless;
 	size_t wanted = sw_move_size();
 	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
-	bool enough = true;
-	if (hopeless || wanted == 0)
+	CUcontext popped;
+	if (hopeless || wanted == 0 || !enter_any_context())
 		return false;
-	CUcontext context = NULL, popped;
-	pthread_mutex_lock(&sw_memory_lock);
-	if (sw_ranges != NULL)
-		context = sw_ranges->context;
-	pthread_mutex_unlock(&sw_memory_lock);
-	if (context == NULL || sw_driver.context_push(context) != CUDA_SUCCESS)
-		return false;
-	bool made = sw_store_prepare(wanted < budget ? wanted : budget, &enough);
+	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget);
 	sw_driver.context_pop(&popped);
-	hopeless = !made && !enough;
-	return made;
+	hopeless = more == SW_STORE_CANNOT;
+	return more == SW_STORE_MADE;
 }
 
 /* Until somebody calls, or the time is over. */
@@ -207,7 +238,7 @@ static void *attend(void *unused)
 		bool done = act();
 		renew();
 		if (!is_away())
-			sw_spare_trim();
+			give_spare(false);
 		if (sw_memory_leaving > 0 && !is_away())
 			sw_memory_settle();
 		bring_figures();

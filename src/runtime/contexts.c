@@ -103,6 +103,7 @@ CREATES(cuDevicePrimaryCtxRetain, a2, a1, !primary_is_active((CUdevice)a1), P, U
 static void forget_context(CUcontext context)
 {
 	sw_move_forget_context(context);
+	sw_attendant_forget_context(context);
 	sw_pace_forget_context(context);
 	sw_profile_forget_context(context);
 	captures_end(NULL, context, true);

@@ -209,7 +209,7 @@ static CUresult drop_unused(struct memory *memory)
 		return CUDA_SUCCESS;
 	struct memory **link = find(memory->name);
 	*link = memory->next;
-	CUresult result = sw_driver.release(memory->real);
+	CUresult result = memory->spilled ? sw_spare_release(memory->bytes, memory->real) : sw_driver.release(memory->real);
 	give_back(memory->gpu, memory->bytes, memory->spilled);
 	free(memory);
 	return result;

@@ -100,15 +100,23 @@ static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 	return CUDA_SUCCESS;
 }
 
+/* What is under it goes; it is mapped nowhere. */
+static void release_chunk(const struct sw_range *range, const struct sw_chunk *chunk)
+{
+	if (chunk->place == SW_ON_GPU) {
+		sw_driver.release(chunk->handle);
+		sw_account_give(range->gpu, chunk->bytes, range->pinned);
+	} else {
+		sw_spare_release(chunk->bytes, chunk->handle);
+		sw_account_give_host(range->gpu, chunk->bytes);
+	}
+}
+
 static void empty_chunk(struct sw_range *range, uint32_t index)
 {
 	struct sw_chunk *chunk = &range->chunks[index];
 	sw_driver.unmap(sw_chunk_address(range, index), chunk->bytes);
-	sw_driver.release(chunk->handle);
-	if (chunk->place == SW_ON_GPU)
-		sw_account_give(range->gpu, chunk->bytes, range->pinned);
-	else
-		sw_account_give_host(range->gpu, chunk->bytes);
+	release_chunk(range, chunk);
 }
 
 /* ---- ranges */
@@ -130,11 +138,7 @@ static CUresult fill(struct sw_range *range)
 			result = sw_driver.map(sw_chunk_address(range, i), chunk->bytes, 0, chunk->handle, 0);
 			if (result == CUDA_SUCCESS)
 				continue;
-			sw_driver.release(chunk->handle);
-			if (chunk->place == SW_ON_GPU)
-				sw_account_give(range->gpu, chunk->bytes, false);
-			else
-				sw_account_give_host(range->gpu, chunk->bytes);
+			release_chunk(range, chunk);
 		}
 		empty_first(range, i);
 		return result;

@@ -8,6 +8,7 @@
 #include "runtime/gate.h"
 #include "runtime/lanes.h"
 #include "runtime/memory.h"
+#include "runtime/node.h"
 #include "runtime/pace.h"
 #include "runtime/pools.h"
 #include "runtime/spare.h"
@@ -182,6 +183,12 @@ size_t sw_move_size(void)
 	return bytes;
 }
 
+static bool has_host_room(size_t bytes)
+{
+	size_t unused = sw_store_unused();
+	return sw_account_host_room() >= bytes && (unused >= bytes || sw_node_has_room(bytes - unused));
+}
+
 /* Starts copies into the store; what got no place has `stored` NULL, and the trouble says so. */
 static enum sw_page_trouble copy_away(struct sw_range *range)
 {
@@ -254,6 +261,9 @@ enum sw_page_trouble sw_move_away(void)
 		return trouble;
 	int64_t begun = sw_monotonic_ns();
 	sw_move_rest();
+	/* Before anything is copied, for nothing. */
+	if (!has_host_room(sw_move_size()))
+		trouble = SW_PAGE_NO_HOST_MEMORY;
 	for (struct sw_range *range = sw_ranges; range != NULL && trouble == SW_PAGE_FINE; range = range->next)
 		trouble = copy_away(range);
 	if (finish_copies() != CUDA_SUCCESS && trouble == SW_PAGE_FINE)
@@ -273,6 +283,8 @@ enum sw_page_trouble sw_move_away(void)
 
 /* ---- back */
 
+static bool lacks_host; /* that was why memory could not be found */
+
 /* Memory under one stored chunk again, on the GPU or, where the limit is lower now, spilled. */
 static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk, bool *ret_on_gpu)
 {
@@ -284,7 +296,19 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 			sw_account_give(range->gpu, chunk->bytes, false);
 		return result;
 	}
-	return sw_spare_get(range->device, chunk->bytes, &chunk->handle);
+	result = sw_spare_get(range->device, chunk->bytes, &chunk->handle);
+	lacks_host = result != CUDA_SUCCESS;
+	return result;
+}
+
+static void release_chunk(const struct sw_range *range, const struct sw_chunk *chunk, bool on_gpu)
+{
+	if (!on_gpu) {
+		sw_spare_release(chunk->bytes, chunk->handle);
+		return;
+	}
+	sw_driver.release(chunk->handle);
+	sw_account_give(range->gpu, chunk->bytes, false);
 }
 
 /* Its host bytes stay charged until the copy is over. */
@@ -307,9 +331,7 @@ static CUresult bring_chunk(struct sw_range *range, uint32_t index, CUstream str
 		}
 		sw_driver.unmap(address, chunk->bytes);
 	}
-	sw_driver.release(chunk->handle);
-	if (on_gpu)
-		sw_account_give(range->gpu, chunk->bytes, false);
+	release_chunk(range, chunk, on_gpu);
 	return result;
 }
 
@@ -339,9 +361,7 @@ static void undo_back(void)
 			if (chunk->stored == NULL || chunk->place == SW_STORED)
 				continue;
 			sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
-			sw_driver.release(chunk->handle);
-			if (chunk->place == SW_ON_GPU)
-				sw_account_give(range->gpu, chunk->bytes, false);
+			release_chunk(range, chunk, chunk->place == SW_ON_GPU);
 			chunk->place = SW_STORED;
 		}
 		sw_move_leave();
@@ -353,12 +373,15 @@ enum sw_page_trouble sw_move_back(void)
 	int64_t begun = sw_monotonic_ns();
 	CUresult result = CUDA_SUCCESS;
 	size_t bytes = 0;
+	lacks_host = false;
 	for (struct sw_range *range = sw_ranges; range != NULL && result == CUDA_SUCCESS; range = range->next)
 		result = bring_range(range, &bytes);
 	CUresult copies = finish_copies();
 	if (result != CUDA_SUCCESS || copies != CUDA_SUCCESS) {
 		undo_back();
-		return result == CUDA_ERROR_OUT_OF_MEMORY ? SW_PAGE_NO_GPU_MEMORY : SW_PAGE_DRIVER_ERROR;
+		return lacks_host			    ? SW_PAGE_NO_HOST_MEMORY
+		       : result == CUDA_ERROR_OUT_OF_MEMORY ? SW_PAGE_NO_GPU_MEMORY
+							    : SW_PAGE_DRIVER_ERROR;
 	}
 	clear_store();
 	atomic_store(&sw_slot->moved_bytes, bytes);

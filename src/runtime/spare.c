@@ -6,6 +6,7 @@
 #include "runtime/account.h"
 #include "runtime/driver.h"
 #include "runtime/memory.h"
+#include "runtime/node.h"
 
 /* Kept when nobody has asked for it: for a program that shrinks and grows in turns. */
 #define KEPT_MOST ((uint64_t)2 << 30)
@@ -29,7 +30,19 @@ static int node_of(CUdevice device)
 static CUresult make(int node, size_t bytes, CUmemHandle *ret_handle)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST_NUMA, node}};
-	return sw_driver.create(ret_handle, bytes, &prop, 0);
+	if (!sw_node_take(bytes, false))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	CUresult result = sw_driver.create(ret_handle, bytes, &prop, 0);
+	if (result != CUDA_SUCCESS)
+		sw_node_give(bytes);
+	return result;
+}
+
+CUresult sw_spare_release(size_t bytes, CUmemHandle handle)
+{
+	CUresult result = sw_driver.release(handle);
+	sw_node_give(bytes);
+	return result;
 }
 
 /* False: there is no room for it. */
@@ -45,25 +58,23 @@ static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
 	return room;
 }
 
-static CUmemHandle drop_last(void)
-{
-	kept_bytes -= spares[--count].bytes;
-	return spares[count].handle;
-}
-
 /* What is kept is host memory that nobody charges: there is never more of it than room in the job's budget. */
-static void trim(uint64_t most)
+static bool trim(uint64_t most)
 {
-	for (bool more = true; more;) {
-		CUmemHandle handle = 0;
+	bool any = false;
+	for (bool more = true; more; any = any || more) {
+		struct spare last = {0};
 		pthread_mutex_lock(&lock);
 		more = count > 0 && kept_bytes > most;
-		if (more)
-			handle = drop_last();
+		if (more) {
+			last = spares[--count];
+			kept_bytes -= last.bytes;
+		}
 		pthread_mutex_unlock(&lock);
 		if (more)
-			sw_driver.release(handle);
+			sw_spare_release(last.bytes, last.handle);
 	}
+	return any;
 }
 
 void sw_spare_trim(void)
@@ -72,7 +83,12 @@ void sw_spare_trim(void)
 	bool any = count > 0;
 	pthread_mutex_unlock(&lock);
 	if (any)
-		trim(sw_account_host_room());
+		trim(sw_node_is_short() ? 0 : sw_account_host_room());
+}
+
+bool sw_spare_drop(void)
+{
+	return trim(0);
 }
 
 CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
@@ -93,7 +109,9 @@ CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 		return CUDA_SUCCESS;
 	/* It is charged already. */
 	sw_spare_trim();
-	return make(node, bytes, ret_handle);
+	CUresult result = make(node, bytes, ret_handle);
+	/* What is kept here may be what is missing. */
+	return result != CUDA_SUCCESS && sw_spare_drop() ? make(node, bytes, ret_handle) : result;
 }
 
 void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle)
@@ -101,7 +119,7 @@ void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle)
 	/* It is still charged, but not for long. */
 	uint64_t room = sw_account_host_room() + bytes;
 	if (!keep(node_of(device), bytes, handle, room < KEPT_MOST ? room : KEPT_MOST))
-		sw_driver.release(handle);
+		sw_spare_release(bytes, handle);
 }
 
 static size_t count_kept(int node, size_t bytes)
@@ -127,7 +145,7 @@ bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
 		if (make(node, sizes[i], &handle) != CUDA_SUCCESS)
 			return false;
 		if (!keep(node, sizes[i], handle, sw_account_host_room())) {
-			sw_driver.release(handle);
+			sw_spare_release(sizes[i], handle);
 			return false;
 		}
 	}

@@ -14,7 +14,11 @@ CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle);
 void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle);
 /* Makes what is missing for pieces of these sizes to be got; false: the host has no more, or the job's budget. */
 bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t count);
-/* Gives back what the budget has no room for any more. */
+/* Gives one that was got back to the host: mapped nowhere, and not kept. */
+CUresult sw_spare_release(size_t bytes, CUmemHandle handle);
+/* Gives back what is kept: what the budget has no room for any more, or all if others on the machine need it. */
 void sw_spare_trim(void);
+/* Gives back all that is kept; false: that is nothing. */
+bool sw_spare_drop(void);
 
 #endif

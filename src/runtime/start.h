@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "cuda/driver.h"
+
 void sw_start(void);
 /* Whether cuMemAlloc() is ours. */
 extern bool sw_moves;
@@ -15,6 +17,8 @@ bool sw_attendant_start(void);
 /* Gets all memory that can move anew, so that it can be given to other processes: once, and it takes as long as a suspension. By a thread outside the gate, which waits for it;
  * false: nothing came of it. */
 bool sw_attendant_renew(void);
+/* The context goes. */
+void sw_attendant_forget_context(CUcontext context);
 /* exports.c: after fork(), nobody listens here. */
 void sw_export_forget(void);
 

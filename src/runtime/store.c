@@ -5,46 +5,73 @@
 
 #include "runtime/driver.h"
 #include "runtime/memory.h"
+#include "runtime/node.h"
+#include "runtime/tools.h"
 
-#define SLICE SW_STORE_PIECE_MOST
-#define UNITS (SLICE / SW_UNIT_BYTES)
+#define UNITS (SW_STORE_PIECE_MOST / SW_UNIT_BYTES)
 enum { SLICES = 4096, PORTABLE = 1 };
 
 static struct slice {
 	char *bytes;
-	unsigned used;
+	size_t size;
+	unsigned used; /* units of it */
 	unsigned char taken[UNITS];
 } slices[SLICES];
 static unsigned count;
+static size_t all_bytes, used_bytes;
 
-static bool add_slice(void)
+/* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few. */
+static size_t slice_size(size_t missing)
 {
-	if (count == SLICES)
-		return false;
-	char *bytes = mmap(NULL, SLICE + SW_UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;
+	return size < SW_STORE_PIECE_MOST ? sw_round_up(size, SW_UNIT_BYTES) : SW_STORE_PIECE_MOST;
+}
+
+static bool add_slice(size_t size)
+{
+	char *bytes = mmap(NULL, size + SW_UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
 		return false;
 	/* On whole units, so that large pages can be used: fewer to touch and to pin. */
 	size_t skip = (SW_UNIT_BYTES - (size_t)bytes % SW_UNIT_BYTES) % SW_UNIT_BYTES;
 	char *start = bytes + skip;
-	madvise(start, SLICE, MADV_HUGEPAGE);
-	madvise(start, SLICE, MADV_DONTFORK);
-	if (sw_driver.host_register(start, SLICE, PORTABLE) != CUDA_SUCCESS) {
-		munmap(bytes, SLICE + SW_UNIT_BYTES);
+	if (skip > 0)
+		munmap(bytes, skip);
+	if (skip < SW_UNIT_BYTES)
+		munmap(start + size, SW_UNIT_BYTES - skip);
+	madvise(start, size, MADV_HUGEPAGE);
+	madvise(start, size, MADV_DONTFORK);
+	if (sw_driver.host_register(start, size, PORTABLE) != CUDA_SUCCESS) {
+		munmap(start, size);
 		return false;
 	}
-	slices[count++] = (struct slice){.bytes = start};
+	slices[count++] = (struct slice){.bytes = start, .size = size};
+	all_bytes += size;
 	return true;
+}
+
+static enum sw_store_more grow(size_t missing, bool ahead)
+{
+	size_t size = slice_size(missing);
+	if (count == SLICES)
+		return SW_STORE_CANNOT;
+	if (!sw_node_take(size, ahead))
+		return SW_STORE_NO_ROOM;
+	if (add_slice(size))
+		return SW_STORE_MADE;
+	sw_node_give(size);
+	return SW_STORE_CANNOT;
 }
 
 static void *take(struct slice *slice, size_t units)
 {
 	size_t free = 0;
-	for (size_t i = 0; i < UNITS && slice->used + units <= UNITS; i++) {
+	for (size_t i = 0; i < slice->size / SW_UNIT_BYTES && (slice->used + units) * SW_UNIT_BYTES <= slice->size; i++) {
 		free = slice->taken[i] ? 0 : free + 1;
 		if (free == units) {
 			memset(&slice->taken[i + 1 - units], 1, units);
 			slice->used += (unsigned)units;
+			used_bytes += units * SW_UNIT_BYTES;
 			return slice->bytes + (i + 1 - units) * SW_UNIT_BYTES;
 		}
 	}
@@ -59,28 +86,50 @@ void *sw_store_get(size_t bytes)
 		if (piece != NULL)
 			return piece;
 	}
-	return add_slice() ? take(&slices[count - 1], units) : NULL;
+	return grow(bytes, false) == SW_STORE_MADE ? take(&slices[count - 1], units) : NULL;
 }
 
 void sw_store_put(void *piece, size_t bytes)
 {
 	for (unsigned i = 0; i < count; i++) {
 		size_t offset = (size_t)((char *)piece - slices[i].bytes);
-		if ((char *)piece < slices[i].bytes || offset >= SLICE)
+		if ((char *)piece < slices[i].bytes || offset >= slices[i].size)
 			continue;
 		memset(&slices[i].taken[offset / SW_UNIT_BYTES], 0, bytes / SW_UNIT_BYTES);
 		slices[i].used -= (unsigned)(bytes / SW_UNIT_BYTES);
+		used_bytes -= bytes;
 		return;
 	}
 }
 
-bool sw_store_prepare(size_t bytes, bool *ret_enough)
+enum sw_store_more sw_store_prepare(size_t bytes)
 {
-	*ret_enough = sw_store_size() >= bytes;
-	return !*ret_enough && add_slice();
+	return all_bytes >= bytes ? SW_STORE_ENOUGH : grow(bytes - all_bytes, true);
 }
 
-size_t sw_store_size(void)
+size_t sw_store_unused(void)
 {
-	return (size_t)count * SLICE;
+	return all_bytes - used_bytes;
+}
+
+/* Whether it is pinned no more: it went with a context, or goes now. */
+static bool unpin(const struct slice *slice)
+{
+	CUresult result = sw_driver.host_unregister != NULL ? sw_driver.host_unregister(slice->bytes) : CUDA_ERROR_NOT_SUPPORTED;
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+}
+
+bool sw_store_trim(void)
+{
+	for (unsigned i = count; i-- > 0;) {
+		struct slice *slice = &slices[i];
+		if (slice->used > 0 || !unpin(slice))
+			continue;
+		munmap(slice->bytes, slice->size);
+		sw_node_give(slice->size);
+		all_bytes -= slice->size;
+		*slice = slices[--count];
+		return true;
+	}
+	return false;
 }

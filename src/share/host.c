@@ -62,6 +62,13 @@ uint64_t sw_share_host_room(const char *groups, const char *own)
 	return room;
 }
 
+uint64_t sw_share_host_total(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	uint64_t bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0, most;
+	return read_number(GROUPS, "memory.max", "", &most) && most < bytes ? most : bytes;
+}
+
 /* Where we are in the tree of groups; an empty text: not known. */
 static void own_group(char group[PATH_MAX])
 {

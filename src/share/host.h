@@ -1,4 +1,4 @@
-/* How much host memory the contents of a job's GPU memory may take, if nobody says. */
+/* How much host memory there is, and how much of it the contents of a job's GPU memory may take, if nobody says. */
 #ifndef SW_SHARE_HOST_H
 #define SW_SHARE_HOST_H
 
@@ -8,5 +8,7 @@
 uint64_t sw_share_host_budget(void);
 /* What the group `own` and those above it may still take, in a tree of the second version; UINT64_MAX: they have no limit. */
 uint64_t sw_share_host_room(const char *groups, const char *own);
+/* What the machine has in all, or the container that is one to the caller. */
+uint64_t sw_share_host_total(void);
 
 #endif

@@ -6,6 +6,8 @@ export LC_ALL=C.UTF-8
 unset NO_COLOR COLUMNS
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+# Not the machine's: scripts run side by side.
+export SHAREWELL_HOST_LEDGER="$scratch/host-ledger"
 mkdir "$scratch/work" && cd "$scratch/work" || exit 1
 count=0
 failed=0

@@ -23,7 +23,7 @@ long='--steps 1000000 --memory 6M --step-us 5000'
 "$train" --steps 800 --memory 6M >plain
 "$train" --steps 60 --memory 40M >large
 gpus=auto
-up
+up --host-memory 4G
 works 'the GPUs of the emulated driver are found' 'here idle     2    2' nodes
 
 # Its environment.
@@ -53,11 +53,16 @@ holds 'as the runtime knows' test -f "$(folder "$job")/gpu"
 works 'it is suspended' '' suspend "$job"
 holds 'and stands' until_holds 60 is_state "$job" S
 holds 'its GPU is free but for its context' until_holds 60 uses 16 18
+# host <words of python about n, the node>
+host() { "$SHAREWELL" nodes --json | python3 -c "import json, sys; n = json.load(sys.stdin)['nodes'][0]; sys.exit(not ($1))"; }
+holds 'what its contents take of the node is known' until_holds 60 host "n['gpu_host_limit_bytes'] == 4 << 30 and n['gpu_host_bytes'] >= 6 << 20"
+works 'and shown' 'of 4.0 GiB of host memory for GPU contents taken' top --once
 holds 'how long that took is told' until_holds 30 told "$job" 'GiB moved out of its GPUs'
 kill -KILL "$(child agent)"
 holds 'a new agent comes' until_holds 60 sh -c '[ -n "$(pgrep -P "$0" -f "sharewell agent")" ]' "$up_pid"
 holds 'it still stands' is_state "$job" S
 holds 'its GPU is still free' uses 16 18
+holds 'and its contents count as before' until_holds 60 host "n['gpu_host_bytes'] >= 6 << 20"
 works 'it is resumed' '' resume "$job"
 holds 'goes on' until_holds 60 is_state "$job" R
 holds 'and has its memory back' until_holds 60 uses 24 40
@@ -79,6 +84,7 @@ process=$(pgrep -f "$train --steps 1000000" | head -n 1)
 works 'and cancelled' '' cancel "$job"
 holds 'it is gone' until_holds 60 sh -c '! kill -0 "$0"' "$process"
 holds 'with all that it held' until_holds 30 uses 0 0
+holds 'in host memory, too' until_holds 60 host "n['gpu_host_bytes'] == 0"
 
 # A limit. Whether contexts count against it is the runtime's affair: the figures below hold either way.
 # says <words of python about g, what the cluster knows of its GPU memory in MiB>

@@ -92,6 +92,33 @@ kill -TERM $shared_pid
 wait $shared_pid
 holds 'nothing is left of it' sh -c '! ls -A "$SHAREWELL_STATE"/shares | grep measured'
 
+# One bound for the host memory of all programs of the machine.
+compile load tests/e2e/gpu_load.c
+"$scratch/load" --rounds 3 --memory 14M >load-plain
+# both <words of python about s, the shares by name>
+both() { "$SHAREWELL" share --list --json | python3 -c "import json, sys; s = {x['name']: x for x in json.load(sys.stdin)}; sys.exit(not ($1))"; }
+"$SHAREWELL" share --name one --all-host-memory 20M -- "$scratch/load" --rounds 3 --memory 14M --end ended >one 2>&1 &
+shared_pid=$!
+until_holds 60 both "'one' in s"
+"$SHAREWELL" share --name two -- "$scratch/load" --rounds 3 --memory 14M --end ended >two 2>&1 &
+two_pid=$!
+orphan=$two_pid
+until_holds 60 both "all(s[n]['gpus'][0]['used_bytes'] == 30 << 20 for n in ('one', 'two'))"
+works 'one of two programs is suspended' 'one suspended' share --suspend one
+"$SHAREWELL" share --suspend two >suspend.out 2>&1 &
+wish=$!
+holds 'there is no host memory for the other, which says so' until_holds 60 both "s['two']['trouble'] == 'there is no host memory for its contents'"
+holds 'and keeps its memory' both "s['two']['gpus'][0]['used_bytes'] == 30 << 20 and s['two']['gpus'][0]['host_bytes'] == 0"
+works 'how much is taken is shown' 'of 0.02 GiB' share --list
+works 'when the first is back' 'one runs again' share --resume one
+wait $wish && grep -q 'two suspended: 0.01 GiB' suspend.out
+said $? 'the other is suspended'
+works 'and resumed' 'two runs again' share --resume two
+touch ended
+wait $shared_pid && wait $two_pid && cmp one load-plain && cmp two load-plain
+said $? 'both have computed what they do alone'
+refuses 2 'a bound that is none' "is not a size for --all-host-memory" share --all-host-memory 0 -- true
+
 # One whose keeper was killed.
 "$SHAREWELL" share --name orphan -- sh -c 'echo $$ >pid; exec sleep 60' &
 shared_pid=$!

@@ -11,7 +11,8 @@ RUN, SUSPEND = 0, 1
 UNUSED, RUNNING, SUSPENDING, SUSPENDED, RESUMING = range(5)
 TROUBLES = ["fine", "not drained", "capturing", "no host memory", "no gpu memory", "driver error"]
 NEIGHBOURS_AT, PATH = 72, 256
-GPU_AT, GPU_SIZE = NEIGHBOURS_AT + 8 * PATH, 64
+LEDGER_AT = NEIGHBOURS_AT + 8 * PATH
+GPU_AT, GPU_SIZE = LEDGER_AT + PATH, 64
 SLOT_AT, USE_AT = GPU_AT + GPUS * GPU_SIZE, 304
 SLOT_SIZE = USE_AT + GPUS * 32
 SIZE = SLOT_AT + SLOTS * SLOT_SIZE
@@ -26,7 +27,7 @@ class Page:
         self.path = path
         self.fd = os.open(path, os.O_RDWR)
         self.map = mmap.mmap(self.fd, SIZE)
-        struct.pack_into("<QIIIIQIIII", self.map, 0, 0x6567615077536877, 2, len(uuids), 0, RUN, host_budget, 0, 0, 0, 0)
+        struct.pack_into("<QIIIIQIIII", self.map, 0, 0x6567615077536877, 3, len(uuids), 0, RUN, host_budget, 0, 0, 0, 0)
         for i, uuid in enumerate(uuids):
             struct.pack_into("<16sQ", self.map, GPU_AT + i * GPU_SIZE, uuid, limit)
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "share/node.h"
 #include "shared.h"
 
 #define UUID "GPU-5ba7e001-0000-4000-8000-000000000001"
@@ -46,6 +47,9 @@ int machine_up(void **state)
 	setenv(SW_PAGE_ENV, path, 1);
 	assert_int_equal(sw_share_page_new(path, uuids, 1, &own, NULL), 0);
 	sw_share_page_host_budget(own, 1024 * MiB);
+	setenv(SW_SHARE_NODE_ENV, beside("ledger"), 1);
+	sw_share_node_join(own);
+	machine_host_memory(UINT64_C(1) << 40, 0);
 	return 0;
 }
 
@@ -64,6 +68,22 @@ void machine_setting(const char *setting)
 	size_t length = strlen(settings);
 	assert_true((size_t)snprintf(settings + length, sizeof settings - length, ";%s", setting) < sizeof settings - length);
 	setenv("SHAREWELL_EMU", settings, 1);
+}
+
+void machine_host_memory(uint64_t most_bytes, uint64_t reserve_bytes)
+{
+	int fd = open(beside("ledger"), O_RDWR | O_CLOEXEC);
+	assert_true(sw_share_node_limit(most_bytes));
+	assert_int_equal(pwrite(fd, &reserve_bytes, sizeof reserve_bytes, offsetof(struct sw_host_ledger, head.reserve_bytes)),
+			 sizeof reserve_bytes);
+	close(fd);
+}
+
+uint64_t host_used(void)
+{
+	uint64_t used = 0, most;
+	assert_true(sw_share_node_look(&used, &most));
+	return used;
 }
 
 struct sw_share_page *page(void)

@@ -134,11 +134,14 @@ DRIVER(X)
 
 /* ---- of the test */
 
-/* cmocka's set-up and tear-down of one case: a machine with one GPU of 512 MiB and a job's page, without limit, with 1 GiB of host memory. */
+/* cmocka's set-up and tear-down of one case: a machine with one GPU of 512 MiB and a job's page, without limit, with 1 GiB of host memory, of which the machine has plenty. */
 int machine_up(void **state);
 int machine_down(void **state);
 /* Before any process uses the driver: more settings of the emulated one ("memory=1G"). */
 void machine_setting(const char *setting);
+/* What contents may take on this machine, and what it must have left then; what they and memory made ahead for them take. */
+void machine_host_memory(uint64_t most_bytes, uint64_t reserve_bytes);
+uint64_t host_used(void);
 
 /* The job's page, open; its path; a path of one's own beside it. */
 struct sw_share_page *page(void);

@@ -1,7 +1,7 @@
 # The GPU runtime on the emulated driver: plain programs without sanitizers, into which libsharewell-gpu.so is preloaded as it is into a job. With the
 # thread sanitizer nothing can be preloaded: there the programs that it is worth it for are linked with the runtime's own files, and the driver is checked too.
 file(GLOB sources CONFIGURE_DEPENDS runtime/test_*.c)
-set(runtime_helpers ${CMAKE_CURRENT_SOURCE_DIR}/runtime/job.c ${CMAKE_CURRENT_SOURCE_DIR}/runtime/pool_job.c ${CMAKE_SOURCE_DIR}/src/share/page.c ${CMAKE_SOURCE_DIR}/src/share/deep.c ${CMAKE_SOURCE_DIR}/src/share/checkpoint.c ${CMAKE_SOURCE_DIR}/src/share/pids.c
+set(runtime_helpers ${CMAKE_CURRENT_SOURCE_DIR}/runtime/job.c ${CMAKE_CURRENT_SOURCE_DIR}/runtime/pool_job.c ${CMAKE_SOURCE_DIR}/src/share/page.c ${CMAKE_SOURCE_DIR}/src/share/node.c ${CMAKE_SOURCE_DIR}/src/share/host.c ${CMAKE_SOURCE_DIR}/src/share/deep.c ${CMAKE_SOURCE_DIR}/src/share/checkpoint.c ${CMAKE_SOURCE_DIR}/src/share/pids.c
 	${CMAKE_SOURCE_DIR}/src/share/profile.c ${CMAKE_SOURCE_DIR}/src/base/file.c
 	${CMAKE_SOURCE_DIR}/src/base/error.c)
 add_custom_target(tests-runtime)
@@ -15,7 +15,7 @@ foreach(source IN LISTS sources)
 	set(target test_runtime_${name})
 	set(checked OFF)
 	if(SW_SANITIZE STREQUAL thread)
-		if(NOT name MATCHES "^(memory|mapped|pools|pools_order|pools_model|ipc|suspend|pace|iterations|profile|deep)$")
+		if(NOT name MATCHES "^(memory|mapped|pools|pools_order|pools_model|ipc|suspend|pace|iterations|profile|deep|node)$")
 			continue()
 		endif()
 		set(checked ON)

@@ -138,7 +138,8 @@ static void test_samples(void **state)
 	int fd = dial(&served);
 	say_sync(fd, 0,
 		 ", " INVENTORY ", \"samples\": [{\"at_ns\": 1700000000000000000, \"gpu\": \"GPU-a\", \"memory_bytes\": 4294967296,"
-		 " \"busy_milli\": 875, \"power_mw\": 250500, \"temperature_c\": 61}]");
+		 " \"busy_milli\": 875, \"power_mw\": 250500, \"temperature_c\": 61},"
+		 " {\"at_ns\": 1700000000000000000, \"host_bytes\": 3000, \"limit_bytes\": 5000}]");
 	json_decref(hear_answer(fd));
 	struct reply reply = ask(fd, "GET", "/metrics", NULL, NULL);
 	assert_non_null(strstr(reply.head, "text/plain; version=0.0.4"));
@@ -147,6 +148,8 @@ static void test_samples(void **state)
 	assert_non_null(
 		strstr(reply.body, "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"\",Hostname=\"n1\"} 4096\n"));
 	assert_non_null(strstr(reply.body, "} 250.500\n"));
+	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_bytes{Hostname=\"n1\"} 3000\n"));
+	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_limit_bytes{Hostname=\"n1\"} 5000\n"));
 	assert_null(strstr(reply.body, "GPU-b"));
 	/* Each line is a comment or a name, labels and a number; each name is introduced once, before its first value. */
 	char *rest = reply.body, *line, *known = strdup("\n");
@@ -186,6 +189,8 @@ static void test_samples(void **state)
 	assert_string_equal(json_string_value(json_object_get(device, "uuid")), "GPU-a");
 	assert_int_equal(json_integer_value(json_object_get(device, "memory_used_bytes")), 4294967296);
 	assert_int_equal(json_array_size(json_object_get(node, "devices")), 2);
+	assert_int_equal(json_integer_value(json_object_get(node, "gpu_host_bytes")), 3000);
+	assert_int_equal(json_integer_value(json_object_get(node, "gpu_host_limit_bytes")), 5000);
 	json_decref(nodes);
 	close(fd);
 }

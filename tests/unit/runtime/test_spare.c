@@ -8,11 +8,13 @@
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
+#include "runtime/node.h"
 #include "runtime/spare.h"
 
 enum { HANDLES = 10000, UNIT = 1 << 21 };
 
-static uint64_t made_bytes, charged_bytes, budget_bytes;
+static uint64_t made_bytes, charged_bytes, budget_bytes, node_bytes, node_most_bytes = UINT64_MAX;
+static bool node_is_short;
 static size_t bytes_of[HANDLES];
 static unsigned handles;
 
@@ -23,6 +25,26 @@ struct sw_driver sw_driver;
 uint64_t sw_account_host_room(void)
 {
 	return charged_bytes < budget_bytes ? budget_bytes - charged_bytes : 0;
+}
+
+bool sw_node_take(size_t bytes, bool ahead)
+{
+	(void)ahead;
+	if (node_bytes + bytes > node_most_bytes)
+		return false;
+	node_bytes += bytes;
+	return true;
+}
+
+void sw_node_give(size_t bytes)
+{
+	assert_true(bytes <= node_bytes);
+	node_bytes -= bytes;
+}
+
+bool sw_node_is_short(void)
+{
+	return node_is_short;
 }
 
 static CUresult attribute(int *ret, int which, CUdevice device)
@@ -128,10 +150,33 @@ static void test_made_ahead(void **state)
 	assert_true(made_bytes == 2 * UNIT);
 }
 
+/* The machine's bound counts from before memory is made until it is gone. What is kept goes before anything is refused, or when others need it. */
+static void test_bound_of_the_machine(void **state)
+{
+	(void)state;
+	CUmemHandle handle = take(UNIT), other = take(UNIT), more = 0;
+	give(UNIT, handle);
+	assert_int_equal(node_bytes, made_bytes);
+	node_most_bytes = 5 * UNIT;
+	CUmemHandle large = take((size_t)4 * UNIT);
+	assert_int_equal(made_bytes, 5 * UNIT);
+	assert_int_equal(sw_spare_get(0, UNIT, &more), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(node_bytes, made_bytes);
+	give((size_t)4 * UNIT, large);
+	assert_int_equal(made_bytes, 5 * UNIT);
+	node_is_short = true;
+	sw_spare_trim();
+	assert_int_equal(made_bytes, UNIT);
+	assert_int_equal(sw_spare_release(UNIT, other), CUDA_SUCCESS);
+	assert_int_equal(node_bytes, 0);
+	node_is_short = false;
+	node_most_bytes = UINT64_MAX;
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_kept_within_the_budget), TEST(test_made_ahead)};
+	const struct CMUnitTest tests[] = {TEST(test_kept_within_the_budget), TEST(test_made_ahead), TEST(test_bound_of_the_machine)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
