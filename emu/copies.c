@@ -169,6 +169,33 @@ TWINS(cuMemcpyPeer, _ptds, ((void)dst_context, (void)src_context, copy(__func__,
 TWINS(cuMemcpyPeerAsync, _ptsz, ((void)dst_context, (void)src_context, copy(__func__, D2D(dst, src, bytes), stream, flavour, false)),
       CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src, CUcontext src_context, size_t bytes, CUstream stream)
 
+/* One after the other; the first that is refused ends it. */
+static CUresult copy_batch(const char *entry, const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t count,
+			   size_t *ret_failed, CUstream stream, enum emu_flavour flavour)
+{
+	if (ret_failed != NULL)
+		*ret_failed = SIZE_MAX;
+	if (dst == NULL || src == NULL || bytes == NULL || count == 0 || (stream == NULL && flavour == EMU_LEGACY))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		CUresult result = copy(entry, ANY(dst[i], src[i], bytes[i]), stream, flavour, false);
+		if (result != CUDA_SUCCESS && ret_failed != NULL)
+			*ret_failed = i;
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+TWINS(cuMemcpyBatchAsync, _ptsz,
+      ((void)attributes, (void)first, (void)attribute_count, copy_batch(__func__, dst, src, bytes, count, ret_failed, stream, flavour)),
+      CUdeviceptr *dst, CUdeviceptr *src, size_t *bytes, size_t count, void *attributes, size_t *first, size_t attribute_count,
+      size_t *ret_failed, CUstream stream)
+TWINS(cuMemcpyBatchAsync_v2, _ptsz,
+      ((void)attributes, (void)first, (void)attribute_count, copy_batch(__func__, dst, src, bytes, count, NULL, stream, flavour)),
+      const CUdeviceptr *dst, const CUdeviceptr *src, const size_t *bytes, size_t count, void *attributes, size_t *first,
+      size_t attribute_count, CUstream stream)
+
 static CUcopy3d flat(const CUcopy2d *two)
 {
 	return (CUcopy3d){

@@ -226,6 +226,10 @@
 	N("cuMemcpyAtoH", 7000, PER_THREAD, cuMemcpyAtoH_v2_ptds)                                            \
 	N("cuMemcpyAtoHAsync", 3020, LEGACY, cuMemcpyAtoHAsync_v2)                                           \
 	N("cuMemcpyAtoHAsync", 7000, PER_THREAD, cuMemcpyAtoHAsync_v2_ptsz)                                  \
+	N("cuMemcpyBatchAsync", 12080, LEGACY, cuMemcpyBatchAsync)                                           \
+	N("cuMemcpyBatchAsync", 12080, PER_THREAD, cuMemcpyBatchAsync_ptsz)                                  \
+	N("cuMemcpyBatchAsync", 13000, LEGACY, cuMemcpyBatchAsync_v2)                                        \
+	N("cuMemcpyBatchAsync", 13000, PER_THREAD, cuMemcpyBatchAsync_v2_ptsz)                               \
 	N("cuMemcpyDtoA", 3020, LEGACY, cuMemcpyDtoA_v2)                                                     \
 	N("cuMemcpyDtoA", 7000, PER_THREAD, cuMemcpyDtoA_v2_ptds)                                            \
 	N("cuMemcpyDtoD", 3020, LEGACY, cuMemcpyDtoD_v2)                                                     \

@@ -74,6 +74,7 @@
 	X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))                                                            \
 	X(cuMemcpyDtoHAsync_v2, (void *, CUdeviceptr, size_t, CUstream))                                                                  \
 	X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                                    \
+	X(cuMemcpyBatchAsync, (CUdeviceptr *, CUdeviceptr *, size_t *, size_t, void *, size_t *, size_t, size_t *, CUstream))             \
 	X(cuMemcpy2D_v2, (const CUcopy2d *))                                                                                              \
 	X(cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))                                                                            \
 	X(cuMemsetD32_v2, (CUdeviceptr, unsigned, size_t))                                                                                \

@@ -124,6 +124,32 @@ static void test_copies_and_fills(void **state)
 	free(in);
 }
 
+/* The copies of a batch are done in a stream, from and to wherever their addresses lie; the first that is refused is named. */
+static void test_batches_of_copies(void **state)
+{
+	(void)state;
+	uint32_t words[4] = {1, 2, 3, 4}, back[4] = {0};
+	CUdeviceptr a = 0;
+	CUstream stream = NULL;
+	size_t failed = 7, first = 0;
+	uint64_t attributes[4] = {1};
+	assert_cuda(cuMemAlloc_v2(&a, 64));
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CUdeviceptr to[] = {a, a + 32, (uintptr_t)back}, from[] = {(uintptr_t)words, a, a + 32};
+	size_t bytes[] = {16, 16, 16};
+	assert_cuda(cuMemcpyBatchAsync(to, from, bytes, 3, attributes, &first, 1, &failed, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_memory_equal(back, words, sizeof words);
+	assert_true(failed == SIZE_MAX);
+	from[1] = 0;
+	assert_int_equal(cuMemcpyBatchAsync(to, from, bytes, 3, attributes, &first, 1, &failed, stream), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(failed, 1);
+	assert_int_equal(cuMemcpyBatchAsync(to, from, bytes, 1, attributes, &first, 1, &failed, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuMemcpyBatchAsync(to, from, bytes, 0, attributes, &first, 1, &failed, stream), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuStreamDestroy_v2(stream));
+	assert_cuda(cuMemFree_v2(a));
+}
+
 /* Rows with gaps, from the host and back. */
 static void test_pitched_copies(void **state)
 {
@@ -515,6 +541,7 @@ int main(void)
 		cmocka_unit_test(test_bad_plain_calls),
 		cmocka_unit_test(test_everything_and_no_more),
 		cmocka_unit_test(test_copies_and_fills),
+		cmocka_unit_test(test_batches_of_copies),
 		cmocka_unit_test(test_pitched_copies),
 		cmocka_unit_test(test_host_cannot_touch_device_memory),
 		cmocka_unit_test(test_bad_mappings),
