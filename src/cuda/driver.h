@@ -194,6 +194,30 @@ typedef struct {
 	size_t width, height, depth;
 } CUcopy3d;
 
+/* One end of a copy of a batch. */
+enum { CU_COPY_END_POINTER = 1, CU_COPY_END_ARRAY = 2 };
+typedef struct {
+	int type;
+	union {
+		struct {
+			CUdeviceptr address;
+			size_t row_length, layer_height;
+			CUmemLocation hint;
+		};
+		struct {
+			CUarray array;
+			size_t x, y, z;
+		};
+	};
+} CUcopyEnd;
+
+typedef struct {
+	CUcopyEnd from, to;
+	size_t width, height, depth;
+	int order;
+	unsigned flags;
+} CUcopyBox;
+
 enum { CU_HOST_PORTABLE = 1, CU_HOST_DEVICEMAP = 2, CU_HOST_WRITECOMBINED = 4 };
 enum { CU_IPC_HANDLE_BYTES = 64 };
 typedef struct {

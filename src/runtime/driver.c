@@ -18,7 +18,7 @@ static const struct {
 	sw_function hook;
 } hooks[SW_ENTRY_COUNT] = {
 #define SW_ROW(name, ...) [SW_ENTRY_##name] = {#name, (sw_function)hook_##name},
-	SW_ENTRY_POINTS(SW_ROW, SW_ROW, SW_ROW)
+	SW_ENTRY_POINTS(SW_ROW, SW_ROW, SW_ROW, SW_ROW)
 #undef SW_ROW
 };
 

@@ -81,7 +81,7 @@ extern struct sw_driver sw_driver;
 
 enum sw_entry {
 #define SW_NUMBER(symbol, ...) SW_ENTRY_##symbol,
-	SW_ENTRY_POINTS(SW_NUMBER, SW_NUMBER, SW_NUMBER)
+	SW_ENTRY_POINTS(SW_NUMBER, SW_NUMBER, SW_NUMBER, SW_NUMBER)
 #undef SW_NUMBER
 		SW_ENTRY_COUNT
 };

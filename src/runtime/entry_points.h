@@ -1,8 +1,16 @@
 /* The one list of driver calls that are hooked, and how.
  *
- *	LAUNCH(symbol, types...)  gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
- *	WORK(symbol, types...)    gives the GPU work, or touches memory: passes the gate
- *	OWN(symbol, types...)     has a function of its own, hook_<symbol>, in allocate.c, pool_calls.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c, waits.c, start.c or doors.c
+ *	LAUNCH(symbol, types...)       gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
+ *	COPY(symbol, where, types...)  fills or copies memory: passes the gate, and may be paced where it stays within one GPU (copies.c)
+ *	WORK(symbol, types...)         gives the GPU other work, or touches memory: passes the gate (gated.c)
+ *	OWN(symbol, types...)          has a function of its own, hook_<symbol>, in allocate.c, pool_calls.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c,
+ *	                               waits.c, start.c or doors.c
+ *
+ * Where a copy goes:
+ *	GPU           its name says that it stays there: a fill, or from device memory and arrays to device memory and arrays
+ *	HOST          its name says that one end is the host's
+ *	LINE, PEER    its two addresses say, or those of each of LINES
+ *	PLANE, BOX    the description that it is given says, a CUcopy2d or a CUcopy3d, or each of BOXES, which are CUcopyBox
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -21,7 +29,7 @@ typedef size_t Z;
 typedef CUipcHandle H;
 
 /* clang-format off */
-#define SW_ENTRY_POINTS(LAUNCH, WORK, OWN) \
+#define SW_ENTRY_POINTS(LAUNCH, COPY, WORK, OWN) \
 	LAUNCH(cuGraphLaunch, P, P) \
 	LAUNCH(cuGraphLaunch_ptsz, P, P) \
 	LAUNCH(cuLaunch, P) \
@@ -34,6 +42,88 @@ typedef CUipcHandle H;
 	LAUNCH(cuLaunchKernelEx, P, P, P, P) \
 	LAUNCH(cuLaunchKernelEx_ptsz, P, P, P, P) \
 	LAUNCH(cuLaunchKernel_ptsz, P, U, U, U, U, U, U, U, P, P, P) \
+	COPY(cuMemBatchDecompressAsync, GPU, P, Z, U, P, P) \
+	COPY(cuMemBatchDecompressAsync_ptsz, GPU, P, Z, U, P, P) \
+	COPY(cuMemcpy, LINE, Z, Z, Z) \
+	COPY(cuMemcpy2DAsync_v2, PLANE, P, P) \
+	COPY(cuMemcpy2DAsync_v2_ptsz, PLANE, P, P) \
+	COPY(cuMemcpy2DUnaligned_v2, PLANE, P) \
+	COPY(cuMemcpy2DUnaligned_v2_ptds, PLANE, P) \
+	COPY(cuMemcpy2D_v2, PLANE, P) \
+	COPY(cuMemcpy2D_v2_ptds, PLANE, P) \
+	COPY(cuMemcpy3DAsync_v2, BOX, P, P) \
+	COPY(cuMemcpy3DAsync_v2_ptsz, BOX, P, P) \
+	COPY(cuMemcpy3DBatchAsync, BOXES, Z, P, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_ptsz, BOXES, Z, P, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_v2, BOXES, Z, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_v2_ptsz, BOXES, Z, P, Z, P) \
+	COPY(cuMemcpy3DPeer, BOX, P) \
+	COPY(cuMemcpy3DPeerAsync, BOX, P, P) \
+	COPY(cuMemcpy3DPeerAsync_ptsz, BOX, P, P) \
+	COPY(cuMemcpy3DPeer_ptds, BOX, P) \
+	COPY(cuMemcpy3D_v2, BOX, P) \
+	COPY(cuMemcpy3D_v2_ptds, BOX, P) \
+	COPY(cuMemcpyAsync, LINE, Z, Z, Z, P) \
+	COPY(cuMemcpyAsync_ptsz, LINE, Z, Z, Z, P) \
+	COPY(cuMemcpyAtoA_v2, GPU, P, Z, P, Z, Z) \
+	COPY(cuMemcpyAtoA_v2_ptds, GPU, P, Z, P, Z, Z) \
+	COPY(cuMemcpyAtoD_v2, GPU, Z, P, Z, Z) \
+	COPY(cuMemcpyAtoD_v2_ptds, GPU, Z, P, Z, Z) \
+	COPY(cuMemcpyAtoHAsync_v2, HOST, P, P, Z, Z, P) \
+	COPY(cuMemcpyAtoHAsync_v2_ptsz, HOST, P, P, Z, Z, P) \
+	COPY(cuMemcpyAtoH_v2, HOST, P, P, Z, Z) \
+	COPY(cuMemcpyAtoH_v2_ptds, HOST, P, P, Z, Z) \
+	COPY(cuMemcpyBatchAsync, LINES, P, P, P, Z, P, P, Z, P, P) \
+	COPY(cuMemcpyBatchAsync_ptsz, LINES, P, P, P, Z, P, P, Z, P, P) \
+	COPY(cuMemcpyBatchAsync_v2, LINES, P, P, P, Z, P, P, Z, P) \
+	COPY(cuMemcpyBatchAsync_v2_ptsz, LINES, P, P, P, Z, P, P, Z, P) \
+	COPY(cuMemcpyDtoA_v2, GPU, P, Z, Z, Z) \
+	COPY(cuMemcpyDtoA_v2_ptds, GPU, P, Z, Z, Z) \
+	COPY(cuMemcpyDtoDAsync_v2, GPU, Z, Z, Z, P) \
+	COPY(cuMemcpyDtoDAsync_v2_ptsz, GPU, Z, Z, Z, P) \
+	COPY(cuMemcpyDtoD_v2, GPU, Z, Z, Z) \
+	COPY(cuMemcpyDtoD_v2_ptds, GPU, Z, Z, Z) \
+	COPY(cuMemcpyDtoHAsync_v2, HOST, P, Z, Z, P) \
+	COPY(cuMemcpyDtoHAsync_v2_ptsz, HOST, P, Z, Z, P) \
+	COPY(cuMemcpyDtoH_v2, HOST, P, Z, Z) \
+	COPY(cuMemcpyDtoH_v2_ptds, HOST, P, Z, Z) \
+	COPY(cuMemcpyHtoAAsync_v2, HOST, P, Z, P, Z, P) \
+	COPY(cuMemcpyHtoAAsync_v2_ptsz, HOST, P, Z, P, Z, P) \
+	COPY(cuMemcpyHtoA_v2, HOST, P, Z, P, Z) \
+	COPY(cuMemcpyHtoA_v2_ptds, HOST, P, Z, P, Z) \
+	COPY(cuMemcpyHtoDAsync_v2, HOST, Z, P, Z, P) \
+	COPY(cuMemcpyHtoDAsync_v2_ptsz, HOST, Z, P, Z, P) \
+	COPY(cuMemcpyHtoD_v2, HOST, Z, P, Z) \
+	COPY(cuMemcpyHtoD_v2_ptds, HOST, Z, P, Z) \
+	COPY(cuMemcpyPeer, PEER, Z, P, Z, P, Z) \
+	COPY(cuMemcpyPeerAsync, PEER, Z, P, Z, P, Z, P) \
+	COPY(cuMemcpyPeerAsync_ptsz, PEER, Z, P, Z, P, Z, P) \
+	COPY(cuMemcpyPeer_ptds, PEER, Z, P, Z, P, Z) \
+	COPY(cuMemcpy_ptds, LINE, Z, Z, Z) \
+	COPY(cuMemsetD16Async, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD16Async_ptsz, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD16_v2, GPU, Z, U, Z) \
+	COPY(cuMemsetD16_v2_ptds, GPU, Z, U, Z) \
+	COPY(cuMemsetD2D16Async, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D16Async_ptsz, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D16_v2, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD2D16_v2_ptds, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD2D32Async, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D32Async_ptsz, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D32_v2, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD2D32_v2_ptds, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD2D8Async, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D8Async_ptsz, GPU, Z, Z, U, Z, Z, P) \
+	COPY(cuMemsetD2D8_v2, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD2D8_v2_ptds, GPU, Z, Z, U, Z, Z) \
+	COPY(cuMemsetD32Async, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD32Async_ptsz, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD32_v2, GPU, Z, U, Z) \
+	COPY(cuMemsetD32_v2_ptds, GPU, Z, U, Z) \
+	COPY(cuMemsetD8Async, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD8Async_ptsz, GPU, Z, U, Z, P) \
+	COPY(cuMemsetD8_v2, GPU, Z, U, Z) \
+	COPY(cuMemsetD8_v2_ptds, GPU, Z, U, Z) \
 	WORK(cuGraphAddBatchMemOpNode, P, P, P, Z, P) \
 	WORK(cuGraphAddMemcpyNode, P, P, P, Z, P, P) \
 	WORK(cuGraphAddMemsetNode, P, P, P, Z, P, P) \
@@ -69,8 +159,6 @@ typedef CUipcHandle H;
 	WORK(cuLibraryLoadData, P, P, P, P, U, P, P, U) \
 	WORK(cuLibraryLoadFromFile, P, P, P, P, U, P, P, U) \
 	WORK(cuLibraryUnload, P) \
-	WORK(cuMemBatchDecompressAsync, P, Z, U, P, P) \
-	WORK(cuMemBatchDecompressAsync_ptsz, P, Z, U, P, P) \
 	WORK(cuMemDiscardAndPrefetchBatchAsync, P, P, Z, P, P, Z, Z, P) \
 	WORK(cuMemDiscardAndPrefetchBatchAsync_ptsz, P, P, Z, P, P, Z, Z, P) \
 	WORK(cuMemDiscardBatchAsync, P, P, Z, Z, P) \
@@ -83,86 +171,6 @@ typedef CUipcHandle H;
 	WORK(cuMemPrefetchAsync_v2_ptsz, Z, Z, Z, U, P) \
 	WORK(cuMemPrefetchBatchAsync, P, P, Z, P, P, Z, Z, P) \
 	WORK(cuMemPrefetchBatchAsync_ptsz, P, P, Z, P, P, Z, Z, P) \
-	WORK(cuMemcpy, Z, Z, Z) \
-	WORK(cuMemcpy2DAsync_v2, P, P) \
-	WORK(cuMemcpy2DAsync_v2_ptsz, P, P) \
-	WORK(cuMemcpy2DUnaligned_v2, P) \
-	WORK(cuMemcpy2DUnaligned_v2_ptds, P) \
-	WORK(cuMemcpy2D_v2, P) \
-	WORK(cuMemcpy2D_v2_ptds, P) \
-	WORK(cuMemcpy3DAsync_v2, P, P) \
-	WORK(cuMemcpy3DAsync_v2_ptsz, P, P) \
-	WORK(cuMemcpy3DBatchAsync, Z, P, P, Z, P) \
-	WORK(cuMemcpy3DBatchAsync_ptsz, Z, P, P, Z, P) \
-	WORK(cuMemcpy3DBatchAsync_v2, Z, P, Z, P) \
-	WORK(cuMemcpy3DBatchAsync_v2_ptsz, Z, P, Z, P) \
-	WORK(cuMemcpy3DPeer, P) \
-	WORK(cuMemcpy3DPeerAsync, P, P) \
-	WORK(cuMemcpy3DPeerAsync_ptsz, P, P) \
-	WORK(cuMemcpy3DPeer_ptds, P) \
-	WORK(cuMemcpy3D_v2, P) \
-	WORK(cuMemcpy3D_v2_ptds, P) \
-	WORK(cuMemcpyAsync, Z, Z, Z, P) \
-	WORK(cuMemcpyAsync_ptsz, Z, Z, Z, P) \
-	WORK(cuMemcpyAtoA_v2, P, Z, P, Z, Z) \
-	WORK(cuMemcpyAtoA_v2_ptds, P, Z, P, Z, Z) \
-	WORK(cuMemcpyAtoD_v2, Z, P, Z, Z) \
-	WORK(cuMemcpyAtoD_v2_ptds, Z, P, Z, Z) \
-	WORK(cuMemcpyAtoHAsync_v2, P, P, Z, Z, P) \
-	WORK(cuMemcpyAtoHAsync_v2_ptsz, P, P, Z, Z, P) \
-	WORK(cuMemcpyAtoH_v2, P, P, Z, Z) \
-	WORK(cuMemcpyAtoH_v2_ptds, P, P, Z, Z) \
-	WORK(cuMemcpyBatchAsync, P, P, P, Z, P, P, Z, P, P) \
-	WORK(cuMemcpyBatchAsync_ptsz, P, P, P, Z, P, P, Z, P, P) \
-	WORK(cuMemcpyBatchAsync_v2, P, P, P, Z, P, P, Z, P) \
-	WORK(cuMemcpyBatchAsync_v2_ptsz, P, P, P, Z, P, P, Z, P) \
-	WORK(cuMemcpyDtoA_v2, P, Z, Z, Z) \
-	WORK(cuMemcpyDtoA_v2_ptds, P, Z, Z, Z) \
-	WORK(cuMemcpyDtoDAsync_v2, Z, Z, Z, P) \
-	WORK(cuMemcpyDtoDAsync_v2_ptsz, Z, Z, Z, P) \
-	WORK(cuMemcpyDtoD_v2, Z, Z, Z) \
-	WORK(cuMemcpyDtoD_v2_ptds, Z, Z, Z) \
-	WORK(cuMemcpyDtoHAsync_v2, P, Z, Z, P) \
-	WORK(cuMemcpyDtoHAsync_v2_ptsz, P, Z, Z, P) \
-	WORK(cuMemcpyDtoH_v2, P, Z, Z) \
-	WORK(cuMemcpyDtoH_v2_ptds, P, Z, Z) \
-	WORK(cuMemcpyHtoAAsync_v2, P, Z, P, Z, P) \
-	WORK(cuMemcpyHtoAAsync_v2_ptsz, P, Z, P, Z, P) \
-	WORK(cuMemcpyHtoA_v2, P, Z, P, Z) \
-	WORK(cuMemcpyHtoA_v2_ptds, P, Z, P, Z) \
-	WORK(cuMemcpyHtoDAsync_v2, Z, P, Z, P) \
-	WORK(cuMemcpyHtoDAsync_v2_ptsz, Z, P, Z, P) \
-	WORK(cuMemcpyHtoD_v2, Z, P, Z) \
-	WORK(cuMemcpyHtoD_v2_ptds, Z, P, Z) \
-	WORK(cuMemcpyPeer, Z, P, Z, P, Z) \
-	WORK(cuMemcpyPeerAsync, Z, P, Z, P, Z, P) \
-	WORK(cuMemcpyPeerAsync_ptsz, Z, P, Z, P, Z, P) \
-	WORK(cuMemcpyPeer_ptds, Z, P, Z, P, Z) \
-	WORK(cuMemcpy_ptds, Z, Z, Z) \
-	WORK(cuMemsetD16Async, Z, U, Z, P) \
-	WORK(cuMemsetD16Async_ptsz, Z, U, Z, P) \
-	WORK(cuMemsetD16_v2, Z, U, Z) \
-	WORK(cuMemsetD16_v2_ptds, Z, U, Z) \
-	WORK(cuMemsetD2D16Async, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D16Async_ptsz, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D16_v2, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD2D16_v2_ptds, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD2D32Async, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D32Async_ptsz, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D32_v2, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD2D32_v2_ptds, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD2D8Async, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D8Async_ptsz, Z, Z, U, Z, Z, P) \
-	WORK(cuMemsetD2D8_v2, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD2D8_v2_ptds, Z, Z, U, Z, Z) \
-	WORK(cuMemsetD32Async, Z, U, Z, P) \
-	WORK(cuMemsetD32Async_ptsz, Z, U, Z, P) \
-	WORK(cuMemsetD32_v2, Z, U, Z) \
-	WORK(cuMemsetD32_v2_ptds, Z, U, Z) \
-	WORK(cuMemsetD8Async, Z, U, Z, P) \
-	WORK(cuMemsetD8Async_ptsz, Z, U, Z, P) \
-	WORK(cuMemsetD8_v2, Z, U, Z) \
-	WORK(cuMemsetD8_v2_ptds, Z, U, Z) \
 	WORK(cuModuleLoad, P, P) \
 	WORK(cuModuleLoadData, P, P) \
 	WORK(cuModuleLoadDataEx, P, P, U, P, P) \

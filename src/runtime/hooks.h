@@ -6,7 +6,9 @@
 
 /* Each is exported under the driver's own name: that is the door for programs that are linked with the driver. */
 #define SW_DECLARE(symbol, ...) CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__)) __asm__(#symbol);
-SW_ENTRY_POINTS(SW_DECLARE, SW_DECLARE, SW_DECLARE)
+#define SW_DECLARE_COPY(symbol, where, ...) SW_DECLARE(symbol, __VA_ARGS__)
+SW_ENTRY_POINTS(SW_DECLARE, SW_DECLARE_COPY, SW_DECLARE, SW_DECLARE)
+#undef SW_DECLARE_COPY
 #undef SW_DECLARE
 
 #endif

@@ -79,6 +79,22 @@
 	X(cuMemcpyHtoD_v2, (CUdeviceptr, const void *, size_t))                                                                           \
 	X(cuMemcpyDtoH_v2, (void *, CUdeviceptr, size_t))                                                                                 \
 	X(cuMemcpyDtoD_v2, (CUdeviceptr, CUdeviceptr, size_t))                                                                            \
+	X(cuMemcpy, (CUdeviceptr, CUdeviceptr, size_t))                                                                                   \
+	X(cuMemcpyAsync, (CUdeviceptr, CUdeviceptr, size_t, CUstream))                                                                    \
+	X(cuMemcpyHtoDAsync_v2, (CUdeviceptr, const void *, size_t, CUstream))                                                            \
+	X(cuMemcpyBatchAsync_v2, (const CUdeviceptr *, const CUdeviceptr *, const size_t *, size_t, void *, size_t *, size_t, CUstream))  \
+	X(cuMemcpyPeer, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t))                                                         \
+	X(cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream))                                          \
+	X(cuMemcpy2D_v2, (const CUcopy2d *))                                                                                              \
+	X(cuMemcpy2DUnaligned_v2, (const CUcopy2d *))                                                                                     \
+	X(cuMemcpy2DAsync_v2, (const CUcopy2d *, CUstream))                                                                               \
+	X(cuMemcpy3D_v2, (const CUcopy3d *))                                                                                              \
+	X(cuMemcpy3DAsync_v2, (const CUcopy3d *, CUstream))                                                                               \
+	X(cuMemcpy3DPeer, (const CUcopy3d *))                                                                                             \
+	X(cuMemcpy3DPeerAsync, (const CUcopy3d *, CUstream))                                                                              \
+	X(cuMemcpyDtoA_v2, (CUarray, size_t, CUdeviceptr, size_t))                                                                        \
+	X(cuMemcpyAtoD_v2, (CUdeviceptr, CUarray, size_t, size_t))                                                                        \
+	X(cuMemcpyAtoA_v2, (CUarray, size_t, CUarray, size_t, size_t))                                                                    \
 	X(cuMemsetD8_v2, (CUdeviceptr, unsigned char, size_t))                                                                            \
 	X(cuMemsetD8Async, (CUdeviceptr, unsigned char, size_t, CUstream))                                                                \
 	X(cuStreamCreate, (CUstream *, unsigned))                                                                                         \

@@ -309,12 +309,12 @@ static void test_a_neighbour_that_is_gone(void **state)
 	end(&job);
 }
 
-static const struct sw_page_slot *slot_in_use(const struct sw_page *shared)
+static const struct sw_page_slot *slot_of(const struct sw_page *shared, const struct job *job)
 {
 	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
-		if (atomic_load(&shared->slots[i].pid) != 0)
+		if (atomic_load(&shared->slots[i].pid) == job->pid)
 			return &shared->slots[i];
-	fail_msg("no process has a place in the page");
+	fail_msg("the process has no place in the page");
 	return NULL;
 }
 
@@ -335,21 +335,109 @@ static void work_when_told(int socket)
 	}
 }
 
-/* Fills and copies within the GPU, until it hears something. */
-static void fill(int socket)
+/* ---- fills and copies */
+
+enum { COPIED = 1 << 20 };
+static CUdeviceptr here, there;
+static CUarray grid, other_grid;
+static void *host;
+static CUstream lane;
+
+#define PLANE(from_type, from)                     \
+	(&(CUcopy2d){.src_type = (from_type),      \
+		     .src_device = (from),         \
+		     .src_host = host,             \
+		     .src_pitch = 1024,            \
+		     .dst_type = CU_MEMORY_DEVICE, \
+		     .dst_device = there,          \
+		     .dst_pitch = 1024,            \
+		     .width = 1024,                \
+		     .height = 64})
+#define BOX(from_type, from)                        \
+	(&(CUcopy3d){.src_type = (from_type),       \
+		     .src_device = (from),          \
+		     .src_array = grid,             \
+		     .dst_type = CU_MEMORY_UNIFIED, \
+		     .dst_device = there,           \
+		     .width = 1024,                 \
+		     .height = 1,                   \
+		     .depth = 1})
+
+/* What is captured is no work. */
+static CUresult capture_one(void)
 {
-	CUstream stream = NULL;
-	CUdeviceptr from = 0, to = 0;
-	const size_t size = 1 << 20;
+	CUgraph graph = NULL;
+	assert_cuda(cuStreamBeginCapture_v2(lane, CU_CAPTURE_MODE_RELAXED));
+	CUresult result = cuMemcpyAsync(there, here, COPIED, lane);
+	assert_cuda(cuStreamEndCapture(lane, &graph));
+	assert_cuda(cuGraphDestroy(graph));
+	return result;
+}
+
+/* name, whether it keeps the GPU from other work, the call */
+#define KINDS(X)                                                                                                               \
+	X(fill, true, cuMemsetD8Async(there, 1, COPIED, lane))                                                                 \
+	X(device, true, cuMemcpyDtoD_v2(there, here, COPIED))                                                                  \
+	X(unified, true, cuMemcpy(there, here, COPIED))                                                                        \
+	X(unified_async, true, cuMemcpyAsync(there, here, COPIED, lane))                                                       \
+	X(batch, true,                                                                                                         \
+	  cuMemcpyBatchAsync_v2((CUdeviceptr[]){there, there}, (CUdeviceptr[]){(uintptr_t)host, here}, (size_t[]){64, 64}, 2,  \
+				(uint64_t[4]){1}, (size_t[]){0}, 1, lane))                                                     \
+	X(peer, true, cuMemcpyPeer(there, primary(), here, primary(), COPIED))                                                 \
+	X(peer_async, true, cuMemcpyPeerAsync(there, primary(), here, primary(), COPIED, lane))                                \
+	X(plane, true, cuMemcpy2D_v2(PLANE(CU_MEMORY_DEVICE, here)))                                                           \
+	X(plane_unaligned, true, cuMemcpy2DUnaligned_v2(PLANE(CU_MEMORY_UNIFIED, here)))                                       \
+	X(plane_async, true, cuMemcpy2DAsync_v2(PLANE(CU_MEMORY_DEVICE, here), lane))                                          \
+	X(box, true, cuMemcpy3D_v2(BOX(CU_MEMORY_ARRAY, 0)))                                                                   \
+	X(box_async, true, cuMemcpy3DAsync_v2(BOX(CU_MEMORY_DEVICE, here), lane))                                              \
+	X(box_peer, true, cuMemcpy3DPeer(BOX(CU_MEMORY_UNIFIED, here)))                                                        \
+	X(box_peer_async, true, cuMemcpy3DPeerAsync(BOX(CU_MEMORY_DEVICE, here), lane))                                        \
+	X(into_array, true, cuMemcpyDtoA_v2(grid, 0, here, 1024))                                                              \
+	X(out_of_array, true, cuMemcpyAtoD_v2(there, grid, 0, 1024))                                                           \
+	X(arrays, true, cuMemcpyAtoA_v2(other_grid, 0, grid, 0, 1024))                                                         \
+	X(from_host, false, cuMemcpyHtoDAsync_v2(there, host, 64, lane))                                                       \
+	X(unified_from_host, false, cuMemcpy(there, (uintptr_t)host, 64))                                                      \
+	X(unified_to_host, false, cuMemcpyAsync((uintptr_t)host, here, 64, lane))                                              \
+	X(batch_from_host, false,                                                                                              \
+	  cuMemcpyBatchAsync_v2((CUdeviceptr[]){there}, (CUdeviceptr[]){(uintptr_t)host}, (size_t[]){64}, 1, (uint64_t[4]){1}, \
+				(size_t[]){0}, 1, lane))                                                                       \
+	X(plane_from_host, false, cuMemcpy2D_v2(PLANE(CU_MEMORY_HOST, 0)))                                                     \
+	X(box_from_host, false, cuMemcpy3DAsync_v2(BOX(CU_MEMORY_UNIFIED, (uintptr_t)host), lane))                             \
+	X(captured, false, capture_one())
+
+#define FUNCTION(name, within, call)    \
+	static CUresult do_##name(void) \
+	{                               \
+		return call;            \
+	}
+KINDS(FUNCTION)
+static const struct kind {
+	const char *name;
+	bool within;
+	CUresult (*copy)(void);
+} kinds[] = {
+#define ROW(name, within, call) {#name, within, do_##name},
+	KINDS(ROW)
+#undef ROW
+};
+static const struct kind *kind; /* of the job that is started next */
+
+/* Copies of one kind, until it hears something. */
+static void copy(int socket)
+{
+	const CUarrayShape shape = {.width = 1024, .height = 1, .format = 1, .channels = 1};
 	open_driver();
-	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	assert_cuda(cuMemAlloc_v2(&from, size));
-	assert_cuda(cuMemAlloc_v2(&to, size));
+	assert_cuda(cuStreamCreate(&lane, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&here, COPIED));
+	assert_cuda(cuMemAlloc_v2(&there, COPIED));
+	assert_cuda(cuArrayCreate_v2(&grid, &shape));
+	assert_cuda(cuArrayCreate_v2(&other_grid, &shape));
+	host = calloc(1, COPIED);
+	assert_non_null(host);
 	tell(socket, 'r');
 	while (!heard(socket)) {
-		assert_cuda(cuMemsetD8Async(from, 1, size, stream));
-		assert_cuda(cuMemcpyDtoD_v2(to, from, size));
-		assert_cuda(cuStreamSynchronize(stream));
+		assert_cuda(kind->copy());
+		assert_cuda(cuStreamSynchronize(lane));
 	}
 }
 
@@ -360,8 +448,30 @@ static uint64_t copies_of(const struct sw_page_slot *slot)
 	return atomic_load(&slot->copies);
 }
 
-/* A process that yields fills and copies nothing while its neighbour says that it works. */
-static void test_fills_yield_too(void **state)
+/* Copies nothing for a while. */
+static bool stands(const struct sw_page_slot *slot, uint64_t *ret_copies)
+{
+	*ret_copies = copies_of(slot);
+	for (unsigned i = 0; i < 60; i++)
+		doze();
+	return copies_of(slot) == *ret_copies;
+}
+
+/* It stands while the neighbour works, and goes on when that is idle. */
+static void check_that_it_yields(const struct sw_page_slot *slot, struct sw_page_slot *neighbour)
+{
+	uint64_t before = 0, after = 0;
+	atomic_store(&neighbour->busy, 1);
+	eventually(stands(slot, &before));
+	/* One may have asked long ago, and been kept from the processor since. */
+	stands(slot, &after);
+	assert_true(after <= before + 1);
+	atomic_store(&neighbour->busy, 0);
+	eventually(copies_of(slot) > before + 4);
+}
+
+/* A process that yields fills nothing and copies nothing within the GPU while its neighbour says that it works, by whatever call; from and to the host it copies, and captures, all the same. */
+static void test_copies_yield_too(void **state)
 {
 	(void)state;
 	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
@@ -375,26 +485,22 @@ static void test_fills_yield_too(void **state)
 	atomic_store(&neighbour->state, SW_PAGE_RUNNING);
 	memcpy(shared->neighbours[0], path, sizeof path);
 	atomic_store(&shared->yields, 1);
-	struct job job = start(fill);
-	hear(job.socket, 'r');
-	const struct sw_page_slot *slot = slot_in_use(shared);
-	for (unsigned round = 0; round < 3; round++) {
-		atomic_store(&neighbour->busy, 1);
-		uint64_t before;
-		do {
-			before = copies_of(slot);
-			for (unsigned i = 0; i < 60; i++)
-				doze();
-		} while (copies_of(slot) != before);
-		for (unsigned i = 0; i < 100; i++)
-			doze();
-		/* One may have asked long ago, and been kept from the processor since. */
-		assert_true(copies_of(slot) <= before + 1);
-		atomic_store(&neighbour->busy, 0);
-		eventually(copies_of(slot) > before + 4);
+	for (kind = kinds; kind < kinds + sizeof kinds / sizeof kinds[0]; kind++) {
+		struct job job = start(copy);
+		hear(job.socket, 'r');
+		const struct sw_page_slot *slot = slot_of(shared, &job);
+		print_message("%s\n", kind->name);
+		if (kind->within) {
+			check_that_it_yields(slot, neighbour);
+		} else {
+			atomic_store(&neighbour->busy, 1);
+			uint64_t before = copies_of(slot);
+			eventually(copies_of(slot) > before + 4);
+			atomic_store(&neighbour->busy, 0);
+		}
+		tell(job.socket, 'e');
+		end(&job);
 	}
-	tell(job.socket, 'e');
-	end(&job);
 	sw_share_page_close(other);
 }
 
@@ -407,7 +513,7 @@ static void test_a_watched_process_tells(void **state)
 	struct job job = start(work_when_told);
 	hear(job.socket, 'r');
 	hear_again();
-	const struct sw_page_slot *slot = slot_in_use(shared);
+	const struct sw_page_slot *slot = slot_of(shared, &job);
 	for (unsigned i = 0; i < 24; i++) {
 		eventually(atomic_load(&slot->busy) == 0);
 		uint64_t begun = gpu_busy_ns();
@@ -456,7 +562,7 @@ int main(void)
 		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
 		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
 		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
-		CASE(test_fills_yield_too),
+		CASE(test_copies_yield_too),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
