@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Instructions that the GPU runtime adds to a launch and to a fill when nothing is throttled. Needs valgrind and no GPU: the count is the same on every machine.
+"""Instructions that the GPU runtime adds to a launch, a fill and a copy when nothing is throttled. Needs valgrind and no GPU: the count is the same on every machine.
 
     bench/gpu/instructions.py [build/release]
 
@@ -44,7 +44,7 @@ def instructions_in(path, library):
     return found
 
 
-def count(program, build, folder, launches, fills):
+def count(program, build, folder, *calls):
     import page
     paths = [os.path.join(folder, name) for name in ("page", "state", "out")]
     for path in paths:
@@ -55,7 +55,7 @@ def count(program, build, folder, launches, fills):
                SHAREWELL_EMU=f"gpus=1;memory=1G;context=16M;launch_us=0;gpu.0.uuid=GPU-{UUID}")
     # Preloaded into the program alone, and not into valgrind.
     command = ["valgrind", "--tool=callgrind", "--quiet", f"--callgrind-out-file={paths[2]}", "--", "env",
-               f"LD_PRELOAD={os.path.join(build, 'libsharewell-gpu.so')}", program, str(launches), str(fills)]
+               f"LD_PRELOAD={os.path.join(build, 'libsharewell-gpu.so')}", program, *map(str, calls)]
     done = subprocess.run(command[:3] + ["--trace-children=yes"] + command[3:], env=env, capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"the program failed under valgrind: {done.stderr[-500:]}")
@@ -72,10 +72,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         program = os.path.join(folder, "launches")
         subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, os.path.join(HERE, "launches.c"), "-ldl"], check=True)
-        few = count(program, build, folder, FEW, FEW)
-        launches = difference(count(program, build, folder, MANY, FEW), few)
-        fills = difference(count(program, build, folder, FEW, MANY), few)
-    print(f"instructions of the runtime: {launches:.1f} for a launch, {fills:.1f} for a fill")
+        few = count(program, build, folder, FEW, FEW, FEW)
+        launch, fill, copy = (difference(count(program, build, folder, *(MANY if i == which else FEW for i in range(3))), few) for which in range(3))
+    print(f"instructions of the runtime: {launch:.1f} for a launch, {fill:.1f} for a fill, {copy:.1f} for a copy that does not say where from and to")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* Launches and fills on the emulated driver, as many as are asked for: launches LAUNCHES FILLS. What is counted while it runs is bench/gpu/instructions.py's. */
+/* Launches, fills and copies on the emulated driver, as many as are asked for: launches LAUNCHES FILLS COPIES. What is counted while it runs is bench/gpu/instructions.py's. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef int (*launcher)(void *, unsigned, unsigned, unsigned, unsigned, unsigned
 
 int main(int count, char **words)
 {
-	long launches = count > 1 ? atol(words[1]) : 0, fills = count > 2 ? atol(words[2]) : 0;
+	long launches = count > 1 ? atol(words[1]) : 0, fills = count > 2 ? atol(words[2]) : 0, copies = count > 3 ? atol(words[3]) : 0;
 	void *context, *module, *kernel;
 	unsigned long long memory, ns = 0;
 	library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -45,6 +45,7 @@ int main(int count, char **words)
 	call(GET(int (*)(unsigned long long *, size_t), "cuMemAlloc_v2")(&memory, 1 << 20));
 	launcher launch = GET(launcher, "cuLaunchKernel");
 	int (*fill)(unsigned long long, unsigned char, size_t, void *) = find("cuMemsetD8Async");
+	int (*copy)(unsigned long long, unsigned long long, size_t, void *) = find("cuMemcpyAsync");
 	int (*wait)(void) = find("cuCtxSynchronize");
 	for (long i = 0; i < launches; i++) {
 		/* Grids that do not repeat: an iteration that is found has its own, small cost. */
@@ -54,6 +55,11 @@ int main(int count, char **words)
 	}
 	for (long i = 0; i < fills; i++) {
 		call(fill(memory, 1, 64, NULL));
+		if (i % 256 == 255)
+			call(wait());
+	}
+	for (long i = 0; i < copies; i++) {
+		call(copy(memory, memory + 64, 64, NULL));
 		if (i % 256 == 255)
 			call(wait());
 	}
