@@ -120,6 +120,22 @@ CUresult emu_capture_check_unsafe(void)
 	return result;
 }
 
+CUresult emu_capture_check_context(const struct emu_context *context)
+{
+	if (none())
+		return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+	pthread_mutex_lock(&lock);
+	for (struct capture *capture = all; capture != NULL; capture = capture->next)
+		for (unsigned i = 0; i < capture->stream_count; i++)
+			if (capture->streams[i]->context == context) {
+				capture->spoiled = true;
+				result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+			}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
 static int node_type(const struct emu_work *work)
 {
 	switch (work->kind) {

@@ -12,6 +12,7 @@
 #include "cuda/driver.h"
 #include "work.h"
 
+struct emu_context;
 struct emu_stream;
 struct emu_event;
 struct emu_event_capture;
@@ -24,6 +25,9 @@ bool emu_capturing(struct emu_stream *stream);
 
 /* For calls that no thread may make while there are captures; the thread's capture mode decides. */
 CUresult emu_capture_check_unsafe(void);
+
+/* For calls that no thread may make, in whatever mode, while a stream of the context captures: they would wait for it. */
+CUresult emu_capture_check_context(const struct emu_context *context);
 
 /* For calls that may not be made on a capturing stream: success when it is not. */
 CUresult emu_capture_refuse(struct emu_stream *stream);

@@ -538,6 +538,9 @@ static CUresult synchronize(const char *entry, CUcontext handle)
 		context = emu_context_of(handle);
 	if (context == NULL)
 		return CUDA_ERROR_INVALID_CONTEXT;
+	result = emu_capture_check_context(context);
+	if (result != CUDA_SUCCESS)
+		return result;
 	emu_context_wait(context);
 	emu_pools_trim();
 	return emu_context_state(context);
