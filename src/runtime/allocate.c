@@ -7,7 +7,9 @@
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
+#include "runtime/lanes.h"
 #include "runtime/memory.h"
+#include "runtime/move.h"
 #include "runtime/start.h"
 #include "runtime/tools.h"
 
@@ -78,18 +80,39 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 	return result;
 }
 
+/* Who frees may count on all work with it being over, as with the driver. That may take long, so it is waited for before the gate: nobody who closes it, and nobody whom that stops, has to wait for a free.
+ * While something is captured nobody may wait for a context: then the memory goes when the program has waited for it, or stands still. */
+static CUresult free_ours(CUdeviceptr address, bool captured)
+{
+	CUresult result = captured ? CUDA_SUCCESS : sw_lanes_wait();
+	if (result != CUDA_SUCCESS)
+		return result; /* the driver would not have freed anything either */
+	struct sw_gate_thread *self = sw_gate_enter();
+	/* Two threads that free the same: the second finds nothing. */
+	if (captured ? !sw_memory_put_later(address, SW_LANE_OF_CONTEXT, &result) : !sw_memory_put(address))
+		result = CUDA_ERROR_INVALID_VALUE;
+	if (!captured && sw_memory_leaving > 0)
+		sw_memory_settle();
+	sw_iterations_memory();
+	sw_gate_leave(self);
+	return result;
+}
+
 CUresult hook_cuMemFree_v2(Z address)
 {
 	if (SW_MISSING(cuMemFree_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	bool captured = atomic_load(&sw_captures) > 0;
+	if (sw_moves && sw_memory_has(address))
+		return free_ours(address, captured);
+	/* The driver waits as well. Whatever this says, it will say. */
+	if (sw_page != NULL && address != 0 && !captured)
+		sw_driver.context_synchronize();
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = CUDA_SUCCESS;
-	if (!sw_moves || !sw_memory_put(address, &result)) {
-		result = sw_driver.free(address);
-		if (result == CUDA_SUCCESS && sw_page != NULL) {
-			sw_charge_remove(SW_CHARGE_ADDRESS, address);
-			sw_charge_pool(NULL, 0);
-		}
+	CUresult result = sw_driver.free(address);
+	if (result == CUDA_SUCCESS && sw_page != NULL) {
+		sw_charge_remove(SW_CHARGE_ADDRESS, address);
+		sw_charge_pool(NULL, 0);
 	}
 	sw_iterations_memory();
 	sw_gate_leave(self);

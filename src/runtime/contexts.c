@@ -108,7 +108,16 @@ static void forget_context(CUcontext context)
 	captures_end(NULL, context, true);
 }
 
-/* All work with it must be over before its memory goes. */
+/* All work with it must be over before its memory goes. Most of that is waited for before the gate, which nobody could close meanwhile. */
+static void await_context(CUcontext context)
+{
+	CUcontext popped;
+	if (!sw_moves || context == NULL || atomic_load(&sw_captures) > 0 || sw_driver.context_push(context) != CUDA_SUCCESS)
+		return;
+	sw_driver.context_synchronize();
+	sw_driver.context_pop(&popped);
+}
+
 static void empty_context(CUcontext context)
 {
 	CUcontext popped;
@@ -125,6 +134,7 @@ static void empty_context(CUcontext context)
 	{                                                      \
 		if (SW_MISSING(symbol))                        \
 			return CUDA_ERROR_NOT_INITIALIZED;     \
+		await_context(context);                        \
 		struct sw_gate_thread *self = sw_gate_enter(); \
 		empty_context(context);                        \
 		CUresult result = SW_REAL(symbol, P)(context); \

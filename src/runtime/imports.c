@@ -248,16 +248,16 @@ CUresult hook_cuIpcCloseMemHandle(Z address)
 {
 	if (SW_MISSING(cuIpcCloseMemHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	bool ours = sw_moves && is_import(address);
+	/* As with memory that is freed: work with it must be over, and is waited for before the gate. */
+	CUresult result = ours ? sw_driver.context_synchronize() : CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result;
-	if (sw_moves && is_import(address)) {
-		/* As with memory that is freed: work with it must be over. */
-		result = sw_driver.context_synchronize();
-		if (result == CUDA_SUCCESS)
-			close_import(address);
-	} else {
+	if (ours)
+		close_import(address);
+	else
 		result = SW_REAL(cuIpcCloseMemHandle, Z)(address);
-	}
 	sw_gate_leave(self);
 	return result;
 }

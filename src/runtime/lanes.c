@@ -25,9 +25,10 @@ static uint64_t own_number(void)
 	return number;
 }
 
+/* It has its name in every context. */
 static bool is_default(CUstream stream)
 {
-	return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+	return stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD || stream == SW_LANE_OF_CONTEXT;
 }
 
 static bool is_of(const struct sw_lane *lane, CUstream stream, CUcontext context, uint64_t thread)
@@ -161,7 +162,7 @@ static struct sw_mark *next_mark(struct sw_lane *lane)
 /* What the default stream does while others are captured would end their capture. */
 static bool may_record(const struct sw_lane *lane)
 {
-	return lane->stream != CU_STREAM_LEGACY || atomic_load(&sw_captures) == 0;
+	return lane->stream != SW_LANE_OF_CONTEXT && (lane->stream != CU_STREAM_LEGACY || atomic_load(&sw_captures) == 0);
 }
 
 /* An own stream of a thread may end with it, any time. */

@@ -38,6 +38,9 @@ struct sw_lane {
 	bool marking;
 };
 
+/* Stands for all streams of the context at once: what is freed there is over when the program has waited for the whole context, or the GPU stands still. Nothing is recorded in it. */
+#define SW_LANE_OF_CONTEXT ((CUstream)-1)
+
 extern _Atomic bool sw_lanes_used; /* there is at least one */
 
 /* The stream as a lane names it: `own` where no stream means the thread's. */

@@ -259,29 +259,26 @@ static void put(const struct sw_allocation *entry)
 		sw_range_free(entry->range);
 }
 
-bool sw_memory_put(CUdeviceptr address, CUresult *ret_result)
+bool sw_memory_has(CUdeviceptr address)
 {
 	struct sw_allocation entry;
 	pthread_mutex_lock(&sw_memory_lock);
 	bool found = sw_book_find(address, &entry) && entry.address == address;
 	pthread_mutex_unlock(&sw_memory_lock);
-	if (!found)
-		return false;
-	/* As the driver does: who frees may count on all work with it being over. Not under the lock: it may take long. */
-	*ret_result = sw_lanes_wait();
-	/* Where the driver refuses (no context, a capture), it would not have freed anything either. */
-	if (*ret_result != CUDA_SUCCESS)
-		return true;
+	return found;
+}
+
+bool sw_memory_put(CUdeviceptr address)
+{
+	struct sw_allocation entry;
 	int mode = sw_capture_relax();
 	pthread_mutex_lock(&sw_memory_lock);
-	/* Two threads that free the same: the second finds nothing. */
-	if (sw_book_remove(address, &entry))
+	bool found = sw_book_remove(address, &entry);
+	if (found)
 		put(&entry);
-	else
-		*ret_result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_unlock(&sw_memory_lock);
 	sw_capture_restore(mode);
-	return true;
+	return found;
 }
 
 /* ---- what is put for later: memory of no pool, freed in the order of a stream */
@@ -332,8 +329,10 @@ bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_res
 	*ret_result = CUDA_SUCCESS;
 	if (noted)
 		sw_lane_mark(lane, stream, entry.piece == NULL);
-	else if (found && (*ret_result = sw_driver.stream_synchronize(stream)) == CUDA_SUCCESS)
-		return sw_memory_put(address, ret_result);
+	else if (found && stream == SW_LANE_OF_CONTEXT)
+		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
+	else if (found && (*ret_result = sw_driver.stream_synchronize(stream)) == CUDA_SUCCESS && !sw_memory_put(address))
+		*ret_result = CUDA_ERROR_INVALID_VALUE;
 	return found;
 }
 

@@ -59,9 +59,11 @@ extern struct sw_range *sw_ranges; /* all, newest first */
 CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
 /* From the pool, in the order of the lane, whose context is current; under the lock. */
 CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address);
-/* False: it is none of ours. */
-bool sw_memory_put(CUdeviceptr address, CUresult *ret_result);
-/* The same when the work is over that was given to the stream before. */
+/* Whether this address is what one of them was given as. */
+bool sw_memory_has(CUdeviceptr address);
+/* All work with it is over. False: it is none of ours. */
+bool sw_memory_put(CUdeviceptr address);
+/* The same when the work is over that was given to the stream before (lanes.h). */
 bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result);
 /* Gives back what was put for later and is over now; takes the lock. */
 void sw_memory_settle(void);

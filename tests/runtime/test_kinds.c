@@ -321,6 +321,37 @@ static void use_graphs(int socket)
 	assert_int_equal(charged() + fixed(), 0);
 }
 
+static void free_during_a_capture(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUstream stream = NULL, other = NULL;
+	CUgraph made = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	uint64_t least = charged();
+	assert_cuda(cuMemAlloc_v2(&y, 8 * MiB));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_RELAXED));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(launch_spin(other, 5000000));
+	assert_cuda(cuMemFree_v2(y));
+	assert_int_equal(charged(), least + 8 * MiB);
+	assert_int_not_equal(cuMemFree_v2(y), CUDA_SUCCESS);
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphDestroy(made));
+	assert_cuda(cuCtxSynchronize());
+	assert_int_equal(charged(), least);
+}
+
+/* What is freed while a stream is captured, for which nobody can wait then, is no part of the capture, and is back once the program has waited for its context. */
+static void test_a_free_during_a_capture(void **state)
+{
+	(void)state;
+	run_job(free_during_a_capture);
+}
+
 /* Memory that a graph allocates when it runs, and that the program frees later. */
 static void use_memory_of_graphs(int socket)
 {
@@ -457,8 +488,13 @@ static void test_memory_goes_with_its_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_sizes_agree_with_the_limit), CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
-		CASE(test_every_kind_counts),	       CASE(test_shared_memory_stays),		 CASE(test_memory_goes_with_its_context),
+		CASE(test_sizes_agree_with_the_limit),
+		CASE(test_the_management_library_agrees),
+		CASE(test_contexts_are_measured_once),
+		CASE(test_a_free_during_a_capture),
+		CASE(test_every_kind_counts),
+		CASE(test_shared_memory_stays),
+		CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -550,6 +550,10 @@ static void capture(int socket)
 		more = take(100, NULL);
 		assert_cuda(cuMemFreeAsync(more, NULL));
 	}
+	/* What is freed in no stream's order goes when the whole context was waited for. */
+	more = take(64 * MiB, b);
+	assert_cuda(cuMemFree_v2(more));
+	assert_true(charged() >= 64 * MiB);
 	assert_cuda(cuMemsetD8Async(outside, 6, 1000, b));
 	assert_cuda(cuMemFreeAsync(inside, a));
 	assert_cuda(cuStreamEndCapture(a, &made));

@@ -1,7 +1,13 @@
 /* The profile of a process: exact counts, times of the GPU's own clock, and nothing of it before and after. */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/job.h"
@@ -199,6 +205,88 @@ static void test_kernels_of_libraries(void **state)
 	end(&job);
 }
 
+/* ---- a free that waits */
+
+static int hold[2]; /* the GPU works until somebody writes here */
+static CUdeviceptr freed;
+static _Atomic long freer;
+
+static void work_until_told(void *unused)
+{
+	char word;
+	(void)unused;
+	(void)!read(hold[0], &word, 1);
+}
+
+static void *free_it(void *result)
+{
+	assert_cuda(cuCtxSetCurrent(primary()));
+	atomic_store(&freer, syscall(SYS_gettid));
+	*(CUresult *)result = cuMemFree_v2(freed);
+	return NULL;
+}
+
+/* For a while, whenever one looks: it waits for something that does not come by itself. */
+static bool sleeps(long thread)
+{
+	char path[64], state = 'S';
+	snprintf(path, sizeof path, "/proc/self/task/%ld/stat", thread);
+	for (unsigned i = 0; i < 20 && state == 'S'; i++) {
+		FILE *file = fopen(path, "re");
+		assert_non_null(file);
+		assert_int_equal(fscanf(file, "%*d %*s %c", &state), 1);
+		fclose(file);
+		doze();
+	}
+	return state == 'S';
+}
+
+static void free_and_launch(int socket)
+{
+	CUstream busy = NULL, other = NULL;
+	CUdeviceptr x = 0;
+	CUresult result = -1;
+	pthread_t thread;
+	open_driver();
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	assert_cuda(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAlloc_v2(&freed, 4 * MiB));
+	assert_cuda(cuLaunchHostFunc(busy, work_until_told, NULL));
+	assert_int_equal(pthread_create(&thread, NULL, free_it, &result), 0);
+	eventually(atomic_load(&freer) != 0);
+	eventually(sleeps(atomic_load(&freer)));
+	tell(socket, 'r');
+	for (struct pollfd told = {.fd = socket, .events = POLLIN}; poll(&told, 1, 0) == 0; doze())
+		assert_cuda(launch_stir(other, x, 64));
+	hear(socket, 'g');
+	assert_int_equal(result, -1);
+	assert_int_equal(write(hold[1], "x", 1), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_cuda(result);
+	tell(socket, 'd');
+}
+
+static bool is_measured(void)
+{
+	static struct sw_share_profile profiles[4];
+	return sw_share_profile_take(page_path(), profiles, 4) == 1 && profiles[0].launches > 0;
+}
+
+/* A thread that frees, and waits for the GPU, does not keep the gate from closing: what needs that is done meanwhile, and other threads go on. */
+static void test_a_free_waits_outside(void **state)
+{
+	(void)state;
+	struct job job = start(free_and_launch);
+	hear(job.socket, 'r');
+	want(true);
+	eventually(is_measured());
+	once(&job);
+	want(false);
+	end(&job);
+}
+
 /* Whatever stands in such a file, what comes out can be shown. */
 static void test_any_figures(void **state)
 {
@@ -223,7 +311,11 @@ static void test_any_figures(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_counts), CASE(test_captures), CASE(test_suspended), CASE(test_kernels_of_libraries),
+	const struct CMUnitTest tests[] = {CASE(test_counts),
+					   CASE(test_captures),
+					   CASE(test_suspended),
+					   CASE(test_kernels_of_libraries),
+					   CASE(test_a_free_waits_outside),
 					   CASE(test_any_figures)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
