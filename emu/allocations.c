@@ -213,6 +213,8 @@ ENTRY(cuMemFree_v2, CUdeviceptr address)
 	/* Work that was put in before may still use it. */
 	emu_context_wait(context);
 	if (emu_graph_owns(address)) {
+		if (!emu_graph_let(address))
+			return CUDA_ERROR_INVALID_VALUE;
 		emu_graph_unmap(address);
 		return CUDA_SUCCESS;
 	}

@@ -135,7 +135,8 @@ static CUresult instantiate(const char *entry, CUgraphExec *ret_exec, CUgraph ha
 	CUresult result = emu_enter(entry, EMU_NO_CONTEXT, NULL);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (ret_exec == NULL)
+	const uint64_t not_together = CU_GRAPH_AUTO_FREE_ON_LAUNCH | CU_GRAPH_DEVICE_LAUNCH;
+	if (ret_exec == NULL || flags > CU_GRAPH_FLAGS_ALL || (flags & not_together) == not_together)
 		return CUDA_ERROR_INVALID_VALUE;
 	struct emu_exec *exec = calloc(1, sizeof *exec);
 	if (exec == NULL)
@@ -223,43 +224,73 @@ static struct emu_plan *take_plan(struct emu_exec *exec)
 	return plan;
 }
 
-static bool frees(const struct emu_plan *plan, uint64_t address)
+static bool has(const struct emu_plan *plan, enum emu_work_kind kind, uint64_t address)
 {
 	for (unsigned i = 0; i < plan->count; i++)
-		if (plan->steps[i].work != NULL && plan->steps[i].work->kind == EMU_WORK_FREE &&
-		    plan->steps[i].work->memory.address == address)
+		if (plan->steps[i].work != NULL && plan->steps[i].work->kind == kind && plan->steps[i].work->memory.address == address)
 			return true;
 	return false;
 }
 
-/* The memory that the plan allocates is there from now on; all of it or none. */
-static CUresult map_memory(const struct emu_plan *plan)
+/* One step's memory is there from now on. What the last launch left of it is freed first where the graph does that by itself; since it is mapped twice then, it stays where it is. */
+static CUresult map_one(const struct emu_plan *plan, uint64_t address, bool again, struct emu_stream *stream)
+{
+	bool left = false;
+	CUresult result = emu_graph_map(address, !has(plan, EMU_WORK_FREE, address), again, &left);
+	if (left) {
+		result = emu_graph_free_in(stream, address);
+		if (result != CUDA_SUCCESS)
+			emu_graph_unmap(address);
+	}
+	return result;
+}
+
+static void unmap_one(const struct emu_plan *plan, uint64_t address)
+{
+	if (!has(plan, EMU_WORK_FREE, address))
+		emu_graph_let(address);
+	emu_graph_unmap(address);
+}
+
+/* The memory that the plan allocates; all of it or none. */
+static CUresult map_memory(const struct emu_plan *plan, bool again, struct emu_stream *stream)
 {
 	for (unsigned i = 0; i < plan->count; i++) {
 		const struct emu_work *work = plan->steps[i].work;
 		if (work == NULL || work->kind != EMU_WORK_ALLOC)
 			continue;
-		CUresult result = emu_graph_map(work->memory.address, !frees(plan, work->memory.address));
+		CUresult result = map_one(plan, work->memory.address, again, stream);
 		if (result == CUDA_SUCCESS)
 			continue;
 		while (i-- > 0)
 			if (plan->steps[i].work != NULL && plan->steps[i].work->kind == EMU_WORK_ALLOC)
-				emu_graph_unmap(plan->steps[i].work->memory.address);
+				unmap_one(plan, plan->steps[i].work->memory.address);
 		return result;
 	}
 	return CUDA_SUCCESS;
 }
 
-static CUresult launch_plan(struct emu_plan *plan, struct emu_stream *stream)
+/* What it frees that another graph left is nobody else's to free. */
+static void let_memory(const struct emu_plan *plan)
+{
+	for (unsigned i = 0; i < plan->count; i++) {
+		const struct emu_work *work = plan->steps[i].work;
+		if (work != NULL && work->kind == EMU_WORK_FREE && !has(plan, EMU_WORK_ALLOC, work->memory.address))
+			emu_graph_let(work->memory.address);
+	}
+}
+
+static CUresult launch_plan(struct emu_plan *plan, struct emu_stream *stream, bool again)
 {
 	struct emu_work *work = emu_work_new(EMU_WORK_GRAPH);
 	if (work == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = map_memory(plan);
+	CUresult result = map_memory(plan, again, stream);
 	if (result != CUDA_SUCCESS) {
 		free(work);
 		return result;
 	}
+	let_memory(plan);
 	emu_hold(&plan->object);
 	work->plan = plan;
 	return emu_submit(stream, work, NULL);
@@ -277,9 +308,11 @@ static CUresult launch(const char *entry, CUgraphExec handle, CUstream stream_ha
 	result = emu_stream_of(stream_handle, flavour, &stream);
 	if (result == CUDA_SUCCESS)
 		result = emu_context_state(stream->context);
+	if (result == CUDA_SUCCESS && !upload)
+		result = emu_capture_refuse(stream);
 	if (result == CUDA_SUCCESS && !upload) {
 		struct emu_plan *plan = take_plan(exec);
-		result = launch_plan(plan, stream);
+		result = launch_plan(plan, stream, (exec->flags & CU_GRAPH_AUTO_FREE_ON_LAUNCH) != 0);
 		emu_put(&plan->object);
 	}
 	emu_put(stream != NULL ? &stream->object : NULL);

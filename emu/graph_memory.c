@@ -12,8 +12,9 @@ struct piece {
 	struct piece *next;
 	uint64_t address, bytes;
 	int gpu;
-	unsigned uses;	  /* launches that have not freed it */
+	unsigned uses;	  /* launches whose frees were not reached */
 	unsigned holders; /* pieces of work that allocate it */
+	bool left;	  /* by a launch that does not free it, and nobody has asked for that since */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,12 +100,12 @@ static CUresult map(const struct piece *piece)
 	return result;
 }
 
-CUresult emu_graph_map(uint64_t address, bool alone)
+CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_left)
 {
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	struct piece *piece = *find(address);
-	if (piece != NULL && (piece->uses == 0 || !alone)) {
+	if (piece != NULL && (!leaves || again || !piece->left)) {
 		result = piece->uses == 0 ? map(piece) : CUDA_SUCCESS;
 		if (result == CUDA_SUCCESS && piece->uses++ == 0) {
 			used[piece->gpu] += piece->bytes;
@@ -112,8 +113,23 @@ CUresult emu_graph_map(uint64_t address, bool alone)
 				used_high[piece->gpu] = used[piece->gpu];
 		}
 	}
+	*ret_was_left = result == CUDA_SUCCESS && leaves && piece->left;
+	if (result == CUDA_SUCCESS && leaves)
+		piece->left = true;
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+/* Whoever frees it asks once. */
+bool emu_graph_let(uint64_t address)
+{
+	pthread_mutex_lock(&lock);
+	struct piece *piece = *find(address);
+	bool left = piece != NULL && piece->left;
+	if (left)
+		piece->left = false;
+	pthread_mutex_unlock(&lock);
+	return left;
 }
 
 void emu_graph_unmap(uint64_t address)
@@ -146,25 +162,21 @@ CUresult emu_graph_capture_alloc(struct emu_stream *stream, uint64_t bytes, CUde
 	return result;
 }
 
-static bool is_mapped(uint64_t address)
+CUresult emu_graph_free_in(struct emu_stream *stream, uint64_t address)
 {
-	pthread_mutex_lock(&lock);
-	const struct piece *piece = *find(address);
-	bool mapped = piece != NULL && piece->uses > 0;
-	pthread_mutex_unlock(&lock);
-	return mapped;
-}
-
-CUresult emu_graph_free_async(struct emu_stream *stream, uint64_t address)
-{
-	/* Outside of a graph there is something to free only after one was launched that allocates it. */
-	if (!emu_capturing(stream) && !is_mapped(address))
-		return CUDA_ERROR_INVALID_VALUE;
 	struct emu_work *work = emu_work_new(EMU_WORK_FREE);
 	if (work == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	work->memory.address = address;
 	return emu_submit(stream, work, NULL);
+}
+
+CUresult emu_graph_free_async(struct emu_stream *stream, uint64_t address)
+{
+	/* Outside of a graph there is something to free only after one was launched that allocates it. */
+	if (!emu_capturing(stream) && !emu_graph_let(address))
+		return CUDA_ERROR_INVALID_VALUE;
+	return emu_graph_free_in(stream, address);
 }
 
 /* What is freed goes back at once: there is nothing to trim. */

@@ -65,10 +65,13 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address);
 void emu_graph_hold(uint64_t address);
 void emu_graph_unreserve(uint64_t address);
 bool emu_graph_owns(uint64_t address);
-/* `alone`: nobody else may have it mapped. */
-CUresult emu_graph_map(uint64_t address, bool alone);
+/* For a launch. One that `leaves` it, for the program to free, cannot be while it is left from the last one, except `again`: then that is to be freed first, which `*ret_was_left` says. */
+CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_left);
 void emu_graph_unmap(uint64_t address);
+/* Somebody is about to free what a launch left; false: none has, or somebody does. */
+bool emu_graph_let(uint64_t address);
 CUresult emu_graph_capture_alloc(struct emu_stream *stream, uint64_t bytes, CUdeviceptr *ret_address);
+CUresult emu_graph_free_in(struct emu_stream *stream, uint64_t address);
 CUresult emu_graph_free_async(struct emu_stream *stream, uint64_t address);
 
 #endif

@@ -320,6 +320,82 @@ static void test_graph_memory(void **state)
 	assert_cuda(cuGraphDestroy(graph));
 }
 
+static CUgraphExec graph_that_leaves(CUdeviceptr *ret_left, unsigned long long flags, CUgraph *ret_graph)
+{
+	CUgraphExec exec = NULL;
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_GLOBAL));
+	assert_cuda(cuMemAllocAsync(ret_left, 10 * MiB, stream));
+	assert_cuda(cuMemsetD8Async(*ret_left, 7, 10 * MiB, stream));
+	assert_cuda(cuStreamEndCapture(stream, ret_graph));
+	assert_cuda(cuGraphInstantiateWithFlags(&exec, *ret_graph, flags));
+	return exec;
+}
+
+static void expect_sevens(CUdeviceptr at)
+{
+	static unsigned char found[4096];
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_cuda(cuMemcpyDtoH_v2(found, at, sizeof found));
+	for (size_t i = 0; i < sizeof found; i++)
+		assert_int_equal(found[i], 7);
+}
+
+/* What a launch leaves the program must free before the next one, in the order of streams, and once. */
+static void test_graphs_leave_memory(void **state)
+{
+	(void)state;
+	size_t before = driver_free_bytes();
+	CUdeviceptr y = 0;
+	CUgraph graph = NULL;
+	CUgraphExec exec = graph_that_leaves(&y, 0, &graph);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_cuda(cuGraphLaunch(exec, stream));
+		assert_int_equal(cuGraphLaunch(exec, stream), CUDA_ERROR_INVALID_VALUE);
+		assert_cuda(cuMemFreeAsync(y, stream));
+		assert_int_equal(cuMemFreeAsync(y, stream), CUDA_ERROR_INVALID_VALUE);
+	}
+	assert_cuda(cuGraphLaunch(exec, stream));
+	expect_sevens(y);
+	assert_cuda(cuMemFree_v2(y));
+	assert_int_equal(cuMemFree_v2(y), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(driver_free_bytes(), before);
+	assert_cuda(cuGraphExecDestroy(exec));
+	assert_cuda(cuGraphDestroy(graph));
+}
+
+/* A graph that frees by itself frees at its next launch what the last one left, unless the program has; what its last launch left outlives it, and is the program's to free. */
+static void test_graphs_free_by_themselves(void **state)
+{
+	(void)state;
+	size_t before = driver_free_bytes();
+	CUdeviceptr y = 0;
+	CUgraph graph = NULL;
+	CUgraphExec exec = graph_that_leaves(&y, CU_GRAPH_AUTO_FREE_ON_LAUNCH, &graph), none = NULL;
+	for (unsigned i = 0; i < 6; i++) {
+		assert_cuda(cuGraphLaunch(exec, stream));
+		if (i % 2 == 1)
+			assert_cuda(cuGraphLaunch(exec, stream));
+		expect_sevens(y);
+		assert_int_equal(driver_free_bytes(), before - 10 * MiB);
+		/* In the order of the stream: there is no wait before the next launch. */
+		if (i % 3 == 2)
+			assert_cuda(cuMemFreeAsync(y, stream));
+	}
+	assert_cuda(cuGraphLaunch(exec, stream));
+	assert_cuda(cuGraphExecDestroy(exec));
+	assert_cuda(cuGraphDestroy(graph));
+	expect_sevens(y);
+	assert_cuda(cuMemFreeAsync(y, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	assert_int_equal(driver_free_bytes(), before);
+	/* Flags that cannot be together, or are none. */
+	assert_cuda(cuGraphCreate(&graph, 0));
+	assert_int_equal(cuGraphInstantiateWithFlags(&none, graph, CU_GRAPH_AUTO_FREE_ON_LAUNCH | CU_GRAPH_DEVICE_LAUNCH),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuGraphInstantiateWithFlags(&none, graph, 16), CUDA_ERROR_INVALID_VALUE);
+	assert_cuda(cuGraphDestroy(graph));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +406,8 @@ int main(void)
 		cmocka_unit_test(test_default_stream_and_capture),
 		cmocka_unit_test(test_graph_by_hand),
 		cmocka_unit_test(test_graph_memory),
+		cmocka_unit_test(test_graphs_leave_memory),
+		cmocka_unit_test(test_graphs_free_by_themselves),
 	};
 	return cmocka_run_group_tests(tests, open_driver, close_driver);
 }
