@@ -243,20 +243,31 @@ BEGINS(cuStreamBeginCapture_v2, a2, P, U)
 BEGINS(cuStreamBeginCapture_v2_ptsz, OWN_STREAM(a2), P, U)
 BEGINS(cuStreamBeginCaptureToGraph, a6, P, P, P, P, Z, U)
 BEGINS(cuStreamBeginCaptureToGraph_ptsz, OWN_STREAM(a6), P, P, P, P, Z, U)
+BEGINS(cuStreamBeginRecaptureToGraph, a5, P, U, P, P, P)
+BEGINS(cuStreamBeginRecaptureToGraph_ptsz, OWN_STREAM(a5), P, U, P, P, P)
+BEGINS(cuStreamBeginCaptureToCig, a2, P, P)
+BEGINS(cuStreamBeginCaptureToCig_ptsz, OWN_STREAM(a2), P, P)
 
 /* A capture that went wrong has ended as well. */
-#define ENDS(symbol, work_stream)                                                                \
-	CUresult hook_##symbol(P stream, P ret_graph)                                            \
-	{                                                                                        \
-		if (SW_MISSING(symbol))                                                          \
-			return CUDA_ERROR_NOT_INITIALIZED;                                       \
-		struct sw_gate_thread *self = sw_gate_enter();                                   \
-		CUresult result = SW_REAL(symbol, P, P)(stream, ret_graph);                      \
-		if (result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED || \
-		    result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED)                                \
-			captures_end(work_stream, NULL, false);                                  \
-		sw_gate_leave(self);                                                             \
-		return result;                                                                   \
+static bool has_ended(CUresult result)
+{
+	return result == CUDA_SUCCESS || result == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED || result == CUDA_ERROR_STREAM_CAPTURE_UNJOINED ||
+	       result == CUDA_ERROR_GRAPH_RECAPTURE_FAILURE;
+}
+
+#define ENDS(symbol, work_stream, ...)                                                 \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
+	{                                                                              \
+		if (SW_MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		if (has_ended(result))                                                 \
+			captures_end(work_stream, NULL, false);                        \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
 	}
-ENDS(cuStreamEndCapture, stream)
-ENDS(cuStreamEndCapture_ptsz, OWN_STREAM(stream))
+ENDS(cuStreamEndCapture, a2, P, P)
+ENDS(cuStreamEndCapture_ptsz, OWN_STREAM(a2), P, P)
+ENDS(cuStreamEndCaptureToCig, a1, P)
+ENDS(cuStreamEndCaptureToCig_ptsz, OWN_STREAM(a1), P)

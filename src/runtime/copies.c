@@ -84,7 +84,7 @@ static int type_of(const CUcopyEnd *end)
 	return end->type == CU_COPY_END_ARRAY ? CU_MEMORY_ARRAY : CU_MEMORY_UNIFIED;
 }
 
-static bool boxes_within(size_t count, const CUcopyBox *boxes)
+static bool parts_within(size_t count, const CUcopyBox *boxes)
 {
 	bool within = false;
 	for (size_t i = 0; i < count && !within && boxes != NULL; i++)
@@ -100,7 +100,8 @@ static bool boxes_within(size_t count, const CUcopyBox *boxes)
 #define WITHIN_PLANE(copy, ...) plane_within(copy)
 #define WITHIN_BOX(copy, ...) box_within(copy)
 #define WITHIN_LINES(to, from, bytes, count, ...) lines_within(to, from, count)
-#define WITHIN_BOXES(count, boxes, ...) boxes_within(count, boxes)
+#define WITHIN_PART(box, ...) parts_within(1, box)
+#define WITHIN_PARTS(count, boxes, ...) parts_within(count, boxes)
 #define WITHIN(where, ...) WITHIN_##where(__VA_ARGS__)
 
 /* ---- the hooks */

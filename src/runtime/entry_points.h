@@ -10,7 +10,8 @@
  *	GPU           its name says that it stays there: a fill, or from device memory and arrays to device memory and arrays
  *	HOST          its name says that one end is the host's
  *	LINE, PEER    its two addresses say, or those of each of LINES
- *	PLANE, BOX    the description that it is given says, a CUcopy2d or a CUcopy3d, or each of BOXES, which are CUcopyBox
+ *	PLANE, BOX    the description that it is given says, a CUcopy2d or a CUcopy3d
+ *	PART          the same of a CUcopyBox, or of each of PARTS
  *
  * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
  * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
@@ -53,14 +54,16 @@ typedef CUipcHandle H;
 	COPY(cuMemcpy2D_v2_ptds, PLANE, P) \
 	COPY(cuMemcpy3DAsync_v2, BOX, P, P) \
 	COPY(cuMemcpy3DAsync_v2_ptsz, BOX, P, P) \
-	COPY(cuMemcpy3DBatchAsync, BOXES, Z, P, P, Z, P) \
-	COPY(cuMemcpy3DBatchAsync_ptsz, BOXES, Z, P, P, Z, P) \
-	COPY(cuMemcpy3DBatchAsync_v2, BOXES, Z, P, Z, P) \
-	COPY(cuMemcpy3DBatchAsync_v2_ptsz, BOXES, Z, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync, PARTS, Z, P, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_ptsz, PARTS, Z, P, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_v2, PARTS, Z, P, Z, P) \
+	COPY(cuMemcpy3DBatchAsync_v2_ptsz, PARTS, Z, P, Z, P) \
 	COPY(cuMemcpy3DPeer, BOX, P) \
 	COPY(cuMemcpy3DPeerAsync, BOX, P, P) \
 	COPY(cuMemcpy3DPeerAsync_ptsz, BOX, P, P) \
 	COPY(cuMemcpy3DPeer_ptds, BOX, P) \
+	COPY(cuMemcpy3DWithAttributesAsync, PART, P, Z, P) \
+	COPY(cuMemcpy3DWithAttributesAsync_ptsz, PART, P, Z, P) \
 	COPY(cuMemcpy3D_v2, BOX, P) \
 	COPY(cuMemcpy3D_v2_ptds, BOX, P) \
 	COPY(cuMemcpyAsync, LINE, Z, Z, Z, P) \
@@ -99,6 +102,8 @@ typedef CUipcHandle H;
 	COPY(cuMemcpyPeerAsync, PEER, Z, P, Z, P, Z, P) \
 	COPY(cuMemcpyPeerAsync_ptsz, PEER, Z, P, Z, P, Z, P) \
 	COPY(cuMemcpyPeer_ptds, PEER, Z, P, Z, P, Z) \
+	COPY(cuMemcpyWithAttributesAsync, LINE, Z, Z, Z, P, P) \
+	COPY(cuMemcpyWithAttributesAsync_ptsz, LINE, Z, Z, Z, P, P) \
 	COPY(cuMemcpy_ptds, LINE, Z, Z, Z) \
 	COPY(cuMemsetD16Async, GPU, Z, U, Z, P) \
 	COPY(cuMemsetD16Async_ptsz, GPU, Z, U, Z, P) \
@@ -156,6 +161,8 @@ typedef CUipcHandle H;
 	WORK(cuGraphicsUnmapResources_ptsz, U, P, P) \
 	WORK(cuLaunchHostFunc, P, P, P) \
 	WORK(cuLaunchHostFunc_ptsz, P, P, P) \
+	WORK(cuLaunchHostFunc_v2, P, P, P, U) \
+	WORK(cuLaunchHostFunc_v2_ptsz, P, P, P, U) \
 	WORK(cuLibraryLoadData, P, P, P, P, U, P, P, U) \
 	WORK(cuLibraryLoadFromFile, P, P, P, P, U, P, P, U) \
 	WORK(cuLibraryUnload, P) \
@@ -250,8 +257,12 @@ typedef CUipcHandle H;
 	OWN(cuMemRetainAllocationHandle, P, P) \
 	OWN(cuMemGetHandleForAddressRange, P, Z, Z, U, Z) \
 	OWN(cuMulticastBindAddr, Z, Z, Z, Z, Z) \
+	OWN(cuMulticastBindAddr_v2, Z, U, Z, Z, Z, Z) \
 	OWN(cuMulticastBindMem, Z, Z, Z, Z, Z, Z) \
+	OWN(cuMulticastBindMem_v2, Z, U, Z, Z, Z, Z, Z) \
 	OWN(cuMulticastCreate, P, P) \
+	OWN(cuLogicalEndpointBindAddr, U, U, Z, P, Z, Z) \
+	OWN(cuLogicalEndpointBindMem, U, U, Z, Z, Z, Z, Z) \
 	OWN(cuPointerSetAttribute, P, U, Z) \
 	OWN(cuStreamBeginCapture, P) \
 	OWN(cuStreamBeginCapture_ptsz, P) \
@@ -259,9 +270,16 @@ typedef CUipcHandle H;
 	OWN(cuStreamBeginCapture_v2_ptsz, P, U) \
 	OWN(cuStreamBeginCaptureToGraph, P, P, P, P, Z, U) \
 	OWN(cuStreamBeginCaptureToGraph_ptsz, P, P, P, P, Z, U) \
+	OWN(cuStreamBeginRecaptureToGraph, P, U, P, P, P) \
+	OWN(cuStreamBeginRecaptureToGraph_ptsz, P, U, P, P, P) \
+	OWN(cuStreamBeginCaptureToCig, P, P) \
+	OWN(cuStreamBeginCaptureToCig_ptsz, P, P) \
+	OWN(cuStreamEndCaptureToCig, P) \
+	OWN(cuStreamEndCaptureToCig_ptsz, P) \
 	OWN(cuStreamEndCapture, P, P) \
 	OWN(cuStreamEndCapture_ptsz, P, P) \
 	OWN(cuStreamCreateWithPriority, P, U, U) \
+	OWN(cuGreenCtxStreamCreate, P, P, U, U) \
 	OWN(cuStreamDestroy, P) \
 	OWN(cuStreamDestroy_v2, P) \
 	OWN(cuInit, U) \

@@ -135,17 +135,22 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 	return result;
 }
 
-CUresult hook_cuMulticastBindAddr(Z group, Z offset, Z address, Z bytes, Z flags)
-{
-	if (SW_MISSING(cuMulticastBindAddr))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	struct sw_gate_thread *self = sw_gate_enter();
-	if (sw_moves)
-		sw_memory_pin(address, bytes);
-	CUresult result = SW_REAL(cuMulticastBindAddr, Z, Z, Z, Z, Z)(group, offset, address, bytes, flags);
-	sw_gate_leave(self);
-	return result;
-}
+/* Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
+#define BINDS_ADDRESS(symbol, ...)                                                     \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
+	{                                                                              \
+		if (SW_MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		if (sw_moves)                                                          \
+			sw_memory_pin((CUdeviceptr)(uintptr_t)a3, a2);                 \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
+	}
+BINDS_ADDRESS(cuMulticastBindAddr, Z, Z, Z, Z, Z)
+BINDS_ADDRESS(cuMulticastBindAddr_v2, Z, U, Z, Z, Z, Z)
+BINDS_ADDRESS(cuLogicalEndpointBindAddr, U, U, Z, P, Z, Z)
 
 CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 {

@@ -519,22 +519,28 @@ CUresult hook_cuMemGetAllocationPropertiesFromHandle(P ret, Z handle)
 	return result;
 }
 
-CUresult hook_cuMulticastBindMem(Z group, Z group_offset, Z handle, Z offset, Z bytes, Z flags)
-{
-	if (SW_MISSING(cuMulticastBindMem))
-		return CUDA_ERROR_NOT_INITIALIZED;
-	if (sw_page == NULL)
-		return SW_REAL(cuMulticastBindMem, Z, Z, Z, Z, Z, Z)(group, group_offset, handle, offset, bytes, flags);
-	struct sw_gate_thread *self = sw_gate_enter();
-	pthread_mutex_lock(&sw_memory_lock);
-	struct memory *memory = *find(handle);
-	CUresult result = SW_REAL(cuMulticastBindMem, Z, Z, Z, Z, Z, Z)(group, group_offset, translate(handle), offset, bytes, flags);
-	if (result == CUDA_SUCCESS && memory != NULL)
-		make_known(memory);
-	pthread_mutex_unlock(&sw_memory_lock);
-	sw_gate_leave(self);
-	return result;
-}
+/* Parameters are numbered from the last one: the handle of the memory is the fourth. */
+#define BINDS_MEMORY(symbol, ...)                                                      \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
+	{                                                                              \
+		if (SW_MISSING(symbol))                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                             \
+		if (sw_page == NULL)                                                   \
+			return SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));    \
+		struct sw_gate_thread *self = sw_gate_enter();                         \
+		pthread_mutex_lock(&sw_memory_lock);                                   \
+		struct memory *memory = *find(a4);                                     \
+		a4 = translate(a4);                                                    \
+		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
+		if (result == CUDA_SUCCESS && memory != NULL)                          \
+			make_known(memory);                                            \
+		pthread_mutex_unlock(&sw_memory_lock);                                 \
+		sw_gate_leave(self);                                                   \
+		return result;                                                         \
+	}
+BINDS_MEMORY(cuMulticastBindMem, Z, Z, Z, Z, Z, Z)
+BINDS_MEMORY(cuMulticastBindMem_v2, Z, U, Z, Z, Z, Z, Z)
+BINDS_MEMORY(cuLogicalEndpointBindMem, U, U, Z, Z, Z, Z, Z)
 
 static bool is_taken(CUmemHandle handle)
 {

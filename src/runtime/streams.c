@@ -20,3 +20,10 @@ CUresult hook_cuStreamCreateWithPriority(P ret, U flags, U priority)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	return SW_REAL(cuStreamCreateWithPriority, P, U, U)(ret, flags, (U)allowed((int)priority));
 }
+
+CUresult hook_cuGreenCtxStreamCreate(P ret, P green, U flags, U priority)
+{
+	if (SW_MISSING(cuGreenCtxStreamCreate))
+		return CUDA_ERROR_NOT_INITIALIZED;
+	return SW_REAL(cuGreenCtxStreamCreate, P, P, U, U)(ret, green, flags, (U)allowed((int)priority));
+}
