@@ -375,6 +375,21 @@ static void use_memory_of_graphs(int socket)
 	assert_cuda(cuStreamSynchronize(stream));
 	eventually(charged() == before);
 	assert_cuda(cuGraphExecDestroy(graph));
+	/* One that frees by itself holds what one launch leaves, however often it is launched, and keeps it while the process is suspended; the last is the program's to free. */
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, CU_GRAPH_AUTO_FREE_ON_LAUNCH));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_cuda(cuGraphLaunch(graph, stream));
+		assert_cuda(cuGraphLaunch(graph, stream));
+		assert_cuda(cuStreamSynchronize(stream));
+		eventually(charged() == before + 8 * MiB);
+		assert_int_equal(fixed(), 8 * MiB);
+		suspend();
+		assert_int_equal(charged(), before + 8 * MiB);
+		resume();
+	}
+	assert_cuda(cuMemFree_v2(x));
+	eventually(charged() == before);
+	assert_cuda(cuGraphExecDestroy(graph));
 	assert_cuda(cuGraphDestroy(made));
 }
 
