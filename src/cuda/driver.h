@@ -1,7 +1,8 @@
 /* The part of the CUDA driver interface that Sharewell uses: our own minimal declarations, so that everything builds without CUDA.
  *
  * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the preloaded library (src/runtime) and the emulated driver
- * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h by tests/gpu where one is installed.
+ * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h, where one is installed, by
+ * tests/runtime/entry_points.
  */
 #ifndef SW_CUDA_DRIVER_H
 #define SW_CUDA_DRIVER_H
