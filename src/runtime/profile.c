@@ -256,10 +256,12 @@ static bool switch_to(bool on)
 			sw_real[entry] = on ? replaced[i].measured : kept[entry];
 	}
 	if (on) {
-		/* Nobody is in between: a pair of the last time that is open still is one that was never closed. */
+		/* Nobody is in between: a pair of the last time that is open still is one that was never closed. Under the lock all the same: those who take it after this see what was done. */
+		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < LANES; i++)
 			lanes[i].first = lanes[i].count = 0;
 		memset(functions, 0, sizeof functions);
+		pthread_mutex_unlock(&lock);
 		for (unsigned i = 0; i < DIRECTIONS; i++) {
 			atomic_store(&copied[i], 0);
 			atomic_store(&copies[i], 0);

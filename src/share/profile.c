@@ -32,7 +32,8 @@ static int64_t bounded(double value)
 
 int64_t sw_share_function_ns(const struct sw_share_function *function)
 {
-	return function->timed > 0 ? bounded((double)function->ns / (double)function->timed * (double)function->launches) : 0;
+	/* Exact where all of them were timed. */
+	return function->timed > 0 ? bounded((double)function->ns * ((double)function->launches / (double)function->timed)) : 0;
 }
 
 int64_t sw_share_profile_per_iteration(const struct sw_share_profile *profile, uint64_t amount)
