@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Part of the layout's number, to be raised when a field changes its meaning. */
@@ -64,7 +66,13 @@ bool emu_slot_alive(const struct emu_slot *process)
 
 bool emu_lock_robust(pthread_mutex_t *mutex)
 {
-	int r = pthread_mutex_lock(mutex);
+	int r;
+	for (unsigned tries = 0; (r = pthread_mutex_trylock(mutex)) == EBUSY; tries++) {
+		if (tries < 100)
+			sched_yield();
+		else
+			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	}
 	if (r == EOWNERDEAD) {
 		pthread_mutex_consistent(mutex);
 		return true;
@@ -137,15 +145,13 @@ struct emu_state *emu_state(void)
 	return state;
 }
 
-/* Below the lock: all figures anew from the places, those of the dead given back. */
-static void reap(void)
+/* Below the lock: the figures anew from the places. */
+static void add_up(void)
 {
 	uint64_t used[EMU_GPUS_MAX] = {0};
 	uint32_t high = 0;
 	for (uint32_t i = 0; i < state->slots_high; i++) {
-		struct emu_slot *process = &state->slots[i];
-		if (process->pid != 0 && !emu_slot_alive(process))
-			process->pid = 0;
+		const struct emu_slot *process = &state->slots[i];
 		if (process->pid == 0)
 			continue;
 		high = i + 1;
@@ -153,19 +159,43 @@ static void reap(void)
 			used[gpu] += process->used[gpu];
 	}
 	state->slots_high = high;
-	memcpy(state->used, used, sizeof used);
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		state->used[gpu] = used[gpu];
 }
 
 static void lock_state(void)
 {
 	if (emu_lock_robust(&state->lock))
-		reap();
+		add_up();
 }
 
-/* Below the lock. */
+static void unlock_state(void)
+{
+	pthread_mutex_unlock(&state->lock);
+}
+
+/* Without the lock: gives back what the dead had. */
+static void reap(void)
+{
+	for (uint32_t i = 0; i < state->slots_high; i++) {
+		struct emu_slot *process = &state->slots[i];
+		int32_t pid = process->pid;
+		uint64_t started = process->started;
+		if (pid == 0 || start_of(pid) == started)
+			continue;
+		lock_state();
+		/* Another process may have its place by now. */
+		if (process->pid == pid && process->started == started) {
+			process->pid = 0;
+			add_up();
+		}
+		unlock_state();
+	}
+}
+
 static void reap_sometimes(void)
 {
-	static uint64_t last_ns;
+	static _Atomic uint64_t last_ns;
 	uint64_t now = now_ns();
 	if (state->slots_high > MANY && now - last_ns < LOOK_AGAIN_NS)
 		return;
@@ -181,34 +211,40 @@ static int32_t free_slot(void)
 	return state->slots_high < EMU_SLOTS ? (int32_t)state->slots_high : -1;
 }
 
+/* Below the lock: a free one becomes ours. */
+static void move_in(int32_t found, uint64_t started)
+{
+	struct emu_slot *mine = &state->slots[found];
+	mine->started = started;
+	atomic_store(&mine->process_state, 0);
+	atomic_store(&mine->thread, 0);
+	atomic_store(&mine->wish, 0);
+	for (unsigned gpu = 0; gpu < EMU_GPUS_MAX; gpu++)
+		mine->used[gpu] = 0;
+	memset(mine->busy_ns, 0, sizeof mine->busy_ns);
+	memset(mine->waits, 0, sizeof mine->waits);
+	mine->pid = getpid();
+	if ((uint32_t)found >= state->slots_high)
+		state->slots_high = (uint32_t)found + 1;
+	slot = found;
+}
+
 int emu_slot_take(void)
 {
 	if (emu_state() == NULL)
 		return -1;
-	lock_state();
-	if (slot < 0) {
-		int32_t found = free_slot();
-		if (found < 0) {
+	uint64_t started = start_of(getpid());
+	int mine = -1;
+	for (int tries = 0; tries < 2 && mine < 0; tries++) {
+		if (tries > 0)
 			reap();
-			found = free_slot();
-		}
-		if (found >= 0) {
-			struct emu_slot *mine = &state->slots[found];
-			mine->started = start_of(getpid());
-			atomic_store(&mine->process_state, 0);
-			atomic_store(&mine->thread, 0);
-			atomic_store(&mine->wish, 0);
-			memset(mine->used, 0, sizeof mine->used);
-			memset(mine->busy_ns, 0, sizeof mine->busy_ns);
-			memset(mine->waits, 0, sizeof mine->waits);
-			mine->pid = getpid();
-			if ((uint32_t)found >= state->slots_high)
-				state->slots_high = (uint32_t)found + 1;
-			slot = found;
-		}
+		lock_state();
+		int32_t found = slot < 0 ? free_slot() : -1;
+		if (found >= 0)
+			move_in(found, started);
+		mine = slot;
+		unlock_state();
 	}
-	int mine = slot;
-	pthread_mutex_unlock(&state->lock);
 	return mine;
 }
 
@@ -229,20 +265,26 @@ void emu_move(const uint8_t moves[EMU_GPUS_MAX])
 		atomic_store(&moved[gpu], (uint8_t)(moves[emu_place(gpu)] + 1));
 }
 
-bool emu_memory_take(unsigned gpu, uint64_t bytes)
+static bool take(unsigned gpu, uint64_t bytes, uint64_t total)
 {
-	gpu = emu_place(gpu);
-	uint64_t total = emu_config()->gpus[gpu].memory_bytes;
 	lock_state();
-	if (bytes > total || state->used[gpu] > total - bytes)
-		reap();
 	bool fits = bytes <= total && state->used[gpu] <= total - bytes;
 	if (fits) {
 		state->slots[slot].used[gpu] += bytes;
 		state->used[gpu] += bytes;
 	}
-	pthread_mutex_unlock(&state->lock);
+	unlock_state();
 	return fits;
+}
+
+bool emu_memory_take(unsigned gpu, uint64_t bytes)
+{
+	gpu = emu_place(gpu);
+	uint64_t total = emu_config()->gpus[gpu].memory_bytes;
+	if (take(gpu, bytes, total))
+		return true;
+	reap();
+	return take(gpu, bytes, total);
 }
 
 void emu_memory_give(unsigned gpu, uint64_t bytes)
@@ -252,28 +294,20 @@ void emu_memory_give(unsigned gpu, uint64_t bytes)
 	assert(state->slots[slot].used[gpu] >= bytes && state->used[gpu] >= bytes);
 	state->slots[slot].used[gpu] -= bytes;
 	state->used[gpu] -= bytes;
-	pthread_mutex_unlock(&state->lock);
+	unlock_state();
 }
 
 uint64_t emu_memory_held(unsigned gpu)
 {
-	gpu = emu_place(gpu);
-	lock_state();
-	uint64_t bytes = state->slots[slot].used[gpu];
-	pthread_mutex_unlock(&state->lock);
-	return bytes;
+	return state->slots[slot].used[emu_place(gpu)];
 }
 
 uint64_t emu_memory_used(unsigned gpu)
 {
-	gpu = emu_place(gpu);
 	if (emu_state() == NULL)
 		return 0;
-	lock_state();
 	reap_sometimes();
-	uint64_t used = state->used[gpu];
-	pthread_mutex_unlock(&state->lock);
-	return used;
+	return state->used[emu_place(gpu)];
 }
 
 unsigned emu_processes(unsigned gpu, struct emu_process *processes, unsigned size)
@@ -281,25 +315,25 @@ unsigned emu_processes(unsigned gpu, struct emu_process *processes, unsigned siz
 	unsigned count = 0;
 	if (emu_state() == NULL)
 		return 0;
-	lock_state();
 	reap_sometimes();
 	for (uint32_t i = 0; i < state->slots_high; i++) {
 		const struct emu_slot *process = &state->slots[i];
-		if (process->pid == 0 || process->used[gpu] == 0)
+		int32_t pid = process->pid;
+		uint64_t bytes = process->used[gpu];
+		if (pid == 0 || bytes == 0)
 			continue;
 		/* A process that has loaded the driver twice is one. */
 		unsigned at = 0;
-		while (at < count && at < size && processes[at].pid != process->pid)
+		while (at < count && at < size && processes[at].pid != pid)
 			at++;
 		if (at < count && at < size) {
-			processes[at].bytes += process->used[gpu];
+			processes[at].bytes += bytes;
 			processes[at].busy_ns += process->busy_ns[gpu];
 			continue;
 		}
 		if (count < size)
-			processes[count] = (struct emu_process){process->pid, process->used[gpu], process->busy_ns[gpu]};
+			processes[count] = (struct emu_process){pid, bytes, process->busy_ns[gpu]};
 		count++;
 	}
-	pthread_mutex_unlock(&state->lock);
 	return count;
 }

@@ -3,6 +3,8 @@
  * 1. Locks are robust mutexes: the kernel marks one whose owner was killed, and the next owner mends what it guards.
  * 2. A process is its pid and its start time; whoever needs room, a place or the figures removes the dead first. Nothing waits for a dead one.
  * 3. `used` of a GPU is the sum of what its processes use.
+ * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up everybody else. So the system is asked about processes before the lock of the slots is taken, figures are
+ *    read without it, and nobody sleeps in its queue, where a sleeper that is stopped would get the call that was for the next one.
  */
 #ifndef EMU_SHARED_H
 #define EMU_SHARED_H
@@ -19,13 +21,13 @@ enum { EMU_H2D, EMU_D2H, EMU_D2D };
 #define EMU_BUCKET_NS 50000000ULL
 
 struct emu_slot {
-	_Atomic int32_t pid; /* 0: free; engines look at it without the lock */
-	uint64_t started;
+	_Atomic int32_t pid; /* 0: free; written last */
+	_Atomic uint64_t started;
 	/* Of checkpoint.c: CU_PROCESS_..., and how others ask it for another state. */
 	atomic_int process_state, thread;
 	atomic_uint wish, answer, answers;
 	uint8_t moves[EMU_GPUS_MAX]; /* with a wish to restore: the GPU that takes the place of each */
-	uint64_t used[EMU_GPUS_MAX];
+	_Atomic uint64_t used[EMU_GPUS_MAX];
 	/* Below the lock of each GPU's engine. */
 	uint64_t busy_ns[EMU_GPUS_MAX];
 	uint32_t waits[EMU_GPUS_MAX];
@@ -47,9 +49,9 @@ struct emu_engine {
 
 struct emu_state {
 	uint64_t layout;
-	pthread_mutex_t lock;	     /* of the slots and the memory */
+	pthread_mutex_t lock;	     /* for writers of the slots and of the memory */
 	_Atomic uint32_t slots_high; /* all beyond are free */
-	uint64_t used[EMU_GPUS_MAX];
+	_Atomic uint64_t used[EMU_GPUS_MAX];
 	struct emu_engine engines[EMU_GPUS_MAX];
 	struct emu_slot slots[EMU_SLOTS];
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -239,6 +240,49 @@ static void test_killed_neighbours_do_not_stop_the_engine(void **state)
 			end(&others[i]);
 		}
 	}
+}
+
+static void ask_on_and_on(int socket)
+{
+	size_t bytes = 0, total = 0;
+	driver_open(false);
+	tell(socket, 's');
+	for (;;)
+		assert_cuda(cuMemGetInfo_v2(&bytes, &total));
+}
+
+/* Whenever it is asked to: uses the driver for everything that has to do with others. */
+static void use_memory(int socket)
+{
+	size_t bytes = 0, total = 0;
+	CUdeviceptr x = 0;
+	char word = 0;
+	driver_open(false);
+	while (read(socket, &word, 1) == 1) {
+		assert_cuda(cuMemGetInfo_v2(&bytes, &total));
+		assert_cuda(cuMemAlloc_v2(&x, MiB));
+		assert_cuda(cuMemFree_v2(x));
+		tell(socket, 'd');
+	}
+}
+
+/* A neighbour that is stopped while it asks what is free does not hold up the others. */
+static void test_stopped_neighbours_do_not_keep_the_memory(void **state)
+{
+	(void)state;
+	struct child stopped = start(ask_on_and_on), other = start(use_memory);
+	const struct timeval patience = {.tv_sec = 60};
+	assert_int_equal(setsockopt(other.socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+	hear(stopped.socket, 's');
+	for (int round = 0; round < 20; round++) {
+		usleep(1000 + 777 * (unsigned)round);
+		kill(stopped.pid, SIGSTOP);
+		tell(other.socket, 'g');
+		hear(other.socket, 'd');
+		kill(stopped.pid, SIGCONT);
+	}
+	kill_child(&stopped);
+	end(&other);
 }
 
 /* Kill at any moment, over and over: what is left is as if nobody had been there. */
@@ -592,6 +636,7 @@ int main(void)
 		cmocka_unit_test(test_only_one_wins),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_killed_neighbours_do_not_stop_the_engine),
+		cmocka_unit_test(test_stopped_neighbours_do_not_keep_the_memory),
 		cmocka_unit_test(test_nothing_leaks_by_kill),
 		cmocka_unit_test(test_memory_of_another_process),
 		cmocka_unit_test(test_checkpoint),
