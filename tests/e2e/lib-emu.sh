@@ -19,18 +19,22 @@ used_of_all() { used | awk '{ for (i = 1; i <= NF; i++) sum += $i } END { if (NR
 # compile <program in the scratch folder> <source>: one that finds the driver by itself.
 compile() { ${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/$1" "$SW_SOURCE_DIR/$2" -ldl || exit 1; }
 
-# prepare_training: $scratch/repeat.sh FOLDER NAME runs a short training over and over until there is FOLDER/NAME.end (how long that takes is nobody's promise), with its process in NAME.pids and
-# what it computes in NAME; `plain` has what it computes alone. hash_of FILE: the results in it, each once.
+# submit_here <options...>: as submit. Variables of ours do not go into jobs by themselves.
+submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
+
+# prepare_training [<steps> <microseconds of each>]: $scratch/repeat.sh FOLDER NAME runs a short training over and over until there is FOLDER/NAME.end (how long that takes is nobody's promise), with its process in NAME.pids and
+# what it computes in NAME; `plain` has what it computes alone. computed NAME: it has ended one. hash_of FILE: the results in it, each once.
 prepare_training() {
 	compile train examples/gpu/train.c
-	"$scratch/train" --steps 60 --memory 6M >plain
-	cat >"$scratch/repeat.sh" <<'END'
+	"$scratch/train" --steps "${1:-60}" --memory 6M >plain
+	cat >"$scratch/repeat.sh" <<END
 #!/bin/sh
-echo $$ >>"$1/$2.pids"
-until [ -e "$1/$2.end" ]; do
-	"$1/train" --steps 60 --memory 6M --step-us 5000 >>"$1/$2" || exit 1
+echo \$\$ >>"\$1/\$2.pids"
+until [ -e "\$1/\$2.end" ]; do
+	"\$1/train" --steps ${1:-60} --memory 6M --step-us ${2:-5000} >>"\$1/\$2" || exit 1
 done
 END
 	chmod +x "$scratch/repeat.sh"
 }
+computed() { grep -q hash "$scratch/$1"; }
 hash_of() { sed -n 's/.* hash //p' "$1" | sort -u; }

@@ -66,6 +66,11 @@ submit() { job=$(timeout 60 "$SHAREWELL" submit --parsable "$@"); }
 state_of() { timeout 60 "$SHAREWELL" ps --noheader -j "$1" | awk '{print $5}'; }
 is_state() { [ "$(state_of "$1")" = "$2" ]; }
 
+# folder <job>: of its last run.
+folder() { ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1; }
+# told <job> <text>: what its supervisor says of it.
+told() { grep -qF -- "$2" "$(folder "$1")"/status.json; }
+
 # ends <aim> <job> <exit status of wait>
 ends() {
 	run wait "$2"

@@ -10,13 +10,10 @@ prepare_training
 start() {
 	name=$1
 	shift
-	submit -J "$name" --gpu-memory 100M --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@" \
-		-- "$scratch/repeat.sh" "$scratch" "$name"
+	submit_here -J "$name" --gpu-memory 100M "$@" -- "$scratch/repeat.sh" "$scratch" "$name"
 }
 # is <job> <words of python about it>
 is() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; job = json.load(sys.stdin); sys.exit(not ($2))"; }
-# computed <name>: it has ended a training.
-computed() { grep -q hash "$scratch/$1"; }
 
 gpus=auto
 up

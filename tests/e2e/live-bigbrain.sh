@@ -5,24 +5,9 @@
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
 emulate 2 512M
-compile train examples/gpu/train.c
-"$scratch/train" --steps 60 --memory 6M >plain
-
-# The same training over and over until it is told to end: how long that takes is nobody's promise.
-cat >"$scratch/repeat.sh" <<'EOF'
-#!/bin/sh
-until [ -e "$1/$2.end" ]; do
-	"$1/train" --steps 60 --memory 6M --step-us 5000 >>"$1/$2" || exit 1
-done
-EOF
-chmod +x "$scratch/repeat.sh"
+prepare_training
 # start <name> <memory>: the number of the job is $job.
-start() {
-	submit -J "$1" --gpu-memory "$2" --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" \
-		-- "$scratch/repeat.sh" "$scratch" "$1"
-}
-# computed <name>: it has ended a training.
-computed() { grep -q hash "$scratch/$1"; }
+start() { submit_here -J "$1" --gpu-memory "$2" -- "$scratch/repeat.sh" "$scratch" "$1"; }
 
 gpus=auto
 up

@@ -9,11 +9,6 @@ compile gpu_load tests/e2e/gpu_load.c
 
 # uses <MiB>: on all GPUs together.
 uses() { [ "$(used_of_all)" = "$1" ]; }
-# Variables of ours do not go into jobs by themselves.
-submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
-folder() { ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1; }
-# told <job> <text>: what its supervisor says of it.
-told() { grep -qF -- "$2" "$(folder "$1")"/status.json; }
 # depth <job> <word of python>: as the cluster knows.
 depth() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; j = json.load(sys.stdin); sys.exit(j['state'] != 'S' or j['deep'] != $2)"; }
 off() { depth "$1" "'off'"; }

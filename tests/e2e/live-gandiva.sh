@@ -5,19 +5,7 @@
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
 emulate 2 512M
-train="$scratch/train"
-compile train examples/gpu/train.c
-"$train" --steps 150 --memory 6M >plain
-
-# The same training over and over until it is told to end: how long that takes is nobody's promise.
-cat >"$scratch/repeat.sh" <<'END'
-#!/bin/sh
-echo $$ >>"$2.pids"
-until [ -e "$1/end" ]; do
-	"$1/train" --steps 150 --memory 6M --step-us 10000 >>"$2" || exit 1
-done
-END
-chmod +x "$scratch/repeat.sh"
+prepare_training 150 10000
 # all <words of python about jobs, what the cluster knows of the four>
 all() {
 	for j in $jobs; do "$SHAREWELL" show --json "$j"; done | python3 -c "
@@ -35,8 +23,7 @@ up
 works 'turns of a second' '' policy gandiva --set quantum=1s
 jobs=''
 for name in a b c d; do
-	submit -J "$name" --preempt suspend --gpu-memory 100M --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" \
-		-- "$scratch/repeat.sh" "$scratch" "$scratch/$name"
+	submit_here -J "$name" --preempt suspend --gpu-memory 100M -- "$scratch/repeat.sh" "$scratch" "$name"
 	jobs="$jobs $job"
 done
 holds 'all four are suspended several times before any of them ends' until_holds 240 all 'min(j["preemptions"] for j in jobs) >= 4'
@@ -45,7 +32,7 @@ holds 'and in one run' all 'max(j["restarts"] for j in jobs) == 0'
 until_holds 60 sh -c '"$0" why "$1" | grep -q "takes turns of 1 s with others"' "$SHAREWELL" "$job"
 said $? 'one that waits says that it takes turns'
 holds 'each has computed something' until_holds 120 sh -c 'for name in a b c d; do grep -q hash "$0/$name" || exit 1; done' "$scratch"
-touch "$scratch/end"
+touch "$scratch/a.end" "$scratch/b.end" "$scratch/c.end" "$scratch/d.end"
 for j in $jobs; do
 	ends "job $j ends well" "$j" 0
 done

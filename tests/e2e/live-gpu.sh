@@ -11,13 +11,6 @@ compile train examples/gpu/train.c
 uses() {
 	now=$(used_of_all) && [ "$now" -ge "$1" ] && [ "$now" -le "$2" ]
 }
-# Variables of ours do not go into jobs by themselves.
-submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
-hash_of() { sed -n 's/.* hash //p' "$1"; }
-# folder of the last run of a job
-folder() { ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1; }
-# told <job> <text>: what its supervisor says of it.
-told() { grep -qF -- "$2" "$(folder "$1")"/status.json; }
 long='--steps 1000000 --memory 6M --step-us 5000'
 
 "$train" --steps 800 --memory 6M >plain

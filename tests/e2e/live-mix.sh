@@ -17,8 +17,7 @@ start() {
 	name=$1 class=$2
 	mixed=$((mixed + 1))
 	shift 2
-	submit -J "$name" --class "$class" --gpu-memory 100M --preempt suspend --env SHAREWELL_EMU="$SHAREWELL_EMU" \
-		--env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" --env END="$scratch/$policy.$mixed.end" -- "$scratch/run.sh" "$scratch/load" "$@"
+	submit_here -J "$name" --class "$class" --gpu-memory 100M --preempt suspend --env END="$scratch/$policy.$mixed.end" -- "$scratch/run.sh" "$scratch/load" "$@"
 	echo "$job $class $scratch/$policy.$mixed.end" >>"$scratch/$policy.mix"
 }
 printf '#!/bin/sh\nexec "$@" --end "$END"\n' >"$scratch/run.sh"

@@ -9,8 +9,7 @@ prepare_training
 start() {
 	name=$1
 	shift
-	submit -J "$name" --gpu-memory 300M --gpu-floor 200M --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@" \
-		-- "$scratch/repeat.sh" "$scratch" "$name"
+	submit_here -J "$name" --gpu-memory 300M --gpu-floor 200M "$@" -- "$scratch/repeat.sh" "$scratch" "$name"
 }
 # is <job> <words of python about it>
 is() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; job = json.load(sys.stdin); sys.exit(not ($2))"; }
@@ -18,8 +17,6 @@ paused() { is "$1" 'job["state"] == "R" and job["paused"]'; }
 # Its page says so.
 stands() { is "$1" 'job["paused"] and job["gpu"] is not None and job["gpu"]["compute"] == 0'; }
 works_now() { is "$1" 'job["state"] == "R" and not job["paused"]'; }
-# computed <name>: it has ended a training.
-computed() { grep -q hash "$scratch/$1"; }
 
 gpus=auto
 up

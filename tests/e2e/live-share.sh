@@ -31,8 +31,6 @@ SW_EXPORT_POLICY(beside);
 END_OF_C
 ${CC:-cc} -shared -fPIC -I "$SW_SOURCE_DIR/include" -o beside.so beside.c || exit 1
 
-# Variables of ours do not go into jobs by themselves.
-submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
 # so <words of python about h and l, what the cluster knows of the two jobs on their GPU: bytes in MiB>
 so() {
 	{ "$SHAREWELL" show --json "$high" && "$SHAREWELL" show --json "$low"; } | python3 -c "

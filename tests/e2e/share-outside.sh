@@ -54,7 +54,7 @@ holds 'all of them end' until_holds 60 sh -c '! ls "$SHAREWELL_STATE"/shares | g
 rm -f end
 gpus=auto
 up
-submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" -- \
+submit_here --env LD_LIBRARY_PATH="$LD_LIBRARY_PATH" -- \
 	"$scratch/escape" deepbind "$scratch/deep.so" 100000000 "$PWD/job.ready" "$PWD/end"
 holds 'a job goes around the runtime' until_holds 60 test -e job.ready
 says() { "$SHAREWELL" show --json "$job" | python3 -c "import json, sys; g = json.load(sys.stdin)['gpu'] or {}; sys.exit(not ($1))"; }

@@ -14,7 +14,6 @@ refuses 2 'without a driver the program is not started' 'libnvidia-ml.so.1' shar
 holds 'nor was anything made' test ! -e started
 
 emulate 1 512M
-hash_of() { sed -n 's/.* hash //p' "$1"; }
 "$scratch/train" --steps 20 --memory 64M >plain && "$scratch/train" --steps 1000 --memory 12M >long-plain
 holds 'the sample trains on the emulated driver' grep -q hash plain
 
