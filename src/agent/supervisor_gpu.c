@@ -2,7 +2,7 @@
  *
  * Invariants:
  *  1. the runtime is never the reason why a run fails: what cannot be had is gone without, and said;
- *  2. the job can spoil its page; it cannot make the supervisor wait longer than LEAVE_NS, nor die;
+ *  2. the job can spoil its page; it cannot make the supervisor wait longer than LEAVE_NS, in one piece or in many, nor die;
  *  3. processes are stopped all the same when their memory does not leave: then `detail` says why the GPUs are not free.
  */
 #include <errno.h>
@@ -161,10 +161,14 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 	struct sw_supervisor_gpu *gpu = &supervisor->gpu;
 	if (gpu->page == NULL)
 		return;
+	/* Turns may be shorter than the time that it is waited for. Who does not leave in many of them would else keep its GPUs for ever, and the other one never had its turn. */
+	if (gpu->wish == SW_GPU_WISH_AWAY)
+		gpu->waited_ns += now_ns - gpu->asked_at_ns;
+	gpu->asked_at_ns = now_ns;
 	gpu->wish = wish;
 	sw_share_page_hurry(gpu->page, false);
 	gpu->number = sw_share_page_want(gpu->page, wish == SW_GPU_WISH_AWAY ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
-	gpu->until_ns = wish == SW_GPU_WISH_AWAY ? now_ns + LEAVE_NS : SW_NEVER;
+	gpu->until_ns = wish == SW_GPU_WISH_AWAY ? now_ns + LEAVE_NS - gpu->waited_ns : SW_NEVER;
 	gpu->look_at_ns = wish == SW_GPU_WISH_AWAY ? SW_NEVER : now_ns + RETURN_LOOK_NS;
 	sw_supervisor_gpu_say(supervisor, "");
 }
@@ -211,6 +215,7 @@ bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns
 		note_move(supervisor, &figures);
 	sw_supervisor_gpu_say(supervisor, detail);
 	gpu->wish = SW_GPU_WISH_NONE;
+	gpu->waited_ns = 0;
 	return true;
 }
 

@@ -56,8 +56,10 @@ struct sw_supervisor_gpu {
 	uint64_t host_bytes;  /* that contents of its GPUs may take */
 	uint64_t limit_bytes; /* of each GPU's memory, as it was told last */
 	enum sw_gpu_wish wish;
-	uint32_t number;    /* of that wish */
+	uint32_t number; /* of that wish */
+	int64_t asked_at_ns;
 	int64_t until_ns;   /* it is waited for */
+	int64_t waited_ns;  /* before that, for wishes to leave that were taken back; since it left last */
 	int64_t look_at_ns; /* SW_NEVER: nothing to look for */
 	char detail[256];   /* why its GPU memory is not where it should be; "": it is */
 	char moved[100];    /* how the last move went, for people */

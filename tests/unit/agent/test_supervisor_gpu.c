@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "agent/supervisor_state.h"
 #include "base/number.h"
 #include "harness.h"
 #include "share/page.h"
@@ -56,11 +57,9 @@ struct guest {
 	struct sw_page_slot *slot;
 };
 
-static struct guest enter(const struct run *run)
+static struct guest enter_page(const char *path)
 {
-	char path[160];
 	struct guest guest;
-	snprintf(path, sizeof path, "%s/gpu", run->path);
 	guest.fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(guest.fd >= 0);
 	guest.page = mmap(NULL, sizeof *guest.page, PROT_READ | PROT_WRITE, MAP_SHARED, guest.fd, 0);
@@ -72,6 +71,13 @@ static struct guest enter(const struct run *run)
 	atomic_store(&guest.slot->state, SW_PAGE_RUNNING);
 	atomic_store(&guest.slot->pid, getpid());
 	return guest;
+}
+
+static struct guest enter(const struct run *run)
+{
+	char path[160];
+	snprintf(path, sizeof path, "%s/gpu", run->path);
+	return enter_page(path);
 }
 
 static void await_want(const struct guest *guest, uint32_t want)
@@ -347,6 +353,47 @@ static void test_ends_while_leaving(void **state)
 	}
 }
 
+/* Whether it has left, or is not waited for any more, within so many seconds of being asked; if not, it is asked back. */
+static bool leaves_within(struct sw_supervisor *supervisor, int64_t *now_ns, int seconds)
+{
+	sw_supervisor_gpu_leave(supervisor, *now_ns);
+	for (int i = 0; i < seconds * 10; i++, *now_ns += 100 * SW_NS_PER_MS)
+		if (sw_supervisor_gpu_has_left(supervisor, *now_ns))
+			return true;
+	sw_supervisor_gpu_return(supervisor, *now_ns);
+	*now_ns += SW_NS_PER_S;
+	return false;
+}
+
+/* A process that does not answer is not waited for longer than one minute in all, also where each turn is shorter; one that leaves has the whole minute the next time. */
+static void test_short_turns(void **state)
+{
+	struct harness *harness = *state;
+	static struct sw_supervisor supervisor;
+	const char *uuids[] = {"GPU-11111111-1111-1111-1111-111111111111"};
+	struct sw_share_page *page = NULL;
+	char path[160];
+	int64_t now_ns = 1000 * SW_NS_PER_S;
+	int turns = 1;
+	snprintf(path, sizeof path, "%s/page", harness->state);
+	assert_int_equal(sw_share_page_new(path, uuids, 1, &page, NULL), 0);
+	assert_int_equal(sw_share_page_open_copy(path, &supervisor.gpu.page, NULL), 0);
+	struct guest guest = enter_page(path);
+	while (turns < 100 && !leaves_within(&supervisor, &now_ns, 2))
+		turns++;
+	assert_int_equal(turns, 31);
+	assert_non_null(strstr(supervisor.gpu.detail, "did not answer"));
+	assert_false(leaves_within(&supervisor, &now_ns, 50));
+	sw_supervisor_gpu_leave(&supervisor, now_ns);
+	obey(&guest, SW_PAGE_SUSPENDED);
+	assert_true(sw_supervisor_gpu_has_left(&supervisor, now_ns));
+	assert_string_equal(supervisor.gpu.detail, "");
+	assert_false(leaves_within(&supervisor, &now_ns, 59));
+	leave(&guest);
+	sw_share_page_close(supervisor.gpu.page);
+	sw_share_page_close(page);
+}
+
 /* Terms become what stands on the page: limits, a share, whom it gives way to as paths of pages that are there; and are taken back. */
 static void test_terms(void **state)
 {
@@ -402,6 +449,7 @@ int main(int argc, char **argv)
 		TEST(test_memory_leaves_first),
 		TEST(test_memory_stays),
 		TEST(test_ends_while_leaving),
+		TEST(test_short_turns),
 		TEST(test_terms),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
