@@ -1,5 +1,6 @@
 #include "runtime/store.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -9,7 +10,10 @@
 #include "runtime/tools.h"
 
 #define UNITS (SW_STORE_PIECE_MOST / SW_UNIT_BYTES)
-enum { SLICES = 4096, PORTABLE = 1 };
+enum { SLICES = 4096, PORTABLE = 1, PAGE = 4096 };
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 static struct slice {
 	char *bytes;
@@ -27,6 +31,18 @@ static size_t slice_size(size_t missing)
 	return size < SW_STORE_PIECE_MOST ? sw_round_up(size, SW_UNIT_BYTES) : SW_STORE_PIECE_MOST;
 }
 
+/* Before the driver pins them: it would touch page by page with its locks held, and the program could not launch anything meanwhile. */
+static bool touch(char *start, size_t size)
+{
+	if (madvise(start, size, MADV_POPULATE_WRITE) == 0)
+		return true;
+	if (errno != EINVAL) /* Linux before 5.14 */
+		return false;
+	for (size_t i = 0; i < size; i += PAGE)
+		((volatile char *)start)[i] = 0;
+	return true;
+}
+
 static bool add_slice(size_t size)
 {
 	char *bytes = mmap(NULL, size + SW_UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -41,7 +57,7 @@ static bool add_slice(size_t size)
 		munmap(start + size, SW_UNIT_BYTES - skip);
 	madvise(start, size, MADV_HUGEPAGE);
 	madvise(start, size, MADV_DONTFORK);
-	if (sw_driver.host_register(start, size, PORTABLE) != CUDA_SUCCESS) {
+	if (!touch(start, size) || sw_driver.host_register(start, size, PORTABLE) != CUDA_SUCCESS) {
 		munmap(start, size);
 		return false;
 	}

@@ -1,0 +1,86 @@
+/* Pinned memory for contents that leave the GPU: who pins it finds it touched already, and what is given back is gone. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/driver.h"
+#include "runtime/node.h"
+#include "runtime/store.h"
+
+enum { UNIT = 1 << 21 };
+
+static size_t pinned_bytes, node_bytes;
+
+/* ---- what the rest of the runtime is to it */
+
+struct sw_driver sw_driver;
+
+bool sw_node_take(size_t bytes, bool ahead)
+{
+	(void)ahead;
+	node_bytes += bytes;
+	return true;
+}
+
+void sw_node_give(size_t bytes)
+{
+	node_bytes -= bytes;
+}
+
+/* As the driver does it with its locks held: pages that are not there yet would have to be made now. */
+static CUresult pin(void *start, size_t bytes, unsigned flags)
+{
+	(void)flags;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), there = 0;
+	unsigned char *found = calloc(bytes / page, 1);
+	assert_non_null(found);
+	assert_int_equal(mincore(start, bytes, found), 0);
+	for (size_t i = 0; i < bytes / page; i++)
+		there += found[i] & 1u;
+	free(found);
+	assert_int_equal(there, bytes / page);
+	pinned_bytes += bytes;
+	return CUDA_SUCCESS;
+}
+
+static CUresult unpin(void *start)
+{
+	(void)start;
+	pinned_bytes = 0;
+	return CUDA_SUCCESS;
+}
+
+/* Made ahead, it is touched before it is pinned; a piece of it is there at once; unused, it all goes back. */
+static void test_touched_before_it_is_pinned(void **state)
+{
+	(void)state;
+	sw_driver.host_register = pin;
+	sw_driver.host_unregister = unpin;
+	assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_MADE);
+	assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_ENOUGH);
+	assert_int_equal(pinned_bytes, 8 * UNIT);
+	assert_int_equal(node_bytes, 8 * UNIT);
+	char *piece = sw_store_get((size_t)3 * UNIT);
+	assert_non_null(piece);
+	assert_int_equal(sw_store_unused(), 5 * UNIT);
+	assert_false(sw_store_trim());
+	sw_store_put(piece, (size_t)3 * UNIT);
+	assert_true(sw_store_trim());
+	assert_int_equal(pinned_bytes, 0);
+	assert_int_equal(node_bytes, 0);
+	assert_false(sw_store_trim());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_touched_before_it_is_pinned),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
