@@ -30,6 +30,7 @@
 struct sw_deep_board {
 	_Atomic pid_t worker; /* the child that has the driver loaded; 0: none */
 	bool done;
+	bool moved; /* with SW_DEEP_MOVE: it is where it should go */
 	int code;
 	char why[200];
 };
@@ -69,7 +70,24 @@ static int take_off(struct sw_share_page *page, pid_t supervisor, const char *pa
 	return r;
 }
 
-static _Noreturn void help(const struct sw_supervisor *supervisor, bool outward)
+/* Whatever the outcome, it is tried that it is somewhere. */
+static int carry(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
+{
+	struct sw_checkpoint_pair pairs[SW_CHECKPOINT_PAIRS];
+	size_t count = 0;
+	int r = sw_supervisor_move_pairs(supervisor, pairs, &count, err);
+	r = r < 0 ? r : sw_deep_may_move(page, err);
+	r = r < 0 ? r : take_off(page, (pid_t)supervisor->account.supervisor, supervisor->gpu.path, err);
+	if (r < 0)
+		return r;
+	r = sw_deep_back(page, pairs, count, err);
+	*ret_moved = r == 0;
+	if (r < 0)
+		(void)sw_deep_back(page, NULL, 0, NULL);
+	return r;
+}
+
+static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_task task)
 {
 	const struct sw_run_spec *spec = supervisor->spec;
 	struct sw_deep_board *board = supervisor->deep.board;
@@ -87,7 +105,9 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, bool outward)
 	r = r != 0 ? sw_err_set(&err, SW_EDENIED, "cannot become user %u: %s", spec->uid, strerror(r))
 		   : sw_share_page_open(path, &page, &err);
 	if (r == 0)
-		r = outward ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err) : sw_deep_back(page, SW_DEEP_SAME, 0, &err);
+		r = task == SW_DEEP_OUT	   ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err)
+		    : task == SW_DEEP_BACK ? sw_deep_back(page, NULL, 0, &err)
+					   : carry(page, supervisor, &board->moved, &err);
 	board->code = r;
 	snprintf(board->why, sizeof board->why, "%.100s%s%.95s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
 	board->done = true;
@@ -118,19 +138,22 @@ static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 	bool good = deep->board->done && deep->board->code == 0;
 	const char *why = deep->board->done ? deep->board->why : "whoever asked the driver for it was killed";
 	sw_share_page_look(supervisor->gpu.page, &figures);
-	deep->off = deep->outward ? good || figures.off > 0 : !good;
-	if (deep->outward && !good)
+	bool outward = deep->task == SW_DEEP_OUT;
+	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? figures.off > 0 : !good;
+	if (deep->task == SW_DEEP_MOVE)
+		sw_supervisor_move_end(supervisor, deep->board->moved ? NULL : why);
+	else if (outward && !good)
 		refuse(supervisor, why);
 	else
 		supervisor->account.run.depth = deep->off ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
-	if (!deep->outward && !good) {
+	if (deep->task == SW_DEEP_BACK && !good) {
 		snprintf(detail, sizeof detail, "it is not back on its GPUs yet: %s", why);
 		sw_supervisor_gpu_say(supervisor, detail);
 	}
 	if (supervisor->pause == SW_PAUSE_COMING)
 		supervisor->look_at_ns = now_ns;
 	else if (supervisor->pause == SW_PAUSE_NONE && deep->off)
-		deep->look_at_ns = now_ns + (deep->outward ? 0 : RETRY_NS);
+		deep->look_at_ns = now_ns + (deep->task == SW_DEEP_BACK ? RETRY_NS : 0);
 	else if (supervisor->pause == SW_PAUSE_NONE)
 		sw_supervisor_gpu_return(supervisor, now_ns);
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
@@ -148,11 +171,16 @@ static void wind_up(struct sw_supervisor *supervisor, int64_t now_ns)
 		conclude(supervisor, now_ns);
 }
 
-static void begin(struct sw_supervisor *supervisor, bool outward, int64_t now_ns)
+static void begin(struct sw_supervisor *supervisor, enum sw_deep_task task, int64_t now_ns)
 {
 	struct sw_supervisor_deep *deep = &supervisor->deep;
 	if (deep->board == NULL) {
 		void *board = mmap(NULL, sizeof *deep->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (board == MAP_FAILED && task == SW_DEEP_MOVE) {
+			sw_supervisor_move_end(supervisor, "out of memory");
+			sw_supervisor_gpu_return(supervisor, now_ns);
+			return;
+		}
 		if (board == MAP_FAILED) { /* it comes back only after it was off, and has one then */
 			refuse(supervisor, "out of memory");
 			return;
@@ -160,11 +188,11 @@ static void begin(struct sw_supervisor *supervisor, bool outward, int64_t now_ns
 		deep->board = board;
 	}
 	memset(deep->board, 0, sizeof *deep->board);
-	deep->outward = outward;
+	deep->task = task;
 	deep->look_at_ns = SW_NEVER;
 	deep->helper = fork();
 	if (deep->helper == 0)
-		help(supervisor, outward);
+		help(supervisor, task);
 	if (deep->helper > 0)
 		return;
 	snprintf(deep->board->why, sizeof deep->board->why, "cannot start another process: %s", strerror(errno));
@@ -195,7 +223,7 @@ bool sw_supervisor_deep_is_settled(struct sw_supervisor *supervisor, int64_t now
 	else if (supervisor->gpu.detail[0] != '\0')
 		supervisor->account.run.depth = SW_DEPTH_USUAL; /* its memory did not even leave: that was said */
 	else
-		begin(supervisor, true, now_ns);
+		begin(supervisor, SW_DEEP_OUT, now_ns);
 	return !is_busy(deep);
 }
 
@@ -207,7 +235,7 @@ void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns)
 	if (is_busy(deep))
 		return; /* then conclude() goes on */
 	if (deep->off)
-		begin(supervisor, false, now_ns);
+		begin(supervisor, SW_DEEP_BACK, now_ns);
 	else
 		sw_supervisor_gpu_return(supervisor, now_ns);
 }
@@ -221,7 +249,7 @@ void sw_supervisor_deep_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 	if (deep->helped)
 		wind_up(supervisor, now_ns);
 	else if (supervisor->pause == SW_PAUSE_NONE && deep->off && deep->helper == 0)
-		begin(supervisor, false, now_ns);
+		begin(supervisor, SW_DEEP_BACK, now_ns);
 }
 
 bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
@@ -243,4 +271,14 @@ bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
 pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor)
 {
 	return supervisor->deep.board != NULL ? atomic_load(&supervisor->deep.board->worker) : 0;
+}
+
+bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor)
+{
+	return is_busy(&supervisor->deep) || supervisor->deep.off;
+}
+
+void sw_supervisor_deep_move(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	begin(supervisor, SW_DEEP_MOVE, now_ns);
 }
