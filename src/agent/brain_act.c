@@ -39,7 +39,8 @@ static void use_gpu(struct sw_agent_brain *brain, const struct sw_agent_run *run
 	struct sw_agent_gpu *gpu = &brain->gpus.items[number];
 	gpu->users++;
 	gpu->staying += run->wish == SW_WISH_RUN;
-	gpu->closed += !run->shares || run->wish != SW_WISH_RUN || sw_agent_is_moving(run) || (sw_agent_is_elsewhere(run) && !run->stays);
+	/* Also while the controller does not know that a run stays where it should not be. */
+	gpu->closed += !run->shares || run->wish != SW_WISH_RUN || sw_agent_is_moving(run) || sw_agent_is_elsewhere(run);
 	gpu->opportunistic += run->opportunistic;
 }
 

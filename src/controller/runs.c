@@ -94,9 +94,11 @@ static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struc
 	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
 }
 
+/* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
 {
-	return sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items))->mask;
+	const struct sw_run *run = sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
+	return run->mask | run->from;
 }
 
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu)
@@ -121,7 +123,8 @@ static bool host_fits(const struct sw_brain *brain, const struct sw_brain_node *
 	__int128 bytes = 0;
 	for (size_t j = 0; j < node->jobs.count; j++)
 		bytes += (__int128)brain->jobs.items[node->jobs.items[j]].memory_bytes *
-			 __builtin_popcountll(mask_on(brain, node->jobs.items[j], node));
+			 __builtin_popcountll(
+				 sw_brain_run_on(&brain->jobs.items[node->jobs.items[j]], (uint32_t)(node - brain->nodes.items))->mask);
 	return node->shape.memory_bytes == 0 || bytes <= (__int128)node->shape.memory_bytes;
 }
 
