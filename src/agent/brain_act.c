@@ -256,7 +256,7 @@ static bool handle_over(struct sw_agent_brain *brain, struct sw_agent_run *run, 
 	return true;
 }
 
-enum { ACTIONS_OF_A_RUN = 4 };
+enum { ACTIONS_OF_A_RUN = 3 };
 
 size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_action *actions, size_t capacity)
 {

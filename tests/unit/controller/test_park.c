@@ -540,6 +540,113 @@ static void test_limits_follow_the_gpus(void **state)
 	assert_true(bench->answer->wants[0].spec->memory_bytes == UINT64_C(4) << 30);
 }
 
+/* ---- other GPUs of the node */
+
+static int propose_move(struct bench *bench, uint64_t job, uint64_t mask, struct sw_err *err)
+{
+	sw_records records = {0};
+	*err = (struct sw_err){0};
+	int r = sw_brain_propose_move(bench->brain, &alice, job, mask, &records, err);
+	apply_all(bench, &records, NULL);
+	sync_now(bench);
+	return r;
+}
+
+static const char *gpu_of(const struct bench *bench, uint64_t job)
+{
+	for (size_t w = 0; w < bench->answer->want_count; w++)
+		if (bench->answer->wants[w].id.job == job)
+			return bench->answer->wants[w].gpus.items[0];
+	return "";
+}
+
+#define ONE ", \"gpu_memory\": \"60GiB\", \"preempt\": \"suspend\""
+
+/* Aim: a run is wished on its new GPU as the same run, others get the old one, and it is there when its agent says so. */
+static void test_moves(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	char why[300];
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	assert_int_equal(propose_move(bench, 1, 2, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it has not started yet");
+	runs(bench, 1, 1);
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	assert_int_equal(propose_move(bench, 1, 1, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 3, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 4, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 0, &err), 0);
+	assert_string_equal(gpu_of(bench, 1), "GPU-1");
+	WISH(1, 1, SW_WANT_RUN);
+	assert_true(look(bench, 1).is_moving);
+	assert_int_equal(propose_move(bench, 1, 1, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it is on its way to other GPUs already");
+	submit(bench, 200, ONE);
+	sync_now(bench);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	sw_brain_explain(bench->brain, bench->now, 2, why, sizeof why);
+	assert_non_null(strstr(why, "job 1 is on its way off them"));
+	bench->runs[0].gpus = "GPU-0";
+	bench->runs[0].moving = "GPU-1";
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	bench->runs[0].gpus = "GPU-1";
+	bench->runs[0].moving = NULL;
+	sync_now(bench);
+	assert_false(look(bench, 1).is_moving);
+	assert_int_equal(look(bench, 1).epoch, 1);
+	assert_int_equal(look(bench, 1).gpu_mask, 2);
+	size_t records = bench->journal.count;
+	sync_now(bench);
+	assert_int_equal(bench->journal.count, records);
+	runs(bench, 2, 1);
+	STATE(2, "R");
+}
+
+/* Aim: a run that cannot go has its GPU again, and who was given it in the meantime begins elsewhere. */
+static void test_stays(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	submit(bench, 200, ONE);
+	sync_now(bench);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	bench->runs[0].unmoved = "the driver is too old";
+	/* An answer that it has not heard yet may say something else. */
+	bench->have--;
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_false(look(bench, 1).is_moving);
+	assert_string_equal(look(bench, 1).unmoved, "the driver is too old");
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	WISH(1, 1, SW_WANT_RUN);
+	sync_now(bench);
+	sync_now(bench);
+	assert_int_equal(wish(bench, 2, 2), SW_WANT_RUN);
+	assert_int_equal(look(bench, 2).gpu_mask, 2);
+	/* One that stands still meanwhile goes on where it is. */
+	change(bench, SW_RECORD_CANCEL, 2);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	change(bench, SW_RECORD_HOLD, 1);
+	bench->runs[0].state = SW_RUN_SUSPENDED;
+	bench->runs[0].unmoved = "it was suspended before it could go";
+	sync_now(bench);
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	change(bench, SW_RECORD_RELEASE, 1);
+	WISH(1, 1, SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -560,6 +667,8 @@ int main(void)
 		TEST(test_ends_before_it_stands_still),
 		TEST(test_host_memory),
 		TEST(test_limits_follow_the_gpus),
+		TEST(test_moves),
+		TEST(test_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
