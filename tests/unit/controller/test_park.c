@@ -22,7 +22,23 @@ static const struct sw_brain_config config = {
 };
 static const struct sw_user alice = {.uid = 1000, .gid = 1000};
 
+/* A policy that has every job at the first free GPU. */
+static sw_ns tidy(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *next;
+	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job))
+		(void)sw_plan_migrate(plan, job);
+	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = next) {
+		next = sw_view_next_waiting(view, job);
+		(void)sw_plan_start(plan, job);
+	}
+	return SW_TIME_NEVER;
+}
+static const struct sw_policy tidy_policy = {.abi = SW_POLICY_ABI, .name = "tidy", .about = "moves jobs", .decide = tidy};
+
 struct bench {
+	const struct sw_brain_config *config;
 	struct sw_brain *brain;
 	SW_VEC(struct kept {
 		sw_ns at;
@@ -133,15 +149,30 @@ static struct sw_job_view look(const struct bench *bench, uint64_t job)
 #define WISH(job, epoch, expected) assert_int_equal(wish(bench, (job), (epoch)), (expected))
 #define WITH(gib) ", \"gpus\": 2, \"preempt\": \"suspend\", \"gpu_memory\": \"" #gib "GiB\""
 
-static int set_up(void **state)
+static int set_up_with(void **state, const struct sw_brain_config *chosen)
 {
 	struct bench *bench = calloc(1, sizeof *bench);
 	assert_non_null(bench);
 	bench->now = 1000 * SW_NS_PER_S;
-	assert_int_equal(sw_brain_new(&config, &bench->brain, NULL), 0);
+	bench->config = chosen;
+	assert_int_equal(sw_brain_new(chosen, &bench->brain, NULL), 0);
 	sync_now(bench);
 	*state = bench;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(state, &config);
+}
+
+static int set_up_tidy(void **state)
+{
+	static struct sw_brain_config tidy_config;
+	tidy_config = config;
+	tidy_config.plugin = &tidy_policy;
+	tidy_config.policy = "tidy";
+	return set_up_with(state, &tidy_config);
 }
 
 /* At the end of each test: the journal alone gives the same state again. */
@@ -149,7 +180,7 @@ static int tear_down(void **state)
 {
 	struct bench *bench = *state;
 	struct sw_brain *again = NULL;
-	assert_int_equal(sw_brain_new(&config, &again, NULL), 0);
+	assert_int_equal(sw_brain_new(bench->config, &again, NULL), 0);
 	for (size_t r = 0; r < bench->journal.count; r++) {
 		struct kept *kept = &bench->journal.items[r];
 		assert_int_equal(sw_brain_apply(again, kept->at, kept->record.kind, kept->record.body, kept->record.size, NULL, NULL), 0);
@@ -647,6 +678,43 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: what a policy moves within its node goes on as the same run; where it could not, the policy's next wish stops and starts it as ever. */
+static void test_policy_moves(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, "");
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	assert_string_equal(gpu_of(bench, 2), "GPU-1");
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "CD");
+	WISH(2, 1, SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	assert_true(look(bench, 2).is_moving);
+	bench->runs[1].gpus = "GPU-0";
+	sync_now(bench);
+	assert_false(look(bench, 2).is_moving);
+	/* The next one cannot go. */
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 3, 1);
+	assert_int_equal(look(bench, 3).gpu_mask, 2);
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	WISH(3, 1, SW_WANT_RUN);
+	assert_true(look(bench, 3).is_moving);
+	bench->runs[2].unmoved = "the driver is too old";
+	sync_now(bench);
+	sync_now(bench);
+	assert_false(look(bench, 3).is_moving);
+	WISH(3, 1, SW_WANT_STOP);
+	tell(bench, 3, 1, SW_RUN_EXITED, 15, SW_REASON_STOPPED);
+	sync_now(bench);
+	WISH(3, 2, SW_WANT_RUN);
+	assert_int_equal(look(bench, 3).gpu_mask, 1);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -669,6 +737,7 @@ int main(void)
 		TEST(test_limits_follow_the_gpus),
 		TEST(test_moves),
 		TEST(test_stays),
+		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
