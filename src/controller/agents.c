@@ -128,13 +128,14 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 static int hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said, bool up_to_date,
 		     sw_records *records, struct sw_err *err)
 {
-	char why[SW_FAILURE_LINE_MAX + 1] = "";
-	enum sw_moved moved = sw_brain_hear_move(node, run, said, up_to_date);
+	char clean[SW_FAILURE_LINE_MAX + 1] = "";
+	const char *why = "";
+	enum sw_moved moved = sw_brain_hear_move(node, run, said, up_to_date, node->heard_at, &why);
 	if (moved == SW_MOVED_NOT)
 		return 0;
 	if (moved == SW_MOVED_REFUSED)
-		sw_failure_clean(said->unmoved, strlen(said->unmoved), why, sizeof why); /* agents may send anything */
-	return record_report(node->name, said->id.job, said->id.epoch, moved == SW_MOVED ? "moved" : "unmoved", why, records, err);
+		sw_failure_clean(why, strlen(why), clean, sizeof clean); /* agents may send anything */
+	return record_report(node->name, said->id.job, said->id.epoch, moved == SW_MOVED ? "moved" : "unmoved", clean, records, err);
 }
 
 static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, bool up_to_date,

@@ -11,7 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "controller/brain_state.h"
+
+/* So long an agent may take, without a word, to begin with a move. */
+#define PATIENCE_NS (600 * SW_NS_PER_S)
 
 /* ---- whether */
 
@@ -142,7 +146,11 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 	free(live->unmoved);
 	live->unmoved = NULL;
 	const struct sw_event event = {.kind = SW_EV_MOVE, .job = {(uint32_t)(job - 1)}, .epoch = live->epoch, .mask = (uint64_t)mask};
-	return sw_brain_step(brain, &event, 1, err);
+	int r = sw_brain_step(brain, &event, 1, err);
+	bool stays = r == 0 && live->run_epoch == epoch && live->run_count == 1 && live->runs[0].mask != (uint64_t)mask && !live->parked;
+	if (stays)
+		live->unmoved = strdup("others got these GPUs first");
+	return stays && live->unmoved == NULL ? sw_err_set(err, SW_ENOMEM, "out of memory") : r;
 }
 
 void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t mask)
@@ -239,12 +247,14 @@ static uint64_t read_places(const struct sw_brain_node *node, const char *text)
 }
 
 enum sw_moved sw_brain_hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said,
-				 bool up_to_date)
+				 bool up_to_date, sw_ns now, const char **ret_why)
 {
 	if (run->from == 0)
 		return SW_MOVED_NOT;
 	if (said->gpus != NULL && said->moving == NULL && read_places(node, said->gpus) == run->mask)
 		return SW_MOVED;
-	/* What it cannot do must be what it was told last. */
-	return said->unmoved != NULL && up_to_date ? SW_MOVED_REFUSED : SW_MOVED_NOT;
+	/* What it cannot do must be what it was told last. An agent that knows nothing of moves never says so. */
+	bool silent = said->moving == NULL && now - run->moved_at > PATIENCE_NS;
+	*ret_why = said->unmoved != NULL ? said->unmoved : "its node did not say in time that it is there";
+	return up_to_date && (said->unmoved != NULL || silent) ? SW_MOVED_REFUSED : SW_MOVED_NOT;
 }

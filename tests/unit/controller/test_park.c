@@ -634,6 +634,17 @@ static void test_moves(void **state)
 	assert_int_equal(bench->journal.count, records);
 	runs(bench, 2, 1);
 	STATE(2, "R");
+	/* Where the agent says nothing of it, that is the answer in the end. */
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	assert_int_equal(propose_move(bench, 1, 1, &err), 0);
+	bench->now += 500 * SW_NS_PER_S;
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	bench->now += 200 * SW_NS_PER_S;
+	sync_now(bench);
+	assert_false(look(bench, 1).is_moving);
+	assert_int_equal(look(bench, 1).gpu_mask, 2);
+	assert_non_null(strstr(look(bench, 1).unmoved, "did not say in time"));
 }
 
 /* Aim: a run that cannot go has its GPU again, and who was given it in the meantime begins elsewhere. */
