@@ -350,7 +350,8 @@ enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *job, c
 enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *job, const struct sw_split *split);
 /* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
-/* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. */
+/* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. Live, one that keeps its node and its number of GPUs goes on as it is where
+ * that can be (docs/gpu.md); others are stopped and started. */
 enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *job);
 /* The same where another placement rule says, one of the policy's own. */
 enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule);

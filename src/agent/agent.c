@@ -125,6 +125,9 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 	case SW_ACT_RESUME:
 		sw_agent_tell(agent, action->id, "resume %" PRIu64 "\n", action->order);
 		break;
+	case SW_ACT_MOVE:
+		sw_agent_tell(agent, action->id, "move %" PRIu64 " %s\n", action->order, action->gpus);
+		break;
 	case SW_ACT_LEASE:
 		sw_agent_tell(agent, action->id, "lease %" PRId64 "\n", action->lease_boot_ns);
 		break;

@@ -15,6 +15,8 @@ static void free_run(struct sw_agent_run *run)
 		return;
 	free(run->want);
 	free(run->gpus);
+	free(run->wished);
+	free(run->going);
 	free(run->seen);
 	free(run);
 }
@@ -103,13 +105,16 @@ static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *
 static int set_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus)
 {
 	run->gpus = calloc(gpus->count + 1, sizeof *run->gpus);
+	run->wished = calloc(gpus->count + 1, sizeof *run->wished);
+	run->going = calloc(gpus->count + 1, sizeof *run->going);
 	run->seen = calloc(gpus->count + 1, sizeof *run->seen);
-	if (run->gpus == NULL || run->seen == NULL)
+	if (run->gpus == NULL || run->wished == NULL || run->going == NULL || run->seen == NULL)
 		return SW_ENOMEM;
 	for (size_t i = 0; i < gpus->count; i++) {
 		int r = intern_gpu(brain, gpus->items[i], &run->gpus[i]);
 		if (r < 0)
 			return r;
+		run->going[i] = run->gpus[i];
 		run->gpu_count++;
 	}
 	return 0;
@@ -162,6 +167,9 @@ static void keep_account(struct sw_agent_run *run, const struct sw_sync_run *sai
 	run->said = *said;
 	run->said.reason = run->reason;
 	run->said.detail = run->detail[0] != '\0' ? run->detail : NULL;
+	run->said.gpus = keep_text(run->gpus_text, sizeof run->gpus_text, said->gpus);
+	run->said.moving = keep_text(run->moving_text, sizeof run->moving_text, said->moving);
+	run->said.unmoved = keep_text(run->unmoved, sizeof run->unmoved, said->unmoved);
 	run->said.failure = keep_text(run->failure, sizeof run->failure, said->failure);
 	run->said.failure_line = keep_text(run->failure_line, sizeof run->failure_line, said->failure_line);
 	run->said.failure_path = keep_text(run->failure_path, sizeof run->failure_path, said->failure_path);
@@ -256,6 +264,7 @@ int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run 
 	assert(found != NULL);
 	found->phase = SW_PHASE_ALIVE;
 	keep_account(found, run);
+	sw_agent_hear_gpus(brain, found);
 	brain->dirty = true;
 	return 0;
 }
@@ -271,6 +280,7 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 	/* Nobody knows what of it arrived: tell it again. */
 	run->terms_told = run->terms_told && up;
 	run->told = SW_TOLD_NOTHING;
+	run->stays = false;
 	run->told_deep = false;
 	run->told_order = run->done_order = 0;
 	run->told_lease_ns = INT64_MIN;
@@ -288,6 +298,7 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 	run->fresh = true;
 	/* Numbers of earlier links and agents mean nothing here. */
 	run->done_order = order == run->told_order ? order : 0;
+	sw_agent_hear_gpus(brain, run);
 }
 
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id)
@@ -362,6 +373,7 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 			report->depth = SW_DEPTH_REFUSED;
 		else if (report->depth == SW_DEPTH_OFF && !has_answered(run))
 			report->depth = SW_DEPTH_LEAVING;
+		report->unmoved = run->stays && sw_agent_is_elsewhere(run) ? run->why_stays : NULL;
 		if (run->phase == SW_PHASE_WAITING && run->wish == SW_WISH_SUSPEND)
 			report->state = SW_RUN_SUSPENDED;
 		else if (run->phase == SW_PHASE_WAITING)

@@ -86,6 +86,7 @@ enum sw_agent_act {
 	SW_ACT_TERMS,	/* tell the supervisor what the run may have of its GPUs */
 	SW_ACT_RECOVER, /* see that nothing of the run is left alive, and record its exit */
 	SW_ACT_DELETE,	/* remove the folder */
+	SW_ACT_MOVE,	/* tell the supervisor: order, gpus */
 };
 
 /* What a run may have of its GPUs, and whose work goes first there. */
@@ -101,7 +102,8 @@ struct sw_agent_action {
 	enum sw_agent_act act;
 	uint32_t signal; /* STOP; 0: the spec's */
 	struct sw_run_id id;
-	uint64_t order;			    /* STOP, SUSPEND, RESUME: its number */
+	uint64_t order;			    /* STOP, SUSPEND, RESUME, MOVE: its number */
+	const char *gpus;		    /* MOVE: where to, UUIDs with commas; valid until the next input or act */
 	const struct sw_want *want;	    /* START; valid until the next answer or act */
 	int64_t lease_boot_ns;		    /* START, LEASE */
 	int64_t grace_ms;		    /* STOP; -1: the spec's */

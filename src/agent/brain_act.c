@@ -6,7 +6,7 @@
 
 const char *sw_agent_act_name(enum sw_agent_act act)
 {
-	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "terms", "recover", "delete"};
+	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "terms", "recover", "delete", "move"};
 	return names[act];
 }
 
@@ -34,15 +34,30 @@ static struct sw_agent_action *tell(struct sw_agent_brain *brain, struct collect
 	return action;
 }
 
+static void use_gpu(struct sw_agent_brain *brain, const struct sw_agent_run *run, uint32_t number)
+{
+	struct sw_agent_gpu *gpu = &brain->gpus.items[number];
+	gpu->users++;
+	gpu->staying += run->wish == SW_WISH_RUN;
+	/* Also while the controller does not know that a run stays where it should not be. */
+	gpu->closed += !run->shares || run->wish != SW_WISH_RUN || sw_agent_is_moving(run) || sw_agent_is_elsewhere(run);
+	gpu->opportunistic += run->opportunistic;
+}
+
+/* Where a run comes to that is on its way. */
+static void use_next_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	for (size_t i = 0; i < run->gpu_count; i++)
+		if (sw_agent_goes_to(run, run->going[i]))
+			use_gpu(brain, run, run->going[i]);
+}
+
 static void use_gpus(struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
-	for (size_t i = 0; i < run->gpu_count; i++) {
-		struct sw_agent_gpu *gpu = &brain->gpus.items[run->gpus[i]];
-		gpu->users++;
-		gpu->staying += run->wish == SW_WISH_RUN;
-		gpu->closed += !run->shares || run->wish != SW_WISH_RUN;
-		gpu->opportunistic += run->opportunistic;
-	}
+	for (size_t i = 0; i < run->gpu_count; i++)
+		use_gpu(brain, run, run->gpus[i]);
+	if (sw_agent_is_moving(run))
+		use_next_gpus(brain, run);
 }
 
 static bool is_to_stop(const struct sw_agent_run *run)
@@ -149,6 +164,9 @@ static void maybe_stop(struct sw_agent_brain *brain, struct sw_agent_run *run, s
 
 static void maybe_suspend(struct sw_agent_brain *brain, struct sw_agent_run *run, struct collector *out)
 {
+	if (sw_agent_is_moving(run))
+		return;
+	(void)sw_agent_stands_elsewhere(brain, run);
 	/* What was taken off stays so until it is resumed. */
 	run->told_deep = run->told_deep && run->deep;
 	if (run->told == SW_TOLD_STOP || (run->told == SW_TOLD_SUSPEND && run->told_deep == run->deep))
@@ -162,7 +180,7 @@ static void maybe_suspend(struct sw_agent_brain *brain, struct sw_agent_run *run
 
 static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_RESUME)
+	if (run->told == SW_TOLD_STOP || run->told == SW_TOLD_RESUME || sw_agent_is_moving(run) || sw_agent_stands_elsewhere(brain, run))
 		return;
 	if (run->told == SW_TOLD_NOTHING && run->said.state != SW_RUN_SUSPENDED)
 		return;
@@ -174,6 +192,15 @@ static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 		use_gpus(brain, run);
 	}
 	tell(brain, out, SW_ACT_RESUME, run, SW_TOLD_RESUME);
+}
+
+static void maybe_move(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+{
+	if (now_ns >= brain->lease_ns || !sw_agent_move_is_due(brain, run))
+		return;
+	const char *gpus = sw_agent_begin_move(brain, run);
+	tell(brain, out, SW_ACT_MOVE, run, SW_TOLD_MOVE)->gpus = gpus;
+	use_next_gpus(brain, run);
 }
 
 static void maybe_extend(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
@@ -204,6 +231,7 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	switch (run->wish) {
 	case SW_WISH_RUN:
 		maybe_resume(brain, now_ns, run, out);
+		maybe_move(brain, now_ns, run, out);
 		break;
 	case SW_WISH_SUSPEND:
 		maybe_suspend(brain, run, out);

@@ -48,6 +48,7 @@ enum sw_agent_told {
 	SW_TOLD_SUSPEND,
 	SW_TOLD_RESUME,
 	SW_TOLD_STOP,
+	SW_TOLD_MOVE, /* and has not said how it ended */
 };
 
 /* How it gets on; see brain_speed.c. */
@@ -100,10 +101,16 @@ struct sw_agent_run {
 	int64_t seated_ns;    /* since when there is room for it among those who share a GPU; 0: there is none, or it needs none */
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
+	uint32_t *wished;     /* owned: where the controller wishes it to be, if wishes_gpus */
+	uint32_t *going;      /* owned: where it goes while it moves */
 	size_t gpu_count;
+	bool wishes_gpus;
+	bool stays; /* it cannot go there, and why */
+	char why_stays[256];
 	struct sw_sync_run said; /* its texts are these: */
 	char reason[65], detail[256], failure[SW_FAILURE_NAME_MAX + 1], failure_line[SW_FAILURE_LINE_MAX + 1],
-		failure_path[SW_FAILURE_PATH_MAX + 1];
+		failure_path[SW_FAILURE_PATH_MAX + 1], unmoved[256];
+	char gpus_text[SW_SYNC_PLACES_MAX], moving_text[SW_SYNC_PLACES_MAX], going_text[SW_SYNC_PLACES_MAX];
 };
 
 struct sw_agent_slot {
@@ -184,6 +191,23 @@ uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
 bool sw_agent_is_limited(const struct sw_agent_run *run);
 
 bool sw_agent_meet(const struct sw_agent_run *a, const struct sw_agent_run *b); /* on a GPU */
+
+/* brain_move.c */
+/* Where the controller wishes it to be. */
+void sw_agent_wish_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus);
+/* What its supervisor has said of its GPUs is in `said`. */
+void sw_agent_hear_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run);
+bool sw_agent_is_moving(const struct sw_agent_run *run);
+/* It is not where it is wished to be. */
+bool sw_agent_is_elsewhere(const struct sw_agent_run *run);
+/* The same of one that stands still, or is to: it will not move, which is told. */
+bool sw_agent_stands_elsewhere(struct sw_agent_brain *brain, struct sw_agent_run *run);
+/* Of one that moves: whether it comes to this GPU, which it has not. */
+bool sw_agent_goes_to(const struct sw_agent_run *run, uint32_t gpu);
+/* Whether it is to be told to move now. The users of the GPUs must have been counted. */
+bool sw_agent_move_is_due(struct sw_agent_brain *brain, struct sw_agent_run *run);
+/* It is told to go to these. */
+const char *sw_agent_begin_move(const struct sw_agent_brain *brain, struct sw_agent_run *run);
 
 /* brain_speed.c */
 /* Follows how all runs get on, by the last look; true: there is something to tell. */

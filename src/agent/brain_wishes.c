@@ -58,8 +58,10 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 	return 0;
 }
 
-static void note(struct sw_agent_run *run, const struct sw_want *want)
+static void note(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_want *want)
 {
+	if (want->want == SW_WANT_RUN || want->want == SW_WANT_SUSPEND)
+		sw_agent_wish_gpus(brain, run, &want->gpus);
 	run->listed = true;
 	run->wish = (enum sw_agent_wish)want->want;
 	run->signal = want->signal;
@@ -99,7 +101,7 @@ static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_me
 	for (size_t i = 0; i < answer->want_count; i++) {
 		struct sw_agent_run *run = sw_agent_find(brain, answer->wants[i].id);
 		if (run != NULL)
-			note(run, &answer->wants[i]);
+			note(brain, run, &answer->wants[i]);
 	}
 	for (size_t i = 0; i < brain->runs.count;)
 		if (!settle(brain, brain->runs.items[i].run))

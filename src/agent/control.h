@@ -4,6 +4,7 @@
  *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER
+ *	move ORDER UUID,UUID...      goes on on these GPUs, as many as it has, if that can be
  *	lease BOOT_NS                it may go on until then (CLOCK_BOOTTIME)
  *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time; 4294967295: no time at all), whether somebody gives way
  *	                             to it, and the runs ("12.1") to which it gives way
@@ -27,7 +28,7 @@ struct sw_control {
 	struct {
 		int fd; /* -1: free */
 		size_t used;
-		char line[512];
+		char line[2048];
 	} clients[SW_CONTROL_CLIENTS];
 };
 

@@ -131,6 +131,7 @@ static void set_gpu_runtime(const struct sw_launch *launch)
 	struct sw_err err = {0};
 	char preload[16384];
 	unsetenv(SW_PAGE_ENV);
+	unsetenv(SW_PAGE_PLACES_ENV);
 	const char *named = getenv("LD_PRELOAD");
 	char *others = named != NULL ? strdup(named) : NULL;
 	if (others != NULL) {
@@ -157,6 +158,7 @@ static void set_gpu_runtime(const struct sw_launch *launch)
 	} else {
 		setenv("LD_PRELOAD", preload, 1);
 		setenv(SW_PAGE_ENV, launch->gpu_page, 1);
+		setenv(SW_PAGE_PLACES_ENV, getenv("CUDA_VISIBLE_DEVICES") != NULL ? getenv("CUDA_VISIBLE_DEVICES") : "", 1);
 	}
 	free(others);
 }

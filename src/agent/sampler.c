@@ -119,6 +119,16 @@ static void send_inventory(struct sampler *sampler)
 
 /* ------------------------------------------------------------------------------------------------ runs */
 
+static uint32_t find_gpu(const struct sampler *sampler, const char *uuid, size_t size)
+{
+	uint32_t index = 0;
+	for (; index < sw_gpus_count(sampler->gpus); index++)
+		if (strlen(sw_gpus_info(sampler->gpus, index)->uuid) == size &&
+		    memcmp(sw_gpus_info(sampler->gpus, index)->uuid, uuid, size) == 0)
+			break;
+	return index;
+}
+
 /* Which GPUs it has: from its order, since the job can write its page. */
 static void find_gpus(const struct sampler *sampler, int folder, struct watched *run)
 {
@@ -126,11 +136,21 @@ static void find_gpus(const struct sampler *sampler, int folder, struct watched 
 	if (sw_folder_order(folder, &order, NULL) < 0)
 		return;
 	const struct sw_texts *gpus = &order->want.gpus;
-	for (size_t i = 0; i < gpus->count && i < SW_PAGE_GPUS; i++) {
-		uint32_t index = 0;
-		while (index < sw_gpus_count(sampler->gpus) && strcmp(sw_gpus_info(sampler->gpus, index)->uuid, gpus->items[i]) != 0)
-			index++;
-		run->gpus[run->gpu_count++] = index;
+	for (size_t i = 0; i < gpus->count && i < SW_PAGE_GPUS; i++)
+		run->gpus[run->gpu_count++] = find_gpu(sampler, gpus->items[i], strlen(gpus->items[i]));
+}
+
+/* It may have been moved to others since, as its supervisor says. */
+static void follow_gpus(const struct sampler *sampler, int folder, struct watched *run)
+{
+	SW_CLEANUP(sw_run_account_freep) struct sw_run_account *account = NULL;
+	if (run->gpu_count == 0 || sw_folder_account(folder, "status.json", &account, NULL) < 0 || account->run.gpus == NULL)
+		return;
+	const char *text = account->run.gpus;
+	for (uint32_t i = 0; i < run->gpu_count && *text != '\0'; i++) {
+		size_t size = strcspn(text, ",");
+		run->gpus[i] = find_gpu(sampler, text, size);
+		text += size + (text[size] == ',');
 	}
 }
 
@@ -139,6 +159,7 @@ static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor
 	for (size_t i = 0; i < sampler->watched.count; i++)
 		if (sw_run_id_compare(sampler->watched.items[i].id, id) == 0) {
 			sampler->watched.items[i].seen = true;
+			follow_gpus(sampler, folder, &sampler->watched.items[i]);
 			return;
 		}
 	struct watched *slot = sampler->watched.count < SW_SYNC_RUNS_MAX ? sw_vec_push(&sampler->watched) : NULL;
@@ -147,6 +168,7 @@ static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor
 	*slot = (struct watched){.id = id, .supervisor = supervisor, .seen = true};
 	sw_folder_name(id, slot->name);
 	find_gpus(sampler, folder, slot);
+	follow_gpus(sampler, folder, slot);
 }
 
 /* The supervisors that live, by their pid files. */

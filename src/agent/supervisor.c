@@ -24,19 +24,21 @@
 
 /* ------------------------------------------------------------------------------------------------ requests */
 
-/* "stop ORDER SIGNAL GRACE_MS", "suspend ORDER [deep]", "resume ORDER"; false: it is neither. */
+/* "stop ORDER SIGNAL GRACE_MS", "suspend ORDER [deep]", "resume ORDER", "move ORDER GPUS"; false: it is none of them. */
 static bool obey(struct sw_supervisor *supervisor, const char *line)
 {
 	const struct sw_run_spec *spec = supervisor->spec;
 	unsigned long long order;
 	unsigned signal;
 	long long grace_ms;
-	int deep = 0;
+	int deep = 0, gpus = 0;
 	if (sscanf(line, "stop %llu %u %lld", &order, &signal, &grace_ms) == 3 && signal < NSIG)
 		sw_supervisor_stop(supervisor, SW_REASON_STOPPED, signal != 0 ? signal : spec->stop_signal,
 				   grace_ms >= 0 ? grace_ms : spec->grace_ms);
 	else if (sscanf(line, "suspend %llu deep%n", &order, &deep) >= 1)
 		sw_supervisor_suspend(supervisor, deep > 0);
+	else if (sscanf(line, "move %llu %n", &order, &gpus) == 1 && gpus > 0)
+		sw_supervisor_move(supervisor, line + gpus);
 	else if (sscanf(line, "resume %llu", &order) != 1)
 		return false;
 	else if (!supervisor->stopping)
@@ -240,6 +242,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.settle_at_ns = sw_boot_now() + SW_SETTLE_NS,
 		.running_since_ns = SW_NEVER,
 		.deep = {.look_at_ns = SW_NEVER},
+		.move = {.look_at_ns = SW_NEVER},
 		.cgroup = {.folder = -1},
 	};
 	r = open_loop(&supervisor, err);

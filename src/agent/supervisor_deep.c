@@ -30,6 +30,7 @@
 struct sw_deep_board {
 	_Atomic pid_t worker; /* the child that has the driver loaded; 0: none */
 	bool done;
+	bool moved; /* with SW_DEEP_MOVE: it is where it should go */
 	int code;
 	char why[200];
 };
@@ -69,7 +70,57 @@ static int take_off(struct sw_share_page *page, pid_t supervisor, const char *pa
 	return r;
 }
 
-static _Noreturn void help(const struct sw_supervisor *supervisor, bool outward)
+/* Whether the driver lists a process of the run on a GPU that it was to go to. */
+static bool is_there(const struct sw_supervisor *supervisor)
+{
+	static struct sw_gpu_sample sample; /* too large for the stack */
+	const struct sw_supervisor_move *move = &supervisor->move;
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
+	if (sw_gpus_open("nvml", &gpus, NULL) < 0)
+		return false;
+	for (uint32_t i = 0; i < sw_gpus_count(gpus); i++) {
+		bool is_new = false;
+		for (uint32_t g = 0; g < move->count; g++)
+			is_new |= strcmp(move->to[g], move->from[g]) != 0 && strcmp(move->to[g], sw_gpus_info(gpus, i)->uuid) == 0;
+		if (!is_new || sw_gpus_sample(gpus, i, &sample, NULL) < 0)
+			continue;
+		for (uint32_t p = 0; p < sample.process_count; p++)
+			if (sw_outside_is_of((pid_t)sample.processes[p].pid, (pid_t)supervisor->account.supervisor, supervisor->gpu.path))
+				return true;
+	}
+	return false;
+}
+
+/* Where it was; or, where somebody was killed who moved it, where that one got it to. */
+static int bring_back(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
+{
+	struct sw_checkpoint_pair pairs[SW_CHECKPOINT_PAIRS];
+	size_t count = 0;
+	int r = sw_deep_back(page, NULL, 0, err);
+	if (r == 0 && supervisor->account.run.moving != NULL && is_there(supervisor) &&
+	    sw_supervisor_move_pairs(supervisor, pairs, &count, NULL) == 0) {
+		*ret_moved = true;
+		sw_deep_note(page, pairs, count);
+	}
+	return r;
+}
+
+/* Whatever the outcome, it is tried that it is somewhere. */
+static int carry(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
+{
+	struct sw_checkpoint_pair pairs[SW_CHECKPOINT_PAIRS];
+	size_t count = 0;
+	int r = sw_supervisor_move_pairs(supervisor, pairs, &count, err);
+	r = r < 0 ? r : sw_deep_may_move(page, err);
+	r = r < 0 ? r : take_off(page, (pid_t)supervisor->account.supervisor, supervisor->gpu.path, err);
+	if (r < 0)
+		return r;
+	r = sw_deep_back(page, pairs, count, err);
+	*ret_moved = r == 0;
+	return r < 0 && bring_back(page, supervisor, ret_moved, NULL) == 0 && *ret_moved ? 0 : r;
+}
+
+static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_task task)
 {
 	const struct sw_run_spec *spec = supervisor->spec;
 	struct sw_deep_board *board = supervisor->deep.board;
@@ -87,7 +138,9 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, bool outward)
 	r = r != 0 ? sw_err_set(&err, SW_EDENIED, "cannot become user %u: %s", spec->uid, strerror(r))
 		   : sw_share_page_open(path, &page, &err);
 	if (r == 0)
-		r = outward ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err) : sw_deep_back(page, SW_DEEP_SAME, 0, &err);
+		r = task == SW_DEEP_OUT	   ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err)
+		    : task == SW_DEEP_BACK ? bring_back(page, supervisor, &board->moved, &err)
+					   : carry(page, supervisor, &board->moved, &err);
 	board->code = r;
 	snprintf(board->why, sizeof board->why, "%.100s%s%.95s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
 	board->done = true;
@@ -109,6 +162,21 @@ static void refuse(struct sw_supervisor *supervisor, const char *why)
 	sw_supervisor_gpu_say(supervisor, detail);
 }
 
+/* How a move ended that left it off is known when it is back. */
+static void settle_move(struct sw_supervisor *supervisor, bool good, const char *why)
+{
+	const struct sw_supervisor_deep *deep = &supervisor->deep;
+	struct sw_supervisor_move *move = &supervisor->move;
+	char kept[sizeof move->why];
+	if (supervisor->account.run.moving == NULL || move->leaving)
+		return;
+	if (deep->task == SW_DEEP_MOVE)
+		snprintf(move->why, sizeof move->why, "%s", why);
+	snprintf(kept, sizeof kept, "%s", move->why);
+	if (deep->task == SW_DEEP_MOVE ? !deep->off : good)
+		sw_supervisor_move_end(supervisor, deep->board->moved ? NULL : kept);
+}
+
 /* Nobody asks the driver any more. */
 static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -118,19 +186,21 @@ static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 	bool good = deep->board->done && deep->board->code == 0;
 	const char *why = deep->board->done ? deep->board->why : "whoever asked the driver for it was killed";
 	sw_share_page_look(supervisor->gpu.page, &figures);
-	deep->off = deep->outward ? good || figures.off > 0 : !good;
-	if (deep->outward && !good)
+	bool outward = deep->task == SW_DEEP_OUT;
+	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? figures.off > 0 : !good;
+	settle_move(supervisor, good, why);
+	if (outward && !good)
 		refuse(supervisor, why);
-	else
+	else if (deep->task != SW_DEEP_MOVE)
 		supervisor->account.run.depth = deep->off ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
-	if (!deep->outward && !good) {
+	if (deep->task == SW_DEEP_BACK && !good) {
 		snprintf(detail, sizeof detail, "it is not back on its GPUs yet: %s", why);
 		sw_supervisor_gpu_say(supervisor, detail);
 	}
 	if (supervisor->pause == SW_PAUSE_COMING)
 		supervisor->look_at_ns = now_ns;
 	else if (supervisor->pause == SW_PAUSE_NONE && deep->off)
-		deep->look_at_ns = now_ns + (deep->outward ? 0 : RETRY_NS);
+		deep->look_at_ns = now_ns + (deep->task == SW_DEEP_BACK ? RETRY_NS : 0);
 	else if (supervisor->pause == SW_PAUSE_NONE)
 		sw_supervisor_gpu_return(supervisor, now_ns);
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
@@ -148,11 +218,16 @@ static void wind_up(struct sw_supervisor *supervisor, int64_t now_ns)
 		conclude(supervisor, now_ns);
 }
 
-static void begin(struct sw_supervisor *supervisor, bool outward, int64_t now_ns)
+static void begin(struct sw_supervisor *supervisor, enum sw_deep_task task, int64_t now_ns)
 {
 	struct sw_supervisor_deep *deep = &supervisor->deep;
 	if (deep->board == NULL) {
 		void *board = mmap(NULL, sizeof *deep->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (board == MAP_FAILED && task == SW_DEEP_MOVE) {
+			sw_supervisor_move_end(supervisor, "out of memory");
+			sw_supervisor_gpu_return(supervisor, now_ns);
+			return;
+		}
 		if (board == MAP_FAILED) { /* it comes back only after it was off, and has one then */
 			refuse(supervisor, "out of memory");
 			return;
@@ -160,11 +235,11 @@ static void begin(struct sw_supervisor *supervisor, bool outward, int64_t now_ns
 		deep->board = board;
 	}
 	memset(deep->board, 0, sizeof *deep->board);
-	deep->outward = outward;
+	deep->task = task;
 	deep->look_at_ns = SW_NEVER;
 	deep->helper = fork();
 	if (deep->helper == 0)
-		help(supervisor, outward);
+		help(supervisor, task);
 	if (deep->helper > 0)
 		return;
 	snprintf(deep->board->why, sizeof deep->board->why, "cannot start another process: %s", strerror(errno));
@@ -195,7 +270,7 @@ bool sw_supervisor_deep_is_settled(struct sw_supervisor *supervisor, int64_t now
 	else if (supervisor->gpu.detail[0] != '\0')
 		supervisor->account.run.depth = SW_DEPTH_USUAL; /* its memory did not even leave: that was said */
 	else
-		begin(supervisor, true, now_ns);
+		begin(supervisor, SW_DEEP_OUT, now_ns);
 	return !is_busy(deep);
 }
 
@@ -207,7 +282,7 @@ void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns)
 	if (is_busy(deep))
 		return; /* then conclude() goes on */
 	if (deep->off)
-		begin(supervisor, false, now_ns);
+		begin(supervisor, SW_DEEP_BACK, now_ns);
 	else
 		sw_supervisor_gpu_return(supervisor, now_ns);
 }
@@ -221,7 +296,7 @@ void sw_supervisor_deep_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 	if (deep->helped)
 		wind_up(supervisor, now_ns);
 	else if (supervisor->pause == SW_PAUSE_NONE && deep->off && deep->helper == 0)
-		begin(supervisor, false, now_ns);
+		begin(supervisor, SW_DEEP_BACK, now_ns);
 }
 
 bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
@@ -243,4 +318,14 @@ bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
 pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor)
 {
 	return supervisor->deep.board != NULL ? atomic_load(&supervisor->deep.board->worker) : 0;
+}
+
+bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor)
+{
+	return is_busy(&supervisor->deep) || supervisor->deep.off;
+}
+
+void sw_supervisor_deep_move(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	begin(supervisor, SW_DEEP_MOVE, now_ns);
 }

@@ -98,6 +98,7 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	r = sw_share_page_open_copy(gpu->path, &gpu->page, err);
 	if (r == 0)
 		(void)sw_share_page_keep(gpu->page);
+	supervisor->account.run.movable = r == 0;
 	return r;
 }
 

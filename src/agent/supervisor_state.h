@@ -14,6 +14,8 @@
 #include "agent/processes.h"
 #include "api/sync.h"
 #include "base/number.h"
+#include "gpu/gpu.h"
+#include "share/checkpoint.h"
 #include "share/page.h"
 
 /* Processes that a job leaves behind get so long to end by themselves. */
@@ -65,16 +67,33 @@ struct sw_supervisor_gpu {
 	char moved[100];    /* how the last move went, for people */
 };
 
+enum sw_deep_task {
+	SW_DEEP_OUT,
+	SW_DEEP_BACK,
+	SW_DEEP_MOVE, /* out, and back elsewhere; or, if that cannot be, where it was */
+};
+
 /* How it is taken off its GPUs whole, and brought back; see supervisor_deep.c. */
 struct sw_supervisor_deep {
 	bool wanted;		     /* while it is suspended */
 	bool tried;		     /* since that was wished */
 	bool off;		     /* all or some of it may be: the driver has to bring it back */
-	bool outward;		     /* what the helper is at, or was */
+	enum sw_deep_task task;	     /* what the helper is at, or was */
 	bool helped;		     /* the helper is gone; what came of it has not been looked at */
 	pid_t helper;		     /* 0: none */
 	struct sw_deep_board *board; /* shared with it; NULL: there never was one */
 	int64_t look_at_ns;	     /* SW_NEVER: nothing to look for */
+};
+
+/* How it goes to other GPUs; see supervisor_move.c. */
+struct sw_supervisor_move {
+	bool leaving;	    /* its memory is on its way out, so that the rest can be moved */
+	uint32_t count;	    /* of its GPUs */
+	int64_t look_at_ns; /* SW_NEVER: nothing to look for */
+	int64_t look_step_ns;
+	char from[SW_PAGE_GPUS][SW_GPU_UUID_MAX], to[SW_PAGE_GPUS][SW_GPU_UUID_MAX]; /* by their places in the page */
+	char gpus[SW_SYNC_PLACES_MAX], moving[SW_SYNC_PLACES_MAX];		     /* the account's */
+	char why[256];
 };
 
 struct sw_supervisor {
@@ -94,6 +113,7 @@ struct sw_supervisor {
 	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
 	struct sw_supervisor_gpu gpu;
 	struct sw_supervisor_deep deep;
+	struct sw_supervisor_move move;
 
 	enum sw_stage stage;
 	enum sw_pause pause;
@@ -171,6 +191,22 @@ void sw_supervisor_deep_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid);
 /* The helper's child; 0: none. */
 pid_t sw_supervisor_deep_worker(const struct sw_supervisor *supervisor);
+
+/* Begins a move of what has left by the runtime. */
+void sw_supervisor_deep_move(struct sw_supervisor *supervisor, int64_t now_ns);
+bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor);
+
+/* supervisor_move.c */
+/* "UUID,UUID...": its GPUs from now on, if that can be; else `unmoved` says why it stays, and it goes on where it was. */
+void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words);
+void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns);
+/* It is there (NULL), or is not and why. Whoever calls this sees to it that its memory comes back. */
+void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why);
+/* All GPUs of the node, and what takes their places: those that it leaves change places with those that it goes to. */
+int sw_supervisor_move_pairs(const struct sw_supervisor *supervisor, struct sw_checkpoint_pair *pairs, size_t *ret_count,
+			     struct sw_err *err);
+/* Nobody goes on with a move that has not come to the driver yet. */
+void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why);
 
 /* supervisor_account.c */
 /* Notes how it ends, if that is not known yet. */

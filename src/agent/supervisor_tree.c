@@ -101,6 +101,7 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 		return;
 	/* The same wish may be told again; its signal is sent once. */
 	bool news = !supervisor->stopping || supervisor->stop_signal != signal;
+	sw_supervisor_move_cancel(supervisor, "it is to end");
 	supervisor->stopping = true;
 	supervisor->stop_signal = signal;
 	if (grace_ms <= 0) {
@@ -177,6 +178,7 @@ void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
 			sw_supervisor_add_note(supervisor, "it was to be suspended, but its spec does not allow that");
 		return;
 	}
+	sw_supervisor_move_cancel(supervisor, "it was suspended before it could go");
 	supervisor->pause = SW_PAUSE_COMING;
 	supervisor->look_step_ns = FIRST_LOOK_NS;
 	sw_supervisor_deep_wish(supervisor, deep);
@@ -342,6 +344,7 @@ void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 	}
 	if (supervisor->stage <= SW_STAGE_ENDING) {
 		sw_supervisor_deep_tick(supervisor, now_ns);
+		sw_supervisor_move_tick(supervisor, now_ns);
 		sw_supervisor_gpu_tick(supervisor, now_ns);
 	}
 	if (supervisor->stage == SW_STAGE_DRAINING && supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
@@ -360,6 +363,7 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor)
 		return supervisor->record_at_ns;
 	int64_t next = earlier(earlier(supervisor->look_at_ns, supervisor->kill_at_ns), supervisor->settle_at_ns);
 	next = earlier(next, earlier(supervisor->gpu.look_at_ns, supervisor->deep.look_at_ns));
+	next = earlier(next, supervisor->move.look_at_ns);
 	if (!supervisor->killing)
 		next = earlier(next, supervisor->lease_ns);
 	return earlier(next, earlier(limit_at(supervisor), warn_at(supervisor)));

@@ -69,6 +69,7 @@ struct sw_request {
 	char *node, *reason; /* that is closed or opened */
 	bool closed;
 	struct sw_job_limit limit;
+	uint64_t gpu_mask; /* where it is to go; 0: anywhere */
 	struct sw_sync *sync;
 };
 

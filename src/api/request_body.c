@@ -241,6 +241,32 @@ static int read_limit(struct sw_request *request, json_t *root, struct sw_err *e
 	return 0;
 }
 
+/* ------------------------------------------------------------------------------------------------ moves */
+
+static int read_move(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value, *gpu;
+	size_t index;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "gpus") != 0)
+			return unknown_field(name, err);
+		if (json_is_null(value))
+			continue;
+		if (json_array_size(value) == 0)
+			return refuse(err, SW_EINPUT, "'gpus' must be a list of GPUs by their numbers");
+		json_array_foreach(value, index, gpu)
+		{
+			json_int_t number = json_is_integer(gpu) ? json_integer_value(gpu) : -1;
+			if (number < 0 || number > 63 || (request->gpu_mask >> number & 1) != 0)
+				return refuse(err, SW_EINPUT, "'gpus' must hold numbers of GPUs, from 0 to 63, each once");
+			request->gpu_mask |= UINT64_C(1) << number;
+		}
+	}
+	return 0;
+}
+
 static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
 {
 	json_t *root = NULL;
@@ -253,6 +279,7 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 		r = request->route->id == SW_ROUTE_SET_POLICY  ? read_policy(request, root, err)
 		    : request->route->id == SW_ROUTE_NODE_DOOR ? read_door(request, root, err)
 		    : request->route->id == SW_ROUTE_LIMIT     ? read_limit(request, root, err)
+		    : request->route->id == SW_ROUTE_MOVE      ? read_move(request, root, err)
 							       : read_quota(request, root, err);
 	json_decref(root);
 	return r;

@@ -79,6 +79,8 @@ static const struct sw_api_field job[] = {
 	 "of one that is suspended in place: `off` (nothing of it is on its GPUs), `leaving` (on its way there), `refused` (that cannot "
 	 "be, as `reason` "
 	 "says); null: nobody asked for it"},
+	{"moving", "boolean", "it is on its way to its GPUs from others of the node"},
+	{"unmoved", "string", "why it could not go to other GPUs when that was wished last; null: it could, or nobody wished it"},
 	{"node", "string", "where it runs or ran last; null: nowhere yet"},
 	{"gpu_indexes", "integer[]", "its GPUs there"},
 	{"ran_s", "number", "seconds it has run, all runs together"},
@@ -121,6 +123,10 @@ static const struct sw_api_field asked[] = {
 static const struct sw_api_field limit[] = {
 	{"gpu_memory", "integer|string", "of each GPU: bytes, at least 16 MiB, or in requests `20G`; null: no limit"},
 	{"compute", "integer", "percent of each GPU's time, 1 to 100; null: all of it"},
+	END,
+};
+static const struct sw_api_field move[] = {
+	{"gpus", "integer[]", "numbers of GPUs on its node, as many as it has; null or not there: any that are free"},
 	END,
 };
 static const struct sw_api_field job_gpu[] = {
@@ -265,7 +271,8 @@ static const struct sw_api_field event[] = {
 	{"seq", "integer", "its number; also the id of the server-sent event"},
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
-	 "submit cancel hold release requeue limit node node_lost node_closed node_opened report policy quota; ended: of a job that is "
+	 "submit cancel hold release requeue limit move node node_lost node_closed node_opened report policy quota; ended: of a job that "
+	 "is "
 	 "watched "
 	 "alone and ended with another; or reset: events were missed, "
 	 "look anew"},
@@ -296,6 +303,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Job", "A job as it stands", job},
 	{"Asked", "What a job asked for, in short", asked},
 	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
+	{"Move", "Where a running job is to go", move},
 	{"JobGpu", "A job's last figures on its GPUs", job_gpu},
 	{"Speed", "How a job gets on", speed},
 	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", sharing},

@@ -22,8 +22,9 @@
 #define SW_SYNC_WANTS_MAX 4096u
 #define SW_SYNC_GPUS_MAX 256u
 #define SW_SYNC_SAMPLES_MAX 8192u
-#define SW_SYNC_ARGS_MAX 4096u /* of a command, and of its environment */
-#define SW_SYNC_NAME_MAX 255u  /* bytes of a node's name, a UUID, a job's name */
+#define SW_SYNC_ARGS_MAX 4096u	 /* of a command, and of its environment */
+#define SW_SYNC_PLACES_MAX 1024u /* bytes of a list of GPUs, by their UUIDs */
+#define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a UUID, a job's name */
 #define SW_SYNC_PATH_MAX 4095u
 #define SW_SYNC_STRING_MAX (128u * 1024u) /* what the kernel takes as one argument */
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
@@ -115,10 +116,15 @@ struct sw_sync_run {
 	int64_t started_at_ns, ended_at_ns; /* 0: not yet */
 	const char *reason;		    /* one of SW_REASON_..., or ""; never NULL once decoded */
 	const char *detail;		    /* a sentence for people; may be NULL */
-	const char *failure;		    /* the class of its failure (src/failure); NULL: it did not fail, or nobody looked */
-	const char *failure_line;	    /* of its log that gave it away; NULL */
-	const char *failure_path;	    /* of the input at fault; NULL */
-	uint64_t log_bytes;		    /* written by the job so far */
+	/* Of GPUs, by their UUIDs with commas between them, in the order in which the run knows them: */
+	const char *gpus;    /* that it has, if it was moved since it started; NULL: those of its order */
+	const char *moving;  /* that it is on its way to; NULL: it is not */
+	const char *unmoved; /* why it could not be moved when that was wished last; NULL: it could. Agents say so while the wish stands */
+	bool movable;	     /* its supervisor would try */
+	const char *failure; /* the class of its failure (src/failure); NULL: it did not fail, or nobody looked */
+	const char *failure_line; /* of its log that gave it away; NULL */
+	const char *failure_path; /* of the input at fault; NULL */
+	uint64_t log_bytes;	  /* written by the job so far */
 	uint64_t max_rss_bytes;
 	uint64_t cpu_ns;
 	struct sw_sync_speed speed;

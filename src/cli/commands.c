@@ -20,6 +20,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_suspend_jobs,
 	&sw_cli_resume_jobs,
 	&sw_cli_limit_jobs,
+	&sw_cli_move_jobs,
 	&sw_cli_requeue_jobs,
 	&sw_cli_hold_jobs,
 	&sw_cli_release_jobs,

@@ -94,6 +94,10 @@ static void put_place(const json_t *job)
 	json_array_foreach(json_object_get(job, "gpu_indexes"), i, index) if (used < (int)sizeof text - 12) used += snprintf(
 		text + used, sizeof text - (size_t)used, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : ", GPU ", json_integer_value(index));
 	put("Node", text);
+	if (json_is_true(json_object_get(job, "moving")))
+		put("Moves", "it is on its way there from other GPUs of the node");
+	if (sw_cli_text(job, "unmoved", "")[0] != '\0')
+		put("Stays", sw_cli_text(job, "unmoved", ""));
 }
 
 /* What it may have of its GPUs, and how it does there. */

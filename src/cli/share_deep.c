@@ -72,6 +72,18 @@ static int find_own(const char *name, struct sw_share_page *page, uint32_t *ret_
 	return SW_EINPUT;
 }
 
+/* The two change places. */
+static size_t pair_up(struct sw_share_page *page, uint32_t from, uint32_t to, struct sw_checkpoint_pair *pairs)
+{
+	const struct sw_page *shared = sw_share_page_shared(page);
+	size_t count = 0;
+	for (uint32_t i = 0; from != to && i < shared->gpu_count && i < SW_PAGE_GPUS; i++, count++) {
+		memcpy(pairs[i].from, shared->gpus[i].uuid, sizeof pairs[i].from);
+		memcpy(pairs[i].to, shared->gpus[i == from ? to : i == to ? from : i].uuid, sizeof pairs[i].to);
+	}
+	return count;
+}
+
 static int move(const char *name, struct sw_share_page *page, const char *gpu, struct sw_err *err)
 {
 	char folder[PATH_MAX];
@@ -83,7 +95,8 @@ static int move(const char *name, struct sw_share_page *page, const char *gpu, s
 		return r;
 	/* Nobody decides about GPUs that change their places. */
 	int lock = sw_share_folder_lock(folder, true);
-	r = sw_deep_back(page, from, to, err);
+	struct sw_checkpoint_pair pairs[SW_PAGE_GPUS];
+	r = sw_deep_back(page, pairs, pair_up(page, from, to, pairs), err);
 	sw_share_folder_unlock(lock);
 	return r;
 }
@@ -100,7 +113,7 @@ int sw_cli_share_bring_back(const char *name, struct sw_share_page *page, const 
 		sw_err_hint(err, "Take it off first: sharewell share --suspend %s --deep", name);
 		return SW_EINPUT;
 	}
-	int r = gpu != NULL ? move(name, page, gpu, err) : sw_deep_back(page, SW_DEEP_SAME, 0, err);
+	int r = gpu != NULL ? move(name, page, gpu, err) : sw_deep_back(page, NULL, 0, err);
 	if (r < 0) {
 		sw_err_hint(err, "It is still suspended, off its GPUs.");
 		return r;

@@ -124,8 +124,22 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 	return record_report(node->name, said->id.job, said->id.epoch, "refused", why, records, err);
 }
 
-static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, sw_records *records,
-		    struct sw_err *err)
+/* What has become of a move. */
+static int hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said, bool up_to_date,
+		     sw_records *records, struct sw_err *err)
+{
+	char clean[SW_FAILURE_LINE_MAX + 1] = "";
+	const char *why = "";
+	enum sw_moved moved = sw_brain_hear_move(node, run, said, up_to_date, node->heard_at, &why);
+	if (moved == SW_MOVED_NOT)
+		return 0;
+	if (moved == SW_MOVED_REFUSED)
+		sw_failure_clean(why, strlen(why), clean, sizeof clean); /* agents may send anything */
+	return record_report(node->name, said->id.job, said->id.epoch, moved == SW_MOVED ? "moved" : "unmoved", clean, records, err);
+}
+
+static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, bool up_to_date,
+		    sw_records *records, struct sw_err *err)
 {
 	const struct sw_run *run = wished(brain, node, said);
 	if (run == NULL || run->heard == SW_HEARD_EXITED)
@@ -138,8 +152,10 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 			return 0;
 		return record_report(node->name, said->id.job, said->id.epoch, "starting", "", records, err);
 	default:
-		if (run->heard >= SW_HEARD_RUNNING)
-			return hear_depth(node, sw_brain_live(brain, said->id.job), run, said, records, err);
+		if (run->heard >= SW_HEARD_RUNNING) {
+			int r = hear_move(node, run, said, up_to_date, records, err);
+			return r < 0 ? r : hear_depth(node, sw_brain_live(brain, said->id.job), run, said, records, err);
+		}
 		return record_report(node->name, said->id.job, said->id.epoch, "running", "", records, err);
 	}
 }
@@ -203,7 +219,7 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 		return record_node(sync, records, err);
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
-		r = hear_run(brain, node, &sync->runs[s], records, err);
+		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
 	if (r == 0)
 		r = hear_ghosts(node, sync, records, err);
 	if (r == 0)

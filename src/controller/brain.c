@@ -108,6 +108,7 @@ void sw_brain_free(struct sw_brain *brain)
 		free(brain->jobs.items[j].runs);
 		free(brain->jobs.items[j].warning);
 		free(brain->jobs.items[j].not_deep);
+		free(brain->jobs.items[j].unmoved);
 		if (brain->jobs.items[j].trouble != NULL)
 			free(brain->jobs.items[j].trouble->cause.line);
 		free(brain->jobs.items[j].trouble);

@@ -44,6 +44,7 @@ enum sw_record_kind {
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
 	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
+	SW_RECORD_MOVE, /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
 };
 
 struct sw_record {
@@ -109,6 +110,9 @@ bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kin
 /* What the job may have of its GPUs. */
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
 			   sw_records *records, struct sw_err *err);
+/* Lets the job's run go on on these GPUs of its node; 0: on any that are free. */
+int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, uint64_t job, uint64_t mask, sw_records *records,
+			  struct sw_err *err);
 /* `settings` are "name=value" pairs of the policy's parameters. */
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *policy, const char *const *settings,
 			    size_t count, sw_records *records, struct sw_err *err);
@@ -179,6 +183,8 @@ struct sw_job_view {
 	bool is_paused;		   /* runs, and stands still on its GPUs */
 	enum sw_run_depth depth;   /* of one that is suspended in place */
 	const char *not_deep;	   /* why it could not leave its GPUs whole; "" */
+	bool is_moving;		   /* on its way to these GPUs from others of the node */
+	const char *unmoved;	   /* why it could not go to other GPUs when that was wished last; "" */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	const char *warning;	   /* about its input; "" */
 	/* Of the last run that failed; "" where none did. */

@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 5u
+#define FORMAT 6u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -186,6 +186,19 @@ static void pack_depth(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_text(pack, &live->not_deep);
 }
 
+static void pack_move(struct sw_pack *pack, struct sw_live *live)
+{
+	bool unmoved = live->unmoved != NULL;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		sw_pack_u64(pack, &live->runs[r].from);
+		if (live->runs[r].from != 0)
+			sw_pack_near(pack, &live->runs[r].moved_at, 0);
+	}
+	sw_pack_bool(pack, &unmoved);
+	if (unmoved)
+		sw_pack_text(pack, &live->unmoved);
+}
+
 /* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
 static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -229,6 +242,9 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	if (pack->reads && pack->format < 4)
 		return;
 	pack_depth(pack, live);
+	if (pack->reads && pack->format < 6)
+		return;
+	pack_move(pack, live);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)
@@ -439,6 +455,9 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 		const struct sw_brain_node *node = run->node < brain->nodes.count ? &brain->nodes.items[run->node] : NULL;
 		if (node == NULL || run->heard > SW_HEARD_EXITED || run->mask == 0 ||
 		    (node->shape.gpus < 64 && run->mask >> node->shape.gpus != 0) || sw_brain_run_on(live, run->node) != run)
+			return false;
+		if (run->from != 0 &&
+		    (live->run_count > 1 || run->from == run->mask || (node->shape.gpus < 64 && run->from >> node->shape.gpus != 0)))
 			return false;
 	}
 	/* A pre-run is made before its gang. */

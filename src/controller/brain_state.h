@@ -25,8 +25,10 @@ enum sw_heard {
 struct sw_run {
 	uint32_t node;
 	uint64_t mask;
-	uint8_t heard; /* enum sw_heard */
-	bool off;      /* parked, and said to be off its GPUs whole */
+	uint8_t heard;	/* enum sw_heard */
+	bool off;	/* parked, and said to be off its GPUs whole */
+	uint64_t from;	/* the GPUs that it still has, on its way to those of `mask`; 0: it is there */
+	sw_ns moved_at; /* when that began */
 	int code, signal;
 };
 
@@ -87,6 +89,7 @@ struct sw_live {
 	bool parked;	/* its run stands still, or will: the engine takes it for waiting */
 	bool deep;	/* parked: off its GPUs whole, or on its way; so it takes no memory there */
 	char *not_deep; /* why it could not be, this time; NULL: it could, or nobody wished it */
+	char *unmoved;	/* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
 	sw_ns parked_at;
 	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
 	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
@@ -246,6 +249,10 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live);
 /* It cannot be, and counts like any other parked run again; `why` is for people. */
 int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why);
+/* Where the job's run does not fit beside those that are parked, they go; itself too, if it is parked and was so before the others. */
+int sw_brain_make_way(struct sw_brain *brain, uint32_t id);
+/* Another run of a job that the engine runs, where it does. */
+int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id);
 /* Whether parked and active runs fit into the GPU together, and how many there are. */
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
 /* The wishes for its run have changed. */
@@ -272,6 +279,23 @@ uint64_t sw_brain_command_key(const struct sw_job_request *request);
 /* ---- what people see (look.c) */
 /* The first of what the job waits for that is still to come; NULL: it waits for no job. */
 const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const struct sw_live *live);
+
+/* ---- moves (moves.c) */
+enum sw_moved {
+	SW_MOVED_NOT = 0, /* or not yet */
+	SW_MOVED,
+	SW_MOVED_REFUSED,
+};
+int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err);
+/* Whether the job's run can go on on these GPUs as it is, so far as is known. */
+bool sw_brain_can_move(const struct sw_brain *brain, uint32_t id, uint32_t parts);
+/* The run goes to these GPUs, or back to those that it came from. */
+void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t mask);
+/* What an agent says of a run that moves; `up_to_date`: it knows all wishes. Why it is refused, if it is, is in *ret_why. */
+enum sw_moved sw_brain_hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said,
+				 bool up_to_date, sw_ns now, const char **ret_why);
+/* It is there (NULL), or stays where it was and why. */
+int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err);
 
 /* ---- limits (limits.c) */
 int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);

@@ -48,6 +48,8 @@ static const char *kind_name(enum sw_record_kind kind)
 		return "quota";
 	case SW_RECORD_LIMIT:
 		return "limit";
+	case SW_RECORD_MOVE:
+		return "move";
 	case SW_RECORD_NODE_CLOSE:
 		return "node_closed";
 	case SW_RECORD_NODE_OPEN:
@@ -92,7 +94,8 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 	struct sw_happening *slot = &server->events.kept[seq % server->events.size];
 	free(slot->node);
 	*slot = (struct sw_happening){.seq = seq, .at_ns = at_ns, .kind = kind, .job = job};
-	if ((kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE) || kind == SW_RECORD_REPORT || kind == SW_RECORD_LIMIT)
+	if ((kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE) || kind == SW_RECORD_REPORT || kind == SW_RECORD_LIMIT ||
+	    kind == SW_RECORD_MOVE)
 		slot->job = find_job(body, size);
 	if (kind == SW_RECORD_REPORT || kind == SW_RECORD_NODE || kind == SW_RECORD_NODE_LOST || kind == SW_RECORD_NODE_CLOSE ||
 	    kind == SW_RECORD_NODE_OPEN)

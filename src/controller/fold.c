@@ -534,6 +534,8 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		int r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
 		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 	}
+	if (strcmp(state, "moved") == 0 || strcmp(state, "unmoved") == 0)
+		return sw_brain_end_move(brain, (uint32_t)(number - 1), state[0] == 'u' ? reason : NULL, err);
 	if (strcmp(state, "exited") != 0) {
 		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
 		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
@@ -692,6 +694,9 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		break;
 	case SW_RECORD_LIMIT:
 		r = sw_brain_apply_limit(brain, json, err);
+		break;
+	case SW_RECORD_MOVE:
+		r = sw_brain_apply_move(brain, json, err);
 		break;
 	case SW_RECORD_SPEED:
 		r = sw_brain_apply_speeds(brain, json, err);

@@ -276,6 +276,18 @@ void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
 	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
+void sw_handle_move(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_user user = sw_conn_peer(conn)->user;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, changed);
+	if (op == NULL)
+		return;
+	int r = sw_brain_propose_move(server->brain, &user, request->job, request->gpu_mask, &op->records, &err);
+	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+}
+
 /* ------------------------------------------------------------------------------------------------ look */
 
 void sw_handle_job(struct sw_server *server, struct sw_conn *conn)

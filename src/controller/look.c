@@ -121,6 +121,8 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 	if (job->state == SW_JOB_RUNNING && !has_started(live) &&
 	    (sw_brain_leaver(brain, job->id.v) != 0 || sw_brain_parting(brain, job->id.v) != 0))
 		return "its GPUs are being freed";
+	if (live->run_count == 1 && live->runs[0].from != 0)
+		return "on its way to other GPUs";
 	return live->reason;
 }
 
@@ -178,6 +180,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.is_paused = job->paused,
 		.depth = depth_of(live),
 		.not_deep = live->not_deep != NULL ? live->not_deep : "",
+		.is_moving = live->run_count == 1 && live->runs[0].from != 0,
+		.unmoved = live->unmoved != NULL ? live->unmoved : "",
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};
@@ -338,6 +342,11 @@ int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 					  job->state);
 		if (runs && !is_where_it_should_be(brain, id))
 			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u runs elsewhere than the engine thinks", id + 1);
+		const struct sw_run *first = live->run_count > 0 ? &live->runs[0] : NULL;
+		if (first != NULL && first->from != 0 &&
+		    (live->run_count > 1 || first->heard < SW_HEARD_RUNNING || first->from == first->mask ||
+		     __builtin_popcountll(first->from) != __builtin_popcountll(first->mask)))
+			return sw_err_set(err, SW_EBUG, "moves invariant 1: job %u moves and cannot", id + 1);
 		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))
 			return sw_err_set(err, SW_EBUG, "brain invariant 4: job %u has ended, or not", id + 1);
 	}

@@ -50,6 +50,8 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 		live->ghosts++;
 	}
 	end_deep(live);
+	free(live->unmoved);
+	live->unmoved = NULL;
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;
@@ -92,9 +94,11 @@ static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struc
 	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
 }
 
+/* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
 {
-	return sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items))->mask;
+	const struct sw_run *run = sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
+	return run->mask | run->from;
 }
 
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu)
@@ -119,7 +123,8 @@ static bool host_fits(const struct sw_brain *brain, const struct sw_brain_node *
 	__int128 bytes = 0;
 	for (size_t j = 0; j < node->jobs.count; j++)
 		bytes += (__int128)brain->jobs.items[node->jobs.items[j]].memory_bytes *
-			 __builtin_popcountll(mask_on(brain, node->jobs.items[j], node));
+			 __builtin_popcountll(
+				 sw_brain_run_on(&brain->jobs.items[node->jobs.items[j]], (uint32_t)(node - brain->nodes.items))->mask);
 	return node->shape.memory_bytes == 0 || bytes <= (__int128)node->shape.memory_bytes;
 }
 
@@ -155,7 +160,7 @@ static bool part_fits(const struct sw_brain *brain, const struct sw_run *run, ui
 }
 
 /* Where the job's run does not fit beside those that are parked, they go; itself too, if it is parked and was so before the others. */
-static int make_way(struct sw_brain *brain, uint32_t id)
+int sw_brain_make_way(struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
 	uint64_t crowded;
@@ -219,7 +224,8 @@ uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id)
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
 			const struct sw_run *run = sw_brain_run_on(other, live->runs[r].node);
-			if (other->parked && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0)
+			bool leaves = other->parked && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0;
+			if (leaves || (other != live && (run->from & live->runs[r].mask) != 0))
 				return node->jobs.items[j] + UINT64_C(1);
 		}
 	}
@@ -300,14 +306,17 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	if (is_parked_at(brain, live, command->parts)) {
 		live->parked = false;
 		end_deep(live);
+		live->runs[0].moved_at = brain->now;
 		sw_brain_touch(brain, live);
+	} else if (live->run_count > 0 && !live->parked) { /* its stop was not obeyed */
+		sw_brain_relocate(brain, live, sw_engine_ledger(brain->engine)->parts[command->parts].mask);
 	} else {
 		r = sw_brain_drop_runs(brain, command->job);
 		r = r < 0 ? r : make_runs(brain, command);
 	}
 	live->epoch = command->epoch;
 	live->reason[0] = '\0';
-	r = r < 0 ? r : make_way(brain, command->job);
+	r = r < 0 ? r : sw_brain_make_way(brain, command->job);
 	name_reason(brain, command->job);
 	return r;
 }
@@ -329,7 +338,7 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 	live->parked_at = brain->now;
 	sw_brain_touch(brain, live);
 	/* The engine may have let it have less than it asked for; from now on it counts in full. */
-	return make_way(brain, command->job);
+	return sw_brain_make_way(brain, command->job);
 }
 
 void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live)
@@ -349,7 +358,48 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	if (live->not_deep == NULL)
 		return SW_ENOMEM;
 	sw_brain_touch(brain, live);
-	return make_way(brain, id);
+	return sw_brain_make_way(brain, id);
+}
+
+int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	const struct sw_command start = {.job = id, .parts = sw_engine_parts(brain->engine, (struct sw_job_id){id})};
+	char *why = SW_TAKE(live->unmoved); /* it outlives the run */
+	int r = sw_brain_drop_runs(brain, id);
+	r = r < 0 ? r : make_runs(brain, &start);
+	live->unmoved = why;
+	snprintf(live->reason, sizeof live->reason, "moved");
+	return r < 0 ? r : sw_brain_make_way(brain, id);
+}
+
+/* Whether one who is on these GPUs of the node is to go elsewhere in the same step. The two could wait for each other. */
+static bool is_in_the_way(const struct sw_brain *brain, const struct sw_step *step, uint32_t job, uint32_t number, uint64_t mask)
+{
+	for (size_t c = 0; c < step->command_count; c++) {
+		const struct sw_command *other = &step->commands[c];
+		const struct sw_run *run = other->kind == SW_CMD_STOP && other->reason == SW_REASON_MOVED && other->job != job
+						   ? sw_brain_run_on(&brain->jobs.items[other->job], number)
+						   : NULL;
+		if (run != NULL && (run->mask & mask) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* A stop whose start follows in the same step, where the run can go on as it is. */
+static bool goes_on(const struct sw_brain *brain, const struct sw_step *step, size_t stop)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	const struct sw_command *command = &step->commands[stop];
+	for (size_t c = stop + 1; c < step->command_count && command->reason == SW_REASON_MOVED; c++) {
+		const struct sw_command *start = &step->commands[c];
+		if (start->kind == SW_CMD_START && start->job == command->job)
+			return sw_brain_can_move(brain, command->job, start->parts) &&
+			       !is_in_the_way(brain, step, command->job, ledger->parts[start->parts].node,
+					      ledger->parts[start->parts].mask);
+	}
+	return false;
 }
 
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
@@ -363,7 +413,11 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			r = start(brain, command);
 			break;
 		case SW_CMD_STOP:
-			r = stop(brain, command);
+			r = goes_on(brain, step, c) ? 0 : stop(brain, command);
+			break;
+		case SW_CMD_MOVE:
+			sw_brain_relocate(brain, live, command->mask);
+			r = sw_brain_make_way(brain, command->job);
 			break;
 		case SW_CMD_KILL:
 			r = sw_brain_drop_runs(brain, command->job);
@@ -374,10 +428,10 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			snprintf(live->reason, sizeof live->reason, "%s",
 				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
 			break;
-		default: /* the engine was told that a move is a stop and a start */
+		default: /* for policies the engine was told that a move is a stop and a start */
 			assert(command->kind == SW_CMD_LIMIT);
 			sw_brain_touch(brain, live);
-			r = make_way(brain, command->job);
+			r = sw_brain_make_way(brain, command->job);
 			break;
 		}
 	}

@@ -297,6 +297,7 @@ void sw_handle_list(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_job(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_change(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_limit(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_move(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_why(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn);

@@ -144,6 +144,12 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 		sw_json_string(json, depth);
 	else
 		sw_json_null(json);
+	sw_json_key_bool(json, "moving", view->is_moving);
+	sw_json_key(json, "unmoved");
+	if (view->unmoved[0] != '\0')
+		sw_json_string(json, view->unmoved);
+	else
+		sw_json_null(json);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')
 		sw_json_string(json, view->node);

@@ -543,6 +543,8 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, (uint64_t)event->spec->gpus << 40 ^ (uint64_t)event->spec->work_ns);
 	if (event->kind == SW_EV_CHANGE || event->verdict != SW_FAIL_BY_RETRIES)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
+	if (event->kind == SW_EV_MOVE)
+		hash = sw_hash_u64(hash, event->mask);
 	engine->log_hash = hash;
 }
 
@@ -604,6 +606,11 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 			job->speed_epoch = event->epoch;
 		}
 		return 0;
+	case SW_EV_MOVE:
+		job = job_of_answer(engine, event);
+		if (job != NULL)
+			sw_change_place(engine, job, event->mask);
+		return 0;
 	}
 	return SW_EINPUT;
 }
@@ -619,7 +626,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_SPEED)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_MOVE)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;

@@ -48,6 +48,8 @@ enum sw_event_kind {
 	SW_EV_NODE_OPEN,  /* node */
 	SW_EV_CHANGE, /* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps off; what would leave it without a place is not done */
 	SW_EV_SPEED, /* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good place; 0: nobody knows any more */
+	SW_EV_MOVE, /* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it has, in the same run; of one that waits and has a home, that is there. Where
+		     * others hold them, or it is in parts, nothing is done */
 };
 
 /* What a failed run means for the job. */
@@ -70,6 +72,7 @@ struct sw_event {
 	uint8_t verdict; /* enum sw_fail_verdict */
 	uint32_t speed_milli;
 	uint64_t gpu_memory_bytes;
+	uint64_t mask;
 	sw_ns left_ns;
 	sw_ns as_of;
 	sw_ns ends_at;
@@ -80,10 +83,10 @@ struct sw_event {
 enum sw_command_kind {
 	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept */
 	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
-	SW_CMD_MOVE,	  /* job, epoch, parts: now runs there, maybe on another number of GPUs */
-	SW_CMD_LIMIT,	  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
-	SW_CMD_KILL,	  /* job, epoch: end it for good */
-	SW_CMD_REFUSE,	  /* job: it could never run; why */
+	SW_CMD_MOVE, /* job, epoch, parts: now runs there, maybe on another number of GPUs; or mask, with SW_REASON_MOVED: an event said so */
+	SW_CMD_LIMIT,  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
+	SW_CMD_KILL,   /* job, epoch: end it for good */
+	SW_CMD_REFUSE, /* job: it could never run; why */
 };
 
 /* Why a job stopped or was refused. */
@@ -96,7 +99,7 @@ enum sw_reason {
 	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
 	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
 	SW_REASON_BAD_SPEC,
-	SW_REASON_MOVED, /* the start of its next run follows, elsewhere or with another size */
+	SW_REASON_MOVED, /* of a stop: the start of its next run follows, elsewhere or with another size */
 };
 
 struct sw_command {
@@ -107,6 +110,7 @@ struct sw_command {
 	uint32_t epoch;
 	uint32_t gpus;
 	uint32_t parts; /* in the engine's ledger, valid until the job moves or stops */
+	uint64_t mask;	/* of its one node */
 };
 
 #endif

@@ -207,6 +207,8 @@ void sw_greedy_decide(struct sw_engine *engine);
 int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gpu_memory_bytes, uint32_t avoid);
 /* Nodes are fewer: who could only run where it keeps off may go there again. */
 int sw_change_recheck(struct sw_engine *engine);
+/* It goes on on these GPUs of its node, if it can; where it waits, its home is there. */
+void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask);
 
 /* ---- plan (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);

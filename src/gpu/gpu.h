@@ -19,11 +19,12 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
+#define SW_GPU_UUID_MAX 48
 #define SW_GPUS_MAX 64
 #define SW_GPU_PROCESSES_MAX 256 /* that a sample lists */
 
 struct sw_gpu_info {
-	char uuid[48]; /* "GPU-0a1b2c3d-...", as CUDA_VISIBLE_DEVICES takes it */
+	char uuid[SW_GPU_UUID_MAX]; /* "GPU-0a1b2c3d-...", as CUDA_VISIBLE_DEVICES takes it */
 	char name[96];
 	char bus_id[24];       /* "0000:3b:00.0"; empty when it has none */
 	uint64_t memory_bytes; /* 0: not known */

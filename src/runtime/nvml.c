@@ -11,7 +11,7 @@
 #include "runtime/driver.h"
 
 /* Our own declarations of its interface, as far as it is needed here. */
-enum { OK = 0, NOT_FOUND = 12, UUID_SIZE = 96, PROCESSES = 4096 };
+enum { OK = 0, NOT_FOUND = 12, PROCESSES = 4096 };
 struct memory {
 	unsigned long long total, free, used;
 };
@@ -78,12 +78,12 @@ static void start(void)
 	usable = is_loaded() && real.init != NULL && real.by_uuid != NULL && real.memory != NULL && real.init() == OK;
 }
 
-static void write_uuid(const uint8_t uuid[16], char text[UUID_SIZE])
+void sw_nvml_write_uuid(const uint8_t uuid[16], char text[SW_NVML_UUID_SIZE])
 {
-	size_t length = (size_t)snprintf(text, UUID_SIZE, "GPU-");
+	size_t length = (size_t)snprintf(text, SW_NVML_UUID_SIZE, "GPU-");
 	for (unsigned i = 0; i < 16; i++)
-		length += (size_t)snprintf(text + length, UUID_SIZE - length, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-					   uuid[i]);
+		length += (size_t)snprintf(text + length, SW_NVML_UUID_SIZE - length, "%s%02x",
+					   i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
 }
 
 static void ask_for_own(void *device, struct sw_nvml_use *use)
@@ -100,11 +100,11 @@ static void ask_for_own(void *device, struct sw_nvml_use *use)
 bool sw_nvml_use(const uint8_t uuid[16], struct sw_nvml_use *ret_use)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	char text[UUID_SIZE];
+	char text[SW_NVML_UUID_SIZE];
 	void *device = NULL;
 	struct memory memory;
 	pthread_once(&once, start);
-	write_uuid(uuid, text);
+	sw_nvml_write_uuid(uuid, text);
 	if (!usable || real.by_uuid(text, &device) != OK || real.memory(device, &memory) != OK)
 		return false;
 	*ret_use = (struct sw_nvml_use){.all = memory.used};
@@ -118,13 +118,13 @@ bool sw_nvml_use(const uint8_t uuid[16], struct sw_nvml_use *ret_use)
 static void apply_limit(void *device, unsigned long long *total, unsigned long long *free, unsigned long long *used)
 {
 	const struct sw_page *page = sw_account_peek();
-	char text[UUID_SIZE], own[UUID_SIZE];
+	char text[SW_NVML_UUID_SIZE], own[SW_NVML_UUID_SIZE];
 	if (page == NULL || real.uuid == NULL || real.uuid(device, text, sizeof text) != OK)
 		return;
 	text[sizeof text - 1] = '\0';
 	for (uint32_t gpu = 0; gpu < page->gpu_count && gpu < SW_PAGE_GPUS; gpu++) {
 		uint64_t limit = atomic_load(&page->gpus[gpu].limit_bytes);
-		write_uuid(page->gpus[gpu].uuid, own);
+		sw_nvml_write_uuid(page->gpus[gpu].uuid, own);
 		if (strcmp(own, text) != 0 || limit == SW_PAGE_NO_LIMIT)
 			continue;
 		uint64_t held = sw_account_held(page, gpu), size = limit < *total ? limit : *total;

@@ -5,6 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define SW_NVML_UUID_SIZE 96
+void sw_nvml_write_uuid(const uint8_t uuid[16], char text[SW_NVML_UUID_SIZE]);
+
 /* What the GPU holds in all, and of it this process, which may not be known; false: it cannot be asked. */
 struct sw_nvml_use {
 	uint64_t all, own;

@@ -10,6 +10,7 @@
 #include "runtime/hooks.h"
 #include "runtime/lanes.h"
 #include "runtime/pace.h"
+#include "runtime/places.h"
 #include "runtime/profile.h"
 
 bool sw_moves;
@@ -48,6 +49,7 @@ CUresult hook_cuInit(U flags)
 {
 	if (!sw_driver_ready() || sw_driver.init == NULL)
 		return CUDA_ERROR_NO_DEVICE;
+	sw_places_follow();
 	CUresult result = sw_driver.init(flags);
 	if (result == CUDA_SUCCESS)
 		sw_start();

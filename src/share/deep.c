@@ -89,37 +89,43 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 	return r;
 }
 
-static void swap_gpus(struct sw_page *shared, uint32_t from, uint32_t to)
+/* Of several, one could be there already when another one finds no room. */
+static int refuse_many(size_t processes, struct sw_err *err)
 {
-	uint8_t uuid[16];
-	memcpy(uuid, shared->gpus[from].uuid, sizeof uuid);
-	memcpy(shared->gpus[from].uuid, shared->gpus[to].uuid, sizeof uuid);
-	memcpy(shared->gpus[to].uuid, uuid, sizeof uuid);
+	return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", processes);
 }
 
-int sw_deep_back(struct sw_share_page *page, uint32_t from, uint32_t to, struct sw_err *err)
+int sw_deep_may_move(struct sw_share_page *page, struct sw_err *err)
 {
 	static struct gang gang; /* too large for the stack */
+	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
+	return r < 0 || gang.count <= 1 ? r : refuse_many(gang.count, err);
+}
+
+void sw_deep_note(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count)
+{
 	struct sw_page *shared = sw_share_page_shared(page);
-	struct sw_checkpoint_pair pairs[SW_PAGE_GPUS];
-	bool moves = from != SW_DEEP_SAME && from != to;
-	size_t count = 0;
-	for (uint32_t i = 0; moves && i < shared->gpu_count && i < SW_PAGE_GPUS; i++) {
-		memcpy(pairs[count].from, shared->gpus[i].uuid, sizeof pairs[count].from);
-		memcpy(pairs[count].to, shared->gpus[i == from ? to : i == to ? from : i].uuid, sizeof pairs[count].to);
-		count++;
-	}
+	for (uint32_t gpu = 0; gpu < shared->gpu_count && gpu < SW_PAGE_GPUS; gpu++)
+		for (size_t i = 0; i < count; i++)
+			if (memcmp(shared->gpus[gpu].uuid, pairs[i].from, sizeof pairs[i].from) == 0) {
+				memcpy(shared->gpus[gpu].uuid, pairs[i].to, sizeof pairs[i].to);
+				break;
+			}
+}
+
+int sw_deep_back(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count, struct sw_err *err)
+{
+	static struct gang gang; /* too large for the stack */
 	int r = gather(page, SW_PAGE_CHECKPOINTED, &gang, err);
 	if (r < 0)
 		return r;
-	/* Of several, one could be there already when another one finds no room. */
-	if (moves && gang.count > 1)
-		return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", gang.count);
+	if (count > 0 && gang.count > 1)
+		return refuse_many(gang.count, err);
 	announce(page);
 	r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
 	/* Before its processes may look. */
-	if (r == 0 && moves)
-		swap_gpus(shared, from, to);
+	if (r == 0)
+		sw_deep_note(page, pairs, count);
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
 			(void)mark(&gang, i, false);

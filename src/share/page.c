@@ -33,7 +33,7 @@ static int hex_value(char c)
 }
 
 /* "GPU-" and 32 hexadecimal digits with dashes anywhere between them. */
-static bool parse_uuid(const char *text, uint8_t ret_bytes[16])
+bool sw_share_uuid(const char *text, uint8_t ret_bytes[16])
 {
 	unsigned digits = 0;
 	if (strncmp(text, "GPU-", 4) == 0)
@@ -82,7 +82,7 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 		return SW_ELIMIT;
 	}
 	for (size_t i = 0; i < count; i++)
-		if (!parse_uuid(uuids[i], bytes[i]))
+		if (!sw_share_uuid(uuids[i], bytes[i]))
 			return sw_err_set(err, SW_EINPUT, "'%.60s' is not the UUID of a GPU", uuids[i]);
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -189,7 +189,7 @@ void sw_share_page_close(struct sw_share_page *page)
 int sw_share_page_gpu(struct sw_share_page *page, const char *uuid)
 {
 	uint8_t bytes[16];
-	for (uint32_t i = 0; parse_uuid(uuid, bytes) && i < page->shared->gpu_count && i < SW_PAGE_GPUS; i++)
+	for (uint32_t i = 0; sw_share_uuid(uuid, bytes) && i < page->shared->gpu_count && i < SW_PAGE_GPUS; i++)
 		if (memcmp(page->shared->gpus[i].uuid, bytes, sizeof bytes) == 0)
 			return (int)i;
 	return -1;

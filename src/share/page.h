@@ -83,6 +83,9 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeo
 /* Also strikes out processes that are gone. */
 void sw_share_page_look(struct sw_share_page *page, struct sw_share_figures *ret_figures);
 
+/* The UUID of a GPU as NVML writes it, as bytes. */
+bool sw_share_uuid(const char *text, uint8_t ret_bytes[16]);
+
 /* In words, for people. */
 const char *sw_share_trouble(uint32_t trouble);
 

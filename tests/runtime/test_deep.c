@@ -50,7 +50,7 @@ static void take_off(void)
 static void bring_back(void)
 {
 	struct sw_err err = {0};
-	must(sw_deep_back(page(), SW_DEEP_SAME, 0, &err), &err);
+	must(sw_deep_back(page(), NULL, 0, &err), &err);
 }
 
 static void finish(struct job *job)

@@ -119,6 +119,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
+	case SW_EV_MOVE: /* whether the GPUs can be had is not known here */
 		break;
 	}
 }
@@ -210,6 +211,16 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	return 0;
 }
 
+/* Because an event said so: on as many GPUs of its node. That these fit is seen from the seats. */
+static int sit_elsewhere(struct sw_soak_entry *entry, const struct sw_command *command, struct sw_err *err)
+{
+	if (entry->seat_count != 1 || entry->seats[0].split_bytes != 0 || entry->seats[0].mask == command->mask ||
+	    (uint32_t)__builtin_popcountll(command->mask) != entry->gpus)
+		return sw_err_set(err, SW_EBUG, "job %u was moved to GPUs that it cannot have", command->job);
+	entry->seats[0].mask = command->mask;
+	return 0;
+}
+
 static int check_command(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
 {
 	if (command->job >= books->count)
@@ -223,6 +234,9 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		entry->at_home = false;
 		return sit_down(books, engine, command, err);
 	case SW_CMD_MOVE:
+		/* Another event of the step may have ended the run since, which is foreseen. */
+		if (command->reason == SW_REASON_MOVED && command->epoch == entry->epoch)
+			return entry->runs ? sit_elsewhere(entry, command, err) : 0;
 		if (!entry->runs || command->epoch != entry->epoch)
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (books->now - entry->since < books->config->quantum_ns)

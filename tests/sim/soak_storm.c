@@ -168,6 +168,17 @@ static struct sw_event draw_change(struct storm *storm)
 	return event;
 }
 
+/* To GPUs of which some may be taken, or not there. */
+static struct sw_event draw_move(struct storm *storm)
+{
+	struct sw_event event = draw_answer(storm, SW_EV_MOVE);
+	const struct sw_soak_entry *entry = event.job.v < storm->books.count ? &storm->books.jobs[event.job.v] : NULL;
+	uint32_t wanted = entry != NULL && entry->gpus < 8 ? entry->gpus : 1;
+	while ((uint32_t)__builtin_popcountll(event.mask) < wanted)
+		event.mask |= UINT64_C(1) << below(storm, 8);
+	return event;
+}
+
 static struct sw_event draw_event(struct storm *storm)
 {
 	struct sw_event event;
@@ -181,6 +192,8 @@ static struct sw_event draw_event(struct storm *storm)
 		event.verdict = chance(storm, 60) ? SW_FAIL_BY_RETRIES : chance(storm, 70) ? SW_FAIL_FREE : SW_FAIL_FINAL;
 		return event;
 	}
+	if (kind < 69)
+		return draw_move(storm);
 	if (kind < 75)
 		return draw_answer(storm, SW_EV_PROGRESS);
 	if (kind < 77) {

@@ -132,6 +132,15 @@ static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t 
 		sw_system_commit(s, &records, NULL);
 }
 
+static void propose_move(struct system *s, uint64_t job)
+{
+	static const struct sw_user user = {.uid = 1000, .gid = 1000};
+	sw_records records = {0};
+	uint64_t mask = chance(s, 500) ? 0 : 1 + sw_rng_below(&s->rng, (1u << GPUS) - 1);
+	if (sw_brain_propose_move(s->brain, &user, job, mask, &records, NULL) == 0)
+		sw_system_commit(s, &records, NULL);
+}
+
 static void put_in_charge(struct system *s, const char *policy, const char *setting)
 {
 	static const struct sw_user user = {.is_operator = true};
@@ -152,6 +161,8 @@ static void meddle(struct system *s)
 													     "manners=100", "quantum=5s"};
 		put_in_charge(s, names[s->plan->policy], settings[s->plan->policy]);
 	}
+	if (storms(s) && s->plan->meddling && chance(s, 200))
+		propose_move(s, 1 + sw_rng_below(&s->rng, jobs));
 	if (storms(s) && s->plan->meddling && chance(s, 60)) {
 		static const enum sw_record_kind kinds[] = {SW_RECORD_HOLD,    SW_RECORD_HOLD,	  SW_RECORD_RELEASE,
 							    SW_RECORD_RELEASE, SW_RECORD_REQUEUE, SW_RECORD_CANCEL};

@@ -32,6 +32,7 @@ struct sw_system_score {
 	uint64_t messages, crashes, jobs_acknowledged, runs, retries;
 	uint64_t suspensions, resumes;
 	uint64_t off;	    /* of the suspensions: off their GPUs whole */
+	uint64_t moves;	    /* to other GPUs, in the same run */
 	uint64_t snapshots; /* from which a controller started */
 	int64_t ended_after_ns;
 };

@@ -13,6 +13,17 @@ static struct process *find_process(struct machine *machine, struct sw_run_id id
 	return NULL;
 }
 
+/* GPUs of a node by their names, with commas between them. */
+static const char *name_gpus(const struct machine *machine, uint64_t mask, char text[64])
+{
+	size_t used = 0;
+	text[0] = '\0';
+	for (uint32_t g = 0; g < GPUS; g++)
+		if (mask >> g & 1)
+			used += (size_t)snprintf(text + used, 64 - used, "%sGPU-%s-%u", used > 0 ? "," : "", machine->name + 1, g);
+	return text;
+}
+
 /* Somebody else who runs the same job anywhere, or sits on the same GPU here. */
 static void check_alone(struct system *s, const struct machine *here, const struct process *fresh)
 {
@@ -27,7 +38,8 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 				sw_system_broke(s, "a job runs twice at the same time", fresh->id.job);
 			/* Chaos packs jobs of which it is known how much memory they need. */
 			bool may_share = s->plan->policy == SW_SYSTEM_CHAOS && other->memory_bytes > 0 && fresh->memory_bytes > 0;
-			if (machine == here && !other->stands && !may_share && (other->gpu_mask & fresh->gpu_mask) != 0)
+			uint64_t theirs = other->gpu_mask | other->going_mask;
+			if (machine == here && !other->stands && !may_share && (theirs & (fresh->gpu_mask | fresh->going_mask)) != 0)
 				sw_system_broke(s, "a GPU is given twice", fresh->id.job);
 		}
 	}
@@ -72,12 +84,17 @@ static void start_process(struct system *s, struct machine *machine, const struc
 	check_alone(s, machine, process);
 	check_memory(s, machine);
 	sw_agent_brain_link(machine->brain, action->id, true);
-	sw_agent_brain_said(machine->brain, &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = ""}, 0);
+	sw_agent_brain_said(machine->brain,
+			    &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = "", .movable = true}, 0);
 }
 
-static struct sw_sync_run account_of(const struct process *process)
+static struct sw_sync_run account_of(const struct machine *machine, struct process *process)
 {
 	return (struct sw_sync_run){
+		.movable = true,
+		.gpus = process->was_moved ? name_gpus(machine, process->gpu_mask, process->gpus) : NULL,
+		.moving = process->going_mask != 0 && !process->exited ? name_gpus(machine, process->going_mask, process->moving) : NULL,
+		.unmoved = process->refused ? "the driver does not want to" : NULL,
 		.id = process->id,
 		.state = process->exited   ? SW_RUN_EXITED
 			 : process->stands ? SW_RUN_SUSPENDED
@@ -99,14 +116,14 @@ static void end_process(struct system *s, struct machine *machine, struct proces
 	process->signal = signal;
 	snprintf(process->reason, sizeof process->reason, "%s", reason);
 	if (machine->brain != NULL) {
-		struct sw_sync_run account = account_of(process);
+		struct sw_sync_run account = account_of(machine, process);
 		sw_agent_brain_said(machine->brain, &account, process->order);
 	}
 }
 
-static void say(struct machine *machine, const struct process *process)
+static void say(struct machine *machine, struct process *process)
 {
-	struct sw_sync_run account = account_of(process);
+	struct sw_sync_run account = account_of(machine, process);
 	if (machine->brain != NULL)
 		sw_agent_brain_said(machine->brain, &account, process->order);
 }
@@ -131,6 +148,32 @@ static void stop_process(struct system *s, struct machine *machine, struct proce
 	wake_up(s, machine, process);
 	if (process->dies_at_ns == 0)
 		process->dies_at_ns = node_clock(s, machine) + 1 + (int64_t)sw_rng_below(&s->rng, 3) * SW_NS_PER_S;
+}
+
+/* Which it may refuse at once, or later. */
+static void begin_move(struct system *s, struct machine *machine, struct process *process, const char *gpus)
+{
+	if (process->going_mask != 0)
+		sw_system_broke(s, "a run that moves is moved", process->id.job);
+	process->refused = process->dies_at_ns != 0 || process->halts_at_ns != 0 || process->stands;
+	for (const char *at = gpus; !process->refused && at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL)
+		process->going_mask |= UINT64_C(1) << (at[6] - '0');
+	process->arrives_at_ns = node_clock(s, machine) + 1 + (int64_t)sw_rng_below(&s->rng, 4) * SW_NS_PER_S;
+	check_alone(s, machine, process);
+	say(machine, process);
+}
+
+static void end_move(struct system *s, struct machine *machine, struct process *process)
+{
+	process->refused = sw_rng_below(&s->rng, 3) == 0;
+	if (!process->refused)
+		process->gpu_mask = process->going_mask;
+	process->was_moved |= !process->refused;
+	s->score.moves += !process->refused;
+	process->going_mask = 0;
+	check_alone(s, machine, process);
+	check_memory(s, machine);
+	say(machine, process);
 }
 
 static void carry_out(struct system *s, struct machine *machine, const struct sw_agent_action *action)
@@ -162,6 +205,10 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 		s->score.resumes += process->stands;
 		wake_up(s, machine, process);
 		say(machine, process);
+		break;
+	case SW_ACT_MOVE:
+		if (process != NULL && process->alive)
+			begin_move(s, machine, process, action->gpus);
 		break;
 	case SW_ACT_TERMS: /* GPUs are not shared here */
 		break;
@@ -238,7 +285,7 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 	const struct sw_sync_inventory inventory = {gpus, GPUS, 64, UINT64_C(256) << 30};
 	sw_system_check(s, sw_agent_brain_inventory(machine->brain, &inventory), "an inventory is refused");
 	for (size_t p = 0; p < machine->process_count; p++) {
-		const struct process *process = &machine->processes[p];
+		struct process *process = &machine->processes[p];
 		if (!process->folder)
 			continue;
 		const char *held[GPUS + 1] = {0};
@@ -246,7 +293,7 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 		for (uint32_t g = 0; g < GPUS; g++)
 			if (process->gpu_mask >> g & 1)
 				held[count++] = uuids[g];
-		struct sw_sync_run account = account_of(process);
+		struct sw_sync_run account = account_of(machine, process);
 		sw_system_check(s, sw_agent_brain_found(machine->brain, &account, &(struct sw_texts){held, count}),
 				"a found run is refused");
 		const struct sw_run_spec spec = {.gpu_memory_bytes = process->memory_bytes}; /* as its folder says */
@@ -267,6 +314,8 @@ void sw_system_processes_turn(struct system *s, struct machine *machine)
 		if (!process->alive)
 			continue;
 		int64_t clock = node_clock(s, machine);
+		if (process->going_mask != 0 && clock >= process->arrives_at_ns)
+			end_move(s, machine, process);
 		if (clock >= process->lease_ns)
 			end_process(s, machine, process, 0, 9, SW_REASON_LEASE);
 		else if (process->dies_at_ns != 0 && clock >= process->dies_at_ns)

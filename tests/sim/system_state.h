@@ -33,6 +33,10 @@ struct process {
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
+	uint64_t going_mask;	 /* where it moves to; 0: it does not */
+	int64_t arrives_at_ns;	 /* there, or not */
+	bool was_moved, refused; /* since it started; when it was to be moved last */
+	char gpus[64], moving[64];
 	uint64_t order; /* the last one that it carried out */
 };
 

@@ -30,6 +30,7 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.suspensions += score.suspensions;
 		sum.resumes += score.resumes;
 		sum.off += score.off;
+		sum.moves += score.moves;
 		sum.snapshots += score.snapshots;
 	}
 	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts "
@@ -39,7 +40,8 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 	       (unsigned long long)sum.crashes, (unsigned long long)sum.snapshots);
 	/* Lives without them would show nothing. */
 	if (end - first >= 50)
-		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4 && sum.off > 0 && sum.snapshots > 0);
+		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4 && sum.off > 0 && sum.moves > 0 &&
+			    sum.snapshots > 0);
 }
 
 static void test_same_seed_same_life(void **state)

@@ -594,6 +594,101 @@ static void test_relink_on_its_way_off(void **state)
 	ACTS("");
 }
 
+/* The order of the only move there is, which must be to these GPUs. */
+static uint64_t moves(struct sw_agent_brain *brain, int64_t now, const char *gpus)
+{
+	struct sw_agent_action actions[3];
+	size_t count = sw_agent_brain_act(brain, now, actions, 3);
+	for (size_t i = 0; i < count; i++)
+		if (actions[i].act == SW_ACT_MOVE) {
+			assert_string_equal(actions[i].gpus, gpus);
+			return actions[i].order;
+		}
+	fail_msg("nobody is moved");
+	return 0;
+}
+
+static void said_place(struct sw_agent_brain *brain, const char *gpus, const char *moving, const char *unmoved, uint64_t order)
+{
+	sw_agent_brain_said(brain,
+			    &(struct sw_sync_run){.id = {1, 1},
+						  .state = SW_RUN_RUNNING,
+						  .reason = "",
+						  .gpus = gpus,
+						  .moving = moving,
+						  .unmoved = unmoved,
+						  .movable = true},
+			    order);
+}
+
+static const struct sw_sync_run *told_run(struct sw_agent_brain *brain)
+{
+	const struct sw_sync_run *runs;
+	assert_true(sw_agent_brain_runs(brain, &runs) > 0);
+	return &runs[0];
+}
+
+/* A run that goes to other GPUs has both until it is there: nobody starts on either. It is suspended only then. */
+static void test_moves(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	said_place(brain, NULL, NULL, NULL, 0);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 2), RUN(2, 1, 1));
+	uint64_t order = moves(brain, now, "GPU-1");
+	ACTS("");
+	said_place(brain, NULL, "GPU-1", NULL, order);
+	now += 100 * MS;
+	struct sw_want parked = SUSPEND(1, 1);
+	parked.gpus = fixture_gpus(2);
+	ANSWER(now, 3, parked, RUN(2, 1, 1), RUN(3, 1, 2));
+	ACTS("");
+	/* Another agent finds it on its way. */
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	said_place(brain, NULL, "GPU-1", NULL, order);
+	ACTS("");
+	said_place(brain, "GPU-1", NULL, NULL, order);
+	ACTS("suspend 1.1; start 2.1");
+	assert_null(told_run(brain)->unmoved);
+	assert_string_equal(told_run(brain)->gpus, "GPU-1");
+}
+
+/* A run that cannot go stays, lets nobody in before the controller knows, and is not told again. */
+static void test_does_not_move(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	start(brain, now, 1, 1, 1, 1);
+	said_place(brain, NULL, NULL, NULL, 0);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 2), RUN(2, 1, 1));
+	uint64_t order = moves(brain, now, "GPU-1");
+	said_place(brain, NULL, "GPU-1", NULL, order);
+	said_place(brain, NULL, NULL, "the driver is too old", order);
+	ACTS("");
+	assert_string_equal(told_run(brain)->unmoved, "the driver is too old");
+	now += 100 * MS;
+	ANSWER(now, 3, RUN(1, 1, 1), RUN(2, 2, 2));
+	assert_null(told_run(brain)->unmoved);
+	ACTS("start 2.2");
+	/* Without the runtime it is not even tried; and one that is suspended before it could go stays too. */
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""}, order);
+	now += 100 * MS;
+	ANSWER(now, 4, RUN(1, 1, 4), RUN(2, 2, 2));
+	ACTS("");
+	assert_string_equal(told_run(brain)->unmoved, "it runs without the GPU runtime");
+	said_place(brain, NULL, NULL, NULL, order);
+	now += 100 * MS;
+	struct sw_want parked = SUSPEND(1, 1);
+	parked.gpus = fixture_gpus(8);
+	ANSWER(now, 5, parked, RUN(2, 2, 2));
+	ACTS("suspend 1.1");
+	assert_non_null(strstr(told_run(brain)->unmoved, "suspended"));
+}
+
 /* The lease is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
 static void test_lease(void **state)
 {
@@ -808,6 +903,8 @@ int main(void)
 		TEST(test_relink_of_suspended),
 		TEST(test_off_its_gpus),
 		TEST(test_off_is_of_this_time),
+		TEST(test_moves),
+		TEST(test_does_not_move),
 		TEST(test_relink_on_its_way_off),
 		TEST(test_lease),
 		TEST(test_nothing_starts_past_the_lease),

@@ -191,6 +191,34 @@ static int read_limit(const char *body, struct sw_job_limit *ret_limit)
 	return r;
 }
 
+static int read_move(const char *body, uint64_t *ret_mask)
+{
+	int status = 0;
+	struct sw_request *request = open_request(SW_POST, "/v1/jobs/7/move");
+	int r = read_body(request, body, &status);
+	assert_int_equal(status, r < 0 ? 400 : 0);
+	*ret_mask = request->gpu_mask;
+	sw_request_free(request);
+	return r;
+}
+
+/* Where a job is to go: GPUs by their numbers, each once, or anywhere. */
+static void test_moves(void **state)
+{
+	(void)state;
+	uint64_t mask;
+	assert_int_equal(read_move("{\"gpus\":[1,63]}", &mask), 0);
+	assert_true(mask == (UINT64_C(1) << 63 | 2));
+	assert_int_equal(read_move("{\"gpus\":null}", &mask), 0);
+	assert_true(mask == 0);
+	assert_int_equal(read_move("{}", &mask), 0);
+	assert_true(mask == 0);
+	static const char *const bad[] = {"{\"gpus\":[]}",    "{\"gpus\":[64]}",  "{\"gpus\":[-1]}", "{\"gpus\":[1,1]}",
+					  "{\"gpus\":[1.5]}", "{\"gpus\":\"1\"}", "{\"gpu\":[1]}",   "[]"};
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(read_move(bad[i], &mask), SW_EINPUT);
+}
+
 /* Limits of a job: sizes and percentages, null lifts, what is not named is not set; all else is refused. */
 static void test_limits(void **state)
 {
@@ -248,7 +276,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes), cmocka_unit_test(test_parameters), cmocka_unit_test(test_bodies),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_most_jobs),
+		cmocka_unit_test(test_limits), cmocka_unit_test(test_moves),	  cmocka_unit_test(test_most_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

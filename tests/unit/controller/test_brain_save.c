@@ -123,7 +123,7 @@ static void draw_failure(struct sw_rng *rng, char *text, size_t size)
 /* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run before those of the same job before it are gone. */
 static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
-	static const char *const states[] = {"running", "running", "exited", "exited", "gone", "off", "refused"};
+	static const char *const states[] = {"running", "running", "exited", "exited", "gone", "off", "refused", "moved", "unmoved"};
 	static const char *const reasons[] = {"", "", "", "time-limit"};
 	struct sw_job_view view;
 	uint64_t jobs = sw_brain_job_count(brain), job = 1;
@@ -134,7 +134,7 @@ static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain
 	}
 	const struct sw_live *live = sw_brain_live(brain, job);
 	uint32_t epoch = live != NULL ? live->run_epoch : 1;
-	const char *said = states[sw_rng_below(rng, 7)];
+	const char *said = states[sw_rng_below(rng, 9)];
 	if (live != NULL && live->ghosts > 0) {
 		said = "gone";
 		epoch -= sw_rng_below(rng, 3) != 0;
@@ -174,6 +174,24 @@ static enum sw_record_kind draw_limit(struct sw_rng *rng, uint64_t jobs, char *b
 		snprintf(share, sizeof share, ", \"share_milli\": %u", (unsigned)sw_rng_below(rng, 1000));
 	snprintf(body, size, "{\"job\": %llu, \"by\": 1%s%s}", (unsigned long long)(1 + sw_rng_below(rng, jobs)), memory, share);
 	return SW_RECORD_LIMIT;
+}
+
+/* Of a job that runs, if one is found, to GPUs of its node that may be others'. */
+static enum sw_record_kind draw_move(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
+{
+	uint64_t jobs = sw_brain_job_count(brain), job = 1, mask = 0;
+	for (int tries = 0; tries < 60; tries++) {
+		job = 1 + sw_rng_below(rng, jobs);
+		if (sw_brain_live(brain, job)->run_count == 1 && sw_brain_live(brain, job)->runs[0].heard == SW_HEARD_RUNNING)
+			break;
+	}
+	const struct sw_live *live = sw_brain_live(brain, job);
+	int gpus = live->run_count > 0 ? __builtin_popcountll(live->runs[0].mask) : 1;
+	while (__builtin_popcountll(mask) < gpus)
+		mask |= UINT64_C(1) << sw_rng_below(rng, 8);
+	snprintf(body, size, "{\"job\": %llu, \"by\": 1, \"epoch\": %u, \"mask\": %llu}", (unsigned long long)job, live->run_epoch,
+		 (unsigned long long)mask);
+	return SW_RECORD_MOVE;
 }
 
 /* Of a job that runs, if one is found; beside those who are there, or anybody. */
@@ -221,6 +239,8 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		return draw_submit(rng, brain, body, size);
 	if (kind < 35)
 		return draw_node(rng, body, size);
+	if (kind < 37 && jobs > 0)
+		return draw_move(rng, brain, body, size);
 	if (kind < 40 && jobs > 0)
 		return draw_limit(rng, jobs, body, size);
 	if (kind < 52 && jobs > 0)
@@ -278,6 +298,8 @@ static void same_runs(const struct sw_live *x, const struct sw_live *y)
 		const struct sw_run *a = &x->runs[r], *b = &y->runs[r];
 		SAME(node);
 		SAME(mask);
+		SAME(from);
+		assert_true(a->from == 0 || a->moved_at == b->moved_at);
 		SAME(heard);
 		SAME(code);
 		SAME(signal);
@@ -324,6 +346,7 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 	SAME(parked);
 	if (a->parked)
 		SAME(parked_at);
+	same_text(a->unmoved, b->unmoved);
 	SAME(held_by);
 	SAME(gpu_memory_bytes);
 	SAME(memory_bytes);
@@ -600,15 +623,15 @@ static void test_format_without_models(void **state)
 		apply(brain, SW_NS_PER_S, SW_RECORD_SUBMIT,
 		      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"name\": \"resnet50\"}}");
 		brain->learned_at = INT64_C(123456789); /* so that its bytes are found */
-		size_t size, depth = format < 4 ? 2 : 0;
+		size_t size, depth = format < 4 ? 3 : 1;
 		unsigned char *bytes = save(brain, &size);
 		struct sw_pack section = {0};
 		sw_brain_pack_known(&section, brain);
 		sw_brain_pack_learned(&section, brain);
 		unsigned char *at = memmem(bytes, size, section.bytes, section.size);
-		assert_true(at != NULL && section.size > 4 && bytes[8] == 5);
-		/* Before it stand five counts of what there is none of, and before them how deep the only job is suspended, in two bytes. */
-		assert_memory_equal(at - 7, "\0\0\0\0\0\0\0", 7);
+		assert_true(at != NULL && section.size > 4 && bytes[8] == 6);
+		/* Before it stand five counts of what there is none of, and before them how deep the only job is suspended, in two bytes, and whether it could not be moved. */
+		assert_memory_equal(at - 8, "\0\0\0\0\0\0\0\0", 8);
 		memmove(at - depth, at + section.size, size - (size_t)(at - bytes) - section.size);
 		bytes[8] = format;
 		bool adopted = true;
@@ -645,14 +668,14 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 280);
+	assert_int_equal(sizeof(struct sw_live), 288);
 	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);
 	assert_int_equal(sizeof(struct sw_fault), 16);
 	assert_int_equal(sizeof(struct sw_bad_input), 272);
 	assert_int_equal(sizeof(struct sw_spent), 24);
-	assert_int_equal(sizeof(struct sw_run), 32);
+	assert_int_equal(sizeof(struct sw_run), 48);
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
 	assert_int_equal(sizeof(struct sw_key), 48);

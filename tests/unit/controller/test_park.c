@@ -22,7 +22,23 @@ static const struct sw_brain_config config = {
 };
 static const struct sw_user alice = {.uid = 1000, .gid = 1000};
 
+/* A policy that has every job at the first free GPU. */
+static sw_ns tidy(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *next;
+	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job))
+		(void)sw_plan_migrate(plan, job);
+	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = next) {
+		next = sw_view_next_waiting(view, job);
+		(void)sw_plan_start(plan, job);
+	}
+	return SW_TIME_NEVER;
+}
+static const struct sw_policy tidy_policy = {.abi = SW_POLICY_ABI, .name = "tidy", .about = "moves jobs", .decide = tidy};
+
 struct bench {
+	const struct sw_brain_config *config;
 	struct sw_brain *brain;
 	SW_VEC(struct kept {
 		sw_ns at;
@@ -133,15 +149,30 @@ static struct sw_job_view look(const struct bench *bench, uint64_t job)
 #define WISH(job, epoch, expected) assert_int_equal(wish(bench, (job), (epoch)), (expected))
 #define WITH(gib) ", \"gpus\": 2, \"preempt\": \"suspend\", \"gpu_memory\": \"" #gib "GiB\""
 
-static int set_up(void **state)
+static int set_up_with(void **state, const struct sw_brain_config *chosen)
 {
 	struct bench *bench = calloc(1, sizeof *bench);
 	assert_non_null(bench);
 	bench->now = 1000 * SW_NS_PER_S;
-	assert_int_equal(sw_brain_new(&config, &bench->brain, NULL), 0);
+	bench->config = chosen;
+	assert_int_equal(sw_brain_new(chosen, &bench->brain, NULL), 0);
 	sync_now(bench);
 	*state = bench;
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_with(state, &config);
+}
+
+static int set_up_tidy(void **state)
+{
+	static struct sw_brain_config tidy_config;
+	tidy_config = config;
+	tidy_config.plugin = &tidy_policy;
+	tidy_config.policy = "tidy";
+	return set_up_with(state, &tidy_config);
 }
 
 /* At the end of each test: the journal alone gives the same state again. */
@@ -149,7 +180,7 @@ static int tear_down(void **state)
 {
 	struct bench *bench = *state;
 	struct sw_brain *again = NULL;
-	assert_int_equal(sw_brain_new(&config, &again, NULL), 0);
+	assert_int_equal(sw_brain_new(bench->config, &again, NULL), 0);
 	for (size_t r = 0; r < bench->journal.count; r++) {
 		struct kept *kept = &bench->journal.items[r];
 		assert_int_equal(sw_brain_apply(again, kept->at, kept->record.kind, kept->record.body, kept->record.size, NULL, NULL), 0);
@@ -540,6 +571,161 @@ static void test_limits_follow_the_gpus(void **state)
 	assert_true(bench->answer->wants[0].spec->memory_bytes == UINT64_C(4) << 30);
 }
 
+/* ---- other GPUs of the node */
+
+static int propose_move(struct bench *bench, uint64_t job, uint64_t mask, struct sw_err *err)
+{
+	sw_records records = {0};
+	*err = (struct sw_err){0};
+	int r = sw_brain_propose_move(bench->brain, &alice, job, mask, &records, err);
+	apply_all(bench, &records, NULL);
+	sync_now(bench);
+	return r;
+}
+
+static const char *gpu_of(const struct bench *bench, uint64_t job)
+{
+	for (size_t w = 0; w < bench->answer->want_count; w++)
+		if (bench->answer->wants[w].id.job == job)
+			return bench->answer->wants[w].gpus.items[0];
+	return "";
+}
+
+#define ONE ", \"gpu_memory\": \"60GiB\", \"preempt\": \"suspend\""
+
+/* Aim: a run is wished on its new GPU as the same run, others get the old one, and it is there when its agent says so. */
+static void test_moves(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	char why[300];
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	assert_int_equal(propose_move(bench, 1, 2, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it has not started yet");
+	runs(bench, 1, 1);
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	assert_int_equal(propose_move(bench, 1, 1, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 3, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 4, &err), SW_EINPUT);
+	assert_int_equal(propose_move(bench, 1, 0, &err), 0);
+	assert_string_equal(gpu_of(bench, 1), "GPU-1");
+	WISH(1, 1, SW_WANT_RUN);
+	assert_true(look(bench, 1).is_moving);
+	assert_int_equal(propose_move(bench, 1, 1, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it is on its way to other GPUs already");
+	submit(bench, 200, ONE);
+	sync_now(bench);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	sw_brain_explain(bench->brain, bench->now, 2, why, sizeof why);
+	assert_non_null(strstr(why, "job 1 is on its way off them"));
+	bench->runs[0].gpus = "GPU-0";
+	bench->runs[0].moving = "GPU-1";
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	bench->runs[0].gpus = "GPU-1";
+	bench->runs[0].moving = NULL;
+	sync_now(bench);
+	assert_false(look(bench, 1).is_moving);
+	assert_int_equal(look(bench, 1).epoch, 1);
+	assert_int_equal(look(bench, 1).gpu_mask, 2);
+	size_t records = bench->journal.count;
+	sync_now(bench);
+	assert_int_equal(bench->journal.count, records);
+	runs(bench, 2, 1);
+	STATE(2, "R");
+	/* Where the agent says nothing of it, that is the answer in the end. */
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	assert_int_equal(propose_move(bench, 1, 1, &err), 0);
+	bench->now += 500 * SW_NS_PER_S;
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	bench->now += 200 * SW_NS_PER_S;
+	sync_now(bench);
+	assert_false(look(bench, 1).is_moving);
+	assert_int_equal(look(bench, 1).gpu_mask, 2);
+	assert_non_null(strstr(look(bench, 1).unmoved, "did not say in time"));
+}
+
+/* Aim: a run that cannot go has its GPU again, and who was given it in the meantime begins elsewhere. */
+static void test_stays(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	submit(bench, 200, ONE);
+	sync_now(bench);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	bench->runs[0].unmoved = "the driver is too old";
+	/* An answer that it has not heard yet may say something else. */
+	bench->have--;
+	sync_now(bench);
+	assert_true(look(bench, 1).is_moving);
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_false(look(bench, 1).is_moving);
+	assert_string_equal(look(bench, 1).unmoved, "the driver is too old");
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	WISH(1, 1, SW_WANT_RUN);
+	sync_now(bench);
+	sync_now(bench);
+	assert_int_equal(wish(bench, 2, 2), SW_WANT_RUN);
+	assert_int_equal(look(bench, 2).gpu_mask, 2);
+	/* One that stands still meanwhile goes on where it is. */
+	change(bench, SW_RECORD_CANCEL, 2);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	change(bench, SW_RECORD_HOLD, 1);
+	bench->runs[0].state = SW_RUN_SUSPENDED;
+	bench->runs[0].unmoved = "it was suspended before it could go";
+	sync_now(bench);
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	change(bench, SW_RECORD_RELEASE, 1);
+	WISH(1, 1, SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+}
+
+/* Aim: what a policy moves within its node goes on as the same run; where it could not, the policy's next wish stops and starts it as ever. */
+static void test_policy_moves(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, "");
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	assert_string_equal(gpu_of(bench, 2), "GPU-1");
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "CD");
+	WISH(2, 1, SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	assert_true(look(bench, 2).is_moving);
+	bench->runs[1].gpus = "GPU-0";
+	sync_now(bench);
+	assert_false(look(bench, 2).is_moving);
+	/* The next one cannot go. */
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 3, 1);
+	assert_int_equal(look(bench, 3).gpu_mask, 2);
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	WISH(3, 1, SW_WANT_RUN);
+	assert_true(look(bench, 3).is_moving);
+	bench->runs[2].unmoved = "the driver is too old";
+	sync_now(bench);
+	sync_now(bench);
+	assert_false(look(bench, 3).is_moving);
+	WISH(3, 1, SW_WANT_STOP);
+	tell(bench, 3, 1, SW_RUN_EXITED, 15, SW_REASON_STOPPED);
+	sync_now(bench);
+	WISH(3, 2, SW_WANT_RUN);
+	assert_int_equal(look(bench, 3).gpu_mask, 1);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -560,6 +746,9 @@ int main(void)
 		TEST(test_ends_before_it_stands_still),
 		TEST(test_host_memory),
 		TEST(test_limits_follow_the_gpus),
+		TEST(test_moves),
+		TEST(test_stays),
+		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

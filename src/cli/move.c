@@ -1,0 +1,151 @@
+/* sharewell move: jobs that go on on other GPUs of their node, without a restart. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "cli/live.h"
+#include "cli/message.h"
+
+#define LOOK_NS 200000000L
+#define GPUS_MAX 64
+
+struct values {
+	struct sw_cli_texts jobs;
+	const char *gpu, *controller;
+	bool no_wait, json;
+};
+
+/* "1,2" as numbers. */
+static int make_body(const char *list, json_t **ret_body, struct sw_err *err)
+{
+	SW_JSON *body = json_object(), *gpus = json_array();
+	for (const char *at = list; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+		uint64_t gpu = 0;
+		if (sw_parse_u64(at, strcspn(at, ","), &gpu) < 0 || gpu >= GPUS_MAX) {
+			sw_err_set(err, SW_EINPUT, "--gpu cannot be '%.60s'", list);
+			sw_err_detail(err, "it takes the numbers of GPUs on the job's node, such as 1 or 2,3");
+			return SW_EINPUT;
+		}
+		json_array_append_new(gpus, json_integer((json_int_t)gpu));
+	}
+	if (body == NULL || gpus == NULL || (list != NULL && json_object_set(body, "gpus", gpus) != 0))
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	*ret_body = json_incref(body);
+	return 0;
+}
+
+static const char *name_gpus(json_t *job, char *text, size_t size)
+{
+	size_t index, used = 0;
+	json_t *gpu;
+	text[0] = '\0';
+	json_array_foreach(json_object_get(job, "gpu_indexes"), index, gpu)
+	{
+		if (used < size)
+			used += (size_t)snprintf(text + used, size - used, "%s%" JSON_INTEGER_FORMAT, index > 0 ? ", " : "",
+						 json_integer_value(gpu));
+	}
+	return text;
+}
+
+/* Until it is there, or is not. It is known then what to say. */
+static int follow(struct sw_cli_client *client, const char *path, json_t **job, struct sw_err *err)
+{
+	while (json_is_true(json_object_get(*job, "moving"))) {
+		json_t *now = NULL;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+		int r = sw_cli_client_get(client, path, &now, err);
+		if (r < 0)
+			return r;
+		json_decref(*job);
+		*job = now;
+	}
+	return 0;
+}
+
+static int move_one(struct sw_cli_client *client, uint64_t id, const struct values *values, json_t *body, struct sw_err *err)
+{
+	SW_JSON *job = NULL;
+	char path[64], gpus[300];
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/move", id);
+	int r = sw_cli_client_post(client, path, body, &job, err);
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
+	if (r == 0 && !values->no_wait)
+		r = follow(client, path, &job, err);
+	if (r < 0)
+		return r;
+	const char *unmoved = json_string_value(json_object_get(job, "unmoved"));
+	if (unmoved != NULL) {
+		sw_err_set(err, SW_EIO, "job %" PRIu64 " could not be moved", id);
+		sw_err_detail(err, "%s", unmoved);
+		sw_err_hint(err, "'sharewell show %" PRIu64 "' says where it is.", id);
+		return SW_EIO;
+	}
+	if (values->json)
+		return sw_cli_print_json(job, err);
+	const char *node = json_string_value(json_object_get(job, "node"));
+	bool moving = json_is_true(json_object_get(job, "moving"));
+	printf("Job %" PRIu64 " %s gpu %s of %s\n", id, moving ? "goes to" : "is on", name_gpus(job, gpus, sizeof gpus),
+	       node != NULL ? node : "?");
+	return 0;
+}
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_JSON *body = NULL;
+	sw_cli_ids ids = {0};
+	int first = 0, r = make_body(values->gpu, &body, err);
+	r = r < 0 ? r : sw_cli_job_ids(&values->jobs, &ids, err);
+	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	/* All of them are tried; the first failure decides the exit status. */
+	for (size_t i = 0; r == 0 && i < ids.count && (first == 0 || !sw_cli_client_is_away(client)); i++) {
+		struct sw_err problem = {0};
+		int one = move_one(client, ids.items[i], values, body, &problem);
+		if (one < 0 && first < 0)
+			sw_cli_print_error(&problem);
+		if (one < 0 && first == 0) {
+			first = one;
+			*err = problem;
+		}
+	}
+	sw_vec_free(&ids);
+	return r < 0 ? r : first;
+}
+
+static const struct sw_cli_option options[] = {
+	{"gpu", .kind = SW_CLI_TEXT, .argument = "LIST",
+	 .about = "where to: numbers of GPUs on its node, as many as it has, such as 1 or 2,3; unless told, any that are free",
+	 .offset = offsetof(struct values, gpu)},
+	{"no-wait", .kind = SW_CLI_FLAG, .about = "return as soon as it is on its way", .offset = offsetof(struct values, no_wait)},
+	SW_CLI_OPTION_JSON(struct values),
+	SW_CLI_OPTION_CONTROLLER(struct values),
+};
+
+static const struct sw_cli_option operands[] = {
+	SW_CLI_OPERAND_JOBS(struct values),
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell move 12", "let job 12 go on on other GPUs of its node that are free"},
+	{"sharewell move 12 --gpu 3", "let it go on on GPU 3"},
+	{"sharewell move 12 --gpu 2,3 --no-wait", "the same for a job of two GPUs, and do not wait for it"},
+};
+
+const struct sw_cli_command sw_cli_move_jobs = {
+	.name = "move",
+	.about = "let running jobs go on on other GPUs of their node, without a restart",
+	.text = "The job stands still for as long as its memory takes to leave its GPUs and to come back on the others; its processes "
+		"stay, and its next "
+		"runs start wherever the scheduler says. This needs the GPU runtime and a driver that can take processes off their GPUs "
+		"(NVIDIA's from 580 on), GPUs of one kind, and a job of one process on them. Where "
+		"it cannot be, the job goes on where it was, and why is said.",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_OPERANDS(operands),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};

@@ -1,0 +1,188 @@
+#!/bin/sh
+# `sharewell move` on the emulated driver: a job that trains goes on on another GPU in the same process, nothing of it stays on the old one, and where it cannot be moved it goes on where it was.
+. "$(dirname "$0")/lib.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"
+emulate 3 512M
+load="$scratch/gpu_load"
+compile gpu_load tests/e2e/gpu_load.c
+
+# What the driver says is in use on each GPU, in MiB.
+cat >"$scratch/used.py" <<'END_OF_PYTHON'
+import ctypes
+class Memory(ctypes.Structure):
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+nvml = ctypes.CDLL("libnvidia-ml.so.1")
+assert nvml.nvmlInit_v2() == 0
+for i in range(3):
+    device, memory = ctypes.c_void_p(), Memory()
+    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
+    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
+    print(memory.used >> 20, end=" ")
+END_OF_PYTHON
+uses() { [ "$(python3 "$scratch/used.py")" = "$1 " ]; }
+# Variables of ours do not go into jobs by themselves.
+submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
+# knows <job> <python about j>: what the cluster knows of it.
+knows() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; j = json.load(sys.stdin); sys.exit(not ($2))"; }
+# on <job> <GPUs as python>: it runs there, and is not on its way.
+on() { knows "$1" "j['state'] == 'R' and not j['moving'] and j['gpu_indexes'] == $2"; }
+# The supervisors look for the driver in this folder first, so that there can be another one for a while.
+mkdir "$scratch/front"
+export LD_LIBRARY_PATH="$scratch/front:$LD_LIBRARY_PATH"
+driver() { echo "$1" >driver.c && ${CC:-cc} -shared -fPIC -o "$scratch/new.so" driver.c && mv "$scratch/new.so" "$scratch/front/libcuda.so.1"; }
+usual() { rm -f "$scratch/front/libcuda.so.1"; }
+
+"$load" --rounds 100 --memory 12M >plain
+gpus=auto
+up
+
+# It changes its memory in 100 rounds, and then keeps it until it is told to end.
+submit_here -J trains --gpu-memory 100M -o "$scratch/disturbed" -- sh -c 'echo $$ >>"$0/pids"; exec "$0/gpu_load" --rounds 100 --kernels 1 --kernel-us 20000 --memory 12M --end "$0/enough"' "$scratch"
+moved=$job
+holds 'a job has its memory on the first GPU' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$moved" '[0]'
+works 'it is moved' "Job $moved is on gpu 1 of" move "$moved" --gpu 1
+holds 'the old GPU is empty, the new one has it all' until_holds 60 uses '0 28 0'
+holds 'as is known' on "$moved" '[1]'
+works 'also to people' 'here:1' ps --noheader -j "$moved"
+works 'it is moved anywhere' "Job $moved is on gpu 0 of" move "$moved"
+holds 'and is there' until_holds 60 uses '28 0 0'
+
+# Others come where it was, and it comes where others were.
+works 'it leaves' '' move "$moved" --gpu 2
+submit_here -J greedy -G 2 -- "$load" --rounds 0 --memory 490M --end "$scratch/filled"
+greedy=$job
+holds 'another job has what it left, all of it' until_holds 60 uses '506 0 28'
+refuses 2 'it cannot go where others are' 'others hold one of these GPUs' move "$moved" --gpu 0
+refuses 2 'nor where nothing is' 'its node has 3 GPUs' move "$moved" --gpu 7
+refuses 2 'nor to another number of GPUs' 'as many other GPUs of its node' move "$moved" --gpu 1,2
+refuses 2 'nor where it is' 'it is there' move "$moved" --gpu 2
+refuses 2 'a GPU is a number' "--gpu cannot be 'x'" move "$moved" --gpu x
+touch "$scratch/filled"
+ends 'the other one ends' "$greedy" 0
+
+# What the driver cannot do.
+driver 'int cuInit(unsigned flags) { return 0 * flags; }'
+refuses 1 'with an old driver it stays' 'the NVIDIA driver is too old' move "$moved" --gpu 0
+holds 'where it was' until_holds 60 on "$moved" '[2]'
+holds 'with all that it had' until_holds 60 uses '0 0 28'
+works 'why is known' 'the NVIDIA driver is too old' show "$moved"
+driver "#include <dlfcn.h>
+typedef int call(int, void *);
+static int forward(const char *name, int pid, void *args) { return ((call *)dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), name))(pid, args); }
+int cuInit(unsigned flags) { return ((int (*)(unsigned))dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), \"cuInit\"))(flags); }
+int cuCheckpointProcessLock(int pid, void *args) { return forward(\"cuCheckpointProcessLock\", pid, args); }
+int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuCheckpointProcessCheckpoint\", pid, args); }
+int cuCheckpointProcessRestore(int pid, void *args) { return args != 0 ? 801 : forward(\"cuCheckpointProcessRestore\", pid, args); }
+int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
+refuses 1 'a driver that only restores in place' 'cannot be taken off a GPU' move "$moved" --gpu 0
+holds 'brings it back where it was' until_holds 60 uses '0 0 28'
+holds 'as is known' until_holds 60 on "$moved" '[2]'
+usual
+
+# Killed in the middle. This driver waits before it does anything, until there is a file.
+slow() {
+	rm -f "$scratch/go" "$scratch/at"
+	driver "#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+typedef int call(int, void *);
+static int forward(const char *name, int pid, void *args) { return ((call *)dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), name))(pid, args); }
+int cuInit(unsigned flags) { return ((int (*)(unsigned))dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), \"cuInit\"))(flags); }
+int cuCheckpointProcessLock(int pid, void *args) {
+	close(creat(\"$scratch/at\", 0600));
+	while (access(\"$scratch/go\", F_OK) != 0) usleep(10000);
+	return $1 != 0 ? $1 : forward(\"cuCheckpointProcessLock\", pid, args);
+}
+int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuCheckpointProcessCheckpoint\", pid, args); }
+int cuCheckpointProcessRestore(int pid, void *args) { return forward(\"cuCheckpointProcessRestore\", pid, args); }
+int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
+}
+supervisor() { head -c 20 "$(ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1)/pid" | cut -d' ' -f1; }
+# helper <job>: who moves it; it has a child that has the driver.
+helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
+# begin <aim> <GPU> <what the driver will say>
+begin() { slow "$3" && works "$1: it is on its way" "goes to gpu $2 of" move "$moved" --gpu "$2" --no-wait && holds 'with the driver' until_holds 60 test -e "$scratch/at"; }
+begin 'the controller is killed' 0 0
+kill -KILL "$(child controller)"
+holds 'the next one knows' until_holds 60 knows "$moved" "j['moving']"
+refuses 2 'there is one move at a time' 'it is on its way to other GPUs already' move "$moved" --gpu 1
+touch "$scratch/go"
+holds 'it comes there' until_holds 60 on "$moved" '[0]'
+holds 'with all that it had' until_holds 60 uses '28 0 0'
+begin 'controller and agent are killed' 1 0
+kill -KILL "$(child controller)" "$(child agent)" 2>/dev/null
+touch "$scratch/go"
+holds 'it comes there' until_holds 60 on "$moved" '[1]'
+holds 'with all that it had' until_holds 60 uses '0 28 0'
+
+begin 'who moves it is killed' 0 0
+kill -KILL "$(helper "$moved")" && touch "$scratch/go"
+holds 'it stays' until_holds 60 on "$moved" '[1]'
+holds 'with all that it had' until_holds 60 uses '0 28 0'
+works 'and why is known' 'whoever asked the driver for it was killed' show "$moved"
+# This one waits when it has brought it there.
+rm -f "$scratch/go" "$scratch/at"
+driver "#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+typedef int call(int, void *);
+static int forward(const char *name, int pid, void *args) { return ((call *)dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), name))(pid, args); }
+int cuInit(unsigned flags) { return ((int (*)(unsigned))dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), \"cuInit\"))(flags); }
+int cuCheckpointProcessLock(int pid, void *args) { return forward(\"cuCheckpointProcessLock\", pid, args); }
+int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuCheckpointProcessCheckpoint\", pid, args); }
+int cuCheckpointProcessRestore(int pid, void *args) {
+	int result = forward(\"cuCheckpointProcessRestore\", pid, args);
+	close(creat(\"$scratch/at\", 0600));
+	while (args != 0 && access(\"$scratch/go\", F_OK) != 0) usleep(10000);
+	return result;
+}
+int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
+works 'it is on its way' 'goes to gpu 0 of' move "$moved" --gpu 0 --no-wait
+holds 'and there' until_holds 60 test -e "$scratch/at"
+kill -KILL "$(pgrep -P "$(helper "$moved")")"
+holds 'who asked the driver is killed, and it is there all the same' until_holds 60 on "$moved" '[0]'
+holds 'with all that it had' until_holds 60 uses '28 0 0'
+usual
+works 'it is moved on' '' move "$moved" --gpu 1
+
+# Who came to where it was waits again if it stays.
+begin 'it will not go' 2 801
+submit_here -J next -G 2 --env LD_LIBRARY_PATH="$SW_BUILD_DIR/emu" -- "$load" --rounds 0 --memory 100M --end "$scratch/next"
+next=$job
+holds 'another one was given its GPU' until_holds 60 knows "$next" "1 in j['gpu_indexes']"
+touch "$scratch/go"
+holds 'it stays' until_holds 60 on "$moved" '[1]'
+holds 'the other one runs elsewhere' until_holds 60 on "$next" '[0, 2]'
+holds 'as the driver sees' until_holds 60 uses '116 28 0'
+usual
+touch "$scratch/next"
+ends 'it ends' "$next" 0
+[ "$(wc -l <"$scratch/pids")" -eq 1 ]
+said $? 'all that was one process' pids pids
+touch "$scratch/enough"
+ends 'it ends' "$moved" 0
+grep -q hash plain && cmp -s "$scratch/disturbed" plain
+said $? 'and has computed the same, bit for bit' disturbed
+
+# Programs that a job starts after it was moved find the GPU that it has by then.
+submit_here -J twice --gpu-memory 100M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/one"; exec "$0/gpu_load" --rounds 0 --memory 24M --end "$0/two"' "$scratch"
+twice=$job
+holds 'the first program of a job runs' until_holds 60 uses '28 0 0'
+works 'is moved' '' move "$twice" --gpu 2
+holds 'and is there' until_holds 60 uses '0 0 28'
+touch "$scratch/one"
+holds 'the second one begins there' until_holds 60 uses '0 0 40'
+touch "$scratch/two"
+ends 'and ends' "$twice" 0
+
+# Who cannot be moved.
+submit -J bare --gpu-memory 100M --gpu-runtime off -- sleep 1000
+holds 'a job does without the runtime' until_holds 60 is_state "$job" R
+refuses 2 'it stays' 'it was submitted with --gpu-runtime off' move "$job"
+works 'it is cancelled' '' cancel "$job"
+refuses 2 'who has ended is not moved' 'it has ended' move "$job"
+submit -J held --hold -- sleep 1000
+refuses 2 'nor who does not run' 'it does not run' move "$job"
+end
