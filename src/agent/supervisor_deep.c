@@ -70,6 +70,41 @@ static int take_off(struct sw_share_page *page, pid_t supervisor, const char *pa
 	return r;
 }
 
+/* Whether the driver lists a process of the run on a GPU that it was to go to. */
+static bool is_there(const struct sw_supervisor *supervisor)
+{
+	static struct sw_gpu_sample sample; /* too large for the stack */
+	const struct sw_supervisor_move *move = &supervisor->move;
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
+	if (sw_gpus_open("nvml", &gpus, NULL) < 0)
+		return false;
+	for (uint32_t i = 0; i < sw_gpus_count(gpus); i++) {
+		bool is_new = false;
+		for (uint32_t g = 0; g < move->count; g++)
+			is_new |= strcmp(move->to[g], move->from[g]) != 0 && strcmp(move->to[g], sw_gpus_info(gpus, i)->uuid) == 0;
+		if (!is_new || sw_gpus_sample(gpus, i, &sample, NULL) < 0)
+			continue;
+		for (uint32_t p = 0; p < sample.process_count; p++)
+			if (sw_outside_is_of((pid_t)sample.processes[p].pid, (pid_t)supervisor->account.supervisor, supervisor->gpu.path))
+				return true;
+	}
+	return false;
+}
+
+/* Where it was; or, where somebody was killed who moved it, where that one got it to. */
+static int bring_back(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
+{
+	struct sw_checkpoint_pair pairs[SW_CHECKPOINT_PAIRS];
+	size_t count = 0;
+	int r = sw_deep_back(page, NULL, 0, err);
+	if (r == 0 && supervisor->account.run.moving != NULL && is_there(supervisor) &&
+	    sw_supervisor_move_pairs(supervisor, pairs, &count, NULL) == 0) {
+		*ret_moved = true;
+		sw_deep_note(page, pairs, count);
+	}
+	return r;
+}
+
 /* Whatever the outcome, it is tried that it is somewhere. */
 static int carry(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
 {
@@ -82,9 +117,7 @@ static int carry(struct sw_share_page *page, const struct sw_supervisor *supervi
 		return r;
 	r = sw_deep_back(page, pairs, count, err);
 	*ret_moved = r == 0;
-	if (r < 0)
-		(void)sw_deep_back(page, NULL, 0, NULL);
-	return r;
+	return r < 0 && bring_back(page, supervisor, ret_moved, NULL) == 0 && *ret_moved ? 0 : r;
 }
 
 static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_task task)
@@ -106,7 +139,7 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_
 		   : sw_share_page_open(path, &page, &err);
 	if (r == 0)
 		r = task == SW_DEEP_OUT	   ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err)
-		    : task == SW_DEEP_BACK ? sw_deep_back(page, NULL, 0, &err)
+		    : task == SW_DEEP_BACK ? bring_back(page, supervisor, &board->moved, &err)
 					   : carry(page, supervisor, &board->moved, &err);
 	board->code = r;
 	snprintf(board->why, sizeof board->why, "%.100s%s%.95s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
@@ -129,6 +162,21 @@ static void refuse(struct sw_supervisor *supervisor, const char *why)
 	sw_supervisor_gpu_say(supervisor, detail);
 }
 
+/* How a move ended that left it off is known when it is back. */
+static void settle_move(struct sw_supervisor *supervisor, bool good, const char *why)
+{
+	const struct sw_supervisor_deep *deep = &supervisor->deep;
+	struct sw_supervisor_move *move = &supervisor->move;
+	char kept[sizeof move->why];
+	if (supervisor->account.run.moving == NULL || move->leaving)
+		return;
+	if (deep->task == SW_DEEP_MOVE)
+		snprintf(move->why, sizeof move->why, "%s", why);
+	snprintf(kept, sizeof kept, "%s", move->why);
+	if (deep->task == SW_DEEP_MOVE ? !deep->off : good)
+		sw_supervisor_move_end(supervisor, deep->board->moved ? NULL : kept);
+}
+
 /* Nobody asks the driver any more. */
 static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -140,11 +188,10 @@ static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 	sw_share_page_look(supervisor->gpu.page, &figures);
 	bool outward = deep->task == SW_DEEP_OUT;
 	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? figures.off > 0 : !good;
-	if (deep->task == SW_DEEP_MOVE)
-		sw_supervisor_move_end(supervisor, deep->board->moved ? NULL : why);
-	else if (outward && !good)
+	settle_move(supervisor, good, why);
+	if (outward && !good)
 		refuse(supervisor, why);
-	else
+	else if (deep->task != SW_DEEP_MOVE)
 		supervisor->account.run.depth = deep->off ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
 	if (deep->task == SW_DEEP_BACK && !good) {
 		snprintf(detail, sizeof detail, "it is not back on its GPUs yet: %s", why);

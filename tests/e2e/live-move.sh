@@ -99,6 +99,9 @@ int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuChec
 int cuCheckpointProcessRestore(int pid, void *args) { return forward(\"cuCheckpointProcessRestore\", pid, args); }
 int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
 }
+supervisor() { head -c 20 "$(ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1)/pid" | cut -d' ' -f1; }
+# helper <job>: who moves it; it has a child that has the driver.
+helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim> <GPU> <what the driver will say>
 begin() { slow "$3" && works "$1: it is on its way" "goes to gpu $2 of" move "$moved" --gpu "$2" --no-wait && holds 'with the driver' until_holds 60 test -e "$scratch/at"; }
 begin 'the controller is killed' 0 0
@@ -113,6 +116,36 @@ kill -KILL "$(child controller)" "$(child agent)" 2>/dev/null
 touch "$scratch/go"
 holds 'it comes there' until_holds 60 on "$moved" '[1]'
 holds 'with all that it had' until_holds 60 uses '0 28 0'
+
+begin 'who moves it is killed' 0 0
+kill -KILL "$(helper "$moved")" && touch "$scratch/go"
+holds 'it stays' until_holds 60 on "$moved" '[1]'
+holds 'with all that it had' until_holds 60 uses '0 28 0'
+works 'and why is known' 'whoever asked the driver for it was killed' show "$moved"
+# This one waits when it has brought it there.
+rm -f "$scratch/go" "$scratch/at"
+driver "#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+typedef int call(int, void *);
+static int forward(const char *name, int pid, void *args) { return ((call *)dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), name))(pid, args); }
+int cuInit(unsigned flags) { return ((int (*)(unsigned))dlsym(dlopen(\"$SW_BUILD_DIR/emu/libcuda.so.1\", RTLD_NOW), \"cuInit\"))(flags); }
+int cuCheckpointProcessLock(int pid, void *args) { return forward(\"cuCheckpointProcessLock\", pid, args); }
+int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuCheckpointProcessCheckpoint\", pid, args); }
+int cuCheckpointProcessRestore(int pid, void *args) {
+	int result = forward(\"cuCheckpointProcessRestore\", pid, args);
+	close(creat(\"$scratch/at\", 0600));
+	while (args != 0 && access(\"$scratch/go\", F_OK) != 0) usleep(10000);
+	return result;
+}
+int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
+works 'it is on its way' 'goes to gpu 0 of' move "$moved" --gpu 0 --no-wait
+holds 'and there' until_holds 60 test -e "$scratch/at"
+kill -KILL "$(pgrep -P "$(helper "$moved")")"
+holds 'who asked the driver is killed, and it is there all the same' until_holds 60 on "$moved" '[0]'
+holds 'with all that it had' until_holds 60 uses '28 0 0'
+usual
+works 'it is moved on' '' move "$moved" --gpu 1
 
 # Who came to where it was waits again if it stays.
 begin 'it will not go' 2 801
