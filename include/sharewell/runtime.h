@@ -31,8 +31,7 @@
 #define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
 #define SW_PAGE_PLACES_ENV "SHAREWELL_GPU_PLACES" /* UUIDs of the job's GPUs when the process was started, in the order of the page */
-#define SW_PAGE_MOVES_ENV \
-	"SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is */
+#define SW_PAGE_MOVES_ENV "SHAREWELL_GPU_MOVES"	  /* "no": the process's memory is counted, and stays where it is */
 
 /* What the coordinator wants of the job. */
 enum sw_page_want {
