@@ -80,17 +80,38 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 	return result;
 }
 
+/* In the current context, and in the memory's own if that is another. */
+static CUresult await_work(CUcontext own)
+{
+	CUcontext current = NULL, popped;
+	CUresult result = sw_lanes_wait();
+	if (result != CUDA_SUCCESS || (sw_driver.context_current(&current) == CUDA_SUCCESS && current == own))
+		return result;
+	result = sw_driver.context_push(own);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = sw_lanes_wait();
+	sw_driver.context_pop(&popped);
+	return result;
+}
+
 /* Who frees may count on all work with it being over, as with the driver. That may take long, so it is waited for before the gate: nobody who closes it, and nobody whom that stops, has to wait for a free.
  * While something is captured nobody may wait for a context: then the memory goes when the program has waited for it, or stands still. */
-static CUresult free_ours(CUdeviceptr address, bool captured)
+static CUresult free_ours(CUdeviceptr address, CUcontext own, bool captured)
 {
-	CUresult result = captured ? CUDA_SUCCESS : sw_lanes_wait();
-	if (result != CUDA_SUCCESS)
+	CUcontext popped;
+	CUresult result = captured ? CUDA_SUCCESS : await_work(own);
+	/* One may have begun meanwhile. */
+	captured = captured || (result != CUDA_SUCCESS && atomic_load(&sw_captures) > 0);
+	if (result != CUDA_SUCCESS && !captured)
 		return result; /* the driver would not have freed anything either */
 	struct sw_gate_thread *self = sw_gate_enter();
+	bool pushed = captured && sw_driver.context_push(own) == CUDA_SUCCESS;
 	/* Two threads that free the same: the second finds nothing. */
 	if (captured ? !sw_memory_put_later(address, SW_LANE_OF_CONTEXT, &result) : !sw_memory_put(address))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (pushed)
+		sw_driver.context_pop(&popped);
 	if (!captured && sw_memory_leaving > 0)
 		sw_memory_settle();
 	sw_iterations_memory();
@@ -103,8 +124,11 @@ CUresult hook_cuMemFree_v2(Z address)
 	if (SW_MISSING(cuMemFree_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	bool captured = atomic_load(&sw_captures) > 0;
-	if (sw_moves && sw_memory_has(address))
-		return free_ours(address, captured);
+	CUdeviceptr base = 0;
+	CUcontext own = NULL;
+	size_t bytes;
+	if (sw_moves && sw_memory_find(address, &base, &bytes, &own) && base == address)
+		return free_ours(address, own, captured);
 	/* The driver waits as well. Whatever this says, it will say. */
 	if (sw_page != NULL && address != 0 && !captured)
 		sw_driver.context_synchronize();

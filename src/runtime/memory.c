@@ -263,15 +263,6 @@ static void put(const struct sw_allocation *entry)
 		sw_range_free(entry->range);
 }
 
-bool sw_memory_has(CUdeviceptr address)
-{
-	struct sw_allocation entry;
-	pthread_mutex_lock(&sw_memory_lock);
-	bool found = sw_book_find(address, &entry) && entry.address == address;
-	pthread_mutex_unlock(&sw_memory_lock);
-	return found;
-}
-
 bool sw_memory_put(CUdeviceptr address)
 {
 	struct sw_allocation entry;

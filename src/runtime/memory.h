@@ -59,8 +59,6 @@ extern struct sw_range *sw_ranges; /* all, newest first */
 CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
 /* From the pool, in the order of the lane, whose context is current; under the lock. */
 CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address);
-/* Whether this address is what one of them was given as. */
-bool sw_memory_has(CUdeviceptr address);
 /* All work with it is over. False: it is none of ours. */
 bool sw_memory_put(CUdeviceptr address);
 /* The same when the work is over that was given to the stream before (lanes.h). */

@@ -268,6 +268,37 @@ static void free_and_launch(int socket)
 	tell(socket, 'd');
 }
 
+/* The memory's context is busy, and the one that is current when it is freed is another. */
+static void free_of_another_context(int socket)
+{
+	CUstream busy = NULL;
+	CUcontext own = NULL;
+	CUresult result = -1;
+	pthread_t thread;
+	(void)socket;
+	open_driver();
+	assert_int_equal(pipe2(hold, O_CLOEXEC), 0);
+	assert_cuda(cuCtxCreate_v2(&own, 0, 0));
+	assert_cuda(cuStreamCreate(&busy, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&freed, 4 * MiB));
+	assert_cuda(cuLaunchHostFunc(busy, work_until_told, NULL));
+	assert_int_equal(pthread_create(&thread, NULL, free_it, &result), 0);
+	eventually(atomic_load(&freer) != 0);
+	eventually(sleeps(atomic_load(&freer)));
+	assert_int_equal(result, -1);
+	assert_int_equal(write(hold[1], "x", 1), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_cuda(result);
+	assert_cuda(cuStreamSynchronize(busy));
+}
+
+/* What is freed is waited for where it is, and not only where the thread is. */
+static void test_a_free_waits_for_its_context(void **state)
+{
+	(void)state;
+	run_job(free_of_another_context);
+}
+
 static bool is_measured(void)
 {
 	static struct sw_share_profile profiles[4];
@@ -316,6 +347,7 @@ int main(void)
 					   CASE(test_suspended),
 					   CASE(test_kernels_of_libraries),
 					   CASE(test_a_free_waits_outside),
+					   CASE(test_a_free_waits_for_its_context),
 					   CASE(test_any_figures)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
