@@ -19,6 +19,7 @@ enum { TRIES = 16, AHEAD_LEAVES = 8 /* one part of the bound in so many is not f
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int ledger = -1;
+static char ledger_path[SW_PAGE_PATH];
 static dev_t ledger_device;
 static ino_t ledger_inode;
 static unsigned own_slot;
@@ -64,6 +65,14 @@ static bool read_head(struct sw_host_ledger_head *ret_head)
 	return false;
 }
 
+static void set_own(uint64_t bytes)
+{
+	own_bytes = bytes;
+	write_at(&own_bytes, sizeof own_bytes, place_of(own_slot));
+	/* Before the others are looked at, also for processors that would let the look go first. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* ---- life */
 
 static bool take_slot(void)
@@ -76,21 +85,32 @@ static bool take_slot(void)
 	return false;
 }
 
+/* Not one that makes who opens it wait, and not under a number to which a program writes that has closed its output. */
+static int open_at(const char *path)
+{
+	int low = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (low < 0 || low > STDERR_FILENO)
+		return low;
+	int fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	syscall(SYS_close, low);
+	return fd;
+}
+
 void sw_node_open(const char *path)
 {
 	struct stat status;
 	struct sw_host_ledger_head head;
-	/* Not one that makes who opens it wait. */
-	ledger = path[0] == '\0' ? -1 : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	ledger = path[0] == '\0' || strlen(path) >= sizeof ledger_path ? -1 : open_at(path);
 	if (ledger < 0)
 		return;
+	memmove(ledger_path, path, strlen(path) + 1);
 	bool found = fstat(ledger, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= (off_t)sizeof(struct sw_host_ledger);
 	own_bytes = 0;
 	ledger_device = found ? status.st_dev : 0;
 	ledger_inode = found ? status.st_ino : 0;
 	if (found && read_head(&head) && take_slot())
 		return;
-	close(ledger);
+	syscall(SYS_close, ledger);
 	ledger = -1;
 }
 
@@ -100,6 +120,28 @@ void sw_node_forget(void)
 	if (is_open())
 		close(ledger);
 	ledger = -1;
+}
+
+/* Whoever owns the file may remove it, and some systems do when he logs out. If there is another by now, that counts. */
+static void follow(void)
+{
+	struct stat status;
+	if (!is_open() || fstat(ledger, &status) != 0 || status.st_nlink > 0)
+		return;
+	const int old = ledger;
+	const unsigned old_slot = own_slot;
+	const uint64_t bytes = own_bytes;
+	sw_node_open(ledger_path);
+	if (ledger >= 0) {
+		syscall(SYS_close, old);
+		set_own(bytes);
+		return;
+	}
+	ledger = old;
+	ledger_device = status.st_dev;
+	ledger_inode = status.st_ino;
+	own_slot = old_slot;
+	own_bytes = bytes;
 }
 
 /* ---- what there is */
@@ -178,14 +220,6 @@ static bool is_beyond(size_t bytes, uint64_t most)
 	return held > most || most - held < bytes;
 }
 
-static void set_own(uint64_t bytes)
-{
-	own_bytes = bytes;
-	write_at(&own_bytes, sizeof own_bytes, place_of(own_slot));
-	/* Before the others are looked at, also for processors that would let the look go first. */
-	atomic_thread_fence(memory_order_seq_cst);
-}
-
 /* Ours first, then the sum: two that take at once may both be refused, never both allowed. Then they try again, at different moments. */
 static bool raise_own(size_t bytes, uint64_t most)
 {
@@ -215,6 +249,7 @@ static bool take(size_t bytes, bool ahead)
 bool sw_node_take(size_t bytes, bool ahead)
 {
 	pthread_mutex_lock(&lock);
+	follow();
 	bool taken = take(bytes, ahead);
 	pthread_mutex_unlock(&lock);
 	return taken;
@@ -232,6 +267,7 @@ bool sw_node_has_room(size_t bytes)
 {
 	struct sw_host_ledger_head head;
 	pthread_mutex_lock(&lock);
+	follow();
 	bool shared = read_head(&head);
 	bool room = machine_has(bytes, &head) && (!shared || !is_beyond(bytes, head.most_bytes));
 	if (shared && !room)
@@ -244,6 +280,7 @@ bool sw_node_is_short(void)
 {
 	struct sw_host_ledger_head head;
 	pthread_mutex_lock(&lock);
+	follow();
 	bool is_short = read_head(&head) && (was_refused(&head) || is_beyond(0, most_ahead(&head)));
 	pthread_mutex_unlock(&lock);
 	return is_short;

@@ -319,6 +319,43 @@ static void test_spoilt(void **state)
 	unlink(name);
 }
 
+/* Where it was removed, the next that is made counts, with what everybody holds already; until then the old one does. */
+static void test_removed(void **state)
+{
+	(void)state;
+	assert_true(sw_node_take(3 * UNIT, false));
+	assert_int_equal(unlink(path), 0);
+	assert_true(sw_node_take(UNIT, false));
+	assert_false(sw_node_take(16 * UNIT, false));
+	assert_true(sw_share_node_limit(8 * UNIT));
+	set_head(offsetof(struct sw_host_ledger, head.reserve_bytes), 0);
+	assert_int_equal(used(), 0);
+	assert_false(sw_node_take(5 * UNIT, false));
+	assert_int_equal(used(), 4 * UNIT);
+	assert_true(sw_node_take(4 * UNIT, false));
+	assert_int_equal(used(), 8 * UNIT);
+}
+
+/* A program that has closed its output does not write into it. */
+static void test_closed_output(void **state)
+{
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0) {
+		sw_node_forget();
+		close_range(0, STDERR_FILENO, 0);
+		sw_node_open(path);
+		bool taken = sw_node_take(UNIT, false);
+		for (int fd = 0; fd <= STDERR_FILENO; fd++)
+			taken = taken && write(fd, "lost", 4) < 0;
+		_exit(taken ? 0 : 1);
+	}
+	int status;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(used(), 0);
+}
+
 /* What is no ledger is not taken for one, and one that is there is kept, with what others may do with it. */
 static void test_join(void **state)
 {
@@ -355,6 +392,8 @@ int main(void)
 		TEST(test_made_ahead),
 		TEST(test_full_host_memory),
 		TEST(test_spoilt),
+		TEST(test_removed),
+		TEST(test_closed_output),
 		TEST(test_join),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
