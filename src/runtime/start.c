@@ -49,7 +49,9 @@ CUresult hook_cuInit(U flags)
 {
 	if (!sw_driver_ready() || sw_driver.init == NULL)
 		return CUDA_ERROR_NO_DEVICE;
-	sw_places_follow();
+	/* Before the driver has looked; later other threads may be reading the environment. */
+	if (sw_page == NULL)
+		sw_places_follow();
 	CUresult result = sw_driver.init(flags);
 	if (result == CUDA_SUCCESS)
 		sw_start();
