@@ -80,10 +80,10 @@ static void give_spare(bool all)
 		sw_spare_drop();
 	else
 		sw_spare_trim();
-	/* The driver may wait for the GPU then, which would spoil a capture. */
-	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || (!all && !sw_node_is_short()) || !enter_any_context())
+	if (sw_store_unused() == 0 || (!all && !sw_node_is_short()) || !enter_any_context())
 		return;
-	while (sw_store_trim() && (all || sw_node_is_short()))
+	/* The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
+	while (atomic_load(&sw_captures) == 0 && sw_store_trim() && (all || sw_node_is_short()))
 		;
 	sw_driver.context_pop(&popped);
 }
