@@ -272,6 +272,21 @@ CUresult hook_cuMemPoolSetAttribute(P handle, U attribute, P value)
 	return result;
 }
 
+/* The same of one of which nothing was allocated yet: a device's own is ours from then on. */
+static struct sw_pool *lock_pool_early(CUmemoryPool handle)
+{
+	int count = 0;
+	struct sw_pool *pool = lock_pool(handle);
+	if (pool != NULL || !sw_moves || sw_stays || sw_driver.device_count(&count) != CUDA_SUCCESS)
+		return pool;
+	pthread_mutex_lock(&sw_memory_lock);
+	for (CUdevice device = 0; device < count && pool == NULL; device++)
+		pool = sw_pool_of(handle, device);
+	if (pool == NULL)
+		pthread_mutex_unlock(&sw_memory_lock);
+	return pool;
+}
+
 /* Who may use one pool of a device may use all that it holds: what the program asked for works, and more than that is not refused. */
 CUresult hook_cuMemPoolSetAccess(P handle, P access, Z count)
 {
@@ -279,7 +294,7 @@ CUresult hook_cuMemPoolSetAccess(P handle, P access, Z count)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = SW_REAL(cuMemPoolSetAccess, P, P, Z)(handle, access, count);
-	struct sw_pool *pool = result == CUDA_SUCCESS ? lock_pool(handle) : NULL;
+	struct sw_pool *pool = result == CUDA_SUCCESS ? lock_pool_early(handle) : NULL;
 	if (pool != NULL) {
 		CUdevice device = sw_pool_device(pool);
 		const CUmemAccessDesc *who = access;

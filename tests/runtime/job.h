@@ -64,6 +64,7 @@
 	X(cuMemFreeAsync_ptsz, (CUdeviceptr, CUstream))                                                                                   \
 	X(cuMemsetD8Async_ptsz, (CUdeviceptr, unsigned char, size_t, CUstream))                                                           \
 	X(cuDeviceGetDefaultMemPool, (CUmemoryPool *, CUdevice))                                                                          \
+	X(cuMemPoolSetAccess, (CUmemoryPool, const CUmemAccessDesc *, size_t))                                                            \
 	X(cuDeviceSetMemPool, (CUdevice, CUmemoryPool))                                                                                   \
 	X(cuLaunchHostFunc, (CUstream, CUhostFn, void *))                                                                                 \
 	X(cuStreamSynchronize_ptsz, (CUstream))                                                                                           \

@@ -302,6 +302,29 @@ static void test_pools_may_stay(void **state)
 	end(&job);
 }
 
+static void let_a_peer(int socket)
+{
+	CUmemoryPool pool = NULL;
+	CUdeviceptr x = 0;
+	unsigned long long flags = 0;
+	const CUmemAccessDesc peer = {{CU_MEM_LOCATION_DEVICE, 1}, CU_MEM_ACCESS_READWRITE};
+	(void)socket;
+	open_driver();
+	assert_cuda(cuDeviceGetDefaultMemPool(&pool, 0));
+	assert_cuda(cuMemPoolSetAccess(pool, &peer, 1));
+	assert_cuda(cuMemAllocAsync(&x, 4 * MiB, NULL));
+	assert_cuda(cuMemGetAccess(&flags, &peer.location, x));
+	assert_int_equal(flags, CU_MEM_ACCESS_READWRITE);
+}
+
+/* Who may use a device's own pool may use what comes from it, also where that was said before anything came. */
+static void test_peers_before_the_first(void **state)
+{
+	(void)state;
+	machine_setting("gpus=2");
+	run_job(let_a_peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +335,7 @@ int main(void)
 		POOL_CASE(test_captures),
 		POOL_CASE(test_memory_goes_with_its_context),
 		POOL_CASE(test_pools_may_stay),
+		POOL_CASE(test_peers_before_the_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
