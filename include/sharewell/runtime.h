@@ -150,6 +150,7 @@ struct sw_page {
 #define SW_HOST_LEDGER_MAGIC 0x72676477536877u
 #define SW_HOST_LEDGER_FORMAT 1u
 #define SW_HOST_LEDGER_SLOTS 4096u
+#define SW_HOST_LEDGER_RESERVE 16u /* a part of the machine's memory in so many is left to everything else, whatever the bound */
 
 struct sw_host_ledger {
 	struct sw_host_ledger_head {

@@ -21,6 +21,7 @@
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
+#define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try means to stop the program */
 
 static void tell(void)
 {
@@ -252,7 +253,8 @@ static void *attend(void *unused)
 			continue;
 		wait_for_wish(serial, done ? IDLE_NS : retry_ns);
 		bool again = !done && atomic_load(&sw_page->serial) == serial;
-		retry_ns = !again ? RETRY_NS : retry_ns < RETRY_MOST_NS ? retry_ns * 2 : retry_ns;
+		int64_t most_ns = atomic_load(&sw_slot->trouble) == SW_PAGE_NO_HOST_MEMORY ? RETRY_HOST_NS : RETRY_MOST_NS;
+		retry_ns = !again ? RETRY_NS : retry_ns < most_ns ? retry_ns * 2 : most_ns;
 	}
 	return NULL;
 }

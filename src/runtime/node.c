@@ -146,8 +146,14 @@ static void follow(void)
 
 /* ---- what there is */
 
-/* Of the machine, right now; UINT64_MAX: it does not say. */
-static uint64_t available_bytes(void)
+static uint64_t read_line(const char *text, const char *name, uint64_t otherwise)
+{
+	const char *line = strstr(text, name);
+	return line == NULL ? otherwise : (uint64_t)strtoull(line + strlen(name), NULL, 10) << 10;
+}
+
+/* Whether the machine has so much to spare right now, as far as it says. Where nobody told what must be left, a part of all. */
+static bool machine_has(size_t bytes, const struct sw_host_ledger_head *head)
 {
 	char text[512];
 	int fd = (int)syscall(SYS_openat, AT_FDCWD, "/proc/meminfo", O_RDONLY | O_CLOEXEC);
@@ -155,8 +161,9 @@ static uint64_t available_bytes(void)
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	text[size > 0 ? size : 0] = '\0';
-	const char *line = strstr(text, "MemAvailable:");
-	return line == NULL ? UINT64_MAX : (uint64_t)strtoull(line + strlen("MemAvailable:"), NULL, 10) << 10;
+	uint64_t available = read_line(text, "MemAvailable:", UINT64_MAX), all = read_line(text, "MemTotal:", 0);
+	uint64_t reserve = head->magic == 0 ? all / SW_HOST_LEDGER_RESERVE : head->reserve_bytes;
+	return available >= bytes && available - bytes >= reserve;
 }
 
 static uint64_t slots[SW_HOST_LEDGER_SLOTS]; /* as they were read last, under the lock */
@@ -201,12 +208,6 @@ static void note_refusal(void)
 static uint64_t most_ahead(const struct sw_host_ledger_head *head)
 {
 	return head->most_bytes - head->most_bytes / AHEAD_LEAVES;
-}
-
-static bool machine_has(size_t bytes, const struct sw_host_ledger_head *head)
-{
-	uint64_t available = available_bytes();
-	return available >= bytes && available - bytes >= head->reserve_bytes;
 }
 
 /* Whether so much more would pass the bound, once nothing counts that nobody has. */

@@ -34,12 +34,15 @@ static size_t slice_size(size_t missing)
 /* Before the driver pins them: it would touch page by page with its locks held, and the program could not launch anything meanwhile. */
 static bool touch(char *start, size_t size)
 {
-	if (madvise(start, size, MADV_POPULATE_WRITE) == 0)
-		return true;
-	if (errno != EINVAL) /* Linux before 5.14 */
-		return false;
-	for (size_t i = 0; i < size; i += PAGE)
-		((volatile char *)start)[i] = 0;
+	/* Some at a time: while memory is made here, no other thread can get any. */
+	for (size_t at = 0; at < size; at += SW_UNIT_BYTES)
+		if (madvise(start + at, SW_UNIT_BYTES, MADV_POPULATE_WRITE) != 0) {
+			if (errno != EINVAL)
+				return false;
+			/* Linux before 5.14. */
+			for (size_t i = at; i < at + SW_UNIT_BYTES; i += PAGE)
+				((volatile char *)start)[i] = 0;
+		}
 	return true;
 }
 

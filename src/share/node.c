@@ -12,8 +12,6 @@
 #include "share/host.h"
 
 #define USUAL "/dev/shm/sharewell-host"
-/* A part of the machine's memory in so many is left to everything else, whatever the bound. */
-enum { RESERVE_PART = 16 };
 /* What figures can be at most: anybody can write them. */
 #define MOST (UINT64_C(1) << 50)
 
@@ -38,7 +36,7 @@ static void make(const char *path)
 		.magic = SW_HOST_LEDGER_MAGIC,
 		.format = SW_HOST_LEDGER_FORMAT,
 		.most_bytes = usual_bound(),
-		.reserve_bytes = sw_share_host_total() / RESERVE_PART,
+		.reserve_bytes = sw_share_host_total() / SW_HOST_LEDGER_RESERVE,
 	};
 	int fd = mkostemp(name, O_CLOEXEC);
 	if (fd < 0)

@@ -17,7 +17,7 @@
 const char *sw_share_node_path(void);
 /* Makes it if it is not there, and tells the job of this page where it is. Before the job's first process starts. */
 void sw_share_node_join(struct sw_share_page *page);
-/* States the bound; 0: half of what the machine, or the control groups of the caller, have. False: there is no ledger. */
+/* States the bound; 0: half of what the machine, or the container, has. False: there is no ledger. */
 bool sw_share_node_limit(uint64_t most_bytes);
 /* What all hold and the bound. Also strikes out processes that are gone. False: there is no ledger. */
 bool sw_share_node_look(uint64_t *ret_used, uint64_t *ret_most);
