@@ -170,12 +170,28 @@ said $? 'and has computed the same, bit for bit' disturbed
 submit_here -J twice --gpu-memory 100M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/one"; exec "$0/gpu_load" --rounds 0 --memory 24M --end "$0/two"' "$scratch"
 twice=$job
 holds 'the first program of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$twice" '[0]'
 works 'is moved' '' move "$twice" --gpu 2
 holds 'and is there' until_holds 60 uses '0 0 28'
 touch "$scratch/one"
 holds 'the second one begins there' until_holds 60 uses '0 0 40'
 touch "$scratch/two"
 ends 'and ends' "$twice" 0
+
+# Who ends on its way is nowhere.
+submit_here -J short --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end "$scratch/short"
+holds 'a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+slow 0
+timeout 300 "$SHAREWELL" move "$job" --gpu 1 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'it is on its way' until_holds 60 test -e "$scratch/at"
+works 'and cancelled' '' cancel "$job"
+touch "$scratch/go"
+wait "$mover"
+[ $? -eq 1 ] && grep -q 'does not run any more' "$scratch/mover.err"
+said $? 'who moved it hears of it' mover.out mover.err
+usual
 
 # Who cannot be moved.
 submit -J bare --gpu-memory 100M --gpu-runtime off -- sleep 1000
