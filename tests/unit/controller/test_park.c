@@ -592,6 +592,15 @@ static int propose_move(struct bench *bench, uint64_t job, uint64_t mask, struct
 	return r;
 }
 
+/* A record as it stands in a journal. */
+static void apply_report(struct bench *bench, const char *body)
+{
+	sw_records records = {0};
+	struct sw_record *record = sw_vec_push(&records);
+	*record = (struct sw_record){.kind = SW_RECORD_REPORT, .body = strdup(body), .size = strlen(body)};
+	apply_all(bench, &records, NULL);
+}
+
 static const char *gpu_of(const struct bench *bench, uint64_t job)
 {
 	for (size_t w = 0; w < bench->answer->want_count; w++)
@@ -718,6 +727,30 @@ static void test_moves_anywhere(void **state)
 	assert_string_equal(gpu_of(bench, 3), "GPU-1");
 }
 
+/* Aim: journals of versions that stopped and started what a policy moved within its node are read as they were meant. */
+static void test_earlier_journals(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, "");
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	assert_true(look(bench, 2).is_moving);
+	apply_report(bench,
+		     "{\"node\": \"n\", \"job\": 2, \"epoch\": 2, \"state\": \"running\", \"code\": 0, \"signal\": 0, \"reason\": \"\"}");
+	assert_false(look(bench, 2).is_moving);
+	assert_int_equal(look(bench, 2).epoch, 2);
+	assert_int_equal(look(bench, 2).gpu_mask, 1);
+	STATE(2, "R");
+	apply_report(bench,
+		     "{\"node\": \"n\", \"job\": 2, \"epoch\": 2, \"state\": \"exited\", \"code\": 0, \"signal\": 0, \"reason\": \"\"}");
+	bench->run_count = 0;
+	sync_now(bench);
+	STATE(2, "CD");
+}
+
 /* Aim: what a policy moves within its node goes on as the same run; where it could not, the policy's next wish stops and starts it as ever. */
 static void test_policy_moves(void **state)
 {
@@ -777,6 +810,7 @@ int main(void)
 		TEST(test_limits_follow_the_gpus),
 		TEST(test_moves),
 		TEST(test_stays),
+		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 	};
