@@ -91,16 +91,23 @@ static bool is_there(const struct sw_supervisor *supervisor)
 	return false;
 }
 
+/* Whoever moved it may have been killed before it wrote this, or behind. */
+static void note_places(struct sw_share_page *page, const struct sw_supervisor_move *move, bool moved)
+{
+	struct sw_page *shared = sw_share_page_shared(page);
+	uint8_t uuid[sizeof shared->gpus[0].uuid];
+	for (uint32_t g = 0; g < move->count; g++)
+		if (sw_share_uuid(moved ? move->to[g] : move->from[g], uuid))
+			memcpy(shared->gpus[g].uuid, uuid, sizeof uuid);
+}
+
 /* Where it was; or, where somebody was killed who moved it, where that one got it to. */
 static int bring_back(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
 {
-	struct sw_checkpoint_pair pairs[SW_CHECKPOINT_PAIRS];
-	size_t count = 0;
 	int r = sw_deep_back(page, NULL, 0, err);
-	if (r == 0 && supervisor->account.run.moving != NULL && is_there(supervisor) &&
-	    sw_supervisor_move_pairs(supervisor, pairs, &count, NULL) == 0) {
-		*ret_moved = true;
-		sw_deep_note(page, pairs, count);
+	if (r == 0 && supervisor->account.run.moving != NULL) {
+		*ret_moved = is_there(supervisor);
+		note_places(page, &supervisor->move, *ret_moved);
 	}
 	return r;
 }
@@ -187,7 +194,8 @@ static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 	const char *why = deep->board->done ? deep->board->why : "whoever asked the driver for it was killed";
 	sw_share_page_look(supervisor->gpu.page, &figures);
 	bool outward = deep->task == SW_DEEP_OUT;
-	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? figures.off > 0 : !good;
+	/* Where one was killed that moved it, whoever looks after it finds out where it is. */
+	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? !deep->board->done || figures.off > 0 : !good;
 	settle_move(supervisor, good, why);
 	if (outward && !good)
 		refuse(supervisor, why);

@@ -83,6 +83,12 @@ static int move_one(struct sw_cli_client *client, uint64_t id, const struct valu
 		sw_err_hint(err, "'sharewell show %" PRIu64 "' says where it is.", id);
 		return SW_EIO;
 	}
+	const char *state = json_string_value(json_object_get(job, "state"));
+	if (state == NULL || (strcmp(state, "R") != 0 && strcmp(state, "S") != 0)) {
+		sw_err_set(err, SW_EIO, "job %" PRIu64 " does not run any more", id);
+		sw_err_hint(err, "'sharewell show %" PRIu64 "' says what has become of it.", id);
+		return SW_EIO;
+	}
 	if (values->json)
 		return sw_cli_print_json(job, err);
 	const char *node = json_string_value(json_object_get(job, "node"));

@@ -521,6 +521,10 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 				sw_brain_lay_ghost(brain, node, g);
 		return 0;
 	}
+	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
+	if (live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == epoch &&
+	    sw_brain_begin_anew(brain, (uint32_t)(number - 1)) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == epoch
 				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
 				     : NULL;

@@ -19,14 +19,14 @@
 
 /* ---- whether */
 
-/* Whether a run that moves still has one of these GPUs. Nobody follows it there before it is gone: should it have to stay, it would have to wait for somebody who waits for it. */
-static bool is_being_left(const struct sw_brain *brain, uint32_t number, uint64_t mask)
+/* GPUs of the node that runs which move still have. Nobody follows one there before it is gone: should it have to stay, it would have to wait for somebody who waits for it. */
+static uint64_t being_left(const struct sw_brain *brain, uint32_t number)
 {
 	const struct sw_brain_node *node = &brain->nodes.items[number];
+	uint64_t mask = 0;
 	for (size_t j = 0; j < node->jobs.count; j++)
-		if ((sw_brain_run_on(&brain->jobs.items[node->jobs.items[j]], number)->from & mask) != 0)
-			return true;
-	return false;
+		mask |= sw_brain_run_on(&brain->jobs.items[node->jobs.items[j]], number)->from;
+	return mask;
 }
 
 /* Why the job's run cannot go to these GPUs of this node, as far as is known before it is tried; NULL: it may. */
@@ -43,7 +43,7 @@ static const char *find_obstacle(const struct sw_brain *brain, const struct sw_l
 		return "it is on its way to other GPUs already";
 	if (run->node != node || __builtin_popcountll(run->mask) != __builtin_popcountll(mask))
 		return "it can only go to as many other GPUs of its node";
-	if (is_being_left(brain, node, mask))
+	if ((being_left(brain, node) & mask) != 0)
 		return "another job is still on its way off one of these GPUs";
 	return run->mask == mask ? "it is there" : NULL;
 }
@@ -72,11 +72,14 @@ static int refuse(uint64_t job, const char *detail, const char *hint, struct sw_
 	return SW_EINPUT;
 }
 
-/* GPUs of its node that nobody has, as many as it has; those that it has do not count. 0: there are not so many. */
+/* GPUs of its node that nobody has, as many as it has; those that it has do not count. Those on which somebody stands still come last. 0: there are not so many. */
 static uint64_t choose_gpus(const struct sw_brain *brain, const struct sw_run *run)
 {
-	uint64_t free = sw_engine_ledger(brain->engine)->nodes[run->node].free, mask = 0;
+	const struct sw_ledger_node *node = &sw_engine_ledger(brain->engine)->nodes[run->node];
+	uint64_t free = node->free & ~being_left(brain, run->node), mask = 0;
 	int wanted = __builtin_popcountll(run->mask);
+	if (__builtin_popcountll(free & ~node->homes) >= wanted)
+		free &= ~node->homes;
 	for (; wanted > 0 && free != 0; wanted--, free &= free - 1)
 		mask |= free & -free;
 	return wanted == 0 ? mask : 0;

@@ -99,9 +99,27 @@ static void submit(struct sw_view *view, const struct sw_job *job)
 	desk->last_fresh = link;
 }
 
-/* Those that we start are in their rooms already, and have lost their alarm; the others ran when this policy was put in charge. */
+static void stopped(struct sw_view *view, const struct sw_job *job)
+{
+	sw_salus_leave(view, job);
+	desk_of(view)->changed = true;
+}
+
+/* Whether it is on the GPUs of its room; somebody may have moved it. */
+static bool is_at_home(struct sw_view *view, const struct sw_job *job)
+{
+	const struct room *room = room_of(view, card_of(view, job)->room);
+	for (uint32_t m = 0; room->count > 1 && m < room->count; m++)
+		if (room->members[m] != job->id.v + 1 && sw_jobs_meet(view, linked(view, room->members[m]), job))
+			return true;
+	return room->count == 1;
+}
+
+/* Those that we start are in their rooms already, and have lost their alarm; the others were moved away, or ran when this policy was put in charge. */
 static void started(struct sw_view *view, const struct sw_job *job)
 {
+	if (card_of(view, job)->room != 0 && !is_at_home(view, job))
+		stopped(view, job);
 	uint32_t room = card_of(view, job)->room != 0 ? 0 : sw_salus_find(view, job);
 	if (card_of(view, job)->room != 0)
 		watch(view, job);
@@ -109,12 +127,6 @@ static void started(struct sw_view *view, const struct sw_job *job)
 		sw_salus_found(view, job);
 	else
 		sw_salus_enter(view, job, room, job->paused ? 0 : room_of(view, room)->lanes);
-}
-
-static void stopped(struct sw_view *view, const struct sw_job *job)
-{
-	sw_salus_leave(view, job);
-	desk_of(view)->changed = true;
 }
 
 /* The bytes of a job that is gone are wiped: it must not be in any list. */

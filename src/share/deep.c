@@ -102,7 +102,7 @@ int sw_deep_may_move(struct sw_share_page *page, struct sw_err *err)
 	return r < 0 || gang.count <= 1 ? r : refuse_many(gang.count, err);
 }
 
-void sw_deep_note(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count)
+static void note(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
 	for (uint32_t gpu = 0; gpu < shared->gpu_count && gpu < SW_PAGE_GPUS; gpu++)
@@ -125,7 +125,7 @@ int sw_deep_back(struct sw_share_page *page, const struct sw_checkpoint_pair *pa
 	r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
 	/* Before its processes may look. */
 	if (r == 0)
-		sw_deep_note(page, pairs, count);
+		note(page, pairs, count);
 	for (size_t i = 0; i < gang.count; i++)
 		if (!gang.processes[i].off)
 			(void)mark(&gang, i, false);

@@ -7,22 +7,8 @@ emulate 3 512M
 load="$scratch/gpu_load"
 compile gpu_load tests/e2e/gpu_load.c
 
-# What the driver says is in use on each GPU, in MiB.
-cat >"$scratch/used.py" <<'END_OF_PYTHON'
-import ctypes
-class Memory(ctypes.Structure):
-    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
-nvml = ctypes.CDLL("libnvidia-ml.so.1")
-assert nvml.nvmlInit_v2() == 0
-for i in range(3):
-    device, memory = ctypes.c_void_p(), Memory()
-    assert nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(device)) == 0
-    assert nvml.nvmlDeviceGetMemoryInfo(device, ctypes.byref(memory)) == 0
-    print(memory.used >> 20, end=" ")
-END_OF_PYTHON
-uses() { [ "$(python3 "$scratch/used.py")" = "$1 " ]; }
-# Variables of ours do not go into jobs by themselves.
-submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
+# uses <MiB of each GPU>
+uses() { [ "$(used)" = "$1" ]; }
 # knows <job> <python about j>: what the cluster knows of it.
 knows() { "$SHAREWELL" show --json "$1" | python3 -c "import json, sys; j = json.load(sys.stdin); sys.exit(not ($2))"; }
 # on <job> <GPUs as python>: it runs there, and is not on its way.
@@ -99,7 +85,7 @@ int cuCheckpointProcessCheckpoint(int pid, void *args) { return forward(\"cuChec
 int cuCheckpointProcessRestore(int pid, void *args) { return forward(\"cuCheckpointProcessRestore\", pid, args); }
 int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
 }
-supervisor() { head -c 20 "$(ls -d "$SHAREWELL_STATE/runs/$1".* | tail -n 1)/pid" | cut -d' ' -f1; }
+supervisor() { head -c 20 "$(folder "$1")/pid" | cut -d' ' -f1; }
 # helper <job>: who moves it; it has a child that has the driver.
 helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim> <GPU> <what the driver will say>
@@ -170,12 +156,28 @@ said $? 'and has computed the same, bit for bit' disturbed
 submit_here -J twice --gpu-memory 100M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/one"; exec "$0/gpu_load" --rounds 0 --memory 24M --end "$0/two"' "$scratch"
 twice=$job
 holds 'the first program of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$twice" '[0]'
 works 'is moved' '' move "$twice" --gpu 2
 holds 'and is there' until_holds 60 uses '0 0 28'
 touch "$scratch/one"
 holds 'the second one begins there' until_holds 60 uses '0 0 40'
 touch "$scratch/two"
 ends 'and ends' "$twice" 0
+
+# Who ends on its way is nowhere.
+submit_here -J short --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end "$scratch/short"
+holds 'a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+slow 0
+timeout 300 "$SHAREWELL" move "$job" --gpu 1 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'it is on its way' until_holds 60 test -e "$scratch/at"
+works 'and cancelled' '' cancel "$job"
+touch "$scratch/go"
+wait "$mover"
+[ $? -eq 1 ] && grep -q 'does not run any more' "$scratch/mover.err"
+said $? 'who moved it hears of it' mover.out mover.err
+usual
 
 # Who cannot be moved.
 submit -J bare --gpu-memory 100M --gpu-runtime off -- sleep 1000

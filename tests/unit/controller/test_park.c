@@ -39,6 +39,7 @@ static const struct sw_policy tidy_policy = {.abi = SW_POLICY_ABI, .name = "tidy
 
 struct bench {
 	const struct sw_brain_config *config;
+	uint32_t gpus; /* of the node */
 	struct sw_brain *brain;
 	SW_VEC(struct kept {
 		sw_ns at;
@@ -70,8 +71,10 @@ static void apply_all(struct bench *bench, sw_records *records, uint64_t *ret_jo
 static void sync_now(struct bench *bench)
 {
 	struct sw_sync_gpu gpus[] = {{.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30},
-				     {.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
-	const struct sw_sync_inventory inventory = {gpus, 2, 16, UINT64_C(64) << 30};
+				     {.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30},
+				     {.uuid = "GPU-2", .name = "g", .memory_bytes = UINT64_C(80) << 30},
+				     {.uuid = "GPU-3", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
+	const struct sw_sync_inventory inventory = {gpus, bench->gpus, 16, UINT64_C(64) << 30};
 	const struct sw_sync sync = {.node = "n",
 				     .instance = "a1",
 				     .number = ++bench->number,
@@ -149,12 +152,13 @@ static struct sw_job_view look(const struct bench *bench, uint64_t job)
 #define WISH(job, epoch, expected) assert_int_equal(wish(bench, (job), (epoch)), (expected))
 #define WITH(gib) ", \"gpus\": 2, \"preempt\": \"suspend\", \"gpu_memory\": \"" #gib "GiB\""
 
-static int set_up_with(void **state, const struct sw_brain_config *chosen)
+static int set_up_with(void **state, const struct sw_brain_config *chosen, uint32_t gpus)
 {
 	struct bench *bench = calloc(1, sizeof *bench);
 	assert_non_null(bench);
 	bench->now = 1000 * SW_NS_PER_S;
 	bench->config = chosen;
+	bench->gpus = gpus;
 	assert_int_equal(sw_brain_new(chosen, &bench->brain, NULL), 0);
 	sync_now(bench);
 	*state = bench;
@@ -163,7 +167,12 @@ static int set_up_with(void **state, const struct sw_brain_config *chosen)
 
 static int set_up(void **state)
 {
-	return set_up_with(state, &config);
+	return set_up_with(state, &config, 2);
+}
+
+static int set_up_four(void **state)
+{
+	return set_up_with(state, &config, 4);
 }
 
 static int set_up_tidy(void **state)
@@ -172,7 +181,7 @@ static int set_up_tidy(void **state)
 	tidy_config = config;
 	tidy_config.plugin = &tidy_policy;
 	tidy_config.policy = "tidy";
-	return set_up_with(state, &tidy_config);
+	return set_up_with(state, &tidy_config, 2);
 }
 
 /* At the end of each test: the journal alone gives the same state again. */
@@ -583,6 +592,15 @@ static int propose_move(struct bench *bench, uint64_t job, uint64_t mask, struct
 	return r;
 }
 
+/* A record as it stands in a journal. */
+static void apply_report(struct bench *bench, const char *body)
+{
+	sw_records records = {0};
+	struct sw_record *record = sw_vec_push(&records);
+	*record = (struct sw_record){.kind = SW_RECORD_REPORT, .body = strdup(body), .size = strlen(body)};
+	apply_all(bench, &records, NULL);
+}
+
 static const char *gpu_of(const struct bench *bench, uint64_t job)
 {
 	for (size_t w = 0; w < bench->answer->want_count; w++)
@@ -689,6 +707,50 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left yet, while there are others. */
+static void test_moves_anywhere(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	for (uint64_t job = 1; job <= 3; job++) {
+		submit(bench, 100, ONE);
+		sync_now(bench);
+		runs(bench, job, 1);
+	}
+	change(bench, SW_RECORD_HOLD, 2);
+	WISH(2, 1, SW_WANT_SUSPEND);
+	assert_int_equal(propose_move(bench, 1, 0, &err), 0);
+	assert_string_equal(gpu_of(bench, 1), "GPU-3");
+	WISH(2, 1, SW_WANT_SUSPEND);
+	/* Where the first one was is free, but it may have to stay. */
+	assert_int_equal(propose_move(bench, 3, 0, &err), 0);
+	assert_string_equal(gpu_of(bench, 3), "GPU-1");
+}
+
+/* Aim: journals of versions that stopped and started what a policy moved within its node are read as they were meant. */
+static void test_earlier_journals(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, "");
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	assert_true(look(bench, 2).is_moving);
+	apply_report(bench,
+		     "{\"node\": \"n\", \"job\": 2, \"epoch\": 2, \"state\": \"running\", \"code\": 0, \"signal\": 0, \"reason\": \"\"}");
+	assert_false(look(bench, 2).is_moving);
+	assert_int_equal(look(bench, 2).epoch, 2);
+	assert_int_equal(look(bench, 2).gpu_mask, 1);
+	STATE(2, "R");
+	apply_report(bench,
+		     "{\"node\": \"n\", \"job\": 2, \"epoch\": 2, \"state\": \"exited\", \"code\": 0, \"signal\": 0, \"reason\": \"\"}");
+	bench->run_count = 0;
+	sync_now(bench);
+	STATE(2, "CD");
+}
+
 /* Aim: what a policy moves within its node goes on as the same run; where it could not, the policy's next wish stops and starts it as ever. */
 static void test_policy_moves(void **state)
 {
@@ -748,6 +810,8 @@ int main(void)
 		TEST(test_limits_follow_the_gpus),
 		TEST(test_moves),
 		TEST(test_stays),
+		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
+		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,25 @@ static void test_lanes_are_used(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: one that somebody moves to a GPU of its own has left its room, and nobody stands still for it any more. */
+static void test_moved_away(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two[] = {RIG_NODE(0, 2)};
+	struct rig rig;
+	open_salus(&rig, two, 1, (const char *const[]){"order=fifo", "lanes=1", NULL});
+	uint32_t whole = rig_submit_plain(&rig, 0, 1, 1000), a = submit_job(&rig, 1, 5, 5, 1000), b = submit_job(&rig, 2, 5, 5, 1000);
+	assert_true(works(&rig, whole) && works(&rig, a) && rig_runs(&rig, b) && !works(&rig, b));
+	rig_finish(&rig, 3, whole);
+	struct sw_event move = rig_answer(&rig, SW_EV_MOVE, a);
+	move.mask = 1;
+	rig_event(&rig, 4, move);
+	assert_string_equal(rig_place(&rig, a), "0:1");
+	assert_true(works(&rig, a) && works(&rig, b));
+	assert_int_not_equal(card_in(&rig, a)->room, card_in(&rig, b)->room);
+	rig_close(&rig);
+}
+
 /* Aim: under srtf the shortest works at once and the other stands still on its GPU, in the same run; afterwards it goes on. */
 static void test_srtf_preempts_in_place(void **state)
 {
@@ -305,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_lanes_are_used),
+		cmocka_unit_test(test_moved_away),
 		cmocka_unit_test(test_srtf_preempts_in_place),
 		cmocka_unit_test(test_fair_spread),
 		cmocka_unit_test(test_unknown_memory),
