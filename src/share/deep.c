@@ -99,7 +99,12 @@ int sw_deep_may_move(struct sw_share_page *page, struct sw_err *err)
 {
 	static struct gang gang; /* too large for the stack */
 	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
-	return r < 0 || gang.count <= 1 ? r : refuse_many(gang.count, err);
+	if (r < 0 || gang.count == 1)
+		return r;
+	/* One that is about to come would come up on the GPUs that it knows. */
+	if (gang.count == 0)
+		return sw_err_set(err, SW_EINPUT, "none of its processes uses a GPU yet");
+	return refuse_many(gang.count, err);
 }
 
 static void note(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count)
