@@ -82,8 +82,10 @@ bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job)
 static bool bring(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	if (sw_gandiva_over_quota(view, job))
+	if (sw_gandiva_over_quota(view, job)) { /* what others of its tenant have elsewhere is given back without a word to this node */
+		sw_alarm_set(view, job, sw_view_now(view) + quantum(view), quantum(view));
 		return false;
+	}
 	sw_gandiva_shrink(plan, node->id.v, job->gpus);
 	if (sw_gandiva_stands_here(view, job))
 		return !of(view, job)->by_us && bring_home(plan, node, job);

@@ -506,6 +506,35 @@ static void test_stopped_in_vain_for_a_gang(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: who waits on its node because its tenant has all of its quota elsewhere goes on when that is given back. */
+static void test_quota_is_given_back_elsewhere(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
+	uint32_t fixed = submit_with_memory(&rig, 0, 1, 30);
+	struct sw_job_spec spec = rig_spec(1, 100000);
+	spec.gpu_memory_bytes = 30 * RIG_GIB;
+	spec.prefers_home = true;
+	spec.tenant = 1;
+	uint32_t job = rig_submit(&rig, 0, &spec), other = submit_in_place(&rig, 0, 1, 30);
+	live_until(&rig, QUANTUM);
+	assert_false(rig_runs(&rig, job));
+	assert_true(rig_runs(&rig, other));
+	rig_finish(&rig, QUANTUM + 1, fixed);
+	uint32_t same_tenant = rig_submit(&rig, QUANTUM + 2, &spec);
+	assert_string_equal(rig_place(&rig, same_tenant), "0:1");
+	rig_finish(&rig, QUANTUM + 3, other);
+	assert_false(rig_runs(&rig, job));
+	live_until(&rig, 5 * QUANTUM);
+	assert_false(rig_runs(&rig, job));
+	rig_finish(&rig, 5 * QUANTUM + 1, same_tenant);
+	live_until(&rig, 8 * QUANTUM);
+	assert_true(rig_runs(&rig, job));
+	rig_close(&rig);
+}
+
 /* ---- what people and machines do */
 
 /* Aim: a job that is held while it waits loses its turn to nobody's harm, and is back after its release. */
@@ -570,6 +599,7 @@ int main(void)
 		cmocka_unit_test(test_stopped_in_vain),
 		cmocka_unit_test(test_seldom_stopped_in_vain),
 		cmocka_unit_test(test_stopped_in_vain_for_a_gang),
+		cmocka_unit_test(test_quota_is_given_back_elsewhere),
 		cmocka_unit_test(test_hold_and_release),
 		cmocka_unit_test(test_nodes_come_and_go),
 	};
