@@ -79,6 +79,8 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 		member->by_us = false;
 		if (member->place == QUEUED)
 			sw_alarm_set(view, job, sw_view_now(view) + quantum(view), 0);
+		else if (member->place == RESIDENT && sw_job_keeps(view, job) == SW_KEEPS_IN_PLACE)
+			sw_gandiva_watch(view, job); /* it could not go on in that decision, even if nobody came in its place */
 		return;
 	}
 	if (job->state == SW_JOB_HELD) {

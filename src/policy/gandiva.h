@@ -34,6 +34,7 @@ struct member {
 	uint32_t next, before;
 	uint32_t partner;
 	uint32_t shuns;	      /* the node that did not take it although it had room, plus one */
+	sw_ns shuns_until;    /* nobody is stopped there for it before; SW_NO_NODE: anywhere, for one that needs several nodes */
 	uint32_t held;	      /* GPUs of its node, as a resident */
 	uint32_t alone_milli; /* its speed when it last ran alone; 0: unknown */
 	uint32_t bad[BAD_MAX], bads;
@@ -150,7 +151,7 @@ void sw_gandiva_settle_all(struct sw_plan *plan, struct list *list);
 
 /* Whether its state is on the GPUs that it had, and only there. */
 bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job);
-/* Wakes the policy when the turn of one that runs is over. */
+/* Wakes the policy a quantum after the job started, when its turn is over, or stopped, when that of another may be. */
 void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job);
 /* Looks at the nodes that are marked: who comes next, who stops, whose trial is over. */
 void sw_gandiva_take_turns(struct sw_plan *plan);

@@ -82,8 +82,10 @@ bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job)
 static bool bring(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	if (sw_gandiva_over_quota(view, job))
+	if (sw_gandiva_over_quota(view, job)) { /* what others of its tenant have elsewhere is given back without a word to this node */
+		sw_alarm_set(view, job, sw_view_now(view) + quantum(view), quantum(view));
 		return false;
+	}
 	sw_gandiva_shrink(plan, node->id.v, job->gpus);
 	if (sw_gandiva_stands_here(view, job))
 		return !of(view, job)->by_us && bring_home(plan, node, job);
@@ -145,7 +147,7 @@ static void unpack(struct sw_plan *plan, uint32_t node)
 	}
 }
 
-/* Wakes us when the turn of one that runs is over: at a multiple of the quantum, so that turns end together on all nodes. */
+/* Wakes us a quantum after the job started or stopped: at a multiple of the quantum, so that turns end together on all nodes. */
 void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job)
 {
 	sw_ns slice = quantum(view), ends = job->since + slice;
@@ -203,6 +205,18 @@ bool sw_gandiva_is_hard(struct sw_view *view, const struct sw_job *job)
 	return job->gpus > sw_view_node_gpus_max(view) || !sw_gandiva_takes_turns(view, job);
 }
 
+/* Others were stopped for it there, or (SW_NO_NODE) on several nodes, and it could not start: the longer it waits, the longer they are left alone then. */
+static void shun(struct sw_view *view, const struct sw_job *job, struct sw_node_id node)
+{
+	of(view, job)->shuns = node.v + 1;
+	of(view, job)->shuns_until = 2 * sw_view_now(view) - job->since;
+}
+
+static bool shuns(struct sw_view *view, const struct sw_job *job, struct sw_node_id node)
+{
+	return of(view, job)->shuns == node.v + 1 && sw_view_now(view) < of(view, job)->shuns_until;
+}
+
 /* Stops others for the first of the queue that waited for a quantum. */
 void sw_gandiva_press(struct sw_plan *plan)
 {
@@ -217,16 +231,18 @@ void sw_gandiva_press(struct sw_plan *plan)
 	uint32_t all = sw_view_gpus_free(view);
 	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
 		struct sw_node node = node_of(view, n);
-		if (one_node && sw_gandiva_suits(&node, job) && clear(plan, &node, job)) {
-			if (!sw_gandiva_house(plan, job, n))
+		if (one_node && !shuns(view, job, node.id) && sw_gandiva_suits(&node, job) && clear(plan, &node, job)) {
+			if (!sw_gandiva_house(plan, job, n)) {
+				shun(view, job, node.id);
 				sw_gandiva_enter(view, job, QUEUED, 0);
+			}
 			return;
 		}
 		for (const struct sw_job *other = linked(view, room_of(view, n)->runs.first); other != NULL && node.open;
 		     other = after(view, other))
 			all += sw_gandiva_may_rest(view, other) ? of(view, other)->held : 0;
 	}
-	if (one_node || all < job->gpus)
+	if (one_node || shuns(view, job, SW_NO_NODE) || all < job->gpus)
 		return;
 	for (uint32_t n = 0; n < sw_view_nodes(view) && sw_view_gpus_free(view) < job->gpus; n++) {
 		const struct sw_job *next;
@@ -236,7 +252,11 @@ void sw_gandiva_press(struct sw_plan *plan)
 				(void)sw_gandiva_rest(plan, other);
 		}
 	}
-	(void)sw_gandiva_start_spread(plan, job);
+	if (sw_gandiva_start_spread(plan, job))
+		return;
+	if (!mind_of(view)->too_soon)
+		shun(view, job, SW_NO_NODE);
+	sw_gandiva_mark_all(view); /* those who stopped for it go on */
 }
 
 /* The turn of those that are spread ends where others wait for their GPUs. */

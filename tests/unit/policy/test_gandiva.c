@@ -12,7 +12,9 @@
 #define QUANTUM 60
 
 static const struct sw_topology_node one_gpu[] = {RIG_NODE(0, 1)}, two_gpus[] = {RIG_NODE(0, 2)}, four_gpus[] = {RIG_NODE(0, 4)},
-				     two_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1)}, two_eights[] = {RIG_NODE(0, 8), RIG_NODE(0, 8)},
+				     two_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1)},
+				     three_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1), RIG_NODE(0, 1)},
+				     two_eights[] = {RIG_NODE(0, 8), RIG_NODE(0, 8)},
 				     three_fours[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(0, 4)};
 
 static void open_with(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, struct sw_engine_config config)
@@ -438,6 +440,101 @@ static void test_grow_and_shrink(void **state)
 	rig_close(&rig);
 }
 
+/* A job that cannot be stopped and keeps off node 1 waits for node 0, where another such job runs; on node 1 one runs that can stand still there. */
+static void open_in_vain(struct rig *rig)
+{
+	open_with(rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	submit_with_memory(rig, 0, 1, 30);
+	submit_in_place(rig, 0, 1, 30);
+	submit_with_memory(rig, 0, 1, 30);
+	rig_event(rig, 1, (struct sw_event){.kind = SW_EV_CHANGE, .job = {2}, .gpu_memory_bytes = 30 * RIG_GIB, .avoid = 1});
+	assert_string_equal(rig_place(rig, 0), "0:1");
+	assert_string_equal(rig_place(rig, 1), "1:1");
+	assert_false(rig_runs(rig, 2));
+}
+
+/* Aim: one that was stopped for a job that then did not come goes on, although nothing else happens on its node. */
+static void test_stopped_in_vain(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_in_vain(&rig);
+	while (rig_runs(&rig, 1) && rig.now < 5 * QUANTUM * SW_NS_PER_S)
+		rig_step_ns(&rig, rig.step.wake_at, NULL, 0);
+	assert_false(rig_runs(&rig, 1));
+	int64_t stopped_s = rig.now / SW_NS_PER_S;
+	rig_finish(&rig, stopped_s + 1, 0);
+	assert_true(rig_runs(&rig, 2));
+	live_until(&rig, stopped_s + 2 * QUANTUM);
+	assert_true(rig_runs(&rig, 1));
+	live_until(&rig, stopped_s + 10 * QUANTUM);
+	assert_in_range(ran_s(&rig, 1), stopped_s + 8 * QUANTUM, stopped_s + 10 * QUANTUM);
+	rig_close(&rig);
+}
+
+/* Aim: a job that waits long for another node does not have the same one stopped in vain again and again. */
+static void test_seldom_stopped_in_vain(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_in_vain(&rig);
+	live_until(&rig, 100 * QUANTUM);
+	assert_in_range(ran_s(&rig, 1), 90 * QUANTUM, 99 * QUANTUM);
+	rig_finish(&rig, 100 * QUANTUM + 1, 0);
+	assert_true(rig_runs(&rig, 2));
+	rig_close(&rig);
+}
+
+/* Aim: the same of two who are stopped for a job that is larger than a node and keeps off that of one of them. */
+static void test_stopped_in_vain_for_a_gang(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, three_ones, 3, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	submit_with_memory(&rig, 0, 1, 30);
+	submit_in_place(&rig, 0, 1, 30);
+	submit_in_place(&rig, 0, 1, 30);
+	submit_with_memory(&rig, 0, 2, 30);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_CHANGE, .job = {3}, .gpu_memory_bytes = 30 * RIG_GIB, .avoid = 2});
+	live_until(&rig, 100 * QUANTUM);
+	assert_in_range(ran_s(&rig, 1), 90 * QUANTUM, 99 * QUANTUM);
+	assert_in_range(ran_s(&rig, 2), 90 * QUANTUM, 99 * QUANTUM);
+	rig_finish(&rig, 100 * QUANTUM + 1, 0);
+	live_until(&rig, 300 * QUANTUM);
+	assert_string_equal(rig_place(&rig, 3), "0:1 1:1");
+	assert_in_range(ran_s(&rig, 2), 285 * QUANTUM, 299 * QUANTUM);
+	rig_close(&rig);
+}
+
+/* Aim: who waits on its node because its tenant has all of its quota elsewhere goes on when that is given back. */
+static void test_quota_is_given_back_elsewhere(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
+	uint32_t fixed = submit_with_memory(&rig, 0, 1, 30);
+	struct sw_job_spec spec = rig_spec(1, 100000);
+	spec.gpu_memory_bytes = 30 * RIG_GIB;
+	spec.prefers_home = true;
+	spec.tenant = 1;
+	uint32_t job = rig_submit(&rig, 0, &spec), other = submit_in_place(&rig, 0, 1, 30);
+	live_until(&rig, QUANTUM);
+	assert_false(rig_runs(&rig, job));
+	assert_true(rig_runs(&rig, other));
+	rig_finish(&rig, QUANTUM + 1, fixed);
+	uint32_t same_tenant = rig_submit(&rig, QUANTUM + 2, &spec);
+	assert_string_equal(rig_place(&rig, same_tenant), "0:1");
+	rig_finish(&rig, QUANTUM + 3, other);
+	assert_false(rig_runs(&rig, job));
+	live_until(&rig, 5 * QUANTUM);
+	assert_false(rig_runs(&rig, job));
+	rig_finish(&rig, 5 * QUANTUM + 1, same_tenant);
+	live_until(&rig, 8 * QUANTUM);
+	assert_true(rig_runs(&rig, job));
+	rig_close(&rig);
+}
+
 /* ---- what people and machines do */
 
 /* Aim: a job that is held while it waits loses its turn to nobody's harm, and is back after its release. */
@@ -499,6 +596,10 @@ int main(void)
 		cmocka_unit_test(test_who_is_not_packed),
 		cmocka_unit_test(test_end_of_a_pair),
 		cmocka_unit_test(test_grow_and_shrink),
+		cmocka_unit_test(test_stopped_in_vain),
+		cmocka_unit_test(test_seldom_stopped_in_vain),
+		cmocka_unit_test(test_stopped_in_vain_for_a_gang),
+		cmocka_unit_test(test_quota_is_given_back_elsewhere),
 		cmocka_unit_test(test_hold_and_release),
 		cmocka_unit_test(test_nodes_come_and_go),
 	};
