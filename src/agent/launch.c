@@ -132,7 +132,7 @@ static void set_gpu_runtime(const struct sw_launch *launch)
 	char preload[16384];
 	unsetenv(SW_PAGE_ENV);
 	unsetenv(SW_PAGE_PLACES_ENV);
-	const char *named = getenv("LD_PRELOAD");
+	const char *named = getenv("LD_PRELOAD"), *visible = getenv("CUDA_VISIBLE_DEVICES");
 	char *others = named != NULL ? strdup(named) : NULL;
 	if (others != NULL) {
 		sw_share_preload_strip(others);
@@ -158,7 +158,7 @@ static void set_gpu_runtime(const struct sw_launch *launch)
 	} else {
 		setenv("LD_PRELOAD", preload, 1);
 		setenv(SW_PAGE_ENV, launch->gpu_page, 1);
-		setenv(SW_PAGE_PLACES_ENV, getenv("CUDA_VISIBLE_DEVICES") != NULL ? getenv("CUDA_VISIBLE_DEVICES") : "", 1);
+		setenv(SW_PAGE_PLACES_ENV, visible != NULL ? visible : "", 1);
 	}
 	free(others);
 }

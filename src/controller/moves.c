@@ -32,7 +32,7 @@ static uint64_t being_left(const struct sw_brain *brain, uint32_t number)
 /* Why the job's run cannot go to these GPUs of this node, as far as is known before it is tried; NULL: it may. */
 static const char *find_obstacle(const struct sw_brain *brain, const struct sw_live *live, uint32_t node, uint64_t mask)
 {
-	if (live->run_count == 0 || live->parked)
+	if (live->run_count == 0 || live->runs == NULL || live->parked)
 		return "it does not run";
 	if (live->run_count > 1)
 		return "it runs on several nodes";

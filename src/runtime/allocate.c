@@ -129,8 +129,8 @@ CUresult hook_cuMemFree_v2(Z address)
 	size_t bytes;
 	if (sw_moves && sw_memory_find(address, &base, &bytes, &own) && base == address)
 		return free_ours(address, own, captured);
-	/* The driver waits as well. Whatever this says, it will say. */
-	if (sw_page != NULL && address != 0 && !captured)
+	/* So does the driver with what it gave plainly, and not with memory of pools. Whatever this says, it will say. */
+	if (sw_page != NULL && !captured && sw_charge_has(SW_CHARGE_ADDRESS, address))
 		sw_driver.context_synchronize();
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_driver.free(address);

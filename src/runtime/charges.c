@@ -80,6 +80,14 @@ void sw_charge_remove(enum sw_charge_kind kind, uint64_t key)
 	pthread_mutex_unlock(&lock);
 }
 
+bool sw_charge_has(enum sw_charge_kind kind, uint64_t key)
+{
+	pthread_mutex_lock(&lock);
+	bool has = *find(kind, key) != NULL;
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
 void sw_charge_drop_context(CUcontext context)
 {
 	pthread_mutex_lock(&lock);

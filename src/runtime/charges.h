@@ -16,6 +16,7 @@ void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes
 void sw_charge_context(CUcontext context, int gpu, size_t bytes);
 /* Gives them back; does nothing for what it does not know. */
 void sw_charge_remove(enum sw_charge_kind kind, uint64_t key);
+bool sw_charge_has(enum sw_charge_kind kind, uint64_t key);
 /* What the context had goes with it. */
 void sw_charge_drop_context(CUcontext context);
 

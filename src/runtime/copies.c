@@ -153,4 +153,4 @@ static INLINE CUstream stream_of(const char *symbol, uintptr_t last)
 		return pass_##symbol(false, SW_NAMES(__VA_ARGS__));                                                         \
 	}
 #define SW_OTHER(symbol, ...)
-SW_ENTRY_POINTS(SW_OTHER, SW_COPY, SW_OTHER, SW_OTHER)
+SW_ENTRY_POINTS(SW_OTHER, SW_COPY, SW_OTHER, SW_OTHER) /* NOLINT(readability-function-size): as many parameters as the driver has */
