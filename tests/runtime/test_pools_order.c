@@ -108,6 +108,7 @@ static void destroy_streams(int socket)
 	const size_t bytes = 8 * MiB;
 	struct barrier barrier = {false};
 	CUstream streams[40];
+	CUdeviceptr y[40];
 	(void)socket;
 	open_streams();
 	set_threshold(standard, UINT64_MAX);
@@ -119,14 +120,16 @@ static void destroy_streams(int socket)
 	/* Any of these may have its handle; none has its order. */
 	for (unsigned i = 0; i < 40; i++) {
 		assert_cuda(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
-		CUdeviceptr y = take(bytes, streams[i]);
-		assert_false(overlap(x, y, bytes));
-		assert_cuda(cuMemFreeAsync(y, streams[i]));
+		y[i] = take(bytes, streams[i]);
+		assert_false(overlap(x, y[i], bytes));
 	}
 	atomic_store(&barrier.open, true);
+	/* While nothing else of this size is free. */
 	take_at(x, bytes, b);
-	for (unsigned i = 0; i < 40; i++)
+	for (unsigned i = 0; i < 40; i++) {
+		assert_cuda(cuMemFreeAsync(y[i], streams[i]));
 		assert_cuda(cuStreamDestroy_v2(streams[i]));
+	}
 	assert_int_not_equal(cuMemAllocAsync(&x, bytes, streams[3]), CUDA_SUCCESS);
 	assert_cuda(cuCtxSynchronize());
 }
