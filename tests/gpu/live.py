@@ -107,8 +107,8 @@ def burst(stage, options):
     steps = stage.steps("high")
     times = [e - b for b, e in steps]
     before, after = statistics.median(times[100:200]), statistics.median(times[300:])
-    slow = [round(took * 1e3) for took in times[200:] if took > 2 * after]
-    print(f"burst: a step takes {before * 1e3:.1f} ms, with half as much memory again {after * 1e3:.1f} ms; slow ones since then (ms): {slow}; the other did "
+    slow = {step: round(took * 1e3) for step, took in enumerate(times) if step >= 200 and took > 2 * after}
+    print(f"burst: a step takes {before * 1e3:.1f} ms, with half as much memory again {after * 1e3:.1f} ms; slow ones from step 200 on (ms): {slow}; the other did "
           f"{sum(1 for b, e in stage.steps('low') if b > steps[200][0])} steps")
     return len(slow) <= 1
 
