@@ -107,7 +107,10 @@ struct sw_page_slot {
 	_Atomic int64_t iteration_jitter_ns; /* mean distance from it */
 	_Atomic uint64_t iteration_launches;
 	_Atomic uint64_t iteration_peak_bytes, iteration_floor_bytes; /* on all GPUs, within the last one */
-	uint64_t reserved[4];
+	_Atomic uint64_t wanted_bytes; /* for a context that it waits to make, since its GPU is full; 0: does not wait */
+	_Atomic uint32_t wanted_gpu;
+	uint32_t reserved_word;
+	uint64_t reserved[2];
 	_Atomic int64_t gap_ns[SW_PAGE_GAPS]; /* how long the last of them were */
 	struct sw_page_use gpus[SW_PAGE_GPUS];
 };

@@ -200,15 +200,19 @@ void sw_account_unlock(void)
 	pthread_mutex_unlock(&measuring);
 }
 
+bool sw_account_is_coordinated(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+	return page_fd >= 0 && fcntl(page_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 bool sw_account_is_deserted(void)
 {
 	static _Atomic bool seen;
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	if (page_fd < 0 || fcntl(page_fd, F_OFD_GETLK, &lock) != 0)
-		return false;
-	if (lock.l_type != F_UNLCK)
+	bool there = sw_account_is_coordinated();
+	if (there)
 		seen = true;
-	return seen && lock.l_type == F_UNLCK;
+	return seen && !there;
 }
 
 int sw_account_gpu(CUdevice device)

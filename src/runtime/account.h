@@ -16,7 +16,8 @@ bool sw_account_open(void);
 /* After fork(): the page is the parent's. */
 void sw_account_forget(void);
 
-/* Whether there was a coordinator, and is none any more. One that never said that it lives is not missed. */
+/* Whether there is a coordinator that says that it lives; whether there was one, and is none any more: one that never said so is not missed. */
+bool sw_account_is_coordinated(void);
 bool sw_account_is_deserted(void);
 
 /* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */

@@ -75,22 +75,28 @@ static bool primary_is_active(CUdevice device)
 }
 
 /* `ret_context` and `device` are parameters; `is_new` says whether the call makes a context if it works. */
-#define CREATES(symbol, ret_context, device, is_new, ...)                                    \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                       \
-	{                                                                                    \
-		if (SW_MISSING(symbol))                                                      \
-			return CUDA_ERROR_NOT_INITIALIZED;                                   \
-		struct sw_gate_thread *self = sw_gate_enter();                               \
-		struct sw_overhead overhead = {.gpu = -1};                                   \
-		if (sw_page != NULL && (is_new))                                             \
-			sw_overhead_before(&overhead, (CUdevice)(device));                   \
-		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));       \
-		uint64_t bytes = sw_overhead_after(&overhead, result == CUDA_SUCCESS);       \
-		if (result == CUDA_SUCCESS && bytes > 0)                                     \
-			sw_charge_context(*(CUcontext *)(ret_context), overhead.gpu, bytes); \
-		sw_iterations_memory();                                                      \
-		sw_gate_leave(self);                                                         \
-		return result;                                                               \
+#define CREATES(symbol, ret_context, device, is_new, ...)                                                         \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                            \
+	{                                                                                                         \
+		if (SW_MISSING(symbol))                                                                           \
+			return CUDA_ERROR_NOT_INITIALIZED;                                                        \
+		struct sw_overhead overhead;                                                                      \
+		CUresult result;                                                                                  \
+		int64_t waited_ns = 0;                                                                            \
+		do {                                                                                              \
+			struct sw_gate_thread *self = sw_gate_enter();                                            \
+			overhead = (struct sw_overhead){.gpu = -1};                                               \
+			if (sw_page != NULL && (is_new))                                                          \
+				sw_overhead_before(&overhead, (CUdevice)(device));                                \
+			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                             \
+			uint64_t bytes = sw_overhead_after(&overhead, result == CUDA_SUCCESS);                    \
+			if (result == CUDA_SUCCESS && bytes > 0)                                                  \
+				sw_charge_context(*(CUcontext *)(ret_context), overhead.gpu, bytes);              \
+			sw_iterations_memory();                                                                   \
+			sw_gate_leave(self);                                                                      \
+		} while (result == CUDA_ERROR_OUT_OF_MEMORY && sw_overhead_may_try_again(&overhead, &waited_ns)); \
+		sw_overhead_stop_trying(waited_ns);                                                               \
+		return result;                                                                                    \
 	}
 CREATES(cuCtxCreate, a3, a1, true, P, U, U)
 CREATES(cuCtxCreate_v2, a3, a1, true, P, U, U)

@@ -1,10 +1,14 @@
 #include "runtime/overhead.h"
 
+#include <time.h>
+
 #include "runtime/account.h"
 
 /* Contexts take some hundred MiB. What is far from that is something else that happened meanwhile. */
 #define LEAST (UINT64_C(1) << 20)
 #define MOST (UINT64_C(4) << 30)
+#define USUAL (UINT64_C(512) << 20)
+#define PATIENCE_NS INT64_C(10000000000)
 
 void sw_overhead_before(struct sw_overhead *overhead, CUdevice device)
 {
@@ -45,4 +49,24 @@ uint64_t sw_overhead_after(struct sw_overhead *overhead, bool made)
 		sw_account_unlock();
 	/* What was found here is this context's own; else it is about as large as others. */
 	return found > 0 ? found : atomic_load(known);
+}
+
+bool sw_overhead_may_try_again(const struct sw_overhead *overhead, int64_t *waited_ns)
+{
+	if (overhead->gpu < 0 || *waited_ns > PATIENCE_NS || !sw_account_is_coordinated())
+		return false;
+	uint64_t known = atomic_load(&sw_page->gpus[overhead->gpu].context_bytes);
+	atomic_store(&sw_slot->wanted_gpu, (uint32_t)overhead->gpu);
+	atomic_store(&sw_slot->wanted_bytes, known > 0 ? known : USUAL);
+	/* The longer it has waited, the less a try is worth what it costs. */
+	int64_t nap_ns = 20000000 + *waited_ns / 16;
+	nanosleep(&(struct timespec){.tv_nsec = nap_ns}, NULL);
+	*waited_ns += nap_ns;
+	return true;
+}
+
+void sw_overhead_stop_trying(int64_t waited_ns)
+{
+	if (waited_ns > 0 && sw_slot != NULL)
+		atomic_store(&sw_slot->wanted_bytes, 0);
 }

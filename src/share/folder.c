@@ -197,7 +197,7 @@ static struct sw_coordinate_job describe(const struct seat *seat)
 		.moving = figures->running + figures->suspended < figures->processes,
 		.charged_bytes = use->charged_bytes,
 		.fixed_bytes = use->fixed_bytes,
-		.host_bytes = use->host_bytes,
+		.host_bytes = use->host_bytes + use->wanted_bytes, /* both would be on the GPU if there were room */
 		.peak_bytes = use->peak_bytes,
 		.floor_bytes = figures->floor_bytes,
 		.iterations = figures->iterations,
@@ -216,7 +216,8 @@ static size_t seat_all(struct sw_share_folder *folder, const uint8_t uuid[16], s
 			int gpu = find_gpu(member->page, uuid);
 			if (gpu < 0)
 				continue;
-			bool uses = member->figures.gpus[gpu].charged_bytes + member->figures.gpus[gpu].host_bytes > 0;
+			const struct sw_share_gpu *use = &member->figures.gpus[gpu];
+			bool uses = use->charged_bytes + use->host_bytes + use->wanted_bytes > 0;
 			if (uses == (pass == 0) && (uses || member->terms.class == SW_JOB_OPPORTUNISTIC))
 				seats[count++] = (struct seat){member, gpu, uses};
 		}

@@ -430,6 +430,7 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 		figures->gpus[i].fixed_bytes += off ? 0 : bounded(&slot->gpus[i].fixed_bytes);
 		figures->gpus[i].host_bytes += bounded(&slot->gpus[i].host_bytes);
 		figures->gpus[i].peak_bytes += bounded(&slot->gpus[i].peak_bytes);
+		figures->gpus[i].wanted_bytes += atomic_load(&slot->wanted_gpu) == i ? bounded(&slot->wanted_bytes) : 0;
 	}
 }
 

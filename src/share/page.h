@@ -20,7 +20,8 @@ struct sw_share_page;
 struct sw_share_gpu {
 	uint64_t limit_bytes; /* SW_PAGE_NO_LIMIT */
 	uint64_t charged_bytes, fixed_bytes, host_bytes;
-	uint64_t peak_bytes; /* the sum of the processes' own peaks */
+	uint64_t wanted_bytes; /* for contexts that are waited with, since the GPU is full */
+	uint64_t peak_bytes;   /* the sum of the processes' own peaks */
 	/* Outside the runtime (outside.h). */
 	uint32_t outside_processes;
 	int32_t outside_pid;

@@ -122,6 +122,19 @@ works 'until it is resumed' 'two' share --resume two
 touch turns.end
 ends_well 'the first computes the same' $one one large.right
 ends_well 'and so does the second' $two two large.right
+# Not even a context of the second fits beside the first.
+"$load" --rounds 6 --memory 116M >full.right
+rm turns.end
+begin one --slice 4 -- "$load" --rounds 6 --memory 116M --kernels 1 --kernel-us 2000 --end turns.end
+one=$pid
+becomes 'one that fills the GPU' "s['one']['launches'] > 5"
+begin two -- "$load" --rounds 8 --memory 32M --kernels 1 --kernel-us 2000 --end turns.end
+two=$pid
+becomes 'makes room for another' "s['two']['launches'] > 5"
+becomes 'and gets its turn again' "s['two']['state'] == 'waits' and s['one']['state'] == 'running'"
+touch turns.end
+ends_well 'the one that fills the GPU computes the same' $one one full.right
+ends_well 'and so does the other' $two two guaranteed.right
 export SHAREWELL_EMU="$everything" SHAREWELL_EMU_STATE="$scratch/emu"
 
 # Who decides is killed.

@@ -163,6 +163,47 @@ static void test_contexts_are_measured_once(void **state)
 	run_job(make_context);
 }
 
+static void fill_the_gpu(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 490 * MiB));
+	tell(socket, 'r');
+	hear(socket, 'f');
+	assert_cuda(cuMemFree_v2(x));
+	hear(socket, 'e');
+}
+
+static void find_no_room(int socket)
+{
+	CUcontext context;
+	(void)socket;
+	assert_cuda(cuInit(0));
+	assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* A context for which the GPU has no room fails at once where nobody coordinates; else its process says what it lacks and waits, can be suspended meanwhile, and goes on when there is room. */
+static void test_contexts_wait_for_room(void **state)
+{
+	(void)state;
+	struct job full = start(fill_the_gpu);
+	hear(full.socket, 'r');
+	run_job(find_no_room);
+	assert_true(sw_share_page_keep(page()));
+	struct job late = start(appear);
+	eventually(look().gpus[0].wanted_bytes == CONTEXT_BYTES);
+	suspend();
+	assert_int_equal(look().gpus[0].wanted_bytes, CONTEXT_BYTES);
+	resume();
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 490 * MiB);
+	tell(full.socket, 'f');
+	hear(late.socket, 'r');
+	assert_int_equal(look().gpus[0].wanted_bytes, 0);
+	tell(full.socket, 'e');
+	end(&full);
+	end(&late);
+}
+
 /* ---- the kinds */
 
 static void use_managed(int socket)
@@ -503,13 +544,9 @@ static void test_memory_goes_with_its_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_sizes_agree_with_the_limit),
-		CASE(test_the_management_library_agrees),
-		CASE(test_contexts_are_measured_once),
-		CASE(test_a_free_during_a_capture),
-		CASE(test_every_kind_counts),
-		CASE(test_shared_memory_stays),
-		CASE(test_memory_goes_with_its_context),
+		CASE(test_sizes_agree_with_the_limit), CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
+		CASE(test_contexts_wait_for_room),     CASE(test_a_free_during_a_capture),	 CASE(test_every_kind_counts),
+		CASE(test_shared_memory_stays),	       CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -132,6 +132,32 @@ static void test_orders_reach_the_pages(void **state)
 	end(&low);
 }
 
+/* A share that waits for room for its context, where another of its class fills the GPU, gets its turn. */
+static void test_a_context_without_room(void **state)
+{
+	(void)state;
+	struct share full = make("full", SW_JOB_GUARANTEED, 1000 * MIB), late = make("late", SW_JOB_GUARANTEED, 0);
+	struct sw_share_folder *keeper = keep();
+	ticks(keeper, &full, 2);
+	assert_int_equal(atomic_load(&full.shared->want) + atomic_load(&late.shared->want), SW_PAGE_RUN);
+	atomic_store(&late.slot->wanted_gpu, 0);
+	atomic_store(&late.slot->wanted_bytes, 100 * MIB);
+	ticks(keeper, &full, 2);
+	assert_int_equal(atomic_load(&full.shared->want), SW_PAGE_RUN);
+	assert_int_equal(atomic_load(&late.shared->want), SW_PAGE_SUSPEND);
+	atomic_store(&late.slot->state, SW_PAGE_SUSPENDED);
+	ticks(keeper, &full, (unsigned)(SW_TURNS_QUANTUM_NS / SW_SHARE_TICK_NS) + 1);
+	assert_int_equal(atomic_load(&full.shared->want), SW_PAGE_SUSPEND);
+	atomic_store(&full.slot->state, SW_PAGE_SUSPENDED);
+	atomic_store(&full.slot->gpus[0].charged_bytes, 0);
+	atomic_store(&full.slot->gpus[0].host_bytes, 1000 * MIB);
+	ticks(keeper, &full, 2);
+	assert_int_equal(atomic_load(&late.shared->want), SW_PAGE_RUN);
+	sw_share_folder_free(keeper);
+	end(&full);
+	end(&late);
+}
+
 /* One decides; another takes over when it stands back or is gone. */
 static void test_one_decides(void **state)
 {
@@ -286,9 +312,9 @@ static void test_terms_are_not_trusted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_orders_reach_the_pages), CASE(test_one_decides), CASE(test_what_is_left_alone),
-		CASE(test_a_name_used_again),	   CASE(test_another_gpu), CASE(test_terms_change),
-		CASE(test_terms_are_not_trusted),
+		CASE(test_orders_reach_the_pages), CASE(test_a_context_without_room), CASE(test_one_decides),
+		CASE(test_what_is_left_alone),	   CASE(test_a_name_used_again),      CASE(test_another_gpu),
+		CASE(test_terms_change),	   CASE(test_terms_are_not_trusted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
