@@ -21,6 +21,7 @@
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
+#define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try means to stop the program */
 
 static void tell(void)
@@ -104,10 +105,18 @@ static enum sw_page_trouble suspend(void)
 	return trouble;
 }
 
+static int64_t refused_ns; /* since when there is no room for it; 0: there was, or it need not come back */
+
+/* What it had on the GPU may not fit any more where only contexts of others have come: two such would wait for each other for ever. */
 static enum sw_page_trouble resume(void)
 {
 	set_state(SW_PAGE_RESUMING);
-	enum sw_page_trouble trouble = sw_move_back();
+	int64_t now = sw_monotonic_ns();
+	enum sw_page_trouble trouble = sw_move_back(refused_ns != 0 && now - refused_ns >= TIGHT_NS);
+	if (trouble != SW_PAGE_NO_GPU_MEMORY)
+		refused_ns = 0;
+	else if (refused_ns == 0)
+		refused_ns = now;
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
@@ -137,8 +146,10 @@ static bool act(void)
 		return true;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
-	if (away)
+	if (away) {
+		refused_ns = 0;
 		return true;
+	}
 	enum sw_page_trouble trouble = sw_move_is_due() ? sw_move_to_limits() : SW_PAGE_FINE;
 	if (trouble != atomic_exchange(&sw_slot->trouble, trouble))
 		tell();
@@ -172,7 +183,7 @@ static void renew(void)
 	if (!renewed) {
 		sw_exportable = true;
 		renewed = sw_move_away() == SW_PAGE_FINE;
-		enum sw_page_trouble trouble = renewed ? sw_move_back() : SW_PAGE_FINE;
+		enum sw_page_trouble trouble = renewed ? sw_move_back(false) : SW_PAGE_FINE;
 		if (trouble != SW_PAGE_FINE) {
 			atomic_store(&sw_slot->trouble, trouble);
 			set_state(SW_PAGE_SUSPENDED);

@@ -283,7 +283,11 @@ enum sw_page_trouble sw_move_away(void)
 
 /* ---- back */
 
-static bool lacks_host; /* that was why memory could not be found */
+/* This part of what comes back may be spilled for want of room on the GPU, rounded up to whole chunks. */
+enum { SPILLED_PART = 4 };
+
+static bool lacks_host;	       /* that was why memory could not be found */
+static size_t may_spill_bytes; /* where the GPU has no room, whatever the limit */
 
 /* Memory under one stored chunk again, on the GPU or, where the limit is lower now, spilled. */
 static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk, bool *ret_on_gpu)
@@ -292,9 +296,13 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 	*ret_on_gpu = sw_account_take(range->gpu, chunk->bytes, false);
 	if (*ret_on_gpu) {
 		result = sw_chunk_on_gpu(range, chunk->bytes, &chunk->handle);
-		if (result != CUDA_SUCCESS)
-			sw_account_give(range->gpu, chunk->bytes, false);
-		return result;
+		if (result == CUDA_SUCCESS)
+			return result;
+		sw_account_give(range->gpu, chunk->bytes, false);
+		if (result != CUDA_ERROR_OUT_OF_MEMORY || may_spill_bytes == 0)
+			return result;
+		may_spill_bytes -= chunk->bytes < may_spill_bytes ? chunk->bytes : may_spill_bytes;
+		*ret_on_gpu = false;
 	}
 	result = sw_spare_get(range->device, chunk->bytes, &chunk->handle);
 	lacks_host = result != CUDA_SUCCESS;
@@ -368,12 +376,22 @@ static void undo_back(void)
 	}
 }
 
-enum sw_page_trouble sw_move_back(void)
+static size_t stored_bytes(void)
+{
+	size_t bytes = 0;
+	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next)
+		for (uint32_t i = 0; i < range->chunk_count; i++)
+			bytes += range->chunks[i].place == SW_STORED ? range->chunks[i].bytes : 0;
+	return bytes;
+}
+
+enum sw_page_trouble sw_move_back(bool tight)
 {
 	int64_t begun = sw_monotonic_ns();
 	CUresult result = CUDA_SUCCESS;
 	size_t bytes = 0;
 	lacks_host = false;
+	may_spill_bytes = tight ? stored_bytes() / SPILLED_PART : 0;
 	for (struct sw_range *range = sw_ranges; range != NULL && result == CUDA_SUCCESS; range = range->next)
 		result = bring_range(range, &bytes);
 	CUresult copies = finish_copies();

@@ -131,7 +131,7 @@ becomes 'one that fills the GPU' "s['one']['launches'] > 5"
 begin two -- "$load" --rounds 8 --memory 32M --kernels 1 --kernel-us 2000 --end turns.end
 two=$pid
 becomes 'makes room for another' "s['two']['launches'] > 5"
-becomes 'and gets its turn again' "s['two']['state'] == 'waits' and s['one']['state'] == 'running'"
+becomes 'and gets its turn again, but for what the other cannot give' "s['two']['state'] == 'waits' and s['one']['state'] == 'running' and s['one']['gpus'][0]['used_bytes'] > 64 << 20 and s['one']['gpus'][0]['host_bytes'] > 0"
 touch turns.end
 ends_well 'the one that fills the GPU computes the same' $one one full.right
 ends_well 'and so does the other' $two two guaranteed.right

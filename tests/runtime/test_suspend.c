@@ -170,15 +170,25 @@ static void test_suspended_memory_is_free_for_others(void **state)
 	end(&job);
 }
 
-/* Takes all but a little of the GPU, without a page. */
-static void fill_gpu(int socket)
+static void fill_with(int socket, size_t bytes)
 {
 	CUdeviceptr x = 0;
 	unsetenv(SW_PAGE_ENV);
 	open_driver();
-	assert_cuda(cuMemAlloc_v2(&x, 400 * MiB));
+	assert_cuda(cuMemAlloc_v2(&x, bytes));
 	tell(socket, 'f');
 	hear(socket, 'e');
+}
+
+/* Takes all but a little of the GPU, without a page. */
+static void fill_gpu(int socket)
+{
+	fill_with(socket, 400 * MiB);
+}
+
+static void leave_most(int socket)
+{
+	fill_with(socket, 300 * MiB);
 }
 
 /* While others hold the GPU a process stays suspended whole, and holds nothing of it; it comes back when they are gone. */
@@ -204,6 +214,25 @@ static void test_resume_waits_for_room(void **state)
 	assert_int_equal(look().trouble, SW_PAGE_FINE);
 	tell(job.socket, 'g');
 	hear(job.socket, 'd');
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* Where all but a little of it fits and nobody leaves, it comes back all the same: two that wait for each other would wait for ever. The rest follows when there is room. */
+static void test_resume_without_a_part(void **state)
+{
+	(void)state;
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	suspend();
+	struct job other = start(leave_most);
+	hear(other.socket, 'f');
+	resume();
+	assert_in_range(look().gpus[0].host_bytes, 1, 100 * MiB);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	kill_job(&other);
+	eventually(look().gpus[0].host_bytes == 0);
 	tell(job.socket, 'e');
 	end(&job);
 }
@@ -662,6 +691,7 @@ int main(void)
 		CASE(test_the_gate_holds_every_kind_of_work),
 		CASE(test_suspended_memory_is_free_for_others),
 		CASE(test_resume_waits_for_room),
+		CASE(test_resume_without_a_part),
 		CASE(test_grow_waits_for_room_without_holding_up_anybody),
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
