@@ -42,6 +42,17 @@ refuses 2 'also in a script' 'Ask for all its GPUs' submit nodes.sh
 refuses 2 'a deadline that has passed' 'still to come' submit --deadline 2020-01-01T00:00 -- true
 printf 'command: "true"\ndeadline: 2020-01-01T00:00:00Z\n' >late.yaml
 refuses 2 'also in a job file' 'has passed' submit late.yaml
+refuses 2 'a script that is nowhere' "cannot read the script 'nowhere.sh': No such file" submit nowhere.sh
+run submit --test-only -- nowhere.sh
+[ "$status" -eq 0 ]
+said $? 'which as a command may be on the node'
+run submit -a 0-99999 -- true
+[ "$status" -eq 2 ] && err_has 'at most 10000' && ! err_has 'export NONE'
+said $? 'too large an array is refused, and the environment is not blamed'
+large=$(head -c 100000 /dev/zero | tr '\0' x)
+LARGE_A=$large LARGE_B=$large LARGE_C=$large run submit -- true
+[ "$status" -eq 2 ] && err_has "'--export NONE' leaves your environment out"
+said $? 'which it is where it is too large'
 works 'a test submits nothing' 'could be submitted' submit --test-only -- true
 refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
 
