@@ -116,8 +116,10 @@ ends 'and then it runs' "$job" 0
 
 # The policy while it runs; figures.
 works 'the policy is shown' 'In charge: sharewell' policy
+works 'one is set up' 'In charge: las' policy las --set promote=2.5
+works 'and what was set is shown' ' promote=2.5' policy
 works 'and changed' 'In charge: fifo' policy fifo
-works 'a quota is set' '' quota uid0 2
+works 'a quota is set' 'tenant uid0 may hold 2 GPUs' quota uid0 2
 works 'and what tenants hold is listed' 'TENANT' quota
 works 'the screen as text' 'GPUs 4 of 4 free' top --once
 works 'the history is a trace' 'jobs in trace.csv' history --export trace.csv
@@ -127,7 +129,7 @@ works 'that the simulator replays' 'fifo' sim --trace trace.csv --cluster 1x4 --
 refuses 2 'a job that is not there' 'no job 999999' show 999999
 refuses 2 'what is no number' "'x' is not the number of a job" cancel x
 refuses 2 'more GPUs than there are is refused at once' 'GPU' submit -G 9 -- true
-refuses 2 'an unknown policy' 'nonesuch' policy nonesuch
+refuses 2 'an unknown policy' "'sharewell policy' lists those that there are" policy nonesuch
 refuses 2 'no command' 'needs a command' submit
 refuses 2 'a place that is none' 'is no place of a controller' ps --controller ftp://x
 refuses 1 'a place where nobody is' 'no controller answers at http://127.0.0.1:1' ps --controller http://127.0.0.1:1
