@@ -26,6 +26,7 @@ said $? 'a time limit ends a job'
 submit -o out-%j.txt -- sh -c 'echo to a file; echo and errors >&2'
 ends 'output goes where it is told' "$job" 0
 holds 'with the number of the job in its name' grep -q 'to a file' "out-$job.txt"
+refuses 2 'and is told where' "it goes to 'out-%j.txt' in '$PWD'" logs "$job"
 works 'the signal of a stop can be chosen' 'Submitted' submit --signal USR1@5 -- sh -c 'trap "echo caught; exit 11" USR1; while :; do sleep 0.1; done'
 job=$(sed 's/.* //' "$scratch/out")
 holds 'it runs' until_holds 20 is_state "$job" R

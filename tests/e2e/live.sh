@@ -22,6 +22,7 @@ ends 'it ends well' 1 0
 works 'its output is kept' 'out' logs 1
 out_has 'err' && out_has '1 GPU-e3000000'
 said $? 'with its errors, its number, and the UUID of its GPU'
+refuses 2 'that of a run that never was is not' 'it has no run 7; its last is 1' logs 1 --run 7
 works 'it is in the history with code and signal' 'COMPLETED 0:0' history
 works 'and is shown in full' 'ExitCode    0:0' show 1
 out_has 'Command     sh -c ' && out_has 'State       COMPLETED'
@@ -32,14 +33,14 @@ works 'all jobs are one' ' first ' ps --all --noheader
 
 # Exit codes.
 run run -- sh -c 'echo hello; exit 7'
-[ "$status" -eq 7 ] && out_has hello
+[ "$status" -eq 7 ] && out_has hello && err_has 'FAILED with exit code 7'
 said $? 'run passes output and exit code'
 run run -- sh -c 'kill -USR1 $$'
 [ "$status" -eq 138 ]
 said $? 'run ends with 128 and the signal'
 run run -- /no/such/program
-[ "$status" -eq 127 ]
-said $? 'a program that is not there is 127, as in a shell'
+[ "$status" -eq 127 ] && err_has 'is not there (command-not-found)'
+said $? 'a program that is not there is 127, as in a shell, and said to be that'
 run submit --wait -- sh -c 'exit 5'
 [ "$status" -eq 5 ]
 said $? 'submit --wait ends as the job does'
