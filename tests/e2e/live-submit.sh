@@ -37,6 +37,9 @@ works 'and the job hears it' 'caught' logs "$job"
 run run -N 2 --gres=gpu:2 -n2 --nice -- sh -c 'echo $SHAREWELL_GPUS GPUs'
 [ "$status" -eq 0 ] && out_has '4 GPUs' && err_has 'follows from its GPUs' && err_has 'its 2 tasks' && err_has '--nice is not heeded'
 said $? 'nodes and generic resources are GPUs, and what is not heeded is said'
+run submit -G many -- true
+[ "$status" -eq 2 ] && err_has "'gpus' is 'many'" && ! err_has 'not heeded'
+said $? 'what is no number of GPUs is refused, and not also passed over'
 refuses 2 'nodes without GPUs' 'Ask for all its GPUs' submit -N 2 -- true
 printf '#!/bin/sh\n#SBATCH --nodes=2\n' >nodes.sh
 refuses 2 'also in a script' 'Ask for all its GPUs' submit nodes.sh
