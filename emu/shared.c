@@ -137,6 +137,9 @@ static void open_state(void)
 	}
 	if (state != NULL && state->layout != LAYOUT)
 		state = NULL;
+	/* Programs only hear that there is no GPU. */
+	if (state == NULL)
+		fprintf(stderr, "emulated GPU driver: cannot use '%s'; SHAREWELL_EMU_STATE names another file\n", path);
 }
 
 struct emu_state *emu_state(void)

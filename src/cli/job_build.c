@@ -1,4 +1,5 @@
 /* What the words of `submit` and `run` stand for: a command, a job file, or a script. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,16 +37,48 @@ static bool is_job_file(const char *word)
 	return ends_with(word, ".yaml") || ends_with(word, ".yml");
 }
 
+static bool is_named_script(const char *word)
+{
+	return ends_with(word, ".sh") || ends_with(word, ".sbatch") || ends_with(word, ".slurm");
+}
+
 static bool is_script(const char *word)
 {
 	struct stat status;
 	char head[2] = "";
 	if (stat(word, &status) != 0 || !S_ISREG(status.st_mode))
 		return false;
-	if (ends_with(word, ".sh") || ends_with(word, ".sbatch") || ends_with(word, ".slurm"))
+	if (is_named_script(word))
 		return true;
 	SW_CLEANUP(sw_fclosep) FILE *file = fopen(word, "re");
 	return file != NULL && fread(head, 1, 2, file) == 2 && memcmp(head, "#!", 2) == 0;
+}
+
+static bool is_in_path(const char *word)
+{
+	const char *path = getenv("PATH");
+	char full[PATH_MAX];
+	for (size_t size; path != NULL && *path != '\0'; path += size + (path[size] == ':')) {
+		size = strcspn(path, ":");
+		snprintf(full, sizeof full, "%.*s/%s", (int)size, path, word);
+		if (access(full, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The name of a script that is nowhere: as a command it would fail only when its turn comes. In another folder it may be there. */
+static bool is_lost_script(const char *word, const char *workdir)
+{
+	return is_named_script(word) && workdir == NULL && access(word, F_OK) != 0 && (strchr(word, '/') != NULL || !is_in_path(word));
+}
+
+static int refuse_lost_script(const char *word, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "cannot read the script '%.200s'", word);
+	sw_err_detail(err, "%s", strerror(errno));
+	sw_err_hint(err, "A command that only the job's node has goes behind '--'.");
+	return SW_EINPUT;
 }
 
 /* ---- a script */
@@ -149,15 +182,26 @@ static int build_script(const struct sw_cli_job_source *source, const char *path
 
 /* ---- the choice */
 
-static int check(const char *what, const json_t *fields, struct sw_err *err)
+static int decode(const char *what, const json_t *fields, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *text = json_dumps(fields, JSON_COMPACT);
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
 	if (text == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_job_request_decode(what, text, strlen(text), &request, err);
-	if (r == SW_ELIMIT)
+	return sw_job_request_decode(what, text, strlen(text), &request, err);
+}
+
+/* The environment, which people do not see themselves send, is named where it is what is too much. */
+static int check(const char *what, json_t *fields, struct sw_err *err)
+{
+	int r = decode(what, fields, err);
+	if (r != SW_ELIMIT)
+		return r;
+	json_t *bare = json_copy(fields);
+	json_object_del(bare, "env");
+	if (decode(what, bare, NULL) == 0)
 		sw_err_hint(err, "'--export NONE' leaves your environment out.");
+	json_decref(bare);
 	return r;
 }
 
@@ -205,6 +249,8 @@ int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, 
 	bool has_directives = !plain && !is_job_file(first) && is_script(first);
 	if (!plain && is_job_file(first))
 		return build_file(options, ret_jobs, err);
+	if (!plain && !has_directives && is_lost_script(first, options->workdir))
+		return refuse_lost_script(first, err);
 	json_t *fields = json_object();
 	int r;
 	if (has_directives) {

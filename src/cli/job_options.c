@@ -248,7 +248,8 @@ static bool is_of_the_shell(const char *name, size_t size)
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(names); i++)
 		if (strlen(names[i]) == size && strncmp(names[i], name, size) == 0)
 			return true;
-	return strncmp(name, "SHAREWELL_", 10) == 0;
+	/* Those of the emulated driver go where LD_LIBRARY_PATH goes: with others a job would find other GPUs than its node has. */
+	return strncmp(name, "SHAREWELL_", 10) == 0 && strncmp(name, "SHAREWELL_EMU", 13) != 0;
 }
 
 static bool is_in_list(const char *list, const char *name, size_t size)

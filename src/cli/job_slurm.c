@@ -117,8 +117,11 @@ int sw_cli_job_resources(const struct sw_cli_job_options *options, json_t *field
 
 /* ---- what is not heeded */
 
+/* Where no number follows, it is a kind only in --gres; elsewhere it is refused. */
 static void note_kind(const char *option, const char *text)
 {
+	if (text != NULL && strcmp(option, "gres") != 0 && strchr(text, ':') == NULL)
+		return;
 	const char *kind = text != NULL && strncmp(text, "gpu:", 4) == 0 ? text + 4 : text;
 	size_t size = kind != NULL ? strcspn(kind, ":,") : 0;
 	if (size > 0 && !(kind[0] >= '0' && kind[0] <= '9') && strcmp(kind, "gpu") != 0)

@@ -7,6 +7,7 @@
 #include "cli/live.h"
 #include "cli/past.h"
 #include "cli/sim.h"
+#include "core/params.h"
 #include "policy/registry.h"
 #include "sim/recorded.h"
 
@@ -66,12 +67,20 @@ static bool is_named(const struct sw_cli_texts *lists, const char *policy)
 	return false;
 }
 
-static const char *preset_of(const char *policy, const char *name)
+/* By value: 600s is 10m. Of policies that are not ours nothing can be handed on. */
+static bool differs_from_preset(const char *policy, const char *name, const char *text)
 {
+	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
 	const struct sw_policy *known = sw_policy_find(policy);
 	const struct sw_param *param = known != NULL ? sw_params_find(known, name, NULL) : NULL;
 	/* Numbers of a file would be taken for its path. */
-	return param != NULL && param->kind != SW_PARAM_FILE_OF_NUMBERS ? param->preset : NULL;
+	if (param == NULL || text == NULL || param->kind == SW_PARAM_FILE_OF_NUMBERS || sw_params_new(known, &params, NULL) < 0)
+		return false;
+	size_t index = (size_t)(param - known->params);
+	SW_CLEANUP(sw_freep) char *preset = sw_params_text(params, index);
+	bool is_value = sw_params_set(params, param, text, strlen(text), NULL) == 0;
+	SW_CLEANUP(sw_freep) char *present = sw_params_text(params, index);
+	return is_value && preset != NULL && present != NULL && strcmp(preset, present) != 0;
 }
 
 /* The policy in charge is simulated with the parameters that it has; what the user sets comes later, and counts. */
@@ -82,9 +91,9 @@ static int add_settings(struct said *said, struct sw_err *err)
 	json_t *value;
 	json_object_foreach(json_object_get(said->policy, "settings"), name, value)
 	{
-		const char *preset = preset_of(policy, name), *text = json_string_value(value);
-		bool differs = preset != NULL && text != NULL && strcmp(preset, text) != 0;
-		if (!differs || !is_named(&said->values.policies, policy) || count + said->values.settings.count >= SETTINGS_MAX)
+		const char *text = json_string_value(value);
+		if (!differs_from_preset(policy, name, text) || !is_named(&said->values.policies, policy) ||
+		    count + said->values.settings.count >= SETTINGS_MAX)
 			continue;
 		if (asprintf(&said->own_settings[count], "%s.%s=%s", policy, name, text) < 0) {
 			said->own_settings[count] = NULL;

@@ -10,18 +10,37 @@ struct values {
 	bool json;
 };
 
+/* With the values that its parameters have. */
+static void print_in_charge(const json_t *answer, const json_t *policy)
+{
+	size_t p;
+	json_t *parameter;
+	const json_t *settings = json_object_get(answer, "settings");
+	json_array_foreach(json_object_get(policy, "parameters"), p, parameter)
+	{
+		char text[128];
+		const char *name = sw_cli_text(parameter, "name", "?");
+		snprintf(text, sizeof text, "%s=%s", name, sw_cli_text(settings, name, "?"));
+		printf("  %-22s %s\n", text, sw_cli_text(parameter, "about", ""));
+	}
+}
+
 static void print(const json_t *answer)
 {
-	size_t i, p;
-	json_t *policy, *parameter;
+	size_t i;
+	json_t *policy;
 	const char *present = sw_cli_text(answer, "policy", "?");
-	printf("In charge: %s\n", present);
+	printf("In charge: %s, with placement %s\n", present, sw_cli_text(answer, "placement", "?"));
+	json_array_foreach(json_object_get(answer, "available"), i, policy)
+	{
+		if (strcmp(sw_cli_text(policy, "name", ""), present) == 0)
+			print_in_charge(answer, policy);
+	}
+	puts("\nThere are ('sharewell policies' tells what can be set of each):");
 	json_array_foreach(json_object_get(answer, "available"), i, policy)
 	{
 		const char *name = sw_cli_text(policy, "name", "?");
-		printf("%s %-10s %s\n", strcmp(name, present) == 0 ? "*" : " ", name, sw_cli_text(policy, "about", ""));
-		json_array_foreach(json_object_get(policy, "parameters"), p, parameter)
-			printf("      --set %-12s %s\n", sw_cli_text(parameter, "name", "?"), sw_cli_text(parameter, "about", ""));
+		printf("%s %-12s %s\n", strcmp(name, present) == 0 ? "*" : " ", name, sw_cli_text(policy, "about", ""));
 	}
 }
 
@@ -81,7 +100,7 @@ static const struct sw_cli_option operands[] = {
 };
 
 static const struct sw_cli_example examples[] = {
-	{"sharewell policy", "see which policy is in charge, and which there are"},
+	{"sharewell policy", "see which policy is in charge, what is set, and which others there are"},
 	{"sharewell policy las --set promote=2", "change it while the cluster runs"},
 };
 

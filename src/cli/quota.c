@@ -1,5 +1,6 @@
 /* sharewell quota: who holds how many GPUs, and how many a tenant may hold. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -61,7 +62,13 @@ static int set(struct sw_cli_client *client, const struct values *values, struct
 	if (body == NULL)
 		return sw_err_set(err, SW_EINPUT, "the tenant's name is not UTF-8");
 	int r = sw_cli_client_post(client, "/v1/quota", body, &answer, err);
-	return r == 0 && values->json ? sw_cli_print_json(answer, err) : r;
+	if (r < 0 || values->json)
+		return r < 0 ? r : sw_cli_print_json(answer, err);
+	if (lift)
+		printf("Guaranteed jobs of tenant %s may hold any number of GPUs\n", values->tenant);
+	else
+		printf("Guaranteed jobs of tenant %s may hold %" PRIu64 " %s\n", values->tenant, gpus, gpus == 1 ? "GPU" : "GPUs");
+	return 0;
 }
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)

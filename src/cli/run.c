@@ -1,6 +1,7 @@
 /* sharewell run: submits, shows what the job writes, and ends as the job does. */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/interrupt.h"
@@ -15,10 +16,20 @@ struct values {
 
 static void say_how_it_ended(const json_t *job, uint64_t id)
 {
+	const json_t *failure = json_object_get(job, "failure");
 	const char *reason = sw_cli_text(job, "reason", "");
+	int64_t code = sw_cli_number(job, "code", 0);
+	char with[48] = "";
 	if (strcmp(sw_cli_text(job, "state", ""), "CD") == 0)
 		return;
-	sw_cli_print_note("job %" PRIu64 ": %s%s%s", id, sw_cli_text(job, "state_long", "?"), reason[0] != '\0' ? ": " : "", reason);
+	if (code > 0)
+		snprintf(with, sizeof with, " with exit code %" PRId64, code);
+	if (json_is_object(failure))
+		sw_cli_print_note("job %" PRIu64 ": %s%s: %s (%s)", id, sw_cli_text(job, "state_long", "?"), with,
+				  sw_cli_text(failure, "says", ""), sw_cli_text(failure, "class", "?"));
+	else
+		sw_cli_print_note("job %" PRIu64 ": %s%s%s%s", id, sw_cli_text(job, "state_long", "?"), with, reason[0] != '\0' ? ": " : "",
+				  reason);
 }
 
 static int detached(uint64_t id, struct sw_err *err)

@@ -21,6 +21,7 @@
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
+#include "cli/live.h"
 #include "cli/message.h"
 #include "cli/places.h"
 #include "cli/plugin.h"
@@ -32,6 +33,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define AT_ONCE_MS 2000
 #define FAILURES_MAX 3
 #define STOP_MS 10000
+#define NODE_MS 5000
 #define ARGS_MAX 40
 
 struct values {
@@ -122,6 +124,23 @@ static int start_controller(struct cluster *cluster, struct sw_err *err)
 	child->pid = 0;
 	int code = exit_of(status);
 	return code != 0 ? code : SW_CLI_FAILED;
+}
+
+/* A new cluster knows no GPUs before its agent was heard: what comes right behind `up` in a script would be told that there are none. Not for ever: that an agent
+ * fails is told by others, and so is a signal. */
+static void await_node(const struct cluster *cluster)
+{
+	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	int64_t until = uptime_ms() + NODE_MS;
+	sigset_t pending;
+	if (sw_cli_client_open(cluster->place, &client, NULL) < 0)
+		return;
+	while (uptime_ms() < until && sigpending(&pending) == 0 && sigisemptyset(&pending)) {
+		SW_JSON *answer = NULL;
+		if (sw_cli_client_get(client, "/v1/nodes", &answer, NULL) == 0 && json_array_size(json_object_get(answer, "nodes")) > 0)
+			return;
+		poll(NULL, 0, 10);
+	}
 }
 
 /* A child has ended. False: all is over. */
@@ -366,6 +385,7 @@ static int keep_up(const struct values *values, struct cluster *cluster, int bac
 	if (r != 0)
 		return r;
 	start(cluster, &cluster->children[AGENT], -1);
+	await_node(cluster);
 	if (background >= 0) {
 		(void)!write(background, cluster->address, strlen(cluster->address));
 		close(background);

@@ -170,7 +170,10 @@ static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_job_
 	} else if (sw_job_request_decode("journal", view->request, strlen(view->request), &job, &err) == 0 && job->stdout_path != NULL) {
 		status = 409;
 		sw_err_set(&err, SW_EINPUT, "the output of job %" PRIu64 " is not kept here", id);
-		sw_err_detail(&err, "it goes to '%.500s'", job->stdout_path);
+		if (job->stdout_path[0] == '/' || job->workdir == NULL)
+			sw_err_detail(&err, "it goes to '%.500s'", job->stdout_path);
+		else
+			sw_err_detail(&err, "it goes to '%.250s' in '%.250s'", job->stdout_path, job->workdir);
 	}
 	sw_job_request_free(job);
 	if (status != 0)
@@ -178,12 +181,14 @@ static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_job_
 	return status == 0;
 }
 
-static void not_there(struct sw_conn *conn, const struct sw_job_view *view)
+static void not_there(struct sw_conn *conn, const struct sw_job_view *view, uint32_t run)
 {
 	struct sw_err err = {0};
 	sw_err_set(&err, SW_ENOTFOUND, "there is no output of job %" PRIu64 " here", view->id);
 	if (view->epoch == 0)
 		sw_err_detail(&err, "it has not run yet");
+	else if (run > view->epoch)
+		sw_err_detail(&err, "it has no run %u; its last is %u", run, view->epoch);
 	else
 		sw_err_detail(&err, "it ran on node '%s'; its output was removed, or is kept there", view->node);
 	sw_conn_reply_error(conn, 404, &err);
@@ -221,7 +226,7 @@ void sw_logs_read(struct sw_server *server, struct sw_conn *conn)
 	uint32_t epoch = request->logs.run != 0 ? request->logs.run : view.epoch;
 	int fd = epoch != 0 ? open_log(server->options, view.id, epoch) : -1;
 	if (fd < 0 && !(request->logs.follow && view.ended_at == SW_TIME_NEVER)) {
-		not_there(conn, &view);
+		not_there(conn, &view, epoch);
 		return;
 	}
 	struct sw_reader *reader = calloc(1, sizeof *reader);

@@ -218,6 +218,8 @@ int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, 
 		int r = sw_err_set(err, SW_ENOTFOUND, "there is no policy '%.60s'", name);
 		if (near != NULL)
 			sw_err_hint(err, "Did you mean '%s'?", near);
+		else
+			sw_err_hint(err, "'sharewell policy' lists those that there are.");
 		return r;
 	}
 	SW_CLEANUP(sw_params_freep) struct sw_params *trial = NULL;

@@ -1,6 +1,7 @@
 /* How jobs do on their GPUs, as their agents saw it last. Volatile: figures for people, nothing that decides.
  *
- * A sync names every run that its agent knows, so a use goes with the first sync that does not name its run, or says that it has ended.
+ * A sync names every run that its agent knows, so a use goes with the first sync that does not name its run, or says that it has ended. A run that was moved to
+ * other GPUs goes on: its use of one that it has left goes with the first newer samples of it among which that GPU is not.
  */
 #include <string.h>
 
@@ -14,6 +15,20 @@ static bool is_alive(const struct sw_sync *sync, struct sw_run_id run)
 		if (sw_run_id_compare(sync->runs[r].id, run) == 0)
 			return sync->runs[r].state != SW_RUN_EXITED;
 	return false;
+}
+
+static bool has_left(const struct sw_sync *sync, const struct sw_use *use)
+{
+	bool newer = false;
+	for (size_t s = 0; s < sync->sample_count; s++) {
+		const struct sw_sync_sample *sample = &sync->samples[s];
+		if (sample->gpu == NULL || !sample->has_run || sw_run_id_compare(sample->run, use->run) != 0)
+			continue;
+		if (strcmp(sample->gpu, use->gpu) == 0)
+			return false;
+		newer = newer || sample->at_ns > use->sampled_at_ns;
+	}
+	return newer;
 }
 
 static struct sw_use *find_or_add(struct sw_machine *machine, struct sw_run_id run, const char *gpu)
@@ -32,7 +47,7 @@ static struct sw_use *find_or_add(struct sw_machine *machine, struct sw_run_id r
 void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync)
 {
 	for (size_t u = machine->uses.count; u-- > 0;)
-		if (!is_alive(sync, machine->uses.items[u].run))
+		if (!is_alive(sync, machine->uses.items[u].run) || has_left(sync, &machine->uses.items[u]))
 			machine->uses.items[u] = machine->uses.items[--machine->uses.count];
 	for (size_t s = 0; s < sync->sample_count; s++) {
 		const struct sw_sync_sample *sample = &sync->samples[s];

@@ -52,7 +52,7 @@ __attribute__((format(printf, 2, 3))) static int absent(struct sw_err *err, cons
 	va_end(args);
 	sw_err_set(err, SW_ENOTFOUND, "cannot find the NVIDIA GPUs");
 	sw_err_detail(err, "%s", detail);
-	sw_err_hint(err, "Install the NVIDIA driver, or start without GPUs or with a description of emulated ones.");
+	sw_err_hint(err, "Install the NVIDIA driver; without a GPU, an emulated one is found with LD_LIBRARY_PATH=build/release/emu.");
 	return SW_ENOTFOUND;
 }
 

@@ -26,6 +26,7 @@ said $? 'a time limit ends a job'
 submit -o out-%j.txt -- sh -c 'echo to a file; echo and errors >&2'
 ends 'output goes where it is told' "$job" 0
 holds 'with the number of the job in its name' grep -q 'to a file' "out-$job.txt"
+refuses 2 'and is told where' "it goes to 'out-%j.txt' in '$PWD'" logs "$job"
 works 'the signal of a stop can be chosen' 'Submitted' submit --signal USR1@5 -- sh -c 'trap "echo caught; exit 11" USR1; while :; do sleep 0.1; done'
 job=$(sed 's/.* //' "$scratch/out")
 holds 'it runs' until_holds 20 is_state "$job" R
@@ -36,12 +37,26 @@ works 'and the job hears it' 'caught' logs "$job"
 run run -N 2 --gres=gpu:2 -n2 --nice -- sh -c 'echo $SHAREWELL_GPUS GPUs'
 [ "$status" -eq 0 ] && out_has '4 GPUs' && err_has 'follows from its GPUs' && err_has 'its 2 tasks' && err_has '--nice is not heeded'
 said $? 'nodes and generic resources are GPUs, and what is not heeded is said'
+run submit -G many -- true
+[ "$status" -eq 2 ] && err_has "'gpus' is 'many'" && ! err_has 'not heeded'
+said $? 'what is no number of GPUs is refused, and not also passed over'
 refuses 2 'nodes without GPUs' 'Ask for all its GPUs' submit -N 2 -- true
 printf '#!/bin/sh\n#SBATCH --nodes=2\n' >nodes.sh
 refuses 2 'also in a script' 'Ask for all its GPUs' submit nodes.sh
 refuses 2 'a deadline that has passed' 'still to come' submit --deadline 2020-01-01T00:00 -- true
 printf 'command: "true"\ndeadline: 2020-01-01T00:00:00Z\n' >late.yaml
 refuses 2 'also in a job file' 'has passed' submit late.yaml
+refuses 2 'a script that is nowhere' "cannot read the script 'nowhere.sh': No such file" submit nowhere.sh
+run submit --test-only -- nowhere.sh
+[ "$status" -eq 0 ]
+said $? 'which as a command may be on the node'
+run submit -a 0-99999 -- true
+[ "$status" -eq 2 ] && err_has 'at most 10000' && ! err_has 'export NONE'
+said $? 'too large an array is refused, and the environment is not blamed'
+large=$(head -c 100000 /dev/zero | tr '\0' x)
+LARGE_A=$large LARGE_B=$large LARGE_C=$large run submit -- true
+[ "$status" -eq 2 ] && err_has "'--export NONE' leaves your environment out"
+said $? 'which it is where it is too large'
 works 'a test submits nothing' 'could be submitted' submit --test-only -- true
 refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
 

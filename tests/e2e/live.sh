@@ -22,6 +22,7 @@ ends 'it ends well' 1 0
 works 'its output is kept' 'out' logs 1
 out_has 'err' && out_has '1 GPU-e3000000'
 said $? 'with its errors, its number, and the UUID of its GPU'
+refuses 2 'that of a run that never was is not' 'it has no run 7; its last is 1' logs 1 --run 7
 works 'it is in the history with code and signal' 'COMPLETED 0:0' history
 works 'and is shown in full' 'ExitCode    0:0' show 1
 out_has 'Command     sh -c ' && out_has 'State       COMPLETED'
@@ -32,14 +33,14 @@ works 'all jobs are one' ' first ' ps --all --noheader
 
 # Exit codes.
 run run -- sh -c 'echo hello; exit 7'
-[ "$status" -eq 7 ] && out_has hello
+[ "$status" -eq 7 ] && out_has hello && err_has 'FAILED with exit code 7'
 said $? 'run passes output and exit code'
 run run -- sh -c 'kill -USR1 $$'
 [ "$status" -eq 138 ]
 said $? 'run ends with 128 and the signal'
 run run -- /no/such/program
-[ "$status" -eq 127 ]
-said $? 'a program that is not there is 127, as in a shell'
+[ "$status" -eq 127 ] && err_has 'is not there (command-not-found)'
+said $? 'a program that is not there is 127, as in a shell, and said to be that'
 run submit --wait -- sh -c 'exit 5'
 [ "$status" -eq 5 ]
 said $? 'submit --wait ends as the job does'
@@ -116,8 +117,10 @@ ends 'and then it runs' "$job" 0
 
 # The policy while it runs; figures.
 works 'the policy is shown' 'In charge: sharewell' policy
+works 'one is set up' 'In charge: las' policy las --set promote=2.5
+works 'and what was set is shown' ' promote=2.5' policy
 works 'and changed' 'In charge: fifo' policy fifo
-works 'a quota is set' '' quota uid0 2
+works 'a quota is set' 'tenant uid0 may hold 2 GPUs' quota uid0 2
 works 'and what tenants hold is listed' 'TENANT' quota
 works 'the screen as text' 'GPUs 4 of 4 free' top --once
 works 'the history is a trace' 'jobs in trace.csv' history --export trace.csv
@@ -127,7 +130,7 @@ works 'that the simulator replays' 'fifo' sim --trace trace.csv --cluster 1x4 --
 refuses 2 'a job that is not there' 'no job 999999' show 999999
 refuses 2 'what is no number' "'x' is not the number of a job" cancel x
 refuses 2 'more GPUs than there are is refused at once' 'GPU' submit -G 9 -- true
-refuses 2 'an unknown policy' 'nonesuch' policy nonesuch
+refuses 2 'an unknown policy' "'sharewell policy' lists those that there are" policy nonesuch
 refuses 2 'no command' 'needs a command' submit
 refuses 2 'a place that is none' 'is no place of a controller' ps --controller ftp://x
 refuses 1 'a place where nobody is' 'no controller answers at http://127.0.0.1:1' ps --controller http://127.0.0.1:1

@@ -43,6 +43,9 @@ works 'the history is replayed beside what really happened' 'really (sharewell)'
 holds 'on the shape of the cluster' grep -q 'Cluster  *1 node x 4 GPUs' "$scratch/out"
 holds 'and how it was taken is said' grep -q 'jobs run as long as they really did, however they ended (1 did not end well); 1 that never ran is left out' "$scratch/out"
 holds 'under every policy that was named' sh -c 'grep -c "^│ \(fifo\|srtf\|really\)" "$0" | grep -qx 3' "$scratch/out"
+run sim --journal --policy sharewell
+[ "$status" -eq 0 ] && ! out_has Setting
+said $? 'presets are not told as settings'
 works 'for a script' '"recorded": true' sim --journal --policy fifo --json
 holds 'the real figures are those of the journal' python3 -c '
 import json, sys

@@ -164,13 +164,15 @@ static void test_signal(void **state)
 	json_decref(fields);
 }
 
-/* The environment: nothing, a list, or all; --env wins over it. */
+/* The environment: nothing, a list, or all but what is of the shell and of this machine; --env wins over it. */
 static void test_env(void **state)
 {
 	(void)state;
 	const char *named[] = {"SW_TEST_A=other"};
 	setenv("SW_TEST_A", "one", 1);
 	setenv("SW_TEST_B", "two", 1);
+	setenv("SHAREWELL_STATE", "/s", 1);
+	setenv("SHAREWELL_EMU", "gpus=4", 1);
 	json_t *fields = apply(&(struct sw_cli_job_options){.export = "SW_TEST_A"});
 	const json_t *env = json_object_get(fields, "env");
 	assert_int_equal(json_object_size(env), 1);
@@ -181,6 +183,8 @@ static void test_env(void **state)
 	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_A")), "other");
 	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_B")), "two");
 	assert_null(json_object_get(env, "PWD"));
+	assert_null(json_object_get(env, "SHAREWELL_STATE"));
+	assert_string_equal(json_string_value(json_object_get(env, "SHAREWELL_EMU")), "gpus=4");
 	json_decref(fields);
 	fields = apply(&(struct sw_cli_job_options){.export = "NONE"});
 	assert_int_equal(json_object_size(json_object_get(fields, "env")), 0);
