@@ -164,6 +164,42 @@ holds 'the second one begins there' until_holds 60 uses '0 0 40'
 touch "$scratch/two"
 ends 'and ends' "$twice" 0
 
+# A second process that is about to use the GPU is not left behind on it: who moves the job waits for it.
+submit_here -J pair --gpu-memory 200M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair" &
+until [ -e "$0/second" ]; do sleep 0.05; done
+SHAREWELL_EMU_FAULTS="cuInit:hold=$0/held" "$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair"; wait' "$scratch"
+holds 'the first process of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+touch "$scratch/second"
+holds 'the second one initialises the driver' until_holds 60 test -e "$scratch/held"
+timeout 300 "$SHAREWELL" move "$job" --gpu 1 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'it is to move' until_holds 60 told "$job" '"moving"'
+rm -f "$scratch/held"
+wait "$mover"
+[ $? -eq 1 ] && grep -q 'a program of 2 processes cannot go to another GPU' "$scratch/mover.err"
+said $? 'it does not, and why is said' mover.out mover.err
+holds 'both are where they were' until_holds 60 uses '56 0 0'
+touch "$scratch/pair"
+ends 'and end' "$job" 0
+
+# One that begins while the job is on its way begins where that has gone.
+submit_here -J late --gpu-memory 200M --env LD_LIBRARY_PATH="$SW_BUILD_DIR/emu" -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/late" &
+until [ -e "$0/come" ]; do sleep 0.05; done
+touch "$0/came"; "$0/gpu_load" --rounds 0 --memory 24M --end "$0/late"; wait' "$scratch"
+holds 'the first process of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+slow 0
+works 'it is on its way' 'goes to gpu 2 of' move "$job" --gpu 2 --no-wait
+holds 'with the driver' until_holds 60 test -e "$scratch/at"
+touch "$scratch/come"
+holds 'the second one comes' until_holds 60 test -e "$scratch/came"
+touch "$scratch/go"
+holds 'both are there' until_holds 60 uses '0 0 68'
+usual
+touch "$scratch/late"
+ends 'and end' "$job" 0
+
 # Who ends on its way is nowhere.
 submit_here -J short --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end "$scratch/short"
 holds 'a job runs' until_holds 60 uses '28 0 0'
