@@ -133,6 +133,18 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 			      err);
 }
 
+int sw_brain_check_move(const struct sw_brain *brain, uint64_t job, uint64_t mask, struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	const struct sw_run *run = live->run_count == 1 ? &live->runs[0] : NULL;
+	if (run != NULL && (mask != 0 ? run->mask == mask : run->from != 0))
+		return 0;
+	const char *obstacle = find_obstacle(brain, live, run != NULL ? run->node : 0, mask);
+	obstacle = obstacle == NULL && mask != 0 ? live->unmoved : obstacle;
+	return refuse(job, obstacle != NULL ? obstacle : "something else happened to it at the same moment",
+		      "'sharewell show' says where it is.", err);
+}
+
 /* ---- on the way */
 
 int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err)
@@ -143,7 +155,7 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)job);
 	if (live == NULL)
 		return sw_err_set(err, SW_EBUG, "a move record names job %lld, which is not there", (long long)job);
-	/* In the meantime. */
+	/* In the meantime: sw_brain_check_move() says so to whoever asked. */
 	if (live->run_epoch != epoch || live->run_count == 0 || find_obstacle(brain, live, live->runs[0].node, (uint64_t)mask) != NULL)
 		return 0;
 	free(live->unmoved);

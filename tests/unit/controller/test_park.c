@@ -707,6 +707,31 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
+static void test_moves_together(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err = {0};
+	sw_records records = {0};
+	for (uint64_t job = 1; job <= 2; job++) {
+		submit(bench, 100, ONE);
+		sync_now(bench);
+		runs(bench, job, 1);
+	}
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 1, 4, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 1, 8, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 2, 4, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 4, &err), 0);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 0, &err), 0);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 8, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it is on its way to other GPUs already");
+	err = (struct sw_err){0};
+	assert_int_equal(sw_brain_check_move(bench->brain, 2, 4, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "others got these GPUs first");
+	assert_int_equal(look(bench, 2).gpu_mask, 2);
+}
+
 /* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left yet, while there are others. */
 static void test_moves_anywhere(void **state)
 {
@@ -811,6 +836,7 @@ int main(void)
 		TEST(test_moves),
 		TEST(test_stays),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
+		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 	};
