@@ -90,12 +90,17 @@ supervisor() { head -c 20 "$(folder "$1")/pid" | cut -d' ' -f1; }
 helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim> <GPU> <what the driver will say>
 begin() { slow "$3" && works "$1: it is on its way" "goes to gpu $2 of" move "$moved" --gpu "$2" --no-wait && holds 'with the driver' until_holds 60 test -e "$scratch/at"; }
-begin 'the controller is killed' 0 0
+slow 0
+timeout 300 "$SHAREWELL" move "$moved" --gpu 0 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'the controller is killed: it is on its way' until_holds 60 test -e "$scratch/at"
 kill -KILL "$(child controller)"
 holds 'the next one knows' until_holds 60 knows "$moved" "j['moving']"
 refuses 2 'there is one move at a time' 'it is on its way to other GPUs already' move "$moved" --gpu 1
 touch "$scratch/go"
-holds 'it comes there' until_holds 60 on "$moved" '[0]'
+wait "$mover" && grep -q "Job $moved is on gpu 0 of" "$scratch/mover.out"
+said $? 'it comes there, and who moved it hears so' mover.out mover.err
+holds 'as is known' until_holds 60 on "$moved" '[0]'
 holds 'with all that it had' until_holds 60 uses '28 0 0'
 begin 'controller and agent are killed' 1 0
 kill -KILL "$(child controller)" "$(child agent)" 2>/dev/null
