@@ -17,6 +17,9 @@
 /* So long an agent may take, without a word, to begin with a move. */
 #define PATIENCE_NS (600 * SW_NS_PER_S)
 
+/* A run that could not be moved is not tried again for so long where only a policy wishes it: it stands still for each try. What kept it may be over then. */
+#define REFUSED_NS (600 * SW_NS_PER_S)
+
 /* ---- whether */
 
 /* GPUs of the node that runs which move still have. Nobody follows one there before it is gone: should it have to stay, it would have to wait for somebody who waits for it. */
@@ -58,7 +61,7 @@ bool sw_brain_can_move(const struct sw_brain *brain, uint32_t id, uint32_t parts
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
 	const struct sw_live *live = &brain->jobs.items[id];
-	if (parts == SW_NO_PART || ledger->parts[parts].next != SW_NO_PART || live->unmoved != NULL)
+	if (parts == SW_NO_PART || ledger->parts[parts].next != SW_NO_PART || brain->now < live->unmoved_until)
 		return false;
 	return find_obstacle(brain, live, ledger->parts[parts].node, ledger->parts[parts].mask) == NULL && has_runtime(live);
 }
@@ -160,6 +163,7 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return 0;
 	free(live->unmoved);
 	live->unmoved = NULL;
+	live->unmoved_until = 0;
 	const struct sw_event event = {.kind = SW_EV_MOVE, .job = {(uint32_t)(job - 1)}, .epoch = live->epoch, .mask = (uint64_t)mask};
 	int r = sw_brain_step(brain, &event, 1, err);
 	bool stays = r == 0 && live->run_epoch == epoch && live->run_count == 1 && live->runs[0].mask != (uint64_t)mask && !live->parked;
@@ -176,6 +180,9 @@ void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t ma
 	} else {
 		run->from = run->mask;
 		run->moved_at = brain->now;
+		free(live->unmoved);
+		live->unmoved = NULL;
+		live->unmoved_until = 0;
 	}
 	run->mask = live->last_mask = mask;
 	sw_brain_touch(brain, live);
@@ -224,6 +231,8 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 		return 0;
 	free(live->unmoved);
 	live->unmoved = why != NULL ? strdup(why) : NULL;
+	/* Of one that was suspended first it is not known. */
+	live->unmoved_until = why != NULL && !live->parked ? brain->now + REFUSED_NS : 0;
 	if (why != NULL && live->unmoved == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (why == NULL) {
