@@ -93,6 +93,11 @@ bool emu_config_parse_fault(const char *text, size_t length, struct emu_fault *r
 			fault.lose_device = true;
 			continue;
 		}
+		if (strncmp(word, "hold=", 5) == 0) {
+			if (word[5] == '\0' || (size_t)snprintf(fault.hold, sizeof fault.hold, "%s", word + 5) >= sizeof fault.hold)
+				return false;
+			continue;
+		}
 		if (equals == NULL || !parse_count(equals + 1, &value))
 			return false;
 		*equals = '\0';

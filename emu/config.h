@@ -28,6 +28,7 @@ struct emu_fault {
 	uint64_t first, count;
 	int error;	   /* returned when not 0 */
 	uint64_t delay_ns; /* waited before */
+	char hold[192];	   /* a file that is made then; the call goes on when it is gone; "": none */
 	bool lose_device;
 };
 
@@ -44,7 +45,7 @@ struct emu_config {
 /* The settings of this process, read once. Never NULL; look at `problem`. */
 const struct emu_config *emu_config(void);
 
-/* "entry:first=3:count=1:error=2:delay_us=100:lose" into `ret_fault`. */
+/* "entry:first=3:count=1:error=2:delay_us=100:hold=FILE:lose" into `ret_fault`. */
 bool emu_config_parse_fault(const char *text, size_t length, struct emu_fault *ret_fault);
 
 /* One setting; for the control file and the tests. */

@@ -1,6 +1,7 @@
 /* Faults on demand. Without any, a call costs one load. */
 #include "faults.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "config.h"
@@ -72,6 +74,17 @@ static void look_at_control(void)
 	add(text);
 }
 
+/* For tests that must know that a call is under way: the file is there then, and the call goes on when it is gone. */
+static void hold(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	close(fd);
+	while (access(path, F_OK) == 0)
+		emu_sleep_until(emu_now() + LOOK_AGAIN_NS);
+}
+
 CUresult emu_fault_at(const char *entry)
 {
 	pthread_once(&once, load);
@@ -80,6 +93,7 @@ CUresult emu_fault_at(const char *entry)
 	uint64_t delay = 0;
 	CUresult result = CUDA_SUCCESS;
 	bool lose = false;
+	char held[sizeof faults[0].hold] = "";
 	pthread_mutex_lock(&lock);
 	look_at_control();
 	for (unsigned i = 0; i < count; i++) {
@@ -92,10 +106,14 @@ CUresult emu_fault_at(const char *entry)
 		if (faults[i].error != 0)
 			result = faults[i].error;
 		lose = lose || faults[i].lose_device;
+		if (faults[i].hold[0] != '\0')
+			memcpy(held, faults[i].hold, sizeof held);
 	}
 	pthread_mutex_unlock(&lock);
 	if (delay > 0)
 		emu_sleep_until(emu_now() + delay);
+	if (held[0] != '\0')
+		hold(held);
 	for (unsigned gpu = 0; lose && gpu < emu_config()->gpu_count; gpu++)
 		atomic_store(&emu_state()->engines[gpu].lost, true);
 	return result;

@@ -5,14 +5,15 @@
  * and who may touch a job is who may open its file.
  *
  * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while it lives; byte 1 + n by the process in slot n; the
- * byte after those by a process that measures something on a GPU, which nobody waits for.
+ * byte after those by a process that measures something on a GPU, which nobody waits for; and the last one by processes that are about to use the job's GPUs, together, or by a
+ * coordinator that moves the job to others, alone.
  *
  * Invariants:
  *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot. But for `state` between
  *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
  *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first and looks at the sum then, so that the limit is never passed;
- *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change only while all processes of the job are SW_PAGE_CHECKPOINTED: then the job
- *     has moved, and what is known of each of its GPUs is true of another one.
+ *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change only while all processes of the job are SW_PAGE_CHECKPOINTED and no
+ *     other is about to use its GPUs: then the job has moved, and what is known of each of its GPUs is true of another one.
  */
 #ifndef SHAREWELL_RUNTIME_H
 #define SHAREWELL_RUNTIME_H
@@ -27,6 +28,7 @@
 #define SW_PAGE_NEIGHBOURS 8u
 #define SW_PAGE_PATH 256u
 #define SW_PAGE_GAPS 16u
+#define SW_PAGE_DOOR (SW_PAGE_SLOTS + 2u) /* the byte of that last lock */
 #define SW_PAGE_NO_LIMIT UINT64_MAX
 #define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"

@@ -4,7 +4,8 @@
  * Invariants:
  *  1. a run that cannot be moved goes on where it was, and `unmoved` says why;
  *  2. the account's `gpus` is where it is. It says so before anything of the job runs there;
- *  3. GPUs that it keeps stay in their places.
+ *  3. GPUs that it keeps stay in their places;
+ *  4. from before its memory leaves until it is settled where it is, no process of it begins to use its GPUs: it would come up on those that it knew.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #define FIRST_LOOK_NS (2 * SW_NS_PER_MS)
 #define LONGEST_LOOK_NS (200 * SW_NS_PER_MS)
+#define SHUT_NS (60 * SW_NS_PER_S)
 
 static bool is_among(const char list[][SW_GPU_UUID_MAX], uint32_t count, const char *uuid)
 {
@@ -134,7 +136,7 @@ void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words)
 	move->leaving = true;
 	move->look_step_ns = FIRST_LOOK_NS;
 	move->look_at_ns = sw_boot_now();
-	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
+	move->until_ns = sw_boot_now() + SHUT_NS;
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
@@ -144,6 +146,9 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	bool moved = why == NULL;
 	move->leaving = false;
 	move->look_at_ns = SW_NEVER;
+	if (move->shut && supervisor->gpu.page != NULL)
+		sw_share_page_admit(supervisor->gpu.page);
+	move->shut = false;
 	supervisor->account.run.moving = NULL;
 	if (moved || move->gpus[0] != '\0') {
 		/* `to` is where it is, whatever was tried. */
@@ -165,13 +170,29 @@ void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
+/* Whether nobody comes to its GPUs any more; then its memory leaves. It goes on until then: how long a driver takes to begin is nobody's promise. */
+static bool is_shut(struct sw_supervisor *supervisor, int64_t now_ns)
+{
+	struct sw_supervisor_move *move = &supervisor->move;
+	if (move->shut)
+		return true;
+	move->shut = sw_share_page_shut(supervisor->gpu.page, 0);
+	if (move->shut)
+		sw_supervisor_gpu_leave(supervisor, now_ns);
+	return move->shut;
+}
+
 void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	struct sw_supervisor_move *move = &supervisor->move;
 	char why[sizeof supervisor->gpu.detail];
 	if (!move->leaving || now_ns < move->look_at_ns)
 		return;
-	if (!sw_supervisor_gpu_has_left(supervisor, now_ns)) {
+	if (!is_shut(supervisor, now_ns) && now_ns >= move->until_ns) {
+		sw_supervisor_move_cancel(supervisor, "one of its processes has been about to use its GPUs for a minute");
+		return;
+	}
+	if (!move->shut || !sw_supervisor_gpu_has_left(supervisor, now_ns)) {
 		move->look_at_ns = now_ns + move->look_step_ns;
 		move->look_step_ns = move->look_step_ns < LONGEST_LOOK_NS ? move->look_step_ns * 2 : LONGEST_LOOK_NS;
 		return;

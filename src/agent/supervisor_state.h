@@ -87,7 +87,9 @@ struct sw_supervisor_deep {
 
 /* How it goes to other GPUs; see supervisor_move.c. */
 struct sw_supervisor_move {
-	bool leaving;	    /* its memory is on its way out, so that the rest can be moved */
+	bool leaving;	    /* its memory is on its way out, or about to be, so that the rest can be moved */
+	bool shut;	    /* nobody else of it comes to its GPUs meanwhile */
+	int64_t until_ns;   /* that is waited for */
 	uint32_t count;	    /* of its GPUs */
 	int64_t look_at_ns; /* SW_NEVER: nothing to look for */
 	int64_t look_step_ns;

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/live.h"
-#include "cli/message.h"
 #include "sim/report/text.h"
 
 struct values {
@@ -75,47 +74,30 @@ static int find_jobs(struct sw_cli_client *client, const struct change *verb, co
 	return chooses(values) ? choose(client, verb, values, ids, err) : sw_cli_job_ids(&values->jobs, ids, err);
 }
 
-static int change_one(struct sw_cli_client *client, const struct change *verb, uint64_t id, const struct values *values, bool *ret_changed,
-		      struct sw_err *err)
+struct wish {
+	const struct change *verb;
+	const struct values *values;
+	size_t done;
+};
+
+static int change_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	struct wish *wish = user;
+	const struct change *verb = wish->verb;
+	const struct values *values = wish->values;
 	SW_JSON *job = NULL;
 	char path[64];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s", id, verb->name, values->deep ? "?deep=true" : "");
 	int r = sw_cli_client_post(client, path, NULL, &job, err);
 	if (r < 0)
 		return r;
-	*ret_changed = !json_is_false(json_object_get(job, "changed"));
+	bool changed = !json_is_false(json_object_get(job, "changed"));
+	wish->done += changed;
 	if (values->json)
 		return sw_cli_print_json(job, err);
-	if (!*ret_changed)
+	if (!changed)
 		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
 	return 0;
-}
-
-/* All of them are tried; the first failure decides the exit status. */
-static int change_all(struct sw_cli_client *client, const struct change *verb, const struct values *values, const sw_cli_ids *ids,
-		      size_t *ret_done, struct sw_err *err)
-{
-	int first = 0;
-	size_t done = 0;
-	for (size_t i = 0; i < ids->count; i++) {
-		struct sw_err problem = {0};
-		bool changed = false;
-		int r = change_one(client, verb, ids->items[i], values, &changed, &problem);
-		done += r == 0 && changed;
-		if (r == 0)
-			continue;
-		if (first == 0) {
-			first = r;
-			*err = problem;
-		} else {
-			sw_cli_print_error(&problem);
-		}
-		if (sw_cli_client_is_away(client))
-			break;
-	}
-	*ret_done = done;
-	return first;
 }
 
 static int change(const struct change *verb, const struct sw_cli_call *call, struct sw_err *err)
@@ -123,16 +105,16 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
 	sw_cli_ids ids = {0};
-	size_t done = 0;
+	struct wish wish = {verb, values, 0};
 	char jobs[SW_TEXT_SIZE];
 	int r = sw_cli_client_open(values->controller, &client, err);
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
-	r = r < 0 ? r : change_all(client, verb, values, &ids, &done, err);
-	if (found && !values->json && ids.count == 1 && done == 1)
+	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, change_one, &wish, err);
+	if (found && !values->json && ids.count == 1 && wish.done == 1)
 		printf("%s job %" PRIu64 "\n", verb->done, ids.items[0]);
-	else if (found && !values->json && (done > 0 || chooses(values)))
-		printf("%s %s\n", verb->done, sw_text_plural(done, "job", "jobs", jobs));
+	else if (found && !values->json && (wish.done > 0 || chooses(values)))
+		printf("%s %s\n", verb->done, sw_text_plural(wish.done, "job", "jobs", jobs));
 	sw_vec_free(&ids);
 	return r;
 }

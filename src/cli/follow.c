@@ -12,6 +12,7 @@
 #define TELL_AFTER_MS 2000
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MOST_MS 2000
+#define LOOK_MS 200
 
 struct patience {
 	int64_t since_ms; /* 0: the controller answers */
@@ -137,6 +138,32 @@ int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job,
 			return r;
 	}
 	*ret_job = job;
+	return 0;
+}
+
+/* ---- moves */
+
+int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err)
+{
+	struct patience patience = {0};
+	sw_cli_catch_interrupts();
+	while (json_is_true(json_object_get(*job, "moving"))) {
+		json_t *now = NULL;
+		pause_ms(LOOK_MS);
+		int r = sw_cli_get_job(client, id, &now, err);
+		if (sw_cli_interrupted() != 0) {
+			json_decref(now);
+			sw_err_clear(err);
+			return sw_err_set(err, SW_ESTOPPED, "interrupted");
+		}
+		if (r == 0) {
+			patience = (struct patience){0};
+			json_decref(*job);
+			*job = now;
+		} else if (!try_again(&patience, client, err)) {
+			return r;
+		}
+	}
 	return 0;
 }
 

@@ -6,7 +6,6 @@
 #include "api/job.h"
 #include "base/number.h"
 #include "cli/live.h"
-#include "cli/message.h"
 
 struct values {
 	struct sw_cli_texts jobs;
@@ -67,13 +66,19 @@ static int make_body(const struct values *values, json_t **ret_body, struct sw_e
 	return r;
 }
 
-static int limit_one(struct sw_cli_client *client, uint64_t id, const struct values *values, json_t *body, struct sw_err *err)
+struct wish {
+	const struct values *values;
+	json_t *body;
+};
+
+static int limit_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	const struct wish *wish = user;
 	SW_JSON *job = NULL;
 	char path[64], text[160];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/limit", id);
-	int r = sw_cli_client_post(client, path, body, &job, err);
-	if (r < 0 || values->json)
+	int r = sw_cli_client_post(client, path, wish->body, &job, err);
+	if (r < 0 || wish->values->json)
 		return r < 0 ? r : sw_cli_print_json(job, err);
 	printf("Job %" PRIu64 " may have %s\n", id, sw_cli_limit(job, text, sizeof text));
 	return 0;
@@ -85,22 +90,12 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
 	SW_JSON *body = NULL;
 	sw_cli_ids ids = {0};
-	int first = 0, r = make_body(values, &body, err);
+	int r = make_body(values, &body, err);
 	r = r < 0 ? r : sw_cli_job_ids(&values->jobs, &ids, err);
 	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	/* All of them are tried; the first failure decides the exit status. */
-	for (size_t i = 0; r == 0 && i < ids.count && (first == 0 || !sw_cli_client_is_away(client)); i++) {
-		struct sw_err problem = {0};
-		int one = limit_one(client, ids.items[i], values, body, &problem);
-		if (one < 0 && first < 0)
-			sw_cli_print_error(&problem);
-		if (one < 0 && first == 0) {
-			first = one;
-			*err = problem;
-		}
-	}
+	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, limit_one, &(struct wish){values, body}, err);
 	sw_vec_free(&ids);
-	return r < 0 ? r : first;
+	return r;
 }
 
 static const struct sw_cli_option options[] = {

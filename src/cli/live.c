@@ -10,6 +10,8 @@
 #include "api/request.h"
 #include "api/when.h"
 #include "base/number.h"
+#include "cli/interrupt.h"
+#include "cli/message.h"
 #include "sim/report/text.h"
 
 /* ---- members */
@@ -91,6 +93,22 @@ int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *wor
 	}
 	sw_vec_free(&ids);
 	return r < 0 ? r : highest;
+}
+
+int sw_cli_try_jobs(struct sw_cli_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err)
+{
+	int first = 0;
+	for (size_t i = 0; i < ids->count && (first == 0 || !sw_cli_client_is_away(client)) && sw_cli_interrupted() == 0; i++) {
+		struct sw_err problem = {0};
+		int r = take(user, client, ids->items[i], &problem);
+		if (r < 0 && first < 0)
+			sw_cli_print_error(&problem);
+		if (r < 0 && first == 0) {
+			first = r;
+			*err = problem;
+		}
+	}
+	return first;
 }
 
 int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)

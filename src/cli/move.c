@@ -2,13 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/number.h"
 #include "cli/live.h"
-#include "cli/message.h"
 
-#define LOOK_NS 200000000L
 #define GPUS_MAX 64
 
 struct values {
@@ -50,30 +47,20 @@ static const char *name_gpus(json_t *job, char *text, size_t size)
 	return text;
 }
 
-/* Until it is there, or is not. It is known then what to say. */
-static int follow(struct sw_cli_client *client, const char *path, json_t **job, struct sw_err *err)
-{
-	while (json_is_true(json_object_get(*job, "moving"))) {
-		json_t *now = NULL;
-		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
-		int r = sw_cli_client_get(client, path, &now, err);
-		if (r < 0)
-			return r;
-		json_decref(*job);
-		*job = now;
-	}
-	return 0;
-}
+struct wish {
+	const struct values *values;
+	json_t *body;
+};
 
-static int move_one(struct sw_cli_client *client, uint64_t id, const struct values *values, json_t *body, struct sw_err *err)
+static int move_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
+	const struct wish *wish = user;
 	SW_JSON *job = NULL;
 	char path[64], gpus[300];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/move", id);
-	int r = sw_cli_client_post(client, path, body, &job, err);
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
-	if (r == 0 && !values->no_wait)
-		r = follow(client, path, &job, err);
+	int r = sw_cli_client_post(client, path, wish->body, &job, err);
+	if (r == 0 && !wish->values->no_wait)
+		r = sw_cli_wait_move(client, id, &job, err);
 	if (r < 0)
 		return r;
 	const char *unmoved = json_string_value(json_object_get(job, "unmoved"));
@@ -89,7 +76,7 @@ static int move_one(struct sw_cli_client *client, uint64_t id, const struct valu
 		sw_err_hint(err, "'sharewell show %" PRIu64 "' says what has become of it.", id);
 		return SW_EIO;
 	}
-	if (values->json)
+	if (wish->values->json)
 		return sw_cli_print_json(job, err);
 	const char *node = json_string_value(json_object_get(job, "node"));
 	bool moving = json_is_true(json_object_get(job, "moving"));
@@ -104,22 +91,12 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
 	SW_JSON *body = NULL;
 	sw_cli_ids ids = {0};
-	int first = 0, r = make_body(values->gpu, &body, err);
+	int r = make_body(values->gpu, &body, err);
 	r = r < 0 ? r : sw_cli_job_ids(&values->jobs, &ids, err);
 	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	/* All of them are tried; the first failure decides the exit status. */
-	for (size_t i = 0; r == 0 && i < ids.count && (first == 0 || !sw_cli_client_is_away(client)); i++) {
-		struct sw_err problem = {0};
-		int one = move_one(client, ids.items[i], values, body, &problem);
-		if (one < 0 && first < 0)
-			sw_cli_print_error(&problem);
-		if (one < 0 && first == 0) {
-			first = one;
-			*err = problem;
-		}
-	}
+	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, move_one, &(struct wish){values, body}, err);
 	sw_vec_free(&ids);
-	return r < 0 ? r : first;
+	return r;
 }
 
 static const struct sw_cli_option options[] = {

@@ -10,6 +10,8 @@
 #include "share/deep.h"
 #include "share/folder.h"
 
+#define DOOR_NS (60 * SW_NS_PER_S)
+
 static double now_ms(void)
 {
 	struct timespec now;
@@ -93,11 +95,14 @@ static int move(const char *name, struct sw_share_page *page, const char *gpu, s
 	r = r < 0 ? r : sw_cli_share_folder(folder, err);
 	if (r < 0)
 		return r;
+	if (!sw_share_page_shut(page, DOOR_NS))
+		return sw_err_set(err, SW_EINPUT, "a process of %s is about to use its GPU", name);
 	/* Nobody decides about GPUs that change their places. */
 	int lock = sw_share_folder_lock(folder, true);
 	struct sw_checkpoint_pair pairs[SW_PAGE_GPUS];
 	r = sw_deep_back(page, pairs, pair_up(page, from, to, pairs), err);
 	sw_share_folder_unlock(lock);
+	sw_share_page_admit(page);
 	return r;
 }
 

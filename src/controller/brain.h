@@ -113,6 +113,8 @@ int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, u
 /* Lets the job's run go on on these GPUs of its node; 0: on any that are free. */
 int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, uint64_t job, uint64_t mask, sw_records *records,
 			  struct sw_err *err);
+/* After the record was applied: whether the job goes there, or is there. If not, since something came in between, why. */
+int sw_brain_check_move(const struct sw_brain *brain, uint64_t job, uint64_t mask, struct sw_err *err);
 /* `settings` are "name=value" pairs of the policy's parameters. */
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *policy, const char *const *settings,
 			    size_t count, sw_records *records, struct sw_err *err);

@@ -85,11 +85,12 @@ struct sw_live {
 	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
 	struct sw_run *runs; /* while it runs or is parked */
 	uint32_t run_count;
-	bool parks;	/* it is suspended in place where others stop */
-	bool parked;	/* its run stands still, or will: the engine takes it for waiting */
-	bool deep;	/* parked: off its GPUs whole, or on its way; so it takes no memory there */
-	char *not_deep; /* why it could not be, this time; NULL: it could, or nobody wished it */
-	char *unmoved;	/* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
+	bool parks;	     /* it is suspended in place where others stop */
+	bool parked;	     /* its run stands still, or will: the engine takes it for waiting */
+	bool deep;	     /* parked: off its GPUs whole, or on its way; so it takes no memory there */
+	char *not_deep;	     /* why it could not be, this time; NULL: it could, or nobody wished it */
+	char *unmoved;	     /* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
+	sw_ns unmoved_until; /* before then a policy that moves it stops and starts it, since its node could not move it */
 	sw_ns parked_at;
 	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
 	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */

@@ -276,12 +276,22 @@ void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
 	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
+/* What was right when it was asked for may not be when it is its turn: of two moves that come together one is made. */
+static void moved(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	struct sw_err err = {0};
+	if (conn != NULL && failure == NULL && sw_brain_check_move(server->brain, op->request->job, op->request->gpu_mask, &err) < 0)
+		sw_conn_reply_error(conn, 409, &err);
+	else
+		changed(server, op, conn, failure);
+}
+
 void sw_handle_move(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_user user = sw_conn_peer(conn)->user;
 	const struct sw_request *request = sw_conn_request(conn);
 	struct sw_err err = {0};
-	struct sw_op *op = sw_op_new(conn, changed);
+	struct sw_op *op = sw_op_new(conn, moved);
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_move(server->brain, &user, request->job, request->gpu_mask, &op->records, &err);

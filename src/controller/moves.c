@@ -17,6 +17,9 @@
 /* So long an agent may take, without a word, to begin with a move. */
 #define PATIENCE_NS (600 * SW_NS_PER_S)
 
+/* A run that could not be moved is not tried again for so long where only a policy wishes it: it stands still for each try. What kept it may be over then. */
+#define REFUSED_NS (600 * SW_NS_PER_S)
+
 /* ---- whether */
 
 /* GPUs of the node that runs which move still have. Nobody follows one there before it is gone: should it have to stay, it would have to wait for somebody who waits for it. */
@@ -58,7 +61,7 @@ bool sw_brain_can_move(const struct sw_brain *brain, uint32_t id, uint32_t parts
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
 	const struct sw_live *live = &brain->jobs.items[id];
-	if (parts == SW_NO_PART || ledger->parts[parts].next != SW_NO_PART || live->unmoved != NULL)
+	if (parts == SW_NO_PART || ledger->parts[parts].next != SW_NO_PART || brain->now < live->unmoved_until)
 		return false;
 	return find_obstacle(brain, live, ledger->parts[parts].node, ledger->parts[parts].mask) == NULL && has_runtime(live);
 }
@@ -133,6 +136,18 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 			      err);
 }
 
+int sw_brain_check_move(const struct sw_brain *brain, uint64_t job, uint64_t mask, struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	const struct sw_run *run = live->run_count == 1 ? &live->runs[0] : NULL;
+	if (run != NULL && (mask != 0 ? run->mask == mask : run->from != 0))
+		return 0;
+	const char *obstacle = find_obstacle(brain, live, run != NULL ? run->node : 0, mask);
+	obstacle = obstacle == NULL && mask != 0 ? live->unmoved : obstacle;
+	return refuse(job, obstacle != NULL ? obstacle : "something else happened to it at the same moment",
+		      "'sharewell show' says where it is.", err);
+}
+
 /* ---- on the way */
 
 int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err)
@@ -143,11 +158,12 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)job);
 	if (live == NULL)
 		return sw_err_set(err, SW_EBUG, "a move record names job %lld, which is not there", (long long)job);
-	/* In the meantime. */
+	/* In the meantime: sw_brain_check_move() says so to whoever asked. */
 	if (live->run_epoch != epoch || live->run_count == 0 || find_obstacle(brain, live, live->runs[0].node, (uint64_t)mask) != NULL)
 		return 0;
 	free(live->unmoved);
 	live->unmoved = NULL;
+	live->unmoved_until = 0;
 	const struct sw_event event = {.kind = SW_EV_MOVE, .job = {(uint32_t)(job - 1)}, .epoch = live->epoch, .mask = (uint64_t)mask};
 	int r = sw_brain_step(brain, &event, 1, err);
 	bool stays = r == 0 && live->run_epoch == epoch && live->run_count == 1 && live->runs[0].mask != (uint64_t)mask && !live->parked;
@@ -164,6 +180,9 @@ void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t ma
 	} else {
 		run->from = run->mask;
 		run->moved_at = brain->now;
+		free(live->unmoved);
+		live->unmoved = NULL;
+		live->unmoved_until = 0;
 	}
 	run->mask = live->last_mask = mask;
 	sw_brain_touch(brain, live);
@@ -212,6 +231,8 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 		return 0;
 	free(live->unmoved);
 	live->unmoved = why != NULL ? strdup(why) : NULL;
+	/* Of one that was suspended first it is not known. */
+	live->unmoved_until = why != NULL && !live->parked ? brain->now + REFUSED_NS : 0;
 	if (why != NULL && live->unmoved == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (why == NULL) {

@@ -52,6 +52,7 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 	end_deep(live);
 	free(live->unmoved);
 	live->unmoved = NULL;
+	live->unmoved_until = 0;
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;

@@ -1,11 +1,16 @@
 /* CUDA_VISIBLE_DEVICES names the GPUs that the job had when it was started, and so does SHAREWELL_GPU_PLACES, by their places in the page. Where the page has another GPU in
- * a place by now, that one takes its name's place in both. A program that chose other GPUs, or by number, is left alone. */
+ * a place by now, that one takes its name's place in both. A program that chose other GPUs, or by number, is left alone.
+ *
+ * The driver looks at them once. Whoever moved the job between that look and the moment when this process is in the page would not know of it, and leave it behind: so the page's door is held. */
 #include "runtime/places.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sharewell/runtime.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/account.h"
 #include "runtime/nvml.h"
@@ -54,7 +59,7 @@ static const char *present(const char *places, char now[SW_PAGE_GPUS][SW_NVML_UU
 	return word;
 }
 
-void sw_places_follow(void)
+static void follow(void)
 {
 	const struct sw_page *page = sw_account_peek();
 	const char *places = getenv(SW_PAGE_PLACES_ENV), *visible = getenv("CUDA_VISIBLE_DEVICES"), *word;
@@ -80,4 +85,25 @@ void sw_places_follow(void)
 		return;
 	setenv("CUDA_VISIBLE_DEVICES", list.text, 1);
 	setenv(SW_PAGE_PLACES_ENV, own.text, 1);
+}
+
+int sw_places_enter(void)
+{
+	const char *path = getenv(SW_PAGE_ENV);
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = SW_PAGE_DOOR, .l_len = 1};
+	int door = path == NULL || path[0] == '\0' ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	while (door >= 0 && fcntl(door, F_OFD_SETLKW, &lock) != 0 && errno == EINTR)
+		;
+	follow();
+	return door;
+}
+
+void sw_places_leave(int door)
+{
+	struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = SW_PAGE_DOOR, .l_len = 1};
+	if (door < 0)
+		return;
+	/* Not by closing it alone: a child that another thread forked meanwhile has it too. */
+	(void)fcntl(door, F_OFD_SETLK, &lock);
+	close(door);
 }

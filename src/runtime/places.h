@@ -2,7 +2,8 @@
 #ifndef SW_RUNTIME_PLACES_H
 #define SW_RUNTIME_PLACES_H
 
-/* Before the driver is initialised. */
-void sw_places_follow(void);
+/* Around the driver's initialisation and the taking of a slot: in between the job does not move, and while it does this waits. */
+int sw_places_enter(void);
+void sw_places_leave(int door);
 
 #endif

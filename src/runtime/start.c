@@ -50,10 +50,10 @@ CUresult hook_cuInit(U flags)
 	if (!sw_driver_ready() || sw_driver.init == NULL)
 		return CUDA_ERROR_NO_DEVICE;
 	/* Before the driver has looked; later other threads may be reading the environment. */
-	if (sw_page == NULL)
-		sw_places_follow();
+	int door = sw_page == NULL ? sw_places_enter() : -1;
 	CUresult result = sw_driver.init(flags);
 	if (result == CUDA_SUCCESS)
 		sw_start();
+	sw_places_leave(door);
 	return result;
 }

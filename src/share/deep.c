@@ -90,21 +90,18 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 }
 
 /* Of several, one could be there already when another one finds no room. */
-static int refuse_many(size_t processes, struct sw_err *err)
+static int refuse_many(uint32_t processes, struct sw_err *err)
 {
-	return sw_err_set(err, SW_EINPUT, "a program of %zu processes cannot go to another GPU", processes);
+	return sw_err_set(err, SW_EINPUT, "a program of %u processes cannot go to another GPU", processes);
 }
 
 int sw_deep_may_move(struct sw_share_page *page, struct sw_err *err)
 {
-	static struct gang gang; /* too large for the stack */
-	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
-	if (r < 0 || gang.count == 1)
-		return r;
-	/* One that is about to come would come up on the GPUs that it knows. */
-	if (gang.count == 0)
+	struct sw_share_figures figures;
+	sw_share_page_look(page, &figures);
+	if (figures.processes == 0)
 		return sw_err_set(err, SW_EINPUT, "none of its processes uses a GPU yet");
-	return refuse_many(gang.count, err);
+	return figures.processes > 1 ? refuse_many(figures.processes, err) : 0;
 }
 
 static void note(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count)
@@ -121,11 +118,11 @@ static void note(struct sw_share_page *page, const struct sw_checkpoint_pair *pa
 int sw_deep_back(struct sw_share_page *page, const struct sw_checkpoint_pair *pairs, size_t count, struct sw_err *err)
 {
 	static struct gang gang; /* too large for the stack */
-	int r = gather(page, SW_PAGE_CHECKPOINTED, &gang, err);
+	/* Also one that came after it was taken off. */
+	int r = count > 0 ? sw_deep_may_move(page, err) : 0;
+	r = r < 0 ? r : gather(page, SW_PAGE_CHECKPOINTED, &gang, err);
 	if (r < 0)
 		return r;
-	if (count > 0 && gang.count > 1)
-		return refuse_many(gang.count, err);
 	announce(page);
 	r = gang.count > 0 ? sw_checkpoint_back(gang.processes, gang.count, pairs, count, err) : 0;
 	/* Before its processes may look. */

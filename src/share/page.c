@@ -387,6 +387,30 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t tim
 	}
 }
 
+#define DOOR_LOOK_NS 10000000
+
+static bool lock_door(const struct sw_share_page *page, short type)
+{
+	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = SW_PAGE_DOOR, .l_len = 1};
+	return fcntl(page->fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool sw_share_page_shut(struct sw_share_page *page, int64_t timeout_ns)
+{
+	int64_t until = monotonic_ns() + timeout_ns;
+	bool shut = lock_door(page, F_WRLCK);
+	while (!shut && monotonic_ns() < until) {
+		nanosleep(&(struct timespec){.tv_nsec = DOOR_LOOK_NS}, NULL);
+		shut = lock_door(page, F_WRLCK);
+	}
+	return shut;
+}
+
+void sw_share_page_admit(struct sw_share_page *page)
+{
+	(void)lock_door(page, F_UNLCK);
+}
+
 /* ---- figures */
 
 /* What a job can have at most of anything: so that whatever it writes, sums stay numbers that can be shown. */

@@ -90,12 +90,17 @@ supervisor() { head -c 20 "$(folder "$1")/pid" | cut -d' ' -f1; }
 helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim> <GPU> <what the driver will say>
 begin() { slow "$3" && works "$1: it is on its way" "goes to gpu $2 of" move "$moved" --gpu "$2" --no-wait && holds 'with the driver' until_holds 60 test -e "$scratch/at"; }
-begin 'the controller is killed' 0 0
+slow 0
+timeout 300 "$SHAREWELL" move "$moved" --gpu 0 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'the controller is killed: it is on its way' until_holds 60 test -e "$scratch/at"
 kill -KILL "$(child controller)"
 holds 'the next one knows' until_holds 60 knows "$moved" "j['moving']"
 refuses 2 'there is one move at a time' 'it is on its way to other GPUs already' move "$moved" --gpu 1
 touch "$scratch/go"
-holds 'it comes there' until_holds 60 on "$moved" '[0]'
+wait "$mover" && grep -q "Job $moved is on gpu 0 of" "$scratch/mover.out"
+said $? 'it comes there, and who moved it hears so' mover.out mover.err
+holds 'as is known' until_holds 60 on "$moved" '[0]'
 holds 'with all that it had' until_holds 60 uses '28 0 0'
 begin 'controller and agent are killed' 1 0
 kill -KILL "$(child controller)" "$(child agent)" 2>/dev/null
@@ -163,6 +168,42 @@ touch "$scratch/one"
 holds 'the second one begins there' until_holds 60 uses '0 0 40'
 touch "$scratch/two"
 ends 'and ends' "$twice" 0
+
+# A second process that is about to use the GPU is not left behind on it: who moves the job waits for it.
+submit_here -J pair --gpu-memory 200M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair" &
+until [ -e "$0/second" ]; do sleep 0.05; done
+SHAREWELL_EMU_FAULTS="cuInit:hold=$0/held" "$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair"; wait' "$scratch"
+holds 'the first process of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+touch "$scratch/second"
+holds 'the second one initialises the driver' until_holds 60 test -e "$scratch/held"
+timeout 300 "$SHAREWELL" move "$job" --gpu 1 >"$scratch/mover.out" 2>"$scratch/mover.err" &
+mover=$!
+holds 'it is to move' until_holds 60 told "$job" '"moving"'
+rm -f "$scratch/held"
+wait "$mover"
+[ $? -eq 1 ] && grep -q 'a program of 2 processes cannot go to another GPU' "$scratch/mover.err"
+said $? 'it does not, and why is said' mover.out mover.err
+holds 'both are where they were' until_holds 60 uses '56 0 0'
+touch "$scratch/pair"
+ends 'and end' "$job" 0
+
+# One that begins while the job is on its way begins where that has gone.
+submit_here -J late --gpu-memory 200M --env LD_LIBRARY_PATH="$SW_BUILD_DIR/emu" -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/late" &
+until [ -e "$0/come" ]; do sleep 0.05; done
+touch "$0/came"; "$0/gpu_load" --rounds 0 --memory 24M --end "$0/late"; wait' "$scratch"
+holds 'the first process of a job runs' until_holds 60 uses '28 0 0'
+holds 'as is known' until_holds 60 on "$job" '[0]'
+slow 0
+works 'it is on its way' 'goes to gpu 2 of' move "$job" --gpu 2 --no-wait
+holds 'with the driver' until_holds 60 test -e "$scratch/at"
+touch "$scratch/come"
+holds 'the second one comes' until_holds 60 test -e "$scratch/came"
+touch "$scratch/go"
+holds 'both are there' until_holds 60 uses '0 0 68'
+usual
+touch "$scratch/late"
+ends 'and end' "$job" 0
 
 # Who ends on its way is nowhere.
 submit_here -J short --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end "$scratch/short"

@@ -253,12 +253,62 @@ static void test_killed_in_the_middle(void **state)
 	finish(&job);
 }
 
+/* Who moves a job waits for one of its processes that is about to use a GPU; one that comes later waits for the mover, and begins then. */
+static void test_the_door(void **state)
+{
+	(void)state;
+	char held[256], fault[300];
+	snprintf(held, sizeof held, "%s", beside("held"));
+	snprintf(fault, sizeof fault, "cuInit:hold=%s", held);
+	setenv("SHAREWELL_EMU_FAULTS", fault, 1);
+	struct job first = start(hold_contents);
+	unsetenv("SHAREWELL_EMU_FAULTS");
+	eventually(access(held, F_OK) == 0);
+	assert_false(sw_share_page_shut(page(), SECOND / 10));
+	assert_int_equal(unlink(held), 0);
+	assert_true(sw_share_page_shut(page(), PATIENCE));
+	assert_int_equal(look().processes, 1);
+	hear(first.socket, 'r');
+	struct job second = start(hold_contents);
+	for (int64_t until = now_ns() + SECOND / 2; now_ns() < until;)
+		doze();
+	assert_int_equal(look().processes, 1);
+	sw_share_page_admit(page());
+	hear(second.socket, 'r');
+	assert_int_equal(look().processes, 2);
+	finish(&first);
+	finish(&second);
+}
+
+/* A process that came after the others were taken off keeps them from going elsewhere, since it cannot. */
+static void test_one_comes(void **state)
+{
+	(void)state;
+	struct job one = start(hold_contents);
+	struct sw_checkpoint_pair pair;
+	struct sw_err err = {0};
+	hear(one.socket, 'r');
+	take_off();
+	struct job two = start(hold_contents);
+	eventually(look().processes == 2);
+	memcpy(pair.from, raw_page(page_path())->gpus[0].uuid, sizeof pair.from);
+	memcpy(pair.to, pair.from, sizeof pair.to);
+	assert_true(sw_deep_back(page(), &pair, 1, &err) < 0);
+	assert_string_equal(err.fact, "a program of 2 processes cannot go to another GPU");
+	assert_int_equal(look().off, 1);
+	bring_back();
+	resume();
+	hear(two.socket, 'r');
+	finish(&one);
+	finish(&two);
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, machine_up, machine_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {CASE(test_nothing_is_left),	   CASE(test_wishes_meanwhile), CASE(test_paced),
-					   CASE(test_half_done),	   CASE(test_one_ends),		CASE(test_all_or_none),
-					   CASE(test_killed_in_the_middle)};
+	const struct CMUnitTest tests[] = {
+		CASE(test_nothing_is_left), CASE(test_wishes_meanwhile),     CASE(test_paced),	  CASE(test_half_done), CASE(test_one_ends),
+		CASE(test_all_or_none),	    CASE(test_killed_in_the_middle), CASE(test_the_door), CASE(test_one_comes)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

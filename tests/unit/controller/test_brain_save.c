@@ -347,6 +347,7 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 	if (a->parked)
 		SAME(parked_at);
 	same_text(a->unmoved, b->unmoved);
+	SAME(unmoved_until);
 	SAME(held_by);
 	SAME(gpu_memory_bytes);
 	SAME(memory_bytes);
@@ -629,7 +630,7 @@ static void test_format_without_models(void **state)
 		sw_brain_pack_known(&section, brain);
 		sw_brain_pack_learned(&section, brain);
 		unsigned char *at = memmem(bytes, size, section.bytes, section.size);
-		assert_true(at != NULL && section.size > 4 && bytes[8] == 6);
+		assert_true(at != NULL && section.size > 4 && bytes[8] == 7);
 		/* Before it stand five counts of what there is none of, and before them how deep the only job is suspended, in two bytes, and whether it could not be moved. */
 		assert_memory_equal(at - 8, "\0\0\0\0\0\0\0\0", 8);
 		memmove(at - depth, at + section.size, size - (size_t)(at - bytes) - section.size);
@@ -668,7 +669,7 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 288);
+	assert_int_equal(sizeof(struct sw_live), 296);
 	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);

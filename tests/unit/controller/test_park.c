@@ -22,12 +22,15 @@ static const struct sw_brain_config config = {
 };
 static const struct sw_user alice = {.uid = 1000, .gid = 1000};
 
-/* A policy that has every job at the first free GPU. */
+/* A policy that has every job at the first free GPU, but for a while when it moves nobody. */
+#define RESTS_FROM (2000 * SW_NS_PER_S)
+#define RESTS_UNTIL (9000 * SW_NS_PER_S)
 static sw_ns tidy(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
+	bool rests = sw_view_now(view) >= RESTS_FROM && sw_view_now(view) < RESTS_UNTIL;
 	const struct sw_job *next;
-	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job))
+	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL && !rests; job = sw_view_next_running(view, job))
 		(void)sw_plan_migrate(plan, job);
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = next) {
 		next = sw_view_next_waiting(view, job);
@@ -707,6 +710,31 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
+static void test_moves_together(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err = {0};
+	sw_records records = {0};
+	for (uint64_t job = 1; job <= 2; job++) {
+		submit(bench, 100, ONE);
+		sync_now(bench);
+		runs(bench, job, 1);
+	}
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 1, 4, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 1, 8, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_move(bench->brain, &alice, 2, 4, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 4, &err), 0);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 0, &err), 0);
+	assert_int_equal(sw_brain_check_move(bench->brain, 1, 8, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "it is on its way to other GPUs already");
+	err = (struct sw_err){0};
+	assert_int_equal(sw_brain_check_move(bench->brain, 2, 4, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "others got these GPUs first");
+	assert_int_equal(look(bench, 2).gpu_mask, 2);
+}
+
 /* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left yet, while there are others. */
 static void test_moves_anywhere(void **state)
 {
@@ -788,6 +816,34 @@ static void test_policy_moves(void **state)
 	assert_int_equal(look(bench, 3).gpu_mask, 1);
 }
 
+/* Aim: a run that could not be moved is moved, and not stopped, when a policy wishes so a good while later. */
+static void test_refusals_pass(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, "");
+	submit(bench, 100, "");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	assert_true(look(bench, 2).is_moving);
+	bench->now = RESTS_FROM;
+	bench->runs[1].unmoved = "others hold the GPU's memory";
+	sync_now(bench);
+	bench->runs[1].unmoved = NULL;
+	assert_false(look(bench, 2).is_moving);
+	assert_int_equal(look(bench, 2).gpu_mask, 2);
+	sync_now(bench);
+	WISH(2, 1, SW_WANT_RUN);
+	bench->now = RESTS_UNTIL;
+	submit(bench, 100, ", \"gpus\": 2");
+	sync_now(bench);
+	WISH(2, 1, SW_WANT_RUN);
+	assert_true(look(bench, 2).is_moving);
+	assert_int_equal(look(bench, 2).gpu_mask, 1);
+	assert_string_equal(look(bench, 2).unmoved, "");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
@@ -811,8 +867,10 @@ int main(void)
 		TEST(test_moves),
 		TEST(test_stays),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
+		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
+		cmocka_unit_test_setup_teardown(test_refusals_pass, set_up_tidy, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* Agents: long polls, wishes, exits, figures of GPUs, logs. The agent here is a hand that writes syncs. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -458,13 +459,52 @@ static void test_follow(void **state)
 	close(fd);
 }
 
+static void say_move(int fd, int gpu)
+{
+	char text[200];
+	snprintf(text, sizeof text, "POST /v1/jobs/1/move HTTP/1.1\r\nContent-Length: 13\r\n\r\n{\"gpus\": [%d]}", gpu);
+	say_text(fd, text);
+}
+
+/* Of two moves of one job that come together one is made, and who asked for the other one hears why it is not. */
+static void test_two_moves(void **state)
+{
+	(void)state;
+	submit(&served, "{\"command\": [\"x\"]}");
+	int fd = dial(&served), movers[] = {dial(&served), dial(&served)};
+	say_sync(fd, 0,
+		 ", \"inventory\": {\"gpus\": [{\"uuid\": \"GPU-a\", \"name\": \"Card\", \"memory_bytes\": 17179869184},"
+		 " {\"uuid\": \"GPU-b\", \"name\": \"Card\", \"memory_bytes\": 17179869184},"
+		 " {\"uuid\": \"GPU-c\", \"name\": \"Card\", \"memory_bytes\": 17179869184}], \"cpus\": 8, \"memory_bytes\": 34359738368}");
+	json_decref(hear_answer(fd));
+	say_sync(fd, 0, ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]");
+	json_decref(hear_answer(fd));
+	expect_state(&served, 1, "R");
+	/* It finds both when it goes on. */
+	kill(served.pid, SIGSTOP);
+	say_move(movers[0], 1);
+	say_move(movers[1], 2);
+	kill(served.pid, SIGCONT);
+	struct reply replies[] = {hear(movers[0]), hear(movers[1])};
+	int made = replies[0].status == 200 ? 0 : 1;
+	assert_int_equal(replies[made].status, 200);
+	assert_non_null(strstr(replies[made].body, made == 0 ? "\"gpu_indexes\":[1]" : "\"gpu_indexes\":[2]"));
+	assert_int_equal(replies[1 - made].status, 409);
+	assert_non_null(strstr(replies[1 - made].body, "it is on its way to other GPUs already"));
+	for (int m = 0; m < 2; m++) {
+		reply_free(&replies[m]);
+		close(movers[m]);
+	}
+	close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_long_poll), TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),
-		TEST(test_uses),      TEST(test_not_an_agent),	TEST(test_logs),    TEST(test_follow),
+		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),     TEST(test_uses),
+		TEST(test_not_an_agent), TEST(test_logs),	   TEST(test_follow),  TEST(test_two_moves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,34 @@ static void test_delays(void **state)
 	in_process(SETTINGS, "cuLaunchKernel:delay_us=30000", launch_takes_long);
 }
 
+static char held[64];
+
+static void init_is_held(void)
+{
+	driver_open(false);
+	assert_int_not_equal(access(held, F_OK), 0);
+}
+
+/* A call that is held makes a file, and goes on when somebody has removed it. */
+static void test_held(void **state)
+{
+	(void)state;
+	char fault[96];
+	snprintf(held, sizeof held, "/tmp/sw-emu-held-%d", (int)getpid());
+	snprintf(fault, sizeof fault, "cuInit:hold=%s", held);
+	pid_t remover = fork();
+	if (remover == 0) {
+		int tries = 60000;
+		while (unlink(held) != 0 && tries-- > 0)
+			usleep(1000);
+		_exit(tries <= 0);
+	}
+	in_process(SETTINGS, fault, init_is_held);
+	int status = -1;
+	waitpid(remover, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 static void device_gets_lost(void)
 {
 	CUdeviceptr x = 0;
@@ -228,8 +256,9 @@ static void test_visible_devices(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nth_calls_fail), cmocka_unit_test(test_delays),	    cmocka_unit_test(test_lost_device),
-		cmocka_unit_test(test_control_file),   cmocka_unit_test(test_bad_settings), cmocka_unit_test(test_visible_devices),
+		cmocka_unit_test(test_nth_calls_fail),	cmocka_unit_test(test_delays),	     cmocka_unit_test(test_held),
+		cmocka_unit_test(test_lost_device),	cmocka_unit_test(test_control_file), cmocka_unit_test(test_bad_settings),
+		cmocka_unit_test(test_visible_devices),
 	};
 	return cmocka_run_group_tests(tests, set_up, clean_up);
 }
