@@ -73,20 +73,42 @@ static bool enter_any_context(void)
 	return context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS;
 }
 
-/* Host memory that was made ahead, where others need it, or all of it. */
-static void give_spare(bool all)
+/* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
+static bool give_slice(void)
 {
 	CUcontext popped;
-	if (all)
-		sw_spare_drop();
-	else
-		sw_spare_trim();
-	if (sw_store_unused() == 0 || (!all && !sw_node_is_short()) || !enter_any_context())
-		return;
-	/* The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
-	while (atomic_load(&sw_captures) == 0 && sw_store_trim() && (all || sw_node_is_short()))
-		;
+	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || !enter_any_context())
+		return false;
+	bool given = sw_store_trim();
 	sw_driver.context_pop(&popped);
+	return given;
+}
+
+/* Host memory that was made ahead, where others need it. */
+static void give_spare(void)
+{
+	sw_spare_trim();
+	while (sw_store_unused() > 0 && sw_node_is_short() && give_slice())
+		;
+}
+
+/* It is suspended: all of it, after the GPU is known to be free. One that is called back does not finish that first, and what is left serves it. */
+static void give_all(uint32_t serial)
+{
+	if (atomic_load(&sw_slot->giving) == 0 || atomic_load(&sw_slot->state) != SW_PAGE_SUSPENDED)
+		return;
+	bool more = true;
+	while (more && (atomic_load(&sw_page->serial) == serial || atomic_load(&sw_page->want) == SW_PAGE_SUSPEND))
+		more = sw_spare_drop() || give_slice();
+	atomic_store(&sw_slot->giving, 0);
+	tell();
+}
+
+static void stay_away(void)
+{
+	/* Before it counts as suspended: who then stops it, asks this first. */
+	atomic_store(&sw_slot->giving, 1);
+	set_state(SW_PAGE_SUSPENDED);
 }
 
 static enum sw_page_trouble suspend(void)
@@ -97,10 +119,10 @@ static enum sw_page_trouble suspend(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->suspends, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_SUSPENDED : SW_PAGE_RUNNING);
-	/* Once the wish counts as met it may be stopped, and could not give anything to who needs it. */
 	if (trouble == SW_PAGE_FINE)
-		give_spare(true);
+		stay_away();
+	else
+		set_state(SW_PAGE_RUNNING);
 	return trouble;
 }
 
@@ -111,7 +133,10 @@ static enum sw_page_trouble resume(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_RUNNING : SW_PAGE_SUSPENDED);
+	if (trouble == SW_PAGE_FINE)
+		set_state(SW_PAGE_RUNNING);
+	else
+		stay_away();
 	return trouble;
 }
 
@@ -175,7 +200,7 @@ static void renew(void)
 		enum sw_page_trouble trouble = renewed ? sw_move_back() : SW_PAGE_FINE;
 		if (trouble != SW_PAGE_FINE) {
 			atomic_store(&sw_slot->trouble, trouble);
-			set_state(SW_PAGE_SUSPENDED);
+			stay_away();
 			return;
 		}
 	}
@@ -239,7 +264,7 @@ static void *attend(void *unused)
 		bool done = act();
 		renew();
 		if (!is_away())
-			give_spare(false);
+			give_spare();
 		if (sw_memory_leaving > 0 && !is_away())
 			sw_memory_settle();
 		bring_figures();
@@ -249,6 +274,7 @@ static void *attend(void *unused)
 			atomic_store(&sw_slot->done_serial, serial);
 			tell();
 		}
+		give_all(serial);
 		if (done && !is_away() && prepare_store())
 			continue;
 		wait_for_wish(serial, done ? IDLE_NS : retry_ns);

@@ -163,6 +163,57 @@ static void test_left_over_gives_way(void **state)
 	end(&job);
 }
 
+/* At once: nobody reads half of them. */
+static void set_faults(const char *faults)
+{
+	char control[160];
+	snprintf(control, sizeof control, "%s", beside("control"));
+	FILE *file = fopen(beside("next"), "w");
+	assert_non_null(file);
+	fputs(faults, file);
+	fclose(file);
+	assert_int_equal(rename(beside("next"), control), 0);
+}
+
+static bool gives(void)
+{
+	return look().giving > 0;
+}
+
+/* A suspend is done when the GPU is free: what a shrink has left of host memory is given back after that, and counts until then. One that is called back at once does not finish that first. */
+static void test_given_back_after(void **state)
+{
+	(void)state;
+	char setting[160], faults[160];
+	set_faults("");
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	struct job job = start(hold);
+	hear(job.socket, 'r');
+	limit(CONTEXT_BYTES + 20 * MiB);
+	limit(SW_PAGE_NO_LIMIT);
+	/* What is made ahead for a suspend may be a little more than that needs. */
+	eventually(host_used() >= HELD_BYTES + 20 * PIECE_BYTES);
+	/* Its own memory on the GPU goes as fast as ever, and then each piece of the host's takes a second. */
+	snprintf(faults, sizeof faults, "cuMemRelease:first=%d:count=1000:delay_us=1000000\n", PIECES + 1);
+	set_faults(faults);
+	suspend();
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+	assert_true(gives());
+	assert_true(host_used() > HELD_BYTES + 10 * PIECE_BYTES);
+	resume();
+	assert_false(gives());
+	assert_true(host_used() > HELD_BYTES + 10 * PIECE_BYTES);
+	check(&job);
+	set_faults("");
+	suspend();
+	eventually(!gives());
+	assert_in_range(host_used(), HELD_BYTES, HELD_BYTES + 10 * PIECE_BYTES);
+	resume();
+	finish(&job);
+	assert_int_equal(host_used(), 0);
+}
+
 /* A machine that has no host memory to spare refuses likewise, and gives it when it has. */
 static void test_full_host_memory(void **state)
 {
@@ -290,8 +341,9 @@ static void test_fork_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way), TEST(test_full_host_memory),
-		TEST(test_shrink_waits),      TEST(test_return_waits),	       TEST(test_spill_is_refused),    TEST(test_fork_counts_once),
+		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
+		TEST(test_full_host_memory),  TEST(test_shrink_waits),	       TEST(test_return_waits),
+		TEST(test_spill_is_refused),  TEST(test_fork_counts_once),     TEST(test_given_back_after),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
