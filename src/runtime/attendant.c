@@ -21,6 +21,7 @@
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
+#define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try means to stop the program */
 
 static void tell(void)
@@ -62,25 +63,63 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* A context that has memory, or had some last, is current then; false: there is none. */
+/* Contexts of the program in which the attendant is, while the gate is open, and contexts that go: who ends one says so first and waits until the attendant is out, which never waits for them. */
+static _Atomic uint32_t is_inside; /* a futex */
+static _Atomic unsigned going;
+
+void sw_attendant_keep_out(void)
+{
+	int64_t until = sw_monotonic_ns() + OUT_NS;
+	atomic_fetch_add(&going, 1);
+	/* In a child of fork() there is no attendant. */
+	while (sw_moves && atomic_load(&is_inside) != 0 && sw_monotonic_ns() < until)
+		sw_futex_wait(&is_inside, 1, IDLE_NS);
+}
+
+void sw_attendant_let_in(void)
+{
+	atomic_fetch_sub(&going, 1);
+}
+
+static void go_out(void)
+{
+	atomic_store(&is_inside, 0);
+	sw_futex_wake(&is_inside);
+}
+
+/* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
 static bool enter_any_context(void)
 {
+	atomic_store(&is_inside, 1);
+	if (atomic_load(&going) > 0) {
+		go_out();
+		return false;
+	}
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
 		atomic_store(&last_context, sw_ranges->context);
 	pthread_mutex_unlock(&sw_memory_lock);
 	CUcontext context = atomic_load(&last_context);
-	return context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS;
+	if (context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS)
+		return true;
+	go_out();
+	return false;
+}
+
+static void leave_context(void)
+{
+	CUcontext popped;
+	sw_driver.context_pop(&popped);
+	go_out();
 }
 
 /* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
 static bool give_slice(void)
 {
-	CUcontext popped;
 	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || !enter_any_context())
 		return false;
 	bool given = sw_store_trim();
-	sw_driver.context_pop(&popped);
+	leave_context();
 	return given;
 }
 
@@ -227,11 +266,10 @@ static bool prepare_store(void)
 	static bool hopeless;
 	size_t wanted = sw_move_size();
 	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
-	CUcontext popped;
 	if (hopeless || wanted == 0 || !enter_any_context())
 		return false;
 	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget);
-	sw_driver.context_pop(&popped);
+	leave_context();
 	hopeless = more == SW_STORE_CANNOT;
 	return more == SW_STORE_MADE;
 }

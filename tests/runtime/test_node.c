@@ -163,6 +163,30 @@ static void test_left_over_gives_way(void **state)
 	end(&job);
 }
 
+static void end_context(int socket)
+{
+	CUcontext context = NULL;
+	CUdeviceptr x;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuCtxCreate_v2(&context, 0, 0));
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	eventually(host_used() > 0);
+	assert_cuda(cuCtxDestroy_v2(context));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuMemAlloc_v2(&x, HELD_BYTES));
+	eventually(host_used() >= HELD_BYTES);
+}
+
+/* A context that goes while memory is made ahead in it goes after that, and more is made in others. */
+static void test_context_goes_meanwhile(void **state)
+{
+	(void)state;
+	machine_setting("fault=cuMemHostRegister_v2:delay_us=500000");
+	run_job(end_context);
+	assert_int_equal(host_used(), 0);
+}
+
 /* At once: nobody reads half of them. */
 static void set_faults(const char *faults)
 {
@@ -341,9 +365,10 @@ static void test_fork_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
-		TEST(test_full_host_memory),  TEST(test_shrink_waits),	       TEST(test_return_waits),
-		TEST(test_spill_is_refused),  TEST(test_fork_counts_once),     TEST(test_given_back_after),
+		TEST(test_second_is_refused),	   TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
+		TEST(test_full_host_memory),	   TEST(test_shrink_waits),	    TEST(test_return_waits),
+		TEST(test_spill_is_refused),	   TEST(test_fork_counts_once),	    TEST(test_given_back_after),
+		TEST(test_context_goes_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
