@@ -22,7 +22,7 @@
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
 #define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
-#define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try means to stop the program */
+#define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
 
 static void tell(void)
 {

@@ -354,6 +354,14 @@ void sw_memory_settle(void)
 	sw_capture_restore(mode);
 }
 
+size_t sw_memory_leaving_bytes(void)
+{
+	size_t bytes = 0;
+	for (const struct leaving *left = leaving; left != NULL; left = left->next)
+		bytes += sw_round_up(left->entry.bytes, SW_UNIT_BYTES);
+	return bytes;
+}
+
 bool sw_memory_reclaim(int gpu)
 {
 	pthread_mutex_lock(&sw_memory_lock);

@@ -68,6 +68,8 @@ void sw_memory_settle(void);
 /* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was anything; takes the lock. */
 bool sw_memory_reclaim(int gpu);
 extern _Atomic unsigned sw_memory_leaving; /* how many wait for that */
+/* How much memory they are; under the lock. */
+size_t sw_memory_leaving_bytes(void);
 /* The allocation that holds this address. */
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context);
 /* The pool that it is from; NULL: none of ours. */

@@ -238,7 +238,17 @@ static void test_given_back_after(void **state)
 	assert_int_equal(host_used(), 0);
 }
 
-/* A machine that has no host memory to spare refuses likewise, and gives it when it has. */
+/* Whether a process of the job was ever stopped to have its memory moved. */
+static bool stood_still(void)
+{
+	const struct sw_page *shared = raw_page(page_path());
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		if (atomic_load(&shared->slots[i].pid) != 0 && atomic_load(&shared->slots[i].drain_ns) != 0)
+			return true;
+	return false;
+}
+
+/* A machine that has no host memory to spare refuses likewise, and gives it when it has. The program goes on meanwhile: it is not stopped for nothing. */
 static void test_full_host_memory(void **state)
 {
 	(void)state;
@@ -249,8 +259,10 @@ static void test_full_host_memory(void **state)
 	eventually(look().trouble == SW_PAGE_NO_HOST_MEMORY);
 	assert_int_equal(host_used(), 0);
 	check(&job);
+	assert_false(stood_still());
 	machine_host_memory(UINT64_C(1) << 40, 0);
 	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	assert_true(stood_still());
 	resume();
 	finish(&job);
 }
