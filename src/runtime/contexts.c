@@ -110,6 +110,7 @@ static void forget_context(CUcontext context)
 {
 	sw_move_forget_context(context);
 	sw_attendant_forget_context(context);
+	sw_import_forget_context(context);
 	sw_pace_forget_context(context);
 	sw_profile_forget_context(context);
 	captures_end(NULL, context, true);

@@ -22,6 +22,8 @@ void sw_attendant_keep_out(void);
 void sw_attendant_let_in(void);
 /* The context goes. */
 void sw_attendant_forget_context(CUcontext context);
+/* imports.c: the context goes. */
+void sw_import_forget_context(CUcontext context);
 /* exports.c: after fork(), nobody listens here. */
 void sw_export_forget(void);
 
