@@ -111,7 +111,8 @@ struct sw_page_slot {
 	_Atomic uint64_t iteration_peak_bytes, iteration_floor_bytes; /* on all GPUs, within the last one */
 	_Atomic uint64_t wanted_bytes; /* for a context that it waits to make, since its GPU is full; 0: does not wait */
 	_Atomic uint32_t wanted_gpu;
-	uint32_t reserved_word;
+	/* It is suspended, and still gives host memory back that it does not need: who stops it now keeps that from others. */
+	_Atomic uint32_t giving;
 	uint64_t reserved[2];
 	_Atomic int64_t gap_ns[SW_PAGE_GAPS]; /* how long the last of them were */
 	struct sw_page_use gpus[SW_PAGE_GPUS];

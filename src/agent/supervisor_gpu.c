@@ -204,7 +204,9 @@ bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns
 	bool hopeless = figures.trouble == SW_PAGE_NO_HOST_MEMORY || figures.trouble == SW_PAGE_DRIVER_ERROR;
 	if (hopeless && gpu->until_ns > now_ns + HOPELESS_NS)
 		gpu->until_ns = now_ns + HOPELESS_NS;
-	if (!met && !spoilt && now_ns < gpu->until_ns)
+	/* Stopped, it would keep from others what it does not need. */
+	bool gone = met && figures.giving == 0;
+	if (!gone && !spoilt && now_ns < gpu->until_ns)
 		return false;
 	char detail[sizeof gpu->detail] = "";
 	if (!met)

@@ -22,26 +22,39 @@ static int current_gpu(void)
 	return sw_driver.context_device(&device) == CUDA_SUCCESS ? sw_account_gpu(device) : -1;
 }
 
+/* Whether there may be more than before: what pools do not use, or what was freed and is not back yet. */
+static bool make_room(int gpu)
+{
+	bool reclaimed = sw_memory_reclaim(gpu);
+	return sw_memory_await_leaving() || reclaimed;
+}
+
 /* Runs `call` with the bytes taken from the account, and gives them back if it fails. */
-#define COUNTED(gpu, bytes, kind, key, call)                                                                                   \
-	do {                                                                                                                   \
-		if (sw_page == NULL)                                                                                           \
-			return (call);                                                                                         \
-		int gpu_ = (gpu);                                                                                              \
-		size_t bytes_ = (bytes);                                                                                       \
-		struct sw_gate_thread *self_ = sw_gate_enter();                                                                \
-		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;                                                                   \
-		if (sw_account_take(gpu_, bytes_, true) || (sw_memory_reclaim(gpu_) && sw_account_take(gpu_, bytes_, true))) { \
-			result_ = (call);                                                                                      \
-			if (result_ == CUDA_SUCCESS)                                                                           \
-				sw_charge_add(kind, (key), gpu_, bytes_);                                                      \
-			else                                                                                                   \
-				sw_account_give(gpu_, bytes_, true);                                                           \
-		}                                                                                                              \
-		sw_iterations_memory();                                                                                        \
-		sw_gate_leave(self_);                                                                                          \
-		return result_;                                                                                                \
+#define COUNTED(gpu, bytes, kind, key, call)                                                                           \
+	do {                                                                                                           \
+		if (sw_page == NULL)                                                                                   \
+			return (call);                                                                                 \
+		int gpu_ = (gpu);                                                                                      \
+		size_t bytes_ = (bytes);                                                                               \
+		struct sw_gate_thread *self_ = sw_gate_enter();                                                        \
+		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;                                                           \
+		if (sw_account_take(gpu_, bytes_, true) || (make_room(gpu_) && sw_account_take(gpu_, bytes_, true))) { \
+			result_ = (call);                                                                              \
+			if (result_ == CUDA_SUCCESS)                                                                   \
+				sw_charge_add(kind, (key), gpu_, bytes_);                                              \
+			else                                                                                           \
+				sw_account_give(gpu_, bytes_, true);                                                   \
+		}                                                                                                      \
+		sw_iterations_memory();                                                                                \
+		sw_gate_leave(self_);                                                                                  \
+		return result_;                                                                                        \
 	} while (0)
+
+static CUresult get(size_t bytes, CUdeviceptr *ret_address)
+{
+	CUresult result = sw_memory_get(bytes, ret_address);
+	return result == CUDA_ERROR_OUT_OF_MEMORY && sw_memory_await_leaving() ? sw_memory_get(bytes, ret_address) : result;
+}
 
 CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 {
@@ -53,7 +66,7 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 	if (sw_stays)
 		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc(ret, bytes));
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = sw_memory_get(bytes, ret);
+	CUresult result = get(bytes, ret);
 	sw_iterations_memory();
 	sw_gate_leave(self);
 	return result;
@@ -72,7 +85,7 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret,
 			sw_driver.alloc_pitch(ret, ret_pitch, width, height, element));
 	struct sw_gate_thread *self = sw_gate_enter();
-	CUresult result = sw_memory_get(bytes, ret);
+	CUresult result = get(bytes, ret);
 	if (result == CUDA_SUCCESS)
 		*(size_t *)ret_pitch = pitch;
 	sw_iterations_memory();

@@ -22,7 +22,8 @@
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
 #define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
-#define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try means to stop the program */
+#define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
+#define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
 
 static void tell(void)
 {
@@ -63,31 +64,91 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* A context that has memory, or had some last, is current then; false: there is none. */
+/* Contexts of the program in which the attendant is, while the gate is open, and contexts that go: who ends one says so first and waits until the attendant is out, which never waits for them. */
+static _Atomic uint32_t is_inside; /* a futex */
+static _Atomic unsigned going;
+
+void sw_attendant_keep_out(void)
+{
+	int64_t until = sw_monotonic_ns() + OUT_NS;
+	atomic_fetch_add(&going, 1);
+	/* In a child of fork() there is no attendant. */
+	while (sw_moves && atomic_load(&is_inside) != 0 && sw_monotonic_ns() < until)
+		sw_futex_wait(&is_inside, 1, IDLE_NS);
+}
+
+void sw_attendant_let_in(void)
+{
+	atomic_fetch_sub(&going, 1);
+}
+
+static void go_out(void)
+{
+	atomic_store(&is_inside, 0);
+	sw_futex_wake(&is_inside);
+}
+
+/* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
 static bool enter_any_context(void)
 {
+	atomic_store(&is_inside, 1);
+	if (atomic_load(&going) > 0) {
+		go_out();
+		return false;
+	}
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
 		atomic_store(&last_context, sw_ranges->context);
 	pthread_mutex_unlock(&sw_memory_lock);
 	CUcontext context = atomic_load(&last_context);
-	return context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS;
+	if (context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS)
+		return true;
+	go_out();
+	return false;
 }
 
-/* Host memory that was made ahead, where others need it, or all of it. */
-static void give_spare(bool all)
+static void leave_context(void)
 {
 	CUcontext popped;
-	if (all)
-		sw_spare_drop();
-	else
-		sw_spare_trim();
-	if (sw_store_unused() == 0 || (!all && !sw_node_is_short()) || !enter_any_context())
-		return;
-	/* The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
-	while (atomic_load(&sw_captures) == 0 && sw_store_trim() && (all || sw_node_is_short()))
-		;
 	sw_driver.context_pop(&popped);
+	go_out();
+}
+
+/* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
+static bool give_slice(void)
+{
+	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || !enter_any_context())
+		return false;
+	bool given = sw_store_trim();
+	leave_context();
+	return given;
+}
+
+/* Host memory that was made ahead, where others need it. */
+static void give_spare(void)
+{
+	sw_spare_trim();
+	while (sw_store_unused() > 0 && sw_node_is_short() && give_slice())
+		;
+}
+
+/* It is suspended: all of it, after the GPU is known to be free. One that is called back does not finish that first, and what is left serves it. */
+static void give_all(uint32_t serial)
+{
+	if (atomic_load(&sw_slot->giving) == 0 || atomic_load(&sw_slot->state) != SW_PAGE_SUSPENDED)
+		return;
+	bool more = true;
+	while (more && (atomic_load(&sw_page->serial) == serial || atomic_load(&sw_page->want) == SW_PAGE_SUSPEND))
+		more = sw_spare_drop() || give_slice();
+	atomic_store(&sw_slot->giving, 0);
+	tell();
+}
+
+static void stay_away(void)
+{
+	/* Before it counts as suspended: who then stops it, asks this first. */
+	atomic_store(&sw_slot->giving, 1);
+	set_state(SW_PAGE_SUSPENDED);
 }
 
 static enum sw_page_trouble suspend(void)
@@ -98,10 +159,10 @@ static enum sw_page_trouble suspend(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->suspends, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_SUSPENDED : SW_PAGE_RUNNING);
-	/* Once the wish counts as met it may be stopped, and could not give anything to who needs it. */
 	if (trouble == SW_PAGE_FINE)
-		give_spare(true);
+		stay_away();
+	else
+		set_state(SW_PAGE_RUNNING);
 	return trouble;
 }
 
@@ -120,7 +181,10 @@ static enum sw_page_trouble resume(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	set_state(trouble == SW_PAGE_FINE ? SW_PAGE_RUNNING : SW_PAGE_SUSPENDED);
+	if (trouble == SW_PAGE_FINE)
+		set_state(SW_PAGE_RUNNING);
+	else
+		stay_away();
 	return trouble;
 }
 
@@ -186,7 +250,7 @@ static void renew(void)
 		enum sw_page_trouble trouble = renewed ? sw_move_back(false) : SW_PAGE_FINE;
 		if (trouble != SW_PAGE_FINE) {
 			atomic_store(&sw_slot->trouble, trouble);
-			set_state(SW_PAGE_SUSPENDED);
+			stay_away();
 			return;
 		}
 	}
@@ -213,11 +277,10 @@ static bool prepare_store(void)
 	static bool hopeless;
 	size_t wanted = sw_move_size();
 	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
-	CUcontext popped;
 	if (hopeless || wanted == 0 || !enter_any_context())
 		return false;
 	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget);
-	sw_driver.context_pop(&popped);
+	leave_context();
 	hopeless = more == SW_STORE_CANNOT;
 	return more == SW_STORE_MADE;
 }
@@ -250,7 +313,7 @@ static void *attend(void *unused)
 		bool done = act();
 		renew();
 		if (!is_away())
-			give_spare(false);
+			give_spare();
 		if (sw_memory_leaving > 0 && !is_away())
 			sw_memory_settle();
 		bring_figures();
@@ -260,6 +323,7 @@ static void *attend(void *unused)
 			atomic_store(&sw_slot->done_serial, serial);
 			tell();
 		}
+		give_all(serial);
 		if (done && !is_away() && prepare_store())
 			continue;
 		wait_for_wish(serial, done ? IDLE_NS : retry_ns);

@@ -110,6 +110,7 @@ static void forget_context(CUcontext context)
 {
 	sw_move_forget_context(context);
 	sw_attendant_forget_context(context);
+	sw_import_forget_context(context);
 	sw_pace_forget_context(context);
 	sw_profile_forget_context(context);
 	captures_end(NULL, context, true);
@@ -143,10 +144,12 @@ static void empty_context(CUcontext context)
 			return CUDA_ERROR_NOT_INITIALIZED;     \
 		await_context(context);                        \
 		struct sw_gate_thread *self = sw_gate_enter(); \
+		sw_attendant_keep_out();                       \
 		empty_context(context);                        \
 		CUresult result = SW_REAL(symbol, P)(context); \
 		if (result == CUDA_SUCCESS && sw_page != NULL) \
 			sw_charge_drop_context(context);       \
+		sw_attendant_let_in();                         \
 		sw_gate_leave(self);                           \
 		return result;                                 \
 	}
@@ -166,12 +169,14 @@ CUresult hook_cuCtxDetach(P context)
 	if (SW_MISSING(cuCtxDetach))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
+	sw_attendant_keep_out();
 	CUresult result = SW_REAL(cuCtxDetach, P)(context);
 	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL && !is_context(context)) {
 		sw_memory_drop_context(context);
 		forget_context(context);
 		sw_charge_drop_context(context);
 	}
+	sw_attendant_let_in();
 	sw_gate_leave(self);
 	return result;
 }
@@ -194,12 +199,14 @@ static CUcontext primary_of(CUdevice device)
 			return CUDA_ERROR_NOT_INITIALIZED;                                               \
 		struct sw_gate_thread *self = sw_gate_enter();                                           \
 		CUcontext context = primary_of((CUdevice)device);                                        \
+		sw_attendant_keep_out();                                                                 \
 		CUresult result = SW_REAL(symbol, U)(device);                                            \
 		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) { \
 			sw_memory_drop_context(context);                                                 \
 			forget_context(context);                                                         \
 			sw_charge_drop_context(context);                                                 \
 		}                                                                                        \
+		sw_attendant_let_in();                                                                   \
 		sw_gate_leave(self);                                                                     \
 		return result;                                                                           \
 	}

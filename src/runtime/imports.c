@@ -10,17 +10,20 @@
 #include "runtime/hooks.h"
 #include "runtime/ipc.h"
 #include "runtime/memory.h"
+#include "runtime/move.h"
 #include "runtime/start.h"
 
 /* How long an answer may take, not counting the time in which this process is suspended: then the other one may be, too. */
-enum { TRIES = 30 };
+enum { TRIES = 30, CONTEXTS = 8 };
 
 struct import {
 	struct import *next;
 	uint64_t server, range;
 	CUdeviceptr address;
 	size_t bytes;
-	unsigned opened; /* how often */
+	unsigned opened;	      /* how often; 0: closed during a capture, when nobody could wait for the work with it */
+	bool waited;		      /* or it was waited for */
+	CUcontext contexts[CONTEXTS]; /* that opened it */
 };
 static struct import *imports;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held while somebody else is waited for */
@@ -125,12 +128,42 @@ static struct import **find(uint64_t server, uint64_t range)
 	return link;
 }
 
-/* For the current device; under the lock. */
+/* False: too many have opened it. */
+static bool note_context(struct import *import, CUcontext context)
+{
+	CUcontext *empty = NULL;
+	for (CUcontext *known = import->contexts; known < import->contexts + CONTEXTS; known++) {
+		if (*known == context)
+			return true;
+		empty = *known == NULL && empty == NULL ? known : empty;
+	}
+	if (empty != NULL)
+		*empty = context;
+	return empty != NULL;
+}
+
+void sw_import_forget_context(CUcontext context)
+{
+	pthread_mutex_lock(&lock);
+	for (struct import *import = imports; import != NULL; import = import->next)
+		for (unsigned i = 0; i < CONTEXTS; i++)
+			if (import->contexts[i] == context)
+				import->contexts[i] = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* For the current context and its device; under the lock. */
 static CUresult let_use(struct import *import, CUdevice device)
 {
 	CUmemAccessDesc access = {{CU_MEM_LOCATION_DEVICE, device}, CU_MEM_ACCESS_READWRITE};
-	CUresult result = sw_driver.set_access(import->address, import->bytes, &access, 1);
+	CUcontext context = NULL;
+	CUresult result = sw_driver.context_current(&context);
+	if (result == CUDA_SUCCESS)
+		result = sw_driver.set_access(import->address, import->bytes, &access, 1);
+	if (result == CUDA_SUCCESS && !note_context(import, context))
+		result = CUDA_ERROR_OUT_OF_MEMORY;
 	import->opened += result == CUDA_SUCCESS;
+	import->waited = false;
 	return result;
 }
 
@@ -218,46 +251,104 @@ static struct import **holding(CUdeviceptr address)
 	return link;
 }
 
-static bool is_import(CUdeviceptr address)
+/* The contexts that opened what lies there; false: nothing that is open. */
+static bool find_contexts(CUdeviceptr address, CUcontext ret_contexts[CONTEXTS])
 {
 	pthread_mutex_lock(&lock);
-	bool found = *holding(address) != NULL;
+	const struct import *import = *holding(address);
+	bool found = import != NULL && import->opened > 0;
+	if (found)
+		memcpy(ret_contexts, import->contexts, sizeof import->contexts);
 	pthread_mutex_unlock(&lock);
 	return found;
 }
 
-static void close_import(CUdeviceptr address)
+/* For the work of the current context, and of those. */
+static CUresult await_work(CUcontext contexts[CONTEXTS])
 {
-	struct import *gone = NULL;
-	pthread_mutex_lock(&lock);
-	struct import **link = holding(address);
-	bool found = *link != NULL;
-	if (found && (*link)->opened <= 1) {
-		gone = *link;
-		*link = gone->next;
-	} else if (found) {
-		(*link)->opened--;
+	CUcontext current = NULL, popped;
+	CUresult result = sw_driver.context_synchronize();
+	sw_driver.context_current(&current);
+	for (unsigned i = 0; i < CONTEXTS && result == CUDA_SUCCESS; i++) {
+		if (contexts[i] == NULL || contexts[i] == current)
+			continue;
+		result = sw_driver.context_push(contexts[i]);
+		if (result != CUDA_SUCCESS)
+			break;
+		result = sw_driver.context_synchronize();
+		sw_driver.context_pop(&popped);
 	}
+	return result;
+}
+
+/* False: another thread was faster. */
+static bool close_once(CUdeviceptr address, bool waited)
+{
+	pthread_mutex_lock(&lock);
+	struct import *import = *holding(address);
+	bool found = import != NULL && import->opened > 0;
+	if (found && --import->opened == 0)
+		import->waited = waited;
 	pthread_mutex_unlock(&lock);
-	if (gone != NULL)
-		unmap(gone->address, gone->bytes, gone->bytes);
-	free(gone);
+	return found;
+}
+
+static struct import *take_closed(void)
+{
+	pthread_mutex_lock(&lock);
+	struct import **link = &imports;
+	while (*link != NULL && (*link)->opened > 0)
+		link = &(*link)->next;
+	struct import *closed = *link;
+	if (closed != NULL)
+		*link = closed->next;
+	pthread_mutex_unlock(&lock);
+	return closed;
+}
+
+/* What is open no more goes, also what was closed during captures before this. */
+static void drop_closed(void)
+{
+	for (struct import *closed; (closed = take_closed()) != NULL;) {
+		if (!closed->waited && await_work(closed->contexts) != CUDA_SUCCESS) {
+			pthread_mutex_lock(&lock);
+			closed->next = imports;
+			imports = closed;
+			pthread_mutex_unlock(&lock);
+			return;
+		}
+		struct sw_gate_thread *self = sw_gate_enter();
+		unmap(closed->address, closed->bytes, closed->bytes);
+		sw_gate_leave(self);
+		free(closed);
+	}
+}
+
+/* As with memory that is freed: work with it must be over, and is waited for before the gate. While something is captured nobody may wait: then it stays until something else is closed, or opened
+ * again. */
+static CUresult close_ours(CUdeviceptr address, CUcontext contexts[CONTEXTS])
+{
+	bool captured = atomic_load(&sw_captures) > 0;
+	CUresult result = captured ? CUDA_SUCCESS : await_work(contexts);
+	/* One may have begun meanwhile. */
+	captured = captured || (result != CUDA_SUCCESS && atomic_load(&sw_captures) > 0);
+	if (result != CUDA_SUCCESS && !captured)
+		return result;
+	bool closed = close_once(address, !captured);
+	if (!captured)
+		drop_closed();
+	return closed ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult hook_cuIpcCloseMemHandle(Z address)
 {
+	CUcontext contexts[CONTEXTS];
 	if (SW_MISSING(cuIpcCloseMemHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	bool ours = sw_moves && is_import(address);
-	/* As with memory that is freed: work with it must be over, and is waited for before the gate. */
-	CUresult result = ours ? sw_driver.context_synchronize() : CUDA_SUCCESS;
-	if (result != CUDA_SUCCESS)
-		return result;
+	if (sw_moves && find_contexts(address, contexts))
+		return close_ours(address, contexts);
 	struct sw_gate_thread *self = sw_gate_enter();
-	if (ours)
-		close_import(address);
-	else
-		result = SW_REAL(cuIpcCloseMemHandle, Z)(address);
+	CUresult result = SW_REAL(cuIpcCloseMemHandle, Z)(address);
 	sw_gate_leave(self);
 	return result;
 }

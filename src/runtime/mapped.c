@@ -248,6 +248,8 @@ static CUresult get(size_t bytes, const CUmemAllocationProp *prop, uint64_t flag
 	CUresult result = get_on_gpu(bytes, prop, flags, gpu, ret);
 	if (result == CUDA_ERROR_OUT_OF_MEMORY && sw_memory_reclaim(gpu))
 		result = get_on_gpu(bytes, prop, flags, gpu, ret);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && sw_memory_await_leaving())
+		result = get_on_gpu(bytes, prop, flags, gpu, ret);
 	if (result != CUDA_ERROR_OUT_OF_MEMORY || flags != 0 || !is_plain(prop, bytes) || !sw_account_take_host(gpu, bytes))
 		return result;
 	*ret_spilled = sw_spare_get(prop->location.id, bytes, ret) == CUDA_SUCCESS;

@@ -6,8 +6,10 @@
 #include "runtime/account.h"
 #include "runtime/book.h"
 #include "runtime/driver.h"
+#include "runtime/gate.h"
 #include "runtime/lanes.h"
 #include "runtime/mapped.h"
+#include "runtime/move.h"
 #include "runtime/pools.h"
 #include "runtime/slabs.h"
 #include "runtime/spare.h"
@@ -17,7 +19,7 @@ pthread_mutex_t sw_memory_lock = PTHREAD_MUTEX_INITIALIZER;
 struct sw_range *sw_ranges;
 _Atomic bool sw_exportable;
 
-enum { DEVICES = 64 };
+enum { DEVICES = 64, CONTEXTS = 8 /* that are waited for where memory is short */ };
 static uint64_t peers_of[DEVICES]; /* devices that may use what this one holds */
 
 int sw_capture_relax(void)
@@ -352,6 +354,44 @@ void sw_memory_settle(void)
 	}
 	pthread_mutex_unlock(&sw_memory_lock);
 	sw_capture_restore(mode);
+}
+
+/* The context in which the first of it was freed that is not over is current then; false: there is none. */
+static bool enter_leaving(void)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	const struct leaving *left = leaving;
+	while (left != NULL && sw_lane_is_over(left->lane, left->freed_at))
+		left = left->next;
+	/* Under the lock: one that goes is not among them any more. */
+	bool entered = left != NULL && sw_driver.context_push(left->lane->context) == CUDA_SUCCESS;
+	pthread_mutex_unlock(&sw_memory_lock);
+	return entered;
+}
+
+bool sw_memory_await_leaving(void)
+{
+	CUcontext popped;
+	CUresult waited = CUDA_SUCCESS;
+	if (sw_memory_leaving == 0)
+		return false;
+	sw_memory_settle();
+	for (unsigned i = 0; i < CONTEXTS && waited == CUDA_SUCCESS && atomic_load(&sw_captures) == 0 && enter_leaving(); i++) {
+		sw_gate_leave(sw_gate_self);
+		waited = sw_lanes_wait();
+		sw_gate_enter();
+		sw_driver.context_pop(&popped);
+		sw_memory_settle();
+	}
+	return true;
+}
+
+size_t sw_memory_leaving_bytes(void)
+{
+	size_t bytes = 0;
+	for (const struct leaving *left = leaving; left != NULL; left = left->next)
+		bytes += sw_round_up(left->entry.bytes, SW_UNIT_BYTES);
+	return bytes;
 }
 
 bool sw_memory_reclaim(int gpu)

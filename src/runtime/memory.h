@@ -65,9 +65,13 @@ bool sw_memory_put(CUdeviceptr address);
 bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result);
 /* Gives back what was put for later and is over now; takes the lock. */
 void sw_memory_settle(void);
+/* Memory is short: waits, outside the gate, for what was put for later, and gives it back; not during a capture. Whether there was anything; takes the lock, and the caller is inside the gate. */
+bool sw_memory_await_leaving(void);
 /* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was anything; takes the lock. */
 bool sw_memory_reclaim(int gpu);
 extern _Atomic unsigned sw_memory_leaving; /* how many wait for that */
+/* How much memory they are; under the lock. */
+size_t sw_memory_leaving_bytes(void);
 /* The allocation that holds this address. */
 bool sw_memory_find(CUdeviceptr address, CUdeviceptr *ret_base, size_t *ret_bytes, CUcontext *ret_context);
 /* The pool that it is from; NULL: none of ours. */

@@ -183,6 +183,15 @@ size_t sw_move_size(void)
 	return bytes;
 }
 
+/* Of that: what nobody needs once the GPU stands still, at most. */
+static size_t idle_size(void)
+{
+	pthread_mutex_lock(&sw_memory_lock);
+	size_t bytes = sw_pools_idle() + sw_memory_leaving_bytes();
+	pthread_mutex_unlock(&sw_memory_lock);
+	return bytes;
+}
+
 static bool has_host_room(size_t bytes)
 {
 	size_t unused = sw_store_unused();
@@ -256,12 +265,16 @@ static size_t let_go(struct sw_range *range)
 
 enum sw_page_trouble sw_move_away(void)
 {
+	/* Before the program stands still for nothing. */
+	size_t all = sw_move_size(), idle = idle_size();
+	if (!has_host_room(all > idle ? all - idle : 0))
+		return SW_PAGE_NO_HOST_MEMORY;
 	enum sw_page_trouble trouble = sw_move_stand_still();
 	if (trouble != SW_PAGE_FINE)
 		return trouble;
 	int64_t begun = sw_monotonic_ns();
 	sw_move_rest();
-	/* Before anything is copied, for nothing. */
+	/* Before anything is copied, for nothing: only now it is known exactly. */
 	if (!has_host_room(sw_move_size()))
 		trouble = SW_PAGE_NO_HOST_MEMORY;
 	for (struct sw_range *range = sw_ranges; range != NULL && trouble == SW_PAGE_FINE; range = range->next)

@@ -75,6 +75,8 @@ static bool get(const struct request *request, struct sw_gate_thread *self, CUre
 	if (!sw_moves || sw_stays || request->ret == NULL || request->bytes == 0 || sw_driver.current_pool == NULL)
 		return false;
 	bool ours = try_locked(request, ret_result, &idle);
+	if (ours && *ret_result == CUDA_ERROR_OUT_OF_MEMORY && sw_memory_await_leaving())
+		ours = try_locked(request, ret_result, &idle);
 	if (idle == NULL || atomic_load(&sw_captures) > 0 || sw_driver.context_push(idle) != CUDA_SUCCESS)
 		return ours;
 	sw_gate_leave(self);

@@ -352,6 +352,14 @@ void sw_pools_settle(void)
 		sw_pool_trim(pools[i], pools[i]->threshold);
 }
 
+size_t sw_pools_idle(void)
+{
+	size_t bytes = 0;
+	for (unsigned i = 0; i < pool_count; i++)
+		bytes += pools[i]->figures.reserved - pools[i]->figures.used;
+	return bytes;
+}
+
 bool sw_pools_reclaim(int gpu)
 {
 	uint64_t before = 0, after = 0;

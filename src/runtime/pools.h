@@ -57,6 +57,8 @@ void sw_pool_trim(struct sw_pool *pool, uint64_t keep);
 bool sw_pools_exceed(void);
 /* Down to their thresholds. */
 void sw_pools_settle(void);
+/* What they hold and do not use, over or not. */
+size_t sw_pools_idle(void);
 /* All that is over on this GPU of the page; whether that was anything. */
 bool sw_pools_reclaim(int gpu);
 /* What is over need not refer to the lane that freed it: there are too many of them. */

@@ -58,22 +58,27 @@ static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
 	return room;
 }
 
-/* What is kept is host memory that nobody charges: there is never more of it than room in the job's budget. */
+/* What is kept is host memory that nobody charges: it is given back where it is more than the room in the job's budget. False: it is not. */
+static bool trim_one(uint64_t most)
+{
+	struct spare last = {0};
+	pthread_mutex_lock(&lock);
+	bool more = count > 0 && kept_bytes > most;
+	if (more) {
+		last = spares[--count];
+		kept_bytes -= last.bytes;
+	}
+	pthread_mutex_unlock(&lock);
+	if (more)
+		sw_spare_release(last.bytes, last.handle);
+	return more;
+}
+
 static bool trim(uint64_t most)
 {
 	bool any = false;
-	for (bool more = true; more; any = any || more) {
-		struct spare last = {0};
-		pthread_mutex_lock(&lock);
-		more = count > 0 && kept_bytes > most;
-		if (more) {
-			last = spares[--count];
-			kept_bytes -= last.bytes;
-		}
-		pthread_mutex_unlock(&lock);
-		if (more)
-			sw_spare_release(last.bytes, last.handle);
-	}
+	while (trim_one(most))
+		any = true;
 	return any;
 }
 
@@ -88,7 +93,7 @@ void sw_spare_trim(void)
 
 bool sw_spare_drop(void)
 {
-	return trim(0);
+	return trim_one(0);
 }
 
 CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
@@ -111,7 +116,7 @@ CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 	sw_spare_trim();
 	CUresult result = make(node, bytes, ret_handle);
 	/* What is kept here may be what is missing. */
-	return result != CUDA_SUCCESS && sw_spare_drop() ? make(node, bytes, ret_handle) : result;
+	return result != CUDA_SUCCESS && trim(0) ? make(node, bytes, ret_handle) : result;
 }
 
 void sw_spare_put(CUdevice device, size_t bytes, CUmemHandle handle)

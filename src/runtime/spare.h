@@ -18,7 +18,7 @@ bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t count);
 CUresult sw_spare_release(size_t bytes, CUmemHandle handle);
 /* Gives back what is kept: what the budget has no room for any more, or all if others on the machine need it. */
 void sw_spare_trim(void);
-/* Gives back all that is kept; false: that is nothing. */
+/* Gives back one of those that are kept; false: there is none. */
 bool sw_spare_drop(void);
 
 #endif

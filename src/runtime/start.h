@@ -17,8 +17,13 @@ bool sw_attendant_start(void);
 /* Gets all memory that can move anew, so that it can be given to other processes: once, and it takes as long as a suspension. By a thread outside the gate, which waits for it;
  * false: nothing came of it. */
 bool sw_attendant_renew(void);
+/* Around the end of a context: the attendant is in none meanwhile. */
+void sw_attendant_keep_out(void);
+void sw_attendant_let_in(void);
 /* The context goes. */
 void sw_attendant_forget_context(CUcontext context);
+/* imports.c: the context goes. */
+void sw_import_forget_context(CUcontext context);
 /* exports.c: after fork(), nobody listens here. */
 void sw_export_forget(void);
 

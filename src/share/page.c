@@ -436,6 +436,7 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	figures->processes++;
 	bool off = state == SW_PAGE_CHECKPOINTED;
 	figures->suspended += state == SW_PAGE_SUSPENDED || off;
+	figures->giving += state == SW_PAGE_SUSPENDED && atomic_load(&slot->giving) != 0;
 	figures->off += off;
 	figures->running += state == SW_PAGE_RUNNING;
 	figures->trouble = trouble > figures->trouble ? trouble : figures->trouble;

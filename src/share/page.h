@@ -31,7 +31,8 @@ struct sw_share_gpu {
 struct sw_share_figures {
 	uint32_t processes;
 	uint32_t suspended; /* of them */
-	uint32_t off;	    /* of those: taken off their GPUs by the driver, with all that they held there */
+	uint32_t giving;    /* of those: still give host memory back that they do not need, and should not be stopped before */
+	uint32_t off;	    /* of the suspended: taken off their GPUs by the driver, with all that they held there */
 	uint32_t running;   /* of them; the rest is on its way */
 	uint32_t gpu_count;
 	uint32_t trouble; /* the worst of theirs: enum sw_page_trouble */

@@ -143,6 +143,69 @@ static void test_others_open_what_can_move(void **state)
 	eventually(gpu_used() == 0);
 }
 
+/* ---- closing */
+
+static void give_only(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, BIG));
+	assert_cuda(cuMemsetD8_v2(x, 0, BIG));
+	export(socket, x);
+	hear(socket, 'e');
+}
+
+static void take_and_close(int socket)
+{
+	CUipcHandle handle;
+	CUdeviceptr x = 0, again = 0;
+	CUcontext other = NULL;
+	CUstream stream = NULL;
+	CUgraph made = NULL;
+	get(socket, &handle, sizeof handle);
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuIpcOpenMemHandle_v2(&x, handle, 1));
+	/* Work of the context that opened it is waited for in another one, too. */
+	assert_cuda(launch_spin(stream, 200000000));
+	assert_cuda(launch_stir(stream, x, WORDS));
+	assert_cuda(cuCtxCreate_v2(&other, 0, 0));
+	assert_cuda(cuIpcCloseMemHandle(x));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuStreamQuery(stream));
+	/* A capture is not disturbed, and what was closed meanwhile may be opened again. */
+	assert_cuda(cuIpcOpenMemHandle_v2(&x, handle, 1));
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_RELAXED));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuIpcCloseMemHandle(x));
+	assert_int_not_equal(cuIpcCloseMemHandle(x), CUDA_SUCCESS);
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphDestroy(made));
+	assert_cuda(cuIpcOpenMemHandle_v2(&again, handle, 1));
+	assert_cuda(cuMemsetD8_v2(again, 1, 64));
+	/* A context that opened it is gone when it is closed. */
+	assert_cuda(cuCtxSetCurrent(other));
+	assert_cuda(cuIpcOpenMemHandle_v2(&x, handle, 1));
+	assert_cuda(cuCtxDestroy_v2(other));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuIpcCloseMemHandle(x));
+	assert_cuda(cuIpcCloseMemHandle(again));
+	assert_int_not_equal(cuMemsetD8_v2(again, 1, 64), CUDA_SUCCESS);
+}
+
+/* What was opened goes when the work of all who opened it is over, and not during a capture. */
+static void test_closing(void **state)
+{
+	(void)state;
+	CUipcHandle handle;
+	struct job giver = start(give_only), taker = start(take_and_close);
+	get(giver.socket, &handle, sizeof handle);
+	put(taker.socket, &handle, sizeof handle);
+	end(&taker);
+	tell(giver.socket, 'e');
+	end(&giver);
+}
+
 /* ---- faults */
 
 static void fail_to_give(int socket)
@@ -308,7 +371,7 @@ static void test_memory_that_stays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_others_open_what_can_move), CASE(test_without_host_memory), CASE(test_after_a_fork),
+		CASE(test_others_open_what_can_move), CASE(test_closing),	    CASE(test_without_host_memory), CASE(test_after_a_fork),
 		CASE(test_without_that_kind),	      CASE(test_memory_that_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,6 +386,57 @@ static void free_during_a_capture(int socket)
 	assert_int_equal(charged(), least);
 }
 
+static CUresult get_by(unsigned door, CUdeviceptr *ret_address)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+	size_t pitch;
+	switch (door) {
+	case 0:
+		return cuMemAlloc_v2(ret_address, 8 * MiB);
+	case 1:
+		return cuMemAllocPitch_v2(ret_address, &pitch, 8192, 1024, 4);
+	case 2:
+		return cuMemAllocManaged(ret_address, 8 * MiB, 1);
+	case 3:
+		return cuMemAllocAsync(ret_address, 8 * MiB, NULL);
+	default:
+		return cuMemCreate((CUmemHandle *)ret_address, 8 * MiB, &prop, 0);
+	}
+}
+
+static void need_what_was_freed(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUstream stream = NULL, other = NULL;
+	CUgraph made = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	host_budget(0);
+	limit(CONTEXT_BYTES + 8 * MiB);
+	for (unsigned door = 0; door < 5; door++) {
+		assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+		assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_RELAXED));
+		assert_cuda(launch_spin(other, 100000000));
+		assert_cuda(cuMemFree_v2(x));
+		/* Nobody can wait for it yet. */
+		assert_int_equal(cuMemAlloc_v2(&y, 8 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+		assert_cuda(cuStreamEndCapture(stream, &made));
+		assert_cuda(cuGraphDestroy(made));
+		assert_cuda(get_by(door, &y));
+		assert_int_equal(charged(), 8 * MiB);
+		assert_cuda(door < 4 ? cuMemFree_v2(y) : cuMemRelease(y));
+	}
+}
+
+/* Whoever needs the memory that was freed during a capture, by whatever door, waits for it when the capture is over. */
+static void test_what_a_capture_left_serves(void **state)
+{
+	(void)state;
+	run_job(need_what_was_freed);
+}
+
 /* What is freed while a stream is captured, for which nobody can wait then, is no part of the capture, and is back once the program has waited for its context. */
 static void test_a_free_during_a_capture(void **state)
 {
@@ -545,8 +596,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_sizes_agree_with_the_limit), CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
-		CASE(test_contexts_wait_for_room),     CASE(test_a_free_during_a_capture),	 CASE(test_every_kind_counts),
-		CASE(test_shared_memory_stays),	       CASE(test_memory_goes_with_its_context),
+		CASE(test_contexts_wait_for_room),     CASE(test_a_free_during_a_capture),	 CASE(test_what_a_capture_left_serves),
+		CASE(test_every_kind_counts),	       CASE(test_shared_memory_stays),		 CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

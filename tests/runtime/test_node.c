@@ -163,7 +163,92 @@ static void test_left_over_gives_way(void **state)
 	end(&job);
 }
 
-/* A machine that has no host memory to spare refuses likewise, and gives it when it has. */
+static void end_context(int socket)
+{
+	CUcontext context = NULL;
+	CUdeviceptr x;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuCtxCreate_v2(&context, 0, 0));
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	eventually(host_used() > 0);
+	assert_cuda(cuCtxDestroy_v2(context));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuMemAlloc_v2(&x, HELD_BYTES));
+	eventually(host_used() >= HELD_BYTES);
+}
+
+/* A context that goes while memory is made ahead in it goes after that, and more is made in others. */
+static void test_context_goes_meanwhile(void **state)
+{
+	(void)state;
+	machine_setting("fault=cuMemHostRegister_v2:delay_us=500000");
+	run_job(end_context);
+	assert_int_equal(host_used(), 0);
+}
+
+/* At once: nobody reads half of them. */
+static void set_faults(const char *faults)
+{
+	char control[160];
+	snprintf(control, sizeof control, "%s", beside("control"));
+	FILE *file = fopen(beside("next"), "w");
+	assert_non_null(file);
+	fputs(faults, file);
+	fclose(file);
+	assert_int_equal(rename(beside("next"), control), 0);
+}
+
+static bool gives(void)
+{
+	return look().giving > 0;
+}
+
+/* A suspend is done when the GPU is free: what a shrink has left of host memory is given back after that, and counts until then. One that is called back at once does not finish that first. */
+static void test_given_back_after(void **state)
+{
+	(void)state;
+	char setting[160], faults[160];
+	set_faults("");
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	struct job job = start(hold);
+	hear(job.socket, 'r');
+	limit(CONTEXT_BYTES + 20 * MiB);
+	limit(SW_PAGE_NO_LIMIT);
+	/* What is made ahead for a suspend may be a little more than that needs. */
+	eventually(host_used() >= HELD_BYTES + 20 * PIECE_BYTES);
+	/* Its own memory on the GPU goes as fast as ever, and then each piece of the host's takes a second. */
+	snprintf(faults, sizeof faults, "cuMemRelease:first=%d:count=1000:delay_us=1000000\n", PIECES + 1);
+	set_faults(faults);
+	suspend();
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
+	assert_true(gives());
+	assert_true(host_used() > HELD_BYTES + 10 * PIECE_BYTES);
+	resume();
+	assert_false(gives());
+	assert_true(host_used() > HELD_BYTES + 10 * PIECE_BYTES);
+	check(&job);
+	set_faults("");
+	suspend();
+	eventually(!gives());
+	assert_in_range(host_used(), HELD_BYTES, HELD_BYTES + 10 * PIECE_BYTES);
+	resume();
+	finish(&job);
+	assert_int_equal(host_used(), 0);
+}
+
+/* Whether a process of the job was ever stopped to have its memory moved. */
+static bool stood_still(void)
+{
+	const struct sw_page *shared = raw_page(page_path());
+	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
+		if (atomic_load(&shared->slots[i].pid) != 0 && atomic_load(&shared->slots[i].drain_ns) != 0)
+			return true;
+	return false;
+}
+
+/* A machine that has no host memory to spare refuses likewise, and gives it when it has. The program goes on meanwhile: it is not stopped for nothing. */
 static void test_full_host_memory(void **state)
 {
 	(void)state;
@@ -174,8 +259,10 @@ static void test_full_host_memory(void **state)
 	eventually(look().trouble == SW_PAGE_NO_HOST_MEMORY);
 	assert_int_equal(host_used(), 0);
 	check(&job);
+	assert_false(stood_still());
 	machine_host_memory(UINT64_C(1) << 40, 0);
 	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	assert_true(stood_still());
 	resume();
 	finish(&job);
 }
@@ -290,8 +377,10 @@ static void test_fork_counts_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_second_is_refused), TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way), TEST(test_full_host_memory),
-		TEST(test_shrink_waits),      TEST(test_return_waits),	       TEST(test_spill_is_refused),    TEST(test_fork_counts_once),
+		TEST(test_second_is_refused),	   TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
+		TEST(test_full_host_memory),	   TEST(test_shrink_waits),	    TEST(test_return_waits),
+		TEST(test_spill_is_refused),	   TEST(test_fork_counts_once),	    TEST(test_given_back_after),
+		TEST(test_context_goes_meanwhile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,10 +68,12 @@ static void keep_idle(int socket)
 	assert_cuda(cuMemFreeAsync(x, a));
 	assert_cuda(cuStreamSynchronize(a));
 	assert_true(charged() >= 100 * MiB);
-	/* What the program has freed is not carried about. */
+	/* What the program has freed is not carried about, and no host memory is asked for it. */
+	host_budget(50 * MiB);
 	suspend();
 	assert_true(look().gpus[0].host_bytes < 100 * MiB);
 	resume();
+	host_budget(1024 * MiB);
 	expect(y, 1000, 5);
 	assert_true(charged() < 100 * MiB);
 	/* Nor does it keep others from room, or make them spill. */

@@ -146,6 +146,8 @@ static void hold_contents(int socket)
 	stir_here(words, WORDS);
 	tell(socket, 'r');
 	hear(socket, 'g');
+	/* Where the wish was not met, nobody else has waited for it. */
+	assert_cuda(cuStreamSynchronize(stream));
 	check_words(x + 100 * MiB, words);
 	tell(socket, 'd');
 	hear(socket, 'e');

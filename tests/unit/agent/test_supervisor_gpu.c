@@ -386,6 +386,10 @@ static void test_short_turns(void **state)
 	assert_false(leaves_within(&supervisor, &now_ns, 50));
 	sw_supervisor_gpu_leave(&supervisor, now_ns);
 	obey(&guest, SW_PAGE_SUSPENDED);
+	/* Nor is it stopped while it gives back what it does not need. */
+	atomic_store(&guest.slot->giving, 1);
+	assert_false(sw_supervisor_gpu_has_left(&supervisor, now_ns));
+	atomic_store(&guest.slot->giving, 0);
 	assert_true(sw_supervisor_gpu_has_left(&supervisor, now_ns));
 	assert_string_equal(supervisor.gpu.detail, "");
 	assert_false(leaves_within(&supervisor, &now_ns, 59));
