@@ -80,6 +80,17 @@ struct wish {
 	size_t done;
 };
 
+/* Whoever takes "suspended" for "goes on where it was" learns it in time. That it cannot be found out is no failure: the job is suspended. */
+static bool is_stopped(struct sw_cli_client *client, uint64_t id)
+{
+	SW_JSON *job = NULL;
+	char path[64];
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
+	if (sw_cli_client_get(client, path, &job, NULL) < 0)
+		return false;
+	return strcmp(sw_cli_text(json_object_get(job, "request"), "preempt", "suspend"), "suspend") != 0;
+}
+
 static int change_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
 	struct wish *wish = user;
@@ -97,6 +108,8 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 		return sw_cli_print_json(job, err);
 	if (!changed)
 		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
+	else if (strcmp(verb->name, "suspend") == 0 && is_stopped(client, id))
+		printf("Job %" PRIu64 " is stopped and will start anew: it was not submitted with --preempt suspend\n", id);
 	return 0;
 }
 

@@ -104,6 +104,7 @@ works 'logs -f stays until the end' 'line 5' logs -f "$job"
 submit -- sh -c 'sleep 60'
 holds 'a job runs' until_holds 20 is_state "$job" R
 works 'it is suspended' "Suspended job $job" suspend "$job"
+holds 'and whoever did not ask for more hears that it is stopped' grep -q 'will start anew' "$scratch/out"
 holds 'and shown as such' until_holds 20 is_state "$job" S
 works 'it is resumed' "Resumed job $job" resume "$job"
 holds 'and runs again' until_holds 20 is_state "$job" R
