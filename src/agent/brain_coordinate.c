@@ -56,7 +56,7 @@ static void take_run(struct sw_agent_brain *brain, const struct sw_sync_sample *
 			.watched = sample->watched,
 			.charged_bytes = sample->charged_bytes,
 			.fixed_bytes = sample->fixed_bytes,
-			.host_bytes = sample->host_bytes,
+			.host_bytes = sample->host_bytes + sample->wanted_bytes, /* both would be on the GPU if there were room */
 			.peak_bytes = sample->peak_bytes,
 			.floor_bytes = sample->floor_bytes,
 			.iterations = sample->iterations,

@@ -319,6 +319,7 @@ static void note_page(struct sw_sync_sample *sample, const struct sw_share_figur
 	sample->moving = figures->running + figures->suspended < figures->processes;
 	sample->charged_bytes = gpu->charged_bytes;
 	sample->fixed_bytes = gpu->fixed_bytes;
+	sample->wanted_bytes = gpu->wanted_bytes;
 	sample->peak_bytes = gpu->peak_bytes;
 	sample->floor_bytes = figures->floor_bytes;
 	sample->iterations = figures->iterations;

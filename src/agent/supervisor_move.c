@@ -146,9 +146,6 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	bool moved = why == NULL;
 	move->leaving = false;
 	move->look_at_ns = SW_NEVER;
-	if (move->shut && supervisor->gpu.page != NULL)
-		sw_share_page_admit(supervisor->gpu.page);
-	move->shut = false;
 	supervisor->account.run.moving = NULL;
 	if (moved || move->gpus[0] != '\0') {
 		/* `to` is where it is, whatever was tried. */
@@ -159,6 +156,10 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	}
 	if (!moved)
 		stay(supervisor, why);
+	/* Now that it is known where whoever comes will be. */
+	if (move->shut && supervisor->gpu.page != NULL)
+		sw_share_page_admit(supervisor->gpu.page);
+	move->shut = false;
 }
 
 void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why)

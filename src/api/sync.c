@@ -93,6 +93,7 @@ static const struct sw_field sample_fields[] = {
 	{"moving", SW_FIELD_BOOL, AT(moving), .brief = true},
 	{"charged_bytes", SW_FIELD_U64, AT(charged_bytes), .max = INT64_MAX, .brief = true},
 	{"fixed_bytes", SW_FIELD_U64, AT(fixed_bytes), .max = INT64_MAX, .brief = true},
+	{"wanted_bytes", SW_FIELD_U64, AT(wanted_bytes), .max = INT64_MAX, .brief = true},
 	{"peak_bytes", SW_FIELD_U64, AT(peak_bytes), .max = INT64_MAX, .brief = true},
 	{"floor_bytes", SW_FIELD_U64, AT(floor_bytes), .max = INT64_MAX, .brief = true},
 	{"iterations", SW_FIELD_U64, AT(iterations), .max = INT64_MAX, .brief = true},

@@ -152,6 +152,7 @@ struct sw_sync_sample {
 	bool moving;		       /* its memory is on its way to or from the GPU */
 	uint64_t charged_bytes;	       /* what counts against the limit */
 	uint64_t fixed_bytes;	       /* the part of it that cannot leave */
+	uint64_t wanted_bytes;	       /* for contexts that are waited with, since the GPU is full */
 	uint64_t peak_bytes;	       /* the most so far */
 	uint64_t floor_bytes;	       /* the least within an iteration, on all its GPUs */
 	uint64_t iterations, launches; /* so far */

@@ -76,7 +76,7 @@ static bool is_lost_script(const char *word, const char *workdir)
 static int refuse_lost_script(const char *word, struct sw_err *err)
 {
 	sw_err_set(err, SW_EINPUT, "cannot read the script '%.200s'", word);
-	sw_err_detail(err, "%s", strerror(errno));
+	sw_err_detail(err, "%s", strerror(ENOENT));
 	sw_err_hint(err, "A command that only the job's node has goes behind '--'.");
 	return SW_EINPUT;
 }

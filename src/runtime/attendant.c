@@ -138,8 +138,11 @@ static void give_all(uint32_t serial)
 	if (atomic_load(&sw_slot->giving) == 0 || atomic_load(&sw_slot->state) != SW_PAGE_SUSPENDED)
 		return;
 	bool more = true;
-	while (more && (atomic_load(&sw_page->serial) == serial || atomic_load(&sw_page->want) == SW_PAGE_SUSPEND))
+	while (more && atomic_load(&sw_slot->state) == SW_PAGE_SUSPENDED &&
+	       (atomic_load(&sw_page->serial) == serial || atomic_load(&sw_page->want) == SW_PAGE_SUSPEND))
 		more = sw_spare_drop() || give_slice();
+	if (more)
+		return;
 	atomic_store(&sw_slot->giving, 0);
 	tell();
 }
@@ -172,12 +175,11 @@ static int64_t refused_ns; /* since when there is no room for it; 0: there was, 
 static enum sw_page_trouble resume(void)
 {
 	set_state(SW_PAGE_RESUMING);
-	int64_t now = sw_monotonic_ns();
-	enum sw_page_trouble trouble = sw_move_back(refused_ns != 0 && now - refused_ns >= TIGHT_NS);
+	enum sw_page_trouble trouble = sw_move_back(refused_ns != 0 && sw_monotonic_ns() - refused_ns >= TIGHT_NS);
 	if (trouble != SW_PAGE_NO_GPU_MEMORY)
 		refused_ns = 0;
 	else if (refused_ns == 0)
-		refused_ns = now;
+		refused_ns = sw_monotonic_ns(); /* the try itself may have taken long */
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
@@ -281,7 +283,7 @@ static bool prepare_store(void)
 		return false;
 	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget);
 	leave_context();
-	hopeless = more == SW_STORE_CANNOT;
+	hopeless = more == SW_STORE_CANNOT && atomic_load(&going) == 0; /* in a context that goes it says nothing */
 	return more == SW_STORE_MADE;
 }
 

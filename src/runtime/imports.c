@@ -22,7 +22,7 @@ struct import {
 	CUdeviceptr address;
 	size_t bytes;
 	unsigned opened;	      /* how often; 0: closed during a capture, when nobody could wait for the work with it */
-	bool waited;		      /* or it was waited for */
+	bool waited;		      /* each that closed it did: else whoever drops it does */
 	CUcontext contexts[CONTEXTS]; /* that opened it */
 };
 static struct import *imports;
@@ -163,7 +163,6 @@ static CUresult let_use(struct import *import, CUdevice device)
 	if (result == CUDA_SUCCESS && !note_context(import, context))
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	import->opened += result == CUDA_SUCCESS;
-	import->waited = false;
 	return result;
 }
 
@@ -175,7 +174,8 @@ static CUresult add(const struct sw_ticket *ticket, CUdevice device, CUdeviceptr
 	pthread_mutex_lock(&lock);
 	struct import **link = find(ticket->server, ticket->range);
 	if (*link == NULL && unused != NULL) {
-		*unused = (struct import){.server = ticket->server, .range = ticket->range, .address = fetched, .bytes = ticket->bytes};
+		*unused = (struct import){
+			.server = ticket->server, .range = ticket->range, .address = fetched, .bytes = ticket->bytes, .waited = true};
 		result = let_use(unused, device);
 		if (result == CUDA_SUCCESS) {
 			*link = unused;
@@ -272,9 +272,9 @@ static CUresult await_work(CUcontext contexts[CONTEXTS])
 	for (unsigned i = 0; i < CONTEXTS && result == CUDA_SUCCESS; i++) {
 		if (contexts[i] == NULL || contexts[i] == current)
 			continue;
-		result = sw_driver.context_push(contexts[i]);
-		if (result != CUDA_SUCCESS)
-			break;
+		/* One that is gone has no work any more. */
+		if (sw_driver.context_push(contexts[i]) != CUDA_SUCCESS)
+			continue;
 		result = sw_driver.context_synchronize();
 		sw_driver.context_pop(&popped);
 	}
@@ -287,8 +287,10 @@ static bool close_once(CUdeviceptr address, bool waited)
 	pthread_mutex_lock(&lock);
 	struct import *import = *holding(address);
 	bool found = import != NULL && import->opened > 0;
-	if (found && --import->opened == 0)
-		import->waited = waited;
+	if (found) {
+		import->opened--;
+		import->waited = import->waited && waited; /* another may have closed it without waiting */
+	}
 	pthread_mutex_unlock(&lock);
 	return found;
 }

@@ -1,6 +1,7 @@
 #include "share/deep.h"
 
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "share/checkpoint.h"
@@ -8,6 +9,7 @@
 
 #define HEARD_NS INT64_C(10000000000)
 #define UNMET_NS INT64_C(1000000000)
+#define LOOK_NS 5000000
 
 /* Who has heard this lets us, and our child, trace it, and if it is marked it is in no call of the driver. One that is off and is to run does not say that it heard. */
 static void announce(struct sw_share_page *page)
@@ -65,9 +67,22 @@ static bool mark(const struct gang *gang, size_t i, bool off)
 	       atomic_compare_exchange_strong(&gang->slots[i]->state, &before, off ? SW_PAGE_CHECKPOINTED : SW_PAGE_SUSPENDED);
 }
 
+/* Once they are off they can give nothing: first they give back what host memory they do not need. */
+static void let_give(struct sw_share_page *page)
+{
+	struct sw_share_figures figures;
+	for (int64_t left = HEARD_NS; left > 0; left -= LOOK_NS) {
+		sw_share_page_look(page, &figures);
+		if (figures.giving == 0)
+			return;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	}
+}
+
 int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 {
 	static struct gang gang; /* too large for the stack */
+	let_give(page);
 	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
 	if (r < 0)
 		return r;

@@ -174,6 +174,15 @@ static void fill_the_gpu(int socket)
 	hear(socket, 'e');
 }
 
+/* A stranger to the job. */
+static struct job start_outside(void (*run)(int socket))
+{
+	unsetenv(SW_PAGE_ENV);
+	struct job job = start(run);
+	setenv(SW_PAGE_ENV, page_path(), 1);
+	return job;
+}
+
 static void find_no_room(int socket)
 {
 	CUcontext context;
@@ -182,26 +191,38 @@ static void find_no_room(int socket)
 	assert_int_equal(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+static void appear_and_stay(int socket)
+{
+	appear(socket);
+	hear(socket, 'e');
+}
+
 /* A context for which the GPU has no room fails at once where nobody coordinates; else its process says what it lacks and waits, can be suspended meanwhile, and goes on when there is room. */
 static void test_contexts_wait_for_room(void **state)
 {
 	(void)state;
-	struct job full = start(fill_the_gpu);
+	struct sw_share_figures figures;
+	struct job full = start_outside(fill_the_gpu);
 	hear(full.socket, 'r');
 	run_job(find_no_room);
 	assert_true(sw_share_page_keep(page()));
-	struct job late = start(appear);
+	atomic_store(&raw_page(page_path())->gpus[0].context_bytes, CONTEXT_BYTES);
+	struct job late = start(appear_and_stay);
 	eventually(look().gpus[0].wanted_bytes == CONTEXT_BYTES);
 	suspend();
-	assert_int_equal(look().gpus[0].wanted_bytes, CONTEXT_BYTES);
+	figures = look();
+	assert_true(figures.suspended == 1 && figures.gpus[0].wanted_bytes == CONTEXT_BYTES);
 	resume();
-	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 490 * MiB);
+	figures = look();
+	assert_true(figures.gpus[0].charged_bytes == 0 && figures.gpus[0].wanted_bytes == CONTEXT_BYTES);
 	tell(full.socket, 'f');
 	hear(late.socket, 'r');
-	assert_int_equal(look().gpus[0].wanted_bytes, 0);
+	figures = look();
+	assert_true(figures.gpus[0].charged_bytes == CONTEXT_BYTES && figures.gpus[0].wanted_bytes == 0);
+	tell(late.socket, 'e');
+	end(&late);
 	tell(full.socket, 'e');
 	end(&full);
-	end(&late);
 }
 
 /* ---- the kinds */
