@@ -333,6 +333,23 @@ static void test_several_gpus(void **state)
 	assert_true(wide->order.yields);
 }
 
+/* A run that waits for room for its context gets it, from one of its own class too. */
+static void test_context_without_room(void **state)
+{
+	(void)state;
+	begin(NULL);
+	struct model_job *full = add(SW_JOB_OPPORTUNISTIC, 50, 0, ALL, 1000 * MIB);
+	add(SW_JOB_OPPORTUNISTIC, 50, 0, 300 * MIB, 0);
+	const struct sw_sync_sample samples[] = {
+		{.gpu = fixture_uuids[0], .memory_bytes = 1000 * MIB},
+		{.gpu = fixture_uuids[0], .has_run = true, .run = {1, 1}, .runtime = true, .charged_bytes = 1000 * MIB},
+		{.gpu = fixture_uuids[0], .has_run = true, .run = {2, 1}, .runtime = true, .wanted_bytes = 100 * MIB}};
+	model_run(&world.model, 400);
+	sw_agent_brain_look(world.brain, now(), samples, 3);
+	act();
+	assert_int_equal(full->order.limit_bytes, ALL - 100 * MIB);
+}
+
 /* What another guaranteed run asked for is not lent, nor does a run get more that somebody limited; a limit counts at once. */
 static void test_bounds_of_a_burst(void **state)
 {
@@ -561,10 +578,13 @@ static void test_strange_samples(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_burst),    TEST(test_neighbour_ends), TEST(test_guaranteed_ends), TEST(test_bounds_of_a_burst),
-		TEST(test_newcomer), TEST(test_several_gpus),	TEST(test_strangers),	    TEST(test_a_page_vanishes),
-		TEST(test_throttle), TEST(test_standstill),	TEST(test_yield),	    TEST(test_wished_share),
-		TEST(test_restart),  TEST(test_blind_restart),	TEST(test_strange_samples)};
+	const struct CMUnitTest tests[] = {TEST(test_burst),	       TEST(test_neighbour_ends),
+					   TEST(test_guaranteed_ends), TEST(test_bounds_of_a_burst),
+					   TEST(test_newcomer),	       TEST(test_context_without_room),
+					   TEST(test_several_gpus),    TEST(test_strangers),
+					   TEST(test_a_page_vanishes), TEST(test_throttle),
+					   TEST(test_standstill),      TEST(test_yield),
+					   TEST(test_wished_share),    TEST(test_restart),
+					   TEST(test_blind_restart),   TEST(test_strange_samples)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
