@@ -84,9 +84,7 @@ struct wish {
 static bool is_stopped(struct sw_cli_client *client, uint64_t id)
 {
 	SW_JSON *job = NULL;
-	char path[64];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
-	if (sw_cli_client_get(client, path, &job, NULL) < 0)
+	if (sw_cli_get_job(client, id, &job, NULL) < 0)
 		return false;
 	return strcmp(sw_cli_text(json_object_get(job, "request"), "preempt", "suspend"), "suspend") != 0;
 }
