@@ -36,6 +36,7 @@ compare: release ## every policy on four traces: writes docs/comparison.md and i
 	@bench/compare
 
 soak: release ## thousands of random clusters and faults, checked after every step; a live cluster under kill -9
+	@tools/deps build test
 	@tools/soak
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS

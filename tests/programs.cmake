@@ -1,6 +1,4 @@
 # The cmocka programs.
-pkg_check_modules(cmocka REQUIRED IMPORTED_TARGET cmocka)
-
 foreach(kind unit sim golden)
 	file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${kind}/test_*.c)
 	foreach(source IN LISTS sources)

@@ -4,7 +4,6 @@ file(GLOB sources CONFIGURE_DEPENDS runtime/test_*.c)
 set(runtime_helpers ${CMAKE_CURRENT_SOURCE_DIR}/runtime/job.c ${CMAKE_CURRENT_SOURCE_DIR}/runtime/pool_job.c ${CMAKE_SOURCE_DIR}/src/share/page.c ${CMAKE_SOURCE_DIR}/src/share/node.c ${CMAKE_SOURCE_DIR}/src/share/host.c ${CMAKE_SOURCE_DIR}/src/share/deep.c ${CMAKE_SOURCE_DIR}/src/share/checkpoint.c ${CMAKE_SOURCE_DIR}/src/share/pids.c
 	${CMAKE_SOURCE_DIR}/src/share/profile.c ${CMAKE_SOURCE_DIR}/src/base/file.c
 	${CMAKE_SOURCE_DIR}/src/base/error.c)
-add_custom_target(tests-runtime)
 add_library(test_runtime_next SHARED runtime/next.c)
 target_compile_options(test_runtime_next PRIVATE -fno-sanitize=all)
 target_link_options(test_runtime_next PRIVATE -fno-sanitize=all)
