@@ -7,6 +7,8 @@
 #define HEARD_NS INT64_C(300000000)
 /* Head-room of a guaranteed job: this part of the GPU's memory. */
 enum { HEADROOM_PART = 16 };
+/* A burst is over when so long nothing was added. */
+#define QUIET_NS INT64_C(1000000000)
 /* Opportunistic jobs work together as long as each has this much of its memory on the GPU, and take turns when not. One that is alone is suspended when it has less than the second. */
 enum { TOGETHER_PERCENT = 75, ALONE_PERCENT = 25 };
 
@@ -97,12 +99,29 @@ static uint64_t demand_of(const struct call *call, const struct sw_coordinate_jo
 	return least(known != NULL ? known->demand_bytes : 0, most(job->asked_bytes, job->fixed_bytes));
 }
 
-/* What is kept free for a guaranteed job. */
+static void note_needs(const struct call *call)
+{
+	for (size_t i = 0; i < call->count; i++) {
+		struct sw_coordinated *known = find(call, call->jobs[i].id);
+		if (known == NULL)
+			continue;
+		uint64_t need = most(call->jobs[i].peak_bytes, known->demand_bytes);
+		if (need > known->need_bytes)
+			known->rose_ns = call->now_ns;
+		known->need_bytes = need;
+		if (need < known->quiet_bytes || call->now_ns - known->rose_ns >= QUIET_NS)
+			known->quiet_bytes = need;
+	}
+}
+
+/* What is kept free for a guaranteed job. In the midst of a burst its head-room is there to be used: an opportunistic job that goes makes host memory, and while the driver does that, the
+ * guaranteed one's own calls wait. */
 static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_job *job)
 {
 	const struct sw_coordinated *known = find(call, job->id);
-	uint64_t need = most(job->peak_bytes, known != NULL ? known->demand_bytes : 0) + call->gpu->capacity_bytes / HEADROOM_PART;
-	return least(need, job->asked_bytes);
+	uint64_t headroom = call->gpu->capacity_bytes / HEADROOM_PART, need = known != NULL ? known->need_bytes : job->peak_bytes;
+	uint64_t reserve = known == NULL || known->quiet_bytes == 0 ? need + headroom : most(known->quiet_bytes + headroom, need + headroom / 2);
+	return least(reserve, job->asked_bytes);
 }
 
 /* ---- who runs */
@@ -333,6 +352,7 @@ void sw_coordinate(struct sw_coordination *kept, const struct sw_coordinate_gpu 
 	drop_gone(&call);
 	add_new(&call);
 	note_demands(&call);
+	note_needs(&call);
 	look_at_guaranteed(&call, &view);
 	place(&call);
 	divide_memory(&call);

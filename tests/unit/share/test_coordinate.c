@@ -127,6 +127,31 @@ static void test_a_burst(void **state)
 	}
 }
 
+/* While a guaranteed job uses half of its head-room or less, nobody is driven out: only when it has rested does it get the whole of it again. */
+static void test_a_burst_within_head_room(void **state)
+{
+	(void)state;
+	struct model model = model_new(16 * GIB);
+	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 90, 10, 6 * GIB);
+	struct model_job *other = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 10 * GIB);
+	model_run(&model, 20000);
+	assert_int_equal(other->order.limit_bytes, 9 * GIB);
+	for (unsigned i = 0; i < 4; i++) {
+		model_get(&model, job, GIB / 8);
+		model_run(&model, 300);
+		assert_int_equal(other->order.limit_bytes, 9 * GIB);
+	}
+	model_run(&model, 1000);
+	assert_int_equal(other->order.limit_bytes, 8 * GIB + GIB / 2);
+	/* More than half: at once. */
+	model_get(&model, job, GIB * 3 / 4);
+	model_run(&model, 300);
+	assert_int_equal(other->order.limit_bytes, 8 * GIB + GIB / 4);
+	model_run(&model, 1000);
+	assert_int_equal(other->order.limit_bytes, 8 * GIB - GIB / 4);
+	assert_int_equal(job->seen.host_bytes, 0);
+}
+
 /* Whatever opportunistic jobs ask for, the guaranteed one has its peak and head-room: random demands never take it. */
 static void test_opportunistic_never_in_the_way(void **state)
 {
@@ -326,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_yield),
 		cmocka_unit_test(test_a_guaranteed_job_comes),
 		cmocka_unit_test(test_a_burst),
+		cmocka_unit_test(test_a_burst_within_head_room),
 		cmocka_unit_test(test_opportunistic_never_in_the_way),
 		cmocka_unit_test(test_opportunistic_alone),
 		cmocka_unit_test(test_upgrade),
