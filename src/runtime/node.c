@@ -15,6 +15,8 @@
 
 /* So long after a refusal nothing is made ahead: who was refused has tried again by then. */
 #define REFUSED_NS INT64_C(2000000000)
+/* So long in a row others are believed to make some. */
+#define MAKING_NS INT64_C(3000000000)
 enum { TRIES = 16, AHEAD_LEAVES = 8 /* one part of the bound in so many is not for what is made ahead */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,6 +26,7 @@ static dev_t ledger_device;
 static ino_t ledger_inode;
 static unsigned own_slot;
 static uint64_t own_bytes;
+static unsigned makers; /* threads of ours that make memory */
 
 /* System calls by number: threads can be cancelled in the library's functions, and locks are held. */
 
@@ -42,9 +45,14 @@ static size_t place_of(unsigned slot)
 	return offsetof(struct sw_host_ledger, slots) + slot * sizeof(uint64_t);
 }
 
+static struct flock byte_of(unsigned slot, short type)
+{
+	return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)slot, .l_len = 1};
+}
+
 static bool lock_slot(unsigned slot, short type)
 {
-	struct flock byte = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)slot, .l_len = 1};
+	struct flock byte = byte_of(slot, type);
 	return fcntl(ledger, F_OFD_SETLK, &byte) == 0;
 }
 
@@ -120,6 +128,7 @@ void sw_node_forget(void)
 	if (is_open())
 		close(ledger);
 	ledger = -1;
+	makers = 0;
 }
 
 /* Whoever owns the file may remove it, and some systems do when he logs out. If there is another by now, that counts. */
@@ -285,4 +294,35 @@ bool sw_node_is_short(void)
 	bool is_short = read_head(&head) && (was_refused(&head) || is_beyond(0, most_ahead(&head)));
 	pthread_mutex_unlock(&lock);
 	return is_short;
+}
+
+/* ---- making it */
+
+void sw_node_begin_making(void)
+{
+	pthread_mutex_lock(&lock);
+	if (makers++ == 0 && is_open())
+		lock_slot(SW_HOST_LEDGER_SLOTS, F_WRLCK);
+	pthread_mutex_unlock(&lock);
+}
+
+void sw_node_end_making(void)
+{
+	pthread_mutex_lock(&lock);
+	if (--makers == 0 && is_open())
+		lock_slot(SW_HOST_LEDGER_SLOTS, F_UNLCK);
+	pthread_mutex_unlock(&lock);
+}
+
+bool sw_node_others_make(void)
+{
+	static int64_t since_ns;
+	struct flock byte = byte_of(SW_HOST_LEDGER_SLOTS, F_WRLCK);
+	pthread_mutex_lock(&lock);
+	int64_t now = sw_monotonic_ns();
+	bool busy = is_open() && fcntl(ledger, F_OFD_GETLK, &byte) == 0 && byte.l_type != F_UNLCK;
+	since_ns = !busy ? 0 : since_ns != 0 ? since_ns : now;
+	busy = busy && now - since_ns < MAKING_NS;
+	pthread_mutex_unlock(&lock);
+	return busy;
 }

@@ -24,6 +24,10 @@ bool sw_node_take(size_t bytes, bool ahead);
 void sw_node_give(size_t bytes);
 /* Whether so much could be taken now; counts as refused if not. */
 bool sw_node_has_room(size_t bytes);
+/* While the driver makes pinned memory, other programs wait in theirs: who makes some says so, and who needs none yet leaves it for later. Never for long: the other may have been stopped. */
+void sw_node_begin_making(void);
+void sw_node_end_making(void);
+bool sw_node_others_make(void);
 /* Whether what is made ahead should be given back: others need it. */
 bool sw_node_is_short(void);
 

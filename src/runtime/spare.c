@@ -32,7 +32,9 @@ static CUresult make(int node, size_t bytes, CUmemHandle *ret_handle)
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_HOST_NUMA, node}};
 	if (!sw_node_take(bytes, false))
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	sw_node_begin_making();
 	CUresult result = sw_driver.create(ret_handle, bytes, &prop, 0);
+	sw_node_end_making();
 	if (result != CUDA_SUCCESS)
 		sw_node_give(bytes);
 	return result;
@@ -137,9 +139,9 @@ static size_t count_kept(int node, size_t bytes)
 	return found;
 }
 
-bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
+/* False: not all of it can be had. */
+static bool make_all(int node, const size_t *sizes, size_t size_count)
 {
-	int node = node_of(device);
 	for (size_t i = 0; i < size_count; i++) {
 		size_t wanted = 1;
 		CUmemHandle handle;
@@ -155,4 +157,13 @@ bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
 		}
 	}
 	return true;
+}
+
+bool sw_spare_prepare(CUdevice device, const size_t *sizes, size_t size_count)
+{
+	/* As one: else others would begin theirs between two of them. */
+	sw_node_begin_making();
+	bool all = make_all(node_of(device), sizes, size_count);
+	sw_node_end_making();
+	return all;
 }

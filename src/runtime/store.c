@@ -46,6 +46,14 @@ static bool touch(char *start, size_t size)
 	return true;
 }
 
+static bool pin(char *start, size_t size)
+{
+	sw_node_begin_making();
+	bool pinned = sw_driver.host_register(start, size, PORTABLE) == CUDA_SUCCESS;
+	sw_node_end_making();
+	return pinned;
+}
+
 static bool add_slice(size_t size)
 {
 	char *bytes = mmap(NULL, size + SW_UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -60,7 +68,7 @@ static bool add_slice(size_t size)
 		munmap(start + size, SW_UNIT_BYTES - skip);
 	madvise(start, size, MADV_HUGEPAGE);
 	madvise(start, size, MADV_DONTFORK);
-	if (!touch(start, size) || sw_driver.host_register(start, size, PORTABLE) != CUDA_SUCCESS) {
+	if (!touch(start, size) || !pin(start, size)) {
 		munmap(start, size);
 		return false;
 	}
@@ -74,7 +82,7 @@ static enum sw_store_more grow(size_t missing, bool ahead)
 	size_t size = slice_size(missing);
 	if (count == SLICES)
 		return SW_STORE_CANNOT;
-	if (!sw_node_take(size, ahead))
+	if ((ahead && sw_node_others_make()) || !sw_node_take(size, ahead))
 		return SW_STORE_NO_ROOM;
 	if (add_slice(size))
 		return SW_STORE_MADE;

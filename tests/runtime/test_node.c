@@ -1,7 +1,9 @@
 /* One bound for the host memory that contents of GPUs take on a machine, over programs that know nothing of each other. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/job.h"
@@ -372,6 +374,57 @@ static void test_fork_counts_once(void **state)
 	close(job.socket);
 }
 
+static bool lock_making(int ledger, short type)
+{
+	struct flock byte = {.l_type = type, .l_whence = SEEK_SET, .l_start = SW_HOST_LEDGER_SLOTS, .l_len = 1};
+	return fcntl(ledger, F_OFD_SETLK, &byte) == 0;
+}
+
+/* As a process that makes some would. */
+static int begin_making(void)
+{
+	int ledger = open(beside("ledger"), O_RDWR | O_CLOEXEC);
+	assert_true(ledger >= 0);
+	eventually(lock_making(ledger, F_WRLCK));
+	return ledger;
+}
+
+static void end_making(int ledger)
+{
+	assert_true(lock_making(ledger, F_UNLCK));
+	close(ledger);
+}
+
+/* While another makes pinned memory nobody makes some ahead: its own calls of the driver would wait too. Not for ever, and what is needed now is made. */
+static void test_one_makes_some_ahead(void **state)
+{
+	(void)state;
+	int ledger = begin_making();
+	struct job job = start(hold);
+	hear(job.socket, 'r');
+	nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+	assert_int_equal(host_used(), 0);
+	end_making(ledger);
+	eventually(host_used() == HELD_BYTES);
+
+	ledger = begin_making();
+	struct job other = start_second(hold);
+	hear(other.socket, 'r');
+	assert_int_equal(host_used(), HELD_BYTES);
+	uint32_t wish = sw_share_page_want(second, SW_PAGE_SUSPEND);
+	assert_true(sw_share_page_wait(second, wish, SECOND));
+	assert_true(host_used() >= 2 * HELD_BYTES);
+	sw_share_page_want(second, SW_PAGE_RUN);
+	finish(&other);
+
+	other = start_second(hold);
+	hear(other.socket, 'r');
+	eventually(host_used() >= 2 * HELD_BYTES);
+	end_making(ledger);
+	finish(&other);
+	finish(&job);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, up, down)
 
 int main(void)
@@ -380,7 +433,7 @@ int main(void)
 		TEST(test_second_is_refused),	   TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
 		TEST(test_full_host_memory),	   TEST(test_shrink_waits),	    TEST(test_return_waits),
 		TEST(test_spill_is_refused),	   TEST(test_fork_counts_once),	    TEST(test_given_back_after),
-		TEST(test_context_goes_meanwhile),
+		TEST(test_context_goes_meanwhile), TEST(test_one_makes_some_ahead),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
