@@ -342,3 +342,11 @@ enum sw_page_trouble sw_move_to_limits(void)
 	atomic_store(&sw_slot->move_ns, took_ns);
 	return trouble;
 }
+
+void sw_move_bring_spilled(void)
+{
+	size_t bytes = 0;
+	do
+		plan(&ahead);
+	while (ahead.count > 0 && !ahead.to_host && move_batch(&ahead, &bytes) == SW_PAGE_FINE);
+}

@@ -417,6 +417,8 @@ enum sw_page_trouble sw_move_back(bool tight)
 	clear_store();
 	atomic_store(&sw_slot->moved_bytes, bytes);
 	atomic_store(&sw_slot->move_ns, sw_monotonic_ns() - begun);
+	/* Else the program would begin slowly, and have to stand still again. */
+	sw_move_bring_spilled();
 	sw_memory_publish();
 	sw_gate_open();
 	return SW_PAGE_FINE;

@@ -24,7 +24,7 @@ bool sw_move_is_due(void);
 /* Bytes that a suspend would have to store now. */
 size_t sw_move_size(void);
 
-/* ---- for limits.c */
+/* ---- between move.c and limits.c */
 struct sw_range;
 struct sw_chunk;
 void sw_move_enter(CUcontext context);
@@ -35,6 +35,8 @@ CUstream sw_move_stream(CUcontext context);
 enum sw_page_trouble sw_move_stand_still(void);
 /* The GPU stands still: nothing that the program has freed needs to be moved. */
 void sw_move_rest(void);
+/* The gate is closed and nothing is under way: what is spilled comes back where there is room, whatever trouble that meets. */
+void sw_move_bring_spilled(void);
 /* Whether the chunk is one that leaves the GPU when memory has to go. */
 bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -235,6 +236,37 @@ static void test_resume_without_a_part(void **state)
 	hear(job.socket, 'd');
 	kill_job(&other);
 	eventually(look().gpus[0].host_bytes == 0);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* Works all the time. */
+static void spill_and_spin(int socket)
+{
+	CUdeviceptr x = 0;
+	char word;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 200 * MiB));
+	tell(socket, 'r');
+	while (recv(socket, &word, 1, MSG_DONTWAIT) != 1) {
+		assert_cuda(launch_spin(NULL, 300000000));
+		assert_cuda(cuCtxSynchronize());
+	}
+}
+
+/* What was spilled before it was suspended comes back together with the rest, if there is room by then: it does not have to stand still for it again. */
+static void test_resume_brings_what_was_spilled(void **state)
+{
+	(void)state;
+	struct job job = start(spill_and_spin);
+	hear(job.socket, 'r');
+	limit(66 * MiB);
+	assert_true(look().gpus[0].host_bytes > 0);
+	suspend();
+	limit(SW_PAGE_NO_LIMIT);
+	resume();
+	assert_int_equal(look().gpus[0].host_bytes, 0);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 200 * MiB);
 	tell(job.socket, 'e');
 	end(&job);
 }
@@ -694,6 +726,7 @@ int main(void)
 		CASE(test_suspended_memory_is_free_for_others),
 		CASE(test_resume_waits_for_room),
 		CASE(test_resume_without_a_part),
+		CASE(test_resume_brings_what_was_spilled),
 		CASE(test_grow_waits_for_room_without_holding_up_anybody),
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
