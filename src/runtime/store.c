@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "runtime/driver.h"
 #include "runtime/memory.h"
@@ -10,6 +11,11 @@
 #include "runtime/tools.h"
 
 #define UNITS (SW_STORE_PIECE_MOST / SW_UNIT_BYTES)
+/* While a slice is pinned the program's own launches wait: ahead of need, small ones. */
+#define AHEAD_MOST SW_CHUNK_BYTES
+/* For others that make some just now. */
+#define AWAIT_NS 20000000
+#define LOOK_NS 2000000
 enum { SLICES = 4096, PORTABLE = 1, PAGE = 4096 };
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -25,10 +31,10 @@ static unsigned count;
 static size_t all_bytes, used_bytes;
 
 /* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few. */
-static size_t slice_size(size_t missing)
+static size_t slice_size(size_t missing, bool ahead)
 {
-	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;
-	return size < SW_STORE_PIECE_MOST ? sw_round_up(size, SW_UNIT_BYTES) : SW_STORE_PIECE_MOST;
+	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8, most = ahead ? AHEAD_MOST : SW_STORE_PIECE_MOST;
+	return size < most ? sw_round_up(size, SW_UNIT_BYTES) : most;
 }
 
 /* Before the driver pins them: it would touch page by page with its locks held, and the program could not launch anything meanwhile. */
@@ -46,6 +52,17 @@ static bool touch(char *start, size_t size)
 	return true;
 }
 
+/* Whether nobody else makes any, soon. */
+static bool is_quiet(void)
+{
+	for (int64_t left = AWAIT_NS; sw_node_others_make(); left -= LOOK_NS) {
+		if (left <= 0)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+	}
+	return true;
+}
+
 static bool pin(char *start, size_t size)
 {
 	sw_node_begin_making();
@@ -54,11 +71,11 @@ static bool pin(char *start, size_t size)
 	return pinned;
 }
 
-static bool add_slice(size_t size)
+static enum sw_store_more add_slice(size_t size, bool ahead)
 {
 	char *bytes = mmap(NULL, size + SW_UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
-		return false;
+		return SW_STORE_CANNOT;
 	/* On whole units, so that large pages can be used: fewer to touch and to pin. */
 	size_t skip = (SW_UNIT_BYTES - (size_t)bytes % SW_UNIT_BYTES) % SW_UNIT_BYTES;
 	char *start = bytes + skip;
@@ -68,26 +85,27 @@ static bool add_slice(size_t size)
 		munmap(start + size, SW_UNIT_BYTES - skip);
 	madvise(start, size, MADV_HUGEPAGE);
 	madvise(start, size, MADV_DONTFORK);
-	if (!touch(start, size) || !pin(start, size)) {
+	bool touched = touch(start, size), later = touched && ahead && !is_quiet();
+	if (!touched || later || !pin(start, size)) {
 		munmap(start, size);
-		return false;
+		return later ? SW_STORE_NO_ROOM : SW_STORE_CANNOT;
 	}
 	slices[count++] = (struct slice){.bytes = start, .size = size};
 	all_bytes += size;
-	return true;
+	return SW_STORE_MADE;
 }
 
 static enum sw_store_more grow(size_t missing, bool ahead)
 {
-	size_t size = slice_size(missing);
+	size_t size = slice_size(missing, ahead);
 	if (count == SLICES)
 		return SW_STORE_CANNOT;
-	if ((ahead && sw_node_others_make()) || !sw_node_take(size, ahead))
+	if ((ahead && !is_quiet()) || !sw_node_take(size, ahead))
 		return SW_STORE_NO_ROOM;
-	if (add_slice(size))
-		return SW_STORE_MADE;
-	sw_node_give(size);
-	return SW_STORE_CANNOT;
+	enum sw_store_more more = add_slice(size, ahead);
+	if (more != SW_STORE_MADE)
+		sw_node_give(size);
+	return more;
 }
 
 static void *take(struct slice *slice, size_t units)

@@ -120,7 +120,8 @@ static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_j
 {
 	const struct sw_coordinated *known = find(call, job->id);
 	uint64_t headroom = call->gpu->capacity_bytes / HEADROOM_PART, need = known != NULL ? known->need_bytes : job->peak_bytes;
-	uint64_t reserve = known == NULL || known->quiet_bytes == 0 ? need + headroom : most(known->quiet_bytes + headroom, need + headroom / 2);
+	uint64_t reserve =
+		known == NULL || known->quiet_bytes == 0 ? need + headroom : most(known->quiet_bytes + headroom, need + headroom / 4);
 	return least(reserve, job->asked_bytes);
 }
 

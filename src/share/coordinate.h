@@ -8,7 +8,7 @@
  * Invariants:
  *  1. a guaranteed job's limit is what its user allows, and what it needs is taken from opportunistic jobs, never the other way round;
  *  2. the limits of opportunistic jobs leave the guaranteed ones that run what they ever had and head-room: a burst within it finds room at once, a larger one goes to host memory
- *     until the opportunistic ones have made room, one call later. Head-room is made good once a burst is over, and at once where half of it is gone;
+ *     until the opportunistic ones have made room, one call later. Head-room is made good once a burst is over, and at once where only a quarter is left;
  *  3. of jobs of one class that do not fit together some are suspended, and all get equal time; guaranteed ones never where somebody else has placed them;
  *  4. a job never gets more than its user asked for, and one that a person suspended stays so.
  */
