@@ -1,7 +1,8 @@
 /* The HTTP client of the commands: one controller, over its UNIX socket or by URL and token.
  *
  *  1. Every failure says where the controller was looked for, or what the controller itself said.
- *  2. A call ends within a minute; a stream ends when the server ends it, when its reader says so, or with Ctrl-C (SW_ESTOPPED).
+ *  2. A read ends within seconds where nobody answers, a change within a minute, with a word to the user meanwhile; a stream that has begun ends when the server ends it,
+ *     when its reader says so, or with Ctrl-C (SW_ESTOPPED).
  */
 #ifndef SW_CLI_CLIENT_H
 #define SW_CLI_CLIENT_H
