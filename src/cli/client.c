@@ -30,6 +30,8 @@ struct sw_cli_client {
 	char url[512];	       /* without a slash at the end */
 	char place[PATH_MAX + 8];
 	char problem[CURL_ERROR_SIZE];
+	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
+	void *look_user;
 	bool away, reached; /* of the last call: nobody answered; somebody was there */
 };
 
@@ -54,6 +56,12 @@ const char *sw_cli_client_place(const struct sw_cli_client *client)
 bool sw_cli_client_is_away(const struct sw_cli_client *client)
 {
 	return client->away;
+}
+
+void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user)
+{
+	client->look = look;
+	client->look_user = user;
 }
 
 void sw_cli_client_free(struct sw_cli_client *client)
@@ -211,6 +219,8 @@ static int ask_whether_to_stop(void *user, curl_off_t a, curl_off_t b, curl_off_
 	(void)a, (void)b, (void)c, (void)d;
 	struct transfer *transfer = user;
 	mind_silence(transfer);
+	if (transfer->client->look != NULL)
+		transfer->client->look(transfer->client->look_user);
 	return transfer->silent || sw_cli_interrupted() != 0;
 }
 

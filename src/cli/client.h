@@ -38,6 +38,10 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 typedef bool sw_cli_client_take_fn(void *user, const char *bytes, size_t size);
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err);
 
+/* From now on `look` is called about once a second, or more often, while a call or a stream of this client lasts. It may use other clients. */
+typedef void sw_cli_client_look_fn(void *user);
+void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user);
+
 /* Whether this failure means that nobody answered, so that asking again may help. */
 bool sw_cli_client_is_away(const struct sw_cli_client *client);
 

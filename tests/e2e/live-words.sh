@@ -19,4 +19,30 @@ holds 'who changes something hears that it is waited for' until_holds 60 grep -q
 kill -CONT "$controller"
 wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
 said $? 'and is served once' one one.err
+
+# A job that is followed while it waits: why goes to standard error, once, and nothing else to what a script reads.
+submit -G 4 -- sleep 600
+first=$job
+holds 'a job takes all GPUs' until_holds 60 is_state "$first" R
+timeout 300 "$SHAREWELL" run -- echo begun >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who runs another hears why it waits' until_holds 60 grep -q 'note: job [0-9]* waits: .*GPU' "$scratch/notes"
+sleep 5
+[ ! -s "$scratch/followed" ] && [ "$(grep ' waits: ' "$scratch/notes" | tr -d 0-9 | sort | uniq -d | wc -l)" -eq 0 ]
+said $? 'once, and not where a script reads what it writes' followed notes
+"$SHAREWELL" cancel "$first"
+wait "$follower" && [ "$(cat "$scratch/followed")" = begun ]
+said $? 'and then what it writes' followed notes
+timeout 300 "$SHAREWELL" run -- sh -c 'echo "RuntimeError: NCCL error in: x.cpp:1, unhandled system error" >&2; exit 1' >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who follows a job that failed hears that it is tried again' until_holds 60 grep -q 'note: job [0-9]* waits: .* is tried again in' "$scratch/notes"
+"$SHAREWELL" cancel "$(sed -n 's/.*note: job \([0-9]*\)$/\1/p' "$scratch/notes")"
+wait "$follower"
+submit -H -- true
+timeout 300 "$SHAREWELL" logs -f "$job" >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who reads along hears it, too' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"
+"$SHAREWELL" resume "$job"
+wait "$follower"
+said $? 'until the end' followed notes
 end
