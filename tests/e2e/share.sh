@@ -140,6 +140,12 @@ refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
 refuses 2 'nor to be measured' "there is no share 'nobody'" share --profile nobody
 refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
 refuses 2 'a time without a profile' '--seconds goes with --profile' share --list --seconds 3
+refuses 2 'a limit while suspending' '--memory goes with a program to run and --limit, not with --suspend' share --suspend nobody --memory 1G
+refuses 2 'while listing' '--memory goes with a program to run and --limit, not with --list' share --list --memory 1G
+refuses 2 'a share of time while resuming' '--compute goes with' share --resume nobody --compute 30
+refuses 2 'a name for what has one' '--name goes with a program to run, not with --limit' share --limit nobody --name somebody --memory 1G
+refuses 2 'host memory for what runs' '--host-memory goes with a program to run, not with --profile' share --profile nobody --host-memory 1G
+refuses 2 'JSON where there is none' '--json goes with --list and --profile, not with --suspend' share --suspend nobody --json
 refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
 refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true
