@@ -9,6 +9,7 @@
 #include "api/job.h"
 #include "base/number.h"
 #include "cli/command.h"
+#include "cli/message.h"
 #include "cli/share_deep.h"
 #include "cli/share_places.h"
 #include "cli/share_profile.h"
@@ -124,6 +125,20 @@ static int state_wish(const struct values *values, bool suspend, struct sw_err *
 	return SW_EIO;
 }
 
+/* A limit may be lower than what stays on the GPU in any case; then it keeps the rest off. */
+static void say_what_stays(const char *name, const struct sw_share_figures *figures, uint64_t limit_bytes)
+{
+	char fixed[32], place[32] = "its GPU";
+	for (uint32_t i = 0; i < figures->gpu_count; i++) {
+		if (figures->gpus[i].fixed_bytes <= limit_bytes)
+			continue;
+		if (figures->gpu_count > 1)
+			snprintf(place, sizeof place, "GPU %u", i);
+		sw_cli_print_note("%s cannot go below %s on %s: the driver keeps that there for its processes until they end", name,
+				  sw_format_bytes(figures->gpus[i].fixed_bytes, fixed), place);
+	}
+}
+
 static int state_limit(const struct values *values, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
@@ -147,6 +162,8 @@ static int state_limit(const struct values *values, struct sw_err *err)
 		}
 		printf("%s: %.2f GiB on its GPUs, %.2f GiB in host memory\n", values->limit, (double)charged / (1 << 30),
 		       (double)host / (1 << 30));
+		if (values->memory != NULL)
+			say_what_stays(values->limit, &figures, terms.asked_bytes);
 		return 0;
 	}
 	sw_err_set(err, SW_EIO, "%s is not under its new limit", values->limit);

@@ -91,6 +91,17 @@ kill -TERM $shared_pid
 wait $shared_pid
 holds 'nothing is left of it' sh -c '! ls -A "$SHAREWELL_STATE"/shares | grep measured'
 
+# One whose context takes more than it is to have.
+SHAREWELL_EMU='gpus=1;memory=512M;context=48M' SHAREWELL_EMU_STATE="$scratch/emu-large" "$SHAREWELL" share --name large -- "$scratch/train" --steps 1000000 --memory 12M --step-us 6000 >large 2>&1 &
+shared_pid=$!
+until_holds 60 listed "s['launches'] > 100"
+works 'a limit that can be held is set without a word' '0.01 GiB in host memory' share --limit large --memory 50M
+run share --limit large --memory 20M
+[ "$status" -eq 0 ] && out_has '0.05 GiB on its GPUs' && err_has 'large cannot go below 48.0 MiB on its GPU: the driver keeps that there'
+said $? 'with one below what cannot leave the GPU, what it cannot go below is said'
+kill -TERM $shared_pid
+wait $shared_pid
+
 # One bound for the host memory of all programs of the machine.
 compile load tests/e2e/gpu_load.c
 "$scratch/load" --rounds 3 --memory 14M >load-plain
