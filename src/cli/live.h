@@ -84,6 +84,8 @@ char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 char *sw_cli_elapsed(int64_t seconds, char buffer[32]);
 /* "2026-10-04T15:00:00", local time; "-" for null. */
 char *sw_cli_local_time(const char *rfc3339, char buffer[32]);
+/* What the controller says of a job, with the moments in it as local time. NULL: out of memory; the caller frees. */
+char *sw_cli_local_sentence(const char *text);
 /* One line. */
 int sw_cli_print_json(const json_t *value, struct sw_err *err);
 /* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it is, but never NULL. The caller frees *query. */

@@ -20,6 +20,22 @@ kill -CONT "$controller"
 wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
 said $? 'and is served once' one one.err
 
+# Moments are local time for people, and UTC for programs.
+ends 'a job ends' "$job" 0
+export TZ=UTC-9
+ended=$("$SHAREWELL" show "$job" | sed -n 's/^  Ended *//p')
+works 'why and show name the same moment' "it ended well at $ended, after" why "$job"
+works 'also in the sentence that show has of it' "Why         it ended well at $ended, after" show "$job"
+export TZ=UTC
+ended=$("$SHAREWELL" show "$job" | sed -n 's/^  Ended *//p')
+works 'for programs it is UTC wherever they are' "it ended well at ${ended}Z, after" why --json "$job"
+unset TZ
+submit -- sh -c 'echo "ImportError: at 2026-10-04T15:00:00Z" >&2; exit 1'
+"$SHAREWELL" wait -q "$job"
+TZ=UTC-9 "$SHAREWELL" why "$job" >"$scratch/out" 2>"$scratch/err"
+out_has "'ImportError: at 2026-10-04T15:00:00Z'"
+said $? 'what a job wrote stays as it wrote it'
+
 # A job that is followed while it waits: why goes to standard error, once, and nothing else to what a script reads.
 submit -G 4 -- sleep 600
 first=$job
