@@ -32,7 +32,7 @@ struct sw_cli_client {
 	char problem[CURL_ERROR_SIZE];
 	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
 	void *look_user;
-	bool away, reached; /* of the last call: nobody answered; somebody was there */
+	bool away, reached, refused; /* of the last call: nobody answered; somebody was there; and said no */
 };
 
 /* What one transfer gathers. */
@@ -56,6 +56,11 @@ const char *sw_cli_client_place(const struct sw_cli_client *client)
 bool sw_cli_client_is_away(const struct sw_cli_client *client)
 {
 	return client->away;
+}
+
+bool sw_cli_client_is_unsure(const struct sw_cli_client *client)
+{
+	return client->away && client->reached && !client->refused;
 }
 
 void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user)
@@ -245,8 +250,11 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_whether_to_stop);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, transfer);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	if (body != NULL)
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	if (body == NULL)
+		return;
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	/* Over a connection that was kept, and turns out to be dead, curl would send it twice: by then it may have been done. */
+	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
 }
 
 static int explain_silence(const struct transfer *transfer, struct sw_err *err)
@@ -286,6 +294,8 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_e
 		return explain_silence(transfer, err);
 	sw_err_set(err, SW_EIO, "the controller at %s broke off", client->place);
 	sw_err_detail(err, "%s", curl_easy_strerror(code));
+	if (transfer->changes)
+		sw_err_hint(err, "Whether it did what it was asked to is not known; 'sharewell ps' and 'sharewell show' tell.");
 	return SW_EIO;
 }
 
@@ -344,7 +354,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	struct curl_slist first = {.data = line, .next = client->headers};
 	if (transfer->header != NULL && line == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	client->away = false;
+	client->away = client->refused = false;
 	client->problem[0] = '\0';
 	transfer->heard_ms = uptime_ms();
 	transfer->changes = body != NULL;
@@ -357,7 +367,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 		return explain_failure(transfer, code, err);
 	long status = 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
-	client->away = status == 503;
+	client->away = client->refused = status == 503;
 	return status >= 200 && status <= 299 ? 0 : explain_refusal(transfer, status, err);
 }
 

@@ -44,5 +44,7 @@ void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn
 
 /* Whether this failure means that nobody answered, so that asking again may help. */
 bool sw_cli_client_is_away(const struct sw_cli_client *client);
+/* Whether what was asked for may have been done, though no answer came. */
+bool sw_cli_client_is_unsure(const struct sw_cli_client *client);
 
 #endif
