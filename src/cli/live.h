@@ -79,6 +79,15 @@ char *sw_cli_iteration(const json_t *job, char *text, size_t size);
 /* "1.06x of the 12 ms/it that it takes alone"; "": not known. */
 char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 
+/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where nobody knows, or does not yet. Each returns `text` */
+/* "37%", of its time and of its memory. */
+char *sw_cli_device_busy(const json_t *gpu, char *text, size_t size);
+char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size);
+/* "312W"; no GPU that is on draws nothing. */
+char *sw_cli_device_power(const json_t *gpu, char *text, size_t size);
+/* "41C" */
+char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size);
+
 /* ---- printing */
 /* "1-02:03:04", "2:03:04", "0:05": as squeue writes times. */
 char *sw_cli_elapsed(int64_t seconds, char buffer[32]);

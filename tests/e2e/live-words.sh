@@ -4,6 +4,13 @@
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 up
 
+works 'of what a GPU does nothing is said that is not known' ' 80.0 GiB ' nodes --gpus
+! grep -qE ' 0W| 0C' "$scratch/out"
+said $? 'such as that it draws nothing'
+works 'also on the screen' ' util [' top --once
+! grep -qE ' 0W| 0C' "$scratch/out" && grep -qE ' - +-$' "$scratch/out"
+said $? 'which has a dash'
+
 # A controller that stands still.
 submit -- true
 controller=$(child controller)
