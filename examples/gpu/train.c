@@ -7,6 +7,7 @@
  * Its kernels are in the text format of the emulated driver (emu/README.md); on a real one it says so and ends with status 77.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,12 +198,20 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static uint64_t number(const char *text)
+/* "200", "64M". What is neither ends the program: it would train with less than was asked for. */
+static uint64_t number(const char *option, const char *text)
 {
 	char *end = NULL;
+	errno = 0;
 	uint64_t value = strtoull(text, &end, 10);
 	const char *units = "KMG", *unit = *end != '\0' ? strchr(units, *end) : NULL;
-	return unit != NULL ? value << (10 * (unit - units + 1)) : value;
+	int shift = unit != NULL ? 10 * (int)(unit - units + 1) : 0;
+	end += unit != NULL;
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > UINT64_MAX >> shift) {
+		fprintf(stderr, "train: %s cannot be '%s': it takes a number such as 200, 64M or 1G\n", option, text);
+		exit(2);
+	}
+	return value << shift;
 }
 
 int main(int argc, char **argv)
@@ -210,11 +219,11 @@ int main(int argc, char **argv)
 	uint64_t steps = 200, memory = 0, step_us = 0;
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--steps") == 0)
-			steps = number(argv[i + 1]);
+			steps = number(argv[i], argv[i + 1]);
 		else if (strcmp(argv[i], "--memory") == 0)
-			memory = number(argv[i + 1]);
+			memory = number(argv[i], argv[i + 1]);
 		else if (strcmp(argv[i], "--step-us") == 0)
-			step_us = number(argv[i + 1]);
+			step_us = number(argv[i], argv[i + 1]);
 		else
 			argc = 0;
 	}

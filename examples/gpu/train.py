@@ -131,7 +131,10 @@ class Network:
 
 def size(text):
     units = {"K": 10, "M": 20, "G": 30}
-    return int(text[:-1]) << units[text[-1]] if text[-1] in units else int(text)
+    digits, shift = (text[:-1], units[text[-1]]) if text[-1:] in units else (text, 0)
+    if not digits.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is no size such as 64M or 1G")
+    return int(digits) << shift
 
 
 def main():

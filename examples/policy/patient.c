@@ -79,7 +79,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	const struct note *note = sw_job_state(view, job);
 	sw_ns left = job->since + sw_view_param(view, PATIENCE)->number - sw_view_now(view);
 	if (note->hurries)
-		snprintf(text, size, "it goes next, as soon as %u GPUs are free", job->gpus);
+		snprintf(text, size, "it goes next, and needs %u GPU%s", SW_COUNTED(job->gpus));
 	else
 		snprintf(text, size, "jobs with fewer than %u GPUs go first; in %lld h it goes ahead of them", job->gpus,
 			 (long long)(left / HOUR));

@@ -472,6 +472,10 @@ struct sw_policy {
 	void (*explain)(struct sw_view *view, const struct sw_job *job, char *text, size_t size);
 };
 
+/* Numbers in such sentences, as two arguments each: "%u GPU%s", SW_COUNTED(1) says "1 GPU", and "%u %s free", SW_COUNTED_ARE(1) "1 is free". */
+#define SW_COUNTED(count) (count), (count) == 1 ? "" : "s"
+#define SW_COUNTED_ARE(count) (count), (count) == 1 ? "is" : "are"
+
 /* An out-of-tree policy exports one symbol of this name; so does an out-of-tree placement rule. */
 #define SW_POLICY_SYMBOL "sharewell_policy"
 #define SW_PLACEMENT_SYMBOL "sharewell_placement"

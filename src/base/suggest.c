@@ -46,8 +46,8 @@ const char *sw_suggest(const char *word, const void *names, size_t count, size_t
 	size_t size = strlen(word);
 	if (size == 0 || size > LONGEST)
 		return NULL;
-	/* One slip in a short word, one more for every four letters; a word made only of slips is another word. */
-	unsigned nearest = least(1 + (unsigned)size / 4, (unsigned)size - 1) + 1;
+	/* One slip in a short word, one more for every four letters; a word with half of its letters wrong is another word. */
+	unsigned nearest = least(1 + (unsigned)size / 4, size > 2 ? (unsigned)(size - 1) / 2 : (unsigned)size - 1) + 1;
 	const char *best = NULL;
 	for (size_t i = 0; i < count; i++) {
 		const char *name;

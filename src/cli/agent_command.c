@@ -71,6 +71,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	SW_CLEANUP(sw_freep) char *token = NULL;
 	struct sw_cli_places places;
 	uint64_t host_bytes = 0;
+	sw_cli_daemon_begin();
 	int r = sw_cli_places(values->state, false, &places, err);
 	r = r < 0 ? r : find_token(values, &places, &token, err);
 	r = r < 0 ? r : use_failures(values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE), err);

@@ -19,6 +19,7 @@
 #define ANSWER_MAX ((size_t)64 << 20)
 #define CALL_SECONDS 60L
 #define CONNECT_SECONDS 5L
+#define SILENCE_MS 5000 /* a controller that is well answers within milliseconds */
 #define AGAIN_MS 60000
 #define AGAIN_PAUSE_MS 200
 
@@ -29,7 +30,9 @@ struct sw_cli_client {
 	char url[512];	       /* without a slash at the end */
 	char place[PATH_MAX + 8];
 	char problem[CURL_ERROR_SIZE];
-	bool away, reached; /* of the last call: nobody answered; somebody was there */
+	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
+	void *look_user;
+	bool away, reached, refused; /* of the last call: nobody answered; somebody was there; and said no */
 };
 
 /* What one transfer gathers. */
@@ -40,7 +43,9 @@ struct transfer {
 	const char *header; /* one more; NULL: none */
 	char *text;	    /* of an answer, or of the error that came instead of a stream */
 	size_t size;
-	bool enough, too_large, out_of_memory;
+	int64_t heard_ms; /* when something came last, or it began */
+	bool changes;	  /* what becomes of it only the answer tells */
+	bool enough, too_large, out_of_memory, silent, told;
 };
 
 const char *sw_cli_client_place(const struct sw_cli_client *client)
@@ -51,6 +56,17 @@ const char *sw_cli_client_place(const struct sw_cli_client *client)
 bool sw_cli_client_is_away(const struct sw_cli_client *client)
 {
 	return client->away;
+}
+
+bool sw_cli_client_is_unsure(const struct sw_cli_client *client)
+{
+	return client->away && client->reached && !client->refused;
+}
+
+void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user)
+{
+	client->look = look;
+	client->look_user = user;
 }
 
 void sw_cli_client_free(struct sw_cli_client *client)
@@ -151,6 +167,13 @@ int sw_cli_client_open(const char *controller, struct sw_cli_client **ret_client
 
 /* ---- one transfer */
 
+static int64_t uptime_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static bool keep(struct transfer *transfer, const char *bytes, size_t size)
 {
 	transfer->too_large = size > ANSWER_MAX - transfer->size;
@@ -172,6 +195,7 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 	struct transfer *transfer = user;
 	size_t size = unit * count;
 	long status = 0;
+	transfer->heard_ms = uptime_ms();
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* An error is read whole, also where a stream was asked for. */
 	if (transfer->take == NULL || status < 200 || status > 299)
@@ -180,10 +204,29 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 	return transfer->enough ? 0 : size;
 }
 
+/* Reads are given up soon: nothing is lost. With what changes something the user would be left alone with the question whether it did. */
+static void mind_silence(struct transfer *transfer)
+{
+	long status = 0;
+	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
+	bool streams = transfer->take != NULL && status != 0; /* those have nothing to say for hours */
+	if (streams || uptime_ms() - transfer->heard_ms < SILENCE_MS)
+		return;
+	transfer->silent = !transfer->changes;
+	if (transfer->changes && !transfer->told)
+		sw_cli_print_note("the controller at %s does not answer; waiting for up to %ld s", transfer->client->place, CALL_SECONDS);
+	transfer->told = true;
+}
+
+/* Called about once a second, whether anything comes or not. */
 static int ask_whether_to_stop(void *user, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
-	(void)user, (void)a, (void)b, (void)c, (void)d;
-	return sw_cli_interrupted() != 0;
+	(void)a, (void)b, (void)c, (void)d;
+	struct transfer *transfer = user;
+	mind_silence(transfer);
+	if (transfer->client->look != NULL)
+		transfer->client->look(transfer->client->look_user);
+	return transfer->silent || sw_cli_interrupted() != 0;
 }
 
 static void prepare(struct transfer *transfer, const char *url, const char *body, struct curl_slist *headers)
@@ -205,9 +248,25 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, arrived);
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, ask_whether_to_stop);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, transfer);
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	if (body != NULL)
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	if (body == NULL)
+		return;
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+	/* Over a connection that was kept, and turns out to be dead, curl would send it twice: by then it may have been done. */
+	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
+}
+
+static int explain_silence(const struct transfer *transfer, struct sw_err *err)
+{
+	sw_err_set(err, SW_EIO, "the controller at %s does not answer", transfer->client->place);
+	if (transfer->changes)
+		sw_err_detail(err, "nothing came within %ld s, and whether it did what it was asked to is not known", CALL_SECONDS);
+	else
+		sw_err_detail(err, "nothing came within %d s", SILENCE_MS / 1000);
+	sw_err_hint(err, "Its process may be stopped, or too busy. On its machine 'sharewell down' and 'sharewell up' start it anew; jobs "
+			 "that run go on.");
+	return SW_EIO;
 }
 
 /* What went wrong below HTTP. */
@@ -218,12 +277,12 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_e
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (transfer->too_large)
 		return sw_err_set(err, SW_ELIMIT, "the controller at %s sent more than %zu bytes", client->place, ANSWER_MAX);
-	if (code == CURLE_ABORTED_BY_CALLBACK)
+	if (code == CURLE_ABORTED_BY_CALLBACK && !transfer->silent)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted");
 	if (sw_trust_explain(code, client->place, client->problem, err))
 		return err->code;
 	client->away = true;
-	if (code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST) {
+	if (!client->reached) {
 		sw_err_set(err, SW_EIO, "no controller answers at %s", client->place);
 		if (client->socket[0] != '\0' && access(client->socket, F_OK) == 0 && access(client->socket, W_OK) != 0)
 			sw_err_hint(err, "You may not use this socket; its owner can allow it with 'sharewell up --all-users'.");
@@ -231,8 +290,12 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_e
 			sw_err_hint(err, "start one with 'sharewell up'");
 		return SW_EIO;
 	}
+	if (transfer->silent || code == CURLE_OPERATION_TIMEDOUT)
+		return explain_silence(transfer, err);
 	sw_err_set(err, SW_EIO, "the controller at %s broke off", client->place);
 	sw_err_detail(err, "%s", curl_easy_strerror(code));
+	if (transfer->changes)
+		sw_err_hint(err, "Whether it did what it was asked to is not known; 'sharewell ps' and 'sharewell show' tell.");
 	return SW_EIO;
 }
 
@@ -272,6 +335,14 @@ static int explain_refusal(const struct transfer *transfer, long status, struct 
 	return code;
 }
 
+/* Whether somebody was there; of who took nothing within the time to connect, nobody knows. */
+static bool has_reached(CURL *curl, CURLcode code)
+{
+	long sent = 0;
+	curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
+	return code == CURLE_OPERATION_TIMEDOUT ? sent > 0 : code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
+}
+
 static int perform(struct transfer *transfer, const char *path, const char *body, struct sw_err *err)
 {
 	struct sw_cli_client *client = transfer->client;
@@ -283,18 +354,20 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	struct curl_slist first = {.data = line, .next = client->headers};
 	if (transfer->header != NULL && line == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	client->away = false;
+	client->away = client->refused = false;
 	client->problem[0] = '\0';
+	transfer->heard_ms = uptime_ms();
+	transfer->changes = body != NULL;
 	prepare(transfer, url, body, line != NULL ? &first : client->headers);
 	CURLcode code = curl_easy_perform(client->curl);
-	client->reached = code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
+	client->reached = has_reached(client->curl, code);
 	if (code != CURLE_OK && transfer->enough)
 		return 0;
 	if (code != CURLE_OK)
 		return explain_failure(transfer, code, err);
 	long status = 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
-	client->away = status == 503;
+	client->away = client->refused = status == 503;
 	return status >= 200 && status <= 299 ? 0 : explain_refusal(transfer, status, err);
 }
 
@@ -332,13 +405,6 @@ int sw_cli_client_post(struct sw_cli_client *client, const char *path, const jso
 	if (text == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return call(client, path, NULL, text, ret_answer, err);
-}
-
-static int64_t uptime_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* A key that nobody else takes. */

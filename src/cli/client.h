@@ -1,7 +1,8 @@
 /* The HTTP client of the commands: one controller, over its UNIX socket or by URL and token.
  *
  *  1. Every failure says where the controller was looked for, or what the controller itself said.
- *  2. A call ends within a minute; a stream ends when the server ends it, when its reader says so, or with Ctrl-C (SW_ESTOPPED).
+ *  2. A read ends within seconds where nobody answers, a change within a minute, with a word to the user meanwhile; a stream that has begun ends when the server ends it,
+ *     when its reader says so, or with Ctrl-C (SW_ESTOPPED).
  */
 #ifndef SW_CLI_CLIENT_H
 #define SW_CLI_CLIENT_H
@@ -37,7 +38,13 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 typedef bool sw_cli_client_take_fn(void *user, const char *bytes, size_t size);
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err);
 
+/* From now on `look` is called about once a second, or more often, while a call or a stream of this client lasts. It may use other clients. */
+typedef void sw_cli_client_look_fn(void *user);
+void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user);
+
 /* Whether this failure means that nobody answered, so that asking again may help. */
 bool sw_cli_client_is_away(const struct sw_cli_client *client);
+/* Whether what was asked for may have been done, though no answer came. */
+bool sw_cli_client_is_unsure(const struct sw_cli_client *client);
 
 #endif

@@ -53,6 +53,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	SW_CLEANUP(release_users) sw_cli_users operators = {0};
 	const struct sw_policy *plugin = NULL;
 	const char *failures = values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE);
+	sw_cli_daemon_begin();
 	int r = values->plugin != NULL ? sw_cli_load_live_policy(values->plugin, &plugin, err) : 0;
 	r = r < 0 ? r : sw_cli_doors_places(doors, values->state, &places, err);
 	r = r < 0 ? r : sw_cli_doors_check(doors, failures, err);

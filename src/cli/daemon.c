@@ -20,6 +20,14 @@ void sw_cli_say_ready(const char *where)
 	unsetenv(SW_CLI_READY_FD);
 }
 
+void sw_cli_daemon_begin(void)
+{
+	if (getenv(SW_CLI_LOG_TIMES) == NULL)
+		return;
+	sw_cli_stamp_messages();
+	unsetenv(SW_CLI_LOG_TIMES);
+}
+
 void sw_cli_daemon_note(void *user, const char *line)
 {
 	(void)user;

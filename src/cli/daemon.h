@@ -13,6 +13,10 @@
 #define SW_CLI_READY_FD "SHAREWELL_READY_FD"
 void sw_cli_say_ready(const char *where);
 
+/* The environment variable that says that standard error is a log, which nobody else puts times into; heeded by whoever calls this, and not passed on. */
+#define SW_CLI_LOG_TIMES "SHAREWELL_LOG_TIMES"
+void sw_cli_daemon_begin(void);
+
 /* One line of a daemon to standard error. */
 void sw_cli_daemon_note(void *user, const char *line);
 

@@ -143,26 +143,34 @@ int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job,
 
 /* ---- moves */
 
-int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err)
+int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	struct patience patience = {0};
+	SW_JSON *job = NULL;
 	sw_cli_catch_interrupts();
-	while (json_is_true(json_object_get(*job, "moving"))) {
-		json_t *now = NULL;
-		pause_ms(LOOK_MS);
-		int r = sw_cli_get_job(client, id, &now, err);
+	while (job == NULL) {
+		int r = sw_cli_get_job(client, id, &job, err);
 		if (sw_cli_interrupted() != 0) {
-			json_decref(now);
 			sw_err_clear(err);
 			return sw_err_set(err, SW_ESTOPPED, "interrupted");
 		}
-		if (r == 0) {
-			patience = (struct patience){0};
-			json_decref(*job);
-			*job = now;
-		} else if (!try_again(&patience, client, err)) {
+		if (r < 0 && !try_again(&patience, client, err))
 			return r;
-		}
+	}
+	*ret_job = SW_TAKE(job);
+	return 0;
+}
+
+int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err)
+{
+	while (json_is_true(json_object_get(*job, "moving"))) {
+		json_t *now = NULL;
+		pause_ms(LOOK_MS);
+		int r = sw_cli_await_job(client, id, &now, err);
+		if (r < 0)
+			return r;
+		json_decref(*job);
+		*job = now;
 	}
 	return 0;
 }

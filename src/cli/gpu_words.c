@@ -1,4 +1,4 @@
-/* How a job does on its GPUs, in words. */
+/* How a job does on its GPUs, and how GPUs do, in words. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -82,4 +82,42 @@ char *sw_cli_slowdown(const json_t *job, char *text, size_t size)
 		snprintf(text, size, "%.2fx of the %s/it that it takes alone", slowdown,
 			 sw_format_duration((int64_t)(alone_s * 1e9), span));
 	return text;
+}
+
+/* ---- GPUs */
+
+static char *say(bool known, double figure, const char *unit, char *text, size_t size)
+{
+	snprintf(text, size, "-");
+	if (known)
+		snprintf(text, size, "%.0f%s", figure, unit);
+	return text;
+}
+
+static bool is_sampled(const json_t *gpu)
+{
+	return json_is_string(json_object_get(gpu, "sampled_at"));
+}
+
+char *sw_cli_device_busy(const json_t *gpu, char *text, size_t size)
+{
+	return say(is_sampled(gpu), 100 * sw_cli_real(gpu, "busy", 0), "%", text, size);
+}
+
+char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size)
+{
+	double all = sw_cli_real(gpu, "memory_bytes", 0);
+	return say(is_sampled(gpu) && all > 0, 100 * sw_cli_real(gpu, "memory_used_bytes", 0) / (all > 0 ? all : 1), "%", text, size);
+}
+
+char *sw_cli_device_power(const json_t *gpu, char *text, size_t size)
+{
+	double watts = sw_cli_real(gpu, "power_w", 0);
+	return say(watts > 0, watts, "W", text, size);
+}
+
+char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size)
+{
+	int64_t celsius = sw_cli_number(gpu, "temperature_c", 0);
+	return say(celsius != 0, (double)celsius, "C", text, size);
 }

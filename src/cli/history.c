@@ -83,7 +83,9 @@ static int export(struct sw_cli_client *client, const struct values *values, con
 		return r;
 	sw_text_plural(past.trace->jobs.count, "job", "jobs", jobs);
 	if (past.hidden > 0)
-		sw_cli_print_note("%" PRIu64 " jobs are other people's: only their sizes and times are known", past.hidden);
+		sw_cli_print_note(past.hidden == 1 ? "%" PRIu64 " job is somebody else's: only its size and times are known"
+						   : "%" PRIu64 " jobs are other people's: only their sizes and times are known",
+				  past.hidden);
 	if (strcmp(values->export, "-") == 0)
 		return 0;
 	printf("%s in %s", jobs, values->export);

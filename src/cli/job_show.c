@@ -186,7 +186,8 @@ static int show(void *user, struct sw_cli_client *client, uint64_t id, struct sw
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
 	if (sw_cli_client_get(client, path, &why, &ignored) < 0)
 		why = NULL;
-	print_job(job, sw_cli_text(why, "why", ""));
+	SW_CLEANUP(sw_freep) char *said = sw_cli_local_sentence(sw_cli_text(why, "why", ""));
+	print_job(job, said != NULL ? said : "");
 	return 0;
 }
 

@@ -180,6 +180,35 @@ char *sw_cli_local_time(const char *rfc3339, char buffer[32])
 	return buffer;
 }
 
+/* "2026-10-04T15:00:00Z": as the controller writes moments into sentences. */
+static bool is_moment(const char *text)
+{
+	static const char shape[] = "0000-00-00T00:00:00Z";
+	size_t i = 0;
+	while (shape[i] != '\0' && (shape[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == shape[i]))
+		i++;
+	return shape[i] == '\0';
+}
+
+char *sw_cli_local_sentence(const char *text)
+{
+	/* Local time is shorter. */
+	char *sentence = calloc(1, strlen(text) + 1), utc[32], local[32];
+	bool quoted = false;
+	for (char *at = sentence; at != NULL && *text != '\0';) {
+		/* What stands in quotes are the job's own words. */
+		quoted = quoted || *text == '\'';
+		if (quoted || !is_moment(text)) {
+			*at++ = *text++;
+			continue;
+		}
+		snprintf(utc, sizeof utc, "%.20s", text);
+		at = stpcpy(at, sw_cli_local_time(utc, local));
+		text += 20;
+	}
+	return sentence;
+}
+
 int sw_cli_print_json(const json_t *value, struct sw_err *err)
 {
 	/* Escaped to ASCII: nothing reaches the terminal raw. */

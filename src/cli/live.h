@@ -79,11 +79,22 @@ char *sw_cli_iteration(const json_t *job, char *text, size_t size);
 /* "1.06x of the 12 ms/it that it takes alone"; "": not known. */
 char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 
+/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where nobody knows, or does not yet. Each returns `text` */
+/* "37%", of its time and of its memory. */
+char *sw_cli_device_busy(const json_t *gpu, char *text, size_t size);
+char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size);
+/* "312W"; no GPU that is on draws nothing. */
+char *sw_cli_device_power(const json_t *gpu, char *text, size_t size);
+/* "41C" */
+char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size);
+
 /* ---- printing */
 /* "1-02:03:04", "2:03:04", "0:05": as squeue writes times. */
 char *sw_cli_elapsed(int64_t seconds, char buffer[32]);
 /* "2026-10-04T15:00:00", local time; "-" for null. */
 char *sw_cli_local_time(const char *rfc3339, char buffer[32]);
+/* What the controller says of a job, with the moments in it as local time. NULL: out of memory; the caller frees. */
+char *sw_cli_local_sentence(const char *text);
 /* One line. */
 int sw_cli_print_json(const json_t *value, struct sw_err *err);
 /* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it is, but never NULL. The caller frees *query. */
@@ -112,6 +123,8 @@ void sw_cli_rows_release(struct sw_cli_rows *rows);
 /* ---- waiting */
 /* Waits until the job has ended, through restarts of the controller. */
 int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
+/* Looks at the job, as soon as the controller answers. */
+int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 /* Waits until a job that is on its way to other GPUs is there, or is not; *job is what was heard of it last, and is replaced. */
 int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err);
 /* Copies the job's log to standard output; `follow`: until it has ended. *offset: where to begin, and how far it came. */

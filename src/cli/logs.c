@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/live.h"
+#include "cli/waiting.h"
 
 struct values {
 	const char *job, *controller;
@@ -23,7 +24,12 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return r;
 	if (values->epoch > 0)
 		snprintf(query, sizeof query, "run=%" PRIu64 "&", values->epoch);
-	return sw_cli_copy_log(client, id, query, values->follow, &offset, err);
+	struct sw_cli_waiting waiting = {0};
+	if (values->follow && values->epoch == 0)
+		r = sw_cli_waiting_tell(client, values->controller, id, &waiting, err);
+	r = r < 0 ? r : sw_cli_copy_log(client, id, query, values->follow, &offset, err);
+	sw_cli_waiting_release(&waiting);
+	return r;
 }
 
 static const struct sw_cli_option options[] = {

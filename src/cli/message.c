@@ -1,11 +1,39 @@
 #include "cli/message.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "cli/interrupt.h"
 #include "sim/report/text.h"
+
+#define STAMP "%Y-%m-%dT%H:%M:%S "
+
+static bool stamps;
+
+void sw_cli_stamp_messages(void)
+{
+	stamps = true;
+}
+
+const char *sw_cli_unstamped(const char *line)
+{
+	struct tm parts = {0};
+	const char *rest = strptime(line, STAMP, &parts);
+	return rest != NULL ? rest : line;
+}
+
+static void begin_line(const char *word)
+{
+	char moment[32] = "";
+	time_t now = time(NULL);
+	struct tm parts;
+	if (stamps && localtime_r(&now, &parts) != NULL)
+		strftime(moment, sizeof moment, STAMP, &parts);
+	fprintf(stderr, "%s%s: ", moment, word);
+}
 
 /* Foreign text may hold anything; newlines would forge a second message. */
 static void put_clean(const char *text)
@@ -17,7 +45,7 @@ static void put_clean(const char *text)
 
 void sw_cli_print_error(const struct sw_err *err)
 {
-	fputs("sharewell: ", stderr);
+	begin_line("sharewell");
 	put_clean(err->fact[0] != '\0' ? err->fact : "something failed that has no name");
 	if (err->detail[0] != '\0') {
 		fputs(": ", stderr);
@@ -25,7 +53,7 @@ void sw_cli_print_error(const struct sw_err *err)
 	}
 	fputc('\n', stderr);
 	if (err->hint[0] != '\0') {
-		fputs("hint: ", stderr);
+		begin_line("hint");
 		put_clean(err->hint);
 		fputc('\n', stderr);
 	}
@@ -38,7 +66,7 @@ void sw_cli_print_note(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	fputs("sharewell: note: ", stderr);
+	begin_line("sharewell: note");
 	put_clean(text);
 	fputc('\n', stderr);
 }

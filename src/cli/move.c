@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "cli/live.h"
+#include "cli/message.h"
 
 #define GPUS_MAX 64
 
@@ -52,13 +53,49 @@ struct wish {
 	json_t *body;
 };
 
+static bool differ(const json_t *a, const json_t *b, const char *key)
+{
+	return !json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+/* No answer came: whether the controller took the move is seen from the job, as soon as it can be asked again. */
+static int find_out(struct sw_cli_client *client, uint64_t id, const json_t *before, json_t **ret_job, struct sw_err *err)
+{
+	SW_JSON *job = NULL;
+	char gpus[300];
+	sw_cli_print_note("%s; looking whether job %" PRIu64 " was moved", err->fact, id);
+	sw_err_clear(err);
+	int r = sw_cli_await_job(client, id, &job, err);
+	if (r < 0)
+		return r;
+	bool same_run = !differ(before, job, "epoch"), moving = json_is_true(json_object_get(job, "moving"));
+	if (same_run && (moving || differ(before, job, "gpu_indexes") || differ(before, job, "unmoved"))) {
+		*ret_job = SW_TAKE(job);
+		return 0;
+	}
+	sw_err_set(err, SW_EIO, "job %" PRIu64 " was not moved", id);
+	sw_err_detail(err, "the controller did not come to it; the job is on gpu %s of %s", name_gpus(job, gpus, sizeof gpus),
+		      sw_cli_text(job, "node", "?"));
+	sw_err_hint(err, "Ask again.");
+	return SW_EIO;
+}
+
+static int order(struct sw_cli_client *client, uint64_t id, const json_t *body, json_t **ret_job, struct sw_err *err)
+{
+	SW_JSON *before = NULL;
+	char path[64];
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/move", id);
+	int r = sw_cli_get_job(client, id, &before, err);
+	r = r < 0 ? r : sw_cli_client_post(client, path, body, ret_job, err);
+	return r < 0 && before != NULL && sw_cli_client_is_unsure(client) ? find_out(client, id, before, ret_job, err) : r;
+}
+
 static int move_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
 	const struct wish *wish = user;
 	SW_JSON *job = NULL;
-	char path[64], gpus[300];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/move", id);
-	int r = sw_cli_client_post(client, path, wish->body, &job, err);
+	char gpus[300];
+	int r = order(client, id, wish->body, &job, err);
 	if (r == 0 && !wish->values->no_wait)
 		r = sw_cli_wait_move(client, id, &job, err);
 	if (r < 0)

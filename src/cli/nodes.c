@@ -57,18 +57,16 @@ static int add_node(struct sw_cli_rows *rows, const json_t *node)
 
 static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *gpu)
 {
-	char used[32], memory[32];
+	char used[32], memory[32], text[32];
 	bool sampled = json_is_string(json_object_get(gpu, "sampled_at"));
 	int r = sw_cli_rows_add(rows, sw_cli_text(node, "name", "?"));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(gpu, "index", 0));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "name", "-"));
-	r = r < 0 ? r : sampled ? sw_cli_rows_addf(rows, "%.0f%%", 100 * sw_cli_real(gpu, "busy", 0)) : sw_cli_rows_add(rows, "-");
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_busy(gpu, text, sizeof text));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sampled ? sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_used_bytes", 0), used) : "-");
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), memory));
-	r = r < 0 ? r : sampled ? sw_cli_rows_addf(rows, "%.0fW", sw_cli_real(gpu, "power_w", 0)) : sw_cli_rows_add(rows, "-");
-	r = r < 0     ? r
-	    : sampled ? sw_cli_rows_addf(rows, "%" PRId64 "C", sw_cli_number(gpu, "temperature_c", 0))
-		      : sw_cli_rows_add(rows, "-");
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_power(gpu, text, sizeof text));
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_heat(gpu, text, sizeof text));
 	return r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "uuid", "-"));
 }
 

@@ -8,6 +8,7 @@
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/waiting.h"
 
 struct values {
 	struct sw_cli_job_options job;
@@ -77,7 +78,11 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	sw_cli_catch_interrupts();
 	uint64_t id = (uint64_t)sw_cli_number(answer, "id", 0);
 	sw_cli_print_note("job %" PRIu64, id);
-	return follow(client, id, json_object_get(jobs, "stdout") == NULL, err);
+	struct sw_cli_waiting waiting;
+	r = sw_cli_waiting_tell(client, values->controller, id, &waiting, err);
+	r = r < 0 ? r : follow(client, id, json_object_get(jobs, "stdout") == NULL, err);
+	sw_cli_waiting_release(&waiting);
+	return r;
 }
 
 static const struct sw_cli_option options[] = {
@@ -98,7 +103,9 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_run = {
 	.name = "run",
 	.about = "submit a job, show what it writes, and end as it does",
-	.text = "The exit status is the job's; 128 and the number where a signal ended it. Ctrl-C detaches: the job goes on.",
+	.text = "The exit status is the job's; 128 and the number where a signal ended it. Why it waits, or is tried again, is said on "
+		"standard "
+		"error. Ctrl-C detaches: the job goes on.",
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

@@ -9,6 +9,7 @@
 #include "api/job.h"
 #include "base/number.h"
 #include "cli/command.h"
+#include "cli/message.h"
 #include "cli/share_deep.h"
 #include "cli/share_places.h"
 #include "cli/share_profile.h"
@@ -25,6 +26,10 @@ struct values {
 	const char *suspend, *resume, *limit, *gpu, *profile;
 	bool list, json, deep;
 };
+
+/* What is asked for, one at a time. */
+enum wish { RUNS, LISTS, SUSPENDS, RESUMES, LIMITS, PROFILES, WISHES };
+static const char *const wish_words[WISHES] = {"a program to run", "--list", "--suspend", "--resume", "--limit", "--profile"};
 
 static const char *class_word(size_t index)
 {
@@ -71,10 +76,8 @@ static int take_options(const struct values *values, struct sw_share_terms *term
 	return r;
 }
 
-enum change { SUSPENDS, RESUMES, LIMITS };
-
 /* Nobody decides about it, or changes it, meanwhile. */
-static int change_terms(struct sw_share_page *page, enum change change, const struct values *values, uint32_t *ret_wish, struct sw_err *err)
+static int change_terms(struct sw_share_page *page, enum wish change, const struct values *values, uint32_t *ret_wish, struct sw_err *err)
 {
 	char folder[PATH_MAX];
 	struct sw_share_terms terms;
@@ -122,6 +125,20 @@ static int state_wish(const struct values *values, bool suspend, struct sw_err *
 	return SW_EIO;
 }
 
+/* A limit may be lower than what stays on the GPU in any case; then it keeps the rest off. */
+static void say_what_stays(const char *name, const struct sw_share_figures *figures, uint64_t limit_bytes)
+{
+	char fixed[32], place[32] = "its GPU";
+	for (uint32_t i = 0; i < figures->gpu_count; i++) {
+		if (figures->gpus[i].fixed_bytes <= limit_bytes)
+			continue;
+		if (figures->gpu_count > 1)
+			snprintf(place, sizeof place, "GPU %u", i);
+		sw_cli_print_note("%s cannot go below %s on %s: the driver keeps that there for its processes until they end", name,
+				  sw_format_bytes(figures->gpus[i].fixed_bytes, fixed), place);
+	}
+}
+
 static int state_limit(const struct values *values, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
@@ -145,6 +162,8 @@ static int state_limit(const struct values *values, struct sw_err *err)
 		}
 		printf("%s: %.2f GiB on its GPUs, %.2f GiB in host memory\n", values->limit, (double)charged / (1 << 30),
 		       (double)host / (1 << 30));
+		if (values->memory != NULL)
+			say_what_stays(values->limit, &figures, terms.asked_bytes);
 		return 0;
 	}
 	sw_err_set(err, SW_EIO, "%s is not under its new limit", values->limit);
@@ -175,29 +194,75 @@ static int run_program(const struct values *values, struct sw_err *err)
 	return r < 0 ? r : sw_cli_share_run(values->name, &values->words, &terms, host_bytes, err);
 }
 
+/* ---- the command */
+
+static int find_wish(const struct values *values, enum wish *ret_wish, struct sw_err *err)
+{
+	const bool asked[WISHES] = {
+		[RUNS] = values->words.count > 0,   [LISTS] = values->list,	      [SUSPENDS] = values->suspend != NULL,
+		[RESUMES] = values->resume != NULL, [LIMITS] = values->limit != NULL, [PROFILES] = values->profile != NULL,
+	};
+	enum wish found = WISHES;
+	for (enum wish wish = 0; wish < WISHES; wish++) {
+		if (asked[wish] && found != WISHES)
+			return sw_err_set(err, SW_EINPUT,
+					  "one thing at a time: --list, --suspend, --resume, --limit, --profile, or a program to run");
+		found = asked[wish] ? wish : found;
+	}
+	*ret_wish = found != WISHES ? found : RUNS;
+	return 0;
+}
+
+/* What would be passed over is refused: who limits while suspending believes that both were done. */
+static int check_options(const struct values *values, enum wish wish, struct sw_err *err)
+{
+	enum { TERMS = 1 << RUNS | 1 << LIMITS };
+	const struct {
+		const char *name;
+		bool given;
+		unsigned wishes; /* that it goes with */
+	} rules[] = {
+		{"memory", values->memory != NULL, TERMS},
+		{"compute", values->compute > 0, TERMS},
+		{"class", values->class != NULL, TERMS},
+		{"throttle", values->throttle != NULL, TERMS},
+		{"slice", values->slice > 0, TERMS},
+		{"host-memory", values->host_memory != NULL, 1 << RUNS},
+		{"all-host-memory", values->all_host_memory != NULL, 1 << RUNS},
+		{"name", values->name != NULL, 1 << RUNS},
+		{"deep", values->deep, 1 << SUSPENDS},
+		{"gpu", values->gpu != NULL, 1 << RESUMES},
+		{"seconds", values->seconds > 0, 1 << PROFILES},
+		{"json", values->json, 1 << LISTS | 1 << PROFILES},
+	};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(rules); i++) {
+		if (!rules[i].given || (rules[i].wishes & 1u << wish) != 0)
+			continue;
+		char with[80] = "";
+		for (enum wish other = 0; other < WISHES; other++)
+			if ((rules[i].wishes & 1u << other) != 0)
+				snprintf(with + strlen(with), sizeof with - strlen(with), "%s%s", with[0] != '\0' ? " and " : "",
+					 wish_words[other]);
+		return sw_err_set(err, SW_EINPUT, "--%s goes with %s, not with %s", rules[i].name, with, wish_words[wish]);
+	}
+	return 0;
+}
+
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	unsigned wishes =
-		(values->suspend != NULL) + (values->resume != NULL) + (values->limit != NULL) + values->list + (values->profile != NULL);
-	if (wishes > 1 || (wishes == 1 && values->words.count > 0))
-		return sw_err_set(err, SW_EINPUT,
-				  "one thing at a time: --list, --suspend, --resume, --limit, --profile, or a program to run");
-	if (values->deep && values->suspend == NULL)
-		return sw_err_set(err, SW_EINPUT, "--deep goes with --suspend");
-	if (values->gpu != NULL && values->resume == NULL)
-		return sw_err_set(err, SW_EINPUT, "--gpu goes with --resume");
-	if (values->seconds > 0 && values->profile == NULL)
-		return sw_err_set(err, SW_EINPUT, "--seconds goes with --profile");
-	if (values->list)
+	enum wish wish = RUNS;
+	int r = find_wish(values, &wish, err);
+	r = r < 0 ? r : check_options(values, wish, err);
+	if (r < 0)
+		return r;
+	if (wish == LISTS)
 		return sw_cli_share_list(values->json, err);
-	if (values->suspend != NULL)
-		return state_wish(values, true, err);
-	if (values->resume != NULL)
-		return state_wish(values, false, err);
-	if (values->limit != NULL)
+	if (wish == SUSPENDS || wish == RESUMES)
+		return state_wish(values, wish == SUSPENDS, err);
+	if (wish == LIMITS)
 		return state_limit(values, err);
-	if (values->profile != NULL)
+	if (wish == PROFILES)
 		return sw_cli_share_profile(values->profile, values->seconds > 0 ? values->seconds : 10, values->json, err);
 	if (values->words.count == 0) {
 		sw_err_set(err, SW_EINPUT, "no program to run");

@@ -52,8 +52,8 @@ static int test_only(struct sw_cli_client *client, const json_t *jobs, struct sw
 			return SW_EINPUT;
 		}
 	}
-	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPUs, its largest node %" PRId64 "\n", count,
-	       count == 1 ? "job" : "jobs", all, most);
+	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPU%s, its largest node %" PRId64 "\n", count,
+	       count == 1 ? "job" : "jobs", all, all == 1 ? "" : "s", most);
 	return 0;
 }
 

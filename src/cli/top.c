@@ -69,25 +69,27 @@ static const char *host_memory_of(const json_t *node, char text[96])
 	return text;
 }
 
+static void add_gpu(struct picture *picture, const json_t *gpu)
+{
+	double used = sw_cli_real(gpu, "memory_used_bytes", 0), all = sw_cli_real(gpu, "memory_bytes", 0);
+	char busy_bar[24], filled_bar[24], busy[32], filled[32], power[32], heat[32];
+	add(picture, "  %2" PRId64 " %-20.20s util [%s] %4s  mem [%s] %4s  %5s %4s", sw_cli_number(gpu, "index", 0),
+	    sw_cli_text(gpu, "name", "GPU"), bar(sw_cli_real(gpu, "busy", 0), busy_bar), sw_cli_device_busy(gpu, busy, sizeof busy),
+	    bar(all > 0 ? used / all : 0, filled_bar), sw_cli_device_filled(gpu, filled, sizeof filled),
+	    sw_cli_device_power(gpu, power, sizeof power), sw_cli_device_heat(gpu, heat, sizeof heat));
+}
+
 static void add_gpus(struct picture *picture, const json_t *nodes)
 {
 	size_t i, g;
 	json_t *node, *gpu;
-	char busy[24], memory[24];
 	json_array_foreach(nodes, i, node)
 	{
 		char host[96];
 		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free%s", sw_cli_text(node, "name", "?"),
 		    json_is_true(json_object_get(node, "up")) ? "" : " (down)", sw_cli_number(node, "gpus_free", 0),
 		    sw_cli_number(node, "gpus", 0), host_memory_of(node, host));
-		json_array_foreach(json_object_get(node, "devices"), g, gpu)
-		{
-			double used = sw_cli_real(gpu, "memory_used_bytes", 0), all = sw_cli_real(gpu, "memory_bytes", 0);
-			add(picture, "  %2" PRId64 " %-20.20s util [%s] %3.0f%%  mem [%s] %3.0f%%  %4.0fW %3" PRId64 "C",
-			    sw_cli_number(gpu, "index", 0), sw_cli_text(gpu, "name", "GPU"), bar(sw_cli_real(gpu, "busy", 0), busy),
-			    100 * sw_cli_real(gpu, "busy", 0), bar(all > 0 ? used / all : 0, memory), all > 0 ? 100 * used / all : 0,
-			    sw_cli_real(gpu, "power_w", 0), sw_cli_number(gpu, "temperature_c", 0));
-		}
+		json_array_foreach(json_object_get(node, "devices"), g, gpu) add_gpu(picture, gpu);
 	}
 }
 

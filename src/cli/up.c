@@ -58,6 +58,7 @@ struct cluster {
 	uint32_t gpu_count;
 	struct child children[CHILDREN];
 	sigset_t before; /* signals as they were, for children */
+	bool logs;	 /* in the background: what everybody says goes to a log */
 };
 
 static int64_t uptime_ms(void)
@@ -85,6 +86,8 @@ static void start(struct cluster *cluster, struct child *child, int ready_fd)
 	if (getppid() != parent)
 		_exit(1);
 	sigprocmask(SIG_SETMASK, &cluster->before, NULL);
+	if (cluster->logs)
+		setenv(SW_CLI_LOG_TIMES, "1", 1);
 	if (ready_fd >= 0) {
 		char number[16];
 		snprintf(number, sizeof number, "%d", ready_fd);
@@ -92,7 +95,7 @@ static void start(struct cluster *cluster, struct child *child, int ready_fd)
 		setenv(SW_CLI_READY_FD, number, 1);
 	}
 	execv("/proc/self/exe", child->argv);
-	fprintf(stderr, "sharewell: cannot start the %s: %s\n", child->name, strerror(errno));
+	sw_cli_print_note("cannot start the %s: %s", child->name, strerror(errno));
 	_exit(1);
 }
 
@@ -323,15 +326,15 @@ static int look_at_gpus(const char *source, struct cluster *cluster, struct sw_e
 /* What the process in the background wrote before it failed. */
 static void show_log(const char *path, off_t from)
 {
-	char piece[4096];
-	ssize_t size;
-	int log = open(path, O_RDONLY | O_CLOEXEC);
-	while (log >= 0 && (size = pread(log, piece, sizeof piece, from)) > 0) {
-		fwrite(piece, 1, (size_t)size, stderr);
-		from += size;
-	}
-	if (log >= 0)
-		close(log);
+	SW_CLEANUP(sw_freep) char *line = NULL;
+	size_t room = 0;
+	FILE *log = fopen(path, "re");
+	if (log == NULL)
+		return;
+	if (fseeko(log, from, SEEK_SET) == 0)
+		while (getline(&line, &room, log) > 0)
+			fputs(sw_cli_unstamped(line), stderr);
+	fclose(log);
 }
 
 /* Goes on in the background, where everything is written to a log. For the process that stays with the user: 1 and the exit status, once the other one has
@@ -353,6 +356,7 @@ static int detach(const struct values *values, struct cluster *cluster, int *ret
 		dup2(log, STDOUT_FILENO);
 		dup2(log, STDERR_FILENO);
 		close(ends[0]);
+		sw_cli_stamp_messages();
 		*ret_ready = ends[1];
 		return 0;
 	}
@@ -425,6 +429,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return r;
 	snprintf(cluster.place, sizeof cluster.place, "unix:%s", cluster.places.socket);
 	plan_children(values, &cluster);
+	cluster.logs = values->detach;
 	if (values->detach) {
 		r = detach(values, &cluster, &ready, err);
 		if (r != 0)

@@ -47,7 +47,8 @@ static int explain(void *user, struct sw_cli_client *client, uint64_t id, struct
 		r = look_ahead(asking, client, id, why, err);
 	if (r < 0 || asking->json)
 		return r < 0 ? r : sw_cli_print_json(why, err);
-	SW_CLEANUP(sw_freep) char *clean = sw_text_clean(sw_cli_text(why, "why", "there is no answer"));
+	SW_CLEANUP(sw_freep) char *said = sw_cli_local_sentence(sw_cli_text(why, "why", "there is no answer"));
+	SW_CLEANUP(sw_freep) char *clean = said != NULL ? sw_text_clean(said) : NULL;
 	printf("job %" PRIu64 " (%s): %s\n", id, sw_cli_text(why, "state", "?"), clean != NULL ? clean : "");
 	if (waits(why))
 		printf("  %s\n", sw_cli_outlook_say(&asking->outlook, id, start, sizeof start));

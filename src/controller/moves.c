@@ -125,7 +125,7 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 	uint32_t gpus = brain->nodes.items[run->node].shape.gpus;
 	if (gpus < 64 && mask >> gpus != 0) {
 		char detail[80];
-		snprintf(detail, sizeof detail, "its node has %u GPUs, from 0 on", gpus);
+		snprintf(detail, sizeof detail, "its node has %u GPU%s, from 0 on", SW_COUNTED(gpus));
 		return refuse(job, detail, NULL, err);
 	}
 	if (!is_free(brain, (uint32_t)(job - 1), run, mask))

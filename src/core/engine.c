@@ -820,8 +820,9 @@ static uint32_t open_gpus(const struct sw_engine *engine)
 /* A quota is not all there is to say: a policy may start jobs beyond it. */
 static void explain_quota(struct sw_engine *engine, const struct sw_job *job, char *text, size_t size)
 {
-	int used = snprintf(text, size, "its tenant holds %u of a quota of %u GPUs and the job needs %u more",
-			    sw_view_tenant_held(&engine->view, job->tenant), sw_view_tenant_quota(&engine->view, job->tenant), job->gpus);
+	int used = snprintf(text, size, "its tenant holds %u of a quota of %u GPU%s and the job needs %u more",
+			    sw_view_tenant_held(&engine->view, job->tenant), SW_COUNTED(sw_view_tenant_quota(&engine->view, job->tenant)),
+			    job->gpus);
 	if (engine->policy->explain == NULL || used < 0 || (size_t)used + 3 > size)
 		return;
 	memcpy(text + used, "; ", 3);
@@ -842,14 +843,15 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 	else if (!sw_engine_quota_allows(engine, job, job->gpus))
 		explain_quota(engine, job, text, size);
 	else if (job->gpus > engine->ledger.gpus_up)
-		snprintf(text, size, "it needs %u GPUs and only %u are up", job->gpus, engine->ledger.gpus_up);
+		snprintf(text, size, "it needs %u GPU%s and only %u %s up", SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_up));
 	else if (job->gpus > open_gpus(engine))
-		snprintf(text, size, "it needs %u GPUs and only %u are in nodes that take jobs", job->gpus, open_gpus(engine));
+		snprintf(text, size, "it needs %u GPU%s and only %u %s in nodes that take jobs", SW_COUNTED(job->gpus),
+			 SW_COUNTED_ARE(open_gpus(engine)));
 	else if (engine->policy->explain != NULL)
 		engine->policy->explain(&engine->view, job, text, size);
 	else if (job->gpus > engine->ledger.gpus_free)
-		snprintf(text, size, "it needs %u GPUs and %u are free", job->gpus, engine->ledger.gpus_free);
+		snprintf(text, size, "it needs %u GPU%s and %u %s free", SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_free));
 	else
-		snprintf(text, size, "it needs %u GPUs; %u are free, but not where placement '%s' wants them, or others are ahead",
-			 job->gpus, engine->ledger.gpus_free, engine->config.placement->name);
+		snprintf(text, size, "it needs %u GPU%s; %u %s free, but not where placement '%s' wants them, or others are ahead",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_free), engine->config.placement->name);
 }

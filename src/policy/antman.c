@@ -254,12 +254,13 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 							: "no GPUs that are used little enough have room for it beside others";
 	bool lends = job->asked_class == SW_CLASS_OPPORTUNISTIC || job->is_auto || sw_view_param(view, AUTO)->number != 0;
 	if (sw_view_param(view, MURI)->number)
-		snprintf(text, size, "it needs %u GPUs and has reserved %u", job->gpus, card->muri.held);
+		snprintf(text, size, "it needs %u GPU%s and has reserved %u", SW_COUNTED(job->gpus), card->muri.held);
 	else if (job->asked_class == SW_CLASS_OPPORTUNISTIC)
-		snprintf(text, size, "it needs %u GPUs, %u are idle, and %s", job->gpus, sw_view_gpus_free(view), beside);
+		snprintf(text, size, "it needs %u GPU%s, %u %s idle, and %s", SW_COUNTED(job->gpus),
+			 SW_COUNTED_ARE(sw_view_gpus_free(view)), beside);
 	else
-		snprintf(text, size, "guaranteed jobs hold the GPUs or were submitted earlier; it needs %u and %u are idle%s%s", job->gpus,
-			 sw_view_gpus_free(view), lends ? "; " : "", lends ? beside : "");
+		snprintf(text, size, "guaranteed jobs hold the GPUs or were submitted earlier; it needs %u and %u %s idle%s%s", job->gpus,
+			 SW_COUNTED_ARE(sw_view_gpus_free(view)), lends ? "; " : "", lends ? beside : "");
 }
 
 const struct sw_policy sw_policy_antman = {

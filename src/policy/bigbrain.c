@@ -184,9 +184,9 @@ static void explain_place(struct sw_view *view, const struct sw_job *job, char *
 	const char *unit = large ? "GiB" : "MiB";
 	if (job->gpus > 1)
 		snprintf(text, size,
-			 "it needs %u GPUs; %u are free, and no node has so many with room for its %llu %s that run fewer than %lld whole "
+			 "it needs %u GPUs; %u %s free, and no node has so many with room for its %llu %s that run fewer than %lld whole "
 			 "jobs",
-			 job->gpus, sw_view_gpus_free(view), amount, unit, k);
+			 job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)), amount, unit, k);
 	else if (!sw_bigbrain_find_split(view, job, &split))
 		snprintf(text, size,
 			 "no GPU with room for its %llu %s runs fewer than %lld whole jobs, and it cannot be split over what is left",
@@ -206,8 +206,8 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	if (first != NULL && first != job && !sw_view_param(view, SW_BIGBRAIN_SKIP)->number)
 		snprintf(text, size, "an earlier job is ahead of it in the line and has no place yet");
 	else if (job->gpu_memory_bytes == 0)
-		snprintf(text, size, "it needs %u GPUs of its own, since it does not say how much memory it needs, and %u are free",
-			 job->gpus, sw_view_gpus_free(view));
+		snprintf(text, size, "it needs %u GPU%s of its own, since it does not say how much memory it needs, and %u %s free",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		explain_place(view, job, text, size);
 }

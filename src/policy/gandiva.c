@@ -225,21 +225,21 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	long long slice_s = (long long)(quantum(view) / SECOND);
 	if (member->place == RESIDENT) {
 		const struct room *room = room_of(view, member->node);
-		snprintf(text, size, "it takes turns of %lld s with others: the jobs of its node ask for %u GPUs and it has %u", slice_s,
-			 room->load, node_of(view, member->node).gpus);
+		snprintf(text, size, "it takes turns of %lld s with others: the jobs of its node ask for %u GPU%s and it has %u", slice_s,
+			 SW_COUNTED(room->load), node_of(view, member->node).gpus);
 	} else if (member->place == GUEST) {
 		snprintf(text, size, "it shares its GPUs with another job, and the turn of both comes when others have had %lld s",
 			 slice_s);
 	} else if (!sw_gandiva_takes_turns(view, job)) {
 		snprintf(text, size,
-			 "it needs %u GPUs at once and %u are free; it cannot take turns, because a stop would cost it its work", job->gpus,
-			 sw_view_gpus_free(view));
+			 "it needs %u GPU%s at once and %u %s free; it cannot take turns, because a stop would cost it its work",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	} else if (sw_gandiva_is_hard(view, job)) {
-		snprintf(text, size, "it needs %u GPUs, more than a node has, and %u are free; others make way after their turn of %lld s",
-			 job->gpus, sw_view_gpus_free(view), slice_s);
+		snprintf(text, size, "it needs %u GPUs, more than a node has, and %u %s free; others make way after their turn of %lld s",
+			 job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)), slice_s);
 	} else {
-		snprintf(text, size, "it needs %u GPUs, and every node that could have it is given away %lld times over already", job->gpus,
-			 (long long)sw_view_param(view, HEIGHT)->number);
+		snprintf(text, size, "it needs %u GPU%s, and every node that could have it is given away %lld times over already",
+			 SW_COUNTED(job->gpus), (long long)sw_view_param(view, HEIGHT)->number);
 	}
 }
 

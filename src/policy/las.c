@@ -159,13 +159,13 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	long long used_s = (long long)(service(view, job) / SECOND);
 	size_t queues_count = thresholds(view)->count + 1;
 	if (queues_count == 1)
-		snprintf(text, size, "it has used %lld GPU-seconds, and jobs that used less go first; it needs %u GPUs and %u are free",
-			 used_s, job->gpus, sw_view_gpus_free(view));
+		snprintf(text, size, "it has used %lld GPU-seconds, and jobs that used less go first; it needs %u GPU%s and %u %s free",
+			 used_s, SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		snprintf(text, size,
 			 "it is in queue %u of %zu with %lld GPU-seconds used, and jobs of earlier queues or ahead in its own hold the "
-			 "GPUs; it needs %u and %u are free",
-			 account->level + 1, queues_count, used_s, job->gpus, sw_view_gpus_free(view));
+			 "GPUs; it needs %u and %u %s free",
+			 account->level + 1, queues_count, used_s, job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)));
 }
 
 const struct sw_policy sw_policy_las = {

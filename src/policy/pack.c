@@ -520,7 +520,8 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	if (base_of(view)->explain != NULL)
 		base_of(view)->explain(view, job, text, size);
 	else
-		snprintf(text, size, "it needs %u GPUs, and those that are free do not suit it or others are ahead", job->gpus);
+		snprintf(text, size, "it needs %u GPU%s, and those that are free do not suit it or others are ahead",
+			 SW_COUNTED(job->gpus));
 	size_t used = strlen(text);
 	const char *why = job->model == 0	       ? "nobody has profiled its model, so it shares with nobody"
 			  : job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs, so it shares with nobody"

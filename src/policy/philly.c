@@ -298,14 +298,15 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	long long share_s = (long long)((card->share_ns + (card->for_share ? more : 0)) / SECOND);
 	long long place_s = (long long)((card->place_ns + (card->for_share ? 0 : more)) / SECOND);
 	long long left_s = (long long)((stand.until - sw_view_now(view) + SECOND - 1) / SECOND);
-	int used = stand.acquires
-			   ? snprintf(text, size, "it wants %u GPUs %s and %u are free; this is try %u, for %lld s more", job->gpus,
-				      wishes[level_of(view, job, &stand)], sw_view_gpus_free(view), stand.tries + 1, left_s)
-			   : snprintf(text, size, "it backs off for %lld s more after try %u for %u GPUs", left_s, stand.tries, job->gpus);
+	int used = stand.acquires ? snprintf(text, size, "it wants %u GPU%s %s and %u %s free; this is try %u, for %lld s more",
+					     SW_COUNTED(job->gpus), wishes[level_of(view, job, &stand)],
+					     SW_COUNTED_ARE(sw_view_gpus_free(view)), stand.tries + 1, left_s)
+				  : snprintf(text, size, "it backs off for %lld s more after try %u for %u GPU%s", left_s, stand.tries,
+					     SW_COUNTED(job->gpus));
 	if (used > 0 && (size_t)used < size)
 		snprintf(text + used, size - (size_t)used,
-			 "; it has waited %lld s for its tenant's share and %lld s for a place, and %u jobs have overtaken older ones",
-			 share_s, place_s, desk->overtakes);
+			 "; it has waited %lld s for its tenant's share and %lld s for a place, and %u job%s overtaken older ones", share_s,
+			 place_s, desk->overtakes, desk->overtakes == 1 ? " has" : "s have");
 }
 
 const struct sw_policy sw_policy_philly = {

@@ -335,17 +335,17 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 {
 	uint32_t blocked = desk_of(view)->blocked;
 	if (!shares(job))
-		snprintf(text, size, "it %s, so it must have %u GPUs to itself, and %u are idle",
-			 job->cannot_pause ? "runs without the GPU runtime" : "does not say how much GPU memory it needs", job->gpus,
-			 sw_view_gpus_free(view));
+		snprintf(text, size, "it %s, so it must have %u GPU%s to itself, and %u %s idle",
+			 job->cannot_pause ? "runs without the GPU runtime" : "does not say how much GPU memory it needs",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else if (blocked != 0 && blocked != job->id.v + 1)
-		snprintf(text, size, "it needs %u GPUs, %u are idle, and an earlier job has waited too long to be overtaken", job->gpus,
-			 sw_view_gpus_free(view));
+		snprintf(text, size, "it needs %u GPU%s, %u %s idle, and an earlier job has waited too long to be overtaken",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		snprintf(text, size,
-			 "it needs %u GPUs, %u are idle, and no others have room for the %llu MiB that it keeps on each of them beside the "
+			 "it needs %u GPU%s, %u %s idle, and no others have room for the %llu MiB that it keeps on each of them beside the "
 			 "lanes",
-			 job->gpus, sw_view_gpus_free(view), (unsigned long long)(sw_job_floor(job) >> 20));
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)), (unsigned long long)(sw_job_floor(job) >> 20));
 }
 
 const struct sw_policy sw_policy_salus = {

@@ -295,12 +295,12 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	const char *line = job->asked_class == SW_CLASS_OPPORTUNISTIC ? "opportunistic queue" : "queue";
 	if (card->starved)
 		snprintf(text, size,
-			 "it has lost its patience and is ahead of all queues; it needs %u GPUs, %u are free, and the others are still "
+			 "it has lost its patience and is ahead of all queues; it needs %u GPU%s, %u %s free, and the others are still "
 			 "protected",
-			 job->gpus, sw_view_gpus_free(view));
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
-		snprintf(text, size, "it is in %s %u, behind jobs that likely need less GPU time; it needs %u GPUs, %u are free%s, and %s",
-			 line, card->queue + 1, job->gpus, sw_view_gpus_free(view),
+		snprintf(text, size, "it is in %s %u, behind jobs that likely need less GPU time; it needs %u GPU%s, %u %s free%s, and %s",
+			 line, card->queue + 1, SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)),
 			 job->gpus > 1 && job->gpus <= sw_view_gpus_free(view) ? " but too far apart" : "", seat);
 }
 

@@ -97,6 +97,7 @@ refuses 2 'an unknown value of the world' "Did you mean 'world.quantum'?" sim -t
 refuses 2 'a parameter of a policy that is not run names those that are' 'These are: las, srtf' sim -t jobs.csv -c 4x8 -p las,srtf -s gittins.tick=1s
 refuses 2 'an unknown shell' "Did you mean 'bash'?" completion bsah
 refuses 2 'help about an unknown command' "Did you mean 'sharewell trace'?" help trce
+refuses 2 'a word that is like none' "'sharewell help' lists the commands" help nope
 
 # Values.
 refuses 2 'an option without its value' "option '--trace' needs a value" sim --trace

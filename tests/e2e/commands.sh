@@ -24,6 +24,9 @@ works 'all the shares of jobs' '' trace generate mixed.csv --jobs 200 --gpus 64 
 works 'shows in its figures' 'elastic' trace stats mixed.csv
 holds 'only the models that were named' sh -c '! grep -vE "resnet50|vgg16|submit_s" mixed.csv'
 works 'figures of a trace, with the load on a cluster' 'offered load         9' trace stats jobs.csv --gpus 32
+works 'on a single one' '% of 1 GPU' trace stats jobs.csv --gpus 1
+! out_has '1 GPUs'
+said $? 'which is not several'
 for suffix in gz xz zst; do
 	works "converted to .$suffix" '' trace convert jobs.csv -o "packed.$suffix"
 	works "and back" '' trace convert "packed.$suffix" -o "unpacked.$suffix.csv"

@@ -135,7 +135,7 @@ holds 'there is a way that loses answers' until_holds 20 test -S "$scratch/lossy
 SHAREWELL_CONTROLLER=unix:$scratch/lossy.sock timeout 60 "$SHAREWELL" submit --parsable -- true >"$scratch/out" 2>"$scratch/err"
 [ $? -eq 0 ] && err_has 'asking again' && [ "$(cat "$scratch/out")" -eq $(($(cat "$scratch/before") + 1)) ]
 said $? 'the command asks again, says so, and hears the number of the job'
-wait "$lossy"
+kill "$lossy" && wait "$lossy"
 last=$(cat "$scratch/out")
 works 'the next job has the next number' "$((last + 1))" submit --parsable -- true
 

@@ -34,6 +34,17 @@ said $? 'two jobs share the GPU and do not disturb each other' beside-1 beside-1
 on_emulator full "$train" --memory 3G
 [ $? -eq 1 ] && grep -q CUDA_ERROR_OUT_OF_MEMORY "$scratch/full.err"
 said $? 'more memory than there is: the driver says so' full full.err
+for word in lots '' -5 64MB 1e3 99999999999999999999 99999999999G; do
+	on_emulator wrong "$train" --memory "$word"
+	[ $? -eq 2 ] && grep -q "cannot be '$word': it takes a number such as" "$scratch/wrong.err" && [ ! -s "$scratch/wrong" ]
+	said $? "--memory '$word' is refused" wrong wrong.err
+done
+on_emulator wrong "$train" --steps many
+[ $? -eq 2 ] && grep -q "train: --steps cannot be 'many'" "$scratch/wrong.err"
+said $? 'and so are steps that are no number' wrong wrong.err
+on_emulator wrong python3 "$python" --memory lots
+[ $? -eq 2 ] && grep -q "'lots' is no size" "$scratch/wrong.err"
+said $? 'in Python, too' wrong wrong.err
 env -u LD_LIBRARY_PATH "$train" >"$scratch/none" 2>"$scratch/none.err"
 [ $? -eq 77 ] && [ -s "$scratch/none.err" ]
 said $? 'without a driver, or with a real one, the job says so and ends with status 77' none none.err

@@ -48,6 +48,29 @@ refuses 2 'a GPU is a number' "--gpu cannot be 'x'" move "$moved" --gpu x
 touch "$scratch/filled"
 ends 'the other one ends' "$greedy" 0
 
+# An answer that is lost on its way: what has become of the move is looked for, and said.
+# lossy [request]: opens a way that loses the answer, or what is asked for.
+lossy() {
+	[ -z "$way" ] || kill "$way"
+	rm -f "$scratch/lossy.sock"
+	python3 "$SW_SOURCE_DIR/tests/e2e/lose_answer.py" "$SHAREWELL_STATE/controller.sock" "$scratch/lossy.sock" "$@" &
+	way=$!
+	until_holds 20 test -S "$scratch/lossy.sock"
+}
+way=''
+lossy request
+run move "$moved" --gpu 1 --controller "unix:$scratch/lossy.sock"
+[ "$status" -eq 1 ] && err_has 'broke off; looking whether' && err_has "job $moved was not moved: the controller did not come to it; the job is on gpu 2 of here"
+said $? 'a move that the controller never heard of was not made'
+lossy
+run move "$moved" --gpu 1 --controller "unix:$scratch/lossy.sock"
+[ "$status" -eq 0 ] && err_has 'broke off; looking whether' && out_has "Job $moved is on gpu 1 of here"
+said $? 'one that it took is waited for'
+lossy request
+refuses 1 'of other changes it is said that nobody knows, and who tells' 'Whether it did what it was asked to is not known' limit "$moved" --compute 50 --controller "unix:$scratch/lossy.sock"
+kill "$way"
+works 'it goes back' "Job $moved is on gpu 2 of" move "$moved" --gpu 2
+
 # What the driver cannot do.
 driver 'int cuInit(unsigned flags) { return 0 * flags; }'
 refuses 1 'with an old driver it stays' 'the NVIDIA driver is too old' move "$moved" --gpu 0

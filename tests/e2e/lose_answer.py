@@ -1,24 +1,14 @@
-"""A way to the controller that loses the first answer. Usage: lose_answer.py CONTROLLER_SOCKET NEW_SOCKET
+"""A way to the controller that loses one answer. Usage: lose_answer.py CONTROLLER_SOCKET NEW_SOCKET [request]
 
-Every request is passed on; of the first connection the client hears nothing, though the controller has answered.
+Every request is passed on, and every answer but one: of the first POST the client hears nothing, though the controller has answered. With `request`, the controller does not
+hear of it either. One request to a connection, until it is killed or nobody comes for minutes.
 """
 import os
 import socket
 import sys
 
 
-def whole_answer(connection):
-    data = b""
-    while b"\r\n\r\n" not in data:
-        data += connection.recv(65536)
-    head, body = data.split(b"\r\n\r\n", 1)
-    length = int([line for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")][0].split(b":")[1])
-    while len(body) < length:
-        body += connection.recv(65536)
-    return head + b"\r\n\r\n" + body
-
-
-def whole_request(connection):
+def whole(connection):
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(65536)
@@ -33,21 +23,30 @@ def whole_request(connection):
     return head + b"\r\n\r\n" + body
 
 
+def ask(path, request):
+    controller = socket.socket(socket.AF_UNIX)
+    controller.connect(path)
+    controller.sendall(request)
+    return whole(controller)
+
+
 def main():
+    controller, own = sys.argv[1:3]
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(sys.argv[2] + ".new")
+    listener.bind(own + ".new")
     listener.listen(8)
-    os.rename(sys.argv[2] + ".new", sys.argv[2])
-    for number in range(2):
+    listener.settimeout(300)  # nobody comes any more
+    os.rename(own + ".new", own)
+    lost = False
+    while True:
         client, _ = listener.accept()
-        request = whole_request(client)
+        request = whole(client)
         if request is not None:
-            controller = socket.socket(socket.AF_UNIX)
-            controller.connect(sys.argv[1])
-            controller.sendall(request)
-            answer = whole_answer(controller)
-            if number > 0:
+            loses = not lost and request.startswith(b"POST ")
+            answer = ask(controller, request) if not loses or "request" not in sys.argv else None
+            if not loses:
                 client.sendall(answer)
+            lost = lost or loses
         client.close()
 
 

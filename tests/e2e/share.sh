@@ -91,6 +91,17 @@ kill -TERM $shared_pid
 wait $shared_pid
 holds 'nothing is left of it' sh -c '! ls -A "$SHAREWELL_STATE"/shares | grep measured'
 
+# One whose context takes more than it is to have.
+SHAREWELL_EMU='gpus=1;memory=512M;context=48M' SHAREWELL_EMU_STATE="$scratch/emu-large" "$SHAREWELL" share --name large -- "$scratch/train" --steps 1000000 --memory 12M --step-us 6000 >large 2>&1 &
+shared_pid=$!
+until_holds 60 listed "s['launches'] > 100"
+works 'a limit that can be held is set without a word' '0.01 GiB in host memory' share --limit large --memory 50M
+run share --limit large --memory 20M
+[ "$status" -eq 0 ] && out_has '0.05 GiB on its GPUs' && err_has 'large cannot go below 48.0 MiB on its GPU: the driver keeps that there'
+said $? 'with one below what cannot leave the GPU, what it cannot go below is said'
+kill -TERM $shared_pid
+wait $shared_pid
+
 # One bound for the host memory of all programs of the machine.
 compile load tests/e2e/gpu_load.c
 "$scratch/load" --rounds 3 --memory 14M >load-plain
@@ -140,6 +151,12 @@ refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
 refuses 2 'nor to be measured' "there is no share 'nobody'" share --profile nobody
 refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
 refuses 2 'a time without a profile' '--seconds goes with --profile' share --list --seconds 3
+refuses 2 'a limit while suspending' '--memory goes with a program to run and --limit, not with --suspend' share --suspend nobody --memory 1G
+refuses 2 'while listing' '--memory goes with a program to run and --limit, not with --list' share --list --memory 1G
+refuses 2 'a share of time while resuming' '--compute goes with' share --resume nobody --compute 30
+refuses 2 'a name for what has one' '--name goes with a program to run, not with --limit' share --limit nobody --name somebody --memory 1G
+refuses 2 'host memory for what runs' '--host-memory goes with a program to run, not with --profile' share --profile nobody --host-memory 1G
+refuses 2 'JSON where there is none' '--json goes with --list and --profile, not with --suspend' share --suspend nobody --json
 refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
 refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true

@@ -69,7 +69,8 @@ void sw_trace_stats_print(FILE *out, const struct sw_trace_stats *stats, unsigne
 		length(duration->max, f));
 	fprintf(out, "GPU hours            %.1f\n", stats->gpu_s / 3600);
 	if (stats->cluster_gpus > 0)
-		fprintf(out, "offered load         %.1f %% of %llu GPUs\n", 100 * stats->load, (unsigned long long)stats->cluster_gpus);
+		fprintf(out, "offered load         %.1f %% of %llu GPU%s\n", 100 * stats->load, (unsigned long long)stats->cluster_gpus,
+			stats->cluster_gpus == 1 ? "" : "s");
 	print_kinds(out, stats);
 	print_shares(out, stats, "GPUs per job", &stats->sizes, rows);
 	if (!one_unnamed(&stats->tenants))

@@ -40,6 +40,10 @@ static void test_strangers(void **state)
 		assert_null(suggest(cases[i]));
 	static const char *const letters[] = {"a", "b"};
 	assert_null(sw_suggest("x", letters, 2, sizeof letters[0]));
+	static const char *const commands[] = {"top", "ps", "show"};
+	assert_null(sw_suggest("nope", commands, 3, sizeof commands[0]));
+	assert_string_equal(sw_suggest("pps", commands, 3, sizeof commands[0]), "ps");
+	assert_string_equal(sw_suggest("pd", commands, 3, sizeof commands[0]), "ps");
 }
 
 /* Of several names the nearest wins; of equally near ones the first. */

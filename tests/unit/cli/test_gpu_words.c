@@ -1,4 +1,4 @@
-/* How a job does on its GPUs, in words. */
+/* How a job does on its GPUs, and how GPUs do, in words. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,8 +59,32 @@ static void test_figures(void **state)
 	expect(sw_cli_slowdown, "{\"speed\": null}", "");
 }
 
+/* Nothing is said of a GPU before it is known, and no GPU is said to draw nothing. */
+static void test_devices(void **state)
+{
+	(void)state;
+	const char *seen =
+		"{\"memory_bytes\": 1000, \"memory_used_bytes\": 250, \"busy\": 0.374, \"power_w\": 311.6, \"temperature_c\": 41, "
+		"\"sampled_at\": \"2026-10-04T15:00:00Z\"}";
+	const char *partly = "{\"memory_bytes\": 1000, \"memory_used_bytes\": 0, \"busy\": 0, \"power_w\": 0, \"temperature_c\": 0, "
+			     "\"sampled_at\": \"2026-10-04T15:00:00Z\"}";
+	const char *unseen = "{\"memory_bytes\": 1000}";
+	expect(sw_cli_device_busy, seen, "37%");
+	expect(sw_cli_device_filled, seen, "25%");
+	expect(sw_cli_device_power, seen, "312W");
+	expect(sw_cli_device_heat, seen, "41C");
+	expect(sw_cli_device_busy, partly, "0%");
+	expect(sw_cli_device_filled, partly, "0%");
+	expect(sw_cli_device_power, partly, "-");
+	expect(sw_cli_device_heat, partly, "-");
+	expect(sw_cli_device_busy, unseen, "-");
+	expect(sw_cli_device_filled, unseen, "-");
+	expect(sw_cli_device_power, unseen, "-");
+	expect(sw_cli_device_heat, unseen, "-");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits), cmocka_unit_test(test_figures)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_limits), cmocka_unit_test(test_figures), cmocka_unit_test(test_devices)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -548,7 +548,7 @@ static void test_explain(void **state)
 	expect_why(&rig, 0, "does not wait");
 	expect_why(&rig, 1, "no job 1");
 	rig_submit_plain(&rig, 0, 2, 10);
-	expect_why(&rig, 1, "needs 2 GPUs and 1 are free");
+	expect_why(&rig, 1, "needs 2 GPUs and 1 is free");
 	rig_submit_plain(&rig, 0, 1, 10);
 	expect_why(&rig, 2, "others are ahead");
 	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 0});

@@ -213,7 +213,7 @@ static void test_explain(void **state)
 		&rig, large,
 		"guaranteed jobs hold the GPUs or were submitted earlier; it needs 1 and 0 are idle; no GPUs that are used little enough "
 		"have room for it beside others");
-	expect_reason(&rig, whole, "it needs 1 GPUs, 0 are idle, and it does not say how much GPU memory it needs, so it cannot share one");
+	expect_reason(&rig, whole, "it needs 1 GPU, 0 are idle, and it does not say how much GPU memory it needs, so it cannot share one");
 	rig_close(&rig);
 }
 

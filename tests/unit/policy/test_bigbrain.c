@@ -355,7 +355,7 @@ static void test_why(void **state)
 	submit(&rig, 0, 30, 300);
 	waits = rig_submit_plain(&rig, 1, 2, 100);
 	assert_non_null(
-		strstr(why(&rig, waits), "it needs 2 GPUs of its own, since it does not say how much memory it needs, and 1 are free"));
+		strstr(why(&rig, waits), "it needs 2 GPUs of its own, since it does not say how much memory it needs, and 1 is free"));
 	rig_close(&rig);
 }
 

@@ -526,11 +526,11 @@ static void test_explain(void **state)
 	uint32_t unknown = job(&rig, 1, 1, UNKNOWN), heavy = submit(&rig, 1, 1, HEAVY, SW_CLASS_OPPORTUNISTIC);
 	assert_explained(
 		&rig, unknown,
-		"it is in queue 1, behind jobs that likely need less GPU time; it needs 1 GPUs, 0 are free, and it has no profile, so "
+		"it is in queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and it has no profile, so "
 		"nobody can tell whom it would bear beside it");
 	assert_explained(
 		&rig, heavy,
-		"it is in opportunistic queue 1, behind jobs that likely need less GPU time; it needs 1 GPUs, 0 are free, and no running "
+		"it is in opportunistic queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and no running "
 		"job of its size bears it beside itself");
 	rig_close(&rig);
 }

@@ -1,0 +1,84 @@
+#include "cli/waiting.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/live.h"
+#include "cli/message.h"
+
+#define FIRST_MS 1000 /* most jobs run by then, and nobody wants to hear of it */
+#define EVERY_MS 2000
+
+static int64_t uptime_ms(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A job that has its GPUs is about to start, unless there is something in its way. */
+static bool waits(const json_t *job)
+{
+	const char *state = sw_cli_text(job, "state", "");
+	return strcmp(state, "PD") == 0 || strcmp(state, "S") == 0 ||
+	       (strcmp(state, "CF") == 0 && sw_cli_text(job, "reason", "")[0] != '\0');
+}
+
+/* Seconds that pass and GPUs that come and go are no other reason; the same failure of another run is. */
+static void make_key(const json_t *job, const char *why, char *key, size_t size)
+{
+	size_t used = (size_t)snprintf(key, size, "%" PRId64 " ", sw_cli_number(job, "epoch", 0));
+	for (; *why != '\0' && used + 1 < size; why++)
+		if (!isdigit((unsigned char)*why))
+			key[used++] = *why;
+	key[used] = '\0';
+}
+
+static void tell_reason(struct sw_cli_waiting *waiting, const json_t *job)
+{
+	SW_JSON *answer = NULL;
+	struct sw_err ignored = {0};
+	char path[64], key[sizeof waiting->told];
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", waiting->id);
+	const char *why = sw_cli_client_get(waiting->client, path, &answer, &ignored) == 0 ? sw_cli_text(answer, "why", "") : "";
+	make_key(job, why, key, sizeof key);
+	if (why[0] == '\0' || strcmp(key, waiting->told) == 0)
+		return;
+	sw_cli_print_note("job %" PRIu64 " waits: %s", waiting->id, why);
+	memcpy(waiting->told, key, sizeof key);
+}
+
+/* That the controller does not answer is told by whoever calls it for what lasts. */
+static void look(void *user)
+{
+	struct sw_cli_waiting *waiting = user;
+	SW_JSON *job = NULL;
+	struct sw_err ignored = {0};
+	if (uptime_ms() < waiting->next_ms)
+		return;
+	if (sw_cli_get_job(waiting->client, waiting->id, &job, &ignored) == 0 && waits(job))
+		tell_reason(waiting, job);
+	if (strcmp(sw_cli_text(job, "state", ""), "R") == 0 && waiting->told[0] != '\0') {
+		sw_cli_print_note("job %" PRIu64 " runs", waiting->id);
+		waiting->told[0] = '\0';
+	}
+	waiting->next_ms = uptime_ms() + EVERY_MS;
+}
+
+int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
+			struct sw_err *err)
+{
+	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = uptime_ms() + FIRST_MS};
+	int r = sw_cli_client_open(controller, &waiting->client, err);
+	if (r == 0)
+		sw_cli_client_meanwhile(client, look, waiting);
+	return r;
+}
+
+void sw_cli_waiting_release(struct sw_cli_waiting *waiting)
+{
+	sw_cli_client_free(waiting->client);
+	waiting->client = NULL;
+}

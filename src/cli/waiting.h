@@ -1,0 +1,23 @@
+/* Why a job does not run, told on standard error to whoever follows it: once for each reason.
+ *
+ *	sw_cli_waiting_tell(client, controller, id, &waiting, err);	before what lasts: copying its log, waiting for its end
+ *	sw_cli_waiting_release(&waiting);				after the client's last call
+ */
+#ifndef SW_CLI_WAITING_H
+#define SW_CLI_WAITING_H
+
+#include "cli/client.h"
+
+struct sw_cli_waiting {
+	struct sw_cli_client *client; /* its own: the other one is busy with what lasts */
+	uint64_t id;
+	int64_t next_ms;
+	char told[512]; /* what tells the last reason from others; "": it runs, as far as anybody was told */
+};
+
+/* `controller` is where the client came from. `waiting` stays where it is until it is released. */
+int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
+			struct sw_err *err);
+void sw_cli_waiting_release(struct sw_cli_waiting *waiting);
+
+#endif

@@ -1,0 +1,71 @@
+#!/bin/sh
+# What people hear of a live cluster besides results: that nobody answers, what their job waits for, when something was.
+. "$(dirname "$0")/lib.sh"
+. "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
+up
+
+works 'of what a GPU does nothing is said that is not known' ' 80.0 GiB ' nodes --gpus
+! grep -qE ' 0W| 0C' "$scratch/out"
+said $? 'such as that it draws nothing'
+works 'also on the screen' ' util [' top --once
+! grep -qE ' 0W| 0C' "$scratch/out" && grep -qE ' - +-$' "$scratch/out"
+said $? 'which has a dash'
+
+# A controller that stands still.
+submit -- true
+controller=$(child controller)
+kill -STOP "$controller"
+for command in ps "logs $job"; do
+	refuses 1 "$command is not left waiting by a controller that stands still" 'controller.sock does not answer: nothing came within' $command
+	err_has "'sharewell down' and 'sharewell up' start it anew"
+	said $? 'and what to do is said'
+done
+timeout 120 "$SHAREWELL" submit --parsable -- true >"$scratch/one" 2>"$scratch/one.err" &
+submitter=$!
+holds 'who changes something hears that it is waited for' until_holds 60 grep -q 'does not answer; waiting for up to' "$scratch/one.err"
+kill -CONT "$controller"
+wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
+said $? 'and is served once' one one.err
+
+# Moments are local time for people, and UTC for programs.
+ends 'a job ends' "$job" 0
+export TZ=UTC-9
+ended=$("$SHAREWELL" show "$job" | sed -n 's/^  Ended *//p')
+works 'why and show name the same moment' "it ended well at $ended, after" why "$job"
+works 'also in the sentence that show has of it' "Why         it ended well at $ended, after" show "$job"
+export TZ=UTC
+ended=$("$SHAREWELL" show "$job" | sed -n 's/^  Ended *//p')
+works 'for programs it is UTC wherever they are' "it ended well at ${ended}Z, after" why --json "$job"
+unset TZ
+submit -- sh -c 'echo "ImportError: at 2026-10-04T15:00:00Z" >&2; exit 1'
+"$SHAREWELL" wait -q "$job"
+TZ=UTC-9 "$SHAREWELL" why "$job" >"$scratch/out" 2>"$scratch/err"
+out_has "'ImportError: at 2026-10-04T15:00:00Z'"
+said $? 'what a job wrote stays as it wrote it'
+
+# A job that is followed while it waits: why goes to standard error, once, and nothing else to what a script reads.
+submit -G 4 -- sleep 600
+first=$job
+holds 'a job takes all GPUs' until_holds 60 is_state "$first" R
+timeout 300 "$SHAREWELL" run -- echo begun >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who runs another hears why it waits' until_holds 60 grep -q 'note: job [0-9]* waits: .*GPU' "$scratch/notes"
+sleep 5
+[ ! -s "$scratch/followed" ] && [ "$(grep ' waits: ' "$scratch/notes" | tr -d 0-9 | sort | uniq -d | wc -l)" -eq 0 ]
+said $? 'once, and not where a script reads what it writes' followed notes
+"$SHAREWELL" cancel "$first"
+wait "$follower" && [ "$(cat "$scratch/followed")" = begun ]
+said $? 'and then what it writes' followed notes
+timeout 300 "$SHAREWELL" run -- sh -c 'echo "RuntimeError: NCCL error in: x.cpp:1, unhandled system error" >&2; exit 1' >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who follows a job that failed hears that it is tried again' until_holds 60 grep -q 'note: job [0-9]* waits: .* is tried again in' "$scratch/notes"
+"$SHAREWELL" cancel "$(sed -n 's/.*note: job \([0-9]*\)$/\1/p' "$scratch/notes")"
+wait "$follower"
+submit -H -- true
+timeout 300 "$SHAREWELL" logs -f "$job" >"$scratch/followed" 2>"$scratch/notes" &
+follower=$!
+holds 'who reads along hears it, too' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"
+"$SHAREWELL" resume "$job"
+wait "$follower"
+said $? 'until the end' followed notes
+end
