@@ -42,6 +42,18 @@ void sw_node_give(size_t bytes)
 	node_bytes -= bytes;
 }
 
+static unsigned makers;
+
+void sw_node_begin_making(void)
+{
+	makers++;
+}
+
+void sw_node_end_making(void)
+{
+	makers--;
+}
+
 bool sw_node_is_short(void)
 {
 	return node_is_short;
@@ -59,6 +71,7 @@ static CUresult create(CUmemHandle *ret, size_t bytes, const CUmemAllocationProp
 {
 	(void)prop;
 	(void)flags;
+	assert_true(makers > 0);
 	assert_true(handles < HANDLES);
 	bytes_of[handles] = bytes;
 	made_bytes += bytes;

@@ -1,4 +1,5 @@
 /* Pinned memory for contents that leave the GPU: who pins it finds it touched already, and what is given back is gone. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,10 +34,28 @@ void sw_node_give(size_t bytes)
 	node_bytes -= bytes;
 }
 
+static unsigned makers, looks, quiet_looks = UINT_MAX; /* others begin to make some after so many looks */
+
+void sw_node_begin_making(void)
+{
+	makers++;
+}
+
+void sw_node_end_making(void)
+{
+	makers--;
+}
+
+bool sw_node_others_make(void)
+{
+	return looks++ >= quiet_looks;
+}
+
 /* As the driver does it with its locks held: pages that are not there yet would have to be made now. */
 static CUresult pin(void *start, size_t bytes, unsigned flags)
 {
 	(void)flags;
+	assert_int_equal(makers, 1);
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), there = 0;
 	unsigned char *found = calloc(bytes / page, 1);
 	assert_non_null(found);
@@ -77,10 +96,33 @@ static void test_touched_before_it_is_pinned(void **state)
 	assert_false(sw_store_trim());
 }
 
+/* Ahead of need nothing is pinned while others make some, also if they began meanwhile; what is needed is, and small pieces ahead. */
+static void test_others_make_some(void **state)
+{
+	(void)state;
+	sw_driver.host_register = pin;
+	sw_driver.host_unregister = unpin;
+	for (unsigned quiet = 0; quiet < 2; quiet++) {
+		looks = 0;
+		quiet_looks = quiet;
+		assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_NO_ROOM);
+		assert_int_equal(pinned_bytes + node_bytes + sw_store_unused(), 0);
+	}
+	char *piece = sw_store_get((size_t)3 * UNIT);
+	assert_non_null(piece);
+	sw_store_put(piece, (size_t)3 * UNIT);
+	assert_true(sw_store_trim());
+	quiet_looks = UINT_MAX;
+	assert_int_equal(sw_store_prepare((size_t)100 * UNIT), SW_STORE_MADE);
+	assert_int_equal(pinned_bytes, 32 * UNIT);
+	assert_true(sw_store_trim());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_touched_before_it_is_pinned),
+		cmocka_unit_test(test_others_make_some),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
