@@ -52,8 +52,13 @@ CUresult hook_cuMemGetAddressRange_v2(P ret_base, P ret_bytes, Z address)
 	CUdeviceptr base;
 	size_t bytes;
 	CUcontext context;
-	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context))
-		return sw_driver.address_range(ret_base, ret_bytes, address);
+	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context)) {
+		/* While the process is suspended, the driver knows nothing of what was mapped by hand. */
+		struct sw_gate_thread *self = sw_gate_enter();
+		CUresult result = sw_driver.address_range(ret_base, ret_bytes, address);
+		sw_gate_leave(self);
+		return result;
+	}
 	if (ret_base != NULL)
 		*(CUdeviceptr *)ret_base = base;
 	if (ret_bytes != NULL)

@@ -1,4 +1,6 @@
 /* Memory that a program creates and maps by hand: it leaves the GPU and comes back like any other where it can, and stays where it cannot; the program's handles stay good. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -170,6 +172,50 @@ static void test_handles_stay_good(void **state)
 {
 	(void)state;
 	run_job(keep_handles);
+}
+
+/* ---- questions */
+
+static CUdeviceptr asked_of;
+static _Atomic int answered = -1; /* what the driver said */
+
+static void *ask_range(void *unused)
+{
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+	(void)unused;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	CUresult result = cuMemGetAddressRange_v2(&base, &bytes, asked_of + 1);
+	if (result == CUDA_SUCCESS) {
+		assert_int_equal(base, asked_of);
+		assert_int_equal(bytes, PIECE);
+	}
+	answered = result;
+	return NULL;
+}
+
+static void ask_while_away(int socket)
+{
+	pthread_t thread;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAddressReserve(&asked_of, PIECE, 0, 0, 0));
+	map_new(asked_of, &plain);
+	suspend();
+	uint64_t waits = look().waits;
+	assert_int_equal(pthread_create(&thread, NULL, ask_range, NULL), 0);
+	eventually(look().waits > waits || answered != -1);
+	assert_int_equal(answered, -1);
+	resume();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_cuda(answered);
+}
+
+/* Who asks what lies at an address while the process is suspended waits, and hears what the program mapped there. */
+static void test_questions_wait(void **state)
+{
+	(void)state;
+	run_job(ask_while_away);
 }
 
 /* ---- what stays */
@@ -414,7 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_segments_move),  CASE(test_handles_stay_good), CASE(test_what_cannot_move_stays),
-		CASE(test_limits_move_it), CASE(test_any_order),
+		CASE(test_limits_move_it), CASE(test_any_order),	 CASE(test_questions_wait),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
