@@ -132,10 +132,11 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 {
 	if (SW_MISSING(cuMemGetHandleForAddressRange))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	/* Inside the gate nothing moves before it is pinned. */
 	struct sw_gate_thread *self = sw_gate_enter();
-	if (sw_moves)
-		sw_memory_pin(address, bytes);
 	CUresult result = SW_REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
+	if (result == CUDA_SUCCESS && sw_moves)
+		sw_memory_pin(address, bytes);
 	sw_gate_leave(self);
 	return result;
 }
@@ -162,10 +163,10 @@ CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 	if (SW_MISSING(cuPointerSetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	/* Asked for by those who give the memory to a network card. */
-	if (sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
-		sw_memory_pin(address, 1);
 	CUresult result = SW_REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
+	/* Asked for by those who give the memory to a network card. */
+	if (result == CUDA_SUCCESS && sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
+		sw_memory_pin(address, 1);
 	sw_gate_leave(self);
 	return result;
 }

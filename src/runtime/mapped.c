@@ -474,9 +474,9 @@ CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = CUDA_SUCCESS;
 	if (sw_page == NULL || ret == NULL || !retain(at, ret)) {
-		if (sw_moves)
-			sw_memory_pin(at, 1);
 		result = SW_REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
+		if (result == CUDA_SUCCESS && sw_moves)
+			sw_memory_pin(at, 1);
 		if (result == CUDA_SUCCESS && ret != NULL)
 			*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
 	}

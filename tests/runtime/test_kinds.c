@@ -624,6 +624,35 @@ static void test_shared_memory_stays(void **state)
 	run_job(share_memory);
 }
 
+static void share_in_vain(int socket)
+{
+	CUdeviceptr x = 0;
+	CUmemHandle handle = 0;
+	unsigned on = 1;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	assert_int_equal(cuPointerSetAttribute(&on, CU_POINTER_SYNC_MEMOPS, x), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(
+		cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)x), /* NOLINT(performance-no-int-to-ptr): the driver's own type */
+		CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fixed(), 0);
+	suspend();
+	assert_int_equal(charged(), 0);
+	resume();
+	assert_cuda(cuPointerSetAttribute(&on, CU_POINTER_SYNC_MEMOPS, x));
+	assert_int_equal(fixed(), 20 * MiB);
+}
+
+/* What was to be given to somebody else, and the driver refused, still moves. */
+static void test_refused_sharing_pins_nothing(void **state)
+{
+	(void)state;
+	machine_setting("fault=cuPointerSetAttribute:error=801");
+	machine_setting("fault=cuMemRetainAllocationHandle:error=801");
+	run_job(share_in_vain);
+}
+
 /* ---- contexts */
 
 static void lose_contexts(int socket)
@@ -683,7 +712,7 @@ int main(void)
 		CASE(test_sizes_agree_with_the_limit),	  CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
 		CASE(test_contexts_wait_for_room),	  CASE(test_a_free_during_a_capture),	    CASE(test_what_a_capture_left_serves),
 		CASE(test_what_never_fits_takes_nothing), CASE(test_refusals_raise_no_peak),	    CASE(test_every_kind_counts),
-		CASE(test_shared_memory_stays),		  CASE(test_memory_goes_with_its_context),
+		CASE(test_shared_memory_stays),		  CASE(test_refused_sharing_pins_nothing),  CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
