@@ -132,6 +132,7 @@ static bool mark_ends(void)
 	bool marked = true;
 	struct sw_gate_thread *self = sw_gate_enter();
 	pthread_mutex_lock(&lock);
+	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
 	for (unsigned i = 0; i < used_count && atomic_load(&sw_captures) == 0; i++) {
 		CUcontext popped;
 		if (!used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
@@ -195,7 +196,7 @@ static void *watch(void *unused)
 	return NULL;
 }
 
-static bool watching;
+static _Atomic bool watching;
 
 static void start_watcher(void)
 {
@@ -207,6 +208,15 @@ static void start_watcher(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (watching)
 		pthread_detach(thread);
+}
+
+void sw_neighbours_stand_still(void)
+{
+	/* A child after fork() may find the lock taken for ever. */
+	if (!watching || sw_slot == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
 }
 
 bool sw_neighbours_prepare(void)

@@ -1,7 +1,9 @@
 /* How much of the GPU's time a process takes, by the GPU's own clock, and that one which yields works only while its neighbour does not. */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -591,6 +593,69 @@ static void test_two_contexts_tell(void **state)
 	check_that_it_tells(work_in_two_contexts);
 }
 
+static char held[160]; /* is there while the driver marks a stream for the watcher */
+static CUstream captured;
+static _Atomic bool captures, may_go_on;
+
+static void *capture(void *unused)
+{
+	CUgraph graph = NULL;
+	(void)unused;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuStreamBeginCapture_v2(captured, CU_CAPTURE_MODE_GLOBAL));
+	captures = true;
+	eventually(may_go_on);
+	assert_cuda(launch_spin(captured, 1000));
+	assert_cuda(cuStreamEndCapture(captured, &graph));
+	return NULL;
+}
+
+static void set_control(const char *fault)
+{
+	FILE *file = fopen(beside("control"), "w");
+	assert_non_null(file);
+	fprintf(file, "%s\n", fault);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void capture_while_marked(int socket)
+{
+	char fault[200];
+	pthread_t thread;
+	(void)socket;
+	snprintf(fault, sizeof fault, "cuEventRecord:hold=%s", held);
+	open_driver();
+	hear_again();
+	assert_cuda(cuStreamCreate(&captured, 0));
+	set_control(fault);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	assert_cuda(launch_spin(NULL, 1000));
+	eventually(access(held, F_OK) == 0);
+	assert_int_equal(pthread_create(&thread, NULL, capture, NULL), 0);
+	/* It waits until the mark is made; if it did not, that would be in the middle of it. */
+	for (unsigned i = 0; i < 200 && !captures; i++)
+		doze();
+	assert_int_equal(unlink(held), 0);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	may_go_on = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Whoever watches the process marks nothing in the middle of a capture, also of one that begins at that moment. */
+static void test_watching_spoils_no_capture(void **state)
+{
+	char setting[200];
+	(void)state;
+	snprintf(held, sizeof held, "%s", beside("held"));
+	set_control("");
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	atomic_store(&raw_page(page_path())->watched, 1);
+	run_job(capture_while_marked);
+}
+
 static void reset_while_paced(int socket)
 {
 	(void)socket;
@@ -623,8 +688,8 @@ int main(void)
 		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
 		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
 		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
-		CASE(test_copies_yield_too),	     CASE(test_many_streams_tell),
-		CASE(test_two_contexts_tell),
+		CASE(test_copies_yield_too),	     CASE(test_watching_spoils_no_capture),
+		CASE(test_many_streams_tell),	     CASE(test_two_contexts_tell),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
