@@ -141,18 +141,18 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 	return result;
 }
 
-/* Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
-#define BINDS_ADDRESS(symbol, ...)                                                     \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
-	{                                                                              \
-		if (SW_MISSING(symbol))                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                             \
-		struct sw_gate_thread *self = sw_gate_enter();                         \
-		if (sw_moves)                                                          \
-			sw_memory_pin((CUdeviceptr)(uintptr_t)a3, a2);                 \
-		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		sw_gate_leave(self);                                                   \
-		return result;                                                         \
+/* The driver waits there until all GPUs have joined the group, as long as that takes: outside the gate, and before that the memory is pinned, also where the driver refuses in the end.
+ * Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
+#define BINDS_ADDRESS(symbol, ...)                                          \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                      \
+	{                                                                   \
+		if (SW_MISSING(symbol))                                     \
+			return CUDA_ERROR_NOT_INITIALIZED;                  \
+		struct sw_gate_thread *self = sw_gate_enter();              \
+		if (sw_moves)                                               \
+			sw_memory_pin((CUdeviceptr)(uintptr_t)a3, a2);      \
+		sw_gate_leave(self);                                        \
+		return SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
 	}
 BINDS_ADDRESS(cuMulticastBindAddr, Z, Z, Z, Z, Z)
 BINDS_ADDRESS(cuMulticastBindAddr_v2, Z, U, Z, Z, Z, Z)

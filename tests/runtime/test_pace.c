@@ -610,14 +610,6 @@ static void *capture(void *unused)
 	return NULL;
 }
 
-static void set_control(const char *fault)
-{
-	FILE *file = fopen(beside("control"), "w");
-	assert_non_null(file);
-	fprintf(file, "%s\n", fault);
-	assert_int_equal(fclose(file), 0);
-}
-
 static void capture_while_marked(int socket)
 {
 	char fault[200];
@@ -627,7 +619,7 @@ static void capture_while_marked(int socket)
 	open_driver();
 	hear_again();
 	assert_cuda(cuStreamCreate(&captured, 0));
-	set_control(fault);
+	machine_faults(fault);
 	for (unsigned i = 0; i < 100; i++)
 		doze();
 	assert_cuda(launch_spin(NULL, 1000));
@@ -646,12 +638,9 @@ static void capture_while_marked(int socket)
 /* Whoever watches the process marks nothing in the middle of a capture, also of one that begins at that moment. */
 static void test_watching_spoils_no_capture(void **state)
 {
-	char setting[200];
 	(void)state;
 	snprintf(held, sizeof held, "%s", beside("held"));
-	set_control("");
-	snprintf(setting, sizeof setting, "control=%s", beside("control"));
-	machine_setting(setting);
+	machine_faults("");
 	atomic_store(&raw_page(page_path())->watched, 1);
 	run_job(capture_while_marked);
 }
