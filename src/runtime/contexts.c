@@ -21,8 +21,8 @@ _Atomic int sw_captures;
 
 /* ---- captures that go on */
 
-/* Where each began: only there it can end, other than with its stream or its context. */
-enum { CAPTURES = 64 };
+/* Where each began: only there it can end, other than with its stream or its context. Of more at once than that, those beyond are known as long as one of these goes on. */
+enum { CAPTURES = 1024 };
 static struct {
 	CUcontext context;
 	CUstream stream;
