@@ -570,7 +570,7 @@ static void use_memory_of_graphs(int socket)
 	assert_cuda(cuGraphDestroy(made));
 }
 
-/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit, and is given back. */
+/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit unless it is a graph's, and is given back. */
 static void test_every_kind_counts(void **state)
 {
 	(void)state;
@@ -578,6 +578,51 @@ static void test_every_kind_counts(void **state)
 	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
 	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		run_job(kinds[i]);
+}
+
+/* A graph that holds `bytes` from its launch on, until the address is freed. */
+static CUdeviceptr launch_holder(CUstream stream, size_t bytes)
+{
+	CUdeviceptr x = 0;
+	CUgraph made = NULL;
+	CUgraphExec graph = NULL;
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+	assert_cuda(cuMemAllocAsync(&x, bytes, stream));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, 0));
+	assert_cuda(cuGraphLaunch(graph, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	return x;
+}
+
+static void crowd_with_graphs(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUstream stream = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 60 * MiB));
+	assert_int_equal(look().gpus[0].host_bytes, 0);
+	y = launch_holder(stream, 80 * MiB);
+	eventually(charged() == 80 * MiB && look().gpus[0].host_bytes == 60 * MiB);
+	/* More of it than the limit allows at all is not refused either; what comes after it is. */
+	CUdeviceptr z = launch_holder(stream, 40 * MiB);
+	eventually(charged() == 120 * MiB);
+	assert_int_not_equal(cuMemAllocManaged(&x, 8 * MiB, 1), CUDA_SUCCESS);
+	assert_cuda(cuMemFreeAsync(z, stream));
+	assert_cuda(cuMemFreeAsync(y, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	eventually(charged() == 60 * MiB && look().gpus[0].host_bytes == 0);
+}
+
+/* Memory that a graph takes beyond the limit counts, and what moves makes room for it. */
+static void test_graphs_crowd_out(void **state)
+{
+	(void)state;
+	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
+	run_job(crowd_with_graphs);
 }
 
 /* ---- what others know */
@@ -709,10 +754,19 @@ static void test_memory_goes_with_its_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_sizes_agree_with_the_limit),	  CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
-		CASE(test_contexts_wait_for_room),	  CASE(test_a_free_during_a_capture),	    CASE(test_what_a_capture_left_serves),
-		CASE(test_what_never_fits_takes_nothing), CASE(test_refusals_raise_no_peak),	    CASE(test_every_kind_counts),
-		CASE(test_shared_memory_stays),		  CASE(test_refused_sharing_pins_nothing),  CASE(test_memory_goes_with_its_context),
+		CASE(test_sizes_agree_with_the_limit),
+		CASE(test_the_management_library_agrees),
+		CASE(test_contexts_are_measured_once),
+		CASE(test_contexts_wait_for_room),
+		CASE(test_a_free_during_a_capture),
+		CASE(test_what_a_capture_left_serves),
+		CASE(test_what_never_fits_takes_nothing),
+		CASE(test_refusals_raise_no_peak),
+		CASE(test_every_kind_counts),
+		CASE(test_graphs_crowd_out),
+		CASE(test_shared_memory_stays),
+		CASE(test_refused_sharing_pins_nothing),
+		CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
