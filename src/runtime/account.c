@@ -249,16 +249,17 @@ uint64_t sw_account_room(int gpu)
 	return held < limit ? limit - held : 0;
 }
 
-/* The bytes are charged already. */
-static void note_taken(int gpu, size_t bytes, bool fixed)
+static void raise_peak(struct sw_page_use *use)
 {
-	struct sw_page_use *use = &sw_slot->gpus[gpu];
-	uint64_t now = atomic_load(&use->charged_bytes);
-	if (fixed)
-		atomic_fetch_add(&use->fixed_bytes, bytes);
-	uint64_t peak = atomic_load(&use->peak_bytes);
+	uint64_t now = atomic_load(&use->charged_bytes), peak = atomic_load(&use->peak_bytes);
 	while (now > peak && !atomic_compare_exchange_weak(&use->peak_bytes, &peak, now))
 		;
+}
+
+void sw_account_raise_peaks(void)
+{
+	for (unsigned gpu = 0; gpu < SW_PAGE_GPUS; gpu++)
+		raise_peak(&sw_slot->gpus[gpu]);
 }
 
 bool sw_account_take(int gpu, size_t bytes, bool fixed)
@@ -271,7 +272,8 @@ bool sw_account_take(int gpu, size_t bytes, bool fixed)
 		atomic_fetch_add(&sw_slot->gpus[gpu].charged_bytes, bytes);
 		bool allowed = limit == SW_PAGE_NO_LIMIT || held_by_job(gpu) <= limit;
 		if (allowed) {
-			note_taken(gpu, bytes, fixed);
+			if (fixed)
+				atomic_fetch_add(&sw_slot->gpus[gpu].fixed_bytes, bytes);
 			return true;
 		}
 		atomic_fetch_sub(&sw_slot->gpus[gpu].charged_bytes, bytes);
@@ -287,8 +289,11 @@ void sw_account_note(int gpu, size_t bytes, bool fixed)
 {
 	if (gpu < 0)
 		return;
-	atomic_fetch_add(&sw_slot->gpus[gpu].charged_bytes, bytes);
-	note_taken(gpu, bytes, fixed);
+	struct sw_page_use *use = &sw_slot->gpus[gpu];
+	atomic_fetch_add(&use->charged_bytes, bytes);
+	if (fixed)
+		atomic_fetch_add(&use->fixed_bytes, bytes);
+	raise_peak(use);
 }
 
 void sw_account_give(int gpu, size_t bytes, bool fixed)

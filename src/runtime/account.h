@@ -34,11 +34,13 @@ void sw_account_unlock(void);
 /* The limit of the job there less what all of its processes hold; SW_PAGE_NO_LIMIT. */
 uint64_t sw_account_room(int gpu);
 uint64_t sw_account_limit(int gpu);
-/* Takes the bytes if the limit allows it, counting all processes of the job; `fixed`: they cannot be moved. */
+/* Takes the bytes if the limit allows it, counting all processes of the job; `fixed`: they cannot be moved. No peak yet: what they are for may fail. */
 bool sw_account_take(int gpu, size_t bytes, bool fixed);
 /* Takes them in any case: they are there already. */
 void sw_account_note(int gpu, size_t bytes, bool fixed);
 void sw_account_give(int gpu, size_t bytes, bool fixed);
+/* What is held now is held: by who has got memory, at the end of his call, or has moved it, before the gate is opened. */
+void sw_account_raise_peaks(void);
 /* Host memory for contents, against the job's budget. */
 bool sw_account_take_host(int gpu, size_t bytes);
 void sw_account_give_host(int gpu, size_t bytes);

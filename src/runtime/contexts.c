@@ -11,6 +11,7 @@
 #include "runtime/iterations.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/neighbours.h"
 #include "runtime/overhead.h"
 #include "runtime/pace.h"
 #include "runtime/profile.h"
@@ -20,8 +21,8 @@ _Atomic int sw_captures;
 
 /* ---- captures that go on */
 
-/* Where each began: only there it can end, other than with its stream or its context. */
-enum { CAPTURES = 64 };
+/* Where each began: only there it can end, other than with its stream or its context. Of more at once than that, those beyond are known as long as one of these goes on. */
+enum { CAPTURES = 1024 };
 static struct {
 	CUcontext context;
 	CUstream stream;
@@ -43,6 +44,7 @@ static void capture_begins(CUstream stream)
 	pthread_mutex_unlock(&captures_lock);
 	if (atomic_load(&sw_pace_mode) != 0)
 		sw_pace_stand_still();
+	sw_neighbours_stand_still();
 }
 
 /* Those of a stream, or of a context with all its streams; the other is NULL. */

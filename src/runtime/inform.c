@@ -52,8 +52,13 @@ CUresult hook_cuMemGetAddressRange_v2(P ret_base, P ret_bytes, Z address)
 	CUdeviceptr base;
 	size_t bytes;
 	CUcontext context;
-	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context))
-		return sw_driver.address_range(ret_base, ret_bytes, address);
+	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context)) {
+		/* While the process is suspended, the driver knows nothing of what was mapped by hand. */
+		struct sw_gate_thread *self = sw_gate_enter();
+		CUresult result = sw_driver.address_range(ret_base, ret_bytes, address);
+		sw_gate_leave(self);
+		return result;
+	}
 	if (ret_base != NULL)
 		*(CUdeviceptr *)ret_base = base;
 	if (ret_bytes != NULL)
@@ -127,26 +132,27 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 {
 	if (SW_MISSING(cuMemGetHandleForAddressRange))
 		return CUDA_ERROR_NOT_INITIALIZED;
+	/* Inside the gate nothing moves before it is pinned. */
 	struct sw_gate_thread *self = sw_gate_enter();
-	if (sw_moves)
-		sw_memory_pin(address, bytes);
 	CUresult result = SW_REAL(cuMemGetHandleForAddressRange, P, Z, Z, U, Z)(ret, address, bytes, type, flags);
+	if (result == CUDA_SUCCESS && sw_moves)
+		sw_memory_pin(address, bytes);
 	sw_gate_leave(self);
 	return result;
 }
 
-/* Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
-#define BINDS_ADDRESS(symbol, ...)                                                     \
-	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
-	{                                                                              \
-		if (SW_MISSING(symbol))                                                \
-			return CUDA_ERROR_NOT_INITIALIZED;                             \
-		struct sw_gate_thread *self = sw_gate_enter();                         \
-		if (sw_moves)                                                          \
-			sw_memory_pin((CUdeviceptr)(uintptr_t)a3, a2);                 \
-		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		sw_gate_leave(self);                                                   \
-		return result;                                                         \
+/* The driver waits there until all GPUs have joined the group, as long as that takes: outside the gate, and before that the memory is pinned, also where the driver refuses in the end.
+ * Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
+#define BINDS_ADDRESS(symbol, ...)                                          \
+	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                      \
+	{                                                                   \
+		if (SW_MISSING(symbol))                                     \
+			return CUDA_ERROR_NOT_INITIALIZED;                  \
+		struct sw_gate_thread *self = sw_gate_enter();              \
+		if (sw_moves)                                               \
+			sw_memory_pin((CUdeviceptr)(uintptr_t)a3, a2);      \
+		sw_gate_leave(self);                                        \
+		return SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
 	}
 BINDS_ADDRESS(cuMulticastBindAddr, Z, Z, Z, Z, Z)
 BINDS_ADDRESS(cuMulticastBindAddr_v2, Z, U, Z, Z, Z, Z)
@@ -157,10 +163,10 @@ CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 	if (SW_MISSING(cuPointerSetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	/* Asked for by those who give the memory to a network card. */
-	if (sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
-		sw_memory_pin(address, 1);
 	CUresult result = SW_REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
+	/* Asked for by those who give the memory to a network card. */
+	if (result == CUDA_SUCCESS && sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
+		sw_memory_pin(address, 1);
 	sw_gate_leave(self);
 	return result;
 }

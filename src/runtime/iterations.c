@@ -85,6 +85,7 @@ void sw_iterations_memory(void)
 {
 	if (sw_page == NULL || sw_slot == NULL)
 		return;
+	sw_account_raise_peaks();
 	uint64_t now = held_bytes(), least = atomic_load(&floor_bytes), most = atomic_load(&peak_bytes);
 	while (now < least && !atomic_compare_exchange_weak(&floor_bytes, &least, now))
 		;

@@ -25,8 +25,9 @@ struct memory {
 	CUmemAllocationProp prop;
 	int gpu;
 	unsigned handles, mappings;
-	bool known;   /* to others */
-	bool spilled; /* in host memory, while there is no range */
+	unsigned calls; /* of the driver that are under way with it: it stays, and where it is */
+	bool known;	/* to others */
+	bool spilled;	/* in host memory, while there is no range */
 	struct sw_range *range;
 };
 
@@ -106,7 +107,7 @@ static bool is_plain(const CUmemAllocationProp *prop, size_t bytes)
 static bool may_move(const struct sw_mapping *mapping)
 {
 	const struct memory *memory = mapping->memory;
-	return is_plain(&memory->prop, memory->bytes) && !memory->known && memory->mappings == 1 && mapping->whole &&
+	return is_plain(&memory->prop, memory->bytes) && !memory->known && memory->calls == 0 && memory->mappings == 1 && mapping->whole &&
 	       mapping->context != NULL && (mapping->writable >> memory->prop.location.id & 1) != 0;
 }
 
@@ -205,7 +206,7 @@ static void give_back(int gpu, size_t bytes, bool spilled)
 /* Where the program neither holds it nor sees it, it goes. */
 static CUresult drop_unused(struct memory *memory)
 {
-	if (memory->handles > 0 || memory->mappings > 0)
+	if (memory->handles > 0 || memory->mappings > 0 || memory->calls > 0)
 		return CUDA_SUCCESS;
 	struct memory **link = find(memory->name);
 	*link = memory->next;
@@ -213,6 +214,34 @@ static CUresult drop_unused(struct memory *memory)
 	give_back(memory->gpu, memory->bytes, memory->spilled);
 	free(memory);
 	return result;
+}
+
+/* Some calls of the driver take as long as others like: a group of GPUs is waited for until all have joined it. Those are made outside the gate and holding nothing; the memory neither goes nor moves meanwhile.
+ * The program's handle becomes the driver's. NULL: it is none of ours. */
+static struct memory *begin_call(Z *handle)
+{
+	struct sw_gate_thread *self = sw_gate_enter();
+	pthread_mutex_lock(&sw_memory_lock);
+	struct memory *memory = *find(*handle);
+	if (memory != NULL) {
+		memory->calls++;
+		if (memory->range != NULL)
+			part(memory);
+		*handle = memory->real;
+	}
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_gate_leave(self);
+	return memory;
+}
+
+/* Under the lock, inside the gate. What has become of it by a call that worked cannot move: it is mapped once more, or known. */
+static void end_call(struct memory *memory, CUresult result)
+{
+	memory->calls--;
+	for (struct sw_mapping *mapping = mappings; mapping != NULL && result != CUDA_SUCCESS; mapping = mapping->next)
+		if (mapping->memory == memory)
+			consider(mapping);
+	drop_unused(memory);
 }
 
 CUmemHandle sw_mapped_name(CUmemHandle handle)
@@ -358,12 +387,15 @@ CUresult hook_cuMemMap(Z address, Z bytes, Z offset, Z handle, Z flags)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (sw_page == NULL)
 		return sw_driver.map(address, bytes, offset, handle, flags);
+	struct memory *memory = begin_call(&handle);
+	CUresult result = sw_driver.map(address, bytes, offset, handle, flags);
+	if (memory == NULL)
+		return result;
 	struct sw_gate_thread *self = sw_gate_enter();
 	pthread_mutex_lock(&sw_memory_lock);
-	struct memory *memory = *find(handle);
-	CUresult result = sw_driver.map(address, bytes, offset, translate(handle), flags);
-	if (result == CUDA_SUCCESS && memory != NULL)
+	if (result == CUDA_SUCCESS)
 		note_mapping(memory, address, bytes, offset);
+	end_call(memory, result);
 	pthread_mutex_unlock(&sw_memory_lock);
 	sw_gate_leave(self);
 	return result;
@@ -474,9 +506,9 @@ CUresult hook_cuMemRetainAllocationHandle(P ret, P address)
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = CUDA_SUCCESS;
 	if (sw_page == NULL || ret == NULL || !retain(at, ret)) {
-		if (sw_moves)
-			sw_memory_pin(at, 1);
 		result = SW_REAL(cuMemRetainAllocationHandle, P, P)(ret, address);
+		if (result == CUDA_SUCCESS && sw_moves)
+			sw_memory_pin(at, 1);
 		if (result == CUDA_SUCCESS && ret != NULL)
 			*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
 	}
@@ -521,23 +553,27 @@ CUresult hook_cuMemGetAllocationPropertiesFromHandle(P ret, Z handle)
 	return result;
 }
 
+static void end_bind(struct memory *memory, CUresult result)
+{
+	struct sw_gate_thread *self = sw_gate_enter();
+	pthread_mutex_lock(&sw_memory_lock);
+	if (result == CUDA_SUCCESS)
+		make_known(memory);
+	end_call(memory, result);
+	pthread_mutex_unlock(&sw_memory_lock);
+	sw_gate_leave(self);
+}
+
 /* Parameters are numbered from the last one: the handle of the memory is the fourth. */
 #define BINDS_MEMORY(symbol, ...)                                                      \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                 \
 	{                                                                              \
 		if (SW_MISSING(symbol))                                                \
 			return CUDA_ERROR_NOT_INITIALIZED;                             \
-		if (sw_page == NULL)                                                   \
-			return SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));    \
-		struct sw_gate_thread *self = sw_gate_enter();                         \
-		pthread_mutex_lock(&sw_memory_lock);                                   \
-		struct memory *memory = *find(a4);                                     \
-		a4 = translate(a4);                                                    \
+		struct memory *memory = sw_page == NULL ? NULL : begin_call(&a4);      \
 		CUresult result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__)); \
-		if (result == CUDA_SUCCESS && memory != NULL)                          \
-			make_known(memory);                                            \
-		pthread_mutex_unlock(&sw_memory_lock);                                 \
-		sw_gate_leave(self);                                                   \
+		if (memory != NULL)                                                    \
+			end_bind(memory, result);                                      \
 		return result;                                                         \
 	}
 BINDS_MEMORY(cuMulticastBindMem, Z, Z, Z, Z, Z, Z)

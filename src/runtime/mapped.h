@@ -7,7 +7,7 @@
  * Invariants:
  *  1. the driver holds such memory by one handle of ours and by its mappings; how often the program holds it is counted here alone;
  *  2. the program's handle is the driver's until the memory has moved, and keeps its value then. No other handle that the program gets has that value;
- *  3. all of this is under sw_memory_lock.
+ *  3. all of this is under sw_memory_lock, but not calls of the driver that may take as long as they like: what one of them is under way with stays, and where it is.
  */
 #ifndef SW_RUNTIME_MAPPED_H
 #define SW_RUNTIME_MAPPED_H

@@ -169,6 +169,17 @@ void sw_range_unlink(struct sw_range *range)
 		sw_ranges = range->next;
 }
 
+/* What is more than the job's share of the GPU and its whole budget of host memory is refused before it takes, piece by piece, what others could have meanwhile. What is only short now is not:
+ * memory may be on its way back. */
+static bool could_fit(CUdevice device, size_t bytes)
+{
+	size_t capacity = 0;
+	uint64_t most = sw_account_limit(sw_account_gpu(device));
+	if (sw_driver.device_memory(&capacity, device) == CUDA_SUCCESS && capacity < most)
+		most = capacity;
+	return bytes <= most || bytes - most <= atomic_load(&sw_page->host_budget_bytes);
+}
+
 CUresult sw_range_new(size_t bytes, struct sw_range **ret_range)
 {
 	CUcontext context = NULL;
@@ -180,7 +191,7 @@ CUresult sw_range_new(size_t bytes, struct sw_range **ret_range)
 		return result;
 	size_t whole = sw_round_up(bytes, SW_UNIT_BYTES);
 	size_t chunks = (whole + SW_CHUNK_BYTES - 1) / SW_CHUNK_BYTES;
-	if (whole < bytes || chunks > UINT32_MAX || device < 0 || device >= DEVICES)
+	if (whole < bytes || chunks > UINT32_MAX || device < 0 || device >= DEVICES || !could_fit(device, whole))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	struct sw_range *range = calloc(1, sizeof *range + chunks * sizeof range->chunks[0]);
 	if (range == NULL)
@@ -475,6 +486,7 @@ void sw_memory_drop_context(CUcontext context)
 
 void sw_memory_publish(void)
 {
+	sw_account_raise_peaks();
 	pthread_mutex_lock(&sw_memory_lock);
 	pthread_mutex_unlock(&sw_memory_lock);
 }

@@ -21,19 +21,20 @@
 #define QUIET_NS INT64_C(50000) /* no launch for so long: perhaps that was the last one for now */
 #define GAP_NS INT64_C(200000)	/* shorter idle times are no use to anybody */
 #define MARGIN_NS INT64_C(100000)
-enum { STREAMS = 16 };
+enum { STREAMS = 1024 }; /* who has more at once than that says that he works, whether he does or not */
 
 /* ---- of a watched process */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define NOBODY ((CUstream)-1)
 static struct used {
-	CUcontext context; /* NULL: gone, and the event with it */
+	_Atomic(CUcontext) context; /* NULL: gone, and the event with it */
 	_Atomic(CUstream) stream;
 	CUevent event;
 	_Atomic bool since; /* work was given to it since the last mark */
 } used[STREAMS];
 static unsigned used_count;
+static _Atomic bool crowded; /* work was given to a stream without a place: nobody knows when it is over */
 static _Atomic int64_t last_launch_ns;
 static _Atomic unsigned launching; /* threads between the note and the end of the call: a mark may come before their work */
 
@@ -58,8 +59,10 @@ static struct used *find_used(CUcontext context, CUstream stream)
 		place = &used[used_count];
 		place->stream = NOBODY;
 	}
-	if (place == NULL)
+	if (place == NULL) {
+		crowded = true;
 		return NULL;
+	}
 	if (place->context == NULL && sw_driver.event_create(&place->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
 		return NULL;
 	used_count += place == &used[used_count];
@@ -78,20 +81,19 @@ void sw_neighbours_note_launch(CUstream stream)
 		atomic_store(&sw_slot->busy, 1);
 		remember_gap(now - atomic_load(&sw_slot->idle_since_ns));
 	}
+	/* Default streams go by the same name in every context. */
 	CUcontext context = NULL;
-	static __thread CUstream last_stream __attribute__((tls_model("initial-exec")));
+	sw_driver.context_current(&context);
 	static __thread struct used *last_used __attribute__((tls_model("initial-exec")));
-	if (last_used != NULL && last_stream == stream && last_used->stream == stream) {
+	if (last_used != NULL && last_used->stream == stream && last_used->context == context) {
 		last_used->since = true;
 		return;
 	}
-	sw_driver.context_current(&context);
 	pthread_mutex_lock(&lock);
 	struct used *entry = find_used(context, stream);
 	if (entry != NULL)
 		entry->since = true;
 	pthread_mutex_unlock(&lock);
-	last_stream = stream;
 	last_used = entry;
 }
 
@@ -120,6 +122,7 @@ void sw_neighbours_forget_context(CUcontext context)
 			used[i].context = NULL;
 			used[i].since = false;
 		}
+	crowded = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -129,6 +132,7 @@ static bool mark_ends(void)
 	bool marked = true;
 	struct sw_gate_thread *self = sw_gate_enter();
 	pthread_mutex_lock(&lock);
+	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
 	for (unsigned i = 0; i < used_count && atomic_load(&sw_captures) == 0; i++) {
 		CUcontext popped;
 		if (!used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
@@ -186,13 +190,13 @@ static void *watch(void *unused)
 			continue;
 		if (marked_for != launch)
 			marked_for = atomic_load(&launching) == 0 && mark_ends() && atomic_load(&last_launch_ns) == launch ? launch : -1;
-		if (marked_for == launch && all_ended())
+		if (marked_for == launch && !crowded && all_ended())
 			say_idle(launch);
 	}
 	return NULL;
 }
 
-static bool watching;
+static _Atomic bool watching;
 
 static void start_watcher(void)
 {
@@ -204,6 +208,15 @@ static void start_watcher(void)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (watching)
 		pthread_detach(thread);
+}
+
+void sw_neighbours_stand_still(void)
+{
+	/* A child after fork() may find the lock taken for ever. */
+	if (!watching || sw_slot == NULL)
+		return;
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
 }
 
 bool sw_neighbours_prepare(void)

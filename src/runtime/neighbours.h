@@ -13,6 +13,8 @@ bool sw_neighbours_prepare(void);
 /* Before and after every launch, inside the gate. */
 void sw_neighbours_note_launch(CUstream stream);
 void sw_neighbours_note_launched(void);
+/* A capture is about to begin, and it has been said (sw_captures): nobody marks a stream any more when this returns. */
+void sw_neighbours_stand_still(void);
 void sw_neighbours_forget_stream(CUstream stream);
 void sw_neighbours_forget_context(CUcontext context);
 

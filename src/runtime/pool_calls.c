@@ -117,6 +117,14 @@ FROM_POOL(cuMemAllocAsync_ptsz, a3, a2, true, NULL, true, P, Z, P)
 FROM_POOL(cuMemAllocFromPoolAsync, a4, a3, false, a2, false, P, Z, P, P)
 FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, false, a2, true, P, Z, P, P)
 
+/* The driver frees plain memory in the order of a stream as well. */
+static void count_freed(CUdeviceptr address, CUresult result)
+{
+	if (result == CUDA_SUCCESS)
+		sw_charge_remove(SW_CHARGE_ADDRESS, address);
+	sw_charge_pool(NULL, 0);
+}
+
 #define FREES(symbol, own)                                                                 \
 	CUresult hook_##symbol(Z address, P stream)                                        \
 	{                                                                                  \
@@ -129,7 +137,7 @@ FROM_POOL(cuMemAllocFromPoolAsync_ptsz, a4, a3, false, a2, true, P, Z, P, P)
 		if (!sw_moves || captured || !sw_memory_put_later(address, in, &result)) { \
 			result = SW_REAL(symbol, Z, P)(address, stream);                   \
 			if (sw_page != NULL && !captured)                                  \
-				sw_charge_pool(NULL, 0);                                   \
+				count_freed(address, result);                              \
 		}                                                                          \
 		if (sw_moves && !captured && sw_memory_leaving > 0)                        \
 			sw_memory_settle();                                                \

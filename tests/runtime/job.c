@@ -70,6 +70,21 @@ void machine_setting(const char *setting)
 	setenv("SHAREWELL_EMU", settings, 1);
 }
 
+void machine_faults(const char *faults)
+{
+	char control[160], setting[200];
+	snprintf(control, sizeof control, "%s", beside("control"));
+	snprintf(setting, sizeof setting, "control=%s", control);
+	if (strstr(settings, setting) == NULL)
+		machine_setting(setting);
+	/* At once: nobody reads half of them. */
+	FILE *file = fopen(beside("next"), "w");
+	assert_non_null(file);
+	fputs(faults, file);
+	assert_int_equal(fclose(file), 0);
+	assert_int_equal(rename(beside("next"), control), 0);
+}
+
 void machine_host_memory(uint64_t most_bytes, uint64_t reserve_bytes)
 {
 	int fd = open(beside("ledger"), O_RDWR | O_CLOEXEC);

@@ -140,6 +140,8 @@ int machine_up(void **state);
 int machine_down(void **state);
 /* Before any process uses the driver: more settings of the emulated one ("memory=1G"). */
 void machine_setting(const char *setting);
+/* Faults of the emulated driver ("cuMemMap:error=2") from now on: for the first time before any process uses it. */
+void machine_faults(const char *faults);
 /* What contents may take on this machine, and what it must have left then; what they and memory made ahead for them take. */
 void machine_host_memory(uint64_t most_bytes, uint64_t reserve_bytes);
 uint64_t host_used(void);

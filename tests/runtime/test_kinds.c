@@ -61,6 +61,70 @@ static void test_sizes_agree_with_the_limit(void **state)
 	run_job(ask_for_sizes);
 }
 
+/* ---- requests that fail */
+
+static void ask_for_too_much(int socket)
+{
+	CUdeviceptr x = 0;
+	(void)socket;
+	open_driver();
+	assert_int_equal(cuMemAlloc_v2(&x, 4096 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAlloc_v2(&x, 512 * MiB + 1024 * MiB + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAllocAsync(&x, 4096 * MiB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	limit(100 * MiB);
+	assert_int_equal(cuMemAlloc_v2(&x, 100 * MiB + 1024 * MiB + 1), CUDA_ERROR_OUT_OF_MEMORY);
+	/* What could fit is asked of the driver. */
+	assert_int_equal(cuMemAlloc_v2(&x, 100 * MiB), CUDA_ERROR_UNKNOWN);
+}
+
+/* What is more than the job could ever have, on the GPU and in host memory, is refused before any of it is taken. */
+static void test_what_never_fits_takes_nothing(void **state)
+{
+	(void)state;
+	machine_setting("fault=cuMemCreate:count=1000:error=999");
+	run_job(ask_for_too_much);
+}
+
+static uint64_t peak(void)
+{
+	return look().gpus[0].peak_bytes - CONTEXT_BYTES;
+}
+
+static void fail_at_the_end(int socket)
+{
+	const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
+	CUdeviceptr x = 0, y = 0;
+	CUmemHandle handle = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 100 * MiB));
+	assert_int_equal(peak(), 100 * MiB);
+	/* In pieces, of which there is room for some. */
+	assert_int_equal(cuMemAlloc_v2(&y, 450 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemAllocAsync(&y, 450 * MiB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_equal(cuMemCreate(&handle, 450 * MiB, &prop, 0), CUDA_ERROR_OUT_OF_MEMORY);
+	assert_int_not_equal(cuMemAllocManaged(&y, 32 * MiB, 77), CUDA_SUCCESS);
+	assert_int_equal(peak(), 100 * MiB);
+	/* What was got in host memory counts when it comes to the GPU. */
+	host_budget(1024 * MiB);
+	limit(CONTEXT_BYTES + 100 * MiB);
+	assert_cuda(cuMemAlloc_v2(&y, 40 * MiB));
+	assert_int_equal(peak(), 100 * MiB);
+	limit(SW_PAGE_NO_LIMIT);
+	eventually(peak() == 140 * MiB);
+	assert_cuda(cuMemFree_v2(y));
+	assert_cuda(cuMemFree_v2(x));
+	assert_int_equal(peak(), 140 * MiB);
+}
+
+/* The most that a process had is what it had: a request that was refused in the end raises it by nothing. */
+static void test_refusals_raise_no_peak(void **state)
+{
+	(void)state;
+	sw_share_page_host_budget(page(), 0);
+	run_job(fail_at_the_end);
+}
+
 /* ---- the same of the management library */
 
 struct nvml_memory {
@@ -506,7 +570,7 @@ static void use_memory_of_graphs(int socket)
 	assert_cuda(cuGraphDestroy(made));
 }
 
-/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit, and is given back. */
+/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit unless it is a graph's, and is given back. */
 static void test_every_kind_counts(void **state)
 {
 	(void)state;
@@ -514,6 +578,51 @@ static void test_every_kind_counts(void **state)
 	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
 	for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		run_job(kinds[i]);
+}
+
+/* A graph that holds `bytes` from its launch on, until the address is freed. */
+static CUdeviceptr launch_holder(CUstream stream, size_t bytes)
+{
+	CUdeviceptr x = 0;
+	CUgraph made = NULL;
+	CUgraphExec graph = NULL;
+	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_THREAD_LOCAL));
+	assert_cuda(cuMemAllocAsync(&x, bytes, stream));
+	assert_cuda(launch_stir(stream, x, 64));
+	assert_cuda(cuStreamEndCapture(stream, &made));
+	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, 0));
+	assert_cuda(cuGraphLaunch(graph, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	return x;
+}
+
+static void crowd_with_graphs(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUstream stream = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 60 * MiB));
+	assert_int_equal(look().gpus[0].host_bytes, 0);
+	y = launch_holder(stream, 80 * MiB);
+	eventually(charged() == 80 * MiB && look().gpus[0].host_bytes == 60 * MiB);
+	/* More of it than the limit allows at all is not refused either; what comes after it is. */
+	CUdeviceptr z = launch_holder(stream, 40 * MiB);
+	eventually(charged() == 120 * MiB);
+	assert_int_not_equal(cuMemAllocManaged(&x, 8 * MiB, 1), CUDA_SUCCESS);
+	assert_cuda(cuMemFreeAsync(z, stream));
+	assert_cuda(cuMemFreeAsync(y, stream));
+	assert_cuda(cuStreamSynchronize(stream));
+	eventually(charged() == 60 * MiB && look().gpus[0].host_bytes == 0);
+}
+
+/* Memory that a graph takes beyond the limit counts, and what moves makes room for it. */
+static void test_graphs_crowd_out(void **state)
+{
+	(void)state;
+	sw_share_page_limit(page(), 0, 100 * MiB + CONTEXT_BYTES);
+	run_job(crowd_with_graphs);
 }
 
 /* ---- what others know */
@@ -558,6 +667,35 @@ static void test_shared_memory_stays(void **state)
 {
 	(void)state;
 	run_job(share_memory);
+}
+
+static void share_in_vain(int socket)
+{
+	CUdeviceptr x = 0;
+	CUmemHandle handle = 0;
+	unsigned on = 1;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 20 * MiB));
+	assert_int_equal(cuPointerSetAttribute(&on, CU_POINTER_SYNC_MEMOPS, x), CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(
+		cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)x), /* NOLINT(performance-no-int-to-ptr): the driver's own type */
+		CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(fixed(), 0);
+	suspend();
+	assert_int_equal(charged(), 0);
+	resume();
+	assert_cuda(cuPointerSetAttribute(&on, CU_POINTER_SYNC_MEMOPS, x));
+	assert_int_equal(fixed(), 20 * MiB);
+}
+
+/* What was to be given to somebody else, and the driver refused, still moves. */
+static void test_refused_sharing_pins_nothing(void **state)
+{
+	(void)state;
+	machine_setting("fault=cuPointerSetAttribute:error=801");
+	machine_setting("fault=cuMemRetainAllocationHandle:error=801");
+	run_job(share_in_vain);
 }
 
 /* ---- contexts */
@@ -616,9 +754,19 @@ static void test_memory_goes_with_its_context(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_sizes_agree_with_the_limit), CASE(test_the_management_library_agrees), CASE(test_contexts_are_measured_once),
-		CASE(test_contexts_wait_for_room),     CASE(test_a_free_during_a_capture),	 CASE(test_what_a_capture_left_serves),
-		CASE(test_every_kind_counts),	       CASE(test_shared_memory_stays),		 CASE(test_memory_goes_with_its_context),
+		CASE(test_sizes_agree_with_the_limit),
+		CASE(test_the_management_library_agrees),
+		CASE(test_contexts_are_measured_once),
+		CASE(test_contexts_wait_for_room),
+		CASE(test_a_free_during_a_capture),
+		CASE(test_what_a_capture_left_serves),
+		CASE(test_what_never_fits_takes_nothing),
+		CASE(test_refusals_raise_no_peak),
+		CASE(test_every_kind_counts),
+		CASE(test_graphs_crowd_out),
+		CASE(test_shared_memory_stays),
+		CASE(test_refused_sharing_pins_nothing),
+		CASE(test_memory_goes_with_its_context),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,7 @@
 /* Memory that a program creates and maps by hand: it leaves the GPU and comes back like any other where it can, and stays where it cannot; the program's handles stay good. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -172,6 +175,50 @@ static void test_handles_stay_good(void **state)
 	run_job(keep_handles);
 }
 
+/* ---- questions */
+
+static CUdeviceptr asked_of;
+static _Atomic int answered = -1; /* what the driver said */
+
+static void *ask_range(void *unused)
+{
+	CUdeviceptr base = 0;
+	size_t bytes = 0;
+	(void)unused;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	CUresult result = cuMemGetAddressRange_v2(&base, &bytes, asked_of + 1);
+	if (result == CUDA_SUCCESS) {
+		assert_int_equal(base, asked_of);
+		assert_int_equal(bytes, PIECE);
+	}
+	answered = result;
+	return NULL;
+}
+
+static void ask_while_away(int socket)
+{
+	pthread_t thread;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAddressReserve(&asked_of, PIECE, 0, 0, 0));
+	map_new(asked_of, &plain);
+	suspend();
+	uint64_t waits = look().waits;
+	assert_int_equal(pthread_create(&thread, NULL, ask_range, NULL), 0);
+	eventually(look().waits > waits || answered != -1);
+	assert_int_equal(answered, -1);
+	resume();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_cuda(answered);
+}
+
+/* Who asks what lies at an address while the process is suspended waits, and hears what the program mapped there. */
+static void test_questions_wait(void **state)
+{
+	(void)state;
+	run_job(ask_while_away);
+}
+
 /* ---- what stays */
 
 static void keep_there(int socket)
@@ -251,6 +298,80 @@ static void test_what_cannot_move_stays(void **state)
 {
 	(void)state;
 	run_job(keep_there);
+}
+
+/* ---- a driver that takes its time */
+
+static char held[160]; /* is there while the driver maps memory */
+static CUdeviceptr mapped_at;
+static CUmemHandle to_map;
+static _Atomic bool has_allocated;
+
+static void *map_slowly(void *unused)
+{
+	(void)unused;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuMemMap(mapped_at, PIECE, 0, to_map, 0));
+	return NULL;
+}
+
+static void *allocate(void *ret)
+{
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuMemAlloc_v2(ret, PIECE));
+	has_allocated = true;
+	return NULL;
+}
+
+static void go_on_meanwhile(int socket)
+{
+	char fault[200];
+	pthread_t mapper, allocator;
+	CUdeviceptr x = 0;
+	(void)socket;
+	snprintf(fault, sizeof fault, "cuMemMap:hold=%s", held);
+	open_driver();
+	assert_cuda(cuMemAddressReserve(&mapped_at, 2 * PIECE, 0, 0, 0));
+	to_map = map_new(mapped_at + PIECE, &plain);
+	set(mapped_at + PIECE, 50);
+	assert_int_equal(fixed(), 0);
+	machine_faults(fault);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	assert_int_equal(pthread_create(&mapper, NULL, map_slowly, NULL), 0);
+	eventually(access(held, F_OK) == 0);
+	assert_int_equal(pthread_create(&allocator, NULL, allocate, &x), 0);
+	eventually(has_allocated);
+	assert_int_equal(pthread_join(allocator, NULL), 0);
+	set(x, 51);
+	limit(CONTEXT_BYTES + PIECE);
+	assert_int_equal(look().gpus[0].host_bytes, PIECE);
+	/* What is about to be mapped stays. */
+	cycle(PIECE);
+	assert_int_equal(unlink(held), 0);
+	assert_int_equal(pthread_join(mapper, NULL), 0);
+	open_to(mapped_at, PIECE, CU_MEM_ACCESS_READWRITE);
+	check(mapped_at, 50);
+	check(x, 51);
+	/* It moves when one mapping is left. */
+	assert_cuda(cuMemUnmap(mapped_at + PIECE, PIECE));
+	open_to(mapped_at, PIECE, CU_MEM_ACCESS_READWRITE);
+	cycle(0);
+	check(mapped_at, 50);
+	/* And after a call that was refused. */
+	assert_int_not_equal(cuMemMap(mapped_at, PIECE, 0, to_map, 0), CUDA_SUCCESS);
+	assert_int_equal(fixed(), 0);
+	cycle(0);
+	check(mapped_at, 50);
+}
+
+/* While the driver is long about one mapping, other threads get memory, and the process is limited and suspended. */
+static void test_a_slow_call_holds_up_nobody(void **state)
+{
+	(void)state;
+	snprintf(held, sizeof held, "%s", beside("held"));
+	machine_faults("");
+	run_job(go_on_meanwhile);
 }
 
 /* ---- less of the GPU */
@@ -413,8 +534,8 @@ static void test_any_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_segments_move),  CASE(test_handles_stay_good), CASE(test_what_cannot_move_stays),
-		CASE(test_limits_move_it), CASE(test_any_order),
+		CASE(test_segments_move), CASE(test_handles_stay_good), CASE(test_what_cannot_move_stays),	CASE(test_limits_move_it),
+		CASE(test_any_order),	  CASE(test_questions_wait),	CASE(test_a_slow_call_holds_up_nobody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,9 @@
 /* How much of the GPU's time a process takes, by the GPU's own clock, and that one which yields works only while its neighbour does not. */
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -335,6 +337,48 @@ static void work_when_told(int socket)
 	}
 }
 
+/* The same, in turns on more streams than most have, all of which live. */
+static void work_in_many_streams(int socket)
+{
+	CUstream streams[20];
+	char word = 0;
+	open_driver();
+	for (unsigned i = 0; i < 20; i++)
+		assert_cuda(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+	tell(socket, 'r');
+	for (unsigned i = 0; read(socket, &word, 1) == 1 && word == 'w'; i++) {
+		assert_cuda(launch_spin(streams[i % 20], 30000000));
+		tell(socket, 'l');
+		assert_cuda(cuCtxSynchronize());
+		tell(socket, 'd');
+	}
+}
+
+/* The same, on the default streams of two contexts. */
+static void work_in_two_contexts(int socket)
+{
+	CUcontext other = NULL;
+	CUmodule module = NULL;
+	CUfunction function = NULL;
+	uint64_t ns = 30000000;
+	char word = 0;
+	open_driver();
+	assert_cuda(cuCtxCreate_v2(&other, 0, 0));
+	assert_cuda(cuModuleLoadData(&module, "sharewell-emu 1\nkernel spin op=spin\n"));
+	assert_cuda(cuModuleGetFunction(&function, module, "spin"));
+	tell(socket, 'r');
+	for (unsigned i = 0; read(socket, &word, 1) == 1 && word == 'w'; i++) {
+		assert_cuda(cuCtxSetCurrent(i % 2 == 0 ? primary() : other));
+		if (i % 2 == 0)
+			assert_cuda(launch_spin(NULL, ns));
+		else
+			assert_cuda(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, (void *[]){&ns}, NULL));
+		tell(socket, 'l');
+		assert_cuda(cuCtxSynchronize());
+		tell(socket, 'd');
+	}
+}
+
 /* ---- fills and copies */
 
 enum { COPIED = 1 << 20 };
@@ -504,13 +548,11 @@ static void test_copies_yield_too(void **state)
 	sw_share_page_close(other);
 }
 
-/* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
-static void test_a_watched_process_tells(void **state)
+static void check_that_it_tells(void (*run)(int socket))
 {
-	(void)state;
 	struct sw_page *shared = raw_page(page_path());
 	atomic_store(&shared->watched, 1);
-	struct job job = start(work_when_told);
+	struct job job = start(run);
 	hear(job.socket, 'r');
 	hear_again();
 	const struct sw_page_slot *slot = slot_of(shared, &job);
@@ -528,6 +570,79 @@ static void test_a_watched_process_tells(void **state)
 	assert_true(atomic_load(&slot->gaps) > 0);
 	tell(job.socket, 'e');
 	end(&job);
+}
+
+/* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
+static void test_a_watched_process_tells(void **state)
+{
+	(void)state;
+	check_that_it_tells(work_when_told);
+}
+
+/* So does one that has many streams at once. */
+static void test_many_streams_tell(void **state)
+{
+	(void)state;
+	check_that_it_tells(work_in_many_streams);
+}
+
+/* So does one whose contexts have streams of one name. */
+static void test_two_contexts_tell(void **state)
+{
+	(void)state;
+	check_that_it_tells(work_in_two_contexts);
+}
+
+static char held[160]; /* is there while the driver marks a stream for the watcher */
+static CUstream captured;
+static _Atomic bool captures, may_go_on;
+
+static void *capture(void *unused)
+{
+	CUgraph graph = NULL;
+	(void)unused;
+	assert_cuda(cuCtxSetCurrent(primary()));
+	assert_cuda(cuStreamBeginCapture_v2(captured, CU_CAPTURE_MODE_GLOBAL));
+	captures = true;
+	eventually(may_go_on);
+	assert_cuda(launch_spin(captured, 1000));
+	assert_cuda(cuStreamEndCapture(captured, &graph));
+	return NULL;
+}
+
+static void capture_while_marked(int socket)
+{
+	char fault[200];
+	pthread_t thread;
+	(void)socket;
+	snprintf(fault, sizeof fault, "cuEventRecord:hold=%s", held);
+	open_driver();
+	hear_again();
+	assert_cuda(cuStreamCreate(&captured, 0));
+	machine_faults(fault);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	assert_cuda(launch_spin(NULL, 1000));
+	eventually(access(held, F_OK) == 0);
+	assert_int_equal(pthread_create(&thread, NULL, capture, NULL), 0);
+	/* It waits until the mark is made; if it did not, that would be in the middle of it. */
+	for (unsigned i = 0; i < 200 && !captures; i++)
+		doze();
+	assert_int_equal(unlink(held), 0);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	may_go_on = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Whoever watches the process marks nothing in the middle of a capture, also of one that begins at that moment. */
+static void test_watching_spoils_no_capture(void **state)
+{
+	(void)state;
+	snprintf(held, sizeof held, "%s", beside("held"));
+	machine_faults("");
+	atomic_store(&raw_page(page_path())->watched, 1);
+	run_job(capture_while_marked);
 }
 
 static void reset_while_paced(int socket)
@@ -562,7 +677,8 @@ int main(void)
 		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
 		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
 		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
-		CASE(test_copies_yield_too),
+		CASE(test_copies_yield_too),	     CASE(test_watching_spoils_no_capture),
+		CASE(test_many_streams_tell),	     CASE(test_two_contexts_tell),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,28 @@ static void test_pools_may_stay(void **state)
 	end(&job);
 }
 
+static void free_plain_memory(int socket)
+{
+	CUdeviceptr x = 0;
+	(void)socket;
+	open_streams();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	assert_int_equal(charged(), 8 * MiB);
+	assert_cuda(cuMemFreeAsync(x, a));
+	assert_cuda(cuStreamSynchronize(a));
+	assert_int_equal(charged(), 0);
+	assert_int_equal(gpu_used(), CONTEXT_BYTES);
+}
+
+/* Memory of no pool may be freed in the order of a stream as well: it counts no longer then, whether it moves or not. */
+static void test_plain_memory_is_freed(void **state)
+{
+	(void)state;
+	run_job(free_plain_memory);
+	setenv(SW_PAGE_MOVES_ENV, "no", 1);
+	run_job(free_plain_memory);
+}
+
 static void let_a_peer(int socket)
 {
 	CUmemoryPool pool = NULL;
@@ -337,6 +359,7 @@ int main(void)
 		POOL_CASE(test_captures),
 		POOL_CASE(test_memory_goes_with_its_context),
 		POOL_CASE(test_pools_may_stay),
+		POOL_CASE(test_plain_memory_is_freed),
 		POOL_CASE(test_peers_before_the_first),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

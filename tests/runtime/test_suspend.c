@@ -418,6 +418,39 @@ static void test_suspend_waits_for_a_capture(void **state)
 	end(&job);
 }
 
+enum { CAPTURES = 70 };
+
+static void capture_much(int socket)
+{
+	CUstream streams[CAPTURES];
+	CUgraph made = NULL;
+	open_driver();
+	for (unsigned i = 0; i < CAPTURES; i++) {
+		assert_cuda(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING));
+		assert_cuda(cuStreamBeginCapture_v2(streams[i], CU_CAPTURE_MODE_RELAXED));
+	}
+	for (unsigned i = 0; i < CAPTURES - 1; i++)
+		assert_cuda(cuStreamEndCapture(streams[i], &made));
+	tell(socket, 'c');
+	hear(socket, 'g');
+	assert_cuda(launch_spin(streams[CAPTURES - 1], 1000));
+	assert_cuda(cuStreamEndCapture(streams[CAPTURES - 1], &made));
+}
+
+/* However many captures go on at once: the last of them is waited for as well. */
+static void test_suspend_waits_for_many_captures(void **state)
+{
+	(void)state;
+	struct job job = start(capture_much);
+	hear(job.socket, 'c');
+	sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	eventually(look().trouble == SW_PAGE_CAPTURING || look().suspended > 0);
+	assert_int_equal(look().suspended, 0);
+	sw_share_page_want(page(), SW_PAGE_RUN);
+	tell(job.socket, 'g');
+	end(&job);
+}
+
 static void capture_while_memory_is_prepared(int socket)
 {
 	CUstream stream = NULL;
@@ -731,6 +764,7 @@ int main(void)
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
 		CASE(test_suspend_waits_for_a_capture),
+		CASE(test_suspend_waits_for_many_captures),
 		CASE(test_spoiled_captures_end),
 		CASE(test_preparing_spoils_no_capture),
 		CASE(test_processes_share_one_limit),
