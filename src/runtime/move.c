@@ -151,6 +151,12 @@ void sw_move_rest(void)
 	sw_memory_settle();
 }
 
+/* Where the current context has no stream of ours, nobody else waits for its copies. */
+static CUresult finish_on_default(CUstream stream)
+{
+	return stream == NULL ? sw_driver.stream_synchronize(stream) : CUDA_SUCCESS;
+}
+
 /* Waits for the copies in all contexts. */
 static CUresult finish_copies(void)
 {
@@ -220,6 +226,9 @@ static enum sw_page_trouble copy_away(struct sw_range *range)
 		if (chunk->stored == NULL)
 			sw_account_give_host(range->gpu, chunk->bytes);
 	}
+	/* Also after trouble: what has begun must be over. */
+	if (finish_on_default(stream) != CUDA_SUCCESS && trouble == SW_PAGE_FINE)
+		trouble = SW_PAGE_DRIVER_ERROR;
 	sw_move_leave();
 	return trouble;
 }
@@ -368,8 +377,9 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 		if (result == CUDA_SUCCESS)
 			*bytes += range->chunks[i].bytes;
 	}
+	CUresult copied = finish_on_default(stream);
 	sw_move_leave();
-	return result;
+	return result != CUDA_SUCCESS ? result : copied;
 }
 
 /* Not all of it could be brought: what was goes again, so that others can have the room. Its contents are still in the store. */

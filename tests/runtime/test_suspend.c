@@ -347,6 +347,41 @@ static void test_refusals_are_survived(void **state)
 		}
 }
 
+static void live_without_a_stream_of_ours(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
+	assert_cuda(cuMemAlloc_v2(&x, 64 * MiB));
+	for (unsigned i = 0; i < WORDS; i++)
+		words[i] = i;
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	tell(socket, 'r');
+	hear(socket, 's');
+	/* At the gate until everything is back: what it does waits for no other stream. */
+	assert_cuda(launch_stir(stream, x, WORDS));
+	stir_here(words, WORDS);
+	assert_cuda(cuStreamSynchronize(stream));
+	check_words(x, words);
+}
+
+/* Where the driver makes no stream for them, copies of a move are waited for all the same, away and back. */
+static void test_a_move_on_the_default_stream(void **state)
+{
+	(void)state;
+	machine_setting("d2h=1;h2d=1");
+	machine_setting("fault=cuStreamCreate:count=1000:error=2");
+	struct job job = start(live_without_a_stream_of_ours);
+	hear(job.socket, 'r');
+	suspend();
+	tell(job.socket, 's');
+	eventually(look().waits > 0);
+	resume();
+	end(&job);
+}
+
 /* ---- captures */
 
 static void capture(int socket)
@@ -697,6 +732,7 @@ int main(void)
 		CASE(test_grow_waits_for_room_without_holding_up_anybody),
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
+		CASE(test_a_move_on_the_default_stream),
 		CASE(test_suspend_waits_for_a_capture),
 		CASE(test_spoiled_captures_end),
 		CASE(test_preparing_spoils_no_capture),
