@@ -614,7 +614,7 @@ static void fork_after(int socket)
 	check_words(x, words);
 }
 
-/* A child of a process that uses the GPU has no part in it, nor harms it; one that outlives its parent does not keep the parent's place. */
+/* A child of a process that uses the GPU has no part in it, nor harms it. */
 static void test_fork_after_init(void **state)
 {
 	(void)state;
@@ -631,6 +631,37 @@ static void test_fork_after_init(void **state)
 		end(&job);
 		assert_int_equal(look().processes, 0);
 	}
+}
+
+static void leave_a_child(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	/* Until the test is over: it holds its end of the socket. */
+	if (fork() == 0) {
+		char word;
+		(void)!read(socket, &word, 1);
+		_exit(0);
+	}
+	tell(socket, 'r');
+	for (;;)
+		pause();
+}
+
+/* A child that outlives its parent does not keep the parent's place, and what a coordinator wants goes on to be done. */
+static void test_a_child_outlives_its_parent(void **state)
+{
+	(void)state;
+	struct job job = start(leave_a_child);
+	int status;
+	hear(job.socket, 'r');
+	kill(job.pid, SIGKILL);
+	assert_int_equal(waitpid(job.pid, &status, 0), job.pid);
+	eventually(look().processes == 0);
+	assert_int_equal(look().gpus[0].charged_bytes, 0);
+	suspend();
+	close(job.socket);
 }
 
 static void fork_before(int socket)
@@ -740,6 +771,7 @@ int main(void)
 		CASE(test_a_killed_process_gives_back),
 		CASE(test_a_gang_is_suspended),
 		CASE(test_fork_after_init),
+		CASE(test_a_child_outlives_its_parent),
 		CASE(test_fork_before_init),
 		CASE(test_no_page),
 	};
