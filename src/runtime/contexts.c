@@ -92,6 +92,8 @@ static bool primary_is_active(CUdevice device)
 			uint64_t bytes = sw_overhead_after(&overhead, result == CUDA_SUCCESS);                    \
 			if (result == CUDA_SUCCESS && bytes > 0)                                                  \
 				sw_charge_context(*(CUcontext *)(ret_context), overhead.gpu, bytes);              \
+			if (result == CUDA_SUCCESS && sw_moves)                                                   \
+				sw_move_note_context(*(CUcontext *)(ret_context));                                \
 			sw_iterations_memory();                                                                   \
 			sw_gate_leave(self);                                                                      \
 		} while (result == CUDA_ERROR_OUT_OF_MEMORY && sw_overhead_may_try_again(&overhead, &waited_ns)); \

@@ -38,6 +38,8 @@ void sw_move_rest(void);
 /* Whether the chunk is one that leaves the GPU when memory has to go. */
 bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 
+/* A context of the program: nothing moves before all work in it is over, whoever's memory that uses. */
+void sw_move_note_context(CUcontext context);
 /* The context goes: so does our stream in it. */
 void sw_move_forget_context(CUcontext context);
 

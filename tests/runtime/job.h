@@ -25,6 +25,7 @@
 	X(cuDevicePrimaryCtxReset_v2, (CUdevice))                                                                                         \
 	X(cuCtxCreate_v2, (CUcontext *, unsigned, CUdevice))                                                                              \
 	X(cuCtxDestroy_v2, (CUcontext))                                                                                                   \
+	X(cuCtxEnablePeerAccess, (CUcontext, unsigned))                                                                                   \
 	X(cuCtxSetCurrent, (CUcontext))                                                                                                   \
 	X(cuCtxGetCurrent, (CUcontext *))                                                                                                 \
 	X(cuCtxSynchronize, (void))                                                                                                       \

@@ -154,6 +154,77 @@ static void hold_contents(int socket)
 	check_words(x + 100 * MiB, words);
 }
 
+static void launch_slow_stir(CUdeviceptr x)
+{
+	static const char slow[] = "sharewell-emu 1\nkernel stir op=stir type=u32 time=300ms\n";
+	CUmodule module = NULL;
+	CUfunction stir = NULL;
+	CUstream stream = NULL;
+	uint64_t count = WORDS;
+	assert_cuda(cuModuleLoadData(&module, slow));
+	assert_cuda(cuModuleGetFunction(&stir, module, "stir"));
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuLaunchKernel(stir, 1, 1, 1, 32, 1, 1, 0, stream, (void *[]){&x, &count}, NULL));
+}
+
+/* In a context that has no memory. */
+static void work_from_elsewhere(CUdeviceptr x, CUcontext other, void (*move)(void))
+{
+	static uint32_t words[WORDS];
+	for (unsigned i = 0; i < WORDS; i++)
+		words[i] = i;
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	assert_cuda(cuCtxSetCurrent(other));
+	launch_slow_stir(x);
+	move();
+	assert_cuda(cuCtxSynchronize());
+	stir_here(words, WORDS);
+	assert_cuda(cuCtxSetCurrent(primary()));
+	check_words(x, words);
+}
+
+static void suspend_and_resume(void)
+{
+	suspend();
+	resume();
+}
+
+static void squeeze(void)
+{
+	limit(2 * CONTEXT_BYTES);
+	limit(SW_PAGE_NO_LIMIT);
+}
+
+static void work_in_other_contexts(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUcontext peer = NULL, second = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAllocAsync(&y, 4 * MiB, NULL));
+	assert_cuda(cuCtxCreate_v2(&peer, 0, 1));
+	assert_cuda(cuCtxEnablePeerAccess(primary(), 0));
+	assert_cuda(cuCtxCreate_v2(&second, 0, 0));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	work_from_elsewhere(x, peer, suspend_and_resume);
+	work_from_elsewhere(x, peer, squeeze);
+	work_from_elsewhere(y, second, suspend_and_resume);
+	/* Contexts that are gone keep nothing from moving. */
+	assert_cuda(cuCtxDestroy_v2(peer));
+	assert_cuda(cuCtxDestroy_v2(second));
+	suspend();
+	resume();
+}
+
+/* Nothing moves before all work is over, also in contexts that have no memory and use that of others: of another GPU, or of a pool. */
+static void test_work_in_other_contexts_is_over_before_a_move(void **state)
+{
+	(void)state;
+	machine_setting("gpus=2");
+	run_job(work_in_other_contexts);
+}
+
 /* A suspended process leaves the GPU to others, and finds its contents at their addresses, with the work done that was on its way. */
 static void test_suspended_memory_is_free_for_others(void **state)
 {
@@ -757,6 +828,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_the_gate_holds_every_kind_of_work),
+		CASE(test_work_in_other_contexts_is_over_before_a_move),
 		CASE(test_suspended_memory_is_free_for_others),
 		CASE(test_resume_waits_for_room),
 		CASE(test_resume_without_a_part),
