@@ -64,7 +64,7 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* Contexts of the program in which the attendant is, while the gate is open, and contexts that go: who ends one says so first and waits until the attendant is out, which never waits for them. */
+/* Whether the attendant is in a context of the program, while the gate is open, and how many go: who ends one says so first and waits until the attendant is out, which never waits for them. */
 static _Atomic uint32_t is_inside; /* a futex */
 static _Atomic unsigned going;
 
@@ -82,7 +82,16 @@ void sw_attendant_let_in(void)
 	atomic_fetch_sub(&going, 1);
 }
 
-static void go_out(void)
+bool sw_attendant_go_in(void)
+{
+	atomic_store(&is_inside, 1);
+	if (atomic_load(&going) == 0)
+		return true;
+	sw_attendant_go_out();
+	return false;
+}
+
+void sw_attendant_go_out(void)
 {
 	atomic_store(&is_inside, 0);
 	sw_futex_wake(&is_inside);
@@ -91,11 +100,8 @@ static void go_out(void)
 /* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
 static bool enter_any_context(void)
 {
-	atomic_store(&is_inside, 1);
-	if (atomic_load(&going) > 0) {
-		go_out();
+	if (!sw_attendant_go_in())
 		return false;
-	}
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
 		atomic_store(&last_context, sw_ranges->context);
@@ -103,7 +109,7 @@ static bool enter_any_context(void)
 	CUcontext context = atomic_load(&last_context);
 	if (context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS)
 		return true;
-	go_out();
+	sw_attendant_go_out();
 	return false;
 }
 
@@ -111,7 +117,7 @@ static void leave_context(void)
 {
 	CUcontext popped;
 	sw_driver.context_pop(&popped);
-	go_out();
+	sw_attendant_go_out();
 }
 
 /* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
@@ -268,8 +274,10 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
 	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture; nor of one that may be stopped. */
-	if (atomic_load(&sw_captures) == 0 && !is_away())
+	if (atomic_load(&sw_captures) == 0 && !is_away() && sw_attendant_go_in()) {
 		sw_charge_graphs();
+		sw_attendant_go_out();
+	}
 	sw_iterations_look();
 }
 
@@ -297,9 +305,20 @@ static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
 		now = sw_monotonic_ns();
 		if (now < next)
 			return;
-		if (paced)
+		if (paced && sw_attendant_go_in()) {
 			sw_pace_look();
+			sw_attendant_go_out();
+		}
 	}
+}
+
+/* What the program freed in the order of streams, as far as they are there by now. */
+static void settle(void)
+{
+	if (sw_memory_leaving == 0 || is_away() || !sw_attendant_go_in())
+		return;
+	sw_memory_settle();
+	sw_attendant_go_out();
 }
 
 static void *attend(void *unused)
@@ -316,8 +335,7 @@ static void *attend(void *unused)
 		renew();
 		if (!is_away())
 			give_spare();
-		if (sw_memory_leaving > 0 && !is_away())
-			sw_memory_settle();
+		settle();
 		bring_figures();
 		if (!is_away())
 			sw_profile_look();
