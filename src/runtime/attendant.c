@@ -24,6 +24,7 @@
 #define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
 #define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
+enum { RESUMES_MOST = 32 };		  /* so often in a row the driver may refuse one: some ten seconds */
 
 static void tell(void)
 {
@@ -176,6 +177,20 @@ static enum sw_page_trouble suspend(void)
 }
 
 static int64_t refused_ns; /* since when there is no room for it; 0: there was, or it need not come back */
+static unsigned failed;	   /* so often in a row the driver has refused to bring it back */
+static bool lost;	   /* its memory never comes back */
+
+/* Who waits at the gate would wait for ever: the driver's own answers tell the program what has happened. Nothing of it moves any more. */
+static bool give_up(enum sw_page_trouble trouble)
+{
+	failed = trouble == SW_PAGE_DRIVER_ERROR ? failed + 1 : 0;
+	if (failed == 0 || (failed < RESUMES_MOST && !sw_move_is_hopeless()))
+		return false;
+	lost = true;
+	sw_memory_publish();
+	sw_gate_open();
+	return true;
+}
 
 /* What it had on the GPU may not fit any more where only contexts of others have come: two such would wait for each other for ever. */
 static enum sw_page_trouble resume(void)
@@ -189,7 +204,7 @@ static enum sw_page_trouble resume(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	if (trouble == SW_PAGE_FINE)
+	if (trouble == SW_PAGE_FINE || give_up(trouble))
 		set_state(SW_PAGE_RUNNING);
 	else
 		stay_away();
@@ -216,6 +231,8 @@ static bool act(void)
 		return away;
 	if (is_over())
 		return true;
+	if (lost)
+		return !away;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
 	if (away) {
@@ -252,7 +269,7 @@ static void renew(void)
 {
 	if (atomic_load(&renewal) != RENEW_WANTED || is_away())
 		return;
-	if (!renewed) {
+	if (!renewed && !lost) {
 		sw_exportable = true;
 		renewed = sw_move_away() == SW_PAGE_FINE;
 		enum sw_page_trouble trouble = renewed ? sw_move_back(false) : SW_PAGE_FINE;

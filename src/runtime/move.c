@@ -312,6 +312,7 @@ static size_t let_go(struct sw_range *range)
 		if (chunk->stored == NULL)
 			continue;
 		sw_driver.release(chunk->handle);
+		chunk->handle = 0;
 		chunk->place = SW_STORED;
 		sw_account_give(range->gpu, chunk->bytes, false);
 		bytes += chunk->bytes;
@@ -410,6 +411,7 @@ static CUresult bring_chunk(struct sw_range *range, uint32_t index, CUstream str
 		sw_driver.unmap(address, chunk->bytes);
 	}
 	release_chunk(range, chunk, on_gpu);
+	chunk->handle = 0;
 	return result;
 }
 
@@ -441,6 +443,7 @@ static void undo_back(void)
 				continue;
 			sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
 			release_chunk(range, chunk, chunk->place == SW_ON_GPU);
+			chunk->handle = 0;
 			chunk->place = SW_STORED;
 		}
 		sw_move_leave();
@@ -478,4 +481,9 @@ enum sw_page_trouble sw_move_back(bool tight)
 	sw_memory_publish();
 	sw_gate_open();
 	return SW_PAGE_FINE;
+}
+
+bool sw_move_is_hopeless(void)
+{
+	return drain_work() == SW_PAGE_DRIVER_ERROR;
 }

@@ -16,6 +16,8 @@
 enum sw_page_trouble sw_move_away(void);
 /* The gate is open afterwards if it worked, and stays closed if not: try again. `tight`: a part for which the GPU has no room may be spilled. */
 enum sw_page_trouble sw_move_back(bool tight);
+/* It could not be brought back: whether a context that has memory has failed, so that it never can. */
+bool sw_move_is_hopeless(void);
 /* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again: some at a time, so that the program stands still for a moment only.
  * The gate is open before and after. */
 enum sw_page_trouble sw_move_to_limits(void);

@@ -453,6 +453,65 @@ static void test_a_move_on_the_default_stream(void **state)
 	end(&job);
 }
 
+static void live_on_a_lost_gpu(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	uint32_t word = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAlloc_v2(&y, 100));
+	tell(socket, 'r');
+	hear(socket, 's');
+	assert_int_not_equal(cuMemcpyHtoD_v2(x, &word, sizeof word), CUDA_SUCCESS);
+	cuMemFree_v2(x);
+	cuMemFree_v2(y);
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+static void lose_while_suspended(const char *faults)
+{
+	char setting[160];
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	struct job job = start(live_on_a_lost_gpu);
+	hear(job.socket, 'r');
+	suspend();
+	tell(job.socket, 's');
+	eventually(look().waits > 0);
+	FILE *control = fopen(beside("control"), "w");
+	assert_non_null(control);
+	fputs(faults, control);
+	fclose(control);
+	/* The driver looks there now and then. */
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	sw_share_page_want(page(), SW_PAGE_RUN);
+	hear(job.socket, 'd');
+	assert_int_equal(look().running, 1);
+	assert_int_equal(look().trouble, SW_PAGE_DRIVER_ERROR);
+	/* What has nothing that could move is not suspended, and says why. */
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	assert_false(sw_share_page_wait(page(), wish, SECOND));
+	assert_int_equal(look().trouble, SW_PAGE_DRIVER_ERROR);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* A program whose GPU is lost while it is suspended does not wait for it for ever: it hears of it from the driver. */
+static void test_a_gpu_is_lost_while_suspended(void **state)
+{
+	(void)state;
+	lose_while_suspended("cuMemCreate:lose\n");
+}
+
+/* Likewise where the driver goes on to refuse, and says nothing of the GPU. */
+static void test_a_resume_that_never_works(void **state)
+{
+	(void)state;
+	lose_while_suspended("cuMemcpyHtoDAsync_v2:count=100000:error=719\n");
+}
+
 /* ---- captures */
 
 static void capture(int socket)
@@ -836,6 +895,8 @@ int main(void)
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
 		CASE(test_a_move_on_the_default_stream),
+		CASE(test_a_gpu_is_lost_while_suspended),
+		CASE(test_a_resume_that_never_works),
 		CASE(test_suspend_waits_for_a_capture),
 		CASE(test_spoiled_captures_end),
 		CASE(test_preparing_spoils_no_capture),
