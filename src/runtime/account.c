@@ -160,6 +160,9 @@ bool sw_account_open(void)
 void sw_account_forget(void)
 {
 	sw_node_forget();
+	/* The mapping holds the file open as well, and with it the lock that says that the parent lives. */
+	if (sw_page != NULL)
+		munmap(sw_page, sizeof *sw_page);
 	if (page_fd >= 0)
 		close(page_fd);
 	page_fd = -1;

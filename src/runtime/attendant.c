@@ -24,6 +24,7 @@
 #define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
 #define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
+enum { RESUMES_MOST = 32 };		  /* so often in a row the driver may refuse one: some ten seconds */
 
 static void tell(void)
 {
@@ -64,7 +65,7 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* Contexts of the program in which the attendant is, while the gate is open, and contexts that go: who ends one says so first and waits until the attendant is out, which never waits for them. */
+/* Whether the attendant is in a context of the program, while the gate is open, and how many go: who ends one says so first and waits until the attendant is out, which never waits for them. */
 static _Atomic uint32_t is_inside; /* a futex */
 static _Atomic unsigned going;
 
@@ -82,7 +83,16 @@ void sw_attendant_let_in(void)
 	atomic_fetch_sub(&going, 1);
 }
 
-static void go_out(void)
+bool sw_attendant_go_in(void)
+{
+	atomic_store(&is_inside, 1);
+	if (atomic_load(&going) == 0)
+		return true;
+	sw_attendant_go_out();
+	return false;
+}
+
+void sw_attendant_go_out(void)
 {
 	atomic_store(&is_inside, 0);
 	sw_futex_wake(&is_inside);
@@ -91,11 +101,8 @@ static void go_out(void)
 /* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
 static bool enter_any_context(void)
 {
-	atomic_store(&is_inside, 1);
-	if (atomic_load(&going) > 0) {
-		go_out();
+	if (!sw_attendant_go_in())
 		return false;
-	}
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
 		atomic_store(&last_context, sw_ranges->context);
@@ -103,7 +110,7 @@ static bool enter_any_context(void)
 	CUcontext context = atomic_load(&last_context);
 	if (context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS)
 		return true;
-	go_out();
+	sw_attendant_go_out();
 	return false;
 }
 
@@ -111,7 +118,7 @@ static void leave_context(void)
 {
 	CUcontext popped;
 	sw_driver.context_pop(&popped);
-	go_out();
+	sw_attendant_go_out();
 }
 
 /* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
@@ -170,6 +177,20 @@ static enum sw_page_trouble suspend(void)
 }
 
 static int64_t refused_ns; /* since when there is no room for it; 0: there was, or it need not come back */
+static unsigned failed;	   /* so often in a row the driver has refused to bring it back */
+static bool lost;	   /* its memory never comes back */
+
+/* Who waits at the gate would wait for ever: the driver's own answers tell the program what has happened. Nothing of it moves any more. */
+static bool give_up(enum sw_page_trouble trouble)
+{
+	failed = trouble == SW_PAGE_DRIVER_ERROR ? failed + 1 : 0;
+	if (failed == 0 || (failed < RESUMES_MOST && !sw_move_is_hopeless()))
+		return false;
+	lost = true;
+	sw_memory_publish();
+	sw_gate_open();
+	return true;
+}
 
 /* What it had on the GPU may not fit any more where only contexts of others have come: two such would wait for each other for ever. */
 static enum sw_page_trouble resume(void)
@@ -183,7 +204,7 @@ static enum sw_page_trouble resume(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	if (trouble == SW_PAGE_FINE)
+	if (trouble == SW_PAGE_FINE || give_up(trouble))
 		set_state(SW_PAGE_RUNNING);
 	else
 		stay_away();
@@ -210,6 +231,8 @@ static bool act(void)
 		return away;
 	if (is_over())
 		return true;
+	if (lost)
+		return !away;
 	if (away != is_away())
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
 	if (away) {
@@ -246,7 +269,7 @@ static void renew(void)
 {
 	if (atomic_load(&renewal) != RENEW_WANTED || is_away())
 		return;
-	if (!renewed) {
+	if (!renewed && !lost) {
 		sw_exportable = true;
 		renewed = sw_move_away() == SW_PAGE_FINE;
 		enum sw_page_trouble trouble = renewed ? sw_move_back(false) : SW_PAGE_FINE;
@@ -268,8 +291,10 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
 	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture; nor of one that may be stopped. */
-	if (atomic_load(&sw_captures) == 0 && !is_away())
+	if (atomic_load(&sw_captures) == 0 && !is_away() && sw_attendant_go_in()) {
 		sw_charge_graphs();
+		sw_attendant_go_out();
+	}
 	sw_iterations_look();
 }
 
@@ -297,9 +322,20 @@ static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
 		now = sw_monotonic_ns();
 		if (now < next)
 			return;
-		if (paced)
+		if (paced && sw_attendant_go_in()) {
 			sw_pace_look();
+			sw_attendant_go_out();
+		}
 	}
+}
+
+/* What the program freed in the order of streams, as far as they are there by now. */
+static void settle(void)
+{
+	if (sw_memory_leaving == 0 || is_away() || !sw_attendant_go_in())
+		return;
+	sw_memory_settle();
+	sw_attendant_go_out();
 }
 
 static void *attend(void *unused)
@@ -316,8 +352,7 @@ static void *attend(void *unused)
 		renew();
 		if (!is_away())
 			give_spare();
-		if (sw_memory_leaving > 0 && !is_away())
-			sw_memory_settle();
+		settle();
 		bring_figures();
 		if (!is_away())
 			sw_profile_look();

@@ -9,6 +9,7 @@
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
+#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/neighbours.h"
@@ -94,6 +95,8 @@ static bool primary_is_active(CUdevice device)
 			uint64_t bytes = sw_overhead_after(&overhead, result == CUDA_SUCCESS);                    \
 			if (result == CUDA_SUCCESS && bytes > 0)                                                  \
 				sw_charge_context(*(CUcontext *)(ret_context), overhead.gpu, bytes);              \
+			if (result == CUDA_SUCCESS && sw_moves)                                                   \
+				sw_move_note_context(*(CUcontext *)(ret_context));                                \
 			sw_iterations_memory();                                                                   \
 			sw_gate_leave(self);                                                                      \
 		} while (result == CUDA_ERROR_OUT_OF_MEMORY && sw_overhead_may_try_again(&overhead, &waited_ns)); \
@@ -108,14 +111,23 @@ CREATES(cuDevicePrimaryCtxRetain, a2, a1, !primary_is_active((CUdevice)a1), P, U
 
 /* ---- contexts that go */
 
-static void forget_context(CUcontext context)
+/* Before the driver ends it: those who look at events of ours in it, at moments of their own. Where it refuses, they have lost no more than what they knew of it. */
+static void forget_events(CUcontext context)
 {
+	sw_pace_forget_context(context);
+	sw_profile_forget_context(context);
+}
+
+/* The driver has ended it. */
+static void lose_context(CUcontext context)
+{
+	sw_memory_drop_context(context);
+	forget_events(context);
 	sw_move_forget_context(context);
 	sw_attendant_forget_context(context);
 	sw_import_forget_context(context);
-	sw_pace_forget_context(context);
-	sw_profile_forget_context(context);
 	captures_end(NULL, context, true);
+	sw_charge_drop_context(context);
 }
 
 /* All work with it must be over before its memory goes. Most of that is waited for before the gate, which nobody could close meanwhile. */
@@ -128,32 +140,38 @@ static void await_context(CUcontext context)
 	sw_driver.context_pop(&popped);
 }
 
+/* The attendant is kept out. Memory goes when the driver has agreed, and not before. */
 static void empty_context(CUcontext context)
 {
 	CUcontext popped;
 	if (!sw_moves || context == NULL || sw_driver.context_push(context) != CUDA_SUCCESS)
 		return;
-	sw_driver.context_synchronize();
-	sw_memory_drop_context(context);
-	forget_context(context);
+	CUresult result = sw_driver.context_synchronize();
 	sw_driver.context_pop(&popped);
+	/* Else others would go on asking events that go with it. */
+	if (result == CUDA_SUCCESS) {
+		pthread_mutex_lock(&sw_memory_lock);
+		sw_lanes_drop_context(context);
+		pthread_mutex_unlock(&sw_memory_lock);
+	}
+	forget_events(context);
 }
 
-#define DESTROYS(symbol)                                       \
-	CUresult hook_##symbol(P context)                      \
-	{                                                      \
-		if (SW_MISSING(symbol))                        \
-			return CUDA_ERROR_NOT_INITIALIZED;     \
-		await_context(context);                        \
-		struct sw_gate_thread *self = sw_gate_enter(); \
-		sw_attendant_keep_out();                       \
-		empty_context(context);                        \
-		CUresult result = SW_REAL(symbol, P)(context); \
-		if (result == CUDA_SUCCESS && sw_page != NULL) \
-			sw_charge_drop_context(context);       \
-		sw_attendant_let_in();                         \
-		sw_gate_leave(self);                           \
-		return result;                                 \
+#define DESTROYS(symbol)                                                          \
+	CUresult hook_##symbol(P context)                                         \
+	{                                                                         \
+		if (SW_MISSING(symbol))                                           \
+			return CUDA_ERROR_NOT_INITIALIZED;                        \
+		await_context(context);                                           \
+		struct sw_gate_thread *self = sw_gate_enter();                    \
+		sw_attendant_keep_out();                                          \
+		empty_context(context);                                           \
+		CUresult result = SW_REAL(symbol, P)(context);                    \
+		if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL) \
+			lose_context(context);                                    \
+		sw_attendant_let_in();                                            \
+		sw_gate_leave(self);                                              \
+		return result;                                                    \
 	}
 DESTROYS(cuCtxDestroy)
 DESTROYS(cuCtxDestroy_v2)
@@ -173,11 +191,8 @@ CUresult hook_cuCtxDetach(P context)
 	struct sw_gate_thread *self = sw_gate_enter();
 	sw_attendant_keep_out();
 	CUresult result = SW_REAL(cuCtxDetach, P)(context);
-	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL && !is_context(context)) {
-		sw_memory_drop_context(context);
-		forget_context(context);
-		sw_charge_drop_context(context);
-	}
+	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL && !is_context(context))
+		lose_context(context);
 	sw_attendant_let_in();
 	sw_gate_leave(self);
 	return result;
@@ -193,29 +208,28 @@ static CUcontext primary_of(CUdevice device)
 	return context;
 }
 
-/* These calls may end the primary context of the device, and all that is in it. */
-#define ENDS_PRIMARY(symbol)                                                                             \
-	CUresult hook_##symbol(U device)                                                                 \
-	{                                                                                                \
-		if (SW_MISSING(symbol))                                                                  \
-			return CUDA_ERROR_NOT_INITIALIZED;                                               \
-		struct sw_gate_thread *self = sw_gate_enter();                                           \
-		CUcontext context = primary_of((CUdevice)device);                                        \
-		sw_attendant_keep_out();                                                                 \
-		CUresult result = SW_REAL(symbol, U)(device);                                            \
-		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) { \
-			sw_memory_drop_context(context);                                                 \
-			forget_context(context);                                                         \
-			sw_charge_drop_context(context);                                                 \
-		}                                                                                        \
-		sw_attendant_let_in();                                                                   \
-		sw_gate_leave(self);                                                                     \
-		return result;                                                                           \
+/* These calls may end the primary context of the device, and all that is in it; or do so for `certain`. */
+#define ENDS_PRIMARY(symbol, certain)                                                                  \
+	CUresult hook_##symbol(U device)                                                               \
+	{                                                                                              \
+		if (SW_MISSING(symbol))                                                                \
+			return CUDA_ERROR_NOT_INITIALIZED;                                             \
+		struct sw_gate_thread *self = sw_gate_enter();                                         \
+		CUcontext context = primary_of((CUdevice)device);                                      \
+		sw_attendant_keep_out();                                                               \
+		if ((certain) && context != NULL)                                                      \
+			forget_events(context);                                                        \
+		CUresult result = SW_REAL(symbol, U)(device);                                          \
+		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) \
+			lose_context(context);                                                         \
+		sw_attendant_let_in();                                                                 \
+		sw_gate_leave(self);                                                                   \
+		return result;                                                                         \
 	}
-ENDS_PRIMARY(cuDevicePrimaryCtxReset)
-ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2)
-ENDS_PRIMARY(cuDevicePrimaryCtxRelease)
-ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset, true)
+ENDS_PRIMARY(cuDevicePrimaryCtxReset_v2, true)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease, false)
+ENDS_PRIMARY(cuDevicePrimaryCtxRelease_v2, false)
 
 CUresult hook_cuCtxEnablePeerAccess(P peer, U flags)
 {

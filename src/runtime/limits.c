@@ -13,6 +13,7 @@
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/spare.h"
+#include "runtime/start.h"
 #include "runtime/tools.h"
 
 /* How much moves while the program stands still: some ten milliseconds. */
@@ -58,9 +59,12 @@ static int64_t excess(int gpu)
 static size_t free_bytes(CUcontext context)
 {
 	size_t free = 0, total = 0;
+	if (!sw_attendant_go_in())
+		return 0;
 	sw_move_enter(context);
 	CUresult result = sw_driver.memory_info(&free, &total);
 	sw_move_leave();
+	sw_attendant_go_out();
 	return result == CUDA_SUCCESS ? free : 0;
 }
 

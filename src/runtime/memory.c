@@ -117,6 +117,11 @@ static void release_chunk(const struct sw_range *range, const struct sw_chunk *c
 static void empty_chunk(struct sw_range *range, uint32_t index)
 {
 	struct sw_chunk *chunk = &range->chunks[index];
+	/* It could not be brought back, ever: nothing is under it. */
+	if (chunk->place == SW_STORED) {
+		sw_account_give_host(range->gpu, chunk->bytes);
+		return;
+	}
 	sw_driver.unmap(sw_chunk_address(range, index), chunk->bytes);
 	release_chunk(range, chunk);
 }

@@ -5,7 +5,7 @@
  *
  * Invariants:
  *  1. addresses of a range never change while it lives, and only this folder maps there;
- *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored;
+ *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored, unless the GPU is lost (attendant.c): then nothing moves any more;
  *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host budget; nothing else is;
  *  4. a pinned range does not move: somebody outside this process, or the driver itself, knows its physical memory.
  *
@@ -27,7 +27,7 @@
 enum sw_place { SW_ON_GPU = 0, SW_SPILLED, SW_STORED };
 
 struct sw_chunk {
-	CUmemHandle handle; /* unless stored */
+	CUmemHandle handle; /* 0 while it is stored */
 	void *stored;	    /* in the store */
 	uint32_t bytes;
 	uint8_t place; /* enum sw_place */

@@ -19,7 +19,7 @@
 #define DRAIN_NS INT64_C(10000000000)
 #define CAPTURE_NS INT64_C(5000000000)
 #define PAUSE_NS INT64_C(1000000)
-enum { LANES = 64 };
+enum { LANES = 64, CONTEXTS = 256 };
 
 /* A stream of our own in each context that has memory. */
 static struct lane {
@@ -27,6 +27,11 @@ static struct lane {
 	CUstream stream;
 } lanes[LANES];
 static unsigned lane_count;
+
+/* Contexts of the program, with memory of their own or without: work in any of them may use memory of any other. */
+static CUcontext known[CONTEXTS];
+static unsigned known_count;
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void sw_move_enter(CUcontext context)
 {
@@ -51,11 +56,33 @@ CUstream sw_move_stream(CUcontext context)
 	return stream;
 }
 
+static bool is_known(CUcontext context)
+{
+	for (unsigned i = 0; i < known_count; i++)
+		if (known[i] == context)
+			return true;
+	return false;
+}
+
+/* Without a place it is waited for only while it has memory. No GPU has room for so many. */
+void sw_move_note_context(CUcontext context)
+{
+	pthread_mutex_lock(&known_lock);
+	if (known_count < CONTEXTS && !is_known(context))
+		known[known_count++] = context;
+	pthread_mutex_unlock(&known_lock);
+}
+
 void sw_move_forget_context(CUcontext context)
 {
+	pthread_mutex_lock(&known_lock);
 	for (unsigned i = 0; i < lane_count; i++)
 		if (lanes[i].context == context)
 			lanes[i--] = lanes[--lane_count];
+	for (unsigned i = 0; i < known_count; i++)
+		if (known[i] == context)
+			known[i--] = known[--known_count];
+	pthread_mutex_unlock(&known_lock);
 }
 
 /* ---- standstill */
@@ -63,20 +90,30 @@ void sw_move_forget_context(CUcontext context)
 struct drain {
 	_Atomic uint32_t done; /* a futex; 2: nobody waits any more */
 	CUresult result;
+	unsigned with_memory; /* so many of them, the first */
 	unsigned count;
-	CUcontext contexts[LANES]; /* its own list: when nobody waits any more, the ranges are not its to look at */
+	CUcontext contexts[CONTEXTS]; /* its own list: when nobody waits any more, the ranges are not its to look at */
 };
+
+/* Waits for all work in a context. One that is gone by a way that we do not know, or has failed, has none any more: without memory, it keeps nothing from moving. */
+static CUresult drain_context(CUcontext context, bool has_memory)
+{
+	CUresult result = sw_driver.context_push(context);
+	if (result == CUDA_SUCCESS) {
+		result = sw_driver.context_synchronize();
+		sw_move_leave();
+	}
+	bool captured = result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	return has_memory || captured ? result : CUDA_SUCCESS;
+}
 
 /* A thread of its own, because the driver's wait knows no time-out. */
 static void *drain_all(void *argument)
 {
 	struct drain *drain = argument;
 	sw_capture_relax();
-	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS; i++) {
-		sw_move_enter(drain->contexts[i]);
-		drain->result = sw_driver.context_synchronize();
-		sw_move_leave();
-	}
+	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS && atomic_load(&drain->done) == 0; i++)
+		drain->result = drain_context(drain->contexts[i], i < drain->with_memory);
 	uint32_t waiting = 0;
 	if (!atomic_compare_exchange_strong(&drain->done, &waiting, 1))
 		free(drain);
@@ -86,18 +123,29 @@ static void *drain_all(void *argument)
 }
 
 /* False: too many contexts. */
+static bool list_context(struct drain *drain, CUcontext context)
+{
+	unsigned i = 0;
+	while (i < drain->count && drain->contexts[i] != context)
+		i++;
+	if (i == CONTEXTS)
+		return false;
+	drain->contexts[i] = context;
+	drain->count += i == drain->count;
+	return true;
+}
+
 static bool list_contexts(struct drain *drain)
 {
-	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next) {
-		unsigned i = 0;
-		while (i < drain->count && drain->contexts[i] != range->context)
-			i++;
-		if (i == LANES)
-			return false;
-		drain->contexts[i] = range->context;
-		drain->count += i == drain->count;
-	}
-	return true;
+	bool listed = true;
+	for (const struct sw_range *range = sw_ranges; range != NULL && listed; range = range->next)
+		listed = list_context(drain, range->context);
+	drain->with_memory = drain->count;
+	pthread_mutex_lock(&known_lock);
+	for (unsigned i = 0; i < known_count && listed; i++)
+		listed = list_context(drain, known[i]);
+	pthread_mutex_unlock(&known_lock);
+	return listed;
 }
 
 static enum sw_page_trouble drain_work(void)
@@ -149,6 +197,12 @@ void sw_move_rest(void)
 		sw_pools_reclaim(gpu);
 	pthread_mutex_unlock(&sw_memory_lock);
 	sw_memory_settle();
+}
+
+/* Where the current context has no stream of ours, nobody else waits for its copies. */
+static CUresult finish_on_default(CUstream stream)
+{
+	return stream == NULL ? sw_driver.stream_synchronize(stream) : CUDA_SUCCESS;
 }
 
 /* Waits for the copies in all contexts. */
@@ -220,6 +274,9 @@ static enum sw_page_trouble copy_away(struct sw_range *range)
 		if (chunk->stored == NULL)
 			sw_account_give_host(range->gpu, chunk->bytes);
 	}
+	/* Also after trouble: what has begun must be over. */
+	if (finish_on_default(stream) != CUDA_SUCCESS && trouble == SW_PAGE_FINE)
+		trouble = SW_PAGE_DRIVER_ERROR;
 	sw_move_leave();
 	return trouble;
 }
@@ -255,6 +312,7 @@ static size_t let_go(struct sw_range *range)
 		if (chunk->stored == NULL)
 			continue;
 		sw_driver.release(chunk->handle);
+		chunk->handle = 0;
 		chunk->place = SW_STORED;
 		sw_account_give(range->gpu, chunk->bytes, false);
 		bytes += chunk->bytes;
@@ -353,6 +411,7 @@ static CUresult bring_chunk(struct sw_range *range, uint32_t index, CUstream str
 		sw_driver.unmap(address, chunk->bytes);
 	}
 	release_chunk(range, chunk, on_gpu);
+	chunk->handle = 0;
 	return result;
 }
 
@@ -368,8 +427,9 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 		if (result == CUDA_SUCCESS)
 			*bytes += range->chunks[i].bytes;
 	}
+	CUresult copied = finish_on_default(stream);
 	sw_move_leave();
-	return result;
+	return result != CUDA_SUCCESS ? result : copied;
 }
 
 /* Not all of it could be brought: what was goes again, so that others can have the room. Its contents are still in the store. */
@@ -383,6 +443,7 @@ static void undo_back(void)
 				continue;
 			sw_driver.unmap(sw_chunk_address(range, i), chunk->bytes);
 			release_chunk(range, chunk, chunk->place == SW_ON_GPU);
+			chunk->handle = 0;
 			chunk->place = SW_STORED;
 		}
 		sw_move_leave();
@@ -422,4 +483,9 @@ enum sw_page_trouble sw_move_back(bool tight)
 	sw_memory_publish();
 	sw_gate_open();
 	return SW_PAGE_FINE;
+}
+
+bool sw_move_is_hopeless(void)
+{
+	return drain_work() == SW_PAGE_DRIVER_ERROR;
 }

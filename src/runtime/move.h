@@ -16,6 +16,8 @@
 enum sw_page_trouble sw_move_away(void);
 /* The gate is open afterwards if it worked, and stays closed if not: try again. `tight`: a part for which the GPU has no room may be spilled. */
 enum sw_page_trouble sw_move_back(bool tight);
+/* It could not be brought back: whether a context that has memory has failed, so that it never can. */
+bool sw_move_is_hopeless(void);
 /* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again: some at a time, so that the program stands still for a moment only.
  * The gate is open before and after. */
 enum sw_page_trouble sw_move_to_limits(void);
@@ -40,6 +42,8 @@ void sw_move_bring_spilled(void);
 /* Whether the chunk is one that leaves the GPU when memory has to go. */
 bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 
+/* A context of the program: nothing moves before all work in it is over, whoever's memory that uses. */
+void sw_move_note_context(CUcontext context);
 /* The context goes: so does our stream in it. */
 void sw_move_forget_context(CUcontext context);
 

@@ -12,6 +12,7 @@
 #include "runtime/gate.h"
 #include "runtime/kernels.h"
 #include "runtime/move.h"
+#include "runtime/start.h"
 #include "runtime/tools.h"
 
 #define CLOSE_NS INT64_C(2000000000)
@@ -276,6 +277,8 @@ static bool switch_to(bool on)
 
 static void settle_all(void)
 {
+	if (!sw_attendant_go_in())
+		return;
 	for (unsigned i = 0; i < LANES; i++) {
 		CUcontext popped;
 		if (lanes[i].context == NULL || sw_driver.context_push(lanes[i].context) != CUDA_SUCCESS)
@@ -283,6 +286,7 @@ static void settle_all(void)
 		settle(&lanes[i]);
 		sw_driver.context_pop(&popped);
 	}
+	sw_attendant_go_out();
 }
 
 /* The one that took longest after those that are written. */

@@ -20,6 +20,9 @@ bool sw_attendant_renew(void);
 /* Around the end of a context: the attendant is in none meanwhile. */
 void sw_attendant_keep_out(void);
 void sw_attendant_let_in(void);
+/* By the attendant, around one short step in contexts of the program while the gate is open, never while it closes the gate; false: one of them goes, and the step is for later. */
+bool sw_attendant_go_in(void);
+void sw_attendant_go_out(void);
 /* The context goes. */
 void sw_attendant_forget_context(CUcontext context);
 /* imports.c: the context goes. */

@@ -23,8 +23,10 @@
 	X(cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                                                                              \
 	X(cuDevicePrimaryCtxRelease_v2, (CUdevice))                                                                                       \
 	X(cuDevicePrimaryCtxReset_v2, (CUdevice))                                                                                         \
+	X(cuDevicePrimaryCtxGetState, (CUdevice, unsigned *, int *))                                                                      \
 	X(cuCtxCreate_v2, (CUcontext *, unsigned, CUdevice))                                                                              \
 	X(cuCtxDestroy_v2, (CUcontext))                                                                                                   \
+	X(cuCtxEnablePeerAccess, (CUcontext, unsigned))                                                                                   \
 	X(cuCtxSetCurrent, (CUcontext))                                                                                                   \
 	X(cuCtxGetCurrent, (CUcontext *))                                                                                                 \
 	X(cuCtxSynchronize, (void))                                                                                                       \

@@ -1,5 +1,8 @@
 /* Every kind of device memory counts against the job's limit, is refused as the driver refuses it, and is given back. */
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -749,6 +752,87 @@ static void test_memory_goes_with_its_context(void **state)
 	run_job(lose_contexts);
 }
 
+static void keep_context(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	uint32_t word = 77, found = 0;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAllocAsync(&y, 4 * MiB, NULL));
+	assert_cuda(cuMemcpyHtoD_v2(x, &word, sizeof word));
+	assert_cuda(cuMemFreeAsync(y, NULL));
+	assert_int_equal(cuCtxDestroy_v2(primary()), CUDA_ERROR_INVALID_CONTEXT);
+	suspend();
+	assert_int_equal(gpu_used(), CONTEXT_BYTES);
+	resume();
+	assert_cuda(cuMemcpyDtoH_v2(&found, x, sizeof found));
+	assert_int_equal(found, 77);
+	assert_cuda(cuMemFree_v2(x));
+	assert_cuda(cuCtxSynchronize());
+	assert_int_equal(charged(), 0);
+}
+
+/* A context that the driver does not end keeps what it has. */
+static void test_a_refused_end_costs_nothing(void **state)
+{
+	(void)state;
+	run_job(keep_context);
+}
+
+static _Atomic int reset_result = -1;
+
+static void *reset(void *unused)
+{
+	atomic_store(&reset_result, (int)cuDevicePrimaryCtxReset_v2(0));
+	return unused;
+}
+
+static void reset_meanwhile(int socket)
+{
+	char held[160];
+	CUstream stream = NULL;
+	CUdeviceptr x = 0;
+	pthread_t thread;
+	unsigned flags = 0;
+	int active = 0;
+	(void)socket;
+	snprintf(held, sizeof held, "%s", beside("held"));
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(launch_spin(stream, SECOND / 10));
+	/* It leaves when the stream is there: that is asked of the driver, and takes long. */
+	assert_cuda(cuMemFreeAsync(x, stream));
+	FILE *control = fopen(beside("control"), "w");
+	assert_non_null(control);
+	fprintf(control, "cuEventQuery:hold=%s\n", held);
+	fclose(control);
+	eventually(access(held, F_OK) == 0);
+	int64_t begun = now_ns();
+	assert_int_equal(pthread_create(&thread, NULL, reset, NULL), 0);
+	for (unsigned i = 0; i < 600; i++)
+		doze();
+	assert_cuda(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	/* The program is not held up for ever: on a busy machine that time may be over. */
+	bool in_time = now_ns() - begun < SECOND;
+	unlink(held);
+	pthread_join(thread, NULL);
+	assert_cuda(atomic_load(&reset_result));
+	assert_true(active || !in_time);
+	assert_int_equal(look().gpus[0].charged_bytes, 0);
+}
+
+/* A primary context goes when the runtime's own thread is out of it, whatever that does there. */
+static void test_a_context_goes_when_nobody_is_in_it(void **state)
+{
+	char setting[200];
+	(void)state;
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	run_job(reset_meanwhile);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
 
 int main(void)
@@ -767,6 +851,8 @@ int main(void)
 		CASE(test_shared_memory_stays),
 		CASE(test_refused_sharing_pins_nothing),
 		CASE(test_memory_goes_with_its_context),
+		CASE(test_a_refused_end_costs_nothing),
+		CASE(test_a_context_goes_when_nobody_is_in_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -155,6 +155,77 @@ static void hold_contents(int socket)
 	check_words(x + 100 * MiB, words);
 }
 
+static void launch_slow_stir(CUdeviceptr x)
+{
+	static const char slow[] = "sharewell-emu 1\nkernel stir op=stir type=u32 time=300ms\n";
+	CUmodule module = NULL;
+	CUfunction stir = NULL;
+	CUstream stream = NULL;
+	uint64_t count = WORDS;
+	assert_cuda(cuModuleLoadData(&module, slow));
+	assert_cuda(cuModuleGetFunction(&stir, module, "stir"));
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuLaunchKernel(stir, 1, 1, 1, 32, 1, 1, 0, stream, (void *[]){&x, &count}, NULL));
+}
+
+/* In a context that has no memory. */
+static void work_from_elsewhere(CUdeviceptr x, CUcontext other, void (*move)(void))
+{
+	static uint32_t words[WORDS];
+	for (unsigned i = 0; i < WORDS; i++)
+		words[i] = i;
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	assert_cuda(cuCtxSetCurrent(other));
+	launch_slow_stir(x);
+	move();
+	assert_cuda(cuCtxSynchronize());
+	stir_here(words, WORDS);
+	assert_cuda(cuCtxSetCurrent(primary()));
+	check_words(x, words);
+}
+
+static void suspend_and_resume(void)
+{
+	suspend();
+	resume();
+}
+
+static void squeeze(void)
+{
+	limit(2 * CONTEXT_BYTES);
+	limit(SW_PAGE_NO_LIMIT);
+}
+
+static void work_in_other_contexts(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	CUcontext peer = NULL, second = NULL;
+	(void)socket;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAllocAsync(&y, 4 * MiB, NULL));
+	assert_cuda(cuCtxCreate_v2(&peer, 0, 1));
+	assert_cuda(cuCtxEnablePeerAccess(primary(), 0));
+	assert_cuda(cuCtxCreate_v2(&second, 0, 0));
+	assert_cuda(cuCtxSetCurrent(primary()));
+	work_from_elsewhere(x, peer, suspend_and_resume);
+	work_from_elsewhere(x, peer, squeeze);
+	work_from_elsewhere(y, second, suspend_and_resume);
+	/* Contexts that are gone keep nothing from moving. */
+	assert_cuda(cuCtxDestroy_v2(peer));
+	assert_cuda(cuCtxDestroy_v2(second));
+	suspend();
+	resume();
+}
+
+/* Nothing moves before all work is over, also in contexts that have no memory and use that of others: of another GPU, or of a pool. */
+static void test_work_in_other_contexts_is_over_before_a_move(void **state)
+{
+	(void)state;
+	machine_setting("gpus=2");
+	run_job(work_in_other_contexts);
+}
+
 /* A suspended process leaves the GPU to others, and finds its contents at their addresses, with the work done that was on its way. */
 static void test_suspended_memory_is_free_for_others(void **state)
 {
@@ -377,6 +448,100 @@ static void test_refusals_are_survived(void **state)
 			tell(job.socket, 'g');
 			end(&job);
 		}
+}
+
+static void live_without_a_stream_of_ours(int socket)
+{
+	static uint32_t words[WORDS];
+	CUdeviceptr x = 0;
+	CUstream stream = NULL;
+	open_driver();
+	assert_cuda(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0));
+	assert_cuda(cuMemAlloc_v2(&x, 64 * MiB));
+	for (unsigned i = 0; i < WORDS; i++)
+		words[i] = i;
+	assert_cuda(cuMemcpyHtoD_v2(x, words, sizeof words));
+	tell(socket, 'r');
+	hear(socket, 's');
+	/* At the gate until everything is back: what it does waits for no other stream. */
+	assert_cuda(launch_stir(stream, x, WORDS));
+	stir_here(words, WORDS);
+	assert_cuda(cuStreamSynchronize(stream));
+	check_words(x, words);
+}
+
+/* Where the driver makes no stream for them, copies of a move are waited for all the same, away and back. */
+static void test_a_move_on_the_default_stream(void **state)
+{
+	(void)state;
+	machine_setting("d2h=1;h2d=1");
+	machine_setting("fault=cuStreamCreate:count=1000:error=2");
+	struct job job = start(live_without_a_stream_of_ours);
+	hear(job.socket, 'r');
+	suspend();
+	tell(job.socket, 's');
+	eventually(look().waits > 0);
+	resume();
+	end(&job);
+}
+
+static void live_on_a_lost_gpu(int socket)
+{
+	CUdeviceptr x = 0, y = 0;
+	uint32_t word = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_cuda(cuMemAlloc_v2(&y, 100));
+	tell(socket, 'r');
+	hear(socket, 's');
+	assert_int_not_equal(cuMemcpyHtoD_v2(x, &word, sizeof word), CUDA_SUCCESS);
+	cuMemFree_v2(x);
+	cuMemFree_v2(y);
+	tell(socket, 'd');
+	hear(socket, 'e');
+}
+
+static void lose_while_suspended(const char *faults)
+{
+	char setting[160];
+	snprintf(setting, sizeof setting, "control=%s", beside("control"));
+	machine_setting(setting);
+	struct job job = start(live_on_a_lost_gpu);
+	hear(job.socket, 'r');
+	suspend();
+	tell(job.socket, 's');
+	eventually(look().waits > 0);
+	FILE *control = fopen(beside("control"), "w");
+	assert_non_null(control);
+	fputs(faults, control);
+	fclose(control);
+	/* The driver looks there now and then. */
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	sw_share_page_want(page(), SW_PAGE_RUN);
+	hear(job.socket, 'd');
+	assert_int_equal(look().running, 1);
+	assert_int_equal(look().trouble, SW_PAGE_DRIVER_ERROR);
+	/* What has nothing that could move is not suspended, and says why. */
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	assert_false(sw_share_page_wait(page(), wish, SECOND));
+	assert_int_equal(look().trouble, SW_PAGE_DRIVER_ERROR);
+	tell(job.socket, 'e');
+	end(&job);
+}
+
+/* A program whose GPU is lost while it is suspended does not wait for it for ever: it hears of it from the driver. */
+static void test_a_gpu_is_lost_while_suspended(void **state)
+{
+	(void)state;
+	lose_while_suspended("cuMemCreate:lose\n");
+}
+
+/* Likewise where the driver goes on to refuse, and says nothing of the GPU. */
+static void test_a_resume_that_never_works(void **state)
+{
+	(void)state;
+	lose_while_suspended("cuMemcpyHtoDAsync_v2:count=100000:error=719\n");
 }
 
 /* ---- captures */
@@ -644,7 +809,7 @@ static void fork_after(int socket)
 	check_words(x, words);
 }
 
-/* A child of a process that uses the GPU has no part in it, nor harms it; one that outlives its parent does not keep the parent's place. */
+/* A child of a process that uses the GPU has no part in it, nor harms it. */
 static void test_fork_after_init(void **state)
 {
 	(void)state;
@@ -661,6 +826,37 @@ static void test_fork_after_init(void **state)
 		end(&job);
 		assert_int_equal(look().processes, 0);
 	}
+}
+
+static void leave_a_child(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 8 * MiB));
+	/* Until the test is over: it holds its end of the socket. */
+	if (fork() == 0) {
+		char word;
+		(void)!read(socket, &word, 1);
+		_exit(0);
+	}
+	tell(socket, 'r');
+	for (;;)
+		pause();
+}
+
+/* A child that outlives its parent does not keep the parent's place, and what a coordinator wants goes on to be done. */
+static void test_a_child_outlives_its_parent(void **state)
+{
+	(void)state;
+	struct job job = start(leave_a_child);
+	int status;
+	hear(job.socket, 'r');
+	kill(job.pid, SIGKILL);
+	assert_int_equal(waitpid(job.pid, &status, 0), job.pid);
+	eventually(look().processes == 0);
+	assert_int_equal(look().gpus[0].charged_bytes, 0);
+	suspend();
+	close(job.socket);
 }
 
 static void fork_before(int socket)
@@ -756,6 +952,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_the_gate_holds_every_kind_of_work),
+		CASE(test_work_in_other_contexts_is_over_before_a_move),
 		CASE(test_suspended_memory_is_free_for_others),
 		CASE(test_resume_waits_for_room),
 		CASE(test_resume_without_a_part),
@@ -763,6 +960,9 @@ int main(void)
 		CASE(test_grow_waits_for_room_without_holding_up_anybody),
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
+		CASE(test_a_move_on_the_default_stream),
+		CASE(test_a_gpu_is_lost_while_suspended),
+		CASE(test_a_resume_that_never_works),
 		CASE(test_suspend_waits_for_a_capture),
 		CASE(test_suspend_waits_for_many_captures),
 		CASE(test_spoiled_captures_end),
@@ -771,6 +971,7 @@ int main(void)
 		CASE(test_a_killed_process_gives_back),
 		CASE(test_a_gang_is_suspended),
 		CASE(test_fork_after_init),
+		CASE(test_a_child_outlives_its_parent),
 		CASE(test_fork_before_init),
 		CASE(test_no_page),
 	};
