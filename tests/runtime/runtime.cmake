@@ -44,8 +44,9 @@ foreach(source IN LISTS sources)
 	sw_describe_test(runtime/${name} runtime)
 	if(checked)
 		target_link_libraries(${target} PRIVATE emu_cuda_checked)
+		# A process that ends goes on for a moment, so that races at its end are seen; the runtime's own thread looks around twice and a half meanwhile.
 		set_tests_properties(runtime/${name} PROPERTIES ENVIRONMENT_MODIFICATION
-			"LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu;LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu-checked;SW_OPERATIONS=set:6000;TSAN_OPTIONS=set:halt_on_error=1")
+			"LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu;LD_LIBRARY_PATH=path_list_prepend:${CMAKE_BINARY_DIR}/emu-checked;SW_OPERATIONS=set:6000;TSAN_OPTIONS=set:halt_on_error=1:atexit_sleep_ms=250")
 	else()
 		target_link_libraries(${target} PRIVATE emu_cuda)
 		add_dependencies(${target} sharewell-gpu)
