@@ -3,9 +3,11 @@
 . "$(dirname "$0")/lib.sh"
 "$SHAREWELL" trace generate jobs.csv --jobs 20000 --gpus 32 --load 3 || exit 1
 
-# Sends a signal once the program says that it is at work (its progress bar, or its temporary file), and tells how it ended. Shells ignore SIGINT in the background.
+# Sends a signal once the program says that it is at work (its progress bar, or its temporary file), and tells how it ended. Shells ignore SIGINT in the background,
+# and so does what they start: the script itself may have been.
 cat >"$scratch/interrupt.py" <<'END'
 import os, signal, subprocess, sys, time
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 number, sign, command = getattr(signal, sys.argv[1]), sys.argv[2], sys.argv[3:]
 process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 os.set_blocking(process.stderr.fileno(), False)

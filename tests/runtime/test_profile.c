@@ -84,7 +84,8 @@ static void test_counts(void **state)
 		assert_int_equal(stir->launches, STIRS * rounds);
 		assert_true(spin->ns >= (int64_t)SPINS * rounds * LEAST_NS);
 		assert_true(profile->busy_ns >= spin->ns && profile->window_ns >= spin->ns);
-		assert_true(spin == &profile->functions[0]);
+		/* By time; on a busy machine either may have taken longer. */
+		assert_true(spin < stir ? spin->ns >= stir->ns : stir->ns >= spin->ns);
 		assert_int_equal(profile->copied[SW_COPIED_TO_GPU].bytes, 3 * MiB * rounds);
 		assert_int_equal(profile->copied[SW_COPIED_FROM_GPU].bytes, (2 * MiB + 1) * rounds);
 		assert_int_equal(profile->copied[SW_COPIED_FROM_GPU].copies, 2 * rounds);
