@@ -710,6 +710,44 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in the meantime begins elsewhere, unless it has begun there. */
+static void test_stays_suspended(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	for (uint64_t newcomer = 2; newcomer <= 3; newcomer++) {
+		assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+		submit(bench, 200, ONE);
+		sync_now(bench);
+		assert_string_equal(gpu_of(bench, newcomer), "GPU-0");
+		change(bench, SW_RECORD_HOLD, 1);
+		if (newcomer == 3)
+			runs(bench, 3, 1);
+		bench->runs[0].state = SW_RUN_SUSPENDED;
+		bench->runs[0].unmoved = "it was suspended before it could go";
+		sync_now(bench);
+		sync_now(bench);
+		bench->runs[0].unmoved = NULL;
+		assert_false(look(bench, 1).is_moving);
+		if (newcomer == 3)
+			break;
+		WISH(1, 1, SW_WANT_SUSPEND);
+		assert_string_equal(gpu_of(bench, 1), "GPU-0");
+		assert_int_equal(wish(bench, 2, 2), SW_WANT_RUN);
+		assert_string_equal(gpu_of(bench, 2), "GPU-1");
+		change(bench, SW_RECORD_CANCEL, 2);
+		change(bench, SW_RECORD_RELEASE, 1);
+		tell(bench, 1, 1, SW_RUN_RUNNING, 0, "");
+	}
+	STATE(3, "R");
+	assert_string_equal(gpu_of(bench, 3), "GPU-0");
+	assert_int_equal(look(bench, 3).epoch, 1);
+	WISH(1, 1, SW_WANT_STOP);
+}
+
 /* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
 static void test_moves_together(void **state)
 {
@@ -866,6 +904,7 @@ int main(void)
 		TEST(test_limits_follow_the_gpus),
 		TEST(test_moves),
 		TEST(test_stays),
+		TEST(test_stays_suspended),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
