@@ -718,33 +718,38 @@ static void test_stays_suspended(void **state)
 	submit(bench, 100, ONE);
 	sync_now(bench);
 	runs(bench, 1, 1);
-	for (uint64_t newcomer = 2; newcomer <= 3; newcomer++) {
+	for (uint64_t newcomer = 2; newcomer <= 4; newcomer++) {
+		bool late = newcomer == 3, begins = newcomer == 4;
 		assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+		if (late)
+			change(bench, SW_RECORD_HOLD, 1);
 		submit(bench, 200, ONE);
 		sync_now(bench);
 		assert_string_equal(gpu_of(bench, newcomer), "GPU-0");
-		change(bench, SW_RECORD_HOLD, 1);
-		if (newcomer == 3)
-			runs(bench, 3, 1);
+		if (!late)
+			change(bench, SW_RECORD_HOLD, 1);
+		WISH(1, 1, SW_WANT_SUSPEND);
+		if (begins)
+			runs(bench, newcomer, 1);
 		bench->runs[0].state = SW_RUN_SUSPENDED;
 		bench->runs[0].unmoved = "it was suspended before it could go";
 		sync_now(bench);
 		sync_now(bench);
 		bench->runs[0].unmoved = NULL;
 		assert_false(look(bench, 1).is_moving);
-		if (newcomer == 3)
+		if (begins)
 			break;
 		WISH(1, 1, SW_WANT_SUSPEND);
 		assert_string_equal(gpu_of(bench, 1), "GPU-0");
-		assert_int_equal(wish(bench, 2, 2), SW_WANT_RUN);
-		assert_string_equal(gpu_of(bench, 2), "GPU-1");
-		change(bench, SW_RECORD_CANCEL, 2);
+		assert_int_equal(wish(bench, newcomer, 2), SW_WANT_RUN);
+		assert_string_equal(gpu_of(bench, newcomer), "GPU-1");
+		change(bench, SW_RECORD_CANCEL, newcomer);
 		change(bench, SW_RECORD_RELEASE, 1);
-		tell(bench, 1, 1, SW_RUN_RUNNING, 0, "");
+		runs(bench, 1, 1);
 	}
-	STATE(3, "R");
-	assert_string_equal(gpu_of(bench, 3), "GPU-0");
-	assert_int_equal(look(bench, 3).epoch, 1);
+	STATE(4, "R");
+	assert_string_equal(gpu_of(bench, 4), "GPU-0");
+	assert_int_equal(look(bench, 4).epoch, 1);
 	WISH(1, 1, SW_WANT_STOP);
 }
 
