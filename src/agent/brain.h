@@ -12,7 +12,7 @@
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
  *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
  *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, or wanted once more by a suspended
- *     one that is to stop or still to leave them whole, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
+ *     one that is to stop, still to leave them whole or taken to be elsewhere, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
  *  5. a stop is never taken back.

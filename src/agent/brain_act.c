@@ -71,6 +71,7 @@ static bool is_to_be_off(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
 }
 
+/* A suspended run that is not where the controller takes it to be keeps others off, too: they are there because nobody knows of it. */
 static void count_users(struct sw_agent_brain *brain)
 {
 	for (size_t i = 0; i < brain->gpus.count; i++) {
@@ -81,7 +82,7 @@ static void count_users(struct sw_agent_brain *brain)
 		const struct sw_agent_run *run = brain->runs.items[i].run;
 		if (sw_agent_is_active(run))
 			use_gpus(brain, run);
-		else if (is_to_stop(run) || is_to_be_off(run))
+		else if (is_to_stop(run) || is_to_be_off(run) || sw_agent_is_elsewhere(run))
 			for (size_t g = 0; g < run->gpu_count; g++)
 				brain->gpus.items[run->gpus[g]].leaving++;
 	}

@@ -131,7 +131,7 @@ struct sw_agent_gpu {
 	/* Scratch of act(): */
 	uint32_t users;		/* runs that use it now */
 	uint32_t staying;	/* of these, the ones that are wished to go on */
-	uint32_t leaving;	/* suspended runs that are to stop: they need it once more, to end in peace */
+	uint32_t leaving;	/* suspended runs that others wait for: they need it once more, to end in peace, or should not be there */
 	uint32_t closed;	/* of the users, the ones that let nobody in: they do not share, or are to go */
 	uint32_t opportunistic; /* of the users */
 	/* Of brain_coordinate.c: */

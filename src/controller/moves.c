@@ -2,6 +2,7 @@
  *
  * The engine has the job on its new GPUs at once, so nobody else comes there. The agent lets nobody onto the old ones before the run has left them. Where the run cannot go (the agent
  * says why), it gets its old GPUs back: who was given them meanwhile has not begun there, and waits again. Only if that is not enough does the job start anew where it was to go.
+ * One that was suspended on its way stands still on its old GPUs from then on.
  *
  * Invariants:
  *  1. a run that moves is the only part of its job, was seen running, and goes to as many other GPUs of its node (`from` is where it was);
@@ -192,7 +193,7 @@ void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t ma
 
 #define NEWCOMERS_MAX 64u
 
-/* Who was given its old GPUs since: none of them can have begun there. */
+/* Who was given its old GPUs since: none of them can have begun there. But beside a run that stands still they can, and then they stay. */
 static size_t find_newcomers(const struct sw_brain *brain, const struct sw_live *live, uint32_t *ids)
 {
 	const struct sw_run *run = &live->runs[0];
@@ -202,8 +203,9 @@ static size_t find_newcomers(const struct sw_brain *brain, const struct sw_live 
 		uint32_t id = node->jobs.items[j];
 		const struct sw_live *other = &brain->jobs.items[id];
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-		if (other != live && !other->parked && (sw_brain_run_on(other, run->node)->mask & run->from) != 0 &&
-		    job->since >= run->moved_at)
+		const struct sw_run *theirs = sw_brain_run_on(other, run->node);
+		if (other != live && !other->parked && (theirs->mask & run->from) != 0 && job->since >= run->moved_at &&
+		    !(live->parked && theirs->heard >= SW_HEARD_RUNNING))
 			ids[count++] = id;
 	}
 	return count;
@@ -212,16 +214,25 @@ static size_t find_newcomers(const struct sw_brain *brain, const struct sw_live 
 /* One step: they give up the GPUs, the run has them again, they compete for others. */
 static int turn_back(struct sw_brain *brain, uint32_t id, uint64_t mask, struct sw_err *err)
 {
-	const struct sw_live *live = &brain->jobs.items[id];
-	struct sw_event events[2 * NEWCOMERS_MAX + 1];
+	struct sw_live *live = &brain->jobs.items[id];
+	struct sw_event events[3 * NEWCOMERS_MAX + 1];
 	uint32_t newcomers[NEWCOMERS_MAX];
-	size_t count = live->parked ? 0 : find_newcomers(brain, live, newcomers);
+	size_t count = find_newcomers(brain, live, newcomers), used = 0;
 	for (size_t i = 0; i < count; i++) {
-		events[i] = (struct sw_event){.kind = SW_EV_HOLD, .job = {newcomers[i]}};
-		events[count + 1 + i] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {newcomers[i]}};
+		const struct sw_live *other = &brain->jobs.items[newcomers[i]];
+		events[used++] = (struct sw_event){.kind = SW_EV_HOLD, .job = {newcomers[i]}};
+		/* Who has not begun has left nothing there to come back for. */
+		if (sw_brain_run_on(other, live->runs[0].node)->heard < SW_HEARD_RUNNING)
+			events[used++] = (struct sw_event){
+				.kind = SW_EV_FAIL, .job = {newcomers[i]}, .epoch = other->epoch, .verdict = SW_FAIL_FREE, .left_ns = -1};
 	}
-	events[count] = (struct sw_event){.kind = SW_EV_MOVE, .job = {id}, .epoch = live->epoch, .mask = mask};
-	return sw_brain_step(brain, events, 2 * count + 1, err);
+	events[used++] = (struct sw_event){.kind = SW_EV_MOVE, .job = {id}, .epoch = live->epoch, .mask = mask};
+	for (size_t i = 0; i < count; i++)
+		events[used++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {newcomers[i]}};
+	/* The engine takes a parked job for one that waits: it only hears where that would like to go on. */
+	if (live->parked)
+		sw_brain_relocate(brain, live, mask);
+	return sw_brain_step(brain, events, used, err);
 }
 
 int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err)
@@ -241,10 +252,7 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 	}
 	uint32_t epoch = live->run_epoch;
 	uint64_t mask = live->runs[0].from;
-	/* The engine takes a parked job for one that waits: it only hears where that would like to go on. */
 	bool parked = live->parked;
-	if (parked)
-		sw_brain_relocate(brain, live, mask);
 	int r = turn_back(brain, id, mask, err);
 	if (r < 0 || live->run_epoch != epoch || live->run_count == 0)
 		return r;

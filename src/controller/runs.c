@@ -6,7 +6,7 @@
  * Invariants (sw_brain_validate() checks them):
  *  1. a job has one run at the most, active or parked, beside its ghosts; a parked run has been seen running;
  *  2. on every GPU, what parked and active runs ask for fits into its memory together, as long as one of them is parked: parked runs give way, who was parked first goes first.
- *     One that is off its GPUs whole, or on its way, asks for nothing there;
+ *     One that is off its GPUs whole, or on its way, asks for nothing there. One that moves asks where it goes: nobody begins where it was before it is known whether it stays;
  *  3. the same for the memory of the host, as far as jobs say how much they need.
  */
 #include <assert.h>
@@ -95,11 +95,15 @@ static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struc
 	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
 }
 
+static const struct sw_run *run_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
+{
+	return sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
+}
+
 /* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
 {
-	const struct sw_run *run = sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
-	return run->mask | run->from;
+	return run_on(brain, id, node)->mask | run_on(brain, id, node)->from;
 }
 
 bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu)
@@ -108,7 +112,7 @@ bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node 
 	uint32_t residents = 0, parked = 0;
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		uint32_t id = node->jobs.items[j];
-		if ((mask_on(brain, id, node) >> gpu & 1) == 0 || (brain->jobs.items[id].parked && brain->jobs.items[id].deep))
+		if ((run_on(brain, id, node)->mask >> gpu & 1) == 0 || (brain->jobs.items[id].parked && brain->jobs.items[id].deep))
 			continue;
 		bytes += gpu_bytes(brain, id, node);
 		residents++;
@@ -124,8 +128,7 @@ static bool host_fits(const struct sw_brain *brain, const struct sw_brain_node *
 	__int128 bytes = 0;
 	for (size_t j = 0; j < node->jobs.count; j++)
 		bytes += (__int128)brain->jobs.items[node->jobs.items[j]].memory_bytes *
-			 __builtin_popcountll(
-				 sw_brain_run_on(&brain->jobs.items[node->jobs.items[j]], (uint32_t)(node - brain->nodes.items))->mask);
+			 __builtin_popcountll(run_on(brain, node->jobs.items[j], node)->mask);
 	return node->shape.memory_bytes == 0 || bytes <= (__int128)node->shape.memory_bytes;
 }
 
@@ -137,7 +140,7 @@ static const uint32_t *first_parked(const struct sw_brain *brain, const struct s
 		const uint32_t *id = &node->jobs.items[j];
 		const struct sw_live *live = &brain->jobs.items[*id];
 		/* One that is off a GPU would make no room there by going. */
-		if (!live->parked || (live->deep && mask != UINT64_MAX) || (mask_on(brain, *id, node) & mask) == 0)
+		if (!live->parked || (live->deep && mask != UINT64_MAX) || (run_on(brain, *id, node)->mask & mask) == 0)
 			continue;
 		const struct sw_live *other = first != NULL ? &brain->jobs.items[*first] : NULL;
 		if (other == NULL || live->parked_at < other->parked_at || (live->parked_at == other->parked_at && *id < *first))

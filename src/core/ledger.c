@@ -37,6 +37,7 @@ static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, ui
 			ledger->buckets[ledger->bucket_count] = (struct sw_bitmap){0};
 	}
 	int r = sw_bitmap_reserve(&ledger->yielding, nodes);
+	r = r < 0 ? r : sw_bitmap_reserve(&ledger->homely, nodes);
 	for (uint32_t free = 0; r == 0 && free < ledger->bucket_count; free++)
 		r = sw_bitmap_reserve(&ledger->buckets[free], nodes);
 	for (uint32_t step = 0; r == 0 && step < SW_USE_STEPS; step++)
@@ -91,6 +92,7 @@ void sw_ledger_release(struct sw_ledger *ledger)
 	for (uint32_t step = 0; step < SW_USE_STEPS; step++)
 		sw_bitmap_release(&ledger->by_use[step]);
 	sw_bitmap_release(&ledger->yielding);
+	sw_bitmap_release(&ledger->homely);
 	free(ledger->nodes);
 	free(ledger->gpus);
 	free(ledger->buckets);
@@ -252,7 +254,16 @@ void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home)
 			uint32_t homes = ledger->gpus[n->first_gpu + g].homes += is_home ? 1 : UINT32_MAX;
 			n->homes = homes > 0 ? n->homes | UINT64_C(1) << g : n->homes & ~(UINT64_C(1) << g);
 		}
+		(n->homes != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->homely, ledger->parts[p].node);
 	}
+}
+
+bool sw_ledger_has_homes(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if ((ledger->parts[p].mask & ledger->nodes[ledger->parts[p].node].homes) != 0)
+			return true;
+	return false;
 }
 
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node)
@@ -310,7 +321,8 @@ void sw_spot_clear(struct sw_spot *spot)
 	spot->serial = ++spot->ledger->spot_serial;
 }
 
-/* Picks `count` of the free GPUs: those that are nobody's home if they are enough; from the link group that fits tightest if one is enough, else the lowest ones. */
+/* Picks `count` of the free GPUs: those that are nobody's home if they are enough; from the link group that fits tightest if one is enough, else the lowest ones. As few
+ * homes as there must be. */
 static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint64_t homes, uint32_t count)
 {
 	uint32_t group = shape->link_group;
@@ -332,7 +344,7 @@ static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, u
 	}
 	uint64_t picked = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t lowest = free & (~free + 1);
+		uint64_t first = (free & ~homes) != 0 ? free & ~homes : free, lowest = first & (~first + 1);
 		picked |= lowest;
 		free ^= lowest;
 	}
@@ -566,6 +578,17 @@ void sw_ledger_see_through(struct sw_ledger *ledger, bool on)
 	}
 }
 
+void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on)
+{
+	for (uint32_t node = sw_bitmap_next(&ledger->homely, 0); node != SW_BITMAP_NONE; node = sw_bitmap_next(&ledger->homely, node + 1)) {
+		struct sw_ledger_node *n = &ledger->nodes[node];
+		uint64_t before = n->free;
+		n->free = on ? n->free & ~n->homes : n->free | n->hidden;
+		n->hidden = on ? before & n->homes : 0;
+		move_bucket(ledger, node, before);
+	}
+}
+
 /* ---- searching */
 
 uint32_t sw_ledger_first(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)
@@ -650,7 +673,7 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 		if (x->use_milli != y->use_milli || x->guaranteed != y->guaranteed ||
 		    memcmp(x->who, y->who, x->residents * sizeof x->who[0]) != 0 || !is_found(ledger, a->first_gpu + g))
 			return sw_err_set(err, SW_EBUG, "ledger invariant 6: GPU %u of node %u has others on it than it lists", g, n);
-		if (x->homes != y->homes || (a->homes >> g & 1) != (y->homes > 0))
+		if (x->homes != y->homes || (a->homes >> g & 1) != (y->homes > 0) || sw_bitmap_has(&ledger->homely, n) != (a->homes != 0))
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u is the home of others than is marked", g, n);
 		if (x->memory_held_bytes > shape->gpu_memory_bytes)
 			return sw_err_set(err, SW_EBUG, "ledger invariant 1: GPU %u of node %u is over-committed", g, n);

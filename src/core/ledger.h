@@ -58,6 +58,7 @@ struct sw_ledger_node {
 	uint64_t free;	   /* mask of GPUs with no resident */
 	uint64_t yielding; /* mask of GPUs with residents, none of them guaranteed */
 	uint64_t homes;	   /* mask of GPUs that jobs would like to come back to */
+	uint64_t hidden;   /* of these, the free ones, while homes are hidden */
 	uint64_t memory_free_bytes;
 	uint64_t memory_yielding_bytes; /* held by opportunistic jobs */
 	uint32_t cpus_free;
@@ -74,6 +75,7 @@ struct sw_ledger {
 	struct sw_gpu *gpus;
 	struct sw_bitmap *buckets;	       /* [number of free GPUs] -> nodes that are up and open */
 	struct sw_bitmap yielding;	       /* nodes with such GPUs */
+	struct sw_bitmap homely;	       /* nodes with homes */
 	struct sw_bitmap by_use[SW_USE_STEPS]; /* GPUs with residents and room for more, by how much these use */
 	struct sw_part *parts;		       /* pool; free ones are linked by next */
 	uint32_t node_capacity, gpu_capacity;
@@ -130,6 +132,11 @@ bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts);
 /* Somebody would like to come back to these GPUs, or does not any more: others are given to new jobs first. */
 void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home);
+/* Whether some of these GPUs are somebody's home. */
+bool sw_ledger_has_homes(const struct sw_ledger *ledger, uint32_t parts);
+/* As if somebody were on every GPU that is a home: none of them is counted or found as free, for as long as somebody looks for a place. Nothing is taken, given
+ * or marked meanwhile. */
+void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on);
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
 /* Whether these are the parts of a split job. */
 bool sw_ledger_is_split(const struct sw_ledger *ledger, uint32_t parts);

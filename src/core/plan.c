@@ -131,6 +131,50 @@ static bool fill_spot(const struct sw_engine *engine, const struct sw_core_job *
 	return where.rule == NULL ? sw_spot_fill(&engine->view, spot, gpus) : where.rule->place(&engine->view, &job->seen, gpus, spot);
 }
 
+static bool look(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct place where, struct sw_spot *ret_spot)
+{
+	sw_spot_begin(ret_spot, engine->view.ledger, sw_share_of(&job->seen));
+	if (fill_spot(engine, job, gpus, where, ret_spot) && ret_spot->gpus == gpus)
+		return true;
+	sw_spot_discard(ret_spot);
+	return false;
+}
+
+static bool is_as_near(const struct sw_ledger *ledger, uint32_t parts, uint32_t others)
+{
+	bool near = sw_ledger_distance(ledger, parts) <= sw_ledger_distance(ledger, others);
+	while (parts != SW_NO_PART && others != SW_NO_PART) {
+		parts = ledger->parts[parts].next;
+		others = ledger->parts[others].next;
+	}
+	return near && parts == SW_NO_PART;
+}
+
+/* The same on GPUs that are nobody's home, if any; otherwise false. */
+static bool look_beside_homes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct place where,
+			      struct sw_spot *ret_spot)
+{
+	sw_ledger_hide_homes(engine->view.ledger, true);
+	bool found = look(engine, job, gpus, where, ret_spot);
+	sw_ledger_hide_homes(engine->view.ledger, false);
+	return found;
+}
+
+/* Who stands still there would have to start anew elsewhere: a place that is as good and no home of others comes first. */
+static void spare_homes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct place where,
+			struct sw_spot *spot)
+{
+	struct sw_ledger *ledger = engine->view.ledger;
+	struct sw_spot other;
+	sw_ledger_mark_home(ledger, job->home, false); /* there is nobody to spare but itself */
+	if (sw_ledger_has_homes(ledger, spot->head) && look_beside_homes(engine, job, gpus, where, &other)) {
+		bool better = is_as_near(ledger, other.head, spot->head);
+		sw_spot_discard(better ? spot : &other);
+		*spot = better ? other : *spot;
+	}
+	sw_ledger_mark_home(ledger, job->home, true);
+}
+
 /* A spot for the job, or false. The caller owns the parts, unless they are its home. The place is looked for first: whether a job fits must
  * not depend on where it once was, or jobs of one lane would not be alike. */
 static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct place where, uint32_t *ret_parts)
@@ -143,21 +187,18 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	bool avoids = job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
-	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
-	bool found = fill_spot(engine, job, gpus, where, &spot);
+	bool found = look(engine, job, gpus, where, &spot);
+	bool goes_home = found && home_is_free(&engine->ledger, job, gpus) &&
+			 (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node));
+	if (goes_home)
+		sw_spot_discard(&spot);
+	else if (found)
+		spare_homes(engine, job, gpus, where, &spot);
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
-	if (!found || spot.gpus != gpus) {
-		sw_spot_discard(&spot);
-		return false;
-	}
-	*ret_parts = spot.head;
-	if (home_is_free(&engine->ledger, job, gpus) &&
-	    (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node))) {
-		sw_spot_discard(&spot);
-		*ret_parts = job->home;
-	}
-	return true;
+	if (found)
+		*ret_parts = goes_home ? job->home : spot.head;
+	return found;
 }
 
 /* Parts that were found and are not taken. */

@@ -2,7 +2,7 @@
  *
  * A job that comes is placed at once, where it may stay: it becomes a resident of one node. Nodes have an affinity, the size of the jobs that they serve (1, 2, 4,
  * 8... GPUs), so that large jobs find whole nodes. The first of these that there is:
- *	a node of its affinity with room, the least loaded; an empty node, which takes its affinity; any other node with room;
+ *	the node on which it stands still, with room; one of its affinity with room, the least loaded; an empty node, which takes its affinity; any other node with room;
  *	free GPUs of several nodes;
  *	the least crowded node of its affinity, else of any: more GPUs are asked for there than it has, and its residents take turns.
  * A turn lasts `quantum`, for all GPUs of a job together. Who waited longest comes next and stops who ran longest. When a job ends and leaves

@@ -136,6 +136,8 @@ void sw_gandiva_shrink(struct sw_plan *plan, uint32_t node, uint32_t gpus);
 
 /* ---- where a job goes (gandiva_places.c) */
 
+/* Whether its state is on GPUs of this node that it had, and only there. */
+bool sw_gandiva_stands_on(const struct sw_view *view, const struct sw_job *job, uint32_t node);
 /* Whether the job could run there, were it empty. */
 bool sw_gandiva_suits(const struct sw_node *node, const struct sw_job *job);
 /* Whether the first has less asked of it, for its size. */
@@ -149,7 +151,7 @@ void sw_gandiva_settle_all(struct sw_plan *plan, struct list *list);
 
 /* ---- whose turn it is (gandiva_turns.c) */
 
-/* Whether its state is on the GPUs that it had, and only there. */
+/* Whether the state of a resident is on GPUs of its node that it had, and only there. */
 bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job);
 /* Wakes the policy a quantum after the job started, when its turn is over, or stopped, when that of another may be. */
 void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job);

@@ -3,6 +3,11 @@
 
 /* ---- where a job goes */
 
+bool sw_gandiva_stands_on(const struct sw_view *view, const struct sw_job *job, uint32_t node)
+{
+	return sw_job_keeps(view, job) == SW_KEEPS_IN_PLACE && sw_job_node(view, job, 0, NULL).v == node;
+}
+
 bool sw_gandiva_suits(const struct sw_node *node, const struct sw_job *job)
 {
 	return node->open && node->gpus >= job->gpus && node->gpu_memory_bytes >= job->gpu_memory_bytes;
@@ -21,7 +26,7 @@ bool sw_gandiva_is_lower(const struct room *a, uint32_t a_gpus, const struct roo
 	return (uint64_t)a->load * b_gpus < (uint64_t)b->load * a_gpus;
 }
 
-/* A node on which the job can run beside all residents, or (crowd) take turns with them; SW_NO_NODE. */
+/* A node on which the job can run beside all residents, or (crowd) take turns with them: that on which it stands still comes first. SW_NO_NODE. */
 static struct sw_node_id choose(struct sw_view *view, const struct sw_job *job, bool crowd)
 {
 	struct sw_node_id best = SW_NO_NODE;
@@ -35,7 +40,7 @@ static struct sw_node_id choose(struct sw_view *view, const struct sw_job *job, 
 		if (crowd ? room->fixed + job->gpus > node.gpus || room->load + job->gpus > height * node.gpus
 			  : room->load + job->gpus > pool(&node, room))
 			continue;
-		uint32_t tier = room->affinity == size ? 0 : room->affinity == 0 ? 1 : 2;
+		uint32_t tier = sw_gandiva_stands_on(view, job, n) ? 0 : room->affinity == size ? 1 : room->affinity == 0 ? 2 : 3;
 		if (tier < best_tier || (tier == best_tier && sw_gandiva_is_lower(room, node.gpus, room_of(view, best.v), best_gpus))) {
 			best.v = n;
 			best_tier = tier;

@@ -73,10 +73,11 @@ static bool clear(struct sw_plan *plan, const struct sw_node *node, const struct
 	return node_of(view, node->id.v).gpus_free >= job->gpus;
 }
 
-/* Whether its state is on the GPUs that it had; of one that is stopped in this very decision they are not known yet. */
+/* Of one that is stopped in this very decision its GPUs are not known yet. */
 bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job)
 {
-	return sw_job_keeps(view, job) == SW_KEEPS_IN_PLACE && (of(view, job)->by_us || sw_job_node(view, job, 0, NULL).v != SW_NO_NODE.v);
+	return (of(view, job)->by_us && sw_job_keeps(view, job) == SW_KEEPS_IN_PLACE) ||
+	       sw_gandiva_stands_on(view, job, of(view, job)->node);
 }
 
 static bool bring(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)

@@ -55,6 +55,7 @@ static void test_known_lives(void **state)
 {
 	(void)state;
 	live(1057); /* under gandiva one was stopped for a job that its node did not take, and nobody looked at the node again */
+	live(2591); /* under gandiva one stood still on another node than that on which it took turns, which did not take it */
 }
 
 static void test_same_seed_same_life(void **state)

@@ -684,9 +684,15 @@ static void test_does_not_move(void **state)
 	now += 100 * MS;
 	struct sw_want parked = SUSPEND(1, 1);
 	parked.gpus = fixture_gpus(8);
-	ANSWER(now, 5, parked, RUN(2, 2, 2));
+	ANSWER(now, 5, parked, RUN(2, 2, 2), RUN(3, 1, 1));
 	ACTS("suspend 1.1");
 	assert_non_null(strstr(told_run(brain)->unmoved, "suspended"));
+	fixture_said(brain, 1, 1, SW_RUN_SUSPENDED);
+	ACTS("");
+	now += 100 * MS;
+	parked.gpus = fixture_gpus(1);
+	ANSWER(now, 6, parked, RUN(2, 2, 2), RUN(3, 1, 1));
+	ACTS("start 3.1");
 }
 
 /* The lease is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */

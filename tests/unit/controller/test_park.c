@@ -710,6 +710,49 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in the meantime begins elsewhere, unless it has begun there. */
+static void test_stays_suspended(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	for (uint64_t newcomer = 2; newcomer <= 4; newcomer++) {
+		bool late = newcomer == 3, begins = newcomer == 4;
+		assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+		if (late)
+			change(bench, SW_RECORD_HOLD, 1);
+		submit(bench, 200, ONE);
+		sync_now(bench);
+		assert_string_equal(gpu_of(bench, newcomer), "GPU-0");
+		if (!late)
+			change(bench, SW_RECORD_HOLD, 1);
+		WISH(1, 1, SW_WANT_SUSPEND);
+		if (begins)
+			runs(bench, newcomer, 1);
+		bench->runs[0].state = SW_RUN_SUSPENDED;
+		bench->runs[0].unmoved = "it was suspended before it could go";
+		sync_now(bench);
+		sync_now(bench);
+		bench->runs[0].unmoved = NULL;
+		assert_false(look(bench, 1).is_moving);
+		if (begins)
+			break;
+		WISH(1, 1, SW_WANT_SUSPEND);
+		assert_string_equal(gpu_of(bench, 1), "GPU-0");
+		assert_int_equal(wish(bench, newcomer, 2), SW_WANT_RUN);
+		assert_string_equal(gpu_of(bench, newcomer), "GPU-1");
+		change(bench, SW_RECORD_CANCEL, newcomer);
+		change(bench, SW_RECORD_RELEASE, 1);
+		runs(bench, 1, 1);
+	}
+	STATE(4, "R");
+	assert_string_equal(gpu_of(bench, 4), "GPU-0");
+	assert_int_equal(look(bench, 4).epoch, 1);
+	WISH(1, 1, SW_WANT_STOP);
+}
+
 /* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
 static void test_moves_together(void **state)
 {
@@ -866,6 +909,7 @@ int main(void)
 		TEST(test_limits_follow_the_gpus),
 		TEST(test_moves),
 		TEST(test_stays),
+		TEST(test_stays_suspended),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),

@@ -93,6 +93,75 @@ static void test_homes_are_left_free(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: nobody is put where another stands still while a place that is as good is free on another node, though the rule would fill up this one; so both that go on
+ * in one decision do, whoever is first. */
+static void test_homes_on_other_nodes(void **state)
+{
+	(void)state;
+	const struct sw_placement *rules[] = {&sw_placement_count, &sw_placement_pack, &sw_placement_yarn};
+	for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+		struct rig rig;
+		open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.placement = rules[i]});
+		uint32_t fresh = rig_submit_plain(&rig, 0, 1, 100), homely = submit_homely(&rig, 1);
+		run_script(&rig, 0, start_all);
+		assert_string_equal(rig_place(&rig, homely), "0:2");
+		rig_step(&rig, 1, (struct sw_event[]){{.kind = SW_EV_HOLD, .job = {fresh}}, {.kind = SW_EV_HOLD, .job = {homely}}}, 2);
+		uint32_t other = rig_submit_plain(&rig, 1, 1, 100);
+		run_script(&rig, 1, start_last);
+		assert_string_equal(rig_place(&rig, other), "0:1");
+		rig_step(&rig, 2, (struct sw_event[]){{.kind = SW_EV_RELEASE, .job = {fresh}}, {.kind = SW_EV_RELEASE, .job = {homely}}},
+			 2);
+		run_script(&rig, 2, start_all);
+		assert_string_equal(rig_place(&rig, fresh), "1:1");
+		assert_string_equal(rig_place(&rig, homely), "0:2");
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a home is no reason to tear a job apart. */
+static void test_homes_do_not_tear_apart(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){0});
+	uint32_t homely = submit_homely(&rig, 1);
+	run_script(&rig, 0, start_all);
+	run_script(&rig, 1, preempt_first);
+	uint32_t guest = rig_submit_plain(&rig, 2, 1, 100), pair = rig_submit_plain(&rig, 2, 2, 100);
+	run_script(&rig, 2, start_last);
+	assert_string_equal(rig_place(&rig, pair), "1:3");
+	rig_finish(&rig, 3, pair);
+	run_script(&rig, 3, start_last);
+	assert_string_equal(rig_place(&rig, guest), "0:2");
+	rig_event(&rig, 4, rig_node_event(SW_EV_NODE_CLOSE, 0));
+	uint32_t single = rig_submit_plain(&rig, 4, 1, 100);
+	run_script(&rig, 4, start_last);
+	assert_string_equal(rig_place(&rig, single), "1:1");
+	rig_event(&rig, 5, rig_node_event(SW_EV_NODE_OPEN, 0));
+	rig_finish(&rig, 5, guest);
+	pair = rig_submit_plain(&rig, 5, 2, 100);
+	run_script(&rig, 5, start_last);
+	assert_string_equal(rig_place(&rig, pair), "0:3");
+	assert_int_equal(rig_state(&rig, homely), SW_JOB_WAITING);
+	rig_close(&rig);
+}
+
+/* Aim: who needs more GPUs than those that are nobody's home takes all of these first. */
+static void test_few_homes_are_taken(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){0});
+	for (uint32_t id = 0; id < 2; id++)
+		submit_homely(&rig, 1);
+	run_script(&rig, 0, start_all);
+	rig_step(&rig, 1, (struct sw_event[]){{.kind = SW_EV_HOLD, .job = {0}}, {.kind = SW_EV_HOLD, .job = {1}}}, 2);
+	uint32_t guest = rig_submit_plain(&rig, 2, 3, 100);
+	run_script(&rig, 2, start_last);
+	assert_string_equal(rig_place(&rig, guest), "0:d");
+	rig_close(&rig);
+}
+
 static void start_with_three(struct sw_plan *plan)
 {
 	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 3), SW_YES);
@@ -318,6 +387,9 @@ int main(void)
 		cmocka_unit_test(test_comes_home),
 		cmocka_unit_test(test_others_do_not),
 		cmocka_unit_test(test_homes_are_left_free),
+		cmocka_unit_test(test_homes_on_other_nodes),
+		cmocka_unit_test(test_homes_do_not_tear_apart),
+		cmocka_unit_test(test_few_homes_are_taken),
 		cmocka_unit_test(test_home_must_fit),
 		cmocka_unit_test(test_home_survives_second_thoughts),
 		cmocka_unit_test(test_ends_after_the_stop),

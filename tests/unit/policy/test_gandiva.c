@@ -537,6 +537,52 @@ static void test_quota_is_given_back_elsewhere(void **state)
 
 /* ---- what people and machines do */
 
+/* Aim: who stands still and is released goes on where it stands, whoever is released first, though other nodes are as empty. */
+static void test_released_where_they_stand(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, three_ones, 3, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	for (uint32_t id = 0; id < 3; id++)
+		submit_in_place(&rig, 0, 1, 30);
+	assert_string_equal(rig_place(&rig, 2), "2:1");
+	for (uint32_t id = 0; id < 3; id++)
+		rig_event(&rig, 10, (struct sw_event){.kind = SW_EV_HOLD, .job = {id}});
+	for (uint32_t id = 3; id-- > 0;) {
+		rig_event(&rig, 20, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}});
+		assert_string_equal(rig_place(&rig, id), ((const char *[]){"0:1", "1:1", "2:1"})[id]);
+	}
+	rig_close(&rig);
+}
+
+/* Aim: who stands still on a node that others have all of, and cannot start on the one where it is to take turns, does not wait there for ever. */
+static void test_does_not_stand_where_it_waits(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	uint32_t other = submit_in_place(&rig, 0, 1, 30), job = 1;
+	struct sw_job_spec spec = rig_spec(1, 100000);
+	spec.gpu_memory_bytes = 30 * RIG_GIB;
+	spec.prefers_home = spec.held = true;
+	rig_submit(&rig, 0, &spec);
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_CHANGE, .job = {job}, .gpu_memory_bytes = 30 * RIG_GIB, .avoid = 0});
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+	assert_string_equal(rig_place(&rig, job), "1:1");
+	rig_event(&rig, 10, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+	uint32_t fixed = submit_with_memory(&rig, 10, 1, 30);
+	assert_string_equal(rig_place(&rig, fixed), "1:1");
+	rig_event(&rig, 20, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+	live_until(&rig, 5 * QUANTUM);
+	assert_false(rig_runs(&rig, job));
+	assert_true(ran_s(&rig, other) > 2 * QUANTUM);
+	rig_finish(&rig, 5 * QUANTUM + 1, fixed);
+	live_until(&rig, 10 * QUANTUM);
+	assert_string_equal(rig_place(&rig, job), "1:1");
+	assert_true(rig_runs(&rig, other));
+	rig_close(&rig);
+}
+
 /* Aim: a job that is held while it waits loses its turn to nobody's harm, and is back after its release. */
 static void test_hold_and_release(void **state)
 {
@@ -596,6 +642,8 @@ int main(void)
 		cmocka_unit_test(test_who_is_not_packed),
 		cmocka_unit_test(test_end_of_a_pair),
 		cmocka_unit_test(test_grow_and_shrink),
+		cmocka_unit_test(test_released_where_they_stand),
+		cmocka_unit_test(test_does_not_stand_where_it_waits),
 		cmocka_unit_test(test_stopped_in_vain),
 		cmocka_unit_test(test_seldom_stopped_in_vain),
 		cmocka_unit_test(test_stopped_in_vain_for_a_gang),
