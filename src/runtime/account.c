@@ -18,8 +18,17 @@ struct sw_page *sw_page;
 struct sw_page_slot *sw_slot;
 
 static int page_fd = -1;
+static dev_t page_device;
+static ino_t page_inode;
 enum { DEVICES = 64, TRIES = 16 };
 static signed char gpu_of_device[DEVICES];
+
+/* A program may close what it did not open, and what gets the number then is its own. */
+static bool is_open(void)
+{
+	struct stat status;
+	return page_fd >= 0 && fstat(page_fd, &status) == 0 && status.st_dev == page_device && status.st_ino == page_inode;
+}
 
 static struct flock byte(unsigned slot)
 {
@@ -41,6 +50,8 @@ static void clear(struct sw_page_slot *slot)
 /* Takes back what processes that are gone had. */
 static void reap(void)
 {
+	if (!is_open())
+		return;
 	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++) {
 		struct sw_page_slot *slot = &sw_page->slots[i];
 		struct flock lock = byte(i);
@@ -130,18 +141,34 @@ static void find_gpus(void)
 	}
 }
 
+/* Not under a number to which a program writes that has closed its output. */
+static int open_page(const char *path)
+{
+	int low = open(path, O_RDWR | O_CLOEXEC);
+	if (low < 0 || low > STDERR_FILENO)
+		return low;
+	int fd = fcntl(low, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	close(low);
+	return fd;
+}
+
 bool sw_account_open(void)
 {
 	const char *path = page_path();
-	int fd = path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	struct stat status;
+	int fd = path == NULL ? -1 : open_page(path);
 	struct sw_page *page = map_page(fd, PROT_READ | PROT_WRITE);
-	if (page == NULL) {
+	if (page == NULL || fstat(fd, &status) != 0) {
+		if (page != NULL)
+			munmap(page, sizeof *page);
 		if (fd >= 0)
 			close(fd);
 		return false;
 	}
 	sw_page = page;
 	page_fd = fd;
+	page_device = status.st_dev;
+	page_inode = status.st_ino;
 	find_gpus();
 	if (take_slot()) {
 		char ledger[SW_PAGE_PATH];
@@ -163,7 +190,7 @@ void sw_account_forget(void)
 	/* The mapping holds the file open as well, and with it the lock that says that the parent lives. */
 	if (sw_page != NULL)
 		munmap(sw_page, sizeof *sw_page);
-	if (page_fd >= 0)
+	if (is_open())
 		close(page_fd);
 	page_fd = -1;
 	sw_page = NULL;
@@ -175,7 +202,7 @@ bool sw_account_path(char *path, size_t size)
 {
 	char link[32];
 	snprintf(link, sizeof link, "/proc/self/fd/%d", page_fd);
-	ssize_t length = page_fd < 0 ? -1 : readlink(link, path, size);
+	ssize_t length = is_open() ? readlink(link, path, size) : -1;
 	if (length <= 0 || (size_t)length >= size)
 		return false;
 	path[length] = '\0';
@@ -189,7 +216,7 @@ bool sw_account_lock(void)
 	struct flock lock = byte(SW_PAGE_SLOTS);
 	if (pthread_mutex_trylock(&measuring) != 0)
 		return false;
-	if (fcntl(page_fd, F_OFD_SETLK, &lock) == 0)
+	if (is_open() && fcntl(page_fd, F_OFD_SETLK, &lock) == 0)
 		return true;
 	pthread_mutex_unlock(&measuring);
 	return false;
@@ -199,14 +226,15 @@ void sw_account_unlock(void)
 {
 	struct flock lock = byte(SW_PAGE_SLOTS);
 	lock.l_type = F_UNLCK;
-	fcntl(page_fd, F_OFD_SETLK, &lock);
+	if (is_open())
+		fcntl(page_fd, F_OFD_SETLK, &lock);
 	pthread_mutex_unlock(&measuring);
 }
 
 bool sw_account_is_coordinated(void)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
-	return page_fd >= 0 && fcntl(page_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	return is_open() && fcntl(page_fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 bool sw_account_is_deserted(void)

@@ -181,9 +181,8 @@ static unsigned failed;	   /* so often in a row the driver has refused to bring 
 static bool lost;	   /* its memory never comes back */
 
 /* Who waits at the gate would wait for ever: the driver's own answers tell the program what has happened. Nothing of it moves any more. */
-static bool give_up(enum sw_page_trouble trouble)
+static bool give_up(void)
 {
-	failed = trouble == SW_PAGE_DRIVER_ERROR ? failed + 1 : 0;
 	if (failed == 0 || (failed < RESUMES_MOST && !sw_move_is_hopeless()))
 		return false;
 	lost = true;
@@ -204,7 +203,8 @@ static enum sw_page_trouble resume(void)
 	if (trouble == SW_PAGE_FINE)
 		atomic_fetch_add(&sw_slot->resumes, 1);
 	atomic_store(&sw_slot->trouble, trouble);
-	if (trouble == SW_PAGE_FINE || give_up(trouble))
+	failed = trouble == SW_PAGE_DRIVER_ERROR ? failed + 1 : 0;
+	if (trouble == SW_PAGE_FINE || give_up())
 		set_state(SW_PAGE_RUNNING);
 	else
 		stay_away();
@@ -237,6 +237,7 @@ static bool act(void)
 		return (away ? suspend() : resume()) == SW_PAGE_FINE;
 	if (away) {
 		refused_ns = 0;
+		failed = 0;
 		return true;
 	}
 	enum sw_page_trouble trouble = sw_move_is_due() ? sw_move_to_limits() : SW_PAGE_FINE;

@@ -520,7 +520,7 @@ static void lose_while_suspended(const char *faults)
 		doze();
 	sw_share_page_want(page(), SW_PAGE_RUN);
 	hear(job.socket, 'd');
-	assert_int_equal(look().running, 1);
+	eventually(look().running == 1);
 	assert_int_equal(look().trouble, SW_PAGE_DRIVER_ERROR);
 	/* What has nothing that could move is not suspended, and says why. */
 	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
@@ -889,6 +889,64 @@ static void test_fork_before_init(void **state)
 	end(&job);
 }
 
+/* ---- the page's file */
+
+/* The number under which the runtime has it open, which is not below the one given; -1: none. */
+static int page_number(int from)
+{
+	for (int fd = from; fd < 1024; fd++) {
+		char link[64], name[200];
+		snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+		ssize_t length = readlink(link, name, sizeof name - 1);
+		name[length > 0 ? length : 0] = '\0';
+		if (strcmp(name, page_path()) == 0)
+			return fd;
+	}
+	return -1;
+}
+
+static void close_what_is_not_ours(int socket)
+{
+	CUdeviceptr x = 0;
+	int status = -1, first = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	(void)socket;
+	open_driver();
+	int own = page_number(first);
+	assert_true(own >= 0);
+	assert_int_equal(dup2(first, own), own);
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(fcntl(own, F_GETFD) < 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	assert_int_equal(look().processes, 1);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 4 * MiB);
+}
+
+/* A program that closes files that it did not open keeps its own under their numbers, and its place. */
+static void test_the_page_is_closed_by_the_program(void **state)
+{
+	(void)state;
+	run_job(close_what_is_not_ours);
+}
+
+static void have_no_output(int socket)
+{
+	(void)socket;
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+	open_driver();
+	assert_true(page_number(0) > STDERR_FILENO);
+}
+
+/* What a program writes that has closed its output does not go into the page. */
+static void test_a_program_without_output(void **state)
+{
+	(void)state;
+	run_job(have_no_output);
+}
+
 /* ---- no page */
 
 static void use_plainly(int socket)
@@ -973,6 +1031,8 @@ int main(void)
 		CASE(test_fork_after_init),
 		CASE(test_a_child_outlives_its_parent),
 		CASE(test_fork_before_init),
+		CASE(test_the_page_is_closed_by_the_program),
+		CASE(test_a_program_without_output),
 		CASE(test_no_page),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
