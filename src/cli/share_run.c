@@ -220,14 +220,28 @@ static void note_stop(int signal, siginfo_t *info, void *context)
 	stop_wanted = 1;
 }
 
+static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP};
+
 static void take_signals(void)
 {
-	const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
-		sigaction(passed[i], &(struct sigaction){.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
-	sigaction(SIGTSTP, &(struct sigaction){.sa_sigaction = note_stop, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
-	sigaction(SIGCONT, &(struct sigaction){.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, NULL);
+		sigaction(passed[i],
+			  &(struct sigaction){.sa_sigaction = passed[i] == SIGTSTP ? note_stop : pass_on,
+					      .sa_flags = SA_RESTART | SA_SIGINFO},
+			  NULL);
 	signal(SIGCHLD, SIG_DFL);
+}
+
+/* Until there is a child that they can be passed on to, and in it until it is the program, they wait. Returns what was blocked before. */
+static sigset_t hold_signals(void)
+{
+	sigset_t held, before;
+	sigemptyset(&held);
+	sigaddset(&held, SIGCHLD);
+	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+		sigaddset(&held, passed[i]);
+	sigprocmask(SIG_BLOCK, &held, &before);
+	return before;
 }
 
 /* In the child. */
@@ -236,6 +250,8 @@ static void become(const struct sw_cli_texts *words, const sigset_t *mask)
 	char **argv = calloc(words->count + 1, sizeof *argv);
 	for (size_t i = 0; argv != NULL && i < words->count; i++)
 		argv[i] = strdup(words->items[i]);
+	for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+		signal(passed[i], SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	if (argv != NULL)
 		execvp(words->items[0], argv);
@@ -267,20 +283,24 @@ static int stay_beside(struct keeper *keeper, const sigset_t *awaited)
 
 static int start(struct keeper *keeper, const struct sw_cli_texts *words, struct sw_err *err)
 {
-	sigset_t awaited, before;
+	sigset_t awaited, beside;
 	int r = set_environment(keeper->path, err);
 	if (r < 0)
 		return r;
-	take_signals();
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &awaited, &before);
+	const sigset_t before = hold_signals();
+	take_signals();
 	/* Before its first work: what its neighbours do then depends on it. */
 	coordinate(keeper);
 	fflush(NULL);
 	child = fork();
 	if (child == 0)
 		become(words, &before);
+	/* All but its end, which is waited for. */
+	beside = before;
+	sigaddset(&beside, SIGCHLD);
+	sigprocmask(SIG_SETMASK, &beside, NULL);
 	r = child > 0 ? stay_beside(keeper, &awaited) : sw_err_set(err, SW_EIO, "cannot start another process: %s", strerror(errno));
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;

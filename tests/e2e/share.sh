@@ -42,6 +42,10 @@ kill -TERM $shared_pid
 wait $shared_pid
 [ $? -eq 3 ] && [ -e signal ]
 said $? 'signals are passed on'
+${CC:-cc} -shared -fPIC -o "$scratch/early.so" "$SW_SOURCE_DIR/tests/e2e/early_signal.c" -ldl || exit 1
+ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD="$scratch/early.so" timeout 60 "$SHAREWELL" share --name early -- sleep 1000
+[ $? -eq 143 ]
+said $? 'also one that comes while the program is being started'
 "$SHAREWELL" share --name killed -- sh -c 'kill -KILL $$'
 [ $? -eq 137 ]
 said $? 'a program that was killed'
