@@ -1,9 +1,10 @@
 """Programs that share a GPU by `sharewell share`, as AntMan and Gandiva promise it. Usage: live.py SHAREWELL [PART ...] [--unit MIB] [--room UNITS]
 
-    burst   a guaranteed program takes half as much memory again as it had, where an opportunistic one has all the rest: no error, and at most one slow step
-    turns   three programs of which only one fits take turns: all get the same time
-    shares  ResNet-50 with 20, 50 and 80 % of the time: its speed against alone            (PyTorch)
-    protect ResNet-50 that is idle half of the time beside another: both guaranteed, then one opportunistic (PyTorch)
+    burst    a guaranteed program takes half as much memory again as it had, where an opportunistic one has all the rest: no error, and at most one slow step
+    turns    three programs of which only one fits take turns: all get the same time
+    shares   ResNet-50 with 20, 50 and 80 % of the time: its speed against alone            (PyTorch)
+    contexts a program whose contexts come and go: their memory goes with them
+    protect  ResNet-50 that is idle half of the time beside another: both guaranteed, then one opportunistic (PyTorch)
 
 Memory is counted in units (1 GiB); what the GPU has above `room` (24) is taken by a program that only holds it. The emulated driver takes `--unit 8` and needs no room taken.
 """
@@ -188,8 +189,12 @@ def protect(stage, options):
     return beside / alone >= 1.3 and behind / alone <= 1.05
 
 
+def contexts(stage, options):
+    return stage.begin("contexts", [os.path.join(HERE, "contexts.py")]).wait() == 0
+
+
 def main():
-    parts = {"burst": burst, "turns": turns, "shares": shares, "protect": protect}
+    parts = {"contexts": contexts, "burst": burst, "turns": turns, "shares": shares, "protect": protect}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("parts", nargs="*", metavar="PART")
