@@ -153,7 +153,7 @@ struct sw_page {
  * Nobody maps it: another user could shorten it, and a mapping would kill who looks at it. Words are read and written one by one, as the kernel does in one piece.
  * Byte n of it is locked (open file description lock) by the process in slot n, for as long as that lives; whoever finds the lock free may clear the slot.
  * A process raises its own figure first and looks at the sum then, so that `most_bytes` is never passed.
- * Byte SW_HOST_LEDGER_SLOTS is locked by one that makes some just now: while the driver pins memory, calls of every program on the machine wait for it. */
+ * Byte SW_HOST_LEDGER_SLOTS is locked, to be read, by those that make some just now: while the driver pins memory, calls of every program on the machine wait for it. */
 #define SW_HOST_LEDGER_MAGIC 0x72676477536877u
 #define SW_HOST_LEDGER_FORMAT 1u
 #define SW_HOST_LEDGER_SLOTS 4096u

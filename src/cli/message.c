@@ -16,6 +16,8 @@ static bool stamps;
 void sw_cli_stamp_messages(void)
 {
 	stamps = true;
+	/* A line at a time: other processes write into the same log. */
+	setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
 }
 
 const char *sw_cli_unstamped(const char *line)

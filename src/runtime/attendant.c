@@ -303,11 +303,11 @@ static void bring_figures(void)
 static bool prepare_store(void)
 {
 	static bool hopeless;
-	size_t wanted = sw_move_size();
+	size_t piece, wanted = sw_move_size(&piece);
 	uint64_t budget = atomic_load(&sw_page->host_budget_bytes);
 	if (hopeless || wanted == 0 || !enter_any_context())
 		return false;
-	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget);
+	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget, piece);
 	leave_context();
 	hopeless = more == SW_STORE_CANNOT && atomic_load(&going) == 0; /* in a context that goes it says nothing */
 	return more == SW_STORE_MADE;

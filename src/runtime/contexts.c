@@ -153,6 +153,8 @@ static void empty_context(CUcontext context)
 		pthread_mutex_lock(&sw_memory_lock);
 		sw_lanes_drop_context(context);
 		pthread_mutex_unlock(&sw_memory_lock);
+		/* Now what the program itself has freed goes, while the context is there. */
+		sw_memory_settle();
 	}
 	forget_events(context);
 }

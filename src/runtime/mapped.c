@@ -137,6 +137,11 @@ static void part(struct memory *memory)
 	memory->real = range->chunks[0].handle;
 	memory->spilled = range->chunks[0].place == SW_SPILLED;
 	memory->range = NULL;
+	/* It could not be brought back, ever (attendant.c): nobody holds anything. */
+	if (range->chunks[0].place == SW_STORED) {
+		sw_account_give_host(range->gpu, memory->bytes);
+		memory->gpu = -1;
+	}
 	set_fixed(memory, memory->spilled, true);
 	sw_range_unlink(range);
 	free(range);

@@ -225,15 +225,19 @@ bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk)
 	return !range->pinned && chunk->place == SW_ON_GPU;
 }
 
-size_t sw_move_size(void)
+size_t sw_move_size(size_t *ret_largest)
 {
-	size_t bytes = 0;
+	size_t bytes = 0, largest = 0;
 	pthread_mutex_lock(&sw_memory_lock);
 	for (const struct sw_range *range = sw_ranges; range != NULL; range = range->next)
-		for (uint32_t i = 0; i < range->chunk_count; i++)
-			if (sw_move_leaves(range, &range->chunks[i]))
-				bytes += range->chunks[i].bytes;
+		for (uint32_t i = 0; i < range->chunk_count; i++) {
+			size_t size = sw_move_leaves(range, &range->chunks[i]) ? range->chunks[i].bytes : 0;
+			bytes += size;
+			largest = size > largest ? size : largest;
+		}
 	pthread_mutex_unlock(&sw_memory_lock);
+	if (ret_largest != NULL)
+		*ret_largest = largest;
 	return bytes;
 }
 
@@ -324,7 +328,7 @@ static size_t let_go(struct sw_range *range)
 enum sw_page_trouble sw_move_away(void)
 {
 	/* Before the program stands still for nothing. */
-	size_t all = sw_move_size(), idle = idle_size();
+	size_t all = sw_move_size(NULL), idle = idle_size();
 	if (!has_host_room(all > idle ? all - idle : 0))
 		return SW_PAGE_NO_HOST_MEMORY;
 	enum sw_page_trouble trouble = sw_move_stand_still();
@@ -333,7 +337,7 @@ enum sw_page_trouble sw_move_away(void)
 	int64_t begun = sw_monotonic_ns();
 	sw_move_rest();
 	/* Before anything is copied, for nothing: only now it is known exactly. */
-	if (!has_host_room(sw_move_size()))
+	if (!has_host_room(sw_move_size(NULL)))
 		trouble = SW_PAGE_NO_HOST_MEMORY;
 	for (struct sw_range *range = sw_ranges; range != NULL && trouble == SW_PAGE_FINE; range = range->next)
 		trouble = copy_away(range);
@@ -376,7 +380,7 @@ static CUresult find_memory(const struct sw_range *range, struct sw_chunk *chunk
 		*ret_on_gpu = false;
 	}
 	result = sw_spare_get(range->device, chunk->bytes, &chunk->handle);
-	lacks_host = result != CUDA_SUCCESS;
+	lacks_host = result == CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
 }
 

@@ -23,8 +23,8 @@ bool sw_move_is_hopeless(void);
 enum sw_page_trouble sw_move_to_limits(void);
 /* Whether sw_move_to_limits() would have something to do. */
 bool sw_move_is_due(void);
-/* Bytes that a suspend would have to store now. */
-size_t sw_move_size(void);
+/* Bytes that a suspend would have to store now, and the largest piece of them (NULL: not asked for). */
+size_t sw_move_size(size_t *ret_largest);
 
 /* ---- between move.c and limits.c */
 struct sw_range;

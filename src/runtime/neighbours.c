@@ -109,6 +109,7 @@ void sw_neighbours_forget_stream(CUstream stream)
 		if (used[i].stream == stream) {
 			used[i].stream = NOBODY; /* its place stays, for pointers to it */
 			used[i].since = false;
+			crowded = false; /* there is a place again: who has none yet says so with its next launch */
 		}
 	pthread_mutex_unlock(&lock);
 }
@@ -132,17 +133,20 @@ static bool mark_ends(void)
 	bool marked = true;
 	struct sw_gate_thread *self = sw_gate_enter();
 	pthread_mutex_lock(&lock);
-	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
-	for (unsigned i = 0; i < used_count && atomic_load(&sw_captures) == 0; i++) {
+	for (unsigned i = 0; i < used_count && marked; i++) {
 		CUcontext popped;
-		if (!used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
+		/* Asked under the lock, which whoever begins a capture takes after he has said so. */
+		marked = atomic_load(&sw_captures) == 0;
+		if (!marked || !used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
 			continue;
-		marked = sw_driver.event_record(used[i].event, used[i].stream) == CUDA_SUCCESS && marked;
+		/* By that name every thread has its own, and this is another thread; but the context's own stream comes after all of them. */
+		CUstream stream = used[i].stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : used[i].stream;
+		marked = sw_driver.event_record(used[i].event, stream) == CUDA_SUCCESS;
 		sw_driver.context_pop(&popped);
 	}
 	pthread_mutex_unlock(&lock);
 	sw_gate_leave(self);
-	return marked && atomic_load(&sw_captures) == 0;
+	return marked;
 }
 
 static bool all_ended(void)

@@ -144,6 +144,8 @@ static void follow(void)
 	if (ledger >= 0) {
 		syscall(SYS_close, old);
 		set_own(bytes);
+		if (makers > 0)
+			lock_slot(SW_HOST_LEDGER_SLOTS, F_RDLCK);
 		return;
 	}
 	ledger = old;
@@ -302,7 +304,7 @@ void sw_node_begin_making(void)
 {
 	pthread_mutex_lock(&lock);
 	if (makers++ == 0 && is_open())
-		lock_slot(SW_HOST_LEDGER_SLOTS, F_WRLCK);
+		lock_slot(SW_HOST_LEDGER_SLOTS, F_RDLCK);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -316,12 +318,15 @@ void sw_node_end_making(void)
 
 bool sw_node_others_make(void)
 {
-	static int64_t since_ns;
+	static int64_t since_ns, looked_ns;
 	struct flock byte = byte_of(SW_HOST_LEDGER_SLOTS, F_WRLCK);
 	pthread_mutex_lock(&lock);
 	int64_t now = sw_monotonic_ns();
 	bool busy = is_open() && fcntl(ledger, F_OFD_GETLK, &byte) == 0 && byte.l_type != F_UNLCK;
-	since_ns = !busy ? 0 : since_ns != 0 ? since_ns : now;
+	/* Nobody knows what was between two looks that are far apart. */
+	if (!busy || now - looked_ns >= MAKING_NS)
+		since_ns = now;
+	looked_ns = now;
 	busy = busy && now - since_ns < MAKING_NS;
 	pthread_mutex_unlock(&lock);
 	return busy;

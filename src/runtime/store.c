@@ -11,8 +11,9 @@
 #include "runtime/tools.h"
 
 #define UNITS (SW_STORE_PIECE_MOST / SW_UNIT_BYTES)
-/* While a slice is pinned the program's own launches wait: ahead of need, small ones. */
-#define AHEAD_MOST SW_CHUNK_BYTES
+/* While a slice is pinned the program's own launches wait: ahead of need, small ones, but then it has many. */
+#define SMALL_BYTES SW_CHUNK_BYTES
+enum { SMALL_SLICES = 1024 };
 /* For others that make some just now. */
 #define AWAIT_NS 20000000
 #define LOOK_NS 2000000
@@ -31,9 +32,9 @@ static unsigned count;
 static size_t all_bytes, used_bytes;
 
 /* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few. */
-static size_t slice_size(size_t missing, bool ahead)
+static size_t slice_size(size_t missing, size_t most)
 {
-	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8, most = ahead ? AHEAD_MOST : SW_STORE_PIECE_MOST;
+	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;
 	return size < most ? sw_round_up(size, SW_UNIT_BYTES) : most;
 }
 
@@ -95,9 +96,9 @@ static enum sw_store_more add_slice(size_t size, bool ahead)
 	return SW_STORE_MADE;
 }
 
-static enum sw_store_more grow(size_t missing, bool ahead)
+static enum sw_store_more grow(size_t missing, size_t most, bool ahead)
 {
-	size_t size = slice_size(missing, ahead);
+	size_t size = slice_size(missing, most);
 	if (count == SLICES)
 		return SW_STORE_CANNOT;
 	if ((ahead && !is_quiet()) || !sw_node_take(size, ahead))
@@ -131,7 +132,7 @@ void *sw_store_get(size_t bytes)
 		if (piece != NULL)
 			return piece;
 	}
-	return grow(bytes, false) == SW_STORE_MADE ? take(&slices[count - 1], units) : NULL;
+	return grow(bytes, SW_STORE_PIECE_MOST, false) == SW_STORE_MADE ? take(&slices[count - 1], units) : NULL;
 }
 
 void sw_store_put(void *piece, size_t bytes)
@@ -147,9 +148,10 @@ void sw_store_put(void *piece, size_t bytes)
 	}
 }
 
-enum sw_store_more sw_store_prepare(size_t bytes)
+enum sw_store_more sw_store_prepare(size_t bytes, size_t piece)
 {
-	return all_bytes >= bytes ? SW_STORE_ENOUGH : grow(bytes - all_bytes, true);
+	bool small = piece <= SMALL_BYTES && count < SMALL_SLICES;
+	return all_bytes >= bytes ? SW_STORE_ENOUGH : grow(bytes - all_bytes, small ? SMALL_BYTES : SW_STORE_PIECE_MOST, true);
 }
 
 size_t sw_store_unused(void)

@@ -416,7 +416,7 @@ static void test_one_makes_some_ahead(void **state)
 	hear(other.socket, 'r');
 	assert_int_equal(host_used(), had);
 	uint32_t wish = sw_share_page_want(second, SW_PAGE_SUSPEND);
-	assert_true(sw_share_page_wait(second, wish, 2 * SECOND)); /* before it would not wait any more */
+	assert_true(sw_share_page_wait(second, wish, PATIENCE));
 	assert_true(host_used() >= had + HELD_BYTES);
 	sw_share_page_want(second, SW_PAGE_RUN);
 	finish(&other);

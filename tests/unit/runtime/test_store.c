@@ -81,8 +81,8 @@ static void test_touched_before_it_is_pinned(void **state)
 	(void)state;
 	sw_driver.host_register = pin;
 	sw_driver.host_unregister = unpin;
-	assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_MADE);
-	assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_ENOUGH);
+	assert_int_equal(sw_store_prepare((size_t)8 * UNIT, UNIT), SW_STORE_MADE);
+	assert_int_equal(sw_store_prepare((size_t)8 * UNIT, UNIT), SW_STORE_ENOUGH);
 	assert_int_equal(pinned_bytes, 8 * UNIT);
 	assert_int_equal(node_bytes, 8 * UNIT);
 	char *piece = sw_store_get((size_t)3 * UNIT);
@@ -105,7 +105,7 @@ static void test_others_make_some(void **state)
 	for (unsigned quiet = 0; quiet < 2; quiet++) {
 		looks = 0;
 		quiet_looks = quiet;
-		assert_int_equal(sw_store_prepare((size_t)8 * UNIT), SW_STORE_NO_ROOM);
+		assert_int_equal(sw_store_prepare((size_t)8 * UNIT, UNIT), SW_STORE_NO_ROOM);
 		assert_int_equal(pinned_bytes + node_bytes + sw_store_unused(), 0);
 	}
 	char *piece = sw_store_get((size_t)3 * UNIT);
@@ -113,8 +113,16 @@ static void test_others_make_some(void **state)
 	sw_store_put(piece, (size_t)3 * UNIT);
 	assert_true(sw_store_trim());
 	quiet_looks = UINT_MAX;
-	assert_int_equal(sw_store_prepare((size_t)100 * UNIT), SW_STORE_MADE);
+	assert_int_equal(sw_store_prepare((size_t)100 * UNIT, UNIT), SW_STORE_MADE);
 	assert_int_equal(pinned_bytes, 32 * UNIT);
+	assert_true(sw_store_trim());
+	/* Large pieces need large ones. */
+	assert_int_equal(sw_store_prepare((size_t)100 * UNIT, (size_t)40 * UNIT), SW_STORE_MADE);
+	assert_int_equal(pinned_bytes, 100 * UNIT);
+	piece = sw_store_get((size_t)40 * UNIT);
+	assert_non_null(piece);
+	assert_int_equal(pinned_bytes, 100 * UNIT);
+	sw_store_put(piece, (size_t)40 * UNIT);
 	assert_true(sw_store_trim());
 }
 
