@@ -204,13 +204,13 @@ static int set_environment(const char *path, struct sw_err *err)
 }
 
 static pid_t child;
-static volatile sig_atomic_t stop_wanted;
+static volatile sig_atomic_t stop_wanted, starting;
 
-/* What a terminal sends, it sends to the program as well. */
+/* What a terminal sends, it sends to the program as well, if that was there. */
 static void pass_on(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
-	if (child > 0 && info->si_code <= 0)
+	if (child > 0 && (starting || info->si_code <= 0))
 		kill(child, signal);
 }
 
@@ -289,6 +289,7 @@ static int start(struct keeper *keeper, const struct sw_cli_texts *words, struct
 		return r;
 	sigemptyset(&awaited);
 	sigaddset(&awaited, SIGCHLD);
+	starting = 1;
 	const sigset_t before = hold_signals();
 	take_signals();
 	/* Before its first work: what its neighbours do then depends on it. */
@@ -301,6 +302,7 @@ static int start(struct keeper *keeper, const struct sw_cli_texts *words, struct
 	beside = before;
 	sigaddset(&beside, SIGCHLD);
 	sigprocmask(SIG_SETMASK, &beside, NULL);
+	starting = 0;
 	r = child > 0 ? stay_beside(keeper, &awaited) : sw_err_set(err, SW_EIO, "cannot start another process: %s", strerror(errno));
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	return r;

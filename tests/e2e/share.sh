@@ -46,6 +46,9 @@ ${CC:-cc} -shared -fPIC -o "$scratch/early.so" "$SW_SOURCE_DIR/tests/e2e/early_s
 ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD="$scratch/early.so" timeout 60 "$SHAREWELL" share --name early -- sleep 1000
 [ $? -eq 143 ]
 said $? 'also one that comes while the program is being started'
+EARLY=terminal ASAN_OPTIONS=verify_asan_link_order=0 LD_PRELOAD="$scratch/early.so" timeout 60 "$SHAREWELL" share --name early -- sleep 1000
+[ $? -eq 130 ]
+said $? 'and what a terminal sent before that'
 "$SHAREWELL" share --name killed -- sh -c 'kill -KILL $$'
 [ $? -eq 137 ]
 said $? 'a program that was killed'
