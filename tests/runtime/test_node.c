@@ -395,15 +395,24 @@ static void end_making(int ledger)
 	close(ledger);
 }
 
+/* Nobody waits for others for longer: on a busy machine there may be nothing to be seen. */
+static void assert_host_used(uint64_t bytes, int64_t since_ns)
+{
+	uint64_t used = host_used();
+	if (now_ns() - since_ns < 2 * SECOND)
+		assert_int_equal(used, bytes);
+}
+
 /* While another makes pinned memory nobody makes some ahead: its own calls of the driver would wait too. Not for ever, and what is needed now is made. */
 static void test_one_makes_some_ahead(void **state)
 {
 	(void)state;
 	int ledger = begin_making();
+	int64_t begun = now_ns();
 	struct job job = start(hold);
 	hear(job.socket, 'r');
 	nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
-	assert_int_equal(host_used(), 0);
+	assert_host_used(0, begun);
 	end_making(ledger);
 	eventually(host_used() == HELD_BYTES);
 	/* Now it has what it needs. */
@@ -412,9 +421,10 @@ static void test_one_makes_some_ahead(void **state)
 	const uint64_t had = host_used();
 
 	ledger = begin_making();
+	begun = now_ns();
 	struct job other = start_second(hold);
 	hear(other.socket, 'r');
-	assert_int_equal(host_used(), had);
+	assert_host_used(had, begun);
 	uint32_t wish = sw_share_page_want(second, SW_PAGE_SUSPEND);
 	assert_true(sw_share_page_wait(second, wish, PATIENCE));
 	assert_true(host_used() >= had + HELD_BYTES);
