@@ -55,9 +55,15 @@ static void tell_reason(struct sw_cli_waiting *waiting, const json_t *job)
 	struct sw_err ignored = {0};
 	char path[64], key[sizeof waiting->told];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", waiting->id);
-	const char *why = sw_cli_client_get(waiting->client, path, &answer, &ignored) == 0 ? sw_cli_text(answer, "why", "") : "";
+	if (sw_cli_client_get(waiting->client, path, &answer, &ignored) < 0)
+		return;
+	/* It may have started between the two questions: then the sentence is about that. */
+	bool still_waits = strcmp(sw_cli_text(answer, "state", ""), sw_cli_text(job, "state", "")) == 0;
+	SW_CLEANUP(sw_freep) char *why = still_waits ? sw_cli_local_sentence(sw_cli_text(answer, "why", "")) : NULL;
+	if (why == NULL || why[0] == '\0')
+		return;
 	make_key(job, why, key, sizeof key);
-	if (why[0] == '\0' || strcmp(key, waiting->told) == 0)
+	if (strcmp(key, waiting->told) == 0)
 		return;
 	sw_cli_print_note("job %" PRIu64 " waits: %s", waiting->id, why);
 	memcpy(waiting->told, key, sizeof key);

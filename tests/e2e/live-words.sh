@@ -74,7 +74,7 @@ wait "$follower"
 said $? 'until the end' followed notes
 
 # One that takes turns waits often. What a controller says of it, and when, is written down here.
-# story <what logs -f is to say on standard error>: of the lines on standard input.
+# story <aim> <what logs -f is to say on standard error>: of the lines on standard input.
 story() {
 	cat >"$scratch/story"
 	python3 "$SW_SOURCE_DIR/tests/e2e/tell_story.py" "$scratch/story" "$scratch/story.sock" &
@@ -83,10 +83,11 @@ story() {
 	run logs -f 7 --controller "unix:$scratch/story.sock"
 	kill "$teller"
 	wait "$teller" 2>/dev/null
-	[ "$status" -eq 0 ] && [ "$(cat "$scratch/err")" = "$1" ]
-	said $? 'a reason is told again only after another one'
+	rm "$scratch/story.sock"
+	[ "$status" -eq 0 ] && [ "$(cat "$scratch/err")" = "$2" ]
+	said $? "$1"
 }
-story 'sharewell: note: job 7 waits: it needs 4 GPUs and 1 is free
+story 'a reason is told again only after another one' 'sharewell: note: job 7 waits: it needs 4 GPUs and 1 is free
 sharewell: note: job 7 runs
 sharewell: note: job 7 waits: it is on hold
 sharewell: note: job 7 runs' <<END
@@ -97,5 +98,11 @@ S S it needs 4 GPUs and 3 are free
 R R it runs
 PD PD it is on hold
 R R it runs
+END
+export TZ=UTC-9
+story 'what is said of one that has just started is no reason, and moments are local time' \
+	'sharewell: note: job 7 waits: it may start at 2026-10-05T00:00:00' <<END
+PD R it runs since 2026-10-04T14:00:00Z
+PD PD it may start at 2026-10-04T15:00:00Z
 END
 end
