@@ -27,6 +27,24 @@ kill -CONT "$controller"
 wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
 said $? 'and is served once' one one.err
 
+# A port that takes no connections: whose queue of those that nobody accepts is full.
+python3 -c 'import socket, time
+door = socket.socket()
+door.bind(("127.0.0.1", 0))
+door.listen(0)
+callers = [socket.socket() for _ in range(4)]
+for caller in callers:
+    caller.setblocking(False)
+    caller.connect_ex(door.getsockname())
+print(door.getsockname()[1], flush=True)
+time.sleep(300)' >"$scratch/port" &
+door=$!
+until_holds 20 test -s "$scratch/port"
+refuses 1 'who is not reached is not waited for' 'no controller answers at' submit --controller "http://127.0.0.1:$(cat "$scratch/port")" -- true
+! err_has 'waiting for'
+said $? 'as nobody says either'
+kill "$door"
+
 # Moments are local time for people, and UTC for programs.
 ends 'a job ends' "$job" 0
 export TZ=UTC-9
