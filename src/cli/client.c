@@ -43,7 +43,7 @@ struct transfer {
 	const char *header; /* one more; NULL: none */
 	char *text;	    /* of an answer, or of the error that came instead of a stream */
 	size_t size;
-	int64_t heard_ms; /* when something came last, or it began */
+	int64_t heard_ms; /* when something came last, or the question went out */
 	bool changes;	  /* what becomes of it only the answer tells */
 	bool enough, too_large, out_of_memory, silent, told;
 };
@@ -207,8 +207,12 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 /* Reads are given up soon: nothing is lost. With what changes something the user would be left alone with the question whether it did. */
 static void mind_silence(struct transfer *transfer)
 {
-	long status = 0;
+	long status = 0, sent = 0;
+	curl_easy_getinfo(transfer->client->curl, CURLINFO_REQUEST_SIZE, &sent);
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
+	/* Who has not been asked is not silent; connecting has a time of its own. */
+	if (sent == 0)
+		transfer->heard_ms = uptime_ms();
 	bool streams = transfer->take != NULL && status != 0; /* those have nothing to say for hours */
 	if (streams || uptime_ms() - transfer->heard_ms < SILENCE_MS)
 		return;
@@ -340,7 +344,9 @@ static bool has_reached(CURL *curl, CURLcode code)
 {
 	long sent = 0;
 	curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
-	return code == CURLE_OPERATION_TIMEDOUT ? sent > 0 : code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
+	if (code == CURLE_OPERATION_TIMEDOUT || code == CURLE_ABORTED_BY_CALLBACK)
+		return sent > 0;
+	return code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
 }
 
 static int perform(struct transfer *transfer, const char *path, const char *body, struct sw_err *err)

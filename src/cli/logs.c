@@ -53,6 +53,7 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_logs = {
 	.name = "logs",
 	.about = "print what a job wrote",
+	.text = "With --follow, and unless --run names a run, why the job waits or is tried again is said on standard error.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

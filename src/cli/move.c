@@ -68,8 +68,10 @@ static int find_out(struct sw_cli_client *client, uint64_t id, const json_t *bef
 	int r = sw_cli_await_job(client, id, &job, err);
 	if (r < 0)
 		return r;
-	bool same_run = !differ(before, job, "epoch"), moving = json_is_true(json_object_get(job, "moving"));
-	if (same_run && (moving || differ(before, job, "gpu_indexes") || differ(before, job, "unmoved"))) {
+	/* One that was on its way before was sent by somebody else. */
+	bool same_run = !differ(before, job, "epoch");
+	bool set_out = json_is_true(json_object_get(job, "moving")) && !json_is_true(json_object_get(before, "moving"));
+	if (same_run && (set_out || differ(before, job, "gpu_indexes") || differ(before, job, "unmoved"))) {
 		*ret_job = SW_TAKE(job);
 		return 0;
 	}

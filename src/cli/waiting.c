@@ -26,13 +26,26 @@ static bool waits(const json_t *job)
 	       (strcmp(state, "CF") == 0 && sw_cli_text(job, "reason", "")[0] != '\0');
 }
 
+/* How many bytes a number has here, or a word that follows it: "1 GPU", "1 is free", "2 GPUs", "2 are free". 0: neither. */
+static size_t skip_count(const char *text)
+{
+	static const char *const words[] = {"GPUs", "GPU", " are ", " is "};
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (strncmp(text, words[i], strlen(words[i])) == 0)
+			return strlen(words[i]);
+	return isdigit((unsigned char)*text) ? 1 : 0;
+}
+
 /* Seconds that pass and GPUs that come and go are no other reason; the same failure of another run is. */
 static void make_key(const json_t *job, const char *why, char *key, size_t size)
 {
 	size_t used = (size_t)snprintf(key, size, "%" PRId64 " ", sw_cli_number(job, "epoch", 0));
-	for (; *why != '\0' && used + 1 < size; why++)
-		if (!isdigit((unsigned char)*why))
+	while (*why != '\0' && used + 1 < size) {
+		size_t skipped = skip_count(why);
+		if (skipped == 0)
 			key[used++] = *why;
+		why += skipped > 0 ? skipped : 1;
+	}
 	key[used] = '\0';
 }
 
@@ -42,12 +55,19 @@ static void tell_reason(struct sw_cli_waiting *waiting, const json_t *job)
 	struct sw_err ignored = {0};
 	char path[64], key[sizeof waiting->told];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", waiting->id);
-	const char *why = sw_cli_client_get(waiting->client, path, &answer, &ignored) == 0 ? sw_cli_text(answer, "why", "") : "";
+	if (sw_cli_client_get(waiting->client, path, &answer, &ignored) < 0)
+		return;
+	/* It may have started between the two questions: then the sentence is about that. */
+	bool still_waits = strcmp(sw_cli_text(answer, "state", ""), sw_cli_text(job, "state", "")) == 0;
+	SW_CLEANUP(sw_freep) char *why = still_waits ? sw_cli_local_sentence(sw_cli_text(answer, "why", "")) : NULL;
+	if (why == NULL || why[0] == '\0')
+		return;
 	make_key(job, why, key, sizeof key);
-	if (why[0] == '\0' || strcmp(key, waiting->told) == 0)
+	if (strcmp(key, waiting->told) == 0)
 		return;
 	sw_cli_print_note("job %" PRIu64 " waits: %s", waiting->id, why);
 	memcpy(waiting->told, key, sizeof key);
+	waiting->says_runs = true;
 }
 
 /* That the controller does not answer is told by whoever calls it for what lasts. */
@@ -60,9 +80,9 @@ static void look(void *user)
 		return;
 	if (sw_cli_get_job(waiting->client, waiting->id, &job, &ignored) == 0 && waits(job))
 		tell_reason(waiting, job);
-	if (strcmp(sw_cli_text(job, "state", ""), "R") == 0 && waiting->told[0] != '\0') {
+	if (strcmp(sw_cli_text(job, "state", ""), "R") == 0 && waiting->says_runs) {
 		sw_cli_print_note("job %" PRIu64 " runs", waiting->id);
-		waiting->told[0] = '\0';
+		waiting->says_runs = false;
 	}
 	waiting->next_ms = uptime_ms() + EVERY_MS;
 }

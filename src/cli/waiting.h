@@ -12,7 +12,8 @@ struct sw_cli_waiting {
 	struct sw_cli_client *client; /* its own: the other one is busy with what lasts */
 	uint64_t id;
 	int64_t next_ms;
-	char told[512]; /* what tells the last reason from others; "": it runs, as far as anybody was told */
+	char told[512]; /* what tells the last reason from others; it stays while the job runs, since one that takes turns waits often */
+	bool says_runs; /* when it does: that it waits was told last */
 };
 
 /* `controller` is where the client came from. `waiting` stays where it is until it is released. */

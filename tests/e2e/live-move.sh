@@ -51,7 +51,7 @@ ends 'the other one ends' "$greedy" 0
 # An answer that is lost on its way: what has become of the move is looked for, and said.
 # lossy [request]: opens a way that loses the answer, or what is asked for.
 lossy() {
-	[ -z "$way" ] || kill "$way"
+	[ -z "$way" ] || kill "$way" 2>/dev/null
 	rm -f "$scratch/lossy.sock"
 	python3 "$SW_SOURCE_DIR/tests/e2e/lose_answer.py" "$SHAREWELL_STATE/controller.sock" "$scratch/lossy.sock" "$@" &
 	way=$!
@@ -120,6 +120,9 @@ holds 'the controller is killed: it is on its way' until_holds 60 test -e "$scra
 kill -KILL "$(child controller)"
 holds 'the next one knows' until_holds 60 knows "$moved" "j['moving']"
 refuses 2 'there is one move at a time' 'it is on its way to other GPUs already' move "$moved" --gpu 1
+lossy request
+refuses 1 'who sees it on its way is not told that it was by a request that was lost' "job $moved was not moved" move "$moved" --gpu 1 --no-wait --controller "unix:$scratch/lossy.sock"
+kill "$way"
 touch "$scratch/go"
 wait "$mover" && grep -q "Job $moved is on gpu 0 of" "$scratch/mover.out"
 said $? 'it comes there, and who moved it hears so' mover.out mover.err

@@ -27,6 +27,24 @@ kill -CONT "$controller"
 wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
 said $? 'and is served once' one one.err
 
+# A port that takes no connections: whose queue of those that nobody accepts is full.
+python3 -c 'import socket, time
+door = socket.socket()
+door.bind(("127.0.0.1", 0))
+door.listen(0)
+callers = [socket.socket() for _ in range(4)]
+for caller in callers:
+    caller.setblocking(False)
+    caller.connect_ex(door.getsockname())
+print(door.getsockname()[1], flush=True)
+time.sleep(300)' >"$scratch/port" &
+door=$!
+until_holds 20 test -s "$scratch/port"
+refuses 1 'who is not reached is not waited for' 'no controller answers at' submit --controller "http://127.0.0.1:$(cat "$scratch/port")" -- true
+! err_has 'waiting for'
+said $? 'as nobody says either'
+kill "$door"
+
 # Moments are local time for people, and UTC for programs.
 ends 'a job ends' "$job" 0
 export TZ=UTC-9
@@ -44,14 +62,18 @@ out_has "'ImportError: at 2026-10-04T15:00:00Z'"
 said $? 'what a job wrote stays as it wrote it'
 
 # A job that is followed while it waits: why goes to standard error, once, and nothing else to what a script reads.
-submit -G 4 -- sleep 600
+submit -G 3 -- sleep 600
 first=$job
-holds 'a job takes all GPUs' until_holds 60 is_state "$first" R
-timeout 300 "$SHAREWELL" run -- echo begun >"$scratch/followed" 2>"$scratch/notes" &
+holds 'a job takes all GPUs but one' until_holds 60 is_state "$first" R
+timeout 300 "$SHAREWELL" run -G 2 -- echo begun >"$scratch/followed" 2>"$scratch/notes" &
 follower=$!
 holds 'who runs another hears why it waits' until_holds 60 grep -q 'note: job [0-9]* waits: .*GPU' "$scratch/notes"
+submit -- sleep 600
+holds 'the last GPU goes to a third job' until_holds 60 is_state "$job" R
+sleep 3
+"$SHAREWELL" cancel "$job"
 sleep 5
-[ ! -s "$scratch/followed" ] && [ "$(grep ' waits: ' "$scratch/notes" | tr -d 0-9 | sort | uniq -d | wc -l)" -eq 0 ]
+[ ! -s "$scratch/followed" ] && [ "$(grep -c ' waits: ' "$scratch/notes")" -eq 1 ]
 said $? 'once, and not where a script reads what it writes' followed notes
 "$SHAREWELL" cancel "$first"
 wait "$follower" && [ "$(cat "$scratch/followed")" = begun ]
@@ -68,4 +90,37 @@ holds 'who reads along hears it, too' until_holds 60 grep -q "note: job $job wai
 "$SHAREWELL" resume "$job"
 wait "$follower"
 said $? 'until the end' followed notes
+
+# One that takes turns waits often. What a controller says of it, and when, is written down here.
+# story <aim> <what logs -f is to say on standard error>: of the lines on standard input.
+story() {
+	cat >"$scratch/story"
+	python3 "$SW_SOURCE_DIR/tests/e2e/tell_story.py" "$scratch/story" "$scratch/story.sock" &
+	teller=$!
+	until_holds 20 test -S "$scratch/story.sock"
+	run logs -f 7 --controller "unix:$scratch/story.sock"
+	kill "$teller"
+	wait "$teller" 2>/dev/null
+	rm "$scratch/story.sock"
+	[ "$status" -eq 0 ] && [ "$(cat "$scratch/err")" = "$2" ]
+	said $? "$1"
+}
+story 'a reason is told again only after another one' 'sharewell: note: job 7 waits: it needs 4 GPUs and 1 is free
+sharewell: note: job 7 runs
+sharewell: note: job 7 waits: it is on hold
+sharewell: note: job 7 runs' <<END
+PD PD it needs 4 GPUs and 1 is free
+PD PD it needs 4 GPUs and 2 are free
+R R it runs
+S S it needs 4 GPUs and 3 are free
+R R it runs
+PD PD it is on hold
+R R it runs
+END
+export TZ=UTC-9
+story 'what is said of one that has just started is no reason, and moments are local time' \
+	'sharewell: note: job 7 waits: it may start at 2026-10-05T00:00:00' <<END
+PD R it runs since 2026-10-04T14:00:00Z
+PD PD it may start at 2026-10-04T15:00:00Z
+END
 end
