@@ -29,9 +29,11 @@ static void ready(void *user, const struct sw_controller_place *place)
 	if (place->address != NULL)
 		snprintf(address, sizeof address, "%s://%s", place->pin != NULL ? "https" : "http", place->address);
 	if (getenv(SW_CLI_READY_FD) == NULL) {
-		fprintf(stderr, "sharewell: controller ready: %s%s%s, %llu jobs known\n", place->socket_path,
-			place->address != NULL ? " and " : "", place->address != NULL ? address : "", (unsigned long long)place->jobs);
-		sw_cli_doors_print(address, pin, stderr);
+		sw_cli_print_news("controller ready: %s%s%s, %llu jobs known", place->socket_path, place->address != NULL ? " and " : "",
+				  place->address != NULL ? address : "", (unsigned long long)place->jobs);
+		/* Words for people, who do not read a log for them. */
+		if (!sw_cli_stamps_messages())
+			sw_cli_doors_print(address, pin, stderr);
 	}
 	snprintf(text, sizeof text, "%s %s\n", address, pin);
 	sw_cli_say_ready(text);

@@ -1,7 +1,6 @@
 #include "cli/message.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -18,6 +17,11 @@ void sw_cli_stamp_messages(void)
 	stamps = true;
 	/* A line at a time: other processes write into the same log. */
 	setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
+}
+
+bool sw_cli_stamps_messages(void)
+{
+	return stamps;
 }
 
 const char *sw_cli_unstamped(const char *line)
@@ -61,16 +65,29 @@ void sw_cli_print_error(const struct sw_err *err)
 	}
 }
 
-void sw_cli_print_note(const char *fmt, ...)
+static void print_line(const char *word, const char *fmt, va_list args)
 {
 	char text[1024];
-	va_list args;
-	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
-	va_end(args);
-	begin_line("sharewell: note");
+	begin_line(word);
 	put_clean(text);
 	fputc('\n', stderr);
+}
+
+void sw_cli_print_note(const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	print_line("sharewell: note", fmt, args);
+	va_end(args);
+}
+
+void sw_cli_print_news(const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	print_line("sharewell", fmt, args);
+	va_end(args);
 }
 
 int sw_cli_exit_status(int code)

@@ -52,6 +52,7 @@ works 'jobs run there' '' submit --wait -- true
 refuses 2 'a second one is refused' 'Sharewell is up already' up --detach --gpus none
 kill -KILL "$(pgrep -P "$(cat "$SHAREWELL_STATE/up.pid")" -f 'sharewell controller')"
 holds 'what ended is told in the log' until_holds 20 grep -q 'the controller was ended by signal 9' "$SHAREWELL_STATE/up.log"
+holds 'and that there is another' until_holds 20 grep -q 'controller ready' "$SHAREWELL_STATE/up.log"
 holds 'and every line says when' sh -c '! grep -vE "^20[0-9]{2}(-[0-9]{2}){2}T[0-9]{2}(:[0-9]{2}){2} " "$SHAREWELL_STATE/up.log"'
 run up --detach --gpus "$gpus" --port none --state "$scratch/new"
 [ "$status" -eq 0 ] && SHAREWELL_STATE=$scratch/new "$SHAREWELL" submit --test-only -G 4 -- true | grep -q 'the cluster has 4 GPUs'
