@@ -65,7 +65,7 @@ void sw_cli_print_error(const struct sw_err *err)
 	}
 }
 
-static void print_line(const char *word, const char *fmt, va_list args)
+__attribute__((format(printf, 2, 0))) static void print_line(const char *word, const char *fmt, va_list args)
 {
 	char text[1024];
 	vsnprintf(text, sizeof text, fmt, args);
