@@ -9,7 +9,6 @@
 Memory is counted in units (1 GiB); what the GPU has above `room` (24) is taken by a program that only holds it. The emulated driver takes `--unit 8` and needs no room taken.
 """
 import argparse
-import mmap
 import os
 import signal
 import statistics
@@ -100,11 +99,6 @@ class Stage:
         taken = free // self.unit - room - 1
         self.fills("ballast", taken, 0, shared=False)
         self.until("ballast", 1)
-
-
-def warm(mib):
-    """A virtual machine may get memory from its host when it is first touched, and stand still meanwhile: that is not what is measured."""
-    mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
 def burst(stage, options):
@@ -208,8 +202,6 @@ def main():
     parser.add_argument("--room", type=int, default=24, help="units of memory that are left free; 0: all")
     options = parser.parse_args()
     answers = {}
-    if options.room:
-        warm(2 * options.room * options.unit)
     for part in options.parts or parts:
         stage = Stage(options)
         try:

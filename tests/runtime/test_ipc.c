@@ -285,14 +285,7 @@ static void be_refused_the_kind(int socket)
 	assert_cuda(cuMemAlloc_v2(&x, BIG));
 	assert_cuda(cuMemsetD8_v2(x, 0, BIG));
 	assert_cuda(launch_stir(NULL, x, WORDS));
-	/* At once: nobody reads half of it. */
-	char control[160];
-	snprintf(control, sizeof control, "%s", beside("control"));
-	FILE *file = fopen(beside("next"), "w");
-	assert_non_null(file);
-	fputs("cuMemCreate:count=1:error=801\n", file);
-	fclose(file);
-	assert_int_equal(rename(beside("next"), control), 0);
+	machine_faults("cuMemCreate:count=1:error=801\n");
 	assert_int_not_equal(cuIpcGetMemHandle(&handle, x), CUDA_SUCCESS);
 	check_words(x, 1);
 	assert_int_equal(fixed(NULL), 0);
@@ -302,12 +295,7 @@ static void be_refused_the_kind(int socket)
 static void test_without_that_kind(void **state)
 {
 	(void)state;
-	char setting[160];
-	FILE *file = fopen(beside("control"), "w");
-	assert_non_null(file);
-	fclose(file);
-	snprintf(setting, sizeof setting, "control=%s", beside("control"));
-	machine_setting(setting);
+	machine_faults("");
 	run_job(be_refused_the_kind);
 }
 

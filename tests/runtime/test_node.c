@@ -189,18 +189,6 @@ static void test_context_goes_meanwhile(void **state)
 	assert_int_equal(host_used(), 0);
 }
 
-/* At once: nobody reads half of them. */
-static void set_faults(const char *faults)
-{
-	char control[160];
-	snprintf(control, sizeof control, "%s", beside("control"));
-	FILE *file = fopen(beside("next"), "w");
-	assert_non_null(file);
-	fputs(faults, file);
-	fclose(file);
-	assert_int_equal(rename(beside("next"), control), 0);
-}
-
 static bool gives(void)
 {
 	return look().giving > 0;
@@ -210,10 +198,8 @@ static bool gives(void)
 static void test_given_back_after(void **state)
 {
 	(void)state;
-	char setting[160], faults[160];
-	set_faults("");
-	snprintf(setting, sizeof setting, "control=%s", beside("control"));
-	machine_setting(setting);
+	char faults[160];
+	machine_faults("");
 	struct job job = start(hold);
 	hear(job.socket, 'r');
 	limit(CONTEXT_BYTES + 20 * MiB);
@@ -222,7 +208,7 @@ static void test_given_back_after(void **state)
 	eventually(host_used() >= HELD_BYTES + 20 * PIECE_BYTES);
 	/* Its own memory on the GPU goes as fast as ever, and then each piece of the host's takes a second. */
 	snprintf(faults, sizeof faults, "cuMemRelease:first=%d:count=1000:delay_us=1000000\n", PIECES + 1);
-	set_faults(faults);
+	machine_faults(faults);
 	suspend();
 	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES);
 	assert_true(gives());
@@ -231,7 +217,7 @@ static void test_given_back_after(void **state)
 	assert_false(gives());
 	assert_true(host_used() > HELD_BYTES + 10 * PIECE_BYTES);
 	check(&job);
-	set_faults("");
+	machine_faults("");
 	suspend();
 	eventually(!gives());
 	assert_in_range(host_used(), HELD_BYTES, HELD_BYTES + 10 * PIECE_BYTES);

@@ -474,18 +474,13 @@ static void live_on_a_lost_gpu(int socket)
 
 static void lose_while_suspended(const char *faults)
 {
-	char setting[160];
-	snprintf(setting, sizeof setting, "control=%s", beside("control"));
-	machine_setting(setting);
+	machine_faults("");
 	struct job job = start(live_on_a_lost_gpu);
 	hear(job.socket, 'r');
 	suspend();
 	tell(job.socket, 's');
 	eventually(look().waits > 0);
-	FILE *control = fopen(beside("control"), "w");
-	assert_non_null(control);
-	fputs(faults, control);
-	fclose(control);
+	machine_faults(faults);
 	/* The driver looks there now and then. */
 	for (unsigned i = 0; i < 100; i++)
 		doze();
