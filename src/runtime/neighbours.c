@@ -12,6 +12,7 @@
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
+#include "runtime/gap.h"
 #include "runtime/gate.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
@@ -19,9 +20,7 @@
 
 #define LOOK_NS INT64_C(50000)	/* how often the watcher looks */
 #define QUIET_NS INT64_C(50000) /* no launch for so long: perhaps that was the last one for now */
-#define GAP_NS INT64_C(200000)	/* shorter idle times are no use to anybody */
-#define MARGIN_NS INT64_C(100000)
-enum { STREAMS = 1024 }; /* who has more at once than that says that he works, whether he does or not */
+enum { STREAMS = 1024 };	/* who has more at once than that says that he works, whether he does or not */
 
 /* ---- of a watched process */
 
@@ -40,7 +39,7 @@ static _Atomic unsigned launching; /* threads between the note and the end of th
 
 static void remember_gap(int64_t gap)
 {
-	if (gap >= GAP_NS)
+	if (gap >= SW_GAP_LEAST_NS)
 		atomic_store(&sw_slot->gap_ns[atomic_fetch_add(&sw_slot->gaps, 1) % SW_PAGE_GAPS], gap);
 }
 
@@ -320,14 +319,7 @@ static bool is_in_the_way(const struct sw_page_slot *slot, int64_t now, int64_t 
 		return false;
 	if (atomic_load_explicit(&slot->busy, memory_order_acquire) != 0)
 		return true;
-	/* Programs repeat themselves: this idle time will end like the shortest of the last ones that were longer than it is now. One that is longer than all of them may end
-	 * at any moment; nothing can be said then. */
-	int64_t since = now - atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed), end = INT64_MAX;
-	for (unsigned i = 0; i < SW_PAGE_GAPS; i++) {
-		int64_t gap = atomic_load_explicit(&slot->gap_ns[i], memory_order_relaxed);
-		end = gap > since && gap < end ? gap : end;
-	}
-	return end != INT64_MAX && since + needed_ns + MARGIN_NS > end;
+	return sw_gap_is_short(slot->gap_ns, now - atomic_load_explicit(&slot->idle_since_ns, memory_order_relaxed), needed_ns);
 }
 
 static bool has_work(const struct neighbour *neighbour, int64_t now, int64_t needed_ns)

@@ -7,6 +7,7 @@
 #include "runtime/account.h"
 #include "runtime/credit.h"
 #include "runtime/driver.h"
+#include "runtime/gap.h"
 #include "runtime/gate.h"
 #include "runtime/move.h"
 #include "runtime/neighbours.h"
@@ -33,7 +34,7 @@ struct lane {
 	struct batch batches[BATCHES]; /* a ring */
 	unsigned first, count;	       /* closed ones, in flight */
 	CUstream stream;	       /* of the open one */
-	int64_t took_ns;	       /* the last one */
+	int64_t needed_ns;	       /* for the next one, as far as the last ones tell */
 	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
 	bool open;		       /* batches[first + count] has begun */
 	bool quiet;		       /* nothing was launched since the last look */
@@ -61,7 +62,7 @@ static struct lane *lane_of_current(void)
 	if (lane_count == LANES)
 		return NULL;
 	struct lane *lane = &lanes[lane_count];
-	*lane = (struct lane){.context = context, .launches_most = 4};
+	*lane = (struct lane){.context = context, .launches_most = 1};
 	for (unsigned i = 0; i < BATCHES; i++)
 		if (sw_driver.event_create(&lane->batches[i].begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
 		    sw_driver.event_create(&lane->batches[i].end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
@@ -85,7 +86,7 @@ static void settle(struct lane *lane)
 		if (sw_driver.event_elapsed(&ms, batch->begin, batch->end) == CUDA_SUCCESS) {
 			int64_t took = (int64_t)((double)ms * 1e6);
 			sw_credit_take(&credit, took);
-			lane->took_ns = took;
+			lane->needed_ns = sw_gap_needed(lane->needed_ns, took);
 			if (took > BATCH_LONG_NS && lane->launches_most > 1)
 				lane->launches_most /= 2;
 			else if (took < BATCH_SHORT_NS && batch->launches == lane->launches_most && lane->launches_most < LAUNCHES_MOST)
@@ -131,7 +132,7 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 	unsigned in_flight = mode & SW_PACE_YIELD ? YIELD_IN_FLIGHT : SHARE_IN_FLIGHT;
 	/* Who waits wants to know when what he gave is over. */
 	bool waits =
-		((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->took_ns)) || ((mode & SW_PACE_SHARE) != 0 && resting);
+		((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->needed_ns)) || ((mode & SW_PACE_SHARE) != 0 && resting);
 	if (waits && lane->open)
 		close_batch(lane);
 	/* Not in the middle of a batch: what it waits would count as work. */
@@ -230,6 +231,8 @@ void sw_pace_look(void)
 			close_batch(lane);
 			sw_driver.context_pop(&popped);
 		}
+		if (lane->quiet)
+			lane->needed_ns = sw_gap_forget(lane->needed_ns, SW_PACE_LOOK_NS);
 		lane->quiet = true;
 	}
 	pthread_mutex_unlock(&lock);
@@ -239,6 +242,9 @@ void sw_pace_stand_still(void)
 {
 	pthread_mutex_lock(&lock);
 	drop_batches();
+	/* Memory may move meanwhile: how long launches took before says nothing. */
+	for (unsigned i = 0; i < lane_count; i++)
+		lanes[i].launches_most = 1;
 	pthread_mutex_unlock(&lock);
 }
 

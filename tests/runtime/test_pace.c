@@ -69,6 +69,18 @@ static void test_a_share_is_kept(void **state)
 	end(&job);
 }
 
+/* Until nothing is done on the GPU any more: what was given before may still run. */
+static uint64_t wait_for_silence(void)
+{
+	uint64_t before;
+	do {
+		before = gpu_busy_ns();
+		for (unsigned i = 0; i < 60; i++)
+			doze();
+	} while (gpu_busy_ns() != before);
+	return before;
+}
+
 /* A process that yields starts nothing while its neighbour says that it works, and goes on when that is idle, suspended or gone. */
 static void test_one_that_yields(void **state)
 {
@@ -89,13 +101,7 @@ static void test_one_that_yields(void **state)
 	for (unsigned round = 0; round < 6; round++) {
 		atomic_store(&slot->busy, 1);
 		hear_again();
-		/* What was given before may still run. */
-		uint64_t before;
-		do {
-			before = gpu_busy_ns();
-			for (unsigned i = 0; i < 60; i++)
-				doze();
-		} while (gpu_busy_ns() != before);
+		uint64_t before = wait_for_silence();
 		for (unsigned i = 0; i < 100; i++)
 			doze();
 		assert_int_equal(gpu_busy_ns(), before);
@@ -119,16 +125,37 @@ static void test_one_that_yields(void **state)
 	sw_share_page_close(other);
 }
 
-/* Until nothing is done on the GPU any more: what was given before may still run. */
-static uint64_t wait_for_silence(void)
+/* Between two steps of a program that is never idle there is a moment without work: nobody begins anything then. */
+static void test_a_moment_is_no_idle_time(void **state)
 {
-	uint64_t before;
-	do {
-		before = gpu_busy_ns();
-		for (unsigned i = 0; i < 60; i++)
-			doze();
-	} while (gpu_busy_ns() != before);
-	return before;
+	(void)state;
+	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
+	struct sw_share_page *other = NULL;
+	char path[SW_PAGE_PATH];
+	strcpy(path, beside("moments")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
+	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
+	struct sw_page *shared = raw_page(page_path());
+	struct sw_page_slot *slot = &raw_page(path)->slots[3];
+	atomic_store(&slot->busy, 1);
+	atomic_store(&slot->pid, getpid());
+	atomic_store(&slot->state, SW_PAGE_RUNNING);
+	memcpy(shared->neighbours[0], path, sizeof path);
+	atomic_store(&shared->yields, 1);
+	struct job job = start(spin);
+	hear(job.socket, 'r');
+	hear_again();
+	uint64_t before = wait_for_silence();
+	/* However long somebody is kept from the processor, this idle time has only just begun. */
+	atomic_store(&slot->idle_since_ns, now_ns() + 3600 * SECOND);
+	atomic_store(&slot->busy, 0);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	assert_int_equal(gpu_busy_ns(), before);
+	atomic_store(&slot->idle_since_ns, now_ns() - SECOND);
+	eventually(gpu_busy_ns() > before + 5000000);
+	tell(job.socket, 'e');
+	end(&job);
+	sw_share_page_close(other);
 }
 
 /* A process that may take nothing stands still, can be suspended meanwhile, and goes on when it may, or when the coordinator that stopped it is gone. */
@@ -673,12 +700,19 @@ static void test_pacing_survives_a_reset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_a_share_is_kept),	     CASE(test_one_that_yields),
-		CASE(test_standing_still),	     CASE(test_only_work_is_paid_for),
-		CASE(test_a_neighbour_that_is_gone), CASE(test_a_watched_process_tells),
-		CASE(test_pacing_survives_a_reset),  CASE(test_priorities),
-		CASE(test_copies_yield_too),	     CASE(test_watching_spoils_no_capture),
-		CASE(test_many_streams_tell),	     CASE(test_two_contexts_tell),
+		CASE(test_a_share_is_kept),
+		CASE(test_one_that_yields),
+		CASE(test_a_moment_is_no_idle_time),
+		CASE(test_standing_still),
+		CASE(test_only_work_is_paid_for),
+		CASE(test_a_neighbour_that_is_gone),
+		CASE(test_a_watched_process_tells),
+		CASE(test_pacing_survives_a_reset),
+		CASE(test_priorities),
+		CASE(test_copies_yield_too),
+		CASE(test_watching_spoils_no_capture),
+		CASE(test_many_streams_tell),
+		CASE(test_two_contexts_tell),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,44 @@
+/* Whether an idle time of one process is long enough for what another wants to do in it. Pure, and in a header of its own so that a test can ask it without a GPU. */
+#ifndef SW_RUNTIME_GAP_H
+#define SW_RUNTIME_GAP_H
+
+#include <sharewell/runtime.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Shorter ones are no use to anybody: they are not remembered, and nothing begins before an idle time has lasted so long. Between two steps of a program that is never idle there is some
+ * time without work too. */
+#define SW_GAP_LEAST_NS INT64_C(200000)
+#define SW_GAP_MARGIN_NS INT64_C(100000)
+#define SW_GAP_FORGET_NS INT64_C(8000000000)
+
+/* Programs repeat themselves: an idle time that has lasted `since_ns` will end like the shortest of the last ones that were longer than it is now. One that is longer than all of them may end at
+ * any moment, but the longer it lasts, the longer it is likely to go on: what needs no more than that may begin. */
+static inline bool sw_gap_is_short(const _Atomic int64_t gaps_ns[SW_PAGE_GAPS], int64_t since_ns, int64_t needed_ns)
+{
+	int64_t end = INT64_MAX;
+	for (unsigned i = 0; i < SW_PAGE_GAPS; i++) {
+		int64_t gap = atomic_load_explicit(&gaps_ns[i], memory_order_relaxed);
+		end = gap > since_ns && gap < end ? gap : end;
+	}
+	if (since_ns < SW_GAP_LEAST_NS)
+		return true;
+	return end == INT64_MAX ? since_ns < needed_ns : since_ns + needed_ns + SW_GAP_MARGIN_NS > end;
+}
+
+/* How long the work may take that comes next, when the last took `took_ns`: about the longest of the last ones, since a program has long kernels and short ones. */
+static inline int64_t sw_gap_needed(int64_t needed_ns, int64_t took_ns)
+{
+	enum { FORGETS = 32 };
+	needed_ns -= needed_ns / FORGETS;
+	return took_ns > needed_ns ? took_ns : needed_ns;
+}
+
+/* After `quiet_ns` without work, a small part of a second: one that was held up on the GPU itself, or is longer than any idle time, is tried again some time. */
+static inline int64_t sw_gap_forget(int64_t needed_ns, int64_t quiet_ns)
+{
+	return needed_ns - needed_ns / (SW_GAP_FORGET_NS / quiet_ns);
+}
+
+#endif
