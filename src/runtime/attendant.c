@@ -17,12 +17,12 @@
 #include "runtime/start.h"
 #include "runtime/store.h"
 #include "runtime/tools.h"
+#include "runtime/visits.h"
 
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
 #define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
-#define OUT_NS INT64_C(2000000000)	  /* one step in a context takes far less; at the program's end the driver may hold it up */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
 enum { RESUMES_MOST = 32 };		  /* so often in a row the driver may refuse one: some ten seconds */
 
@@ -65,43 +65,10 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* Whether the attendant is in a context of the program, while the gate is open, and how many go: who ends one says so first and waits until the attendant is out, which never waits for them. */
-static _Atomic uint32_t is_inside; /* a futex */
-static _Atomic unsigned going;
-
-void sw_attendant_keep_out(void)
-{
-	int64_t until = sw_monotonic_ns() + OUT_NS;
-	atomic_fetch_add(&going, 1);
-	/* In a child of fork() there is no attendant. */
-	while (sw_moves && atomic_load(&is_inside) != 0 && sw_monotonic_ns() < until)
-		sw_futex_wait(&is_inside, 1, IDLE_NS);
-}
-
-void sw_attendant_let_in(void)
-{
-	atomic_fetch_sub(&going, 1);
-}
-
-bool sw_attendant_go_in(void)
-{
-	atomic_store(&is_inside, 1);
-	if (atomic_load(&going) == 0)
-		return true;
-	sw_attendant_go_out();
-	return false;
-}
-
-void sw_attendant_go_out(void)
-{
-	atomic_store(&is_inside, 0);
-	sw_futex_wake(&is_inside);
-}
-
 /* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
 static bool enter_any_context(void)
 {
-	if (!sw_attendant_go_in())
+	if (!sw_visit_begin())
 		return false;
 	pthread_mutex_lock(&sw_memory_lock);
 	if (sw_ranges != NULL)
@@ -110,7 +77,7 @@ static bool enter_any_context(void)
 	CUcontext context = atomic_load(&last_context);
 	if (context != NULL && sw_driver.context_push(context) == CUDA_SUCCESS)
 		return true;
-	sw_attendant_go_out();
+	sw_visit_end();
 	return false;
 }
 
@@ -118,7 +85,7 @@ static void leave_context(void)
 {
 	CUcontext popped;
 	sw_driver.context_pop(&popped);
-	sw_attendant_go_out();
+	sw_visit_end();
 }
 
 /* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
@@ -292,9 +259,9 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
 	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture; nor of one that may be stopped. */
-	if (atomic_load(&sw_captures) == 0 && !is_away() && sw_attendant_go_in()) {
+	if (atomic_load(&sw_captures) == 0 && !is_away() && sw_visit_begin()) {
 		sw_charge_graphs();
-		sw_attendant_go_out();
+		sw_visit_end();
 	}
 	sw_iterations_look();
 }
@@ -309,7 +276,7 @@ static bool prepare_store(void)
 		return false;
 	enum sw_store_more more = sw_store_prepare(wanted < budget ? wanted : budget, piece);
 	leave_context();
-	hopeless = more == SW_STORE_CANNOT && atomic_load(&going) == 0; /* in a context that goes it says nothing */
+	hopeless = more == SW_STORE_CANNOT && !sw_visits_are_over(); /* in a context that goes it says nothing */
 	return more == SW_STORE_MADE;
 }
 
@@ -323,9 +290,9 @@ static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
 		now = sw_monotonic_ns();
 		if (now < next)
 			return;
-		if (paced && sw_attendant_go_in()) {
+		if (paced && sw_visit_begin()) {
 			sw_pace_look();
-			sw_attendant_go_out();
+			sw_visit_end();
 		}
 	}
 }
@@ -333,10 +300,10 @@ static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
 /* What the program freed in the order of streams, as far as they are there by now. */
 static void settle(void)
 {
-	if (sw_memory_leaving == 0 || is_away() || !sw_attendant_go_in())
+	if (sw_memory_leaving == 0 || is_away() || !sw_visit_begin())
 		return;
 	sw_memory_settle();
-	sw_attendant_go_out();
+	sw_visit_end();
 }
 
 static void *attend(void *unused)

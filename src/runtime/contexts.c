@@ -17,6 +17,7 @@
 #include "runtime/pace.h"
 #include "runtime/profile.h"
 #include "runtime/start.h"
+#include "runtime/visits.h"
 
 _Atomic int sw_captures;
 
@@ -166,12 +167,12 @@ static void empty_context(CUcontext context)
 			return CUDA_ERROR_NOT_INITIALIZED;                        \
 		await_context(context);                                           \
 		struct sw_gate_thread *self = sw_gate_enter();                    \
-		sw_attendant_keep_out();                                          \
+		sw_visits_keep_out();                                             \
 		empty_context(context);                                           \
 		CUresult result = SW_REAL(symbol, P)(context);                    \
 		if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL) \
 			lose_context(context);                                    \
-		sw_attendant_let_in();                                            \
+		sw_visits_let_in();                                               \
 		sw_gate_leave(self);                                              \
 		return result;                                                    \
 	}
@@ -191,11 +192,11 @@ CUresult hook_cuCtxDetach(P context)
 	if (SW_MISSING(cuCtxDetach))
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
-	sw_attendant_keep_out();
+	sw_visits_keep_out();
 	CUresult result = SW_REAL(cuCtxDetach, P)(context);
 	if (result == CUDA_SUCCESS && sw_page != NULL && context != NULL && !is_context(context))
 		lose_context(context);
-	sw_attendant_let_in();
+	sw_visits_let_in();
 	sw_gate_leave(self);
 	return result;
 }
@@ -218,13 +219,13 @@ static CUcontext primary_of(CUdevice device)
 			return CUDA_ERROR_NOT_INITIALIZED;                                             \
 		struct sw_gate_thread *self = sw_gate_enter();                                         \
 		CUcontext context = primary_of((CUdevice)device);                                      \
-		sw_attendant_keep_out();                                                               \
+		sw_visits_keep_out();                                                                  \
 		if ((certain) && context != NULL)                                                      \
 			forget_events(context);                                                        \
 		CUresult result = SW_REAL(symbol, U)(device);                                          \
 		if (result == CUDA_SUCCESS && context != NULL && !primary_is_active((CUdevice)device)) \
 			lose_context(context);                                                         \
-		sw_attendant_let_in();                                                                 \
+		sw_visits_let_in();                                                                    \
 		sw_gate_leave(self);                                                                   \
 		return result;                                                                         \
 	}

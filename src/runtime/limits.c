@@ -15,6 +15,7 @@
 #include "runtime/spare.h"
 #include "runtime/start.h"
 #include "runtime/tools.h"
+#include "runtime/visits.h"
 
 /* How much moves while the program stands still: some ten milliseconds. */
 #define BATCH_BYTES ((size_t)1 << 30)
@@ -59,12 +60,12 @@ static int64_t excess(int gpu)
 static size_t free_bytes(CUcontext context)
 {
 	size_t free = 0, total = 0;
-	if (!sw_attendant_go_in())
+	if (!sw_visit_begin())
 		return 0;
 	sw_move_enter(context);
 	CUresult result = sw_driver.memory_info(&free, &total);
 	sw_move_leave();
-	sw_attendant_go_out();
+	sw_visit_end();
 	return result == CUDA_SUCCESS ? free : 0;
 }
 

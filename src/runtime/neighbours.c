@@ -17,6 +17,7 @@
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/tools.h"
+#include "runtime/visits.h"
 
 #define LOOK_NS INT64_C(50000)	/* how often the watcher looks */
 #define QUIET_NS INT64_C(50000) /* no launch for so long: perhaps that was the last one for now */
@@ -130,7 +131,6 @@ void sw_neighbours_forget_context(CUcontext context)
 static bool mark_ends(void)
 {
 	bool marked = true;
-	struct sw_gate_thread *self = sw_gate_enter();
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < used_count && marked; i++) {
 		CUcontext popped;
@@ -144,7 +144,6 @@ static bool mark_ends(void)
 		sw_driver.context_pop(&popped);
 	}
 	pthread_mutex_unlock(&lock);
-	sw_gate_leave(self);
 	return marked;
 }
 
@@ -157,6 +156,26 @@ static bool all_ended(void)
 			ended = sw_driver.event_query(used[i].event) != CUDA_ERROR_NOT_READY && ended;
 	pthread_mutex_unlock(&lock);
 	return ended;
+}
+
+/* Both while no context goes: not even its handle says anything of it then. */
+
+static bool mark(void)
+{
+	struct sw_gate_thread *self = sw_gate_enter();
+	bool visits = sw_visit_begin(), marked = visits && mark_ends();
+	if (visits)
+		sw_visit_end();
+	sw_gate_leave(self);
+	return marked;
+}
+
+static bool is_over(void)
+{
+	bool visits = sw_visit_begin(), over = visits && all_ended();
+	if (visits)
+		sw_visit_end();
+	return over;
 }
 
 static void say_idle(int64_t launch)
@@ -192,8 +211,8 @@ static void *watch(void *unused)
 		if (sw_monotonic_ns() - launch < QUIET_NS)
 			continue;
 		if (marked_for != launch)
-			marked_for = atomic_load(&launching) == 0 && mark_ends() && atomic_load(&last_launch_ns) == launch ? launch : -1;
-		if (marked_for == launch && !crowded && all_ended())
+			marked_for = atomic_load(&launching) == 0 && mark() && atomic_load(&last_launch_ns) == launch ? launch : -1;
+		if (marked_for == launch && !crowded && is_over())
 			say_idle(launch);
 	}
 	return NULL;

@@ -14,6 +14,7 @@
 #include "runtime/move.h"
 #include "runtime/start.h"
 #include "runtime/tools.h"
+#include "runtime/visits.h"
 
 #define CLOSE_NS INT64_C(2000000000)
 #define WRITE_NS INT64_C(1000000000)
@@ -277,7 +278,7 @@ static bool switch_to(bool on)
 
 static void settle_all(void)
 {
-	if (!sw_attendant_go_in())
+	if (!sw_visit_begin())
 		return;
 	for (unsigned i = 0; i < LANES; i++) {
 		CUcontext popped;
@@ -286,7 +287,7 @@ static void settle_all(void)
 		settle(&lanes[i]);
 		sw_driver.context_pop(&popped);
 	}
-	sw_attendant_go_out();
+	sw_visit_end();
 }
 
 /* The one that took longest after those that are written. */

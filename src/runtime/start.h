@@ -17,12 +17,6 @@ bool sw_attendant_start(void);
 /* Gets all memory that can move anew, so that it can be given to other processes: once, and it takes as long as a suspension. By a thread outside the gate, which waits for it;
  * false: nothing came of it. */
 bool sw_attendant_renew(void);
-/* Around the end of a context: the attendant is in none meanwhile. */
-void sw_attendant_keep_out(void);
-void sw_attendant_let_in(void);
-/* By the attendant, around one short step in contexts of the program while the gate is open, never while it closes the gate; false: one of them goes, and the step is for later. */
-bool sw_attendant_go_in(void);
-void sw_attendant_go_out(void);
 /* The context goes. */
 void sw_attendant_forget_context(CUcontext context);
 /* imports.c: the context goes. */

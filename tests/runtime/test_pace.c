@@ -620,7 +620,7 @@ static void test_two_contexts_tell(void **state)
 	check_that_it_tells(work_in_two_contexts);
 }
 
-static char held[160]; /* is there while the driver marks a stream for the watcher */
+static char held[160]; /* is there while the driver is in a call of the watcher */
 static CUstream captured;
 static _Atomic bool captures, may_go_on;
 
@@ -672,6 +672,52 @@ static void test_watching_spoils_no_capture(void **state)
 	run_job(capture_while_marked);
 }
 
+static void *release(void *unused)
+{
+	assert_cuda(cuDevicePrimaryCtxRelease_v2(0));
+	return unused;
+}
+
+static void release_while_watched(int socket)
+{
+	char fault[200];
+	pthread_t thread;
+	unsigned flags = 0;
+	int active = 0;
+	(void)socket;
+	snprintf(fault, sizeof fault, "cuEventQuery:hold=%s", held);
+	open_driver();
+	hear_again();
+	machine_faults(fault);
+	for (unsigned i = 0; i < 100; i++)
+		doze();
+	assert_cuda(launch_spin(NULL, 1000));
+	eventually(access(held, F_OK) == 0);
+	int64_t begun = now_ns();
+	assert_int_equal(pthread_create(&thread, NULL, release, NULL), 0);
+	for (unsigned i = 0; i < 600; i++)
+		doze();
+	assert_cuda(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	/* The program is not held up for ever: on a busy machine that time may be over. */
+	bool in_time = now_ns() - begun < SECOND;
+	machine_faults("");
+	assert_int_equal(unlink(held), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(active || !in_time);
+	assert_cuda(cuDevicePrimaryCtxGetState(0, &flags, &active));
+	assert_false(active);
+}
+
+/* A context that may go goes when nobody asks for its events any more. */
+static void test_watching_outlives_no_context(void **state)
+{
+	(void)state;
+	snprintf(held, sizeof held, "%s", beside("held"));
+	machine_faults("");
+	atomic_store(&raw_page(page_path())->watched, 1);
+	run_job(release_while_watched);
+}
+
 static void reset_while_paced(int socket)
 {
 	(void)socket;
@@ -711,6 +757,7 @@ int main(void)
 		CASE(test_priorities),
 		CASE(test_copies_yield_too),
 		CASE(test_watching_spoils_no_capture),
+		CASE(test_watching_outlives_no_context),
 		CASE(test_many_streams_tell),
 		CASE(test_two_contexts_tell),
 	};
