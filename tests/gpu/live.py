@@ -1,6 +1,7 @@
 """Programs that share a GPU by `sharewell share`, as AntMan and Gandiva promise it. Usage: live.py SHAREWELL [PART ...] [--unit MIB] [--room UNITS]
 
-    burst    a guaranteed program takes half as much memory again as it had, where an opportunistic one has all the rest: no error, and at most one slow step
+    burst    a guaranteed program takes half as much memory again as it had, where an opportunistic one has all the rest and works with a part of it in host memory: no error, at most one slow step,
+             and it did not feel the other before
     turns    three programs of which only one fits take turns: all get the same time
     shares   ResNet-50 with 20, 50 and 80 % of the time: its speed against alone            (PyTorch)
     contexts a program whose contexts come and go: their memory goes with them
@@ -111,10 +112,11 @@ def burst(stage, options):
     steps = stage.steps("high")
     times = [e - b for b, e in steps]
     before, after = statistics.median(times[100:200]), statistics.median(times[300:])
+    beside = statistics.mean(times[100:200]) / before
     slow = {step: round(took * 1e3) for step, took in enumerate(times) if step >= 200 and took > 2 * after}
-    print(f"burst: a step takes {before * 1e3:.1f} ms, with half as much memory again {after * 1e3:.1f} ms; slow ones from step 200 on (ms): {slow}; the other did "
+    print(f"burst: a step takes {before * 1e3:.1f} ms (in the mean {beside:.3f} times that), with half as much memory again {after * 1e3:.1f} ms; slow ones from step 200 on (ms): {slow}; the other did "
           f"{sum(1 for b, e in stage.steps('low') if b > steps[200][0])} steps")
-    return len(slow) <= 1
+    return len(slow) <= 1 and beside <= 1.05
 
 
 def turns_of(steps, quantum):
