@@ -85,13 +85,26 @@ int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, ui
 {
 	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = sw_cli_uptime_ms() + FIRST_MS};
 	int r = sw_cli_client_open(controller, &waiting->client, err);
-	if (r == 0)
-		sw_cli_client_meanwhile(client, look, waiting);
-	return r;
+	if (r < 0)
+		return r;
+	waiting->busy = client;
+	sw_cli_client_meanwhile(client, look, waiting);
+	return 0;
 }
 
 void sw_cli_waiting_release(struct sw_cli_waiting *waiting)
 {
+	if (waiting->busy != NULL)
+		sw_cli_client_meanwhile(waiting->busy, NULL, NULL);
 	sw_cli_client_free(waiting->client);
-	waiting->client = NULL;
+	waiting->busy = waiting->client = NULL;
+}
+
+int sw_cli_waiting_wait(struct sw_cli_client *client, const char *controller, uint64_t id, json_t **ret_job, struct sw_err *err)
+{
+	struct sw_cli_waiting waiting;
+	int r = sw_cli_waiting_tell(client, controller, id, &waiting, err);
+	r = r < 0 ? r : sw_cli_wait_job(client, id, ret_job, err);
+	sw_cli_waiting_release(&waiting);
+	return r;
 }
