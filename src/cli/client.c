@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/trust.h"
@@ -14,6 +13,7 @@
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/places.h"
+#include "cli/uptime.h"
 #include "controller/tokens.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
@@ -167,13 +167,6 @@ int sw_cli_client_open(const char *controller, struct sw_cli_client **ret_client
 
 /* ---- one transfer */
 
-static int64_t uptime_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool keep(struct transfer *transfer, const char *bytes, size_t size)
 {
 	transfer->too_large = size > ANSWER_MAX - transfer->size;
@@ -195,7 +188,7 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 	struct transfer *transfer = user;
 	size_t size = unit * count;
 	long status = 0;
-	transfer->heard_ms = uptime_ms();
+	transfer->heard_ms = sw_cli_uptime_ms();
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* An error is read whole, also where a stream was asked for. */
 	if (transfer->take == NULL || status < 200 || status > 299)
@@ -212,9 +205,9 @@ static void mind_silence(struct transfer *transfer)
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* Who has not been asked is not silent; connecting has a time of its own. */
 	if (sent == 0)
-		transfer->heard_ms = uptime_ms();
+		transfer->heard_ms = sw_cli_uptime_ms();
 	bool streams = transfer->take != NULL && status != 0; /* those have nothing to say for hours */
-	if (streams || uptime_ms() - transfer->heard_ms < SILENCE_MS)
+	if (streams || sw_cli_uptime_ms() - transfer->heard_ms < SILENCE_MS)
 		return;
 	transfer->silent = !transfer->changes;
 	if (transfer->changes && !transfer->told)
@@ -362,7 +355,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	client->away = client->refused = false;
 	client->problem[0] = '\0';
-	transfer->heard_ms = uptime_ms();
+	transfer->heard_ms = sw_cli_uptime_ms();
 	transfer->changes = body != NULL;
 	prepare(transfer, url, body, line != NULL ? &first : client->headers);
 	CURLcode code = curl_easy_perform(client->curl);
@@ -432,7 +425,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 	int r = make_key(header, err);
 	if (r < 0)
 		return r;
-	int64_t until_ms = uptime_ms() + AGAIN_MS;
+	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
 	bool may_be_there = false;
 	for (;;) {
 		r = call(client, "/v1/jobs", header, text, ret_answer, err);
@@ -441,7 +434,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 		/* Where nobody was to begin with, nothing can have been lost. */
 		if (r == 0 || !client->away || !may_be_there)
 			return r;
-		if (uptime_ms() >= until_ms || sw_cli_interrupted() != 0)
+		if (sw_cli_uptime_ms() >= until_ms || sw_cli_interrupted() != 0)
 			break;
 		if (first)
 			sw_cli_print_note("%s; asking again for up to %d s, and the job is made once", err->fact, AGAIN_MS / 1000);

@@ -6,6 +6,7 @@
 #include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/uptime.h"
 
 /* A controller that does not come back within this is given up. */
 #define PATIENCE_MS 600000
@@ -20,13 +21,6 @@ struct patience {
 	bool told;
 };
 
-static int64_t uptime_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void pause_ms(int64_t ms)
 {
 	struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -38,7 +32,7 @@ static bool try_again(struct patience *patience, struct sw_cli_client *client, s
 {
 	if (sw_cli_interrupted() != 0 || !sw_cli_client_is_away(client))
 		return false;
-	int64_t now = uptime_ms();
+	int64_t now = sw_cli_uptime_ms();
 	if (patience->since_ms == 0)
 		*patience = (struct patience){.since_ms = now, .pause_ms = PAUSE_FIRST_MS};
 	if (now - patience->since_ms > PATIENCE_MS)

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "cli/interrupt.h"
+#include "cli/uptime.h"
 #include "contention/counters.h"
 
 #define LARGEST_LOG ((size_t)64 << 20)
@@ -106,20 +107,13 @@ static void become(const struct sw_cli_profile_run *run, const char *ncu, const 
 	_exit(127);
 }
 
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * SW_NS_PER_S + now.tv_nsec;
-}
-
 /* Until it ends, or its time is over. Returns the status of waitpid(). */
 static int follow(pid_t child, int64_t patience_ns, bool *ret_was_late)
 {
-	int64_t begun = monotonic_ns(), told = 0;
+	int64_t begun = sw_cli_uptime_ns(), told = 0;
 	int status = 0;
 	while (waitpid(child, &status, WNOHANG) != child) {
-		int64_t now = monotonic_ns();
+		int64_t now = sw_cli_uptime_ns();
 		if (told == 0 && (now - begun >= patience_ns || sw_cli_interrupted() != 0)) {
 			*ret_was_late = sw_cli_interrupted() == 0;
 			kill(-child, SIGTERM);

@@ -19,6 +19,7 @@
 #include "cli/message.h"
 #include "cli/share_places.h"
 #include "cli/share_run.h"
+#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "share/preload.h"
 #include "share/profile.h"
@@ -41,13 +42,6 @@ struct watch {
 	struct sw_cli_profile_run *run;
 	struct sw_measured *measured; /* the run's */
 };
-
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * SW_NS_PER_S + now.tv_nsec;
-}
 
 /* ---- on the GPU */
 
@@ -176,7 +170,7 @@ static void account(const struct rusage *usage, int64_t wall_ns, struct sw_measu
 
 static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t child, struct sw_err *err)
 {
-	int64_t begun = monotonic_ns();
+	int64_t begun = sw_cli_uptime_ns();
 	bool told = false;
 	struct rusage usage = {0};
 	int status = 0;
@@ -184,7 +178,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 		ended = wait4(child, &status, WNOHANG, &usage);
 		if (ended < 0 && errno != EINTR)
 			return sw_err_set(err, SW_EIO, "cannot wait for the program: %s", strerror(errno));
-		int64_t now = monotonic_ns();
+		int64_t now = sw_cli_uptime_ns();
 		run->was_ended |= run->seconds > 0 && now - begun >= (int64_t)run->seconds * SW_NS_PER_S;
 		if (ended == child)
 			break;
@@ -196,7 +190,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 			go_on(watch, now);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
-	account(&usage, monotonic_ns() - begun, &run->measured);
+	account(&usage, sw_cli_uptime_ns() - begun, &run->measured);
 	if (sw_cli_interrupted() != 0)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted; nothing was stored");
 	run->was_ended &= told;

@@ -1,33 +1,27 @@
 #include "cli/share_deep.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/number.h"
 #include "cli/share_places.h"
+#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "share/deep.h"
 #include "share/folder.h"
 
 #define DOOR_NS (60 * SW_NS_PER_S)
 
-static double now_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
 int sw_cli_share_take_off(const char *name, struct sw_share_page *page, struct sw_err *err)
 {
-	double begun = now_ms();
+	int64_t begun = sw_cli_uptime_ms();
 	int r = sw_deep_out(page, err);
 	if (r < 0) {
 		sw_err_hint(err, "It is suspended all the same; 'sharewell share --resume %s' lets it go on.", name);
 		return r;
 	}
-	printf("%s is off its GPUs: the driver took %.0f ms for the rest\n", name, now_ms() - begun);
+	printf("%s is off its GPUs: the driver took %" PRId64 " ms for the rest\n", name, sw_cli_uptime_ms() - begun);
 	return 0;
 }
 
@@ -109,7 +103,7 @@ static int move(const char *name, struct sw_share_page *page, const char *gpu, s
 int sw_cli_share_bring_back(const char *name, struct sw_share_page *page, const char *gpu, struct sw_err *err)
 {
 	struct sw_share_figures figures;
-	double begun = now_ms();
+	int64_t begun = sw_cli_uptime_ms();
 	sw_share_page_look(page, &figures);
 	if (figures.off == 0 && gpu == NULL)
 		return 0;
@@ -123,6 +117,6 @@ int sw_cli_share_bring_back(const char *name, struct sw_share_page *page, const 
 		sw_err_hint(err, "It is still suspended, off its GPUs.");
 		return r;
 	}
-	printf("%s is back on its GPUs: the driver took %.0f ms\n", name, now_ms() - begun);
+	printf("%s is back on its GPUs: the driver took %" PRId64 " ms\n", name, sw_cli_uptime_ms() - begun);
 	return 0;
 }

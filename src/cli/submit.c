@@ -5,6 +5,7 @@
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/waiting.h"
 
 struct values {
 	struct sw_cli_job_options job;
@@ -91,15 +92,17 @@ static void warn_of_memory(const json_t *jobs)
 }
 
 /* The highest exit status of them all. */
-static int wait_for_all(struct sw_cli_client *client, const json_t *answer, struct sw_err *err)
+static int wait_for_all(const struct values *values, struct sw_cli_client *client, const json_t *answer, struct sw_err *err)
 {
 	int highest = 0;
 	size_t i;
-	json_t *id;
-	json_array_foreach(json_object_get(answer, "ids"), i, id)
+	json_t *number;
+	json_array_foreach(json_object_get(answer, "ids"), i, number)
 	{
 		SW_JSON *job = NULL;
-		int r = sw_cli_wait_job(client, (uint64_t)json_integer_value(id), &job, err);
+		uint64_t id = (uint64_t)json_integer_value(number);
+		int r = values->json ? sw_cli_wait_job(client, id, &job, err)
+				     : sw_cli_waiting_wait(client, values->controller, id, &job, err);
 		if (r < 0)
 			return r;
 		int status = sw_cli_job_exit(job);
@@ -138,12 +141,14 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	warn_of_memory(jobs);
 	fflush(stdout);
 	print_warnings(answer);
-	return r == 0 && values->wait ? wait_for_all(client, answer, err) : r;
+	return r == 0 && values->wait ? wait_for_all(values, client, answer, err) : r;
 }
 
 static const struct sw_cli_option options[] = {
 	SW_CLI_JOB_OPTIONS(struct values),
-	{"wait", 'W', .about = "wait until it has ended, and end with its exit status", .offset = offsetof(struct values, wait)},
+	{"wait", 'W',
+	 .about = "wait until it has ended, and end with its exit status; why it waits is said on standard error, unless --json is given",
+	 .offset = offsetof(struct values, wait)},
 	{"parsable", .about = "print the number alone", .offset = offsetof(struct values, parsable)},
 	{"test-only", .about = "check the job, and whether it could ever run, without submitting it",
 	 .offset = offsetof(struct values, test_only)},

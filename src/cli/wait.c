@@ -4,6 +4,7 @@
 
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/waiting.h"
 
 struct values {
 	struct sw_cli_texts jobs;
@@ -15,7 +16,8 @@ static int wait_for(void *user, struct sw_cli_client *client, uint64_t id, struc
 {
 	const struct values *values = user;
 	SW_JSON *job = NULL;
-	int r = sw_cli_wait_job(client, id, &job, err);
+	int r = values->json || values->quiet ? sw_cli_wait_job(client, id, &job, err)
+					      : sw_cli_waiting_wait(client, values->controller, id, &job, err);
 	if (r < 0)
 		return r;
 	if (values->json)
@@ -52,8 +54,9 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_wait = {
 	.name = "wait",
 	.about = "wait until jobs have ended",
-	.text = "Prints number, state and exit code of each; the exit status is the highest of theirs. It does not poll, and waits through "
-		"restarts of the controller.",
+	.text = "Prints number, state and exit code of each, in their order; the exit status is the highest of theirs. It waits through "
+		"restarts of the controller. Why the job that is next in their order does not run is said on standard error, unless "
+		"--quiet or --json is given; with those nothing is polled.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -3,20 +3,13 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/uptime.h"
 
 #define FIRST_MS 1000 /* most jobs run by then, and nobody wants to hear of it */
 #define EVERY_MS 2000
-
-static int64_t uptime_ms(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* A job that has its GPUs is about to start, unless there is something in its way. */
 static bool waits(const json_t *job)
@@ -76,7 +69,7 @@ static void look(void *user)
 	struct sw_cli_waiting *waiting = user;
 	SW_JSON *job = NULL;
 	struct sw_err ignored = {0};
-	if (uptime_ms() < waiting->next_ms)
+	if (sw_cli_uptime_ms() < waiting->next_ms)
 		return;
 	if (sw_cli_get_job(waiting->client, waiting->id, &job, &ignored) == 0 && waits(job))
 		tell_reason(waiting, job);
@@ -84,21 +77,34 @@ static void look(void *user)
 		sw_cli_print_note("job %" PRIu64 " runs", waiting->id);
 		waiting->says_runs = false;
 	}
-	waiting->next_ms = uptime_ms() + EVERY_MS;
+	waiting->next_ms = sw_cli_uptime_ms() + EVERY_MS;
 }
 
 int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
 			struct sw_err *err)
 {
-	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = uptime_ms() + FIRST_MS};
+	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = sw_cli_uptime_ms() + FIRST_MS};
 	int r = sw_cli_client_open(controller, &waiting->client, err);
-	if (r == 0)
-		sw_cli_client_meanwhile(client, look, waiting);
-	return r;
+	if (r < 0)
+		return r;
+	waiting->busy = client;
+	sw_cli_client_meanwhile(client, look, waiting);
+	return 0;
 }
 
 void sw_cli_waiting_release(struct sw_cli_waiting *waiting)
 {
+	if (waiting->busy != NULL)
+		sw_cli_client_meanwhile(waiting->busy, NULL, NULL);
 	sw_cli_client_free(waiting->client);
-	waiting->client = NULL;
+	waiting->busy = waiting->client = NULL;
+}
+
+int sw_cli_waiting_wait(struct sw_cli_client *client, const char *controller, uint64_t id, json_t **ret_job, struct sw_err *err)
+{
+	struct sw_cli_waiting waiting;
+	int r = sw_cli_waiting_tell(client, controller, id, &waiting, err);
+	r = r < 0 ? r : sw_cli_wait_job(client, id, ret_job, err);
+	sw_cli_waiting_release(&waiting);
+	return r;
 }

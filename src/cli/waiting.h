@@ -1,7 +1,9 @@
 /* Why a job does not run, told on standard error to whoever follows it: once for each reason.
  *
  *	sw_cli_waiting_tell(client, controller, id, &waiting, err);	before what lasts: copying its log, waiting for its end
- *	sw_cli_waiting_release(&waiting);				after the client's last call
+ *	sw_cli_waiting_release(&waiting);				after that
+ *
+ * Where nothing but the end of a job is waited for, sw_cli_waiting_wait() is all of this.
  */
 #ifndef SW_CLI_WAITING_H
 #define SW_CLI_WAITING_H
@@ -9,7 +11,8 @@
 #include "cli/client.h"
 
 struct sw_cli_waiting {
-	struct sw_cli_client *client; /* its own: the other one is busy with what lasts */
+	struct sw_cli_client *busy;   /* with what lasts */
+	struct sw_cli_client *client; /* its own */
 	uint64_t id;
 	int64_t next_ms;
 	char told[512]; /* what tells the last reason from others; it stays while the job runs, since one that takes turns waits often */
@@ -20,5 +23,8 @@ struct sw_cli_waiting {
 int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
 			struct sw_err *err);
 void sw_cli_waiting_release(struct sw_cli_waiting *waiting);
+
+/* Waits until the job has ended, as sw_cli_wait_job() does, and tells meanwhile. */
+int sw_cli_waiting_wait(struct sw_cli_client *client, const char *controller, uint64_t id, json_t **ret_job, struct sw_err *err);
 
 #endif

@@ -21,7 +21,37 @@ static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
 	node->number = sync->number;
 }
 
-static int record_node(const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+static bool is_listed(const struct sw_sync_inventory *inventory, const struct sw_brain_gpu *gpu)
+{
+	for (size_t g = 0; g < inventory->gpu_count; g++)
+		if (strncmp(inventory->gpus[g].uuid, gpu->uuid, sizeof gpu->uuid - 1) == 0)
+			return true;
+	return false;
+}
+
+static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
+{
+	uint64_t smallest = 0;
+	for (size_t g = 0; g < inventory->gpu_count; g++)
+		if (g == 0 || inventory->gpus[g].memory_bytes < smallest)
+			smallest = inventory->gpus[g].memory_bytes;
+	return smallest;
+}
+
+/* Whether the agent has other GPUs than we know of. What is beside them may differ a little after every boot: that is taken over with the next change. */
+static bool has_other_gpus(const struct sw_brain_node *node, const struct sw_sync_inventory *inventory)
+{
+	if (inventory == NULL)
+		return false;
+	if (inventory->gpu_count != node->shape.gpus || smallest_of(inventory) != node->shape.gpu_memory_bytes)
+		return true;
+	for (uint32_t g = 0; g < node->shape.gpus; g++)
+		if (!is_listed(inventory, &node->gpus[g]))
+			return true;
+	return false;
+}
+
+static int record_node(const struct sw_sync *sync, bool changed, sw_records *records, struct sw_err *err)
 {
 	const struct sw_sync_inventory *inventory = sync->inventory;
 	if (inventory == NULL)
@@ -33,16 +63,12 @@ static int record_node(const struct sw_sync *sync, sw_records *records, struct s
 		return sw_err_set(err, SW_EINPUT, "node '%.60s' has %zu GPUs, the most is %u", sync->node, inventory->gpu_count,
 				  SW_NODE_GPUS_MAX);
 	json_t *gpus = json_array();
-	uint64_t smallest = 0;
-	for (size_t g = 0; g < inventory->gpu_count; g++) {
+	for (size_t g = 0; g < inventory->gpu_count; g++)
 		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
-		if (g == 0 || inventory->gpus[g].memory_bytes < smallest)
-			smallest = inventory->gpus[g].memory_bytes;
-	}
 	return sw_record_push(records, SW_RECORD_NODE,
-			      json_pack("{s:s, s:I, s:I, s:I, s:o}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
-					"memory_bytes", (json_int_t)inventory->memory_bytes, "gpu_memory_bytes", (json_int_t)smallest,
-					"gpus", gpus),
+			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
+					"memory_bytes", (json_int_t)inventory->memory_bytes, "gpu_memory_bytes",
+					(json_int_t)smallest_of(inventory), "gpus", gpus, "changed", changed ? json_true() : NULL),
 			      err);
 }
 
@@ -209,14 +235,15 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 {
 	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
 	if (node == NULL)
-		return sync->inventory != NULL ? record_node(sync, records, err) : 0;
+		return sync->inventory != NULL ? record_node(sync, false, records, err) : 0;
 	if (!is_news(node, sync))
 		return 0;
 	remember(node, sync);
 	node->heard_at = now;
 	/* A node that counted as lost holds no runs of ours any more: whatever it still has is stopped by the answer. */
+	bool changed = has_other_gpus(node, sync->inventory);
 	if (!node->up)
-		return record_node(sync, records, err);
+		return record_node(sync, changed, records, err);
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
 		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
@@ -224,7 +251,10 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 		r = hear_ghosts(node, sync, records, err);
 	if (r == 0)
 		r = sw_brain_hear_speeds(brain, now, sync, (uint32_t)(node - brain->nodes.items), records, err);
-	return r < 0 ? r : hear_silence(brain, node, sync, records, err);
+	if (r == 0)
+		r = hear_silence(brain, node, sync, records, err);
+	/* Last: who has ended well needs no GPU. */
+	return r == 0 && changed ? record_node(sync, true, records, err) : r;
 }
 
 /* ---- answering */

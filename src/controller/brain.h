@@ -33,7 +33,7 @@ enum sw_record_kind {
 	SW_RECORD_HOLD,	      /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE,    /* job, by */
 	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
-	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back */
+	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c */
 	SW_RECORD_NODE_LOST,  /* name */
 	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
 	SW_RECORD_WAKE,	      /* the engine wanted to be called */

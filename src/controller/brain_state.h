@@ -238,6 +238,12 @@ bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live)
 const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *config, const char *name);
 struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 
+/* ---- nodes that have other GPUs than they had (reshape.c) */
+#define SW_BRAIN_GPUS_GONE "its GPUs are gone"
+/* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs that are gone start anew. */
+int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
+		     struct sw_err *err);
+
 /* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);
 /* Takes back the wishes for a job's run, parked or not. A part that may still be alive leaves a ghost behind, unless its node is lost: then its lease has ended it. */

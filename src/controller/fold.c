@@ -435,41 +435,52 @@ static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t
 	}
 }
 
-static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
+/* A node that nobody has heard of. It owns the GPUs then. */
+static int add_node(struct sw_brain *brain, const char *name, const struct sw_topology_node *shape, struct sw_brain_gpu **gpus,
+		    struct sw_err *err)
 {
-	const char *name;
-	json_t *gpus;
-	json_int_t cpus, memory, gpu_memory;
-	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o}", "name", &name, "cpus", &cpus, "memory_bytes", &memory, "gpu_memory_bytes",
-			&gpu_memory, "gpus", &gpus) != 0)
-		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
-	struct sw_brain_node *node = sw_brain_find_node(brain, name);
-	if (node != NULL) {
-		node->up = true;
-		return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
-	}
-	size_t count = json_array_size(gpus);
 	SW_CLEANUP(sw_freep) char *copy = strdup(name);
-	SW_CLEANUP(sw_freep) struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
-	if (copy == NULL || list == NULL || sw_vec_reserve(&brain->nodes, brain->nodes.count + 1) < 0 ||
+	if (copy == NULL || sw_vec_reserve(&brain->nodes, brain->nodes.count + 1) < 0 ||
 	    sw_names_add(&brain->node_index, copy, (uint32_t)brain->nodes.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	node = sw_vec_push(&brain->nodes);
-	for (size_t g = 0; g < count; g++)
-		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
+	struct sw_brain_node *node = sw_vec_push(&brain->nodes);
 	*node = (struct sw_brain_node){
 		.name = SW_TAKE(copy),
-		.gpus = SW_TAKE(list),
-		.shape = {.gpus = (uint32_t)count,
-			  .cpus = (uint32_t)cpus,
-			  .memory_bytes = (uint64_t)memory,
-			  .gpu_memory_bytes = (uint64_t)gpu_memory},
+		.gpus = SW_TAKE(*gpus),
+		.shape = *shape,
 		.up = true,
 		.version = 1,
 		.heard_at = brain->now,
 		.lease_ends_at = SW_TIME_NEVER,
 	};
 	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_ADD, .shape = &node->shape}, err);
+}
+
+static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	const char *name;
+	json_t *gpus;
+	json_int_t cpus, memory, gpu_memory;
+	int changed = 0; /* journals of earlier versions do not say, and went on with what they knew */
+	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b}", "name", &name, "cpus", &cpus, "memory_bytes", &memory, "gpu_memory_bytes",
+			&gpu_memory, "gpus", &gpus, "changed", &changed) != 0)
+		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
+	struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	if (node != NULL && !changed) {
+		node->up = true;
+		return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+	}
+	size_t count = json_array_size(gpus);
+	SW_CLEANUP(sw_freep) struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
+	if (list == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	for (size_t g = 0; g < count; g++)
+		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
+	const struct sw_topology_node shape = {.gpus = (uint32_t)count,
+					       .cpus = (uint32_t)cpus,
+					       .memory_bytes = (uint64_t)memory,
+					       .gpu_memory_bytes = (uint64_t)gpu_memory};
+	return node != NULL ? sw_brain_reshape(brain, node, &shape, SW_TAKE(list), err) : add_node(brain, name, &shape, &list, err);
 }
 
 static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *err)

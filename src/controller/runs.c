@@ -325,11 +325,20 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	return r;
 }
 
+/* A run stops since its node is lost, or since the node has other GPUs now. */
+static const char *name_loss(const struct sw_brain *brain, const struct sw_live *live)
+{
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (!brain->nodes.items[live->runs[r].node].up)
+			return "node lost";
+	return SW_BRAIN_GPUS_GONE;
+}
+
 static int stop(struct sw_brain *brain, const struct sw_command *command)
 {
 	struct sw_live *live = &brain->jobs.items[command->job];
 	bool may_stay = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_HELD;
-	const char *why = command->reason == SW_REASON_NODE_LOST ? "node lost"
+	const char *why = command->reason == SW_REASON_NODE_LOST ? name_loss(brain, live)
 			  : command->reason == SW_REASON_HELD	 ? "held"
 			  : command->reason == SW_REASON_MOVED	 ? "moved"
 								 : "preempted";

@@ -459,21 +459,25 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_add(engine, job);
 }
 
+void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job)
+{
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+						      .reason = SW_REASON_NODE_LOST,
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = job->seen.gpus_held,
+						      .parts = SW_NO_PART});
+	interrupt(engine, job);
+}
+
 static int node_down(struct sw_engine *engine, uint32_t node)
 {
 	if (node >= engine->topology->node_count || !engine->ledger.nodes[node].up)
 		return 0;
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		if (!sw_ledger_touches(&engine->ledger, job->parts, node))
-			continue;
-		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-							      .reason = SW_REASON_NODE_LOST,
-							      .job = id,
-							      .epoch = job->epoch,
-							      .gpus = job->seen.gpus_held,
-							      .parts = SW_NO_PART});
-		interrupt(engine, job);
+		if (sw_ledger_touches(&engine->ledger, job->parts, node))
+			sw_engine_lose(engine, job);
 	}
 	sw_ledger_set_up(&engine->ledger, node, false);
 	return sw_change_recheck(engine);
@@ -522,6 +526,25 @@ static int add_node(struct sw_engine *engine, const struct sw_topology_node *sha
 	return r < 0 ? r : recheck(engine, false);
 }
 
+/* As much as for one more node like that, whatever it gives up. */
+static int reserve_change(struct sw_engine *engine, const struct sw_topology_change *change)
+{
+	struct sw_topology_node shape = change->shape;
+	shape.rack = engine->topology->rack_count - 1;
+	return reserve_node(engine, &shape);
+}
+
+static int change_node(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change)
+{
+	if (node >= engine->topology->node_count)
+		return 0;
+	/* As with a node that is new. */
+	int r = reserve_change(engine, change);
+	r = r < 0 ? r : sw_reshape_node(engine, node, change);
+	r = r < 0 ? r : recheck(engine, false);
+	return r < 0 ? r : sw_change_recheck(engine);
+}
+
 static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
 {
 	if (tenant >= TENANTS_MAX)
@@ -545,6 +568,8 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
 	if (event->kind == SW_EV_MOVE)
 		hash = sw_hash_u64(hash, event->mask);
+	if (event->kind == SW_EV_NODE_CHANGE)
+		hash = sw_hash_bytes(sw_hash_u64(hash, event->change->shape.gpus), event->change->to, sizeof event->change->to);
 	engine->log_hash = hash;
 }
 
@@ -611,6 +636,8 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		if (job != NULL)
 			sw_change_place(engine, job, event->mask);
 		return 0;
+	case SW_EV_NODE_CHANGE:
+		return change_node(engine, event->node.v, event->change);
 	}
 	return SW_EINPUT;
 }
@@ -626,7 +653,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_MOVE)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_NODE_CHANGE)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -640,6 +667,12 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 				return sw_err_set(err, SW_EINPUT, "event %zu of %zu adds a node that cannot be: rack %u, %u GPUs", e + 1,
 						  count, event->shape->rack, event->shape->gpus);
 			racks = event->shape->rack == racks ? racks + 1 : racks;
+		} else if (event->kind == SW_EV_NODE_CHANGE) {
+			gpus += event->change->shape.gpus;
+			if (event->change->shape.gpus > SW_NODE_GPUS_MAX || gpus > SW_CLUSTER_GPUS_MAX ||
+			    !sw_reshape_is_sound(event->change))
+				return sw_err_set(err, SW_EINPUT, "event %zu of %zu makes of a node what cannot be: %u GPUs", e + 1, count,
+						  event->change->shape.gpus);
 		}
 		if (tenant < TENANTS_MAX && tenant >= *ret_tenants)
 			*ret_tenants = tenant + 1;
@@ -662,8 +695,10 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 		changes += events[e].kind == SW_EV_CHANGE;
 		if (events[e].kind == SW_EV_NODE_ADD)
 			r = reserve_node(engine, events[e].shape);
+		if (events[e].kind == SW_EV_NODE_CHANGE && events[e].node.v < engine->topology->node_count)
+			r = reserve_change(engine, events[e].change);
 		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
-		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_QUOTA ||
+		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
 		    (engine->avoiders > 0 && (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE)))
 			lanes = engine->jobs.count + submits;
 	}

@@ -50,6 +50,8 @@ enum sw_event_kind {
 	SW_EV_SPEED, /* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good place; 0: nobody knows any more */
 	SW_EV_MOVE, /* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it has, in the same run; of one that waits and has a home, that is there. Where
 		     * others hold them, or it is in parts, nothing is done */
+	SW_EV_NODE_CHANGE, /* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop and wait again, as where a node goes down; the others go on. With less of
+			    * anything beside its GPUs than before, all of them stop */
 };
 
 /* What a failed run means for the job. */
@@ -78,6 +80,7 @@ struct sw_event {
 	sw_ns ends_at;
 	const struct sw_job_spec *spec;
 	const struct sw_topology_node *shape;
+	const struct sw_topology_change *change;
 };
 
 enum sw_command_kind {

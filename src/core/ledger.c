@@ -589,6 +589,36 @@ void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on)
 	}
 }
 
+/* ---- nodes that change */
+
+/* Puts all GPUs from this one on where their use lets them be found, or takes them out. */
+static void list_by_use(struct sw_ledger *ledger, uint32_t from, uint32_t end, bool in)
+{
+	for (uint32_t g = from; g < end; g++)
+		if (takes_more(&ledger->gpus[g]))
+			(in ? sw_bitmap_add : sw_bitmap_remove)(&ledger->by_use[use_step(&ledger->gpus[g])], g);
+}
+
+void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpus_before)
+{
+	const struct sw_topology_node *shape = &ledger->topology->nodes[node];
+	struct sw_ledger_node *n = &ledger->nodes[node];
+	assert(!n->up && n->homes == 0 && n->yielding == 0);
+	/* Those of the nodes behind it stay next to it. */
+	uint32_t end = ledger->topology->gpu_count, before = n->first_gpu + gpus_before, after = n->first_gpu + shape->gpus;
+	uint32_t end_before = end + gpus_before - shape->gpus;
+	list_by_use(ledger, before, end_before, false);
+	memmove(&ledger->gpus[after], &ledger->gpus[before], (end_before - before) * sizeof *ledger->gpus);
+	list_by_use(ledger, after, end, true);
+	for (uint32_t g = n->first_gpu; g < after; g++)
+		ledger->gpus[g] = (struct sw_gpu){.node = node};
+	for (uint32_t later = node + 1; later < ledger->topology->node_count; later++)
+		ledger->nodes[later].first_gpu += shape->gpus - gpus_before;
+	n->free = 0;
+	n->memory_free_bytes = shape->memory_bytes;
+	n->cpus_free = shape->cpus;
+}
+
 /* ---- searching */
 
 uint32_t sw_ledger_first(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)

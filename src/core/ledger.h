@@ -97,6 +97,10 @@ int sw_ledger_reserve_node(struct sw_ledger *ledger, const struct sw_topology_no
 /* Takes in the node that the topology got last, for which room was made; it is up and free. */
 void sw_ledger_add_node(struct sw_ledger *ledger);
 
+/* The node has the shape that the topology has for it since just now, where it had so many GPUs before; room was made as for one more. It is down, and nobody holds
+ * or would like to come back to any of its GPUs. */
+void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpus_before);
+
 /* Room for `wanted` parts in all; 0 or SW_ENOMEM. */
 int sw_ledger_reserve_parts(struct sw_ledger *ledger, uint32_t wanted);
 

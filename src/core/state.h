@@ -141,7 +141,14 @@ struct sw_engine {
 	char notes[512];
 };
 
+/* ---- nodes that change (reshape.c) */
+/* Whether no two GPUs become one. */
+bool sw_reshape_is_sound(const struct sw_topology_change *change);
+int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change);
+
 /* ---- jobs and accounts (engine.c) */
+/* The node under the job is gone, or a GPU is: it waits to start anew. */
+void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job);
 /* An engine without jobs, on a copy of `topology`, and nobody in charge. */
 int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
 		   struct sw_err *err);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int check_nodes(const struct sw_topology_node *nodes, uint32_t count, struct sw_err *err)
 {
@@ -70,22 +71,56 @@ int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_n
 	return make_room(topology, topology->node_count + 1, node->rack + 1);
 }
 
-void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
+/* What the n-th node adds to what is known of all up to it. */
+static void count_in(struct sw_topology *topology, uint32_t n)
 {
-	assert(topology->rack_node_gpus != NULL); /* room was made */
-	if (node->rack == topology->rack_count)
-		topology->rack_node_gpus[topology->rack_count++] = 0;
+	const struct sw_topology_node *node = &topology->nodes[n];
 	if (node->gpus > topology->rack_node_gpus[node->rack])
 		topology->rack_node_gpus[node->rack] = node->gpus;
-	topology->nodes[topology->node_count++] = *node;
-	topology->rack_first[topology->rack_count] = topology->node_count;
 	topology->gpu_count += node->gpus;
-	if (topology->node_count == 1 || node->gpu_memory_bytes < topology->gpu_memory_min_bytes)
+	if (n == 0 || node->gpu_memory_bytes < topology->gpu_memory_min_bytes)
 		topology->gpu_memory_min_bytes = node->gpu_memory_bytes;
 	if (node->gpus > 0 && (topology->node_gpus_min == 0 || node->gpus < topology->node_gpus_min))
 		topology->node_gpus_min = node->gpus;
 	if (node->gpus > topology->node_gpus_max)
 		topology->node_gpus_max = node->gpus;
+}
+
+void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
+{
+	assert(topology->rack_node_gpus != NULL); /* room was made */
+	if (node->rack == topology->rack_count)
+		topology->rack_node_gpus[topology->rack_count++] = 0;
+	topology->nodes[topology->node_count++] = *node;
+	topology->rack_first[topology->rack_count] = topology->node_count;
+	count_in(topology, topology->node_count - 1);
+}
+
+void sw_topology_change(struct sw_topology *topology, uint32_t node, const struct sw_topology_node *shape)
+{
+	uint32_t rack = topology->nodes[node].rack;
+	topology->nodes[node] = *shape;
+	topology->nodes[node].rack = rack;
+	topology->gpu_count = topology->node_gpus_max = topology->node_gpus_min = 0;
+	memset(topology->rack_node_gpus, 0, topology->rack_count * sizeof *topology->rack_node_gpus);
+	for (uint32_t n = 0; n < topology->node_count; n++)
+		count_in(topology, n);
+}
+
+bool sw_topology_has_less(const struct sw_topology_node *before, const struct sw_topology_node *after)
+{
+	return after->cpus < before->cpus || after->memory_bytes < before->memory_bytes ||
+	       after->gpu_memory_bytes < before->gpu_memory_bytes;
+}
+
+uint64_t sw_topology_renumber(const struct sw_topology_change *change, uint64_t mask)
+{
+	uint64_t now = 0;
+	for (; mask != 0; mask &= mask - 1) {
+		uint8_t to = change->to[__builtin_ctzll(mask)];
+		now |= to < change->shape.gpus ? UINT64_C(1) << to : 0;
+	}
+	return now;
 }
 
 static int add_all(struct sw_topology *topology, const struct sw_topology_node *nodes, uint32_t count)

@@ -1,8 +1,9 @@
 /* The shape of a cluster: GPUs in link groups (NVLink or one PCIe switch) in nodes in racks (one InfiniBand domain) in the cluster.
- * A plain value that only grows; what is up, free or held is the ledger's. */
+ * A plain value whose nodes may change and never go; what is up, free or held is the ledger's. */
 #ifndef SW_CORE_TOPOLOGY_H
 #define SW_CORE_TOPOLOGY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
@@ -20,6 +21,13 @@ struct sw_topology_node {
 	uint32_t gpu_type;
 	uint64_t memory_bytes;
 	uint64_t gpu_memory_bytes; /* of each GPU */
+};
+
+#define SW_GPU_GONE UINT8_MAX
+/* A node that has other GPUs than it had: its shape now, and of each GPU that it had the number that it has now, if it is still there. */
+struct sw_topology_change {
+	struct sw_topology_node shape; /* its rack stays, whatever this says */
+	uint8_t to[SW_NODE_GPUS_MAX];  /* SW_GPU_GONE */
 };
 
 struct sw_topology {
@@ -45,6 +53,12 @@ int sw_topology_new_empty(struct sw_topology **ret_topology);
 int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_node *node);
 /* Adds a node for which room was made. */
 void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node);
+/* The node has this shape from now on; it fits, as one more would. */
+void sw_topology_change(struct sw_topology *topology, uint32_t node, const struct sw_topology_node *shape);
+/* Whether a node that is changed from `before` has less beside its GPUs, or smaller ones: then nobody knows who could stay. */
+bool sw_topology_has_less(const struct sw_topology_node *before, const struct sw_topology_node *after);
+/* These GPUs as they are numbered after the change, without those that are gone. */
+uint64_t sw_topology_renumber(const struct sw_topology_change *change, uint64_t mask);
 void sw_topology_free(struct sw_topology *topology);
 SW_DEFINE_FREEP(struct sw_topology, sw_topology_free)
 

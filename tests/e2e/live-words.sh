@@ -91,6 +91,30 @@ holds 'who reads along hears it, too' until_holds 60 grep -q "note: job $job wai
 wait "$follower"
 said $? 'until the end' followed notes
 
+# Who waits for the end alone hears as much, unless nothing is to be said.
+waiters=''
+submit -H -- true
+held=$job
+submit -H -- true
+for options in '' -q --json; do
+	timeout 300 "$SHAREWELL" wait $options "$held" "$job" >"$scratch/waited$options" 2>"$scratch/notes$options" &
+	waiters="$waiters $!"
+done
+timeout 300 "$SHAREWELL" submit --wait -H -- true >"$scratch/waited-submit" 2>"$scratch/notes-submit" &
+waiters="$waiters $!"
+holds 'who waits for a job hears why it does not run' until_holds 60 grep -q "note: job $held waits: it is on hold" "$scratch/notes"
+holds 'also where it was submitted by the same command' until_holds 60 grep -q 'note: job [0-9]* waits: it is on hold' "$scratch/notes-submit"
+"$SHAREWELL" resume "$held"
+holds 'and then of the next one' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"
+"$SHAREWELL" resume "$job" "$(sed -n 's/.* job \([0-9]*\)$/\1/p' "$scratch/waited-submit")"
+wait $waiters
+said $? 'until all have ended' notes notes-submit
+[ "$(cat "$scratch/waited")" = "$held COMPLETED 0:0
+$job COMPLETED 0:0" ] && [ "$(wc -l <"$scratch/waited-submit")" -eq 1 ]
+said $? 'where a script reads there is nothing but what it asked for' waited waited-submit
+[ ! -s "$scratch/notes-q" ] && [ ! -s "$scratch/notes--json" ] && [ ! -s "$scratch/waited-q" ]
+said $? 'and nothing at all is said with --quiet, or besides --json' notes-q notes--json waited-q
+
 # One that takes turns waits often. What a controller says of it, and when, is written down here.
 # story <aim> <what logs -f is to say on standard error>: of the lines on standard input.
 story() {

@@ -37,6 +37,40 @@ static void lose_node(struct sw_soak_books *books, uint32_t node)
 	}
 }
 
+/* Under the numbers that its GPUs have after the change; false: not all of them are left. */
+static bool renumber(struct sw_soak_seat *seat, const struct sw_topology_change *change)
+{
+	uint64_t now = 0;
+	for (uint32_t g = 0; g < 64; g++) {
+		if ((seat->mask >> g & 1) == 0)
+			continue;
+		if (change->to[g] == SW_GPU_GONE)
+			return false;
+		now |= UINT64_C(1) << change->to[g];
+	}
+	seat->mask = now;
+	return true;
+}
+
+/* Of homes only what every change that is drawn leaves them: all. Where they are is not known here. */
+static void change_node(struct sw_soak_books *books, uint32_t node, const struct sw_topology_change *change)
+{
+	if (node >= books->nodes)
+		return;
+	books->down[node] = false;
+	for (uint32_t j = 0; j < books->count; j++) {
+		struct sw_soak_entry *entry = &books->jobs[j];
+		bool stays = true;
+		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
+			if (entry->seats[s].node == node)
+				stays &= renumber(&entry->seats[s], change);
+		if (!stays) {
+			entry->runs = false;
+			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
+		}
+	}
+}
+
 static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 {
 	books->jobs[books->count++] = (struct sw_soak_entry){
@@ -115,6 +149,9 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_NODE_OPEN:
 		if (event->node.v < books->nodes)
 			books->closed[event->node.v] = event->kind == SW_EV_NODE_CLOSE;
+		break;
+	case SW_EV_NODE_CHANGE:
+		change_node(books, event->node.v, event->change);
 		break;
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:

@@ -24,6 +24,8 @@ struct storm {
 	struct sw_event events[64];
 	struct sw_job_spec specs[64];
 	struct sw_topology_node shapes[64];
+	struct sw_topology_change changes[64];
+	uint32_t most[SW_SOAK_NODES_MAX]; /* GPUs that each node ever had, of those that were changed */
 	size_t count;
 	sw_ns wake_at;
 	const struct sw_policy *policy; /* that was put in charge last */
@@ -159,6 +161,66 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	return true;
 }
 
+/* Whether the books know what an event of this kind would do: not where both are in one step, since a move may be refused. */
+static bool is_free_of(const struct storm *storm, enum sw_event_kind kind)
+{
+	for (size_t e = 0; e < storm->count; e++)
+		if (storm->events[e].kind == kind)
+			return false;
+	return true;
+}
+
+static bool is_home(const struct sw_soak_books *books, uint32_t node)
+{
+	for (uint32_t j = 0; j < books->count; j++)
+		for (uint32_t s = 0; books->jobs[j].at_home && s < books->jobs[j].seat_count; s++)
+			if (books->jobs[j].seats[s].node == node)
+				return true;
+	return false;
+}
+
+/* Each GPU goes to a place that is free, or away; none does where somebody may come back to it. */
+static struct sw_event draw_node_change(struct storm *storm)
+{
+	const struct sw_topology *topology = sw_engine_ledger(storm->engine)->topology;
+	struct sw_event event = draw_node_event(storm, SW_EV_NODE_CHANGE);
+	struct sw_topology_change *change = &storm->changes[storm->count];
+	const struct sw_topology_node *before = &topology->nodes[event.node.v < topology->node_count ? event.node.v : 0];
+	bool keeps = is_home(&storm->books, event.node.v) || !is_free_of(storm, SW_EV_HOLD);
+	*change = (struct sw_topology_change){.shape = *before};
+	memset(change->to, SW_GPU_GONE, sizeof change->to);
+	change->shape.gpus = (keeps ? before->gpus : 0) + (uint32_t)below(storm, before->gpus < 32 ? 5 : 1);
+	uint64_t left = (UINT64_C(1) << change->shape.gpus) - 1;
+	for (uint32_t g = 0; g < before->gpus; g++) {
+		uint8_t to = (uint8_t)below(storm, change->shape.gpus + 1);
+		while (keeps && (left >> to & 1) == 0)
+			to = (uint8_t)((to + 1) % change->shape.gpus);
+		if ((left >> to & 1) == 0)
+			continue;
+		change->to[g] = to;
+		left &= ~(UINT64_C(1) << to);
+	}
+	event.change = change;
+	uint32_t more = before->gpus > change->shape.gpus ? before->gpus : change->shape.gpus;
+	if (event.node.v < storm->books.nodes && more > storm->most[event.node.v])
+		storm->most[event.node.v] = more;
+	return event;
+}
+
+/* It has as many as it ever had, so that there is room again for whoever had some once. */
+static void draw_whole_node(struct storm *storm, uint32_t node)
+{
+	const struct sw_topology_node *before = &sw_engine_ledger(storm->engine)->topology->nodes[node];
+	struct sw_topology_change *change = &storm->changes[storm->count];
+	if (before->gpus >= storm->most[node])
+		return;
+	*change = (struct sw_topology_change){.shape = *before};
+	change->shape.gpus = storm->most[node];
+	for (uint32_t g = 0; g < SW_NODE_GPUS_MAX; g++)
+		change->to[g] = g < before->gpus ? (uint8_t)g : SW_GPU_GONE;
+	storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {node}, .change = change};
+}
+
 /* Another figure of GPU memory, another node to keep off; sometimes such as are not there. */
 static struct sw_event draw_change(struct storm *storm)
 {
@@ -192,7 +254,7 @@ static struct sw_event draw_event(struct storm *storm)
 		event.verdict = chance(storm, 60) ? SW_FAIL_BY_RETRIES : chance(storm, 70) ? SW_FAIL_FREE : SW_FAIL_FINAL;
 		return event;
 	}
-	if (kind < 69)
+	if (kind < 69 && is_free_of(storm, SW_EV_NODE_CHANGE))
 		return draw_move(storm);
 	if (kind < 75)
 		return draw_answer(storm, SW_EV_PROGRESS);
@@ -207,6 +269,8 @@ static struct sw_event draw_event(struct storm *storm)
 		return draw_answer(storm, chance(storm, 40) ? SW_EV_HOLD : SW_EV_RELEASE);
 	if (kind < 88 && draw_new_node(storm, &event))
 		return event;
+	if (kind < 89 && is_free_of(storm, SW_EV_MOVE) && is_free_of(storm, SW_EV_NODE_CHANGE))
+		return draw_node_change(storm);
 	if (kind < 90)
 		return draw_node_event(storm, SW_EV_NODE_DOWN);
 	if (kind < 94)
@@ -313,6 +377,8 @@ static int report_stall(struct storm *storm, uint32_t alive, struct sw_err *err)
 
 static int calm_down(struct storm *storm, struct sw_err *err)
 {
+	for (uint32_t n = 0; n < storm->books.nodes; n++)
+		draw_whole_node(storm, n);
 	for (uint32_t n = 0; n < storm->books.nodes; n++)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {n}};
 	for (uint32_t n = 0; n < storm->books.nodes; n++)

@@ -237,6 +237,16 @@ static void check_ends(struct system *s)
 	}
 }
 
+/* After the storm somebody puts all GPUs back. */
+static void make_whole(struct system *s, struct machine *machine)
+{
+	if (storms(s) || machine->brain == NULL || machine->present == ALL_GPUS)
+		return;
+	sw_agent_brain_free(machine->brain);
+	machine->brain = NULL;
+	machine->back_at_ns = s->now_ns;
+}
+
 static void turn(struct system *s)
 {
 	misfortune(s);
@@ -244,6 +254,7 @@ static void turn(struct system *s)
 		sw_system_controller_starts(s);
 	for (uint32_t n = 0; n < s->plan->nodes; n++) {
 		sw_system_processes_turn(s, &s->machines[n]);
+		make_whole(s, &s->machines[n]);
 		if (s->machines[n].brain == NULL && s->now_ns >= s->machines[n].back_at_ns)
 			sw_system_agent_starts(s, n);
 	}
@@ -298,6 +309,7 @@ struct sw_system_plan sw_system_draw(uint64_t seed)
 		.partitions = sw_rng_below(&rng, 2) == 0,
 		.meddling = sw_rng_below(&rng, 2) == 0,
 		.policy = (enum sw_system_policy)sw_rng_below(&rng, 4),
+		.refits = seed % 3 == 0,
 	};
 }
 
@@ -312,6 +324,7 @@ int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *re
 	s->storm_ends_ns = s->now_ns + plan->storm_ns;
 	sw_rng_seed(&s->rng, plan->seed);
 	sw_rng_seed(&s->when_to_snapshot, plan->seed + 1);
+	sw_rng_seed(&s->which_gpus, plan->seed + 2);
 	for (uint32_t n = 0; n < plan->nodes; n++)
 		s->machines[n].clock_ahead_ns = (int64_t)sw_rng_below(&s->rng, 1000000) * SW_NS_PER_S;
 	while (s->broken == 0 && !(s->now_ns > s->storm_ends_ns && all_ended(s)) && s->now_ns < s->storm_ends_ns + PEACE_NS) {

@@ -24,6 +24,7 @@ struct sw_system_plan {
 	int64_t delay_max_ns;
 	bool crash_controller, crash_agents, kill_supervisors, partitions;
 	bool meddling; /* users suspend, resume, requeue and cancel */
+	bool refits;   /* agents come back with other GPUs than they had */
 	enum sw_system_policy policy;
 	bool verbose;
 };
@@ -34,6 +35,7 @@ struct sw_system_score {
 	uint64_t off;	    /* of the suspensions: off their GPUs whole */
 	uint64_t moves;	    /* to other GPUs, in the same run */
 	uint64_t snapshots; /* from which a controller started */
+	uint64_t refits;    /* of nodes, with other GPUs */
 	int64_t ended_after_ns;
 };
 

@@ -269,20 +269,33 @@ void sw_system_agent_hears(struct system *s, const struct message *message)
 	sw_answer_free(answer);
 }
 
+/* The GPUs that are there when the agent comes back: at least one. What runs on others does so until somebody stops it. */
+static void refit(struct system *s, struct machine *machine)
+{
+	uint64_t before = machine->present;
+	machine->present = ALL_GPUS;
+	if (s->plan->refits && storms(s) && before != 0 && sw_rng_below(&s->which_gpus, 2) == 0)
+		machine->present = 1 + sw_rng_below(&s->which_gpus, ALL_GPUS);
+	s->score.refits += before != 0 && machine->present != before;
+}
+
 void sw_system_agent_starts(struct system *s, uint32_t n)
 {
 	struct machine *machine = &s->machines[n];
+	refit(s, machine);
 	snprintf(machine->name, sizeof machine->name, "n%u", n);
 	snprintf(machine->instance, sizeof machine->instance, "%06u", ++machine->starts);
 	const struct sw_agent_brain_config config = {.node = machine->name, .instance = machine->instance, .seed = s->plan->seed};
 	sw_system_check(s, sw_agent_brain_new(&config, &machine->brain, s->err), "an agent does not start");
 	struct sw_sync_gpu gpus[GPUS];
 	char uuids[GPUS][32];
+	size_t present = 0;
 	for (uint32_t g = 0; g < GPUS; g++) {
 		snprintf(uuids[g], sizeof uuids[g], "GPU-%u-%u", n, g);
-		gpus[g] = (struct sw_sync_gpu){.uuid = uuids[g], .name = "simulated", .memory_bytes = UINT64_C(80) << 30};
+		if (machine->present >> g & 1)
+			gpus[present++] = (struct sw_sync_gpu){.uuid = uuids[g], .name = "simulated", .memory_bytes = UINT64_C(80) << 30};
 	}
-	const struct sw_sync_inventory inventory = {gpus, GPUS, 64, UINT64_C(256) << 30};
+	const struct sw_sync_inventory inventory = {gpus, present, 64, UINT64_C(256) << 30};
 	sw_system_check(s, sw_agent_brain_inventory(machine->brain, &inventory), "an inventory is refused");
 	for (size_t p = 0; p < machine->process_count; p++) {
 		struct process *process = &machine->processes[p];

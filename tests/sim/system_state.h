@@ -14,6 +14,7 @@
 
 #define NODES_MAX 4u
 #define GPUS 4u
+#define ALL_GPUS ((UINT64_C(1) << GPUS) - 1)
 #define RUNS_MAX 4096u
 #define MESSAGES_MAX 4096u
 #define JOBS_MAX 512u
@@ -55,6 +56,7 @@ struct machine {
 	char name[16];
 	struct sw_agent_brain *brain; /* NULL: the agent is down */
 	uint32_t starts;
+	uint64_t present; /* GPUs that are there */
 	char instance[24];
 	int64_t clock_ahead_ns; /* nodes' clocks do not agree */
 	int64_t cut_off_until_ns, back_at_ns;
@@ -86,7 +88,7 @@ struct system {
 	/* The last snapshot of the controller, and how many records it covers. */
 	unsigned char *snapshot;
 	size_t snapshot_size, snapshot_records;
-	struct sw_rng when_to_snapshot;
+	struct sw_rng when_to_snapshot, which_gpus;
 	uint32_t submitted;
 	/* By job: */
 	uint32_t codes[JOBS_MAX];  /* what its process will end with */

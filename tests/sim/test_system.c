@@ -38,6 +38,7 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.off += score.off;
 		sum.moves += score.moves;
 		sum.snapshots += score.snapshots;
+		sum.refits += score.refits;
 	}
 	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts "
 	       "from a snapshot\n",
@@ -47,7 +48,7 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 	/* Lives without them would show nothing. */
 	if (end - first >= 50)
 		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4 && sum.off > 0 && sum.moves > 0 &&
-			    sum.snapshots > 0);
+			    sum.snapshots > 0 && sum.refits > end - first);
 }
 
 /* Lives that once went wrong, and that the usual number does not reach. */

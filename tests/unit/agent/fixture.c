@@ -132,3 +132,25 @@ const char *fixture_runs(struct sw_agent_brain *brain)
 	}
 	return text;
 }
+
+int fixture_up(void **state)
+{
+	*state = fixture_brain("aa", 1);
+	return 0;
+}
+
+int fixture_down(void **state)
+{
+	sw_agent_brain_free(*state);
+	return 0;
+}
+
+void fixture_start(struct sw_agent_brain *brain, int64_t now_ns, uint64_t version, uint64_t job, uint32_t epoch, unsigned gpus)
+{
+	struct sw_want want = RUN(job, epoch, gpus);
+	fixture_answer(brain, now_ns, version, &want, 1);
+	fixture_act(brain, now_ns, false);
+	fixture_link(brain, job, epoch, true);
+	fixture_said(brain, job, epoch, SW_RUN_RUNNING);
+	fixture_act(brain, now_ns, false);
+}

@@ -17,6 +17,9 @@
 extern const char *fixture_uuids[4];
 
 struct sw_agent_brain *fixture_brain(const char *instance, uint64_t seed);
+/* cmocka's set-up and tear-down of one case, whose state is such a brain. */
+int fixture_up(void **state);
+int fixture_down(void **state);
 /* A spec that can be pointed to. */
 const struct sw_run_spec *fixture_spec(void);
 /* GPUs of a bit mask, in static storage that the next 64 calls leave alone. */
@@ -32,7 +35,22 @@ void fixture_link(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, bo
 void fixture_said(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, enum sw_run_state state);
 /* What it says before it has. */
 void fixture_said_early(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, enum sw_run_state state);
+/* Starts a run and lets it say that it runs. */
+void fixture_start(struct sw_agent_brain *brain, int64_t now_ns, uint64_t version, uint64_t job, uint32_t epoch, unsigned gpus);
 /* The runs of the brain as text: "1.1 running; 2.1 exited (lease)". */
 const char *fixture_runs(struct sw_agent_brain *brain);
+
+/* Short words for what the tests say most, of `brain` at the moment `now`. */
+#define ANSWER(now, version, ...)                                                              \
+	do {                                                                                   \
+		const struct sw_want wants_[] = {__VA_ARGS__};                                 \
+		fixture_answer(brain, now, version, wants_, sizeof wants_ / sizeof wants_[0]); \
+	} while (0)
+#define RUN(job, epoch, gpus) fixture_want(job, epoch, SW_WANT_RUN, gpus)
+#define SUSPEND(job, epoch) fixture_want(job, epoch, SW_WANT_SUSPEND, 0)
+#define STOP(job, epoch) fixture_want(job, epoch, SW_WANT_STOP, 0)
+#define FORGET(job, epoch) fixture_want(job, epoch, SW_WANT_FORGET, 0)
+#define ACTS(expected) assert_string_equal(fixture_act(brain, now, false), expected)
+#define RUNS(expected) assert_string_equal(fixture_runs(brain), expected)
 
 #endif

@@ -55,7 +55,7 @@ struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number)
 				     .instance = "a1",
 				     .number = number,
 				     .have = desk->have,
-				     .inventory = &inventory,
+				     .inventory = desk->inventory != NULL ? desk->inventory : &inventory,
 				     .runs = desk->runs,
 				     .run_count = desk->run_count};
 	sw_records records = {0};

@@ -27,6 +27,7 @@ struct desk {
 	struct sw_sync_run runs[8];
 	size_t run_count;
 	uint64_t have;
+	const struct sw_sync_inventory *inventory; /* NULL: two GPUs */
 };
 
 /* cmocka's set-up and tear-down, of all cases and of one. After each the journal is applied to a new brain, which must give the same state. */
@@ -43,7 +44,7 @@ struct sw_job_request *desk_request(const char *json);
 /* As alice. */
 uint64_t desk_submit(struct desk *desk, const char *json);
 
-/* The agent of node "n", which has two GPUs of 80 GiB, says what it has and hears what is wanted; the caller frees the answer. */
+/* The agent of node "n", which has two GPUs of 80 GiB unless the desk says otherwise, says what it has and hears what is wanted; the caller frees the answer. */
 struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number);
 struct sw_answer_message *desk_sync(struct desk *desk);
 void desk_sync_and_drop(struct desk *desk);

@@ -98,11 +98,13 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 
 static enum sw_record_kind draw_node(struct sw_rng *rng, char *body, size_t size)
 {
-	unsigned node = (unsigned)sw_rng_below(rng, NODES);
+	unsigned node = (unsigned)sw_rng_below(rng, NODES), other = (unsigned)sw_rng_below(rng, 3);
+	bool changed = sw_rng_below(rng, 3) == 0;
 	snprintf(body, size,
 		 "{\"name\": \"n%u\", \"cpus\": 64, \"memory_bytes\": 1000000000, \"gpu_memory_bytes\": 80000000000, \"gpus\": [\"G%u-0\", "
-		 "\"G%u-1\", \"G%u-2\"]}",
-		 node, node, node, node);
+		 "\"G%u-1\", \"G%u-2\"%s]%s}",
+		 node, node, node, node + (changed ? other : 0), changed && other == 1 ? ", \"extra\"" : "",
+		 changed ? ", \"changed\": true" : "");
 	return SW_RECORD_NODE;
 }
 

@@ -69,6 +69,7 @@ static void disarm(void)
 
 static const struct sw_topology_node shapes[] = {RIG_NODE(0, 2), RIG_NODE(0, 4), RIG_NODE(1, 8)};
 static const struct sw_topology_node joins = RIG_NODE(1, 16);
+static const struct sw_topology_change grows = {.shape = RIG_NODE(0, 20), .to = {0, [1 ... SW_NODE_GPUS_MAX - 1] = SW_GPU_GONE}};
 
 #define LIFE 14
 
@@ -94,7 +95,7 @@ static void add_job(struct life *life, int step, uint32_t gpus, uint32_t tenant)
 	add(life, step, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = spec});
 }
 
-/* Submissions in batches that grow the tables, ends, failures, quotas, a node lost and one that joins. */
+/* Submissions in batches that grow the tables, ends, failures, quotas, a node lost, one that joins and one that has other GPUs. */
 static void write_life(struct life *life)
 {
 	*life = (struct life){0};
@@ -111,6 +112,7 @@ static void write_life(struct life *life)
 	add(life, 10, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 3, .gpus = 1});
 	add(life, 11, (struct sw_event){.kind = SW_EV_HOLD, .job = {5}});
 	add(life, 12, (struct sw_event){.kind = SW_EV_RELEASE, .job = {5}});
+	add(life, 13, (struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {0}, .change = &grows});
 }
 
 /* One step; a failed one must have changed nothing that can be seen. */

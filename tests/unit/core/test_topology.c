@@ -100,13 +100,37 @@ static void test_growing_within_bounds(void **state)
 	assert_int_equal(topology->gpu_count, 23);
 }
 
+/* Aim: a cluster with a node that was changed is like one that was made so. */
+static void test_change(void **state)
+{
+	(void)state;
+	struct sw_topology_node nodes[] = {
+		{.gpus = 8, .gpu_memory_bytes = 9}, {.gpus = 2, .gpu_memory_bytes = 7}, {.rack = 1, .gpus = 4, .gpu_memory_bytes = 8}};
+	const struct sw_topology_node shapes[] = {
+		{.gpus = 3, .gpu_memory_bytes = 5}, {.gpu_memory_bytes = 9}, {.rack = 1, .gpus = 16, .gpu_memory_bytes = 6}};
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *changed = NULL;
+	assert_int_equal(sw_topology_new(nodes, 3, &changed, NULL), 0);
+	for (uint32_t n = 0; n < 3; n++) {
+		SW_CLEANUP(sw_topology_freep) struct sw_topology *made = NULL;
+		struct sw_topology_node elsewhere = nodes[n] = shapes[n];
+		elsewhere.rack = 7; /* is not believed */
+		sw_topology_change(changed, n, &elsewhere);
+		assert_int_equal(sw_topology_new(nodes, 3, &made, NULL), 0);
+		assert_memory_equal(changed->nodes, made->nodes, sizeof nodes);
+		assert_memory_equal(changed->rack_node_gpus, made->rack_node_gpus, 2 * sizeof(uint32_t));
+		assert_int_equal(changed->gpu_count, made->gpu_count);
+		assert_int_equal(changed->node_gpus_max, made->node_gpus_max);
+		assert_int_equal(changed->node_gpus_min, made->node_gpus_min);
+		assert_true(changed->gpu_memory_min_bytes == made->gpu_memory_min_bytes);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_nonsense_is_refused),
-		cmocka_unit_test(test_growing),
-		cmocka_unit_test(test_growing_within_bounds),
+		cmocka_unit_test(test_sums),	cmocka_unit_test(test_nonsense_is_refused),
+		cmocka_unit_test(test_growing), cmocka_unit_test(test_growing_within_bounds),
+		cmocka_unit_test(test_change),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,82 @@
+/* A node that has other GPUs than it had, after a repair or a failure of one of them.
+ *
+ * GPUs are the same where their UUIDs are. What runs or stands still on those that are still there goes on, under the numbers that they have now; what was on others starts anew, there or elsewhere. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+static struct sw_topology_change compare(const struct sw_brain_node *node, const struct sw_topology_node *shape,
+					 const struct sw_brain_gpu *gpus)
+{
+	struct sw_topology_change change = {.shape = *shape};
+	memset(change.to, SW_GPU_GONE, sizeof change.to);
+	if (sw_topology_has_less(&node->shape, shape))
+		return change;
+	for (uint32_t g = 0; g < shape->gpus; g++) {
+		uint32_t before = 0;
+		/* Agents may send anything, one UUID twice too: no two GPUs become one. */
+		while (before < node->shape.gpus &&
+		       (change.to[before] != SW_GPU_GONE || strcmp(node->gpus[before].uuid, gpus[g].uuid) != 0))
+			before++;
+		if (before < node->shape.gpus)
+			change.to[before] = (uint8_t)g;
+	}
+	return change;
+}
+
+/* The same GPUs under their new numbers; 0: not all of them are left. */
+static uint64_t renumber_all(const struct sw_topology_change *change, uint64_t mask)
+{
+	uint64_t now = sw_topology_renumber(change, mask);
+	return __builtin_popcountll(now) == __builtin_popcountll(mask) ? now : 0;
+}
+
+/* Of those who run the engine takes care. */
+static int drop_parked(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_topology_change *change)
+{
+	for (size_t j = node->jobs.count; j-- > 0;) {
+		uint32_t id = node->jobs.items[j];
+		struct sw_live *live = &brain->jobs.items[id];
+		if (!live->parked || renumber_all(change, sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask) != 0)
+			continue;
+		snprintf(live->reason, sizeof live->reason, "%s", SW_BRAIN_GPUS_GONE);
+		if (sw_brain_drop_runs(brain, id) < 0)
+			return SW_ENOMEM;
+		j = node->jobs.count; /* they have changed places */
+	}
+	return 0;
+}
+
+static void renumber(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
+{
+	for (size_t id = 0; id < brain->jobs.count; id++) {
+		struct sw_live *live = &brain->jobs.items[id];
+		struct sw_run *run = sw_brain_run_on(live, node);
+		if (live->last_node == node)
+			live->last_mask = sw_topology_renumber(change, live->last_mask);
+		if (run == NULL)
+			continue;
+		run->mask = sw_topology_renumber(change, run->mask);
+		/* One that was on its way cannot go back to what is gone. */
+		run->from = renumber_all(change, run->from);
+	}
+}
+
+int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
+		     struct sw_err *err)
+{
+	uint32_t number = (uint32_t)(node - brain->nodes.items);
+	const struct sw_topology_change change = compare(node, shape, gpus);
+	int r = drop_parked(brain, node, &change);
+	renumber(brain, number, &change);
+	free(node->gpus);
+	node->gpus = gpus;
+	node->shape = *shape;
+	node->up = true;
+	node->version++;
+	if (r < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return sw_brain_step(brain, &(struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {number}, .change = &change}, 1, err);
+}

@@ -1,0 +1,260 @@
+/* The world model, played by hand: what jobs on one GPU do to each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "contention/predict.h"
+#include "stage.h"
+
+static void share_second_with_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
+}
+
+/* Aim: jobs on one GPU slow each other down while both are there, and go on at full speed when the other has gone. */
+static void test_sharing_slowdown(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage_job(&stage, 1, 1000, "vgg16");
+	struct sw_trace_job *guest = stage_job(&stage, 1, 100, "vgg16");
+	guest->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	assert_true(slow > 1000);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 100, share_second_with_first);
+	/* The guest needs 100 s at the slower pace, in which the host also does 100 s of its work; the other 900 s run alone. */
+	sw_ns guest_ends = 100 * SW_NS_PER_S + 100 * SW_NS_PER_S * slow / 1000;
+	sw_ns host_ends = guest_ends + 800 * SW_NS_PER_S;
+	stage_step(&stage, guest_ends);
+	stage_step(&stage, guest_ends + SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 0)->ends_at, host_ends); /* the engine knows that it is faster again */
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 1)->since, guest_ends);
+	assert_int_equal(stage_look(&stage, 0)->since, host_ends);
+	stage_end(&stage);
+}
+
+/* Aim: under a gate the guaranteed job of two loses what the gate lets through and no more, the other gets the rest. */
+static void test_sharing_under_a_gate(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->gate_milli = 1020;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	const struct sw_profile *both[] = {profile, profile};
+	struct sw_prediction found[2];
+	sw_predict_set(&sw_predict_default, SW_WAY_GATE, both, 2, found);
+	uint32_t slow = found[1].slow_milli;
+	assert_in_range(slow, 2000, 10000);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, 1020 * SW_NS_PER_S);
+	sw_ns done = 1020 * SW_NS_PER_S * 1000 / slow;
+	assert_in_range(stage_look(&stage, 1)->since, 11020 * SW_NS_PER_S - done - 2, 11020 * SW_NS_PER_S - done + 2);
+	stage_end(&stage);
+}
+
+static void start_both_as_opportunistic(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
+}
+
+static void upgrade_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_YES);
+}
+
+/* Aim: from the moment of its upgrade a job runs at the pace of a guaranteed one. */
+static void test_upgrade_changes_the_pace(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->gate_milli = 1000;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 10000, "vgg16");
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_both_as_opportunistic);
+	stage_at(&stage, 100, upgrade_first);
+	assert_true(stage_play_out(&stage, 100));
+	sw_ns ends = 1100 * SW_NS_PER_S - 100 * SW_NS_PER_S * 1000 / slow;
+	assert_in_range(stage_look(&stage, 0)->since, ends - 2, ends + 2);
+	stage_end(&stage);
+}
+
+/* Aim: by stages, an iteration of the opportunistic job takes as many of the guaranteed one's as its stages need of the other's gaps; guaranteed jobs do not slow down. */
+static void test_sharing_by_stages(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_STAGES;
+	stage.world->work_from_iterations = true;
+	struct sw_trace_job *host = stage_job(&stage, 1, 0, ""), *guest = stage_job(&stage, 1, 0, "");
+	host->iterations = 1000;
+	guest->iterations = 100;
+	host->iteration_ns = guest->iteration_ns = SW_NS_PER_S;
+	guest->job_class = SW_TRACE_OPPORTUNISTIC;
+	/* Data, GPU, network in microseconds: 0.9 s of data loading need two gaps of 0.5 s; what is left of the second is the GPU's. */
+	memcpy(host->stage_us, (uint32_t[]){500000, 300000, 200000}, sizeof host->stage_us);
+	memcpy(guest->stage_us, (uint32_t[]){900000, 50000, 0}, sizeof guest->stage_us);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, 1000 * SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 1)->since, 200 * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
+static void start_three_beside(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	for (uint32_t id = 0; id < 3; id++)
+		assert_int_equal(sw_plan_pack_at(plan, job_of(plan, id), &gpu, 1), SW_YES);
+}
+
+/* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU
+ * that they use; class and gate do not matter. */
+static void test_sharing_by_slices(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_SLICES;
+	stage.world->gate_milli = 1020;
+	stage_job(&stage, 1, 100, "resnet50");
+	stage_job(&stage, 1, 100, "resnet50")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(&stage, 1, 100, "resnet50");
+	assert_int_equal(profile_of(&stage, "resnet50")->busy_milli, 1000);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_three_beside);
+	assert_true(stage_play_out(&stage, 100));
+	for (uint32_t id = 0; id < 3; id++)
+		assert_int_equal(stage_look(&stage, id)->since, 321 * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
+static void split_second_beside_first(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 1};
+	const struct sw_split split = {.parts = {{{0}, 0, RIG_GIB}, {{0}, 1, RIG_GIB}}, .count = 2, .step_milli = 1, .alone_milli = 1250};
+	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 0), &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 1), &split), SW_YES);
+}
+
+static void make_second_whole(struct sw_plan *plan)
+{
+	const struct sw_gpus gpu = {{0}, 2};
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &gpu, 1), SW_YES);
+}
+
+/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its GPUs, a neighbour of one part by that
+ * part; once it is whole both are as fast as ever. */
+static void test_split_job(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two_gpus[] = {RIG_NODE(0, 2)};
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = stage.world->placement_slowdown = true;
+	stage.world->sharing_by = SW_SHARING_BY_SLICES;
+	stage_job(&stage, 1, 1000, "resnet50");
+	stage_job(&stage, 1, 1000, "resnet50");
+	stage_rise(&stage, two_gpus, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, split_second_beside_first);
+	/* Turns make both 2.14 times slower; in 535 s the first does 250 s of its work and the other, at 1.25 x 2.14, 200 s. */
+	stage_at(&stage, 535, make_second_whole);
+	assert_true(stage_play_out(&stage, 100));
+	assert_int_equal(stage_look(&stage, 0)->since, (535 + 750) * SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 1)->since, (535 + 800) * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
+static void preempt_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+}
+
+/* Aim: the same when the guest is preempted instead of ending. */
+static void test_sharing_ends_by_preemption(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal");
+	stage.world->sharing_slowdown = true;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	stage_at(&stage, 100, preempt_second);
+	sw_ns done = 100 * SW_NS_PER_S * 1000 / slow;
+	while (stage_look(&stage, 0)->state == SW_JOB_RUNNING && stage_next(&stage) != SW_TIME_NEVER)
+		stage_step(&stage, stage_next(&stage));
+	assert_in_range(stage_look(&stage, 0)->since, 1100 * SW_NS_PER_S - done - 2, 1100 * SW_NS_PER_S - done + 2);
+	stage_end(&stage);
+}
+
+static void migrate_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_YES);
+}
+
+/* Aim: when one of two neighbours moves away, both run at full speed from then on. */
+static void test_sharing_ends_by_moving(void **state)
+{
+	(void)state;
+	struct stage stage;
+	stage_begin(&stage, "ideal"); /* moving is free */
+	stage.world->sharing_slowdown = true;
+	stage_job(&stage, 1, 1000, "vgg16");
+	stage_job(&stage, 1, 1000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	const struct sw_profile *profile = profile_of(&stage, "vgg16");
+	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);
+	stage_at(&stage, 0, start_first);
+	stage_at(&stage, 0, share_second_with_first);
+	stage_at(&stage, 100, migrate_second);
+	assert_true(stage_play_out(&stage, 100));
+	sw_ns ends = 1100 * SW_NS_PER_S - 100 * SW_NS_PER_S * 1000 / slow;
+	for (uint32_t id = 0; id < 2; id++)
+		assert_in_range(stage_look(&stage, id)->since, ends - 2, ends + 2);
+	stage_end(&stage);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sharing_slowdown),	   cmocka_unit_test(test_sharing_under_a_gate),
+		cmocka_unit_test(test_upgrade_changes_the_pace),   cmocka_unit_test(test_sharing_by_stages),
+		cmocka_unit_test(test_sharing_by_slices),	   cmocka_unit_test(test_split_job),
+		cmocka_unit_test(test_sharing_ends_by_preemption), cmocka_unit_test(test_sharing_ends_by_moving),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
