@@ -124,7 +124,7 @@ static INLINE CUstream stream_of(const char *symbol, uintptr_t last)
 	static INLINE CUresult pass_##symbol(bool pace, SW_PARAMS(__VA_ARGS__))                                             \
 	{                                                                                                                   \
 		if (pace)                                                                                                   \
-			sw_pace_before();                                                                                   \
+			sw_pace_before(stream_of(#symbol, (uintptr_t)a1));                                                  \
 		struct sw_gate_thread *self = sw_gate_enter();                                                              \
 		sw_gate_count(&self->copies);                                                                               \
 		sw_iterations_note(self, sw_note_copy(SW_ENTRY_##symbol));                                                  \

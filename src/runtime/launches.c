@@ -15,7 +15,7 @@
 			return CUDA_ERROR_NOT_FOUND;                                                                        \
 		bool paced = __builtin_expect(atomic_load_explicit(&sw_pace_mode, memory_order_relaxed) != 0, 0);           \
 		if (paced)                                                                                                  \
-			sw_pace_before();                                                                                   \
+			sw_pace_before(work_stream);                                                                        \
 		struct sw_gate_thread *self = sw_gate_enter();                                                              \
 		sw_gate_count(&self->launches);                                                                             \
 		sw_iterations_note(self, note);                                                                             \

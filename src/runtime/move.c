@@ -107,6 +107,8 @@ static CUresult drain_context(CUcontext context, bool has_memory)
 	return has_memory || captured ? result : CUDA_SUCCESS;
 }
 
+static _Atomic unsigned draining; /* threads, whether anybody waits for them or not */
+
 /* A thread of its own, because the driver's wait knows no time-out. */
 static void *drain_all(void *argument)
 {
@@ -115,6 +117,7 @@ static void *drain_all(void *argument)
 	for (unsigned i = 0; i < drain->count && drain->result == CUDA_SUCCESS && atomic_load(&drain->done) == 0; i++)
 		drain->result = drain_context(drain->contexts[i], i < drain->with_memory);
 	uint32_t waiting = 0;
+	atomic_fetch_sub(&draining, 1);
 	if (!atomic_compare_exchange_strong(&drain->done, &waiting, 1))
 		free(drain);
 	else
@@ -152,7 +155,9 @@ static enum sw_page_trouble drain_work(void)
 {
 	struct drain *drain = calloc(1, sizeof *drain);
 	pthread_t thread;
+	atomic_fetch_add(&draining, 1);
 	if (drain == NULL || !list_contexts(drain) || pthread_create(&thread, NULL, drain_all, drain) != 0) {
+		atomic_fetch_sub(&draining, 1);
 		free(drain);
 		return SW_PAGE_NOT_DRAINED;
 	}
@@ -171,6 +176,9 @@ static enum sw_page_trouble drain_work(void)
 enum sw_page_trouble sw_move_stand_still(void)
 {
 	int64_t begun = sw_monotonic_ns();
+	/* What did not end in time when it was last waited for has not ended yet: the program need not stand still to find out. */
+	if (atomic_load(&draining) > 0)
+		return SW_PAGE_NOT_DRAINED;
 	for (;;) {
 		if (!sw_gate_close(CLOSE_NS))
 			return SW_PAGE_NOT_DRAINED;

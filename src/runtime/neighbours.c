@@ -1,5 +1,6 @@
 #include "runtime/neighbours.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,11 +37,13 @@ static struct used {
 static unsigned used_count;
 static _Atomic bool crowded; /* work was given to a stream without a place: nobody knows when it is over */
 static _Atomic int64_t last_launch_ns;
-static _Atomic unsigned launching; /* threads between the note and the end of the call: a mark may come before their work */
+static _Atomic int64_t gap_since_ns; /* when the idle time began; 0: it does not count */
+static _Atomic unsigned launching;   /* threads between the note and the end of the call: a mark may come before their work */
 
-static void remember_gap(int64_t gap)
+static void remember_gap(int64_t now)
 {
-	if (gap >= SW_GAP_LEAST_NS)
+	int64_t since = atomic_exchange(&gap_since_ns, 0), gap = now - since;
+	if (since != 0 && gap >= SW_GAP_LEAST_NS)
 		atomic_store(&sw_slot->gap_ns[atomic_fetch_add(&sw_slot->gaps, 1) % SW_PAGE_GAPS], gap);
 }
 
@@ -79,7 +82,7 @@ void sw_neighbours_note_launch(CUstream stream)
 	atomic_store(&last_launch_ns, now);
 	if (atomic_load(&sw_slot->busy) == 0) {
 		atomic_store(&sw_slot->busy, 1);
-		remember_gap(now - atomic_load(&sw_slot->idle_since_ns));
+		remember_gap(now);
 	}
 	/* Default streams go by the same name in every context. */
 	CUcontext context = NULL;
@@ -100,6 +103,11 @@ void sw_neighbours_note_launch(CUstream stream)
 void sw_neighbours_note_launched(void)
 {
 	atomic_fetch_sub(&launching, 1);
+}
+
+void sw_neighbours_forget_gap(void)
+{
+	atomic_store(&gap_since_ns, 0);
 }
 
 void sw_neighbours_forget_stream(CUstream stream)
@@ -184,7 +192,9 @@ static void say_idle(int64_t launch)
 	for (unsigned i = 0; i < used_count; i++)
 		used[i].since = false;
 	pthread_mutex_unlock(&lock);
-	atomic_store(&sw_slot->idle_since_ns, sw_monotonic_ns());
+	int64_t now = sw_monotonic_ns();
+	atomic_store(&sw_slot->idle_since_ns, now);
+	atomic_store(&gap_since_ns, now);
 	atomic_store(&sw_slot->busy, 0);
 	/* Who launched in between said so before that: it is said again. */
 	if (atomic_load(&last_launch_ns) != launch) {
@@ -256,7 +266,8 @@ _Static_assert(SW_PAGE_SLOTS % AT_ONCE == 0, "slots are read in groups");
 
 static pthread_mutex_t neighbours_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a look, never while files are opened */
 static struct neighbour {
-	bool open; /* false: nobody */
+	bool open;   /* false: nobody */
+	bool unseen; /* but there is one: no file can be opened now */
 	int fd;
 	dev_t device;
 	ino_t inode;
@@ -285,6 +296,8 @@ static struct neighbour open_neighbour(const char *path)
 		found = (struct neighbour){.open = true, .fd = fd, .device = status.st_dev, .inode = status.st_ino};
 	else if (fd >= 0)
 		close(fd);
+	else
+		found.unseen = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
 	return found;
 }
 
@@ -326,7 +339,7 @@ bool sw_neighbours_open(void)
 		pthread_mutex_unlock(&neighbours_lock);
 		if (before.open && !(now.open && now.fd == before.fd))
 			close(before.fd);
-		any = any || now.open;
+		any = any || now.open || now.unseen;
 	}
 	return any;
 }
@@ -357,7 +370,7 @@ bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns)
 	bool busy = false;
 	pthread_mutex_lock(&neighbours_lock);
 	for (unsigned i = 0; i < SW_PAGE_NEIGHBOURS && !busy; i++)
-		busy = neighbours[i].open && has_work(&neighbours[i], now, needed_ns);
+		busy = neighbours[i].unseen || (neighbours[i].open && has_work(&neighbours[i], now, needed_ns));
 	pthread_mutex_unlock(&neighbours_lock);
 	return busy;
 }

@@ -13,13 +13,15 @@ bool sw_neighbours_prepare(void);
 /* Before and after every launch, inside the gate. */
 void sw_neighbours_note_launch(CUstream stream);
 void sw_neighbours_note_launched(void);
+/* It was not idle of its own will, or nobody watched: this idle time is none to learn from. */
+void sw_neighbours_forget_gap(void);
 /* A capture is about to begin, and it has been said (sw_captures): nobody marks a stream any more when this returns. */
 void sw_neighbours_stand_still(void);
 void sw_neighbours_forget_stream(CUstream stream);
 void sw_neighbours_forget_context(CUcontext context);
 
 /* ---- of one that yields */
-/* Opens the neighbours' pages and finds their processes; false: there are none that can be read. */
+/* Opens the neighbours' pages and finds their processes; false: there are none. */
 bool sw_neighbours_open(void);
 /* Whether one of them has work now, or is about to: its idle times are rarely longer than `needed_ns` more. */
 bool sw_neighbours_are_busy(int64_t now, int64_t needed_ns);

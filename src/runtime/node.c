@@ -14,7 +14,7 @@
 #include "runtime/tools.h"
 
 /* So long after a refusal nothing is made ahead: who was refused has tried again by then. */
-#define REFUSED_NS INT64_C(2000000000)
+#define REFUSED_NS INT64_C(4000000000)
 /* So long in a row others are believed to make some. */
 #define MAKING_NS INT64_C(3000000000)
 enum { TRIES = 16, AHEAD_LEAVES = 8 /* one part of the bound in so many is not for what is made ahead */ };
@@ -210,10 +210,12 @@ static bool was_refused(const struct sw_host_ledger_head *head)
 	return head->refused_ns > 0 && since >= 0 && since < REFUSED_NS;
 }
 
-static void note_refusal(void)
+/* For what can never be had, nobody need give back anything. */
+static void note_refusal(size_t bytes, const struct sw_host_ledger_head *head)
 {
 	int64_t now = sw_monotonic_ns();
-	write_at(&now, sizeof now, offsetof(struct sw_host_ledger, head.refused_ns));
+	if (bytes <= head->most_bytes)
+		write_at(&now, sizeof now, offsetof(struct sw_host_ledger, head.refused_ns));
 }
 
 static uint64_t most_ahead(const struct sw_host_ledger_head *head)
@@ -254,7 +256,7 @@ static bool take(size_t bytes, bool ahead)
 		return false;
 	bool allowed = machine_has(bytes, &head) && (!shared || raise_own(bytes, ahead ? most_ahead(&head) : head.most_bytes));
 	if (shared && !allowed && !ahead)
-		note_refusal();
+		note_refusal(bytes, &head);
 	return allowed;
 }
 
@@ -283,7 +285,7 @@ bool sw_node_has_room(size_t bytes)
 	bool shared = read_head(&head);
 	bool room = machine_has(bytes, &head) && (!shared || !is_beyond(bytes, head.most_bytes));
 	if (shared && !room)
-		note_refusal();
+		note_refusal(bytes, &head);
 	pthread_mutex_unlock(&lock);
 	return room;
 }

@@ -18,7 +18,10 @@
 #define POLL_NS INT64_C(20000)
 #define WAIT_MOST_NS INT64_C(2000000)
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
-enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, YIELD_IN_FLIGHT = 1, LAUNCHES_MOST = 64 };
+#define STUCK_NS INT64_C(1000000000)
+enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
+/* One that yields gives the GPU no more than two small batches at once: what comes may take far longer than what was. */
+enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
 
 _Atomic uint32_t sw_pace_mode;
 
@@ -34,10 +37,14 @@ struct lane {
 	struct batch batches[BATCHES]; /* a ring */
 	unsigned first, count;	       /* closed ones, in flight */
 	CUstream stream;	       /* of the open one */
+	pthread_t thread;	       /* whose stream that is, where each has its own of that name */
+	int64_t progress_ns;	       /* when one was last over, or the first was given */
 	int64_t needed_ns;	       /* for the next one, as far as the last ones tell */
 	unsigned launches_most;	       /* after which it is closed: adapts to how long launches take */
 	bool open;		       /* batches[first + count] has begun */
+	bool ends;		       /* its end was noted after its last launch */
 	bool quiet;		       /* nothing was launched since the last look */
+	bool waited;		       /* for neighbours, since the last look */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -51,10 +58,11 @@ static __thread unsigned noted __attribute__((tls_model("initial-exec")));
 
 /* ---- under the lock */
 
+/* NULL: there is none, or a stream is captured, which asking the driver would spoil. Who begins a capture says so and then takes the lock: it must be asked here again. */
 static struct lane *lane_of_current(void)
 {
 	CUcontext context = NULL;
-	if (sw_driver.context_current(&context) != CUDA_SUCCESS || context == NULL)
+	if (atomic_load(&sw_captures) > 0 || sw_driver.context_current(&context) != CUDA_SUCCESS || context == NULL)
 		return NULL;
 	for (unsigned i = 0; i < lane_count; i++)
 		if (lanes[i].context == context)
@@ -94,23 +102,48 @@ static void settle(struct lane *lane)
 		}
 		lane->first = (lane->first + 1) % BATCHES;
 		lane->count--;
+		lane->progress_ns = sw_monotonic_ns();
 	}
+}
+
+/* A thread's own stream goes by the same name in others. */
+static bool is_of(const struct lane *lane, CUstream stream)
+{
+	return lane->stream == stream && (stream != CU_STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self()));
 }
 
 static void close_batch(struct lane *lane)
 {
 	struct batch *batch = open_batch(lane);
 	lane->open = false;
-	if (sw_driver.event_record(batch->end, lane->stream) == CUDA_SUCCESS)
+	if (lane->count == 0)
+		lane->progress_ns = sw_monotonic_ns();
+	/* Nobody will know how long it took if another thread had to tell. */
+	if (lane->ends || (is_of(lane, lane->stream) && sw_driver.event_record(batch->end, lane->stream) == CUDA_SUCCESS))
 		lane->count++;
+}
+
+/* What was given is over while the program thinks: what comes next is another batch. */
+static void close_ended(struct lane *lane)
+{
+	if (!lane->open || !lane->ends || sw_driver.event_query(open_batch(lane)->end) == CUDA_ERROR_NOT_READY)
+		return;
+	close_batch(lane);
+	settle(lane);
+}
+
+/* Nothing has ended for so long that it may be the program itself that must let it: what a host function waits for, say. */
+static bool is_stuck(const struct lane *lane, int64_t now)
+{
+	return lane->count > 0 && now - lane->progress_ns > STUCK_NS + 4 * lane->needed_ns;
 }
 
 /* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
  * does not. What is open when the program stops is closed at the second look after that: an event after every launch would tell sooner, and cost every launch.
- * One that yields has never more than one in flight, and is not paid by batches. */
+ * One that yields is not paid by batches, and must know soon: its launches have such an event; so have those that no other thread could close. */
 static unsigned launches_most(const struct lane *lane, uint32_t mode)
 {
-	unsigned ahead = mode & SW_PACE_YIELD || lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;
+	unsigned ahead = mode & SW_PACE_YIELD ? YIELD_LAUNCHES : lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;
 	return ahead < lane->launches_most ? ahead : lane->launches_most;
 }
 
@@ -123,20 +156,28 @@ static void drop_batches(void)
 
 /* ---- the three calls */
 
+/* Whether neighbours need the GPU before what is given and what would come are over. */
+static bool must_yield(struct lane *lane, uint32_t mode, int64_t now)
+{
+	bool yields = (mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->needed_ns * (lane->count + 1));
+	lane->waited = lane->waited || yields;
+	return yields;
+}
+
 /* How long to wait before asking again; 0: go on. */
-static int64_t must_wait(struct lane *lane, uint32_t mode)
+static int64_t must_wait(struct lane *lane, CUstream stream, uint32_t mode)
 {
 	int64_t now = sw_monotonic_ns();
 	settle(lane);
+	close_ended(lane);
 	bool resting = sw_credit_give(&credit, now) || still;
 	unsigned in_flight = mode & SW_PACE_YIELD ? YIELD_IN_FLIGHT : SHARE_IN_FLIGHT;
+	bool waits = must_yield(lane, mode, now) || ((mode & SW_PACE_SHARE) != 0 && resting);
 	/* Who waits wants to know when what he gave is over. */
-	bool waits =
-		((mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->needed_ns)) || ((mode & SW_PACE_SHARE) != 0 && resting);
-	if (waits && lane->open)
+	if (lane->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(lane, stream))))
 		close_batch(lane);
 	/* Not in the middle of a batch: what it waits would count as work. */
-	if (!lane->open && lane->count >= in_flight)
+	if (!lane->open && lane->count >= in_flight && !is_stuck(lane, now))
 		return POLL_NS;
 	if (!waits)
 		return 0;
@@ -145,7 +186,7 @@ static int64_t must_wait(struct lane *lane, uint32_t mode)
 	return rest < WAIT_MOST_NS ? rest : WAIT_MOST_NS;
 }
 
-void sw_pace_before(void)
+void sw_pace_before(CUstream stream)
 {
 	for (;;) {
 		/* Not while the gate is closed: the process may be off its GPU, and must be in no call of the driver then, nor hold the lock in one. */
@@ -157,7 +198,7 @@ void sw_pace_before(void)
 			return;
 		pthread_mutex_lock(&lock);
 		struct lane *lane = lane_of_current();
-		int64_t wait = lane == NULL ? 0 : must_wait(lane, mode);
+		int64_t wait = lane == NULL ? 0 : must_wait(lane, stream, mode);
 		pthread_mutex_unlock(&lock);
 		if (wait == 0)
 			return;
@@ -176,12 +217,14 @@ void sw_pace_begin(CUstream stream)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open && lane->stream != stream)
+	if (lane != NULL && lane->open && !is_of(lane, stream))
 		close_batch(lane);
 	if (lane != NULL && !lane->open && lane->count < BATCHES) {
 		struct batch *batch = open_batch(lane);
 		lane->open = sw_driver.event_record(batch->begin, stream) == CUDA_SUCCESS;
 		lane->stream = stream;
+		lane->thread = pthread_self();
+		lane->ends = false;
 		batch->launches = 0;
 	}
 	if (lane != NULL)
@@ -200,8 +243,13 @@ void sw_pace_end(CUstream stream)
 		return;
 	pthread_mutex_lock(&lock);
 	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open && lane->stream == stream && ++open_batch(lane)->launches >= launches_most(lane, mode))
-		close_batch(lane);
+	if (lane != NULL && lane->open && is_of(lane, stream)) {
+		struct batch *batch = open_batch(lane);
+		bool tells = (mode & SW_PACE_YIELD) != 0 || stream == CU_STREAM_PER_THREAD;
+		lane->ends = tells && sw_driver.event_record(batch->end, stream) == CUDA_SUCCESS;
+		if (++batch->launches >= launches_most(lane, mode))
+			close_batch(lane);
+	}
 	pthread_mutex_unlock(&lock);
 }
 
@@ -217,7 +265,6 @@ void sw_pace_pause(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* A stream of its own that a thread has goes by the same name in others. */
 void sw_pace_look(void)
 {
 	CUcontext popped;
@@ -226,14 +273,16 @@ void sw_pace_look(void)
 	pthread_mutex_lock(&lock);
 	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
 	for (struct lane *lane = lanes; lane < lanes + lane_count && atomic_load(&sw_captures) == 0; lane++) {
-		if (lane->quiet && lane->open && lane->stream != CU_STREAM_PER_THREAD &&
+		if (lane->quiet && lane->open && (lane->ends || lane->stream != CU_STREAM_PER_THREAD) &&
 		    sw_driver.context_push(lane->context) == CUDA_SUCCESS) {
 			close_batch(lane);
 			sw_driver.context_pop(&popped);
 		}
-		if (lane->quiet)
+		/* A program that has nothing to do has not tried. */
+		if (lane->quiet && lane->waited)
 			lane->needed_ns = sw_gap_forget(lane->needed_ns, SW_PACE_LOOK_NS);
 		lane->quiet = true;
+		lane->waited = false;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -246,6 +295,7 @@ void sw_pace_stand_still(void)
 	for (unsigned i = 0; i < lane_count; i++)
 		lanes[i].launches_most = 1;
 	pthread_mutex_unlock(&lock);
+	sw_neighbours_forget_gap();
 }
 
 void sw_pace_forget_stream(CUstream stream)
@@ -295,6 +345,8 @@ void sw_pace_configure(void)
 	if (atomic_load(&sw_page->watched) != 0 && sw_neighbours_prepare())
 		mode |= SW_PACE_WATCHED;
 	bool begins = (mode & PACED) != 0 && (atomic_load(&sw_pace_mode) & PACED) == 0;
+	if ((mode & SW_PACE_WATCHED) != 0 && (atomic_load(&sw_pace_mode) & SW_PACE_WATCHED) == 0)
+		sw_neighbours_forget_gap();
 	pthread_mutex_lock(&lock);
 	still = none;
 	if (begins)

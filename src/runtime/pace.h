@@ -18,7 +18,7 @@ extern _Atomic uint32_t sw_pace_mode;
 enum { SW_PACE_SHARE = 1, SW_PACE_YIELD = 2, SW_PACE_WATCHED = 4 };
 
 /* Before a launch, outside the gate: waits for its turn. */
-void sw_pace_before(void);
+void sw_pace_before(CUstream stream);
 /* Just before and just after the call itself, inside the gate. */
 void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);

@@ -31,11 +31,12 @@ static struct slice {
 static unsigned count;
 static size_t all_bytes, used_bytes;
 
-/* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few. */
-static size_t slice_size(size_t missing, size_t most)
+/* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few; of whole pieces, since what is left over is of no use to them. */
+static size_t slice_size(size_t missing, size_t piece, size_t most)
 {
 	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;
-	return size < most ? sw_round_up(size, SW_UNIT_BYTES) : most;
+	size = size < most ? sw_round_up(size, SW_UNIT_BYTES) : most;
+	return size - (size > piece ? size % piece : 0);
 }
 
 /* Before the driver pins them: it would touch page by page with its locks held, and the program could not launch anything meanwhile. */
@@ -96,9 +97,9 @@ static enum sw_store_more add_slice(size_t size, bool ahead)
 	return SW_STORE_MADE;
 }
 
-static enum sw_store_more grow(size_t missing, size_t most, bool ahead)
+static enum sw_store_more grow(size_t missing, size_t piece, size_t most, bool ahead)
 {
-	size_t size = slice_size(missing, most);
+	size_t size = slice_size(missing, piece, most);
 	if (count == SLICES)
 		return SW_STORE_CANNOT;
 	if ((ahead && !is_quiet()) || !sw_node_take(size, ahead))
@@ -132,7 +133,7 @@ void *sw_store_get(size_t bytes)
 		if (piece != NULL)
 			return piece;
 	}
-	return grow(bytes, SW_STORE_PIECE_MOST, false) == SW_STORE_MADE ? take(&slices[count - 1], units) : NULL;
+	return grow(bytes, bytes, SW_STORE_PIECE_MOST, false) == SW_STORE_MADE ? take(&slices[count - 1], units) : NULL;
 }
 
 void sw_store_put(void *piece, size_t bytes)
@@ -151,7 +152,8 @@ void sw_store_put(void *piece, size_t bytes)
 enum sw_store_more sw_store_prepare(size_t bytes, size_t piece)
 {
 	bool small = piece <= SMALL_BYTES && count < SMALL_SLICES;
-	return all_bytes >= bytes ? SW_STORE_ENOUGH : grow(bytes - all_bytes, small ? SMALL_BYTES : SW_STORE_PIECE_MOST, true);
+	return all_bytes >= bytes ? SW_STORE_ENOUGH
+				  : grow(bytes - all_bytes, SW_UNIT_BYTES, small ? SMALL_BYTES : SW_STORE_PIECE_MOST, true);
 }
 
 size_t sw_store_unused(void)

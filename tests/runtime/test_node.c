@@ -425,6 +425,33 @@ static void test_one_makes_some_ahead(void **state)
 	finish(&job);
 }
 
+static void hold_segments(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	for (unsigned i = 0; i < 20; i++)
+		assert_cuda(cuMemAlloc_v2(&x, 10 * MiB));
+	tell(socket, 'r');
+	hear(socket, 'e');
+}
+
+/* What is made for pieces of a size has no rest that none of them fits into: what there is room for can be suspended. */
+static void test_pieces_fill_what_is_made(void **state)
+{
+	(void)state;
+	machine_host_memory(220 * MiB, 0);
+	struct job job = start(hold_segments);
+	hear(job.socket, 'r');
+	/* Made in need, not ahead. */
+	limit(CONTEXT_BYTES + 160 * MiB);
+	limit(SW_PAGE_NO_LIMIT);
+	eventually(look().gpus[0].host_bytes == 0);
+	suspend();
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, up, down)
 
 int main(void)
@@ -433,7 +460,7 @@ int main(void)
 		TEST(test_second_is_refused),	   TEST(test_made_ahead_gives_way), TEST(test_left_over_gives_way),
 		TEST(test_full_host_memory),	   TEST(test_shrink_waits),	    TEST(test_return_waits),
 		TEST(test_spill_is_refused),	   TEST(test_fork_counts_once),	    TEST(test_given_back_after),
-		TEST(test_context_goes_meanwhile), TEST(test_one_makes_some_ahead),
+		TEST(test_context_goes_meanwhile), TEST(test_one_makes_some_ahead), TEST(test_pieces_fill_what_is_made),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* How much of the GPU's time a process takes, by the GPU's own clock, and that one which yields works only while its neighbour does not. */
+/* How much of the GPU's time a process takes, by the GPU's own clock, and what it tells of itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -8,33 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/job.h"
-
-static void hear_again(void)
-{
-	/* Any wish makes the processes look again. */
-	assert_true(sw_share_page_wait(page(), sw_share_page_want(page(), SW_PAGE_RUN), PATIENCE));
-}
-
-static bool heard(int socket)
-{
-	struct pollfd wait = {.fd = socket, .events = POLLIN};
-	return poll(&wait, 1, 0) > 0;
-}
-
-/* Kernels of 1 ms, one after the other, until it hears something. */
-static void spin(int socket)
-{
-	CUstream stream = NULL;
-	open_driver();
-	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	tell(socket, 'r');
-	while (!heard(socket)) {
-		assert_cuda(launch_spin(stream, 1000000));
-		assert_cuda(launch_spin(stream, 1000000));
-		assert_cuda(cuStreamSynchronize(stream));
-	}
-}
+#include "runtime/pace_job.h"
 
 /* Thousandths of the GPU's time that were used while `seconds` went by. */
 static uint64_t used_milli(int64_t for_ns)
@@ -67,95 +41,6 @@ static void test_a_share_is_kept(void **state)
 	assert_true(without > got);
 	tell(job.socket, 'e');
 	end(&job);
-}
-
-/* Until nothing is done on the GPU any more: what was given before may still run. */
-static uint64_t wait_for_silence(void)
-{
-	uint64_t before;
-	do {
-		before = gpu_busy_ns();
-		for (unsigned i = 0; i < 60; i++)
-			doze();
-	} while (gpu_busy_ns() != before);
-	return before;
-}
-
-/* A process that yields starts nothing while its neighbour says that it works, and goes on when that is idle, suspended or gone. */
-static void test_one_that_yields(void **state)
-{
-	(void)state;
-	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
-	struct sw_share_page *other = NULL;
-	char path[SW_PAGE_PATH];
-	strcpy(path, beside("neighbour")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
-	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
-	struct sw_page *shared = raw_page(page_path()), *neighbour = raw_page(path);
-	struct sw_page_slot *slot = &neighbour->slots[3];
-	atomic_store(&slot->pid, getpid());
-	atomic_store(&slot->state, SW_PAGE_RUNNING);
-	memcpy(shared->neighbours[0], path, sizeof path);
-	atomic_store(&shared->yields, 1);
-	struct job job = start(spin);
-	hear(job.socket, 'r');
-	for (unsigned round = 0; round < 6; round++) {
-		atomic_store(&slot->busy, 1);
-		hear_again();
-		uint64_t before = wait_for_silence();
-		for (unsigned i = 0; i < 100; i++)
-			doze();
-		assert_int_equal(gpu_busy_ns(), before);
-		if (round == 1)
-			atomic_store(&slot->state, SW_PAGE_SUSPENDED);
-		else if (round == 2)
-			atomic_store(&slot->pid, 0);
-		else
-			atomic_store(&slot->busy, 0);
-		eventually(gpu_busy_ns() > before + 5000000);
-		atomic_store(&slot->pid, getpid());
-		atomic_store(&slot->state, SW_PAGE_RUNNING);
-	}
-	/* It can be suspended while it waits. */
-	atomic_store(&slot->busy, 1);
-	suspend();
-	resume();
-	atomic_store(&slot->busy, 0);
-	tell(job.socket, 'e');
-	end(&job);
-	sw_share_page_close(other);
-}
-
-/* Between two steps of a program that is never idle there is a moment without work: nobody begins anything then. */
-static void test_a_moment_is_no_idle_time(void **state)
-{
-	(void)state;
-	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
-	struct sw_share_page *other = NULL;
-	char path[SW_PAGE_PATH];
-	strcpy(path, beside("moments")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
-	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
-	struct sw_page *shared = raw_page(page_path());
-	struct sw_page_slot *slot = &raw_page(path)->slots[3];
-	atomic_store(&slot->busy, 1);
-	atomic_store(&slot->pid, getpid());
-	atomic_store(&slot->state, SW_PAGE_RUNNING);
-	memcpy(shared->neighbours[0], path, sizeof path);
-	atomic_store(&shared->yields, 1);
-	struct job job = start(spin);
-	hear(job.socket, 'r');
-	hear_again();
-	uint64_t before = wait_for_silence();
-	/* However long somebody is kept from the processor, this idle time has only just begun. */
-	atomic_store(&slot->idle_since_ns, now_ns() + 3600 * SECOND);
-	atomic_store(&slot->busy, 0);
-	for (unsigned i = 0; i < 100; i++)
-		doze();
-	assert_int_equal(gpu_busy_ns(), before);
-	atomic_store(&slot->idle_since_ns, now_ns() - SECOND);
-	eventually(gpu_busy_ns() > before + 5000000);
-	tell(job.socket, 'e');
-	end(&job);
-	sw_share_page_close(other);
 }
 
 /* A process that may take nothing stands still, can be suspended meanwhile, and goes on when it may, or when the coordinator that stopped it is gone. */
@@ -227,12 +112,6 @@ static void copy_and_think(int socket)
 	tell(socket, 'd');
 }
 
-static void rest(int64_t for_ns)
-{
-	for (int64_t begun = now_ns(); now_ns() - begun < for_ns;)
-		doze();
-}
-
 /* A process with a share does not pay for the time in which it was suspended, or had no share, or did nothing, whether it waited before or not: a fiftieth of it, for two seconds, would be more than a
  * minute. */
 static void test_only_work_is_paid_for(void **state)
@@ -299,54 +178,6 @@ static void test_priorities(void **state)
 	run_job(make_streams);
 }
 
-/* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose name another has now, holds up nobody and kills nobody. */
-static void test_a_neighbour_that_is_gone(void **state)
-{
-	(void)state;
-	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
-	char path[SW_PAGE_PATH];
-	strcpy(path, beside("neighbour")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
-	struct sw_page *shared = raw_page(page_path());
-	memcpy(shared->neighbours[0], path, sizeof path);
-	atomic_store(&shared->yields, 1);
-	struct job job = start(spin);
-	hear(job.socket, 'r');
-	for (unsigned round = 0; round < 4; round++) {
-		struct sw_share_page *other = NULL, *another = NULL;
-		assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
-		struct sw_page *neighbour = raw_page(path);
-		atomic_store(&neighbour->slots[3].state, SW_PAGE_RUNNING);
-		atomic_store(&neighbour->slots[3].busy, 1);
-		atomic_store(&neighbour->slots[3].pid, getpid());
-		memcpy(shared->neighbours[0], path, sizeof path);
-		hear_again();
-		uint64_t before = wait_for_silence();
-		if (round == 0)
-			memset(shared->neighbours[0], 0, sizeof path);
-		else if (round == 3)
-			assert_int_equal(truncate(path, 0), 0);
-		else
-			unlink(path);
-		if (round == 2)
-			assert_int_equal(sw_share_page_new(path, uuids, 1, &another, NULL), 0);
-		eventually(gpu_busy_ns() > before + 5000000);
-		unlink(path);
-		sw_share_page_close(other);
-		sw_share_page_close(another);
-	}
-	tell(job.socket, 'e');
-	end(&job);
-}
-
-static const struct sw_page_slot *slot_of(const struct sw_page *shared, const struct job *job)
-{
-	for (unsigned i = 0; i < SW_PAGE_SLOTS; i++)
-		if (atomic_load(&shared->slots[i].pid) == job->pid)
-			return &shared->slots[i];
-	fail_msg("the process has no place in the page");
-	return NULL;
-}
-
 /* Works when told, on a stream that it makes for it: many, over time. */
 static void work_when_told(int socket)
 {
@@ -406,175 +237,6 @@ static void work_in_two_contexts(int socket)
 	}
 }
 
-/* ---- fills and copies */
-
-enum { COPIED = 1 << 20 };
-static CUdeviceptr here, there;
-static CUarray grid, other_grid;
-static void *host;
-static CUstream lane;
-
-#define PLANE(from_type, from)                     \
-	(&(CUcopy2d){.src_type = (from_type),      \
-		     .src_device = (from),         \
-		     .src_host = host,             \
-		     .src_pitch = 1024,            \
-		     .dst_type = CU_MEMORY_DEVICE, \
-		     .dst_device = there,          \
-		     .dst_pitch = 1024,            \
-		     .width = 1024,                \
-		     .height = 64})
-#define BOX(from_type, from)                        \
-	(&(CUcopy3d){.src_type = (from_type),       \
-		     .src_device = (from),          \
-		     .src_array = grid,             \
-		     .dst_type = CU_MEMORY_UNIFIED, \
-		     .dst_device = there,           \
-		     .width = 1024,                 \
-		     .height = 1,                   \
-		     .depth = 1})
-
-/* What is captured is no work. */
-static CUresult capture_one(void)
-{
-	CUgraph graph = NULL;
-	assert_cuda(cuStreamBeginCapture_v2(lane, CU_CAPTURE_MODE_RELAXED));
-	CUresult result = cuMemcpyAsync(there, here, COPIED, lane);
-	assert_cuda(cuStreamEndCapture(lane, &graph));
-	assert_cuda(cuGraphDestroy(graph));
-	return result;
-}
-
-/* name, whether it keeps the GPU from other work, the call */
-#define KINDS(X)                                                                                                               \
-	X(fill, true, cuMemsetD8Async(there, 1, COPIED, lane))                                                                 \
-	X(device, true, cuMemcpyDtoD_v2(there, here, COPIED))                                                                  \
-	X(unified, true, cuMemcpy(there, here, COPIED))                                                                        \
-	X(unified_async, true, cuMemcpyAsync(there, here, COPIED, lane))                                                       \
-	X(batch, true,                                                                                                         \
-	  cuMemcpyBatchAsync_v2((CUdeviceptr[]){there, there}, (CUdeviceptr[]){(uintptr_t)host, here}, (size_t[]){64, 64}, 2,  \
-				(uint64_t[4]){1}, (size_t[]){0}, 1, lane))                                                     \
-	X(peer, true, cuMemcpyPeer(there, primary(), here, primary(), COPIED))                                                 \
-	X(peer_async, true, cuMemcpyPeerAsync(there, primary(), here, primary(), COPIED, lane))                                \
-	X(plane, true, cuMemcpy2D_v2(PLANE(CU_MEMORY_DEVICE, here)))                                                           \
-	X(plane_unaligned, true, cuMemcpy2DUnaligned_v2(PLANE(CU_MEMORY_UNIFIED, here)))                                       \
-	X(plane_async, true, cuMemcpy2DAsync_v2(PLANE(CU_MEMORY_DEVICE, here), lane))                                          \
-	X(box, true, cuMemcpy3D_v2(BOX(CU_MEMORY_ARRAY, 0)))                                                                   \
-	X(box_async, true, cuMemcpy3DAsync_v2(BOX(CU_MEMORY_DEVICE, here), lane))                                              \
-	X(box_peer, true, cuMemcpy3DPeer(BOX(CU_MEMORY_UNIFIED, here)))                                                        \
-	X(box_peer_async, true, cuMemcpy3DPeerAsync(BOX(CU_MEMORY_DEVICE, here), lane))                                        \
-	X(into_array, true, cuMemcpyDtoA_v2(grid, 0, here, 1024))                                                              \
-	X(out_of_array, true, cuMemcpyAtoD_v2(there, grid, 0, 1024))                                                           \
-	X(arrays, true, cuMemcpyAtoA_v2(other_grid, 0, grid, 0, 1024))                                                         \
-	X(from_host, false, cuMemcpyHtoDAsync_v2(there, host, 64, lane))                                                       \
-	X(unified_from_host, false, cuMemcpy(there, (uintptr_t)host, 64))                                                      \
-	X(unified_to_host, false, cuMemcpyAsync((uintptr_t)host, here, 64, lane))                                              \
-	X(batch_from_host, false,                                                                                              \
-	  cuMemcpyBatchAsync_v2((CUdeviceptr[]){there}, (CUdeviceptr[]){(uintptr_t)host}, (size_t[]){64}, 1, (uint64_t[4]){1}, \
-				(size_t[]){0}, 1, lane))                                                                       \
-	X(plane_from_host, false, cuMemcpy2D_v2(PLANE(CU_MEMORY_HOST, 0)))                                                     \
-	X(box_from_host, false, cuMemcpy3DAsync_v2(BOX(CU_MEMORY_UNIFIED, (uintptr_t)host), lane))                             \
-	X(captured, false, capture_one())
-
-#define FUNCTION(name, within, call)    \
-	static CUresult do_##name(void) \
-	{                               \
-		return call;            \
-	}
-KINDS(FUNCTION)
-static const struct kind {
-	const char *name;
-	bool within;
-	CUresult (*copy)(void);
-} kinds[] = {
-#define ROW(name, within, call) {#name, within, do_##name},
-	KINDS(ROW)
-#undef ROW
-};
-static const struct kind *kind; /* of the job that is started next */
-
-/* Copies of one kind, until it hears something. */
-static void copy(int socket)
-{
-	const CUarrayShape shape = {.width = 1024, .height = 1, .format = 1, .channels = 1};
-	open_driver();
-	assert_cuda(cuStreamCreate(&lane, CU_STREAM_NON_BLOCKING));
-	assert_cuda(cuMemAlloc_v2(&here, COPIED));
-	assert_cuda(cuMemAlloc_v2(&there, COPIED));
-	assert_cuda(cuArrayCreate_v2(&grid, &shape));
-	assert_cuda(cuArrayCreate_v2(&other_grid, &shape));
-	host = calloc(1, COPIED);
-	assert_non_null(host);
-	tell(socket, 'r');
-	while (!heard(socket)) {
-		assert_cuda(kind->copy());
-		assert_cuda(cuStreamSynchronize(lane));
-	}
-}
-
-/* Fills and copies that a process has given to the GPU. It says so when it is asked for something. */
-static uint64_t copies_of(const struct sw_page_slot *slot)
-{
-	hear_again();
-	return atomic_load(&slot->copies);
-}
-
-/* Copies nothing for a while. */
-static bool stands(const struct sw_page_slot *slot, uint64_t *ret_copies)
-{
-	*ret_copies = copies_of(slot);
-	for (unsigned i = 0; i < 60; i++)
-		doze();
-	return copies_of(slot) == *ret_copies;
-}
-
-/* It stands while the neighbour works, and goes on when that is idle. */
-static void check_that_it_yields(const struct sw_page_slot *slot, struct sw_page_slot *neighbour)
-{
-	uint64_t before = 0, after = 0;
-	atomic_store(&neighbour->busy, 1);
-	eventually(stands(slot, &before));
-	/* One may have asked long ago, and been kept from the processor since. */
-	stands(slot, &after);
-	assert_true(after <= before + 1);
-	atomic_store(&neighbour->busy, 0);
-	eventually(copies_of(slot) > before + 4);
-}
-
-/* A process that yields fills nothing and copies nothing within the GPU while its neighbour says that it works, by whatever call; from and to the host it copies, and captures, all the same. */
-static void test_copies_yield_too(void **state)
-{
-	(void)state;
-	const char *const uuids[] = {"GPU-5ba7e001-0000-4000-8000-000000000001"};
-	struct sw_share_page *other = NULL;
-	char path[SW_PAGE_PATH];
-	strcpy(path, beside("busy")); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): both are of this test */
-	assert_int_equal(sw_share_page_new(path, uuids, 1, &other, NULL), 0);
-	struct sw_page *shared = raw_page(page_path());
-	struct sw_page_slot *neighbour = &raw_page(path)->slots[3];
-	atomic_store(&neighbour->pid, getpid());
-	atomic_store(&neighbour->state, SW_PAGE_RUNNING);
-	memcpy(shared->neighbours[0], path, sizeof path);
-	atomic_store(&shared->yields, 1);
-	for (kind = kinds; kind < kinds + sizeof kinds / sizeof kinds[0]; kind++) {
-		struct job job = start(copy);
-		hear(job.socket, 'r');
-		const struct sw_page_slot *slot = slot_of(shared, &job);
-		print_message("%s\n", kind->name);
-		if (kind->within) {
-			check_that_it_yields(slot, neighbour);
-		} else {
-			atomic_store(&neighbour->busy, 1);
-			uint64_t before = copies_of(slot);
-			eventually(copies_of(slot) > before + 4);
-			atomic_store(&neighbour->busy, 0);
-		}
-		tell(job.socket, 'e');
-		end(&job);
-	}
-	sw_share_page_close(other);
-}
-
 static void check_that_it_tells(void (*run)(int socket))
 {
 	struct sw_page *shared = raw_page(page_path());
@@ -595,6 +257,9 @@ static void check_that_it_tells(void (*run)(int socket))
 		hear(job.socket, 'd');
 	}
 	assert_true(atomic_load(&slot->gaps) > 0);
+	/* The time before its first launch is none of them. */
+	for (unsigned i = 0; i < SW_PAGE_GAPS; i++)
+		assert_true(atomic_load(&slot->gap_ns[i]) < PATIENCE);
 	tell(job.socket, 'e');
 	end(&job);
 }
@@ -747,15 +412,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_a_share_is_kept),
-		CASE(test_one_that_yields),
-		CASE(test_a_moment_is_no_idle_time),
 		CASE(test_standing_still),
 		CASE(test_only_work_is_paid_for),
-		CASE(test_a_neighbour_that_is_gone),
 		CASE(test_a_watched_process_tells),
 		CASE(test_pacing_survives_a_reset),
 		CASE(test_priorities),
-		CASE(test_copies_yield_too),
 		CASE(test_watching_spoils_no_capture),
 		CASE(test_watching_outlives_no_context),
 		CASE(test_many_streams_tell),

@@ -1,4 +1,5 @@
 /* Suspension and limits of whole processes: who is held, what is free meanwhile, and what happens when the driver refuses. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -510,6 +511,50 @@ static void test_a_resume_that_never_works(void **state)
 	lose_while_suspended("cuMemcpyHtoDAsync_v2:count=100000:error=719\n");
 }
 
+/* ---- work that does not end */
+
+static void work_long(int socket)
+{
+	CUdeviceptr x = 0;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&x, 4 * MiB));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	assert_cuda(launch_spin(NULL, 60 * SECOND));
+	tell(socket, 'w');
+	hear(socket, 'e');
+}
+
+static unsigned threads_of(pid_t pid)
+{
+	char path[64];
+	unsigned count = 0;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+	DIR *folder = opendir(path);
+	assert_non_null(folder);
+	for (const struct dirent *entry; (entry = readdir(folder)) != NULL;)
+		count += entry->d_name[0] != '.';
+	closedir(folder);
+	return count;
+}
+
+/* One whose kernel does not end is not suspended, works between the tries, and has one thread that waits for it, however often it is tried. */
+static void test_work_that_does_not_end(void **state)
+{
+	(void)state;
+	struct job job = start(work_long);
+	hear(job.socket, 'r');
+	tell(job.socket, 'g');
+	hear(job.socket, 'w');
+	unsigned before = threads_of(job.pid);
+	sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	eventually(look().trouble == SW_PAGE_NOT_DRAINED);
+	for (int64_t until = now_ns() + 2 * SECOND; now_ns() < until;)
+		doze();
+	assert_true(threads_of(job.pid) <= before + 1);
+	kill_job(&job);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, machine_up, machine_down)
 
 int main(void)
@@ -527,6 +572,7 @@ int main(void)
 		CASE(test_a_move_on_the_default_stream),
 		CASE(test_a_gpu_is_lost_while_suspended),
 		CASE(test_a_resume_that_never_works),
+		CASE(test_work_that_does_not_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

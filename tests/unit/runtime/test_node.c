@@ -274,6 +274,10 @@ static void test_made_ahead(void **state)
 	set_head(offsetof(struct sw_host_ledger, head.refused_ns), 1);
 	assert_false(sw_node_is_short());
 	assert_true(sw_node_take(UNIT, true));
+	/* What can never be had is no reason. */
+	assert_false(sw_node_has_room(17 * UNIT));
+	assert_false(sw_node_take(17 * UNIT, false));
+	assert_false(sw_node_is_short());
 }
 
 /* Where the machine itself has no more to spare, nothing is given, whatever the bound. */
