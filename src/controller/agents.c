@@ -21,14 +21,6 @@ static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
 	node->number = sync->number;
 }
 
-static bool is_listed(const struct sw_sync_inventory *inventory, const struct sw_brain_gpu *gpu)
-{
-	for (size_t g = 0; g < inventory->gpu_count; g++)
-		if (strncmp(inventory->gpus[g].uuid, gpu->uuid, sizeof gpu->uuid - 1) == 0)
-			return true;
-	return false;
-}
-
 static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
 {
 	uint64_t smallest = 0;
@@ -38,15 +30,16 @@ static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
 	return smallest;
 }
 
-/* Whether the agent has other GPUs than we know of. What is beside them may differ a little after every boot: that is taken over with the next change. */
+/* Whether the agent has other GPUs than we know of, or numbers them otherwise. What is beside them may differ a little after every boot: that is taken over with the next change.
+ * One that sees none while jobs run on them has lost sight of them: its driver does not answer, and they go on all the same. */
 static bool has_other_gpus(const struct sw_brain_node *node, const struct sw_sync_inventory *inventory)
 {
-	if (inventory == NULL)
+	if (inventory == NULL || (inventory->gpu_count == 0 && node->jobs.count > 0))
 		return false;
 	if (inventory->gpu_count != node->shape.gpus || smallest_of(inventory) != node->shape.gpu_memory_bytes)
 		return true;
 	for (uint32_t g = 0; g < node->shape.gpus; g++)
-		if (!is_listed(inventory, &node->gpus[g]))
+		if (strncmp(inventory->gpus[g].uuid, node->gpus[g].uuid, sizeof node->gpus[g].uuid - 1) != 0)
 			return true;
 	return false;
 }

@@ -33,18 +33,40 @@ static uint64_t renumber_all(const struct sw_topology_change *change, uint64_t m
 	return __builtin_popcountll(now) == __builtin_popcountll(mask) ? now : 0;
 }
 
+/* Whether it still is on GPUs that are gone, on its way to others: it cannot stay, and may never get there. */
+static bool is_stranded(const struct sw_run *run, const struct sw_topology_change *change)
+{
+	return run->from != 0 && renumber_all(change, run->from) == 0;
+}
+
 /* Of those who run the engine takes care. */
 static int drop_parked(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_topology_change *change)
 {
 	for (size_t j = node->jobs.count; j-- > 0;) {
 		uint32_t id = node->jobs.items[j];
 		struct sw_live *live = &brain->jobs.items[id];
-		if (!live->parked || renumber_all(change, sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask) != 0)
+		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+		if (!live->parked || (renumber_all(change, run->mask) != 0 && !is_stranded(run, change)))
 			continue;
 		snprintf(live->reason, sizeof live->reason, "%s", SW_BRAIN_GPUS_GONE);
 		if (sw_brain_drop_runs(brain, id) < 0)
 			return SW_ENOMEM;
 		j = node->jobs.count; /* they have changed places */
+	}
+	return 0;
+}
+
+/* The engine has them where they go, and knows nothing of where they are: they start anew there. */
+static int restart_stranded(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
+{
+	for (size_t id = 0; id < brain->jobs.count; id++) {
+		struct sw_live *live = &brain->jobs.items[id];
+		const struct sw_run *run = sw_brain_run_on(live, node);
+		if (run == NULL || live->parked || !is_stranded(run, change) || renumber_all(change, run->mask) == 0)
+			continue;
+		if (sw_brain_begin_anew(brain, (uint32_t)id) < 0)
+			return SW_ENOMEM;
+		snprintf(live->reason, sizeof live->reason, "%s", SW_BRAIN_GPUS_GONE);
 	}
 	return 0;
 }
@@ -59,7 +81,6 @@ static void renumber(struct sw_brain *brain, uint32_t node, const struct sw_topo
 		if (run == NULL)
 			continue;
 		run->mask = sw_topology_renumber(change, run->mask);
-		/* One that was on its way cannot go back to what is gone. */
 		run->from = renumber_all(change, run->from);
 	}
 }
@@ -70,6 +91,7 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 	uint32_t number = (uint32_t)(node - brain->nodes.items);
 	const struct sw_topology_change change = compare(node, shape, gpus);
 	int r = drop_parked(brain, node, &change);
+	r = r < 0 ? r : restart_stranded(brain, number, &change);
 	renumber(brain, number, &change);
 	free(node->gpus);
 	node->gpus = gpus;

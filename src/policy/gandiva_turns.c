@@ -171,7 +171,7 @@ static void turn(struct sw_plan *plan, uint32_t n)
 	for (uint32_t left = room->waits.count; left > 0 && next != NULL; left--) {
 		const struct sw_job *job = next;
 		next = after(view, job);
-		if (!node.open) {
+		if (!node.open || node.gpus < job->gpus) { /* closed, or with fewer GPUs than it had */
 			sw_gandiva_part(view, job);
 			sw_gandiva_enter(view, job, QUEUED, 0);
 			mind_of(view)->touched = true;

@@ -15,10 +15,17 @@ static struct sw_sync_gpu second[] = {GPU("GPU-1")};
 static struct sw_sync_gpu three[] = {GPU("GPU-9"), GPU("GPU-1"), GPU("GPU-0")};
 static struct sw_sync_gpu replaced[] = {GPU("GPU-0"), GPU("GPU-7")};
 static struct sw_sync_gpu doubled[] = {GPU("GPU-0"), GPU("GPU-0"), GPU("GPU-0")};
+static struct sw_sync_gpu four[] = {GPU("GPU-0"), GPU("GPU-1"), GPU("GPU-2"), GPU("GPU-3")};
+static struct sw_sync_gpu without_second[] = {GPU("GPU-0"), GPU("GPU-2"), GPU("GPU-3")};
+static struct sw_sync_gpu swapped[] = {GPU("GPU-1"), GPU("GPU-0")};
 static const struct sw_sync_inventory one_left = {second, 1, 16, UINT64_C(64) << 30};
 static const struct sw_sync_inventory one_more = {three, 3, 16, UINT64_C(64) << 30};
 static const struct sw_sync_inventory one_other = {replaced, 2, 16, UINT64_C(64) << 30};
 static const struct sw_sync_inventory thrice = {doubled, 3, 16, UINT64_C(64) << 30};
+static const struct sw_sync_inventory all_four = {four, 4, 16, UINT64_C(64) << 30};
+static const struct sw_sync_inventory three_left = {without_second, 3, 16, UINT64_C(64) << 30};
+static const struct sw_sync_inventory other_order = {swapped, 2, 16, UINT64_C(64) << 30};
+static const struct sw_sync_inventory none = {NULL, 0, 16, UINT64_C(64) << 30};
 
 static struct sw_node_view look_at_node(const struct desk *desk)
 {
@@ -213,13 +220,73 @@ static void test_one_name_for_all(void **state)
 	assert_int_equal(look_at_node(desk).gpus, 2);
 }
 
+/* Aim: GPUs in another order are numbered as the node numbers them, and jobs keep theirs. */
+static void test_other_order(void **state)
+{
+	struct desk *desk = *state;
+	run_two(desk, "");
+	desk->inventory = &other_order;
+	struct sw_answer_message *answer = desk_sync(desk);
+	assert_string_equal(gpus_for(answer, 1), "GPU-0");
+	sw_brain_answer_free(answer);
+	assert_string_equal(sw_brain_gpu_uuid(desk->brain, 0, 0), "GPU-1");
+	assert_int_equal(look_at(desk, 1).gpu_mask, 2);
+	assert_string_equal(desk_state(desk, 1), "R");
+}
+
+/* Aim: an agent that sees no GPU at all does not see them: where jobs run they go on. */
+static void test_blind(void **state)
+{
+	struct desk *desk = *state;
+	run_two(desk, "");
+	desk->inventory = &none;
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 1), "R");
+	assert_int_equal(look_at_node(desk).gpus, 2);
+	desk->runs[0].state = desk->runs[1].state = SW_RUN_EXITED;
+	desk_sync_and_drop(desk);
+	desk_sync_and_drop(desk);
+	assert_int_equal(look_at_node(desk).gpus, 0);
+}
+
+/* Aim: a run that is still on a GPU that is gone, on its way to others, starts anew: nobody could tell us that it cannot leave. */
+static void test_on_its_way(void **state)
+{
+	struct desk *desk = *state;
+	desk->inventory = &all_four;
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"], \"gpus\": 2}");
+	desk->runs[0] = (struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = "", .gpus = "GPU-0,GPU-1"};
+	desk->run_count = 1;
+	desk_sync_and_drop(desk);
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_move(desk->brain, &alice, 1, 12, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	desk_sync_and_drop(desk);
+	desk->inventory = &three_left;
+	struct sw_answer_message *answer = desk_sync(desk);
+	assert_int_equal(desk_wanted(answer, 1, 1), SW_WANT_STOP);
+	sw_brain_answer_free(answer);
+	desk->run_count = 0;
+	answer = desk_sync(desk);
+	assert_int_equal(desk_wanted(answer, 1, 2), SW_WANT_RUN);
+	assert_string_equal(gpus_for(answer, 1), "GPU-2 GPU-3");
+	sw_brain_answer_free(answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DESK_TEST(test_fewer_after_a_loss), DESK_TEST(test_fewer_while_jobs_run),
-		DESK_TEST(test_ended_in_time),	    DESK_TEST(test_more),
-		DESK_TEST(test_one_replaced),	    DESK_TEST(test_parked),
+		DESK_TEST(test_fewer_after_a_loss),
+		DESK_TEST(test_fewer_while_jobs_run),
+		DESK_TEST(test_ended_in_time),
+		DESK_TEST(test_more),
+		DESK_TEST(test_one_replaced),
+		DESK_TEST(test_parked),
 		DESK_TEST(test_one_name_for_all),
+		DESK_TEST(test_other_order),
+		DESK_TEST(test_blind),
+		DESK_TEST(test_on_its_way),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }

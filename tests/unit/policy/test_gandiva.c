@@ -12,7 +12,7 @@
 #define QUANTUM 60
 
 static const struct sw_topology_node one_gpu[] = {RIG_NODE(0, 1)}, two_gpus[] = {RIG_NODE(0, 2)}, four_gpus[] = {RIG_NODE(0, 4)},
-				     two_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1)},
+				     two_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1)}, two_fours[] = {RIG_NODE(0, 4), RIG_NODE(0, 4)},
 				     three_ones[] = {RIG_NODE(0, 1), RIG_NODE(0, 1), RIG_NODE(0, 1)},
 				     two_eights[] = {RIG_NODE(0, 8), RIG_NODE(0, 8)},
 				     three_fours[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), RIG_NODE(0, 4)};
@@ -623,6 +623,23 @@ static void test_nodes_come_and_go(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: who waits on a node that has become too small for it takes turns elsewhere. */
+static void test_too_small_now(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_with(&rig, two_fours, 2, (struct sw_engine_config){.may_grow = true});
+	uint32_t first = submit_in_place(&rig, 0, 4, 20), second = submit_in_place(&rig, 0, 4, 20);
+	assert_string_equal(rig_place(&rig, first), "0:f");
+	assert_string_equal(rig_place(&rig, second), "1:f");
+	const struct sw_topology_change less = {.shape = RIG_NODE(0, 2), .to = {0, 1, [2 ... SW_NODE_GPUS_MAX - 1] = SW_GPU_GONE}};
+	rig_event(&rig, QUANTUM, (struct sw_event){.kind = SW_EV_NODE_CHANGE, .change = &less});
+	live_until(&rig, 21 * QUANTUM);
+	assert_in_range(ran_s(&rig, first), 5 * QUANTUM, 15 * QUANTUM);
+	assert_in_range(ran_s(&rig, second), 5 * QUANTUM, 15 * QUANTUM);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -650,6 +667,7 @@ int main(void)
 		cmocka_unit_test(test_quota_is_given_back_elsewhere),
 		cmocka_unit_test(test_hold_and_release),
 		cmocka_unit_test(test_nodes_come_and_go),
+		cmocka_unit_test(test_too_small_now),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
