@@ -43,7 +43,7 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 	engine->params = params != NULL ? params : presets;
 	engine->policy = policy;
 	while (engine->alarms.count > 0)
-		sw_heap_remove(&engine->alarms, engine->alarms.entries[0].id);
+		sw_alarm_drop(engine, engine->alarms.entries[0].id);
 	if (give_policy_its_memory(engine) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
 	engine->order.rule = policy->order;

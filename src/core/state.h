@@ -120,6 +120,7 @@ struct sw_engine {
 	struct sw_bitmap waiting, running;
 	uint32_t paused;       /* how many of those that run are */
 	struct sw_heap alarms; /* by due time */
+	struct sw_heap latest; /* the same alarms, by due time and slack together */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t avoiders; /* jobs that keep off a node, at most */
@@ -240,6 +241,11 @@ void sw_plan_commit(struct sw_plan *plan);
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
 
 /* ---- alarms (alarm.c) */
+/* The job's alarm, in the place of the one it had. */
+void sw_alarm_put(struct sw_engine *engine, struct sw_core_job *job, sw_ns due, sw_ns slack);
+void sw_alarm_drop(struct sw_engine *engine, uint32_t job);
+/* When an alarm with this slack must have rung; SW_TIME_NEVER: it wakes nobody. */
+sw_ns sw_alarm_latest(sw_ns due, sw_ns slack);
 void sw_alarms_ring(struct sw_engine *engine);
 sw_ns sw_alarms_next(const struct sw_engine *engine);
 

@@ -118,6 +118,22 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	return r;
 }
 
+static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
+{
+	if (sw_heap_top_key(&engine->alarms) <= engine->now)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: an alarm is left in the past");
+	if (engine->alarms.count != engine->latest.count)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: %u alarms are set, and the engine wakes for %u", engine->alarms.count,
+				  engine->latest.count);
+	for (uint32_t a = 0; a < engine->alarms.count; a++) {
+		struct sw_heap_entry alarm = engine->alarms.entries[a];
+		sw_ns latest = sw_alarm_latest(alarm.key, engine->jobs.items[alarm.id].alarm_slack);
+		if (!sw_heap_has(&engine->latest, alarm.id) || sw_heap_key(&engine->latest, alarm.id) != latest)
+			return sw_err_set(err, SW_EBUG, "engine invariant 6: the engine does not wake for the alarm of job %u", alarm.id);
+	}
+	return 0;
+}
+
 int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 {
 	struct sw_ledger derived;
@@ -133,7 +149,7 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_lanes(engine, err);
 	if (r == 0)
 		r = check_tenants(engine, err);
-	if (r == 0 && sw_heap_top_key(&engine->alarms) <= engine->now)
-		r = sw_err_set(err, SW_EBUG, "engine invariant 6: an alarm is left in the past");
+	if (r == 0)
+		r = check_alarms(engine, err);
 	return r;
 }

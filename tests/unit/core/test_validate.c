@@ -148,7 +148,7 @@ static void test_accounts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 6: nothing began in the future, no alarm is left in the past, no plan is left open. */
+/* Aim: invariant 6: nothing began in the future, no alarm is left in the past or wakes nobody, no plan is left open. */
 static void test_time(void **state)
 {
 	(void)state;
@@ -158,9 +158,15 @@ static void test_time(void **state)
 	job_at(&rig, 0)->seen.since = rig.engine->now + 1;
 	expect_broken(&rig, "invariant 6");
 	job_at(&rig, 0)->seen.since = since;
-	sw_heap_set(&rig.engine->alarms, 0, rig.engine->now);
+	sw_alarm_put(rig.engine, job_at(&rig, 0), rig.engine->now, 0);
 	expect_broken(&rig, "invariant 6");
-	sw_heap_remove(&rig.engine->alarms, 0);
+	sw_alarm_put(rig.engine, job_at(&rig, 0), rig.engine->now + 1, 5);
+	expect_whole(&rig);
+	sw_heap_set(&rig.engine->latest, 0, rig.engine->now + 7);
+	expect_broken(&rig, "invariant 6");
+	sw_heap_remove(&rig.engine->latest, 0);
+	expect_broken(&rig, "invariant 6");
+	sw_alarm_drop(rig.engine, 0);
 	job_at(&rig, 0)->plan_slot = 0;
 	expect_broken(&rig, "invariant 6");
 	job_at(&rig, 0)->plan_slot = SW_NO_SLOT;
