@@ -67,6 +67,11 @@ static int check_order(const struct sw_engine *engine, struct sw_err *err)
 		running += lane->running.count;
 		waiting += lane->waiting.count;
 	}
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+		const struct sw_core_job *job = &engine->jobs.items[id];
+		if (job->order_set != SW_ORDER_NOWHERE && book->links.items[id].marks != sw_order_marks(job))
+			return sw_err_set(err, SW_EBUG, "engine invariant 7: the marks of job %u are not true", id);
+	}
 	if (waiting != engine->waiting.count || running != (book->rule->preemptive ? engine->running.count : 0))
 		return sw_err_set(err, SW_EBUG, "engine invariant 7: the order lists %u waiting and %u running jobs, there are %u and %u",
 				  waiting, running, engine->waiting.count, engine->running.count);

@@ -174,7 +174,7 @@ static void test_time(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 7: the order lists whoever competes, once, and sorted. */
+/* Aim: invariant 7: the order lists whoever competes, once, sorted, and marked as what it is. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -186,6 +186,10 @@ static void test_order(void **state)
 	sw_oset_remove(&lane->waiting, &book->links, 2);
 	expect_broken(&rig, "invariant 7");
 	sw_oset_insert(&lane->waiting, &book->links, 2, key, stamp);
+	expect_whole(&rig);
+	sw_oset_mark(&book->links, 2, SW_MARK_FRESH);
+	expect_broken(&rig, "invariant 7");
+	sw_oset_mark(&book->links, 2, 0);
 	expect_whole(&rig);
 	uint32_t other = rig_submit_plain(&rig, 2, 4, 2000); /* behind job 2 */
 	book->links.items[other].key = key - 1;
