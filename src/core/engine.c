@@ -116,6 +116,7 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 	count_held(engine, seen, gpus, true);
 	sw_bitmap_remove(&engine->waiting, seen->id.v);
 	sw_bitmap_add(&engine->running, seen->id.v);
+	sw_order_mark(engine, job); /* it may run in another class than before it was lifted */
 }
 
 void sw_engine_command(struct sw_engine *engine, struct sw_command command)

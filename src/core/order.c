@@ -130,7 +130,11 @@ static int64_t last_stamp(struct sw_order_book *book)
 
 uint32_t sw_order_marks(const struct sw_core_job *job)
 {
-	return job->order_set == SW_ORDER_WAITING && job->seen.fresh ? SW_MARK_FRESH : 0;
+	if (job->order_set == SW_ORDER_WAITING)
+		return job->seen.fresh ? SW_MARK_FRESH : 0;
+	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
+		return SW_MARK_YIELDS;
+	return job->prefers_home ? SW_MARK_KEEPS : 0;
 }
 
 static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
@@ -142,8 +146,7 @@ static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
 	return key;
 }
 
-/* What is true of the job now, for walks that look for it. */
-static void mark(struct sw_engine *engine, const struct sw_core_job *job)
+void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	if (job->order_set != SW_ORDER_NOWHERE)
 		sw_oset_mark(&engine->order.links, job->seen.id.v, sw_order_marks(job));
@@ -155,7 +158,7 @@ void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_or
 	struct sw_lane *lane = &book->lanes.items[job->lane];
 	sw_oset_insert(set == SW_ORDER_RUNNING ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, key, stamp);
 	job->order_set = (uint8_t)set;
-	mark(engine, job);
+	sw_order_mark(engine, job);
 }
 
 static void insert(struct sw_engine *engine, struct sw_core_job *job, int64_t stamp)
@@ -419,7 +422,7 @@ void sw_order_settle(struct sw_engine *engine)
 	for (size_t f = 0; f < book->fresh.count; f++) {
 		struct sw_core_job *job = &engine->jobs.items[book->fresh.items[f]];
 		job->seen.fresh = 0;
-		mark(engine, job);
+		sw_order_mark(engine, job);
 	}
 	book->fresh.count = 0;
 	book->fresh_index = 0;

@@ -38,7 +38,10 @@ struct sw_lane {
 
 /* Marks of jobs in the sets of their lanes, for walks over some of them. */
 enum {
-	SW_MARK_FRESH = 1, /* it waits, and was put last since the last decision */
+	SW_MARK_FRESH = 1,  /* it waits, and was put last since the last decision */
+	SW_MARK_YIELDS = 2, /* it runs, and is opportunistic */
+	SW_MARK_KEEPS =
+		4, /* it runs, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
 };
 
 /* Where a job stands at one instant; total. */
@@ -193,8 +196,10 @@ bool sw_order_takes_any_place(const struct sw_engine *engine);
 void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job);
 /* What tells lanes apart changed for this job: into the right one, at the place it had. */
 int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
-/* The marks that the job has in the set that it is in. */
+/* The marks that the job should have in the set that it is in. */
 uint32_t sw_order_marks(const struct sw_core_job *job);
+/* What they say has changed. */
+void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job);
 /* Lists it in one of its lane's sets, at this place. */
 void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp);
 void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);

@@ -77,9 +77,10 @@ static uint32_t steps_of(struct rig *rig, int64_t at_s, struct sw_event event)
 }
 
 /* One more job waits. */
-static uint32_t steps_of_submit(struct rig *rig, int64_t at_s)
+static uint32_t steps_of_submit(struct rig *rig, int64_t at_s, uint8_t job_class)
 {
 	struct sw_job_spec spec = rig_spec(1, 1000000);
+	spec.job_class = job_class;
 	uint32_t taken = steps_of(rig, at_s, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec});
 	assert_false(rig_runs(rig, sw_engine_job_count(rig->engine) - 1));
 	return taken;
@@ -100,18 +101,41 @@ static void test_waiting_jobs_cost_nothing(void **state)
 	struct rig rig;
 	open_busy(&rig, 1);
 	submit_until(&rig, GPUS + 20);
-	uint32_t of_submit = steps_of_submit(&rig, 2), of_end = steps_of_end(&rig, 3, 0);
-	(void)steps_of_submit(&rig, 4);
+	uint32_t of_submit = steps_of_submit(&rig, 2, SW_CLASS_GUARANTEED), of_end = steps_of_end(&rig, 3, 0);
+	(void)steps_of_submit(&rig, 4, SW_CLASS_GUARANTEED);
 	submit_until(&rig, GPUS + 1000);
-	assert_in_range(steps_of_submit(&rig, 5), 1, of_submit);
+	assert_in_range(steps_of_submit(&rig, 5, SW_CLASS_GUARANTEED), 1, of_submit);
 	assert_in_range(steps_of_end(&rig, 6, 1), 1, of_end);
 	rig_close(&rig);
+}
+
+/* Aim: a job that comes or ends costs the same beside hundreds of running jobs that do not give way as beside a few, whether it is guaranteed or not. */
+static void test_running_jobs_cost_nothing(void **state)
+{
+	(void)state;
+	static const uint8_t classes[] = {SW_CLASS_GUARANTEED, SW_CLASS_OPPORTUNISTIC};
+	for (size_t c = 0; c < RIG_COUNT(classes); c++) {
+		uint32_t of_submit[2], of_end[2];
+		for (int many = 0; many < 2; many++) {
+			struct rig rig;
+			open_busy(&rig, many ? NODES_MAX : 1);
+			for (int j = 0; j < 20; j++)
+				(void)steps_of_submit(&rig, 1, classes[c]);
+			rig_tick(&rig, 9999); /* those that run have done so for so long that they are behind all others */
+			of_submit[many] = steps_of_submit(&rig, 10000, classes[c]);
+			of_end[many] = steps_of_end(&rig, 10001, 0);
+			rig_close(&rig);
+		}
+		assert_in_range(of_submit[1], 1, of_submit[0]);
+		assert_in_range(of_end[1], 1, of_end[0]);
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waiting_jobs_cost_nothing),
+		cmocka_unit_test(test_running_jobs_cost_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
