@@ -57,9 +57,9 @@ foreach(kind unit sim golden)
 			sw_test_helpers(${CMAKE_CURRENT_SOURCE_DIR}/unit/share model)
 			target_link_libraries(${target} PRIVATE ${model})
 		endif()
-		# It counts the steps that a decision takes over the order.
+		# It counts the steps that a decision takes over jobs.
 		if(name STREQUAL "unit/policy/sharewell_steps")
-			foreach(step sw_oset_next sw_oset_prev sw_oset_next_marked sw_oset_prev_marked)
+			foreach(step sw_oset_next sw_oset_prev sw_oset_next_marked sw_oset_prev_marked sw_bitmap_next)
 				target_link_options(${target} PRIVATE LINKER:--wrap=${step})
 			endforeach()
 		endif()

@@ -1,4 +1,4 @@
-/* What a decision of sharewell costs, counted in steps over the order (the linker puts the functions below before those of base/oset): it follows what has
+/* What a decision of sharewell costs, counted in steps over jobs (the linker puts the functions below before those of base/oset and base/bitmap): it follows what has
  * changed, not how many jobs there are. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/bitmap.h"
 #include "base/oset.h"
 #include "unit/core/rig.h"
 
@@ -17,10 +18,12 @@ uint32_t __real_sw_oset_next(const struct sw_oset_links *links, uint32_t id);
 uint32_t __real_sw_oset_prev(const struct sw_oset_links *links, uint32_t id);
 uint32_t __real_sw_oset_next_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
 uint32_t __real_sw_oset_prev_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
+uint32_t __real_sw_bitmap_next(const struct sw_bitmap *bitmap, uint32_t from);
 uint32_t __wrap_sw_oset_next(const struct sw_oset_links *links, uint32_t id);
 uint32_t __wrap_sw_oset_prev(const struct sw_oset_links *links, uint32_t id);
 uint32_t __wrap_sw_oset_next_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
 uint32_t __wrap_sw_oset_prev_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
+uint32_t __wrap_sw_bitmap_next(const struct sw_bitmap *bitmap, uint32_t from);
 
 uint32_t __wrap_sw_oset_next(const struct sw_oset_links *links, uint32_t id)
 {
@@ -46,12 +49,18 @@ uint32_t __wrap_sw_oset_prev_marked(const struct sw_oset_links *links, uint32_t 
 	return __real_sw_oset_prev_marked(links, id, marks);
 }
 
+uint32_t __wrap_sw_bitmap_next(const struct sw_bitmap *bitmap, uint32_t from)
+{
+	steps++;
+	return __real_sw_bitmap_next(bitmap, from);
+}
+
 enum { GPUS = 8, NODES_MAX = 32 };
 
 /* Busy nodes of jobs that would have to start anew if they were stopped, as in a live cluster. */
 static void open_busy(struct rig *rig, uint32_t nodes)
 {
-	struct sw_topology_node shapes[NODES_MAX];
+	struct sw_topology_node shapes[NODES_MAX] = {0};
 	for (uint32_t n = 0; n < nodes; n++)
 		shapes[n] = (struct sw_topology_node)RIG_NODE(0, GPUS);
 	rig_open(rig, shapes, nodes, (struct sw_engine_config){.policy = &sw_policy_sharewell, .cannot_move = true}, NULL);
@@ -131,11 +140,27 @@ static void test_running_jobs_cost_nothing(void **state)
 	}
 }
 
+/* Aim: where nothing runs because of a quota, a job that comes costs the same behind a thousand as behind ten. */
+static void test_jobs_that_cannot_start_cost_nothing(void **state)
+{
+	(void)state;
+	struct rig rig;
+	static const struct sw_topology_node node[] = {RIG_NODE(0, GPUS)};
+	rig_open(&rig, node, 1, (struct sw_engine_config){.policy = &sw_policy_sharewell}, NULL);
+	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 0});
+	submit_until(&rig, 20);
+	uint32_t of_submit = steps_of_submit(&rig, 2, SW_CLASS_GUARANTEED);
+	submit_until(&rig, 1000);
+	assert_in_range(steps_of_submit(&rig, 3, SW_CLASS_GUARANTEED), 1, of_submit);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waiting_jobs_cost_nothing),
 		cmocka_unit_test(test_running_jobs_cost_nothing),
+		cmocka_unit_test(test_jobs_that_cannot_start_cost_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
