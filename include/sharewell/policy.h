@@ -403,6 +403,9 @@ void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
  * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where there are quotas) are not given any
  * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. After sw_plan_by_order(): those whom it left waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
+/* The same walk over those alone that are `fresh`, for decisions in which nobody else can find a place; whoever is not costs nothing. In one decision, one walk or
+ * the other. */
+const struct sw_job *sw_order_next_fresh(struct sw_plan *plan);
 
 /* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same
  * decision ring in id order. A new alarm replaces the old; a job that starts, stops or ends loses its alarm. */

@@ -36,7 +36,7 @@ static uint32_t priority_of(uint32_t id)
 	uint64_t x = (id + UINT64_C(1)) * UINT64_C(0x9E3779B97F4A7C15);
 	x ^= x >> 31;
 	x *= UINT64_C(0xD6E8FEB86659FD93);
-	return (uint32_t)(x >> 32);
+	return (uint32_t)(x >> (32 + 2 * SW_OSET_MARK_BITS));
 }
 
 static bool is_before(const struct sw_oset_link *a, uint32_t a_id, const struct sw_oset_link *b, uint32_t b_id)
@@ -62,6 +62,79 @@ static void replace_child(struct sw_oset *set, struct sw_oset_link *items, uint3
 		items[heir].parent = parent;
 }
 
+/* ---- marks */
+
+static uint32_t below(const struct sw_oset_link *items, uint32_t id)
+{
+	return id == NONE ? 0 : items[id].below;
+}
+
+static uint32_t gather(const struct sw_oset_link *items, uint32_t id)
+{
+	return items[id].marks | below(items, items[id].left) | below(items, items[id].right);
+}
+
+void sw_oset_mark(struct sw_oset_links *links, uint32_t id, uint32_t marks)
+{
+	struct sw_oset_link *items = links->items;
+	if (items[id].marks == marks)
+		return;
+	items[id].marks = marks;
+	for (uint32_t found; id != NONE && (found = gather(items, id)) != items[id].below; id = items[id].parent)
+		items[id].below = found;
+}
+
+static uint32_t child(const struct sw_oset_link *items, uint32_t id, bool left)
+{
+	return left ? items[id].left : items[id].right;
+}
+
+/* The outermost on one side of a subtree that has any of these marks. */
+static uint32_t outermost(const struct sw_oset_link *items, uint32_t at, bool left, uint32_t marks)
+{
+	while ((below(items, at) & marks) != 0) {
+		bool further = (below(items, child(items, at, left)) & marks) != 0;
+		if (!further && (items[at].marks & marks) != 0)
+			return at;
+		at = child(items, at, further ? left : !left);
+	}
+	return NONE;
+}
+
+/* The nearest on one side of a member that has any of these marks. */
+static uint32_t nearest(const struct sw_oset_link *items, uint32_t id, bool left, uint32_t marks)
+{
+	uint32_t found = outermost(items, child(items, id, left), !left, marks);
+	for (uint32_t parent = items[id].parent; found == NONE && parent != NONE; id = parent, parent = items[id].parent) {
+		if (child(items, parent, left) == id)
+			continue; /* it lies on the other side */
+		found = (items[parent].marks & marks) != 0 ? parent : outermost(items, child(items, parent, left), !left, marks);
+	}
+	return found;
+}
+
+uint32_t sw_oset_first_marked(const struct sw_oset *set, const struct sw_oset_links *links, uint32_t marks)
+{
+	return outermost(links->items, set->root, true, marks);
+}
+
+uint32_t sw_oset_last_marked(const struct sw_oset *set, const struct sw_oset_links *links, uint32_t marks)
+{
+	return outermost(links->items, set->root, false, marks);
+}
+
+uint32_t sw_oset_next_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks)
+{
+	return nearest(links->items, id, false, marks);
+}
+
+uint32_t sw_oset_prev_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks)
+{
+	return nearest(links->items, id, true, marks);
+}
+
+/* ---- order */
+
 /* Lifts `id` above its parent, keeping the order. */
 static void rotate_up(struct sw_oset *set, struct sw_oset_link *items, uint32_t id)
 {
@@ -81,13 +154,17 @@ static void rotate_up(struct sw_oset *set, struct sw_oset_link *items, uint32_t 
 		items[id].left = parent;
 	}
 	items[parent].parent = id;
+	items[id].below = items[parent].below;
+	if (items[id].below != 0)
+		items[parent].below = gather(items, parent);
 }
 
 void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp)
 {
 	assert(id < links->capacity);
 	struct sw_oset_link *items = links->items;
-	items[id] = (struct sw_oset_link){key, stamp, NONE, NONE, NONE, priority_of(id)};
+	items[id] =
+		(struct sw_oset_link){.key = key, .stamp = stamp, .left = NONE, .right = NONE, .parent = NONE, .priority = priority_of(id)};
 	set->count++;
 	if (set->root == NONE) {
 		set->root = set->first = set->last = id;
@@ -126,6 +203,7 @@ void sw_oset_remove(struct sw_oset *set, struct sw_oset_links *links, uint32_t i
 {
 	struct sw_oset_link *items = links->items;
 	assert(set->count > 0);
+	sw_oset_mark(links, id, 0);
 	if (set->first == id)
 		set->first = sw_oset_next(links, id);
 	if (set->last == id)
@@ -179,6 +257,8 @@ bool sw_oset_is_sound(const struct sw_oset *set, const struct sw_oset_links *lin
 			return false;
 		uint32_t parent = items[id].parent;
 		if (parent == NONE ? set->root != id : items[parent].priority < items[id].priority)
+			return false;
+		if (items[id].below != gather(items, id))
 			return false;
 		last = id;
 		if (++seen > set->count)

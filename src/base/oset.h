@@ -3,10 +3,13 @@
  * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id: expected depth is logarithmic whatever
  * the order of insertion, and the shape is the same in every run. Nothing here allocates except sw_oset_links_reserve().
  *
+ * Members may have marks, of which each node knows all that are in its subtree: a walk over those with a mark costs nothing for those without.
+ *
  * Invariants:
  *  1. in-order walk of a set is strictly ascending by (key, stamp, id);
  *  2. a parent's priority is not below its children's;
- *  3. first and last of a set are its smallest and largest member, SW_OSET_NONE when it is empty.
+ *  3. first and last of a set are its smallest and largest member, SW_OSET_NONE when it is empty;
+ *  4. what a node knows of the marks in its subtree is true.
  */
 #ifndef SW_BASE_OSET_H
 #define SW_BASE_OSET_H
@@ -15,12 +18,15 @@
 #include <stdint.h>
 
 #define SW_OSET_NONE UINT32_MAX
+#define SW_OSET_MARK_BITS 4
 
 struct sw_oset_link {
 	int64_t key;
 	int64_t stamp;
 	uint32_t left, right, parent;
-	uint32_t priority;
+	uint32_t priority : 32 - 2 * SW_OSET_MARK_BITS;
+	uint32_t marks : SW_OSET_MARK_BITS; /* its own */
+	uint32_t below : SW_OSET_MARK_BITS; /* and all in its subtree */
 };
 
 struct sw_oset_links {
@@ -42,13 +48,20 @@ static inline struct sw_oset sw_oset_empty(void)
 int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity);
 void sw_oset_links_release(struct sw_oset_links *links);
 
-/* The id must be in no set. */
+/* The id must be in no set; it has no marks. */
 void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp);
 /* The id must be in this set. */
 void sw_oset_remove(struct sw_oset *set, struct sw_oset_links *links, uint32_t id);
 /* Neighbours of a member; SW_OSET_NONE past the ends. */
 uint32_t sw_oset_next(const struct sw_oset_links *links, uint32_t id);
 uint32_t sw_oset_prev(const struct sw_oset_links *links, uint32_t id);
+/* Gives a member these marks and no others. */
+void sw_oset_mark(struct sw_oset_links *links, uint32_t id, uint32_t marks);
+/* The same among members that have any of these marks; the id itself need not. */
+uint32_t sw_oset_first_marked(const struct sw_oset *set, const struct sw_oset_links *links, uint32_t marks);
+uint32_t sw_oset_last_marked(const struct sw_oset *set, const struct sw_oset_links *links, uint32_t marks);
+uint32_t sw_oset_next_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
+uint32_t sw_oset_prev_marked(const struct sw_oset_links *links, uint32_t id, uint32_t marks);
 /* Checks the invariants; for tests. */
 bool sw_oset_is_sound(const struct sw_oset *set, const struct sw_oset_links *links);
 

@@ -122,7 +122,7 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 						      .gpus = job->seen.gpus_held,
 						      .parts = parts,
 						      .mask = mask});
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	if (engine->policy->started != NULL)
 		engine->policy->started(&engine->view, &job->seen);
 }

@@ -43,7 +43,7 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 	engine->params = params != NULL ? params : presets;
 	engine->policy = policy;
 	while (engine->alarms.count > 0)
-		sw_heap_remove(&engine->alarms, engine->alarms.entries[0].id);
+		sw_alarm_drop(engine, engine->alarms.entries[0].id);
 	if (give_policy_its_memory(engine) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
 	engine->order.rule = policy->order;
@@ -112,6 +112,30 @@ static bool throw_out(struct sw_engine *engine, const char *why)
 	return true;
 }
 
+static bool could_start(const struct sw_engine *engine, uint32_t id)
+{
+	const struct sw_core_job *job = &engine->jobs.items[id];
+	return engine->order.lanes.items[job->lane].possible && sw_engine_quota_allows(engine, &job->seen, job->seen.gpus);
+}
+
+/* Whether anybody who waits could start if nothing ran. Jobs of one lane are alike: where there is an order, the first speaks for all. */
+static bool is_anybody_able(const struct sw_engine *engine)
+{
+	const struct sw_order_book *book = &engine->order;
+	if (book->rule == NULL) {
+		for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1))
+			if (could_start(engine, id))
+				return true;
+		return false;
+	}
+	for (size_t l = 0; l < book->lanes.count; l++) {
+		uint32_t first = book->lanes.items[l].waiting.first;
+		if (first != SW_OSET_NONE && could_start(engine, first))
+			return true;
+	}
+	return false;
+}
+
 /* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go on. */
 static bool is_idle(const struct sw_engine *engine)
 {
@@ -120,12 +144,7 @@ static bool is_idle(const struct sw_engine *engine)
 	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
 	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0)
 		return false;
-	for (uint32_t id = sw_bitmap_next(&engine->waiting, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->waiting, id + 1)) {
-		const struct sw_core_job *job = &engine->jobs.items[id];
-		if (engine->order.lanes.items[job->lane].possible && sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
-			return true;
-	}
-	return false;
+	return is_anybody_able(engine);
 }
 
 /* Whether the policy sleeps on its watch, or runs on the spot. */

@@ -116,6 +116,7 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 	count_held(engine, seen, gpus, true);
 	sw_bitmap_remove(&engine->waiting, seen->id.v);
 	sw_bitmap_add(&engine->running, seen->id.v);
+	sw_order_mark(engine, job); /* it may run in another class than before it was lifted */
 }
 
 void sw_engine_command(struct sw_engine *engine, struct sw_command command)
@@ -168,7 +169,7 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	sw_engine_forget_home(engine, job);
 	sw_order_remove(engine, job);
 	sw_order_leave_lane(engine, job);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
 	if (engine->policy->ended != NULL)
@@ -184,7 +185,7 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
 	sw_ledger_drop_parts(&engine->ledger, job->parts);
 	sw_order_remove(engine, job);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
 	job->seen.restarts++;
 	if (engine->policy->stopped != NULL)
@@ -236,7 +237,8 @@ int sw_engine_reserve(struct sw_engine *engine, size_t count)
 		return SW_ENOMEM;
 	uint32_t room = (uint32_t)engine->jobs.capacity;
 	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
-	    sw_heap_reserve(&engine->alarms, room) < 0 || reserve_scratch(engine, engine->topology->gpu_count) < 0)
+	    sw_heap_reserve(&engine->alarms, room) < 0 || sw_heap_reserve(&engine->latest, room) < 0 ||
+	    reserve_scratch(engine, engine->topology->gpu_count) < 0)
 		return SW_ENOMEM;
 	size_t per_job = engine->policy->job_state_size;
 	if (per_job > 0 && engine->job_states_capacity < room) {
@@ -440,13 +442,13 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 		sw_engine_leave(engine, job, parts);
 	}
 	sw_order_remove(engine, job);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	sw_bitmap_remove(&engine->waiting, job->seen.id.v);
 	job->seen.state = SW_JOB_HELD;
 	job->seen.since = engine->now;
 	if (ran && engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 }
 
 static void release(struct sw_engine *engine, struct sw_core_job *job)
@@ -777,6 +779,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_bitmap_release(&engine->waiting);
 	sw_bitmap_release(&engine->running);
 	sw_heap_release(&engine->alarms);
+	sw_heap_release(&engine->latest);
 	sw_vec_free(&engine->tenants);
 	sw_order_release(&engine->order);
 	sw_vec_free(&engine->plan.entries);

@@ -10,8 +10,8 @@
  *  3. no running job holds a GPU of a node that is down;
  *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the waiting and the running; only who runs is paused;
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was lowered below what they held;
- *  6. time never goes back; an alarm or wake-up is never left in the past;
- *  7. the order lists every job that competes, in the set its state says, sorted;
+ *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for every alarm before its slack is over;
+ *  7. the order lists every job that competes, in the set its state says, sorted and marked;
  *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs.
  */
 #ifndef SW_CORE_ENGINE_H

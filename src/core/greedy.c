@@ -21,8 +21,7 @@
 struct greedy {
 	struct sw_engine *engine;
 	const struct sw_placement *rule; /* other than the engine's */
-	bool sparing;			 /* guaranteed jobs that would lose their run do not give way */
-	bool yielding_only;		 /* only opportunistic jobs give way */
+	uint32_t marks;			 /* of those who may give way; 0: all may */
 	const struct sw_rank *one;	 /* only this job is to start */
 	bool too_soon;			 /* somebody behind it would give way, but is still protected */
 	bool by_count;			 /* a count of free GPUs decides; spots are found at the end */
@@ -50,9 +49,7 @@ static int64_t free_gpus(const struct greedy *g)
 /* One that the plan has stopped already stands in the order until the plan is carried out. */
 static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 {
-	bool guaranteed = job->seen.job_class == SW_CLASS_GUARANTEED;
-	if (job->seen.state != SW_JOB_RUNNING || (g->yielding_only && guaranteed) ||
-	    (g->sparing && guaranteed && sw_job_keeps(&g->engine->view, &job->seen) == SW_KEEPS_NOTHING))
+	if (job->seen.state != SW_JOB_RUNNING)
 		return false;
 	if (!sw_plan_is_protected(g->engine, job))
 		return true;
@@ -64,10 +61,22 @@ static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 	return false;
 }
 
+/* Thousands who do not give way may be behind one who does: they cost no step. */
+static uint32_t last_of(const struct greedy *g, const struct sw_lane *lane)
+{
+	return g->marks == 0 ? lane->running.last : sw_oset_last_marked(&lane->running, &g->engine->order.links, g->marks);
+}
+
+static uint32_t one_ahead(const struct greedy *g, uint32_t id)
+{
+	const struct sw_oset_links *links = &g->engine->order.links;
+	return g->marks == 0 ? sw_oset_prev(links, id) : sw_oset_prev_marked(links, id, g->marks);
+}
+
 static void skip_protected(struct greedy *g, struct sw_lane *lane)
 {
 	while (lane->cursor != SW_OSET_NONE && !may_be_lifted(g, job_at(g, lane->cursor)))
-		lane->cursor = sw_oset_prev(&g->engine->order.links, lane->cursor);
+		lane->cursor = one_ahead(g, lane->cursor);
 }
 
 static void tail_begin(struct greedy *g)
@@ -76,7 +85,7 @@ static void tail_begin(struct greedy *g)
 	book->tails.count = 0;
 	for (size_t l = 0; l < book->lanes.count; l++) {
 		struct sw_lane *lane = &book->lanes.items[l];
-		lane->cursor = lane->running.last;
+		lane->cursor = last_of(g, lane);
 		skip_protected(g, lane);
 		if (lane->cursor == SW_OSET_NONE)
 			continue;
@@ -105,7 +114,7 @@ static void tail_pass(struct greedy *g, uint32_t id)
 {
 	struct sw_order_book *book = &g->engine->order;
 	struct sw_lane *lane = lane_of(g, id);
-	lane->cursor = sw_oset_prev(&book->links, id);
+	lane->cursor = one_ahead(g, id);
 	skip_protected(g, lane);
 	for (size_t t = 0; t < book->tails.count; t++) {
 		if (book->tails.items[t].job != id)
@@ -386,8 +395,12 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		return sw_plan_misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
-	struct greedy g = {
-		.engine = engine, .rule = rule, .sparing = sparing, .yielding_only = job->seen.job_class == SW_CLASS_OPPORTUNISTIC};
+	struct greedy g = {.engine = engine, .rule = rule};
+	/* An opportunistic job stops others of its kind alone; who is spared is guaranteed and would lose its run. */
+	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
+		g.marks = SW_MARK_YIELDS;
+	else if (sparing && !engine->config.keeps_state)
+		g.marks = SW_MARK_YIELDS | SW_MARK_KEEPS;
 	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
 	g.one = &wanted.rank;
 	bool fits = make_room(&g, &wanted);

@@ -128,6 +128,15 @@ static int64_t last_stamp(struct sw_order_book *book)
 	return (book->seq << STAMP_SHIFT) + STAMP_FRESH + index_below_fresh(book->fresh_index++);
 }
 
+uint32_t sw_order_marks(const struct sw_core_job *job)
+{
+	if (job->order_set == SW_ORDER_WAITING)
+		return job->seen.fresh ? SW_MARK_FRESH : 0;
+	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
+		return SW_MARK_YIELDS;
+	return job->prefers_home ? SW_MARK_KEEPS : 0;
+}
+
 static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
 {
 	int64_t key = engine->policy->key != NULL ? engine->policy->key(&engine->view, &job->seen) : 0;
@@ -137,15 +146,27 @@ static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
 	return key;
 }
 
-static void insert(struct sw_engine *engine, struct sw_core_job *job, int64_t stamp)
+void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	if (job->order_set != SW_ORDER_NOWHERE)
+		sw_oset_mark(&engine->order.links, job->seen.id.v, sw_order_marks(job));
+}
+
+void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp)
 {
 	struct sw_order_book *book = &engine->order;
 	struct sw_lane *lane = &book->lanes.items[job->lane];
+	sw_oset_insert(set == SW_ORDER_RUNNING ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, key, stamp);
+	job->order_set = (uint8_t)set;
+	sw_order_mark(engine, job);
+}
+
+static void insert(struct sw_engine *engine, struct sw_core_job *job, int64_t stamp)
+{
 	bool runs = job->seen.state == SW_JOB_RUNNING;
-	if (runs && !book->rule->preemptive)
+	if (runs && !engine->order.rule->preemptive)
 		return; /* running jobs do not compete */
-	sw_oset_insert(runs ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, key_now(engine, job), stamp);
-	job->order_set = runs ? SW_ORDER_RUNNING : SW_ORDER_WAITING;
+	sw_order_list(engine, job, runs ? SW_ORDER_RUNNING : SW_ORDER_WAITING, key_now(engine, job), stamp);
 	job->ranks_as_running = runs;
 }
 
@@ -212,11 +233,8 @@ void sw_order_refresh(struct sw_engine *engine, struct sw_core_job *job)
 
 void sw_order_restore(struct sw_engine *engine, struct sw_core_job *job)
 {
-	struct sw_order_book *book = &engine->order;
-	struct sw_lane *lane = &book->lanes.items[job->lane];
-	const struct sw_oset_link *link = &book->links.items[job->seen.id.v];
-	sw_oset_insert(job->ranks_as_running ? &lane->running : &lane->waiting, &book->links, job->seen.id.v, link->key, link->stamp);
-	job->order_set = job->ranks_as_running ? SW_ORDER_RUNNING : SW_ORDER_WAITING;
+	const struct sw_oset_link *link = &engine->order.links.items[job->seen.id.v];
+	sw_order_list(engine, job, job->ranks_as_running ? SW_ORDER_RUNNING : SW_ORDER_WAITING, link->key, link->stamp);
 }
 
 void sw_order_use(struct sw_view *view, const struct sw_order *order)
@@ -272,7 +290,18 @@ bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b)
 	return a->job < b->job;
 }
 
-const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
+static uint32_t first_waiting(const struct sw_order_book *book, const struct sw_lane *lane, bool fresh)
+{
+	return fresh ? sw_oset_first_marked(&lane->waiting, &book->links, SW_MARK_FRESH) : lane->waiting.first;
+}
+
+static uint32_t next_waiting(const struct sw_order_book *book, uint32_t job, bool fresh)
+{
+	return fresh ? sw_oset_next_marked(&book->links, job, SW_MARK_FRESH) : sw_oset_next(&book->links, job);
+}
+
+/* The next waiting job, or the next that is new. */
+static const struct sw_job *walk(struct sw_plan *plan, bool skip_alike, bool fresh)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_order_book *book = &engine->order;
@@ -282,10 +311,10 @@ const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
 	}
 	if (!plan->walks)
 		for (size_t l = 0; l < book->lanes.count; l++)
-			book->lanes.items[l].cursor_waiting = book->lanes.items[l].waiting.first;
+			book->lanes.items[l].cursor_waiting = first_waiting(book, &book->lanes.items[l], fresh);
 	else if (plan->walked != SW_OSET_NONE)
 		book->lanes.items[engine->jobs.items[plan->walked].lane].cursor_waiting =
-			skip_alike ? SW_OSET_NONE : sw_oset_next(&book->links, plan->walked);
+			skip_alike ? SW_OSET_NONE : next_waiting(book, plan->walked, fresh);
 	plan->walks = true;
 	plan->walked = SW_OSET_NONE;
 	struct sw_rank best = {0};
@@ -293,7 +322,7 @@ const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
 		struct sw_lane *lane = &book->lanes.items[l];
 		/* Those that this plan has started stand in the order until it is carried out. */
 		while (lane->cursor_waiting != SW_OSET_NONE && !sw_job_is_waiting(&engine->jobs.items[lane->cursor_waiting].seen))
-			lane->cursor_waiting = sw_oset_next(&book->links, lane->cursor_waiting);
+			lane->cursor_waiting = next_waiting(book, lane->cursor_waiting, fresh);
 		if (lane->cursor_waiting == SW_OSET_NONE)
 			continue;
 		struct sw_rank rank = sw_order_rank(engine, lane->cursor_waiting);
@@ -303,6 +332,16 @@ const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
 		}
 	}
 	return plan->walked == SW_OSET_NONE ? NULL : &engine->jobs.items[plan->walked].seen;
+}
+
+const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike)
+{
+	return walk(plan, skip_alike, false);
+}
+
+const struct sw_job *sw_order_next_fresh(struct sw_plan *plan)
+{
+	return walk(plan, false, true);
 }
 
 static int compare_ranked(const void *a, const void *b)
@@ -380,8 +419,11 @@ void sw_order_settle(struct sw_engine *engine)
 		job->ranks_as_running = book->ranked.items[i].start;
 		insert(engine, job, stamp);
 	}
-	for (size_t f = 0; f < book->fresh.count; f++)
-		engine->jobs.items[book->fresh.items[f]].seen.fresh = 0;
+	for (size_t f = 0; f < book->fresh.count; f++) {
+		struct sw_core_job *job = &engine->jobs.items[book->fresh.items[f]];
+		job->seen.fresh = 0;
+		sw_order_mark(engine, job);
+	}
 	book->fresh.count = 0;
 	book->fresh_index = 0;
 	book->seq++;

@@ -507,7 +507,7 @@ static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const
 	sw_engine_leave(engine, job, entry->parts_before);
 	job->seen.preemptions++;
 	tell_stop(engine, job, entry, SW_REASON_PREEMPTED);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	if (engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
 }
@@ -530,7 +530,7 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 	}
 	command.epoch = job->epoch;
 	sw_engine_command(engine, command);
-	sw_heap_remove(&engine->alarms, job->seen.id.v);
+	sw_alarm_drop(engine, job->seen.id.v);
 	if (engine->policy->started != NULL)
 		engine->policy->started(&engine->view, &job->seen);
 }

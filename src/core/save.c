@@ -574,10 +574,9 @@ static void load_place(struct sw_pack *pack, struct sw_engine *engine, struct sw
 	engine->order.links.items[id].key = link.key;
 	engine->order.links.items[id].stamp = link.stamp;
 	if (job->order_set != SW_ORDER_NOWHERE)
-		sw_oset_insert(job->order_set == SW_ORDER_RUNNING ? &lane->running : &lane->waiting, &engine->order.links, id, link.key,
-			       link.stamp);
+		sw_order_list(engine, job, job->order_set, link.key, link.stamp);
 	if (alarm_at != SW_TIME_NEVER)
-		sw_heap_set(&engine->alarms, id, alarm_at);
+		sw_alarm_put(engine, job, alarm_at, job->alarm_slack);
 }
 
 static int load_conduct(struct sw_pack *pack, struct sw_engine *engine)

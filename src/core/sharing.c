@@ -288,6 +288,7 @@ static bool upgrade_in_place(struct sw_plan *plan, struct sw_core_job *job, stru
 	sw_ledger_take(ledger, job->parts, wanted);
 	sw_plan_touch(plan, job)->limits_changed = true;
 	job->seen.job_class = SW_CLASS_GUARANTEED;
+	sw_order_mark(plan->engine, job);
 	plan->engine->tenants.items[job->seen.tenant].held += job->seen.gpus_held;
 	plan->engine->tenants.items[job->seen.tenant].borrowed -= job->seen.gpus_held;
 	return true;

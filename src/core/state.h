@@ -36,6 +36,14 @@ struct sw_lane {
 	uint32_t cursor_waiting;
 };
 
+/* Marks of jobs in the sets of their lanes, for walks over some of them. */
+enum {
+	SW_MARK_FRESH = 1,  /* it waits, and was put last since the last decision */
+	SW_MARK_YIELDS = 2, /* it runs, and is opportunistic */
+	SW_MARK_KEEPS =
+		4, /* it runs, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
+};
+
 /* Where a job stands at one instant; total. */
 struct sw_rank {
 	__int128 key;
@@ -120,6 +128,7 @@ struct sw_engine {
 	struct sw_bitmap waiting, running;
 	uint32_t paused;       /* how many of those that run are */
 	struct sw_heap alarms; /* by due time */
+	struct sw_heap latest; /* the same alarms, by due time and slack together */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t avoiders; /* jobs that keep off a node, at most */
@@ -194,6 +203,12 @@ bool sw_order_takes_any_place(const struct sw_engine *engine);
 void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job);
 /* What tells lanes apart changed for this job: into the right one, at the place it had. */
 int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
+/* The marks that the job should have in the set that it is in. */
+uint32_t sw_order_marks(const struct sw_core_job *job);
+/* What they say has changed. */
+void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job);
+/* Lists it in one of its lane's sets, at this place. */
+void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp);
 void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);
 void sw_order_remove(struct sw_engine *engine, struct sw_core_job *job);
 /* The key changed by the job's own progress: its place among equals stays. */
@@ -247,6 +262,11 @@ void sw_plan_commit(struct sw_plan *plan);
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
 
 /* ---- alarms (alarm.c) */
+/* The job's alarm, in the place of the one it had. */
+void sw_alarm_put(struct sw_engine *engine, struct sw_core_job *job, sw_ns due, sw_ns slack);
+void sw_alarm_drop(struct sw_engine *engine, uint32_t job);
+/* When an alarm with this slack must have rung; SW_TIME_NEVER: it wakes nobody. */
+sw_ns sw_alarm_latest(sw_ns due, sw_ns slack);
 void sw_alarms_ring(struct sw_engine *engine);
 sw_ns sw_alarms_next(const struct sw_engine *engine);
 

@@ -67,6 +67,11 @@ static int check_order(const struct sw_engine *engine, struct sw_err *err)
 		running += lane->running.count;
 		waiting += lane->waiting.count;
 	}
+	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+		const struct sw_core_job *job = &engine->jobs.items[id];
+		if (job->order_set != SW_ORDER_NOWHERE && book->links.items[id].marks != sw_order_marks(job))
+			return sw_err_set(err, SW_EBUG, "engine invariant 7: the marks of job %u are not true", id);
+	}
 	if (waiting != engine->waiting.count || running != (book->rule->preemptive ? engine->running.count : 0))
 		return sw_err_set(err, SW_EBUG, "engine invariant 7: the order lists %u waiting and %u running jobs, there are %u and %u",
 				  waiting, running, engine->waiting.count, engine->running.count);
@@ -118,6 +123,22 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	return r;
 }
 
+static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
+{
+	if (sw_heap_top_key(&engine->alarms) <= engine->now)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: an alarm is left in the past");
+	if (engine->alarms.count != engine->latest.count)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: %u alarms are set, and the engine wakes for %u", engine->alarms.count,
+				  engine->latest.count);
+	for (uint32_t a = 0; a < engine->alarms.count; a++) {
+		struct sw_heap_entry alarm = engine->alarms.entries[a];
+		sw_ns latest = sw_alarm_latest(alarm.key, engine->jobs.items[alarm.id].alarm_slack);
+		if (!sw_heap_has(&engine->latest, alarm.id) || sw_heap_key(&engine->latest, alarm.id) != latest)
+			return sw_err_set(err, SW_EBUG, "engine invariant 6: the engine does not wake for the alarm of job %u", alarm.id);
+	}
+	return 0;
+}
+
 int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 {
 	struct sw_ledger derived;
@@ -133,7 +154,7 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_lanes(engine, err);
 	if (r == 0)
 		r = check_tenants(engine, err);
-	if (r == 0 && sw_heap_top_key(&engine->alarms) <= engine->now)
-		r = sw_err_set(err, SW_EBUG, "engine invariant 6: an alarm is left in the past");
+	if (r == 0)
+		r = check_alarms(engine, err);
 	return r;
 }

@@ -260,6 +260,12 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	       (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &desk->seats, seat_of, &rule, job));
 }
 
+/* Where nothing has changed, only who is new can find a place. */
+static const struct sw_job *next_job(struct sw_plan *plan, bool changed, bool skip_alike)
+{
+	return changed ? sw_order_next(plan, skip_alike) : sw_order_next_fresh(plan);
+}
+
 static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -269,14 +275,13 @@ static sw_ns decide(struct sw_plan *plan)
 	uint32_t misses = 0;
 	desk->changed = false;
 	sw_seats_review(plan, &desk->seats, seat_of);
-	/* Where nothing has changed, only who is new can find a place. */
-	for (const struct sw_job *job = sw_order_next(plan, false); job != NULL;) {
-		bool starts = (changed || job->fresh) && start_job(plan, desk, job);
+	for (const struct sw_job *job = next_job(plan, changed, false); job != NULL;) {
+		bool starts = start_job(plan, desk, job);
 		/* One that was released comes without a word, and has no alarm. */
 		if (!starts && job->fresh)
 			watch_waiting(view, job);
 		misses += !starts;
-		job = sw_order_next(plan, !starts && changed && misses > MISSES_MAX);
+		job = next_job(plan, changed, !starts && misses > MISSES_MAX);
 	}
 	/* What those who wait cannot use is good enough for somebody who shares. */
 	sw_seats_spread(plan, desk->seats.fillers, seat_of, &sw_sharewell_near);

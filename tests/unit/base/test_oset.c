@@ -16,6 +16,7 @@ struct model {
 	int where[IDS]; /* the set that holds the id, or NOWHERE */
 	int64_t keys[IDS];
 	int64_t stamps[IDS];
+	uint32_t marks[IDS];
 };
 
 static bool is_before(const struct model *model, uint32_t a, uint32_t b)
@@ -40,6 +41,29 @@ static uint32_t model_next(const struct model *model, int set, uint32_t id)
 	return best;
 }
 
+/* The same among members with any of these marks. */
+static uint32_t model_next_marked(const struct model *model, int set, uint32_t id, uint32_t marks)
+{
+	do
+		id = model_next(model, set, id);
+	while (id != SW_OSET_NONE && (model->marks[id] & marks) == 0);
+	return id;
+}
+
+/* Steps from every member, marked or not, to the next and the last one with any of these marks. */
+static void compare_marked(const struct sw_oset *set, const struct sw_oset_links *links, const struct model *model, int which,
+			   uint32_t marks)
+{
+	uint32_t last = SW_OSET_NONE;
+	assert_int_equal(sw_oset_first_marked(set, links, marks), model_next_marked(model, which, SW_OSET_NONE, marks));
+	for (uint32_t id = set->first; id != SW_OSET_NONE; id = sw_oset_next(links, id)) {
+		assert_int_equal(sw_oset_prev_marked(links, id, marks), last);
+		assert_int_equal(sw_oset_next_marked(links, id, marks), model_next_marked(model, which, id, marks));
+		last = (model->marks[id] & marks) != 0 ? id : last;
+	}
+	assert_int_equal(sw_oset_last_marked(set, links, marks), last);
+}
+
 /* Walks a set in both directions beside the model. */
 static void compare(const struct sw_oset *set, const struct sw_oset_links *links, const struct model *model, int which)
 {
@@ -55,7 +79,7 @@ static void compare(const struct sw_oset *set, const struct sw_oset_links *links
 	assert_int_equal(set->count, count);
 }
 
-/* Random insertions and removals in three sets keep every set sound and in the model's order; few keys and stamps make many ties. */
+/* Random insertions, marks and removals in three sets keep every set sound and in the model's order; few keys and stamps make many ties. */
 static void test_against_model(void **state)
 {
 	(void)state;
@@ -77,15 +101,21 @@ static void test_against_model(void **state)
 			model.where[id] = which;
 			model.keys[id] = (int64_t)sw_rng_below(&rng, 8) - 4;
 			model.stamps[id] = (int64_t)sw_rng_below(&rng, 3);
+			model.marks[id] = 0;
 			sw_oset_insert(&sets[which], &links, id, model.keys[id], model.stamps[id]);
+		} else if (sw_rng_below(&rng, 2) == 0) {
+			model.marks[id] = sw_rng_below(&rng, 4) == 0 ? 1u << sw_rng_below(&rng, SW_OSET_MARK_BITS) : 0;
+			sw_oset_mark(&links, id, model.marks[id]);
 		} else {
 			model.where[id] = NOWHERE;
 			sw_oset_remove(&sets[which], &links, id);
 		}
 		assert_true(sw_oset_is_sound(&sets[which], &links));
-		if (step % 64 == 0)
-			for (int i = 0; i < SETS; i++)
-				compare(&sets[i], &links, &model, i);
+		for (int i = 0; step % 64 == 0 && i < SETS; i++) {
+			compare(&sets[i], &links, &model, i);
+			compare_marked(&sets[i], &links, &model, i, 1);
+			compare_marked(&sets[i], &links, &model, i, 6);
+		}
 	}
 	sw_oset_links_release(&links);
 }
@@ -141,7 +171,7 @@ static void test_empty(void **state)
 	sw_oset_links_release(&links);
 }
 
-/* The check of the invariants sees a wrong order, a wrong end, a wrong count and a child above its parent. */
+/* The check of the invariants sees a wrong order, a wrong end, a wrong count, a child above its parent, and marks that nobody has or knows. */
 static void test_is_sound_finds_faults(void **state)
 {
 	(void)state;
@@ -164,6 +194,12 @@ static void test_is_sound_finds_faults(void **state)
 	links.items[set.root].priority = 0;
 	assert_false(sw_oset_is_sound(&set, &links));
 	links.items[set.root].priority = priority;
+	links.items[set.root].below = 1;
+	assert_false(sw_oset_is_sound(&set, &links));
+	links.items[set.root].below = 0;
+	links.items[set.first].marks = 1;
+	assert_false(sw_oset_is_sound(&set, &links));
+	links.items[set.first].marks = 0;
 	assert_true(sw_oset_is_sound(&set, &links));
 	sw_oset_links_release(&links);
 }

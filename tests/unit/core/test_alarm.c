@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
 #include "rig.h"
 
 static const struct sw_topology_node four_gpus[] = {RIG_NODE(0, 4)};
@@ -15,7 +16,7 @@ static const struct sw_topology_node four_gpus[] = {RIG_NODE(0, 4)};
 static struct {
 	uint32_t job;
 	sw_ns at;
-} rung[32];
+} rung[64];
 static size_t rung_count;
 
 /* What the policy does before it decides, once. */
@@ -23,6 +24,7 @@ static void (*before)(struct sw_view *view);
 
 static void on_alarm(struct sw_view *view, const struct sw_job *job)
 {
+	assert_true(rung_count < RIG_COUNT(rung));
 	rung[rung_count].job = job->id.v;
 	rung[rung_count++].at = sw_view_now(view);
 }
@@ -229,13 +231,82 @@ static void test_alarms_of_strangers(void **state)
 	rig_close(&rig);
 }
 
+/* The alarms as a list that is searched. */
+enum { MANY = 60 };
+static struct {
+	bool set;
+	sw_ns due, slack;
+} naive[MANY];
+static struct sw_rng rng;
+
+static sw_ns naive_next(void)
+{
+	sw_ns next = SW_TIME_NEVER;
+	for (uint32_t id = 0; id < MANY; id++)
+		if (naive[id].set && naive[id].slack < SW_TIME_NEVER && naive[id].due + naive[id].slack < next)
+			next = naive[id].due + naive[id].slack;
+	return next;
+}
+
+/* Those that were due have rung, in the order of the jobs, and nobody else. */
+static void expect_rung(sw_ns now)
+{
+	size_t expected = 0;
+	for (uint32_t id = 0; id < MANY; id++) {
+		if (!naive[id].set || naive[id].due > now)
+			continue;
+		assert_true(expected < rung_count);
+		assert_int_equal(rung[expected++].job, id);
+		naive[id].set = false;
+	}
+	assert_int_equal(rung_count, expected);
+}
+
+static void draw_alarms(struct sw_view *view)
+{
+	static const sw_ns slacks[] = {0, SW_NS_PER_S, 60 * SW_NS_PER_S, SW_TIME_NEVER};
+	expect_rung(sw_view_now(view));
+	for (uint64_t draws = sw_rng_below(&rng, 4); draws > 0; draws--) {
+		uint32_t id = (uint32_t)sw_rng_below(&rng, MANY);
+		naive[id].set = sw_rng_below(&rng, 4) > 0;
+		if (!naive[id].set) {
+			sw_alarm_clear(view, job_in(view, id));
+			continue;
+		}
+		sw_ns now = sw_view_now(view), due = now + ((sw_ns)sw_rng_below(&rng, 90) - 5) * SW_NS_PER_S;
+		naive[id].due = due > now ? due : now + 1;
+		naive[id].slack = slacks[sw_rng_below(&rng, RIG_COUNT(slacks))];
+		sw_alarm_set(view, job_in(view, id), due, naive[id].slack);
+	}
+}
+
+/* Aim: whatever alarms are set, moved and cleared, the engine rings those that are due and wakes for the next, as a list says that is searched. */
+static void test_against_a_list(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_watchful(&rig, MANY);
+	sw_rng_seed(&rng, 7);
+	size_t rang = 0;
+	for (int round = 0; round < 3000; round++) {
+		sw_ns soon = rig.now + (sw_ns)sw_rng_below(&rng, 8) * SW_NS_PER_S, wake_at = naive_next();
+		rung_count = 0;
+		before = draw_alarms;
+		rig_step_ns(&rig, soon < wake_at ? soon : wake_at, NULL, 0);
+		rang += rung_count;
+		assert_int_equal(rig.step.wake_at, naive_next());
+	}
+	assert_true(rang > 1000);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order_of_alarms),	     cmocka_unit_test(test_slack),
 		cmocka_unit_test(test_slack_in_a_full_heap), cmocka_unit_test(test_replace_and_clear),
 		cmocka_unit_test(test_alarm_in_the_past),    cmocka_unit_test(test_alarms_are_forgotten),
-		cmocka_unit_test(test_alarms_of_strangers),
+		cmocka_unit_test(test_alarms_of_strangers),  cmocka_unit_test(test_against_a_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

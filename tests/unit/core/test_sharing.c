@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "base/rng.h"
+#include "core/state.h"
 #include "scripted.h"
 
 static const struct sw_topology_node one_by_two[] = {RIG_NODE(0, 2)};
@@ -348,6 +350,83 @@ static void test_walk(void **state)
 	rig_close(&rig);
 }
 
+/* Every job that waits and is new, in order, found by looking at all. */
+static uint32_t find_fresh(struct sw_engine *engine, uint32_t found[8])
+{
+	uint32_t count = 0;
+	for (uint32_t id = 0; id < sw_engine_job_count(engine); id++) {
+		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){id});
+		if (!sw_job_is_waiting(job) || !job->fresh)
+			continue;
+		struct sw_rank rank = sw_order_rank(engine, id);
+		assert_true(count < 8);
+		uint32_t at = count++;
+		for (; at > 0; at--) {
+			struct sw_rank other = sw_order_rank(engine, found[at - 1]);
+			if (sw_rank_before(&other, &rank))
+				break;
+			found[at] = found[at - 1];
+		}
+		found[at] = id;
+	}
+	return count;
+}
+
+static uint32_t fresh_given;
+
+static sw_ns walk_fresh(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	uint32_t expected[8] = {0}, count = find_fresh(view->engine, expected), given = 0;
+	for (const struct sw_job *job = sw_order_next_fresh(plan); job != NULL; job = sw_order_next_fresh(plan)) {
+		assert_true(given < count);
+		assert_int_equal(job->id.v, expected[given++]);
+		if (job->id.v % 3 == 0)
+			(void)sw_plan_start(plan, job);
+	}
+	assert_int_equal(given, count);
+	fresh_given += given;
+	return sw_view_now(view) + SW_NS_PER_S;
+}
+
+static int64_t scattered(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return job->id.v % 5;
+}
+
+/* Aim: the walk over new jobs gives all of them in the policy's order, whatever they ask for, once, and nobody else. */
+static void test_walk_over_new_jobs(void **state)
+{
+	(void)state;
+	static const struct sw_order order = {.by_class = true, .preemptive = true, .ties = SW_TIES_RUNNING_FIRST};
+	static const struct sw_policy walker = {
+		.abi = SW_POLICY_ABI, .name = "walker", .about = "walks", .order = &order, .key = scattered, .decide = walk_fresh};
+	struct rig rig;
+	struct sw_rng rng;
+	sw_rng_seed(&rng, 3);
+	rig_open(&rig, one_by_two, 1, (struct sw_engine_config){.policy = &walker}, NULL);
+	for (int round = 0; round < 400; round++) {
+		struct sw_job_spec specs[4];
+		struct sw_event events[8];
+		size_t count = 0;
+		for (uint64_t more = sw_rng_below(&rng, 5); more > 0; more--) {
+			specs[count] = rig_spec(1 + (uint32_t)sw_rng_below(&rng, 2), 100);
+			specs[count].job_class = (uint8_t)sw_rng_below(&rng, 2);
+			events[count] = (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &specs[count]};
+			count++;
+		}
+		/* Who is released is new again; who ends or is held is not given any more. */
+		static const enum sw_event_kind kinds[] = {SW_EV_HOLD, SW_EV_RELEASE, SW_EV_CANCEL};
+		for (uint64_t more = sw_rng_below(&rng, 5); more > 0; more--)
+			events[count++] = (struct sw_event){.kind = kinds[sw_rng_below(&rng, RIG_COUNT(kinds))],
+							    .job = {(uint32_t)sw_rng_below(&rng, 40 + (uint64_t)round)}};
+		rig_step(&rig, round, events, count);
+	}
+	assert_true(fresh_given > 800);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_upgrade_in_place),
 		cmocka_unit_test(test_upgrade_elsewhere),
 		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_walk_over_new_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void test_accounts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 6: nothing began in the future, no alarm is left in the past, no plan is left open. */
+/* Aim: invariant 6: nothing began in the future, no alarm is left in the past or wakes nobody, no plan is left open. */
 static void test_time(void **state)
 {
 	(void)state;
@@ -158,9 +158,15 @@ static void test_time(void **state)
 	job_at(&rig, 0)->seen.since = rig.engine->now + 1;
 	expect_broken(&rig, "invariant 6");
 	job_at(&rig, 0)->seen.since = since;
-	sw_heap_set(&rig.engine->alarms, 0, rig.engine->now);
+	sw_alarm_put(rig.engine, job_at(&rig, 0), rig.engine->now, 0);
 	expect_broken(&rig, "invariant 6");
-	sw_heap_remove(&rig.engine->alarms, 0);
+	sw_alarm_put(rig.engine, job_at(&rig, 0), rig.engine->now + 1, 5);
+	expect_whole(&rig);
+	sw_heap_set(&rig.engine->latest, 0, rig.engine->now + 7);
+	expect_broken(&rig, "invariant 6");
+	sw_heap_remove(&rig.engine->latest, 0);
+	expect_broken(&rig, "invariant 6");
+	sw_alarm_drop(rig.engine, 0);
 	job_at(&rig, 0)->plan_slot = 0;
 	expect_broken(&rig, "invariant 6");
 	job_at(&rig, 0)->plan_slot = SW_NO_SLOT;
@@ -168,7 +174,7 @@ static void test_time(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 7: the order lists whoever competes, once, and sorted. */
+/* Aim: invariant 7: the order lists whoever competes, once, sorted, and marked as what it is. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -180,6 +186,10 @@ static void test_order(void **state)
 	sw_oset_remove(&lane->waiting, &book->links, 2);
 	expect_broken(&rig, "invariant 7");
 	sw_oset_insert(&lane->waiting, &book->links, 2, key, stamp);
+	expect_whole(&rig);
+	sw_oset_mark(&book->links, 2, SW_MARK_FRESH);
+	expect_broken(&rig, "invariant 7");
+	sw_oset_mark(&book->links, 2, 0);
 	expect_whole(&rig);
 	uint32_t other = rig_submit_plain(&rig, 2, 4, 2000); /* behind job 2 */
 	book->links.items[other].key = key - 1;
