@@ -24,7 +24,7 @@ def main():
     path = tempfile.mktemp(prefix="page-", dir="/dev/shm")
     page = pages.Page(path, uuids(), limit=int(limit * 2**30) if limit else pages.NO_LIMIT)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ, LD_PRELOAD=library, SHAREWELL_GPU=path))
-    process.stdout.readline()
+    warm = process.stdout.readline().split()[1:]
     time.sleep(0.1)
     ok = page.wait(page.wish(want=pages.SUSPEND), 20)
     slot = (page.slots() or [{}])[0]
@@ -32,8 +32,9 @@ def main():
     ok = page.wait(page.wish(want=pages.RUN), 20) and ok
     out, _ = process.communicate(timeout=120)
     same = hash_of(out) == bare
+    before = " before it was moved" if warm and warm[0] != bare else ""
     os.unlink(path)
-    print(f"{' '.join(os.path.basename(c) for c in command[:3])}: {'SAME' if same and ok else 'DIFFERENT'} {bare} {hash_of(out)} moved {slot.get('moved_bytes', 0) >> 20} MiB in {slot.get('move_ns', 0) / 1e6:.1f} ms, "
+    print(f"{' '.join(os.path.basename(c) for c in command[:3])}: {'SAME' if same and ok else 'DIFFERENT' + before} {bare} {hash_of(out)} moved {slot.get('moved_bytes', 0) >> 20} MiB in {slot.get('move_ns', 0) / 1e6:.1f} ms, "
           f"used after {after} MiB, trouble {slot.get('trouble')}, suspends {slot.get('suspends')}, exit {process.returncode}", flush=True)
     return 0 if same and ok else 1
 

@@ -1,5 +1,6 @@
-"""Small deterministic programs on other stacks than PyTorch: each prints a hash. Usage: programs.py cupy|jax|numba|triton SECONDS"""
+"""Small deterministic programs on other stacks than PyTorch: each prints a hash, and before that, when it is at work, what it is so far. Usage: programs.py cupy|jax|numba|triton SECONDS"""
 import hashlib
+import os
 import sys
 import time
 
@@ -16,13 +17,15 @@ def with_cupy(until):
         rounds += 50
         if rounds == 2000:
             digest = hashlib.sha256(cupy.asnumpy(state).tobytes()).hexdigest()
-            print("warm", flush=True)
+            print("warm", digest[:16], flush=True)
             wait_at, kept = state.copy(), digest
     again = hashlib.sha256(cupy.asnumpy(wait_at).tobytes()).hexdigest()
     return kept if kept == again else "lost"
 
 
 def with_jax(until):
+    # Else its compiler takes the kernels that are fastest at that moment, which are not always the same.
+    os.environ["XLA_FLAGS"] = "--xla_gpu_autotune_level=0 " + os.environ.get("XLA_FLAGS", "")
     import jax
     import jax.numpy as jnp
     step = jax.jit(lambda x: jnp.sin(x @ x.T) * 0.5)
@@ -30,7 +33,7 @@ def with_jax(until):
     for _ in range(200):
         x = step(x)
     kept = hashlib.sha256(bytes(memoryview(jax.device_get(x)))).hexdigest()
-    print("warm", flush=True)
+    print("warm", kept[:16], flush=True)
     y = x
     while time.monotonic() < until:
         y = step(y)
@@ -53,7 +56,7 @@ def with_numba(until):
     for _ in range(500):
         lcg[4096, 256](values)
     kept = hashlib.sha256(values.copy_to_host().tobytes()).hexdigest()
-    print("warm", flush=True)
+    print("warm", kept[:16], flush=True)
     other = cuda.to_device(numpy.arange(1 << 20, dtype=numpy.int64))
     while time.monotonic() < until:
         lcg[4096, 256](other)
@@ -78,7 +81,7 @@ def with_triton(until):
     for _ in range(500):
         lcg[grid](values, values.numel(), size=1024)
     kept = hashlib.sha256(values.cpu().numpy().tobytes()).hexdigest()
-    print("warm", flush=True)
+    print("warm", kept[:16], flush=True)
     other = values.clone()
     while time.monotonic() < until:
         lcg[grid](other, other.numel(), size=1024)
