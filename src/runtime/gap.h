@@ -12,6 +12,8 @@
 #define SW_GAP_LEAST_NS INT64_C(200000)
 #define SW_GAP_MARGIN_NS INT64_C(100000)
 #define SW_GAP_FORGET_NS INT64_C(8000000000)
+#define SW_GAP_STUCK_NS INT64_C(1000000000)
+#define SW_GAP_STUCK_MOST_NS (10 * SW_GAP_STUCK_NS)
 
 /* Programs repeat themselves: an idle time that has lasted `since_ns` will end like the shortest of the last ones that were longer than it is now. One that is longer than all of them may end at
  * any moment, but the longer it lasts, the longer it is likely to go on: what needs no more than that may begin. */
@@ -33,6 +35,13 @@ static inline int64_t sw_gap_needed(int64_t needed_ns, int64_t took_ns)
 	enum { FORGETS = 32 };
 	needed_ns -= needed_ns / FORGETS;
 	return took_ns > needed_ns ? took_ns : needed_ns;
+}
+
+/* After how long without an end of any work it may be the program itself that must let it end: what a host function waits for, say. What was held up so counts as work too, and would make that longer each
+ * time. */
+static inline int64_t sw_gap_stuck(int64_t needed_ns)
+{
+	return needed_ns < (SW_GAP_STUCK_MOST_NS - SW_GAP_STUCK_NS) / 4 ? SW_GAP_STUCK_NS + 4 * needed_ns : SW_GAP_STUCK_MOST_NS;
 }
 
 /* After `quiet_ns` without work, a small part of a second: one that was held up on the GPU itself, or is longer than any idle time, is tried again some time. */

@@ -297,7 +297,7 @@ static struct neighbour open_neighbour(const char *path)
 	else if (fd >= 0)
 		close(fd);
 	else
-		found.unseen = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+		found.unseen = (errno == EMFILE || errno == ENFILE || errno == ENOMEM) && stat(path, &status) == 0;
 	return found;
 }
 

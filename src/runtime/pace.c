@@ -18,7 +18,6 @@
 #define POLL_NS INT64_C(20000)
 #define WAIT_MOST_NS INT64_C(2000000)
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
-#define STUCK_NS INT64_C(1000000000)
 enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
 /* One that yields gives the GPU no more than two small batches at once: what comes may take far longer than what was. */
 enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
@@ -132,10 +131,13 @@ static void close_ended(struct lane *lane)
 	settle(lane);
 }
 
-/* Nothing has ended for so long that it may be the program itself that must let it: what a host function waits for, say. */
-static bool is_stuck(const struct lane *lane, int64_t now)
+/* More than is good may go on then, up to what can be measured; beyond that, one launch at a time. */
+static bool is_stuck(struct lane *lane, int64_t now)
 {
-	return lane->count > 0 && now - lane->progress_ns > STUCK_NS + 4 * lane->needed_ns;
+	bool stuck = lane->count > 0 && now - lane->progress_ns > sw_gap_stuck(lane->needed_ns);
+	if (stuck && lane->count == BATCHES)
+		lane->progress_ns = now;
+	return stuck;
 }
 
 /* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
@@ -177,7 +179,8 @@ static int64_t must_wait(struct lane *lane, CUstream stream, uint32_t mode)
 	if (lane->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(lane, stream))))
 		close_batch(lane);
 	/* Not in the middle of a batch: what it waits would count as work. */
-	if (!lane->open && lane->count >= in_flight && !is_stuck(lane, now))
+	bool full = !lane->open && lane->count >= in_flight;
+	if (full && (waits || !is_stuck(lane, now)))
 		return POLL_NS;
 	if (!waits)
 		return 0;
@@ -291,11 +294,16 @@ void sw_pace_stand_still(void)
 {
 	pthread_mutex_lock(&lock);
 	drop_batches();
-	/* Memory may move meanwhile: how long launches took before says nothing. */
+	pthread_mutex_unlock(&lock);
+	sw_neighbours_forget_gap();
+}
+
+void sw_pace_forget_lengths(void)
+{
+	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < lane_count; i++)
 		lanes[i].launches_most = 1;
 	pthread_mutex_unlock(&lock);
-	sw_neighbours_forget_gap();
 }
 
 void sw_pace_forget_stream(CUstream stream)

@@ -29,6 +29,8 @@ void sw_pace_pause(void);
 void sw_pace_look(void);
 /* The gate is closed, maybe for hours: that is no time on the GPU. */
 void sw_pace_stand_still(void);
+/* Memory moves: how long launches took before says nothing. */
+void sw_pace_forget_lengths(void);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);
 void sw_pace_forget_context(CUcontext context);

@@ -375,6 +375,52 @@ static void test_held_by_the_program(void **state)
 	sw_share_page_close(other);
 }
 
+static _Atomic unsigned *launches; /* in memory that the job shares with the test */
+
+static void share_launches(void)
+{
+	launches = mmap(NULL, sizeof *launches, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(launches, MAP_FAILED);
+}
+
+static void launch_very_long(int socket)
+{
+	CUstream stream;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	for (unsigned i = 0; i < 400; i++) {
+		assert_cuda(launch_spin(stream, 3 * SECOND / 2));
+		atomic_fetch_add(launches, 1);
+	}
+	hear(socket, 'e');
+}
+
+/* Kernels that take longer than that are not held up by the program: not all of them pass. */
+static void test_very_long_ones(void **state)
+{
+	(void)state;
+	struct sw_share_page *other = NULL;
+	make_neighbour("very long", &other);
+	share_launches();
+	for (unsigned round = 0; round < 2; round++) {
+		struct sw_page *shared = raw_page(page_path());
+		atomic_store(&shared->yields, round == 0);
+		atomic_store(&shared->share_milli, round == 0 ? 0 : 250);
+		*launches = 0;
+		struct job job = start(launch_very_long);
+		hear(job.socket, 'r');
+		hear_again();
+		tell(job.socket, 'g');
+		rest(5 * SECOND / 2);
+		print_message("%u launches of 1.5 s were given in 2.5 s\n", *launches);
+		assert_true(*launches <= 40);
+		kill_job(&job);
+	}
+	sw_share_page_close(other);
+}
+
 /* ---- captures of others */
 
 static CUcontext common;
@@ -453,8 +499,6 @@ static void set_gaps(struct sw_page_slot *slot, int64_t ns)
 		atomic_store(&slot->gap_ns[i], ns);
 }
 
-static _Atomic unsigned *launches; /* in memory that the job shares with the test */
-
 static void think_between(int socket)
 {
 	CUstream stream;
@@ -475,8 +519,7 @@ static void test_thinking_is_no_work(void **state)
 	pthread_t thread;
 	struct sw_share_page *other = NULL;
 	struct sw_page_slot *neighbour = make_neighbour("thinking", &other);
-	launches = mmap(NULL, sizeof *launches, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(launches, MAP_FAILED);
+	share_launches();
 	struct job job = start(think_between);
 	hear(job.socket, 'r');
 	hear_again();
@@ -571,8 +614,8 @@ static void test_one_without_files(void **state)
 	uint64_t before = wait_for_silence();
 	rest(SECOND / 2);
 	assert_int_equal(gpu_busy_ns(), before);
-	atomic_store(&raw_page(page_path())->yields, 0);
-	hear_again();
+	/* Nobody is there to be seen. */
+	assert_int_equal(unlink(beside("unseen")), 0);
 	eventually(gpu_busy_ns() > before);
 	tell(job.socket, 'e');
 	end(&job);
@@ -584,10 +627,10 @@ static void test_one_without_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_one_that_yields),	     CASE(test_a_moment_is_no_idle_time), CASE(test_a_neighbour_that_is_gone),
-		CASE(test_copies_yield_too),	     CASE(test_long_after_short),	  CASE(test_held_by_the_program),
-		CASE(test_pacing_spoils_no_capture), CASE(test_thinking_is_no_work),	  CASE(test_pauses_forget_nothing),
-		CASE(test_one_without_files),
+		CASE(test_one_that_yields),	  CASE(test_a_moment_is_no_idle_time), CASE(test_a_neighbour_that_is_gone),
+		CASE(test_copies_yield_too),	  CASE(test_long_after_short),	       CASE(test_held_by_the_program),
+		CASE(test_very_long_ones),	  CASE(test_pacing_spoils_no_capture), CASE(test_thinking_is_no_work),
+		CASE(test_pauses_forget_nothing), CASE(test_one_without_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

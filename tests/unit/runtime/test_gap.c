@@ -89,12 +89,23 @@ static void test_waiting_forgets(void **state)
 	assert_true(needed < 10 * US);
 }
 
+/* Long kernels are not taken to be held up by the program, and what was held up is not waited for longer and longer. */
+static void test_stuck(void **state)
+{
+	(void)state;
+	assert_int_equal(sw_gap_stuck(0), SW_GAP_STUCK_NS);
+	assert_int_equal(sw_gap_stuck(1500 * MS), 7000 * MS);
+	assert_int_equal(sw_gap_stuck(2250 * MS), SW_GAP_STUCK_MOST_NS);
+	assert_int_equal(sw_gap_stuck(3600 * 1000 * MS), SW_GAP_STUCK_MOST_NS);
+	assert_int_equal(sw_gap_stuck(INT64_MAX), SW_GAP_STUCK_MOST_NS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_moment),	cmocka_unit_test(test_what_is_known),
 		cmocka_unit_test(test_what_is_unknown), cmocka_unit_test(test_long_ones_among_short_ones),
-		cmocka_unit_test(test_waiting_forgets),
+		cmocka_unit_test(test_waiting_forgets), cmocka_unit_test(test_stuck),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
