@@ -12,7 +12,7 @@ all: release ## build the program
 release:
 	@tools/deps build
 	@cmake --preset release > /dev/null
-	@cmake --build build/release -j $(JOBS) -- --quiet
+	@cmake --build build/release -j $(JOBS) -- --quiet >&2
 
 demo: release ## build, then run jobs on four emulated GPUs, kill the controller, ask what other policies would have done, suspend a training
 	@tools/demo

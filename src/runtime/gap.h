@@ -1,4 +1,4 @@
-/* Whether an idle time of one process is long enough for what another wants to do in it. Pure, and in a header of its own so that a test can ask it without a GPU. */
+/* Whether an idle time of one process is long enough for what another wants to do in it, and how long that may take, by how long its last work took. Pure, and in a header of its own so that a test can ask it without a GPU. */
 #ifndef SW_RUNTIME_GAP_H
 #define SW_RUNTIME_GAP_H
 
