@@ -61,30 +61,30 @@ struct table {
 	bool *runs;
 };
 
-/* Differences of less than a part of a quantum are no reason for another turn. */
-static int64_t rounds_of(const struct table *table, const struct sw_turn *turn)
+static bool is_waiting(const struct table *table, size_t member)
 {
-	return (turn->had_ns * 2 + table->quantum_ns / 2) / table->quantum_ns;
+	return !table->runs[member] && !table->members[member].absent && find(table->kept, table->members[member].id) != NULL;
 }
 
 static bool is_before(const struct table *table, const struct sw_turns_member *a, const struct sw_turns_member *b)
 {
 	const struct sw_turn *one = find(table->kept, a->id), *other = find(table->kept, b->id);
-	int64_t x = rounds_of(table, one), y = rounds_of(table, other);
-	if (x != y)
-		return x < y;
 	if (one->ended_ns != other->ended_ns)
 		return one->ended_ns < other->ended_ns;
 	return a->arrival != b->arrival ? a->arrival < b->arrival : a->id < b->id;
 }
 
-/* The first of those who wait; NULL: nobody does. */
+/* The first of those who wait; NULL: nobody does. Turns are never quite as long as a quantum: less than half of one is no reason to come before others. */
 static const struct sw_turns_member *next_in_line(const struct table *table)
 {
 	const struct sw_turns_member *first = NULL;
+	int64_t least_ns = INT64_MAX;
+	for (size_t i = 0; i < table->count; i++)
+		if (is_waiting(table, i) && find(table->kept, table->members[i].id)->had_ns < least_ns)
+			least_ns = find(table->kept, table->members[i].id)->had_ns;
 	for (size_t i = 0; i < table->count; i++) {
 		const struct sw_turns_member *member = &table->members[i];
-		if (table->runs[i] || member->absent || find(table->kept, member->id) == NULL)
+		if (!is_waiting(table, i) || find(table->kept, member->id)->had_ns - least_ns >= table->quantum_ns / 2)
 			continue;
 		if (first == NULL || is_before(table, member, first))
 			first = member;

@@ -161,6 +161,39 @@ static void test_away(void **state)
 	assert_true(world.had[0] - first >= 2 * QUANTUM);
 }
 
+/* So many turns of three of which one fits, seen at uneven times: none takes longer than its quantum and until somebody looks. */
+static void take_uneven_turns(unsigned random, size_t turns)
+{
+	enum { TICKS = 16 };
+	struct world world = make(3, 6, 10);
+	size_t last = SIZE_MAX;
+	for (int64_t since = world.now; turns > 0;) {
+		bool runs[16];
+		size_t one = 0;
+		sw_turns(&world.turns, world.members, world.count, world.room, QUANTUM, world.now, runs);
+		while (!runs[one])
+			one++;
+		if (one != last) {
+			since = world.now;
+			turns--;
+		}
+		last = one;
+		if (world.now - since > QUANTUM + TICKS * TICK)
+			fail_msg("%zu turns before the end member %zu has had %lld s", turns, one,
+				 (long long)((world.now - since) / SECOND));
+		random = random * 1103515245 + 12345;
+		world.now += TICK * (1 + (random >> 16) % TICKS);
+	}
+}
+
+/* Turns are never quite as long as a quantum. The small differences add up, and give nobody two turns one after the other. */
+static void test_uneven_turns(void **state)
+{
+	(void)state;
+	for (unsigned seed = 0; seed < 50; seed++)
+		take_uneven_turns(seed, 500);
+}
+
 /* More members than can be kept: the rest waits, and nothing is written beyond. */
 static void test_too_many(void **state)
 {
@@ -188,6 +221,7 @@ int main(void)
 		cmocka_unit_test(test_come_and_go),
 		cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_away),
+		cmocka_unit_test(test_uneven_turns),
 		cmocka_unit_test(test_too_many),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
