@@ -10,6 +10,7 @@
 #include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/pace.h"
 #include "runtime/start.h"
 #include "runtime/tools.h"
 
@@ -36,7 +37,7 @@ static bool make_room(int gpu)
 			return (call);                                                                                 \
 		int gpu_ = (gpu);                                                                                      \
 		size_t bytes_ = (bytes);                                                                               \
-		struct sw_gate_thread *self_ = sw_gate_enter();                                                        \
+		struct sw_gate_thread *self_ = sw_pace_enter_request();                                                \
 		CUresult result_ = CUDA_ERROR_OUT_OF_MEMORY;                                                           \
 		if (sw_account_take(gpu_, bytes_, true) || (make_room(gpu_) && sw_account_take(gpu_, bytes_, true))) { \
 			result_ = (call);                                                                              \
@@ -46,7 +47,7 @@ static bool make_room(int gpu)
 				sw_account_give(gpu_, bytes_, true);                                                   \
 		}                                                                                                      \
 		sw_iterations_memory();                                                                                \
-		sw_gate_leave(self_);                                                                                  \
+		sw_pace_leave_request(self_);                                                                          \
 		return result_;                                                                                        \
 	} while (0)
 
@@ -65,10 +66,10 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 		return sw_driver.alloc(ret, bytes);
 	if (sw_stays)
 		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret, sw_driver.alloc(ret, bytes));
-	struct sw_gate_thread *self = sw_gate_enter();
+	struct sw_gate_thread *self = sw_pace_enter_request();
 	CUresult result = get(bytes, ret);
 	sw_iterations_memory();
-	sw_gate_leave(self);
+	sw_pace_leave_request(self);
 	return result;
 }
 
@@ -84,12 +85,12 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 	if (sw_stays)
 		COUNTED(current_gpu(), bytes, SW_CHARGE_ADDRESS, *(CUdeviceptr *)ret,
 			sw_driver.alloc_pitch(ret, ret_pitch, width, height, element));
-	struct sw_gate_thread *self = sw_gate_enter();
+	struct sw_gate_thread *self = sw_pace_enter_request();
 	CUresult result = get(bytes, ret);
 	if (result == CUDA_SUCCESS)
 		*(size_t *)ret_pitch = pitch;
 	sw_iterations_memory();
-	sw_gate_leave(self);
+	sw_pace_leave_request(self);
 	return result;
 }
 

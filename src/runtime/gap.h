@@ -12,6 +12,8 @@
 #define SW_GAP_LEAST_NS INT64_C(200000)
 #define SW_GAP_MARGIN_NS INT64_C(100000)
 #define SW_GAP_FORGET_NS INT64_C(8000000000)
+/* What the next work takes as long as nothing is known of it: too long for what may be no idle time at all. */
+#define SW_GAP_UNKNOWN_NS INT64_C(10000000)
 #define SW_GAP_STUCK_NS INT64_C(1000000000)
 #define SW_GAP_STUCK_MOST_NS (10 * SW_GAP_STUCK_NS)
 

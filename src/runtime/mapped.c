@@ -8,6 +8,7 @@
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
 #include "runtime/memory.h"
+#include "runtime/pace.h"
 #include "runtime/spare.h"
 #include "runtime/start.h"
 #include "runtime/store.h"
@@ -322,7 +323,7 @@ CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
 	const CUmemAllocationProp *asked = prop;
 	if (sw_page == NULL)
 		return sw_driver.create(ret, bytes, prop, flags);
-	struct sw_gate_thread *self = sw_gate_enter();
+	struct sw_gate_thread *self = sw_pace_enter_request();
 	CUresult result;
 	if (asked != NULL && asked->location.type == CU_MEM_LOCATION_DEVICE) {
 		result = create(ret, bytes, prop, flags);
@@ -332,7 +333,7 @@ CUresult hook_cuMemCreate(P ret, Z bytes, P prop, Z flags)
 		if (result == CUDA_SUCCESS && ret != NULL)
 			*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);
 	}
-	sw_gate_leave(self);
+	sw_pace_leave_request(self);
 	return result;
 }
 
@@ -463,14 +464,14 @@ CUresult hook_cuMemSetAccess(Z address, Z bytes, P access, Z count)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (sw_page == NULL)
 		return sw_driver.set_access(address, bytes, access, count);
-	struct sw_gate_thread *self = sw_gate_enter();
+	struct sw_gate_thread *self = sw_pace_enter_request();
 	CUresult result = sw_driver.set_access(address, bytes, access, count);
 	pthread_mutex_lock(&sw_memory_lock);
 	for (struct sw_mapping *mapping = mappings; mapping != NULL && result == CUDA_SUCCESS; mapping = mapping->next)
 		if (mapping->address >= address && mapping->address - address < bytes)
 			note_access(mapping, access, count);
 	pthread_mutex_unlock(&sw_memory_lock);
-	sw_gate_leave(self);
+	sw_pace_leave_request(self);
 	return result;
 }
 

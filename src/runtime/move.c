@@ -190,7 +190,6 @@ enum sw_page_trouble sw_move_stand_still(void)
 		nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
 	}
 	sw_pace_stand_still();
-	sw_pace_forget_lengths();
 	enum sw_page_trouble trouble = drain_work();
 	if (trouble != SW_PAGE_FINE)
 		sw_gate_open();

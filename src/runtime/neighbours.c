@@ -21,7 +21,7 @@
 #include "runtime/visits.h"
 
 #define LOOK_NS INT64_C(50000)	/* how often the watcher looks */
-#define QUIET_NS INT64_C(50000) /* no launch for so long: perhaps that was the last one for now */
+#define QUIET_NS INT64_C(50000) /* no call for so long: perhaps that was the last one for now */
 enum { STREAMS = 1024 };	/* who has more at once than that says that he works, whether he does or not */
 
 /* ---- of a watched process */
@@ -36,9 +36,9 @@ static struct used {
 } used[STREAMS];
 static unsigned used_count;
 static _Atomic bool crowded; /* work was given to a stream without a place: nobody knows when it is over */
-static _Atomic int64_t last_launch_ns;
+static _Atomic int64_t last_call_ns;
 static _Atomic int64_t gap_since_ns; /* when the idle time began; 0: it does not count */
-static _Atomic unsigned launching;   /* threads between the note and the end of the call: a mark may come before their work */
+static _Atomic unsigned calling;     /* threads between the note and the end of the call: a mark may come before their work */
 
 static void remember_gap(int64_t now)
 {
@@ -74,16 +74,21 @@ static struct used *find_used(CUcontext context, CUstream stream)
 	return place;
 }
 
-void sw_neighbours_note_launch(CUstream stream)
+void sw_neighbours_note_request(void)
 {
 	int64_t now = sw_monotonic_ns();
-	atomic_fetch_add(&launching, 1);
+	atomic_fetch_add(&calling, 1);
 	/* In this order, which is the opposite of say_idle()'s: one of the two sees the other. */
-	atomic_store(&last_launch_ns, now);
+	atomic_store(&last_call_ns, now);
 	if (atomic_load(&sw_slot->busy) == 0) {
 		atomic_store(&sw_slot->busy, 1);
 		remember_gap(now);
 	}
+}
+
+void sw_neighbours_note_launch(CUstream stream)
+{
+	sw_neighbours_note_request();
 	/* Default streams go by the same name in every context. */
 	CUcontext context = NULL;
 	sw_driver.context_current(&context);
@@ -100,9 +105,9 @@ void sw_neighbours_note_launch(CUstream stream)
 	last_used = entry;
 }
 
-void sw_neighbours_note_launched(void)
+void sw_neighbours_note_over(void)
 {
-	atomic_fetch_sub(&launching, 1);
+	atomic_fetch_sub(&calling, 1);
 }
 
 void sw_neighbours_forget_gap(void)
@@ -186,18 +191,20 @@ static bool is_over(void)
 	return over;
 }
 
-static void say_idle(int64_t launch)
+static void say_idle(int64_t call)
 {
+	bool worked = false;
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < used_count; i++)
-		used[i].since = false;
+		worked = atomic_exchange(&used[i].since, false) || worked;
 	pthread_mutex_unlock(&lock);
 	int64_t now = sw_monotonic_ns();
 	atomic_store(&sw_slot->idle_since_ns, now);
-	atomic_store(&gap_since_ns, now);
+	/* From one request for memory to the next is none between two steps. */
+	atomic_store(&gap_since_ns, worked ? now : 0);
 	atomic_store(&sw_slot->busy, 0);
-	/* Who launched in between said so before that: it is said again. */
-	if (atomic_load(&last_launch_ns) != launch) {
+	/* Who called in between said so before that: it is said again. */
+	if (atomic_load(&last_call_ns) != call) {
 		atomic_store(&sw_slot->busy, 1);
 		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < used_count; i++)
@@ -217,13 +224,13 @@ static void *watch(void *unused)
 		nanosleep(&(struct timespec){.tv_nsec = atomic_load(&sw_page->watched) ? LOOK_NS : 100 * LOOK_NS}, NULL);
 		if (atomic_load(&sw_slot->busy) == 0)
 			continue;
-		int64_t launch = atomic_load(&last_launch_ns);
-		if (sw_monotonic_ns() - launch < QUIET_NS)
+		int64_t call = atomic_load(&last_call_ns);
+		if (sw_monotonic_ns() - call < QUIET_NS)
 			continue;
-		if (marked_for != launch)
-			marked_for = atomic_load(&launching) == 0 && mark() && atomic_load(&last_launch_ns) == launch ? launch : -1;
-		if (marked_for == launch && !crowded && is_over())
-			say_idle(launch);
+		if (marked_for != call)
+			marked_for = atomic_load(&calling) == 0 && mark() && atomic_load(&last_call_ns) == call ? call : -1;
+		if (marked_for == call && !crowded && is_over())
+			say_idle(call);
 	}
 	return NULL;
 }

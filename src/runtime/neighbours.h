@@ -10,9 +10,10 @@
 /* ---- of a watched process */
 /* Starts to tell; false: it cannot. */
 bool sw_neighbours_prepare(void);
-/* Before and after every launch, inside the gate. */
+/* Before and after every launch and every request for memory, inside the gate. */
 void sw_neighbours_note_launch(CUstream stream);
-void sw_neighbours_note_launched(void);
+void sw_neighbours_note_request(void);
+void sw_neighbours_note_over(void);
 /* It was not idle of its own will, or nobody watched: this idle time is none to learn from. */
 void sw_neighbours_forget_gap(void);
 /* A capture is about to begin, and it has been said (sw_captures): nobody marks a stream any more when this returns. */

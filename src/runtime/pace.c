@@ -19,8 +19,9 @@
 #define WAIT_MOST_NS INT64_C(2000000)
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
 enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
-/* One that yields gives the GPU no more than two small batches at once: what comes may take far longer than what was. */
+/* One that yields gives the GPU no more than two small batches at once, and of long ones no more than one: what comes may take far longer than what was. */
 enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
+#define YIELD_LONG_NS INT64_C(4000000)
 
 _Atomic uint32_t sw_pace_mode;
 
@@ -44,15 +45,17 @@ struct lane {
 	bool ends;		       /* its end was noted after its last launch */
 	bool quiet;		       /* nothing was launched since the last look */
 	bool waited;		       /* for neighbours, since the last look */
+	bool tangled;		       /* some of its work does not end before more is given */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct lane lanes[LANES];
 static unsigned lane_count;
 static struct sw_credit credit;
-static bool still; /* it may take nothing at all */
+static bool still;	     /* it may take nothing at all */
+static _Atomic bool spilled; /* since lengths were last measured */
 
-/* Launches of this thread that its neighbours were told of and that are not over; the mode may change in between. */
+/* Calls of this thread that its neighbours were told of and that are not over; the mode may change in between. */
 static __thread unsigned noted __attribute__((tls_model("initial-exec")));
 
 /* ---- under the lock */
@@ -69,7 +72,7 @@ static struct lane *lane_of_current(void)
 	if (lane_count == LANES)
 		return NULL;
 	struct lane *lane = &lanes[lane_count];
-	*lane = (struct lane){.context = context, .launches_most = 1};
+	*lane = (struct lane){.context = context, .launches_most = 1, .needed_ns = SW_GAP_UNKNOWN_NS};
 	for (unsigned i = 0; i < BATCHES; i++)
 		if (sw_driver.event_create(&lane->batches[i].begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
 		    sw_driver.event_create(&lane->batches[i].end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
@@ -105,6 +108,14 @@ static void settle(struct lane *lane)
 	}
 }
 
+static void forget_lengths(void)
+{
+	for (struct lane *lane = lanes; lane < lanes + lane_count; lane++) {
+		lane->launches_most = 1;
+		lane->needed_ns = lane->needed_ns > SW_GAP_UNKNOWN_NS ? lane->needed_ns : SW_GAP_UNKNOWN_NS;
+	}
+}
+
 /* A thread's own stream goes by the same name in others. */
 static bool is_of(const struct lane *lane, CUstream stream)
 {
@@ -135,6 +146,7 @@ static void close_ended(struct lane *lane)
 static bool is_stuck(struct lane *lane, int64_t now)
 {
 	bool stuck = lane->count > 0 && now - lane->progress_ns > sw_gap_stuck(lane->needed_ns);
+	lane->tangled = lane->tangled || stuck;
 	if (stuck && lane->count == BATCHES)
 		lane->progress_ns = now;
 	return stuck;
@@ -166,20 +178,28 @@ static bool must_yield(struct lane *lane, uint32_t mode, int64_t now)
 	return yields;
 }
 
+static unsigned most_in_flight(const struct lane *lane, uint32_t mode)
+{
+	if ((mode & SW_PACE_YIELD) == 0)
+		return SHARE_IN_FLIGHT;
+	return lane->needed_ns > YIELD_LONG_NS && !lane->tangled ? 1 : YIELD_IN_FLIGHT;
+}
+
 /* How long to wait before asking again; 0: go on. */
 static int64_t must_wait(struct lane *lane, CUstream stream, uint32_t mode)
 {
 	int64_t now = sw_monotonic_ns();
 	settle(lane);
 	close_ended(lane);
+	if (atomic_exchange(&spilled, false))
+		forget_lengths();
 	bool resting = sw_credit_give(&credit, now) || still;
-	unsigned in_flight = mode & SW_PACE_YIELD ? YIELD_IN_FLIGHT : SHARE_IN_FLIGHT;
 	bool waits = must_yield(lane, mode, now) || ((mode & SW_PACE_SHARE) != 0 && resting);
 	/* Who waits wants to know when what he gave is over. */
 	if (lane->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(lane, stream))))
 		close_batch(lane);
 	/* Not in the middle of a batch: what it waits would count as work. */
-	bool full = !lane->open && lane->count >= in_flight;
+	bool full = !lane->open && lane->count >= most_in_flight(lane, mode);
 	if (full && (waits || !is_stuck(lane, now)))
 		return POLL_NS;
 	if (!waits)
@@ -207,6 +227,14 @@ void sw_pace_before(CUstream stream)
 			return;
 		nanosleep(&(struct timespec){.tv_nsec = wait}, NULL);
 	}
+}
+
+static void note_over(void)
+{
+	if (noted == 0)
+		return;
+	sw_neighbours_note_over();
+	noted--;
 }
 
 void sw_pace_begin(CUstream stream)
@@ -237,10 +265,7 @@ void sw_pace_begin(CUstream stream)
 
 void sw_pace_end(CUstream stream)
 {
-	if (noted > 0) {
-		sw_neighbours_note_launched();
-		noted--;
-	}
+	note_over();
 	uint32_t mode = atomic_load(&sw_pace_mode);
 	if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 		return;
@@ -254,6 +279,22 @@ void sw_pace_end(CUstream stream)
 			close_batch(lane);
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+struct sw_gate_thread *sw_pace_enter_request(void)
+{
+	struct sw_gate_thread *self = sw_gate_enter();
+	if ((atomic_load(&sw_pace_mode) & SW_PACE_WATCHED) != 0) {
+		sw_neighbours_note_request();
+		noted++;
+	}
+	return self;
+}
+
+void sw_pace_leave_request(struct sw_gate_thread *self)
+{
+	note_over();
+	sw_gate_leave(self);
 }
 
 void sw_pace_pause(void)
@@ -300,10 +341,7 @@ void sw_pace_stand_still(void)
 
 void sw_pace_forget_lengths(void)
 {
-	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < lane_count; i++)
-		lanes[i].launches_most = 1;
-	pthread_mutex_unlock(&lock);
+	atomic_store(&spilled, true);
 }
 
 void sw_pace_forget_stream(CUstream stream)

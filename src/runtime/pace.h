@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "cuda/driver.h"
+#include "runtime/gate.h"
 
 /* 0: neither paced nor watched. */
 extern _Atomic uint32_t sw_pace_mode;
@@ -22,6 +23,9 @@ void sw_pace_before(CUstream stream);
 /* Just before and just after the call itself, inside the gate. */
 void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
+/* Into the gate and out of it for a call that asks for memory: who asks for it is about to use it, and his neighbours must not take the time that it takes for an idle one. */
+struct sw_gate_thread *sw_pace_enter_request(void);
+void sw_pace_leave_request(struct sw_gate_thread *self);
 /* The program waits for the GPU: what it gave is all for now. */
 void sw_pace_pause(void);
 /* By the attendant, every SW_PACE_LOOK_NS while the process is paced and the gate open: a program that launched nothing for so long has paused, whether it says so or not. */
@@ -29,7 +33,7 @@ void sw_pace_pause(void);
 void sw_pace_look(void);
 /* The gate is closed, maybe for hours: that is no time on the GPU. */
 void sw_pace_stand_still(void);
-/* Memory moves: how long launches took before says nothing. */
+/* Memory of the program goes to the host: how long launches took before says nothing. By anybody, whatever he holds. */
 void sw_pace_forget_lengths(void);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);

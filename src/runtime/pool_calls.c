@@ -11,6 +11,7 @@
 #include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
+#include "runtime/pace.h"
 #include "runtime/pools.h"
 #include "runtime/start.h"
 #include "runtime/waited.h"
@@ -92,7 +93,7 @@ static bool get(const struct request *request, struct sw_gate_thread *self, CUre
 	{                                                                                                        \
 		if (SW_MISSING(symbol))                                                                          \
 			return CUDA_ERROR_NOT_INITIALIZED;                                                       \
-		struct sw_gate_thread *self = sw_gate_enter();                                                   \
+		struct sw_gate_thread *self = sw_pace_enter_request();                                           \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                      \
 		const struct request request = {ret, wanted, is_current, given, sw_lane_stream(a1, own)};        \
 		if (is_captured(request.stream)) {                                                               \
@@ -109,7 +110,7 @@ static bool get(const struct request *request, struct sw_gate_thread *self, CUre
 				sw_charge_pool(pool, device);                                                    \
 		}                                                                                                \
 		sw_iterations_memory();                                                                          \
-		sw_gate_leave(self);                                                                             \
+		sw_pace_leave_request(self);                                                                     \
 		return result;                                                                                   \
 	}
 FROM_POOL(cuMemAllocAsync, a3, a2, true, NULL, false, P, Z, P)

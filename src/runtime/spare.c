@@ -7,6 +7,7 @@
 #include "runtime/driver.h"
 #include "runtime/memory.h"
 #include "runtime/node.h"
+#include "runtime/pace.h"
 
 /* Kept when nobody has asked for it: for a program that shrinks and grows in turns. */
 #define KEPT_MOST ((uint64_t)2 << 30)
@@ -112,6 +113,7 @@ CUresult sw_spare_get(CUdevice device, size_t bytes, CUmemHandle *ret_handle)
 		kept_bytes -= bytes;
 	}
 	pthread_mutex_unlock(&lock);
+	sw_pace_forget_lengths();
 	if (found)
 		return CUDA_SUCCESS;
 	/* It is charged already. */

@@ -84,7 +84,7 @@ static const struct sw_turns_member *next_in_line(const struct table *table)
 			least_ns = find(table->kept, table->members[i].id)->had_ns;
 	for (size_t i = 0; i < table->count; i++) {
 		const struct sw_turns_member *member = &table->members[i];
-		if (!is_waiting(table, i) || find(table->kept, member->id)->had_ns - least_ns >= table->quantum_ns / 2)
+		if (!is_waiting(table, i) || find(table->kept, member->id)->had_ns - least_ns > table->quantum_ns / 2)
 			continue;
 		if (first == NULL || is_before(table, member, first))
 			first = member;

@@ -1,7 +1,7 @@
 /* Turns: who runs now, where not all fit at once. Gandiva's time slices.
  *
  * Members have a size and share a room: bytes of one GPU's memory, or, where jobs of one GPU each can run on any of several, 1 each in a room of as many as there are GPUs.
- * Whoever had its quantum while others wait goes to the end of the queue; the next is whoever waits longest of those who had the least time so far, or less than half a quantum more.
+ * Whoever had its quantum while others wait goes to the end of the queue; the next is whoever waits longest of those who had the least time so far, or at most half a quantum more.
  *
  * Pure: no clock but the caller's, no output but the answer.
  *

@@ -285,6 +285,77 @@ static void test_two_contexts_tell(void **state)
 	check_that_it_tells(work_in_two_contexts);
 }
 
+static CUdeviceptr ask_plainly(void)
+{
+	CUdeviceptr address = 0;
+	assert_cuda(cuMemAlloc_v2(&address, 4 * MiB));
+	return address;
+}
+
+static CUdeviceptr ask_in_order(void)
+{
+	CUdeviceptr address = 0;
+	assert_cuda(cuMemAllocAsync(&address, 4 * MiB, NULL));
+	return address;
+}
+
+static CUdeviceptr ask_for_managed(void)
+{
+	CUdeviceptr address = 0;
+	assert_cuda(cuMemAllocManaged(&address, 4 * MiB, 1));
+	return address;
+}
+
+static void ask_for_memory(int socket)
+{
+	CUdeviceptr (*const ways[])(void) = {ask_plainly, ask_in_order, ask_for_managed};
+	open_driver();
+	tell(socket, 'r');
+	for (unsigned i = 0; i < 3; i++) {
+		hear(socket, 'm');
+		CUdeviceptr address = ways[i]();
+		tell(socket, 'd');
+		hear(socket, 'f');
+		assert_cuda(cuMemFree_v2(address));
+	}
+}
+
+/* Who asks for memory is about to use it: that is no idle time, however long the driver takes. */
+static void test_asking_for_memory_tells(void **state)
+{
+	(void)state;
+	char fault[200], file[160];
+	snprintf(file, sizeof file, "%s", beside("asked"));
+	machine_faults("");
+	struct sw_page *shared = raw_page(page_path());
+	atomic_store(&shared->watched, 1);
+	struct job job = start(ask_for_memory);
+	hear(job.socket, 'r');
+	hear_again();
+	const struct sw_page_slot *slot = slot_of(shared, &job);
+	for (unsigned i = 0; i < 3; i++) {
+		eventually(atomic_load(&slot->busy) == 0);
+		snprintf(fault, sizeof fault, "%s:hold=%s", i == 2 ? "cuMemAllocManaged" : "cuMemCreate", file);
+		machine_faults(fault);
+		for (unsigned j = 0; j < 60; j++)
+			doze();
+		tell(job.socket, 'm');
+		eventually(access(file, F_OK) == 0);
+		for (unsigned j = 0; j < 60; j++) {
+			doze();
+			assert_int_equal(atomic_load(&slot->busy), 1);
+		}
+		machine_faults("");
+		unlink(file);
+		hear(job.socket, 'd');
+		eventually(atomic_load(&slot->busy) == 0);
+		tell(job.socket, 'f');
+	}
+	/* Between them it was idle, but that says nothing of its steps. */
+	assert_int_equal(atomic_load(&slot->gaps), 0);
+	end(&job);
+}
+
 static char held[160]; /* is there while the driver is in a call of the watcher */
 static CUstream captured;
 static _Atomic bool captures, may_go_on;
@@ -421,6 +492,7 @@ int main(void)
 		CASE(test_watching_outlives_no_context),
 		CASE(test_many_streams_tell),
 		CASE(test_two_contexts_tell),
+		CASE(test_asking_for_memory_tells),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,6 +328,90 @@ static void test_long_after_short(void **state)
 	sw_share_page_close(other);
 }
 
+static void long_ones(int socket)
+{
+	CUstream stream;
+	open_driver();
+	assert_cuda(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	tell(socket, 'r');
+	while (!heard(socket))
+		assert_cuda(launch_spin(stream, LONG_NS));
+	hear(socket, 'e');
+}
+
+/* Kernels that are known to be long go to the GPU one at a time. */
+static void test_one_long_one_at_a_time(void **state)
+{
+	(void)state;
+	struct sw_share_page *other = NULL;
+	struct sw_page_slot *neighbour = make_neighbour("long", &other);
+	struct job job = start(long_ones);
+	hear(job.socket, 'r');
+	hear_again();
+	for (unsigned round = 0; round < 5; round++) {
+		uint64_t before = gpu_busy_ns();
+		atomic_store(&neighbour->busy, 0);
+		eventually(gpu_busy_ns() > before + 3 * (uint64_t)LONG_NS);
+		int64_t late = late_work(neighbour);
+		if (late > LONG_NS * 3 / 2)
+			fail_msg("%.1f ms of work after the neighbour began", (double)late / 1e6);
+	}
+	tell(job.socket, 'e');
+	atomic_store(&neighbour->busy, 0);
+	end(&job);
+	sw_share_page_close(other);
+}
+
+/* What is done in half a second in which the neighbour is idle, and may go on at any moment: some of its last idle times were 6 ms long, others 12, and so on. */
+static int64_t work_in_short_idle_times(struct sw_page_slot *neighbour)
+{
+	atomic_store(&neighbour->busy, 1);
+	uint64_t before = wait_for_silence();
+	for (unsigned i = 0; i < SW_PAGE_GAPS; i++)
+		atomic_store(&neighbour->gap_ns[i], (i + 1) * 6 * MS);
+	for (int64_t begun = now_ns(); now_ns() - begun < SECOND / 2; doze()) {
+		atomic_store(&neighbour->idle_since_ns, now_ns());
+		atomic_store(&neighbour->busy, 0);
+	}
+	atomic_store(&neighbour->busy, 1);
+	return (int64_t)(wait_for_silence() - before);
+}
+
+static void spin_with_memory(int socket)
+{
+	CUdeviceptr memory;
+	open_driver();
+	assert_cuda(cuMemAlloc_v2(&memory, 64 * MiB));
+	spin(socket);
+}
+
+/* As long as nothing is known of its work, and again when its memory has gone to the host, nothing begins in an idle time that may be too short; when it only was suspended, it goes on. */
+static void test_unknown_work_waits(void **state)
+{
+	(void)state;
+	struct sw_share_page *other = NULL;
+	struct sw_page_slot *neighbour = make_neighbour("known", &other);
+	atomic_store(&neighbour->busy, 1);
+	struct job job = start(spin_with_memory);
+	hear(job.socket, 'r');
+	hear_again();
+	assert_in_range(work_in_short_idle_times(neighbour), 0, SECOND / 20);
+	uint64_t before = gpu_busy_ns();
+	atomic_store(&neighbour->idle_since_ns, now_ns() - SECOND);
+	atomic_store(&neighbour->busy, 0);
+	eventually(gpu_busy_ns() > before + (uint64_t)SECOND / 3);
+	suspend();
+	resume();
+	assert_in_range(work_in_short_idle_times(neighbour), SECOND / 10, SECOND);
+	limit(CONTEXT_BYTES + 32 * MiB);
+	assert_true(look().gpus[0].host_bytes > 0);
+	assert_in_range(work_in_short_idle_times(neighbour), 0, SECOND / 20);
+	tell(job.socket, 'e');
+	atomic_store(&neighbour->busy, 0);
+	end(&job);
+	sw_share_page_close(other);
+}
+
 /* ---- work that the program itself lets go on */
 
 static _Atomic bool may_go_on;
@@ -381,6 +465,49 @@ static void share_launches(void)
 {
 	launches = mmap(NULL, sizeof *launches, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(launches, MAP_FAILED);
+}
+
+static void pairs(int socket)
+{
+	CUstream first, second;
+	CUgraph graph;
+	CUgraphExec waits;
+	open_driver();
+	assert_cuda(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+	assert_cuda(cuStreamBeginCapture_v2(first, CU_CAPTURE_MODE_RELAXED));
+	assert_cuda(launch_spin(first, 10000));
+	assert_cuda(cuLaunchHostFunc(first, await_go, NULL));
+	assert_cuda(cuStreamEndCapture(first, &graph));
+	assert_cuda(cuGraphInstantiateWithFlags(&waits, graph, 0));
+	tell(socket, 'r');
+	hear(socket, 'g');
+	while (!heard(socket)) {
+		may_go_on = false;
+		assert_cuda(cuGraphLaunch(waits, first));
+		assert_cuda(launch_spin(second, 10000));
+		assert_cuda(cuStreamSynchronize(second));
+		may_go_on = true;
+		assert_cuda(cuStreamSynchronize(first));
+		atomic_fetch_add(launches, 1);
+	}
+}
+
+/* Work of one stream may wait for that of another which is given later. That this takes long the first time makes it no long work of which one is given at a time. */
+static void test_tangled_streams(void **state)
+{
+	(void)state;
+	struct sw_share_page *other = NULL;
+	make_neighbour("tangled", &other);
+	share_launches();
+	struct job job = start(pairs);
+	hear(job.socket, 'r');
+	hear_again();
+	tell(job.socket, 'g');
+	eventually(atomic_load(launches) >= 30);
+	tell(job.socket, 'e');
+	end(&job);
+	sw_share_page_close(other);
 }
 
 static void launch_very_long(int socket)
@@ -630,7 +757,8 @@ int main(void)
 		CASE(test_one_that_yields),	  CASE(test_a_moment_is_no_idle_time), CASE(test_a_neighbour_that_is_gone),
 		CASE(test_copies_yield_too),	  CASE(test_long_after_short),	       CASE(test_held_by_the_program),
 		CASE(test_very_long_ones),	  CASE(test_pacing_spoils_no_capture), CASE(test_thinking_is_no_work),
-		CASE(test_pauses_forget_nothing), CASE(test_one_without_files),
+		CASE(test_pauses_forget_nothing), CASE(test_one_without_files),	       CASE(test_one_long_one_at_a_time),
+		CASE(test_unknown_work_waits),	  CASE(test_tangled_streams),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
