@@ -304,6 +304,9 @@ enum sw_moved sw_brain_hear_move(const struct sw_brain_node *node, const struct 
 /* It is there (NULL), or stays where it was and why. */
 int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err);
 
+/* ---- cancel, hold, release, requeue (changes.c) */
+int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err);
+
 /* ---- limits (limits.c) */
 int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);
 /* Puts what the job may have of its GPUs now into the wish for a part of its run. */

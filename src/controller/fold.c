@@ -368,73 +368,6 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 	return r < 0 ? r : settle_new(brain, dependents, err);
 }
 
-/* Nobody needs it any more. */
-static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
-{
-	struct sw_live *live = &brain->jobs.items[prerun - 1];
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(prerun - 1)});
-	if (job->state > SW_JOB_RUNNING)
-		return 0;
-	snprintf(live->reason, sizeof live->reason, "cancelled");
-	live->ended_at = brain->now;
-	sw_heap_remove(&brain->retries, (uint32_t)(prerun - 1));
-	return step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = job->id}, err);
-}
-
-static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
-{
-	json_int_t number, by = -1;
-	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
-		return sw_err_set(err, SW_EBUG, "a record lacks its job");
-	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
-	if (live == NULL)
-		return sw_err_set(err, SW_EBUG, "a record names job %lld, which is not there", (long long)number);
-	struct sw_job_id id = {(uint32_t)(number - 1)};
-	const struct sw_job *job = sw_engine_job(brain->engine, id);
-	if (job->state > SW_JOB_RUNNING)
-		return 0; /* it ended in the meantime */
-	/* A requeue leaves a job alone that waits for its next try already. */
-	if (kind != SW_RECORD_REQUEUE)
-		sw_heap_remove(&brain->retries, id.v);
-	uint64_t prerun = sw_prerun_of(live);
-	int r = 0;
-	switch (kind) {
-	case SW_RECORD_CANCEL:
-		snprintf(live->reason, sizeof live->reason, "cancelled");
-		live->ended_at = brain->now;
-		/* The engine does not know of a parked run. */
-		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
-		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
-			r = cancel_prerun(brain, prerun, err);
-		return r < 0 ? r : sw_brain_settle(brain, err);
-	case SW_RECORD_HOLD:
-		live->user_held = true;
-		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
-		/* What cannot be parked is dropped by the step, and this with it. */
-		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
-			sw_brain_set_deep(brain, live);
-		return step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = id}, err);
-	case SW_RECORD_RELEASE:
-		live->user_held = false;
-		live->held_by = SW_NOBODY;
-		if (prerun > 0 && brain->jobs.items[prerun - 1].user_held) {
-			brain->jobs.items[prerun - 1].user_held = false;
-			r = brain->jobs.items[prerun - 1].depend_count > 0
-				    ? 0
-				    : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {(uint32_t)(prerun - 1)}}, err);
-		}
-		return live->depend_count > 0 || r < 0 ? r : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
-	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
-		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
-		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
-	}
-	}
-}
-
 /* A node that nobody has heard of. It owns the GPUs then. */
 static int add_node(struct sw_brain *brain, const char *name, const struct sw_topology_node *shape, struct sw_brain_gpu **gpus,
 		    struct sw_err *err)
@@ -683,7 +616,7 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	case SW_RECORD_HOLD:
 	case SW_RECORD_RELEASE:
 	case SW_RECORD_REQUEUE:
-		r = apply_change(brain, kind, json, err);
+		r = sw_brain_apply_change(brain, kind, json, err);
 		break;
 	case SW_RECORD_NODE:
 		r = apply_node(brain, json, err);
