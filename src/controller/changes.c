@@ -1,4 +1,13 @@
-/* What people do to jobs that are there: cancel, hold, release, requeue; as records, and as what these do. */
+/* What people do to jobs that are there: cancel, hold, release, requeue; as records, and as what these do.
+ *
+ * Many jobs may be changed at once. Each has a record, which says whether more of them follow (`more`); one that is changed alone does not say. The records are stored together or not
+ * at all. Each acts as it comes, so that a look in between finds nothing half done; but the engine decides at the last of them, and those who waited for others are judged then.
+ * So nothing starts in the place of one job only to be stopped with the next.
+ *
+ * Invariants:
+ *  1. while changes are not decided on, `wake_at` is 0;
+ *  2. whatever comes instead of the rest decides on them: also where the rest is lost, nobody waits in vain.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,19 +15,28 @@
 
 /* ---- proposing */
 
-static int check_change(const struct sw_brain *brain, const struct sw_user *user, const char *verb, uint64_t job, struct sw_err *err)
+static int check_there(const struct sw_brain *brain, const struct sw_user *user, uint64_t job, struct sw_err *err)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
 	if (live == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
 	if (!sw_brain_may_change(user, live))
 		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
-	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING) {
-		int r = sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb, (unsigned long long)job);
-		sw_err_detail(err, "it has ended");
-		return r;
-	}
 	return 0;
+}
+
+static bool has_ended(const struct sw_brain *brain, uint64_t job)
+{
+	return sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING;
+}
+
+static int check_alive(const struct sw_brain *brain, const char *verb, uint64_t job, struct sw_err *err)
+{
+	if (!has_ended(brain, job))
+		return 0;
+	sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb, (unsigned long long)job);
+	sw_err_detail(err, "it has ended");
+	return SW_EINPUT;
 }
 
 static int refuse_deep(uint64_t job, const char *detail, const char *hint, struct sw_err *err)
@@ -29,39 +47,85 @@ static int refuse_deep(uint64_t job, const char *detail, const char *hint, struc
 	return SW_EINPUT;
 }
 
-int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err)
+static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err *err)
 {
-	int r = check_change(brain, user, "suspend", job, err);
-	if (r < 0)
-		return r;
 	const struct sw_live *live = sw_brain_live(brain, job);
-	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	r = sw_asked_decode(live, &request, err);
-	if (r < 0)
-		return r;
 	if (live->run_count == 0)
 		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
 	if (!live->parks)
 		return refuse_deep(job, "it was not submitted with --preempt suspend, so it would be stopped and start anew",
 				   "'sharewell suspend' without --deep does that.", err);
-	if (request->bare_gpu)
+	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->cannot_pause)
 		return refuse_deep(job, "it was submitted with --gpu-runtime off",
 				   "'sharewell suspend' without --deep lets it stand still.", err);
-	return sw_record_push(records, SW_RECORD_HOLD,
-			      json_pack("{s:I, s:i, s:b}", "job", (json_int_t)job, "by", (int)user->uid, "deep", 1), err);
+	return 0;
+}
+
+/* `rest`: what it says beside the job and who did it. Thousands of these may be one request, so the text is put together without a detour through a tree. */
+static int push_change(const struct sw_user *user, const struct sw_change *change, uint64_t job, const char *rest, sw_records *records,
+		       struct sw_err *err)
+{
+	char *text = NULL;
+	int size = asprintf(&text, "{\"by\":%d%s,\"job\":%llu%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
+			    (unsigned long long)job, rest);
+	return sw_record_push_text(records, change->kind, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
+}
+
+static int check(const struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job, struct sw_err *err)
+{
+	int r = check_there(brain, user, job, err);
+	if (r < 0 || (change->skips_ended && has_ended(brain, job)))
+		return r;
+	r = check_alive(brain, change->verb, job, err);
+	return r < 0 || !change->deep ? r : check_deep(brain, job, err);
 }
 
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err)
 {
-	int r = check_change(brain, user, verb, job, err);
-	return r < 0 ? r : sw_record_push(records, kind, json_pack("{s:I, s:i}", "job", (json_int_t)job, "by", (int)user->uid), err);
+	const struct sw_change change = {.kind = kind, .verb = verb};
+	int r = check(brain, user, &change, job, err);
+	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+}
+
+int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err)
+{
+	const struct sw_change change = {.kind = SW_RECORD_HOLD, .verb = "suspend", .deep = true};
+	int r = check(brain, user, &change, job, err);
+	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+}
+
+/* Beside what is said of the one job. */
+static void say_none(struct sw_err *err, size_t count)
+{
+	size_t used = err != NULL ? strlen(err->hint) : 0;
+	if (err != NULL && count > 1)
+		snprintf(err->hint + used, sizeof err->hint - used, "%sNone of the %zu jobs was changed.", used > 0 ? " " : "", count);
+}
+
+int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
+			     size_t count, sw_records *records, struct sw_err *err)
+{
+	size_t last = count;
+	for (size_t j = 0; j < count; j++) {
+		int r = check(brain, user, change, jobs[j], err);
+		if (r < 0) {
+			say_none(err, count);
+			return r;
+		}
+		last = has_ended(brain, jobs[j]) ? last : j;
+	}
+	int r = 0;
+	for (size_t j = 0; r == 0 && last < count && j <= last; j++)
+		if (!has_ended(brain, jobs[j]))
+			r = push_change(user, change, jobs[j], j < last ? ",\"more\":true" : ",\"more\":false", records, err);
+	return r;
 }
 
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
-	if (live == NULL)
+	if (live == NULL || has_ended(brain, job))
 		return false;
 	if (kind == SW_RECORD_REQUEUE)
 		return live->run_count > 0;
@@ -92,7 +156,7 @@ static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err 
 	return step(brain, SW_EV_CANCEL, job->id, err);
 }
 
-int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
 {
 	json_int_t number, by = -1;
 	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
@@ -119,7 +183,7 @@ int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json
 		r = step(brain, SW_EV_CANCEL, id, err);
 		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
 			r = cancel_prerun(brain, prerun, err);
-		return r < 0 ? r : sw_brain_settle(brain, err);
+		return r < 0 || brain->gathers ? r : sw_brain_settle(brain, err);
 	case SW_RECORD_HOLD:
 		live->user_held = true;
 		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
@@ -144,4 +208,23 @@ int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json
 		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
 	}
 	}
+}
+
+int sw_brain_conclude_changes(struct sw_brain *brain, struct sw_err *err)
+{
+	if (brain->wake_at != 0)
+		return 0;
+	brain->gathers = true;
+	int r = sw_brain_settle(brain, err);
+	brain->gathers = false;
+	return r < 0 ? r : sw_brain_step(brain, NULL, 0, err);
+}
+
+int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+{
+	const json_t *more = json_object_get(body, "more");
+	brain->gathers = more != NULL;
+	int r = change_job(brain, kind, body, err);
+	brain->gathers = false;
+	return r < 0 || !json_is_false(more) ? r : sw_brain_conclude_changes(brain, err);
 }

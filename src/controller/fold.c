@@ -25,7 +25,7 @@ static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_t
 int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
 {
 	struct sw_step outcome;
-	int r = sw_engine_step(brain->engine, brain->now, events, count, &outcome, err);
+	int r = (brain->gathers ? sw_engine_hear : sw_engine_step)(brain->engine, brain->now, events, count, &outcome, err);
 	if (r < 0)
 		return r;
 	brain->wake_at = outcome.wake_at;
@@ -125,10 +125,18 @@ static int conclude(struct sw_brain *brain, size_t i, enum verdict verdict, stru
 	return 0;
 }
 
-/* From dependent `from` on. Ending one may end others in turn. */
+/* From dependent `from` on. Ending one may end others in turn: they are looked at again, at once or, where many end together, when all have been. */
 static int settle(struct sw_brain *brain, size_t from, struct slots *slots, struct sw_err *err)
 {
-	for (size_t i = from; i < brain->dependents.count;) {
+	bool again = false;
+	for (size_t i = from; i < brain->dependents.count || again;) {
+		if (again && (i >= brain->dependents.count || !brain->gathers)) {
+			again = false;
+			i = from;
+			if (slots != NULL)
+				*slots = (struct slots){0};
+			continue;
+		}
 		enum verdict verdict = judge_dependent(brain, i, slots);
 		if (verdict == STILL_WAITS) {
 			i++;
@@ -137,11 +145,7 @@ static int settle(struct sw_brain *brain, size_t from, struct slots *slots, stru
 		int r = conclude(brain, i, verdict, err);
 		if (r < 0)
 			return r;
-		if (verdict != NEVER)
-			continue;
-		i = from; /* others may have waited for this one, or for its place */
-		if (slots != NULL)
-			*slots = (struct slots){0};
+		again = again || verdict == NEVER; /* others may have waited for this one, or for its place */
 	}
 	return 0;
 }
@@ -597,6 +601,44 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	return sw_brain_step(brain, NULL, 0, err);
 }
 
+static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, uint64_t *ret_made, struct sw_err *err)
+{
+	switch (kind) {
+	case SW_RECORD_SUBMIT:
+		return apply_submit(brain, body, ret_made, err);
+	case SW_RECORD_CANCEL:
+	case SW_RECORD_HOLD:
+	case SW_RECORD_RELEASE:
+	case SW_RECORD_REQUEUE:
+		return sw_brain_apply_change(brain, kind, body, err);
+	case SW_RECORD_NODE:
+		return apply_node(brain, body, err);
+	case SW_RECORD_NODE_LOST:
+		return apply_node_lost(brain, body, err);
+	case SW_RECORD_REPORT:
+		return apply_report(brain, body, err);
+	case SW_RECORD_WAKE:
+		return sw_brain_step(brain, NULL, 0, err);
+	case SW_RECORD_POLICY:
+		return apply_policy(brain, body, err);
+	case SW_RECORD_QUOTA:
+		return apply_quota(brain, body, err);
+	case SW_RECORD_NODE_CLOSE:
+	case SW_RECORD_NODE_OPEN:
+		return apply_door(brain, body, kind == SW_RECORD_NODE_CLOSE, err);
+	case SW_RECORD_LIMIT:
+		return sw_brain_apply_limit(brain, body, err);
+	case SW_RECORD_MOVE:
+		return sw_brain_apply_move(brain, body, err);
+	case SW_RECORD_SPEED:
+		return sw_brain_apply_speeds(brain, body, err);
+	case SW_RECORD_PROFILE:
+		return sw_brain_apply_profile(brain, body, err);
+	default:
+		return sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
+	}
+}
+
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err)
 {
@@ -607,55 +649,10 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	if (at > brain->now)
 		brain->now = at;
 	sw_brain_learn(brain);
-	int r;
-	switch (kind) {
-	case SW_RECORD_SUBMIT:
-		r = apply_submit(brain, json, &made, err);
-		break;
-	case SW_RECORD_CANCEL:
-	case SW_RECORD_HOLD:
-	case SW_RECORD_RELEASE:
-	case SW_RECORD_REQUEUE:
-		r = sw_brain_apply_change(brain, kind, json, err);
-		break;
-	case SW_RECORD_NODE:
-		r = apply_node(brain, json, err);
-		break;
-	case SW_RECORD_NODE_LOST:
-		r = apply_node_lost(brain, json, err);
-		break;
-	case SW_RECORD_REPORT:
-		r = apply_report(brain, json, err);
-		break;
-	case SW_RECORD_WAKE:
-		r = sw_brain_step(brain, NULL, 0, err);
-		break;
-	case SW_RECORD_POLICY:
-		r = apply_policy(brain, json, err);
-		break;
-	case SW_RECORD_QUOTA:
-		r = apply_quota(brain, json, err);
-		break;
-	case SW_RECORD_NODE_CLOSE:
-	case SW_RECORD_NODE_OPEN:
-		r = apply_door(brain, json, kind == SW_RECORD_NODE_CLOSE, err);
-		break;
-	case SW_RECORD_LIMIT:
-		r = sw_brain_apply_limit(brain, json, err);
-		break;
-	case SW_RECORD_MOVE:
-		r = sw_brain_apply_move(brain, json, err);
-		break;
-	case SW_RECORD_SPEED:
-		r = sw_brain_apply_speeds(brain, json, err);
-		break;
-	case SW_RECORD_PROFILE:
-		r = sw_brain_apply_profile(brain, json, err);
-		break;
-	default:
-		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
-		break;
-	}
+	bool is_change = kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE;
+	int r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
+	if (r == 0)
+		r = apply(brain, kind, json, &made, err);
 	json_decref(json);
 	if (r == 0 && ret_job != NULL)
 		*ret_job = made;
