@@ -114,6 +114,8 @@ struct sw_change {
 };
 int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
 			     size_t count, sw_records *records, struct sw_err *err);
+/* Also while its last processes are still stopping. The job must be there. */
+bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job);
 /* False: it has ended, or a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job);
 /* What the job may have of its GPUs. */

@@ -25,14 +25,14 @@ static int check_there(const struct sw_brain *brain, const struct sw_user *user,
 	return 0;
 }
 
-static bool has_ended(const struct sw_brain *brain, uint64_t job)
+bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job)
 {
 	return sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING;
 }
 
 static int check_alive(const struct sw_brain *brain, const char *verb, uint64_t job, struct sw_err *err)
 {
-	if (!has_ended(brain, job))
+	if (!sw_brain_has_ended(brain, job))
 		return 0;
 	sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb, (unsigned long long)job);
 	sw_err_detail(err, "it has ended");
@@ -74,7 +74,7 @@ static int push_change(const struct sw_user *user, const struct sw_change *chang
 static int check(const struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job, struct sw_err *err)
 {
 	int r = check_there(brain, user, job, err);
-	if (r < 0 || (change->skips_ended && has_ended(brain, job)))
+	if (r < 0 || (change->skips_ended && sw_brain_has_ended(brain, job)))
 		return r;
 	r = check_alive(brain, change->verb, job, err);
 	return r < 0 || !change->deep ? r : check_deep(brain, job, err);
@@ -113,11 +113,11 @@ int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user,
 			say_none(err, count);
 			return r;
 		}
-		last = has_ended(brain, jobs[j]) ? last : j;
+		last = sw_brain_has_ended(brain, jobs[j]) ? last : j;
 	}
 	int r = 0;
 	for (size_t j = 0; r == 0 && last < count && j <= last; j++)
-		if (!has_ended(brain, jobs[j]))
+		if (!sw_brain_has_ended(brain, jobs[j]))
 			r = push_change(user, change, jobs[j], j < last ? ",\"more\":true" : ",\"more\":false", records, err);
 	return r;
 }
@@ -125,7 +125,7 @@ int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user,
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
-	if (live == NULL || has_ended(brain, job))
+	if (live == NULL || sw_brain_has_ended(brain, job))
 		return false;
 	if (kind == SW_RECORD_REQUEUE)
 		return live->run_count > 0;
