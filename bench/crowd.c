@@ -1,4 +1,5 @@
-/* Many agents and many jobs before one controller: AGENTS agents with 8 GPUs each, all of them busy, JOBS jobs that wait, and a client that pages through them.
+/* Many agents and many jobs before one controller: AGENTS agents with 8 GPUs each, all of them busy, JOBS jobs that wait, a client that pages through them, and one that
+ * cancels many of them in the end.
  *
  *	bench_crowd SOCKET AGENTS JOBS SECONDS
  *
@@ -15,7 +16,7 @@
 #include "base/number.h"
 #include "client.h"
 
-enum { GPUS = 8, RUNS_MAX = 32, ARRAY = 10000, PAGE = 100 };
+enum { GPUS = 8, RUNS_MAX = 32, ARRAY = 10000, PAGE = 100, CANCELLED = 10000 };
 #define REPORT_NS SW_NS_PER_S
 #define ENDS_EVERY_NS (60 * SW_NS_PER_S)
 #define HASTY_NS (100 * SW_NS_PER_MS)
@@ -337,6 +338,67 @@ static void *submit_jobs(void *context)
 	return NULL;
 }
 
+/* Cancels the oldest jobs, of which many run: some with a request each, ten times as many with one. */
+struct canceller {
+	const char *socket;
+	atomic_bool stop;
+	uint64_t *ids;
+	size_t most, count, ran;
+	int64_t together_ns, singly_ns;
+};
+
+/* The oldest that have not ended. */
+static void find_jobs(struct canceller *canceller, struct bench_client *client, size_t wanted)
+{
+	double cursor = 0;
+	canceller->count = canceller->ran = 0;
+	while (canceller->count < wanted) {
+		char target[128];
+		snprintf(target, sizeof target, "/v1/jobs?state=active&limit=1000&cursor=%.0f", cursor);
+		bench_must(client, "GET", target, NULL, 200);
+		for (const char *job = strstr(client->text, "{\"id\":"); job != NULL && canceller->count < wanted;
+		     job = strstr(job + 1, "{\"id\":")) {
+			canceller->ids[canceller->count++] = strtoul(job + 6, NULL, 10);
+			canceller->ran += strncmp(strstr(job, "\"state\":") + 8, "\"R\"", 3) == 0;
+		}
+		cursor = bench_number(client->text, "\"next\"");
+		if (cursor <= 0 && canceller->count < wanted)
+			bench_fail("there are only %zu jobs to cancel", canceller->count);
+	}
+}
+
+static void *cancel_jobs(void *context)
+{
+	struct canceller *canceller = context;
+	struct bench_client client;
+	bench_open(&client, canceller->socket);
+	find_jobs(canceller, &client, canceller->most / 10);
+	int64_t start_ns = now_ns();
+	for (size_t i = 0; i < canceller->count; i++) {
+		char target[64];
+		snprintf(target, sizeof target, "/v1/jobs/%llu/cancel", (unsigned long long)canceller->ids[i]);
+		int status = bench_ask(&client, "POST", target, NULL);
+		if (status != 200 && status != 409) /* it may have ended just now */
+			bench_fail("a cancel was answered with %d: %.300s", status, client.text);
+	}
+	canceller->singly_ns = now_ns() - start_ns;
+	find_jobs(canceller, &client, canceller->most);
+	char *body = malloc(64 + canceller->most * 12), *end = body;
+	if (body == NULL)
+		bench_fail("out of memory");
+	end += sprintf(end, "{\"verb\":\"cancel\",\"skip_ended\":true,\"jobs\":[");
+	for (size_t i = 0; i < canceller->count; i++)
+		end += sprintf(end, "%s%llu", i == 0 ? "" : ",", (unsigned long long)canceller->ids[i]);
+	sprintf(end, "]}");
+	start_ns = now_ns();
+	bench_must(&client, "POST", "/v1/jobs/change", body, 200);
+	canceller->together_ns = now_ns() - start_ns;
+	free(body);
+	bench_close(&client);
+	atomic_store(&canceller->stop, true);
+	return NULL;
+}
+
 /* ---- the controller as the system sees it */
 
 static pid_t pid_of(const char *socket)
@@ -422,6 +484,16 @@ int main(int count, char **args)
 	size_t running = 0;
 	for (size_t i = 0; i < crowd.count; i++)
 		running += crowd.agents[i].run_count;
+	double reading_max_ms = loop_max_ms(crowd.socket);
+	struct canceller canceller = {.socket = crowd.socket, .ids = calloc(CANCELLED, sizeof *canceller.ids)};
+	canceller.most = jobs < 2 * CANCELLED ? jobs / 2 : CANCELLED;
+	if (canceller.ids == NULL)
+		bench_fail("out of memory");
+	pthread_create(&thread, NULL, cancel_jobs, &canceller);
+	while (!atomic_load(&canceller.stop))
+		turn(&crowd, now_ns() + 100 * SW_NS_PER_MS, false);
+	pthread_join(thread, NULL);
+	turn(&crowd, now_ns() + 3 * SW_NS_PER_S, false); /* others take their places */
 	char status[4096];
 	read_proc(pid, "status", status);
 	printf("{\"agents\": %zu, \"running\": %zu, \"joined_s\": %.2f, \"submitted_s\": %.2f, \"syncs_per_s\": %.0f, \"ended\": %llu",
@@ -430,7 +502,11 @@ int main(int count, char **args)
 	printf(", \"pages\": %zu", reader.pages);
 	bench_print_times("page", reader.pages_ns, reader.pages);
 	bench_print_times("other", reader.others_ns, reader.others);
-	printf(", \"filling_loop_max_ms\": %.1f, \"loop_max_ms\": %.1f, \"rss_mb\": %.0f, \"peak_mb\": %.0f, \"cpu\": %.3f}\n",
-	       filling_max_ms, loop_max_ms(crowd.socket), bench_number(status, "VmRSS") / 1024, bench_number(status, "VmHWM") / 1024, cpu);
+	printf(", \"cancelled\": %zu, \"cancelled_ms\": %.1f, \"cancelled_ran\": %zu, \"cancelled_singly_ms\": %.1f", canceller.most,
+	       (double)canceller.together_ns / 1e6, canceller.ran, (double)canceller.singly_ns / 1e6 * 10);
+	printf(", \"filling_loop_max_ms\": %.1f, \"reading_loop_max_ms\": %.1f, \"loop_max_ms\": %.1f, \"rss_mb\": %.0f, \"peak_mb\": "
+	       "%.0f, \"cpu\": %.3f}\n",
+	       filling_max_ms, reading_max_ms, loop_max_ms(crowd.socket), bench_number(status, "VmRSS") / 1024,
+	       bench_number(status, "VmHWM") / 1024, cpu);
 	return 0;
 }

@@ -54,6 +54,7 @@ void sw_request_free(struct sw_request *request)
 	for (size_t i = 0; i < request->jobs.count; i++)
 		sw_job_request_free(request->jobs.items[i].job);
 	sw_vec_free(&request->jobs);
+	sw_vec_free(&request->change.jobs);
 	free(request->key);
 	free(request->policy);
 	for (size_t i = 0; i < request->setting_count; i++)

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 
 #define SW_REQUEST_JOBS_MAX 10000u
+#define SW_REQUEST_CHANGES_MAX 100000u
 #define SW_LIST_MAX 1000u
 #define SW_LIST_USUAL 100u
 #define SW_SETTINGS_MAX 64u
@@ -55,6 +56,11 @@ struct sw_request {
 	uint64_t after; /* events behind this one */
 	bool has_after;
 	bool deep; /* how to suspend it */
+	struct {
+		enum sw_route_id verb; /* that for one job does the same */
+		bool skips_ended;
+		SW_VEC(uint64_t) jobs;
+	} change; /* of many */
 
 	SW_VEC(struct sw_request_job) jobs;
 	uint64_t job_total;   /* jobs that these stand for */

@@ -7,6 +7,7 @@
 #include "api/request.h"
 #include "base/hash.h"
 #include "base/number.h"
+#include "base/suggest.h"
 
 static int refuse(struct sw_err *err, int code, const char *detail)
 {
@@ -267,6 +268,86 @@ static int read_move(struct sw_request *request, json_t *root, struct sw_err *er
 	return 0;
 }
 
+/* ------------------------------------------------------------------------------------------------ changes of many jobs */
+
+static int read_verb(struct sw_request *request, const json_t *value, struct sw_err *err)
+{
+	static const struct {
+		const char *name;
+		enum sw_route_id id;
+	} verbs[] = {{"cancel", SW_ROUTE_CANCEL},   {"hold", SW_ROUTE_HOLD},	   {"release", SW_ROUTE_RELEASE},
+		     {"requeue", SW_ROUTE_REQUEUE}, {"suspend", SW_ROUTE_SUSPEND}, {"resume", SW_ROUTE_RESUME}};
+	const size_t count = sizeof verbs / sizeof verbs[0];
+	const char *word = json_is_string(value) ? json_string_value(value) : "";
+	for (size_t v = 0; v < count; v++) {
+		if (strcmp(word, verbs[v].name) == 0) {
+			request->change.verb = verbs[v].id;
+			return 0;
+		}
+	}
+	const char *near = sw_suggest(word, verbs, count, sizeof verbs[0]);
+	refuse(err, SW_EINPUT, "'verb' must be cancel, hold, release, requeue, suspend or resume");
+	if (near != NULL)
+		sw_err_hint(err, "Did you mean '%s'?", near);
+	return SW_EINPUT;
+}
+
+static int read_ids(struct sw_request *request, const json_t *list, struct sw_err *err)
+{
+	size_t index;
+	const json_t *value;
+	if (json_array_size(list) == 0)
+		return refuse(err, SW_EINPUT, "'jobs' must be a list of jobs by their numbers");
+	if (json_array_size(list) > SW_REQUEST_CHANGES_MAX) {
+		sw_err_set(err, SW_ELIMIT, "one request changes at most %u jobs", SW_REQUEST_CHANGES_MAX);
+		sw_err_detail(err, "this one names %zu", json_array_size(list));
+		sw_err_hint(err, "Send them in several requests.");
+		return SW_ELIMIT;
+	}
+	if (sw_vec_reserve(&request->change.jobs, json_array_size(list)) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	json_array_foreach(list, index, value)
+	{
+		json_int_t number = json_is_integer(value) ? json_integer_value(value) : 0;
+		if (number < 1 || (uint64_t)number > SW_JOB_ID_MAX) {
+			char detail[80];
+			snprintf(detail, sizeof detail, "what 'jobs' has as its number %zu is not the number of a job", index + 1);
+			return refuse(err, SW_EINPUT, detail);
+		}
+		*sw_vec_push(&request->change.jobs) = (uint64_t)number;
+	}
+	return 0;
+}
+
+static int read_flag(const json_t *root, const char *name, bool *ret_flag, struct sw_err *err)
+{
+	const json_t *value = json_object_get(root, name);
+	if (value != NULL && !json_is_boolean(value)) {
+		char detail[80];
+		snprintf(detail, sizeof detail, "'%s' must be true or false", name);
+		return refuse(err, SW_EINPUT, detail);
+	}
+	*ret_flag = json_is_true(value);
+	return 0;
+}
+
+static int read_change(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "verb") != 0 && strcmp(name, "jobs") != 0 && strcmp(name, "deep") != 0 && strcmp(name, "skip_ended") != 0)
+			return unknown_field(name, err);
+	}
+	int r = read_verb(request, json_object_get(root, "verb"), err);
+	r = r < 0 ? r : read_flag(root, "deep", &request->deep, err);
+	r = r < 0 ? r : read_flag(root, "skip_ended", &request->change.skips_ended, err);
+	if (r == 0 && request->deep && request->change.verb != SW_ROUTE_SUSPEND)
+		r = refuse(err, SW_EINPUT, "'deep' goes with 'suspend' alone");
+	return r < 0 ? r : read_ids(request, json_object_get(root, "jobs"), err);
+}
+
 static int read_object(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
 {
 	json_t *root = NULL;
@@ -280,6 +361,7 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 		    : request->route->id == SW_ROUTE_NODE_DOOR ? read_door(request, root, err)
 		    : request->route->id == SW_ROUTE_LIMIT     ? read_limit(request, root, err)
 		    : request->route->id == SW_ROUTE_MOVE      ? read_move(request, root, err)
+		    : request->route->id == SW_ROUTE_CHANGE    ? read_change(request, root, err)
 							       : read_quota(request, root, err);
 	json_decref(root);
 	return r;

@@ -66,6 +66,10 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	{SW_ROUTE_MOVE, SW_POST, "/v1/jobs/{id}/move", "moveJob",
 	 "Let a running job go on on other GPUs of its node, in the same processes; `moving` says when it is there", NULL, "#Move", "#Job",
 	 JSON, KIB(4), USERS, 200},
+	{SW_ROUTE_CHANGE, SW_POST, "/v1/jobs/change", "changeJobs",
+	 "Cancel, hold, release, requeue, suspend or resume up to 100000 jobs, all of them or none; the scheduler decides once for all of "
+	 "them",
+	 NULL, "#Change", "#Changed", JSON, MIB(2), USERS, 200},
 	{SW_ROUTE_WHY, SW_GET, "/v1/jobs/{id}/why", "explainJob", "Say in one sentence why a job waits, or how it ended", NULL, NULL,
 	 "#Why", JSON, 0, USERS, 200},
 	{SW_ROUTE_LOGS, SW_GET, "/v1/jobs/{id}/logs", "readLogs", "Read what a job wrote, a range of it or as it comes", log_parameters,

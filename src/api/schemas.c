@@ -129,6 +129,24 @@ static const struct sw_api_field move[] = {
 	{"gpus", "integer[]", "numbers of GPUs on its node, as many as it has; null or not there: any that are free"},
 	END,
 };
+static const struct sw_api_field change[] = {
+	{"verb", "string", "`cancel`, `hold`, `release`, `requeue`, `suspend` or `resume`: as the path of one job says"},
+	{"jobs", "integer[]", "1 to 100000 of them; one that is named twice is changed once"},
+	{"deep", "boolean", "of `suspend`: as the parameter for one job"},
+	{"skip_ended", "boolean", "jobs that have ended are left alone; unless told, one such job is a conflict and none is changed"},
+	END,
+};
+static const struct sw_api_field changed[] = {
+	{"jobs", "#ChangedJob[]", "in the order of the request"},
+	END,
+};
+static const struct sw_api_field changed_job[] = {
+	{"id", "integer", ""},
+	{"state", "string", "as in Job"},
+	{"changed", "boolean", "false: there was nothing to do, as with a requeue of a job that waits"},
+	{"ended", "boolean", "it had ended before, and was left alone"},
+	END,
+};
 static const struct sw_api_field job_gpu[] = {
 	{"memory_bytes", "integer", "that it holds, on all its GPUs together"},
 	{"limit_bytes", "integer", "that it may hold, on all of them; null: there is none, or it is not known"},
@@ -304,6 +322,9 @@ const struct sw_schema sw_schemas[] = {
 	{"Asked", "What a job asked for, in short", asked},
 	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
 	{"Move", "Where a running job is to go", move},
+	{"Change", "What is done to many jobs", change},
+	{"Changed", "What became of it", changed},
+	{"ChangedJob", "One of the jobs", changed_job},
 	{"JobGpu", "A job's last figures on its GPUs", job_gpu},
 	{"Speed", "How a job gets on", speed},
 	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", sharing},

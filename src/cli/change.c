@@ -1,10 +1,12 @@
-/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller for each job, whether it was given by number or chosen by
- * name, user or state, as scancel does. */
+/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller, whether jobs were given by number or chosen by name, user or
+ * state, as scancel does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "api/request.h"
 #include "cli/live.h"
+#include "cli/message.h"
 #include "sim/report/text.h"
 
 struct values {
@@ -78,6 +80,8 @@ struct wish {
 	const struct change *verb;
 	const struct values *values;
 	size_t done;
+	const json_t *answers; /* about many jobs, in their order */
+	size_t answered;
 };
 
 /* Whoever takes "suspended" for "goes on where it was" learns it in time. That it cannot be found out is no failure: the job is suspended. */
@@ -89,14 +93,22 @@ static bool is_stopped(struct sw_cli_client *client, uint64_t id)
 	return strcmp(sw_cli_text(json_object_get(job, "request"), "preempt", "suspend"), "suspend") != 0;
 }
 
+static void tell(const struct wish *wish, struct sw_cli_client *client, uint64_t id, bool changed)
+{
+	const struct change *verb = wish->verb;
+	if (!changed)
+		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
+	else if (strcmp(verb->name, "suspend") == 0 && is_stopped(client, id))
+		printf("Job %" PRIu64 " is stopped and will start anew: it was not submitted with --preempt suspend\n", id);
+}
+
 static int change_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
 {
 	struct wish *wish = user;
-	const struct change *verb = wish->verb;
 	const struct values *values = wish->values;
 	SW_JSON *job = NULL;
 	char path[64];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s", id, verb->name, values->deep ? "?deep=true" : "");
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s", id, wish->verb->name, values->deep ? "?deep=true" : "");
 	int r = sw_cli_client_post(client, path, NULL, &job, err);
 	if (r < 0)
 		return r;
@@ -104,11 +116,115 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 	wish->done += changed;
 	if (values->json)
 		return sw_cli_print_json(job, err);
-	if (!changed)
-		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
-	else if (strcmp(verb->name, "suspend") == 0 && is_stopped(client, id))
-		printf("Job %" PRIu64 " is stopped and will start anew: it was not submitted with --preempt suspend\n", id);
+	tell(wish, client, id, changed);
 	return 0;
+}
+
+/* ---- many at once */
+
+#define CHANGE_PATH "/v1/jobs/change"
+
+/* As the controller shows a job that was changed alone. */
+static int print_job(struct sw_cli_client *client, uint64_t id, bool changed, struct sw_err *err)
+{
+	SW_JSON *job = NULL;
+	int r = sw_cli_get_job(client, id, &job, err);
+	if (r < 0)
+		return r;
+	json_object_del(job, "request");
+	json_object_set_new(job, "changed", json_boolean(changed));
+	return sw_cli_print_json(job, err);
+}
+
+/* Of the jobs that the controller answered about, the next. */
+static int tell_next(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+{
+	struct wish *wish = user;
+	const json_t *answer = json_array_get(wish->answers, wish->answered++);
+	bool changed = json_is_true(json_object_get(answer, "changed"));
+	wish->done += changed;
+	if (json_is_true(json_object_get(answer, "ended"))) {
+		sw_err_set(err, SW_EINPUT, "cannot %s job %" PRIu64, wish->verb->name, id);
+		sw_err_detail(err, "it has ended");
+		return SW_EINPUT;
+	}
+	if (wish->values->json)
+		return print_job(client, id, changed, err);
+	tell(wish, client, id, changed);
+	return 0;
+}
+
+static int tell_all(struct sw_cli_client *client, const json_t *answers, struct wish *wish, struct sw_err *err)
+{
+	sw_cli_ids ids = {0};
+	size_t i;
+	const json_t *answer;
+	int r = sw_vec_reserve(&ids, json_array_size(answers)) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	json_array_foreach(answers, i, answer)
+	{
+		if (r == 0)
+			*sw_vec_push(&ids) = (uint64_t)sw_cli_number(answer, "id", 0);
+	}
+	wish->answers = answers;
+	wish->answered = 0;
+	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, tell_next, wish, err);
+	sw_vec_free(&ids);
+	return r;
+}
+
+/* One that has ended is no reason to leave the others uncancelled; and between the choice and the word some may end. */
+static json_t *make_body(const struct wish *wish, const uint64_t *ids, size_t count)
+{
+	bool skips = strcmp(wish->verb->name, "cancel") == 0 || chooses(wish->values);
+	json_t *jobs = json_array();
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(jobs, json_integer((json_int_t)ids[i]));
+	json_t *body = json_pack("{s:s, s:o, s:b}", "verb", wish->verb->name, "jobs", jobs, "skip_ended", skips);
+	if (body != NULL && wish->values->deep)
+		json_object_set_new(body, "deep", json_true());
+	return body;
+}
+
+/* Controllers of earlier versions know of one job at a time. */
+static bool is_too_old(int r, const struct sw_err *err)
+{
+	return r == SW_ENOTFOUND && strstr(err->fact, CHANGE_PATH) != NULL;
+}
+
+/* All of them or none. *ret_done: the controller has done it, and a failure is of jobs that had ended. */
+static int change_some(struct sw_cli_client *client, const uint64_t *ids, size_t count, struct wish *wish, bool *ret_done,
+		       struct sw_err *err)
+{
+	*ret_done = false;
+	SW_JSON *answer = NULL;
+	SW_JSON *body = make_body(wish, ids, count);
+	if (body == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_cli_client_post(client, CHANGE_PATH, body, &answer, err);
+	*ret_done = r == 0;
+	return r < 0 ? r : tell_all(client, json_object_get(answer, "jobs"), wish, err);
+}
+
+/* As many as the controller takes at a time. As with one request for each, the first failure is the result and later ones are printed. */
+static int change_many(struct sw_cli_client *client, const sw_cli_ids *ids, struct wish *wish, struct sw_err *err)
+{
+	int first = 0;
+	bool done = true;
+	for (size_t i = 0; i < ids->count && done; i += SW_REQUEST_CHANGES_MAX) {
+		struct sw_err problem = {0};
+		size_t left = ids->count - i;
+		size_t count = left < SW_REQUEST_CHANGES_MAX ? left : SW_REQUEST_CHANGES_MAX;
+		int r = change_some(client, ids->items + i, count, wish, &done, &problem);
+		if (i == 0 && is_too_old(r, &problem))
+			return sw_cli_try_jobs(client, ids, change_one, wish, err);
+		if (r < 0 && first < 0)
+			sw_cli_print_error(&problem);
+		if (r < 0 && first == 0) {
+			first = r;
+			*err = problem;
+		}
+	}
+	return first;
 }
 
 static int change(const struct change *verb, const struct sw_cli_call *call, struct sw_err *err)
@@ -116,12 +232,13 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
 	sw_cli_ids ids = {0};
-	struct wish wish = {verb, values, 0};
+	struct wish wish = {.verb = verb, .values = values};
 	char jobs[SW_TEXT_SIZE];
 	int r = sw_cli_client_open(values->controller, &client, err);
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
-	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, change_one, &wish, err);
+	if (found)
+		r = ids.count > 1 ? change_many(client, &ids, &wish, err) : sw_cli_try_jobs(client, &ids, change_one, &wish, err);
 	if (found && !values->json && ids.count == 1 && wish.done == 1)
 		printf("%s job %" PRIu64 "\n", verb->done, ids.items[0]);
 	else if (found && !values->json && (wish.done > 0 || chooses(values)))
@@ -171,17 +288,22 @@ static const struct sw_cli_option operands[] = {
 		.run = run_##verb,                                                                                                      \
 	}
 
+#define ALL_OR_NONE "Of jobs that are named, all are changed or none: where one is not there, is not yours or has ended, nothing happens."
+
 CHANGE(cancel, "Cancelled", "PD,CF,R,S", false, "end jobs for good",
-       "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes.",
+       "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes. "
+       "Of jobs that are named, all are cancelled or none: where one is not there or not yours, nothing happens. Those that have ended "
+       "already are told, and do not keep the others.",
        "end job 12", 1);
 CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
        "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
        "of the GPU too; where others need that, and for every other job, suspending is stopping: it gets its signal and its grace time, "
        "and starts anew later. With --deep the driver takes off the GPU what the runtime leaves there: others may then have all of its "
-       "memory, and the job stays. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as usual.",
+       "memory, and the job stays. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as "
+       "usual. " ALL_OR_NONE,
        "let others use the GPUs of job 12", 0);
-CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", NULL, "let job 12 go on as soon as there is room", 1);
-CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", NULL,
+CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", ALL_OR_NONE, "let job 12 go on as soon as there is room", 1);
+CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", ALL_OR_NONE,
        "run job 12 again from the beginning, or from its own checkpoint", 1);
-CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", NULL, "keep job 12 waiting", 1);
-CHANGE(release, "Released", "active", true, "let held jobs compete again", NULL, "let job 12 run when its turn comes", 1);
+CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", ALL_OR_NONE, "keep job 12 waiting", 1);
+CHANGE(release, "Released", "active", true, "let held jobs compete again", ALL_OR_NONE, "let job 12 run when its turn comes", 1);

@@ -62,8 +62,13 @@ static int add_range(const char *word, sw_cli_ids *ids, struct sw_err *err)
 		r = sw_cli_job_id(dash + 1, &last, err);
 	if (r < 0)
 		return r;
-	if (last < first || last - first >= SW_CLI_JOBS_MAX || ids->count > SW_CLI_JOBS_MAX)
+	if (last < first)
 		return sw_err_set(err, SW_EINPUT, "'%.60s' is not a range of jobs", word);
+	if (last - first >= SW_CLI_JOBS_MAX - ids->count) {
+		sw_err_set(err, SW_ELIMIT, "'%.60s' makes it more than %u jobs", word, SW_CLI_JOBS_MAX);
+		sw_err_hint(err, "Name fewer at a time.");
+		return SW_ELIMIT;
+	}
 	for (uint64_t id = first; id <= last; id++) {
 		uint64_t *slot = sw_vec_push(ids);
 		if (slot == NULL)

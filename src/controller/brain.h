@@ -29,7 +29,7 @@ struct sw_profiles;
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
 		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
-	SW_RECORD_CANCEL,     /* job, by */
+	SW_RECORD_CANCEL,     /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
 	SW_RECORD_HOLD,	      /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE,    /* job, by */
 	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
@@ -105,7 +105,18 @@ int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, con
 /* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);
-/* False: a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */
+/* The same with many jobs, all of them or none: where one cannot be changed there is no record, and the error names it. The engine decides once for all of them. */
+struct sw_change {
+	enum sw_record_kind kind;
+	const char *verb;
+	bool deep;	  /* of a hold: as sw_brain_propose_deep() */
+	bool skips_ended; /* those that have ended are left alone, and are no error */
+};
+int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
+			     size_t count, sw_records *records, struct sw_err *err);
+/* Also while its last processes are still stopping. The job must be there. */
+bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job);
+/* False: it has ended, or a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job);
 /* What the job may have of its GPUs. */
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,

@@ -193,6 +193,7 @@ struct sw_brain {
 	uint64_t model_first;	      /* the first job that was made of it, as people count */
 	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
 	bool is_settled;       /* each of them was judged since the last end of a job that is not the newest; not saved: then none was */
+	bool gathers;	       /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
 	uint32_t closed_nodes; /* how many; made anew with the nodes */
 	struct sw_keys keys;   /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
@@ -208,7 +209,7 @@ struct sw_brain {
 	sw_ns learned_at;	/* when lessons were taken in last */
 	struct sw_heap retries; /* jobs that wait for their next try, by when */
 	sw_ns now;		/* of the last record */
-	sw_ns wake_at;
+	sw_ns wake_at;		/* 0: changes were heard of that are not decided on, see changes.c */
 };
 
 /* ---- records (record.c): build and read their JSON. The builders steal `body` and fail with SW_ENOMEM. */
@@ -303,6 +304,11 @@ enum sw_moved sw_brain_hear_move(const struct sw_brain_node *node, const struct 
 				 bool up_to_date, sw_ns now, const char **ret_why);
 /* It is there (NULL), or stays where it was and why. */
 int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err);
+
+/* ---- cancel, hold, release, requeue (changes.c) */
+int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err);
+/* What the last of changes that belong together does in the end, where it is still to come and something else came instead; else nothing. */
+int sw_brain_conclude_changes(struct sw_brain *brain, struct sw_err *err);
 
 /* ---- limits (limits.c) */
 int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *err);

@@ -25,7 +25,7 @@ static int find_tenant(struct sw_brain *brain, const char *name, uint32_t *ret_t
 int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err)
 {
 	struct sw_step outcome;
-	int r = sw_engine_step(brain->engine, brain->now, events, count, &outcome, err);
+	int r = (brain->gathers ? sw_engine_hear : sw_engine_step)(brain->engine, brain->now, events, count, &outcome, err);
 	if (r < 0)
 		return r;
 	brain->wake_at = outcome.wake_at;
@@ -125,10 +125,18 @@ static int conclude(struct sw_brain *brain, size_t i, enum verdict verdict, stru
 	return 0;
 }
 
-/* From dependent `from` on. Ending one may end others in turn. */
+/* From dependent `from` on. Ending one may end others in turn: they are looked at again, at once or, where many end together, when all have been. */
 static int settle(struct sw_brain *brain, size_t from, struct slots *slots, struct sw_err *err)
 {
-	for (size_t i = from; i < brain->dependents.count;) {
+	bool again = false;
+	for (size_t i = from; i < brain->dependents.count || again;) {
+		if (again && (i >= brain->dependents.count || !brain->gathers)) {
+			again = false;
+			i = from;
+			if (slots != NULL)
+				*slots = (struct slots){0};
+			continue;
+		}
 		enum verdict verdict = judge_dependent(brain, i, slots);
 		if (verdict == STILL_WAITS) {
 			i++;
@@ -137,11 +145,7 @@ static int settle(struct sw_brain *brain, size_t from, struct slots *slots, stru
 		int r = conclude(brain, i, verdict, err);
 		if (r < 0)
 			return r;
-		if (verdict != NEVER)
-			continue;
-		i = from; /* others may have waited for this one, or for its place */
-		if (slots != NULL)
-			*slots = (struct slots){0};
+		again = again || verdict == NEVER; /* others may have waited for this one, or for its place */
 	}
 	return 0;
 }
@@ -366,73 +370,6 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*ret_job = brain->jobs.count;
 	return r < 0 ? r : settle_new(brain, dependents, err);
-}
-
-/* Nobody needs it any more. */
-static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
-{
-	struct sw_live *live = &brain->jobs.items[prerun - 1];
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(prerun - 1)});
-	if (job->state > SW_JOB_RUNNING)
-		return 0;
-	snprintf(live->reason, sizeof live->reason, "cancelled");
-	live->ended_at = brain->now;
-	sw_heap_remove(&brain->retries, (uint32_t)(prerun - 1));
-	return step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = job->id}, err);
-}
-
-static int apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
-{
-	json_int_t number, by = -1;
-	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
-		return sw_err_set(err, SW_EBUG, "a record lacks its job");
-	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
-	if (live == NULL)
-		return sw_err_set(err, SW_EBUG, "a record names job %lld, which is not there", (long long)number);
-	struct sw_job_id id = {(uint32_t)(number - 1)};
-	const struct sw_job *job = sw_engine_job(brain->engine, id);
-	if (job->state > SW_JOB_RUNNING)
-		return 0; /* it ended in the meantime */
-	/* A requeue leaves a job alone that waits for its next try already. */
-	if (kind != SW_RECORD_REQUEUE)
-		sw_heap_remove(&brain->retries, id.v);
-	uint64_t prerun = sw_prerun_of(live);
-	int r = 0;
-	switch (kind) {
-	case SW_RECORD_CANCEL:
-		snprintf(live->reason, sizeof live->reason, "cancelled");
-		live->ended_at = brain->now;
-		/* The engine does not know of a parked run. */
-		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		r = step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = id}, err);
-		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
-			r = cancel_prerun(brain, prerun, err);
-		return r < 0 ? r : sw_brain_settle(brain, err);
-	case SW_RECORD_HOLD:
-		live->user_held = true;
-		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
-		/* What cannot be parked is dropped by the step, and this with it. */
-		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
-			sw_brain_set_deep(brain, live);
-		return step_one(brain, (struct sw_event){.kind = SW_EV_HOLD, .job = id}, err);
-	case SW_RECORD_RELEASE:
-		live->user_held = false;
-		live->held_by = SW_NOBODY;
-		if (prerun > 0 && brain->jobs.items[prerun - 1].user_held) {
-			brain->jobs.items[prerun - 1].user_held = false;
-			r = brain->jobs.items[prerun - 1].depend_count > 0
-				    ? 0
-				    : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {(uint32_t)(prerun - 1)}}, err);
-		}
-		return live->depend_count > 0 || r < 0 ? r : step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = id}, err);
-	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
-		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
-		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
-	}
-	}
 }
 
 /* A node that nobody has heard of. It owns the GPUs then. */
@@ -664,6 +601,44 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	return sw_brain_step(brain, NULL, 0, err);
 }
 
+static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, uint64_t *ret_made, struct sw_err *err)
+{
+	switch (kind) {
+	case SW_RECORD_SUBMIT:
+		return apply_submit(brain, body, ret_made, err);
+	case SW_RECORD_CANCEL:
+	case SW_RECORD_HOLD:
+	case SW_RECORD_RELEASE:
+	case SW_RECORD_REQUEUE:
+		return sw_brain_apply_change(brain, kind, body, err);
+	case SW_RECORD_NODE:
+		return apply_node(brain, body, err);
+	case SW_RECORD_NODE_LOST:
+		return apply_node_lost(brain, body, err);
+	case SW_RECORD_REPORT:
+		return apply_report(brain, body, err);
+	case SW_RECORD_WAKE:
+		return sw_brain_step(brain, NULL, 0, err);
+	case SW_RECORD_POLICY:
+		return apply_policy(brain, body, err);
+	case SW_RECORD_QUOTA:
+		return apply_quota(brain, body, err);
+	case SW_RECORD_NODE_CLOSE:
+	case SW_RECORD_NODE_OPEN:
+		return apply_door(brain, body, kind == SW_RECORD_NODE_CLOSE, err);
+	case SW_RECORD_LIMIT:
+		return sw_brain_apply_limit(brain, body, err);
+	case SW_RECORD_MOVE:
+		return sw_brain_apply_move(brain, body, err);
+	case SW_RECORD_SPEED:
+		return sw_brain_apply_speeds(brain, body, err);
+	case SW_RECORD_PROFILE:
+		return sw_brain_apply_profile(brain, body, err);
+	default:
+		return sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
+	}
+}
+
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err)
 {
@@ -674,55 +649,10 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	if (at > brain->now)
 		brain->now = at;
 	sw_brain_learn(brain);
-	int r;
-	switch (kind) {
-	case SW_RECORD_SUBMIT:
-		r = apply_submit(brain, json, &made, err);
-		break;
-	case SW_RECORD_CANCEL:
-	case SW_RECORD_HOLD:
-	case SW_RECORD_RELEASE:
-	case SW_RECORD_REQUEUE:
-		r = apply_change(brain, kind, json, err);
-		break;
-	case SW_RECORD_NODE:
-		r = apply_node(brain, json, err);
-		break;
-	case SW_RECORD_NODE_LOST:
-		r = apply_node_lost(brain, json, err);
-		break;
-	case SW_RECORD_REPORT:
-		r = apply_report(brain, json, err);
-		break;
-	case SW_RECORD_WAKE:
-		r = sw_brain_step(brain, NULL, 0, err);
-		break;
-	case SW_RECORD_POLICY:
-		r = apply_policy(brain, json, err);
-		break;
-	case SW_RECORD_QUOTA:
-		r = apply_quota(brain, json, err);
-		break;
-	case SW_RECORD_NODE_CLOSE:
-	case SW_RECORD_NODE_OPEN:
-		r = apply_door(brain, json, kind == SW_RECORD_NODE_CLOSE, err);
-		break;
-	case SW_RECORD_LIMIT:
-		r = sw_brain_apply_limit(brain, json, err);
-		break;
-	case SW_RECORD_MOVE:
-		r = sw_brain_apply_move(brain, json, err);
-		break;
-	case SW_RECORD_SPEED:
-		r = sw_brain_apply_speeds(brain, json, err);
-		break;
-	case SW_RECORD_PROFILE:
-		r = sw_brain_apply_profile(brain, json, err);
-		break;
-	default:
-		r = sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
-		break;
-	}
+	bool is_change = kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE;
+	int r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
+	if (r == 0)
+		r = apply(brain, kind, json, &made, err);
 	json_decref(json);
 	if (r == 0 && ret_job != NULL)
 		*ret_job = made;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/when.h"
+#include "base/bitmap.h"
 #include "base/number.h"
 #include "controller/server_state.h"
 
@@ -261,6 +262,91 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	/* The record is made all the same: what is under way may still give it something to do. */
 	op->idle = !sw_brain_would_change(server->brain, change.kind, request->job);
 	/* The request is right in itself, but not for a job in this state. */
+	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+}
+
+/* In short: whoever changes thousands of jobs has no use for all that there is to say of each. */
+static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
+{
+	struct sw_json json = {0};
+	struct sw_job_view view;
+	if (conn == NULL)
+		return;
+	if (failure != NULL) {
+		sw_conn_reply_error(conn, 507, failure);
+		return;
+	}
+	sw_json_object(&json);
+	sw_json_key(&json, "jobs");
+	sw_json_array(&json);
+	for (size_t i = 0; i < op->outcomes.count; i++) {
+		uint64_t id = op->request->change.jobs.items[i];
+		if (!sw_brain_job(server->brain, sw_server_now(server), id, &view))
+			continue;
+		sw_json_object(&json);
+		sw_json_key_u64(&json, "id", id);
+		sw_json_key_string(&json, "state", view.state);
+		sw_json_key_bool(&json, "changed", op->outcomes.items[i] == SW_OUTCOME_CHANGED);
+		sw_json_key_bool(&json, "ended", op->outcomes.items[i] == SW_OUTCOME_HAD_ENDED);
+		sw_json_end_object(&json);
+	}
+	sw_json_end_array(&json);
+	sw_json_end_object(&json);
+	sw_conn_reply_json(conn, 200, &json);
+}
+
+/* A job that is named twice is changed once. Numbers of no job are left to who refuses them. */
+static int drop_repeats(const struct sw_brain *brain, struct sw_request *request)
+{
+	struct sw_bitmap seen = {0};
+	uint32_t jobs = (uint32_t)sw_brain_job_count(brain);
+	if (sw_bitmap_reserve(&seen, jobs + 1) < 0)
+		return SW_ENOMEM;
+	size_t kept = 0;
+	for (size_t i = 0; i < request->change.jobs.count; i++) {
+		uint64_t id = request->change.jobs.items[i];
+		if (id <= jobs && sw_bitmap_has(&seen, (uint32_t)id))
+			continue;
+		if (id <= jobs)
+			sw_bitmap_add(&seen, (uint32_t)id);
+		request->change.jobs.items[kept++] = id;
+	}
+	request->change.jobs.count = kept;
+	sw_bitmap_release(&seen);
+	return 0;
+}
+
+static int foresee(const struct sw_brain *brain, enum sw_record_kind kind, struct sw_op *op)
+{
+	const struct sw_request *request = op->request;
+	if (sw_vec_reserve(&op->outcomes, request->change.jobs.count) < 0)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < request->change.jobs.count; i++) {
+		uint64_t id = request->change.jobs.items[i];
+		*sw_vec_push(&op->outcomes) = sw_brain_has_ended(brain, id)	       ? SW_OUTCOME_HAD_ENDED
+					      : sw_brain_would_change(brain, kind, id) ? SW_OUTCOME_CHANGED
+										       : SW_OUTCOME_IDLE;
+	}
+	return 0;
+}
+
+void sw_handle_changes(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, changed_many);
+	if (op == NULL)
+		return;
+	struct sw_request *request = op->request;
+	struct change verb = change_of(request->change.verb);
+	const struct sw_change change = {verb.kind, verb.verb, request->deep, request->change.skips_ended};
+	int r = drop_repeats(server->brain, request);
+	if (r == 0)
+		r = sw_brain_propose_changes(server->brain, &op->user, &change, request->change.jobs.items, request->change.jobs.count,
+					     &op->records, &err);
+	if (r == 0)
+		r = foresee(server->brain, verb.kind, op);
+	if (r == SW_ENOMEM)
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
 	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 

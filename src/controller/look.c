@@ -113,7 +113,7 @@ const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const stru
 
 static const char *reason_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
 {
-	const struct sw_depend *depend = sw_brain_awaits(brain, live);
+	const struct sw_depend *depend = job->state <= SW_JOB_RUNNING ? sw_brain_awaits(brain, live) : NULL;
 	if (depend != NULL)
 		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)

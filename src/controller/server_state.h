@@ -110,6 +110,9 @@ struct sw_op;
 /* `conn` is NULL when nobody waits any more; once answered it may be gone. */
 typedef void sw_op_fn(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure);
 
+/* What a change finds, when it comes. */
+enum sw_outcome { SW_OUTCOME_CHANGED = 0, SW_OUTCOME_IDLE, SW_OUTCOME_HAD_ENDED };
+
 /* Records that somebody waits for. */
 struct sw_op {
 	TAILQ_ENTRY(sw_op) link;
@@ -117,7 +120,8 @@ struct sw_op {
 	struct sw_request *request;
 	struct sw_user user; /* who asked */
 	sw_records records;
-	bool idle; /* there was nothing to do when it came */
+	bool idle;		  /* there was nothing to do when it came */
+	SW_VEC(uint8_t) outcomes; /* the same of each of many jobs: enum sw_outcome */
 	size_t applied;
 	int64_t stored_at_ns;
 	SW_VEC(uint64_t) jobs; /* that were made */
@@ -296,6 +300,7 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_list(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_job(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_change(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_changes(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_limit(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_move(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_why(struct sw_server *server, struct sw_conn *conn);

@@ -24,6 +24,7 @@ void sw_op_free(struct sw_op *op)
 	sw_records_clear(&op->records);
 	sw_request_free(op->request);
 	sw_vec_free(&op->jobs);
+	sw_vec_free(&op->outcomes);
 	free(op);
 }
 
@@ -236,6 +237,9 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 			if (op->applied % 16 == 0 && sw_clock_boot_ns() > until_ns)
 				return false;
 		}
+		/* What it is answered may take as long again. */
+		if (sw_clock_boot_ns() > until_ns)
+			return false;
 		TAILQ_REMOVE(&server->turn.stored, op, link);
 		finish(server, op, NULL);
 	}

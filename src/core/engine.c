@@ -682,7 +682,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	return 0;
 }
 
-int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
+int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err)
 {
 	size_t submits = 0;
@@ -721,6 +721,17 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 			return sw_err_set(err, r, "cannot apply event %zu of %zu", e + 1, count);
 	}
 	sw_alarms_ring(engine);
+	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, 0};
+	return 0;
+}
+
+int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
+		   struct sw_err *err)
+{
+	struct sw_step heard;
+	int r = sw_engine_hear(engine, at, events, count, &heard, err);
+	if (r < 0)
+		return r;
 	sw_ns wake_at = sw_charge_decide(engine, count);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, wake_at};
 	return 0;

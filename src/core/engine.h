@@ -76,7 +76,7 @@ struct sw_engine_config {
 struct sw_step {
 	const struct sw_command *commands; /* the engine's; valid until the next step */
 	size_t command_count;
-	sw_ns wake_at; /* step again then, even if nothing happens; SW_TIME_NEVER */
+	sw_ns wake_at; /* step again then, even if nothing happens; 0: at once; SW_TIME_NEVER */
 };
 
 int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_engine, struct sw_err *err);
@@ -86,6 +86,9 @@ SW_DEFINE_FREEP(struct sw_engine, sw_engine_free)
 /* Handles all events of the instant `at` together, in this order, then decides once. An `at` before the last one is taken as the last one.
  * On error nothing happened. */
 int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
+		   struct sw_err *err);
+/* The same without the decision, for events that belong together and come one by one: the next step decides on them all. Until then nothing starts, and wake_at is 0. */
+int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err);
 
 /* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */

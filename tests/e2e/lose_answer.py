@@ -50,4 +50,5 @@ def main():
         client.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,11 @@ static void check_request(const struct sw_http_head *head, const char *body, siz
 		assert(status >= 400 && status < 600 && err.fact[0] != '\0');
 	} else if (request->route->id == SW_ROUTE_SUBMIT) {
 		assert(request->jobs.count >= 1 && request->job_total >= request->jobs.count && request->job_total <= SW_REQUEST_JOBS_MAX);
+	} else if (request->route->id == SW_ROUTE_CHANGE) {
+		assert(request->change.jobs.count >= 1 && request->change.jobs.count <= SW_REQUEST_CHANGES_MAX);
+		for (size_t i = 0; i < request->change.jobs.count; i++)
+			assert(request->change.jobs.items[i] >= 1 && request->change.jobs.items[i] <= SW_JOB_ID_MAX);
+		assert(!request->deep || request->change.verb == SW_ROUTE_SUSPEND);
 	} else if (request->route->id == SW_ROUTE_SYNC) {
 		assert(request->sync != NULL);
 	} else if (request->route->id == SW_ROUTE_LIMIT) {

@@ -132,6 +132,16 @@ static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t 
 		sw_system_commit(s, &records, NULL);
 }
 
+/* Several at once, among them some that have ended, and one maybe twice. */
+static void propose_changes(struct system *s, enum sw_record_kind kind, const uint64_t *jobs, size_t count)
+{
+	static const struct sw_user user = {.uid = 1000, .gid = 1000};
+	const struct sw_change change = {.kind = kind, .verb = "change", .skips_ended = true};
+	sw_records records = {0};
+	sw_system_check(s, sw_brain_propose_changes(s->brain, &user, &change, jobs, count, &records, s->err), "changes are refused");
+	sw_system_commit(s, &records, NULL);
+}
+
 static void propose_move(struct system *s, uint64_t job)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
@@ -167,14 +177,23 @@ static void meddle(struct system *s)
 		static const enum sw_record_kind kinds[] = {SW_RECORD_HOLD,    SW_RECORD_HOLD,	  SW_RECORD_RELEASE,
 							    SW_RECORD_RELEASE, SW_RECORD_REQUEUE, SW_RECORD_CANCEL};
 		enum sw_record_kind kind = kinds[sw_rng_below(&s->rng, 6)];
-		uint64_t job = 1 + sw_rng_below(&s->rng, jobs);
-		s->cancelled[job % JOBS_MAX] |= kind == SW_RECORD_CANCEL;
-		propose_change(s, kind, job);
+		uint64_t some[5];
+		size_t count = 1 + sw_rng_below(&s->rng, 5);
+		for (size_t i = 0; i < count; i++) {
+			some[i] = 1 + sw_rng_below(&s->rng, jobs);
+			s->cancelled[some[i] % JOBS_MAX] |= kind == SW_RECORD_CANCEL;
+		}
+		if (count == 1)
+			propose_change(s, kind, some[0]);
+		else
+			propose_changes(s, kind, some, count);
 	}
 	if (!storms(s) && !s->is_calm) {
+		uint64_t all[JOBS_MAX];
 		s->is_calm = true;
 		for (uint64_t job = 1; job <= jobs; job++)
-			propose_change(s, SW_RECORD_RELEASE, job);
+			all[job - 1] = job;
+		propose_changes(s, SW_RECORD_RELEASE, all, jobs);
 		if (s->plan->policy == SW_SYSTEM_CHAOS)
 			put_in_charge(s, "fifo", NULL);
 	}

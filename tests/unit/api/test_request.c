@@ -251,6 +251,86 @@ static void test_limits(void **state)
 		assert_int_equal(read_limit(wrong[i], &limit), SW_EINPUT);
 }
 
+/* A change of many jobs: a verb, jobs by their numbers, and how; all else is refused, and says what is wrong. */
+static void test_changes(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *body, *word;
+	} wrong[] = {
+		{"[]", "not an object"},
+		{"{}", "'verb'"},
+		{"{\"jobs\":[1]}", "'verb'"},
+		{"{\"verb\":7,\"jobs\":[1]}", "'verb'"},
+		{"{\"verb\":\"cancle\",\"jobs\":[1]}", "'cancel'"},
+		{"{\"verb\":\"limit\",\"jobs\":[1]}", "'verb'"},
+		{"{\"verb\":\"cancel\"}", "'jobs'"},
+		{"{\"verb\":\"cancel\",\"jobs\":[]}", "'jobs'"},
+		{"{\"verb\":\"cancel\",\"jobs\":7}", "'jobs'"},
+		{"{\"verb\":\"cancel\",\"jobs\":{\"7\":7}}", "'jobs'"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1,\"2\"]}", "number 2"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1,2,0]}", "number 3"},
+		{"{\"verb\":\"cancel\",\"jobs\":[-1]}", "number 1"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1.0]}", "number 1"},
+		{"{\"verb\":\"cancel\",\"jobs\":[4294967296]}", "number 1"},
+		{"{\"verb\":\"cancel\",\"jobs\":[[1]]}", "number 1"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1],\"deep\":true}", "'suspend' alone"},
+		{"{\"verb\":\"suspend\",\"jobs\":[1],\"deep\":1}", "'deep'"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1],\"skip_ended\":null}", "'skip_ended'"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1],\"job\":1}", "'job'"},
+		{"{\"verb\":\"cancel\",\"jobs\":[1],\"jobs\":[2]}", "JSON"},
+	};
+	int status = 0;
+	struct sw_request *request = open_request(SW_POST, "/v1/jobs/change");
+	assert_int_equal(read_body(request, "{\"verb\":\"suspend\",\"deep\":true,\"jobs\":[7,1,4294967295,7]}", &status), 0);
+	assert_int_equal(request->change.verb, SW_ROUTE_SUSPEND);
+	assert_true(request->deep && !request->change.skips_ended);
+	assert_int_equal(request->change.jobs.count, 4);
+	assert_int_equal(request->change.jobs.items[2], 4294967295u);
+	sw_request_free(request);
+	static const char *const verbs[] = {"cancel", "hold", "release", "requeue", "suspend", "resume"};
+	for (size_t v = 0; v < sizeof verbs / sizeof verbs[0]; v++) {
+		char body[128], path[64];
+		snprintf(body, sizeof body, "{\"verb\":\"%s\",\"skip_ended\":true,\"deep\":false,\"jobs\":[3]}", verbs[v]);
+		snprintf(path, sizeof path, "/v1/jobs/{id}/%s", verbs[v]);
+		request = open_request(SW_POST, "/v1/jobs/change");
+		assert_int_equal(read_body(request, body, &status), 0);
+		assert_string_equal(sw_routes[request->change.verb].path, path);
+		assert_true(request->change.skips_ended && !request->deep);
+		sw_request_free(request);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct sw_err err = {0};
+		request = open_request(SW_POST, "/v1/jobs/change");
+		assert_int_equal(sw_request_read(request, wrong[i].body, strlen(wrong[i].body), &status, &err), SW_EINPUT);
+		assert_int_equal(status, 400);
+		if (strstr(err.detail, wrong[i].word) == NULL && strstr(err.hint, wrong[i].word) == NULL)
+			fail_msg("%s: '%s' is not in '%s', '%s'", wrong[i].body, wrong[i].word, err.detail, err.hint);
+		sw_request_free(request);
+	}
+	refused(SW_GET, "/v1/jobs/change", 405, "POST");
+}
+
+/* So many jobs can be changed by one request, with the longest numbers and spaces between them, and not one more. */
+static void test_most_changes(void **state)
+{
+	(void)state;
+	char *body = malloc((size_t)(SW_REQUEST_CHANGES_MAX + 1) * 13 + 64);
+	for (unsigned count = SW_REQUEST_CHANGES_MAX; count <= SW_REQUEST_CHANGES_MAX + 1; count++) {
+		bool fits = count == SW_REQUEST_CHANGES_MAX;
+		char *end = body + sprintf(body, "{\"verb\": \"cancel\", \"jobs\": [");
+		for (unsigned i = 0; i < count; i++)
+			end += sprintf(end, "%s%u", i > 0 ? ", " : "", UINT32_MAX - i);
+		strcpy(end, "]}");
+		int status = 0;
+		struct sw_request *request = open_request(SW_POST, "/v1/jobs/change");
+		assert_int_equal(read_body(request, body, &status), fits ? 0 : SW_ELIMIT);
+		assert_int_equal(status, fits ? 0 : 413);
+		sw_request_free(request);
+	}
+	free(body);
+}
+
 /* Ten thousand jobs in one request are the most, however they are written. */
 static void test_most_jobs(void **state)
 {
@@ -275,8 +355,9 @@ static void test_most_jobs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_routes), cmocka_unit_test(test_parameters), cmocka_unit_test(test_bodies),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_moves),	  cmocka_unit_test(test_most_jobs),
+		cmocka_unit_test(test_routes),	cmocka_unit_test(test_parameters),   cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_limits),	cmocka_unit_test(test_moves),	     cmocka_unit_test(test_most_jobs),
+		cmocka_unit_test(test_changes), cmocka_unit_test(test_most_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,8 +160,9 @@ static enum sw_record_kind draw_change(struct sw_rng *rng, uint64_t jobs, char *
 		snprintf(body, size, "{}");
 		return SW_RECORD_WAKE;
 	}
-	snprintf(body, size, "{\"job\": %llu, \"by\": 1, \"deep\": %s}", (unsigned long long)(1 + sw_rng_below(rng, jobs)),
-		 sw_rng_below(rng, 2) == 0 ? "true" : "false");
+	static const char *const more[] = {"", "", ", \"more\": true", ", \"more\": true", ", \"more\": false"};
+	snprintf(body, size, "{\"job\": %llu, \"by\": 1, \"deep\": %s%s}", (unsigned long long)(1 + sw_rng_below(rng, jobs)),
+		 sw_rng_below(rng, 2) == 0 ? "true" : "false", more[sw_rng_below(rng, 5)]);
 	return kinds[sw_rng_below(rng, 5)];
 }
 

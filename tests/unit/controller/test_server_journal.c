@@ -101,6 +101,7 @@ static void test_full_disk(void **state)
 	assert_non_null(strstr(json_string_value(json_object_get(json_object_get(error, "error"), "fact")), "journal"));
 	json_decref(error);
 	json_decref(ask_json(&served, "POST", "/v1/jobs/1/cancel", NULL, 507));
+	json_decref(ask_json(&served, "POST", "/v1/jobs/change", "{\"verb\": \"cancel\", \"jobs\": [1]}", 507));
 	json_t *health = ask_json(&served, "GET", "/healthz", NULL, 503);
 	assert_string_equal(json_string_value(json_object_get(health, "status")), "failing");
 	json_decref(health);

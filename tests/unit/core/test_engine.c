@@ -226,6 +226,34 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
+/* Aim: events that are heard one by one and decided on at the end come to what they would together: nobody starts in between. */
+static void test_heard_one_by_one(void **state)
+{
+	(void)state;
+	struct rig together, apart;
+	const struct sw_event events[] = {
+		{.kind = SW_EV_CANCEL, .job = {0}}, {.kind = SW_EV_HOLD, .job = {1}}, {.kind = SW_EV_CANCEL, .job = {2}}};
+	struct rig *both[] = {&together, &apart};
+	for (size_t i = 0; i < 2; i++) {
+		open_fifo(both[i], (struct sw_engine_config){0});
+		for (int job = 0; job < 5; job++) /* two run at a time */
+			rig_submit_plain(both[i], 0, 2, 100);
+	}
+	rig_step(&together, 1, events, RIG_COUNT(events));
+	for (size_t e = 0; e < RIG_COUNT(events); e++) {
+		struct sw_err err = {0};
+		rig_must(sw_engine_hear(apart.engine, SW_NS_PER_S, &events[e], 1, &apart.step, &err), &err);
+		rig_must(sw_engine_validate(apart.engine, &err), &err);
+		assert_int_equal(rig_commands(&apart), e < 2); /* the stop of what ran, and no start */
+		assert_int_equal(apart.step.wake_at, 0);
+	}
+	rig_tick(&apart, 1);
+	assert_true(rig_runs(&apart, 3) && rig_runs(&apart, 4));
+	assert_int_equal(sw_engine_command_hash(apart.engine), sw_engine_command_hash(together.engine));
+	rig_close(&together);
+	rig_close(&apart);
+}
+
 /* Aim: a suspended job can be cancelled too. */
 static void test_cancel_suspended(void **state)
 {
@@ -579,6 +607,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_duration),
 		cmocka_unit_test(test_fail_with_retries),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_heard_one_by_one),
 		cmocka_unit_test(test_cancel_suspended),
 		cmocka_unit_test(test_hold_and_release),
 		cmocka_unit_test(test_held_from_the_start),

@@ -1,0 +1,230 @@
+/* What people do to jobs that are there: cancel, hold, release, requeue; as records, and as what these do.
+ *
+ * Many jobs may be changed at once. Each has a record, which says whether more of them follow (`more`); one that is changed alone does not say. The records are stored together or not
+ * at all. Each acts as it comes, so that a look in between finds nothing half done; but the engine decides at the last of them, and those who waited for others are judged then.
+ * So nothing starts in the place of one job only to be stopped with the next.
+ *
+ * Invariants:
+ *  1. while changes are not decided on, `wake_at` is 0;
+ *  2. whatever comes instead of the rest decides on them: also where the rest is lost, nobody waits in vain.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "controller/brain_state.h"
+
+/* ---- proposing */
+
+static int check_there(const struct sw_brain *brain, const struct sw_user *user, uint64_t job, struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live == NULL)
+		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
+	if (!sw_brain_may_change(user, live))
+		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
+	return 0;
+}
+
+bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job)
+{
+	return sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING;
+}
+
+static int check_alive(const struct sw_brain *brain, const char *verb, uint64_t job, struct sw_err *err)
+{
+	if (!sw_brain_has_ended(brain, job))
+		return 0;
+	sw_err_set(err, SW_EINPUT, "cannot %s job %llu", verb, (unsigned long long)job);
+	sw_err_detail(err, "it has ended");
+	return SW_EINPUT;
+}
+
+static int refuse_deep(uint64_t job, const char *detail, const char *hint, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "cannot take job %llu off its GPUs whole", (unsigned long long)job);
+	sw_err_detail(err, "%s", detail);
+	sw_err_hint(err, "%s", hint);
+	return SW_EINPUT;
+}
+
+static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live->run_count == 0)
+		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
+	if (!live->parks)
+		return refuse_deep(job, "it was not submitted with --preempt suspend, so it would be stopped and start anew",
+				   "'sharewell suspend' without --deep does that.", err);
+	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->cannot_pause)
+		return refuse_deep(job, "it was submitted with --gpu-runtime off",
+				   "'sharewell suspend' without --deep lets it stand still.", err);
+	return 0;
+}
+
+/* `rest`: what it says beside the job and who did it. Thousands of these may be one request, so the text is put together without a detour through a tree. */
+static int push_change(const struct sw_user *user, const struct sw_change *change, uint64_t job, const char *rest, sw_records *records,
+		       struct sw_err *err)
+{
+	char *text = NULL;
+	int size = asprintf(&text, "{\"by\":%d%s,\"job\":%llu%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
+			    (unsigned long long)job, rest);
+	return sw_record_push_text(records, change->kind, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
+}
+
+static int check(const struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job, struct sw_err *err)
+{
+	int r = check_there(brain, user, job, err);
+	if (r < 0 || (change->skips_ended && sw_brain_has_ended(brain, job)))
+		return r;
+	r = check_alive(brain, change->verb, job, err);
+	return r < 0 || !change->deep ? r : check_deep(brain, job, err);
+}
+
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
+			    sw_records *records, struct sw_err *err)
+{
+	const struct sw_change change = {.kind = kind, .verb = verb};
+	int r = check(brain, user, &change, job, err);
+	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+}
+
+int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err)
+{
+	const struct sw_change change = {.kind = SW_RECORD_HOLD, .verb = "suspend", .deep = true};
+	int r = check(brain, user, &change, job, err);
+	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+}
+
+/* Beside what is said of the one job. */
+static void say_none(struct sw_err *err, size_t count)
+{
+	size_t used = err != NULL ? strlen(err->hint) : 0;
+	if (err != NULL && count > 1)
+		snprintf(err->hint + used, sizeof err->hint - used, "%sNone of the %zu jobs was changed.", used > 0 ? " " : "", count);
+}
+
+int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
+			     size_t count, sw_records *records, struct sw_err *err)
+{
+	size_t last = count;
+	for (size_t j = 0; j < count; j++) {
+		int r = check(brain, user, change, jobs[j], err);
+		if (r < 0) {
+			say_none(err, count);
+			return r;
+		}
+		last = sw_brain_has_ended(brain, jobs[j]) ? last : j;
+	}
+	int r = 0;
+	for (size_t j = 0; r == 0 && last < count && j <= last; j++)
+		if (!sw_brain_has_ended(brain, jobs[j]))
+			r = push_change(user, change, jobs[j], j < last ? ",\"more\":true" : ",\"more\":false", records, err);
+	return r;
+}
+
+bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live == NULL || sw_brain_has_ended(brain, job))
+		return false;
+	if (kind == SW_RECORD_REQUEUE)
+		return live->run_count > 0;
+	const struct sw_live *prerun = sw_brain_live(brain, sw_prerun_of(live));
+	/* A release also ends the pause after a failure. */
+	return kind != SW_RECORD_RELEASE || live->user_held || sw_heap_has(&brain->retries, (uint32_t)(job - 1)) ||
+	       (prerun != NULL && prerun->user_held);
+}
+
+/* ---- applying */
+
+static int step(struct sw_brain *brain, enum sw_event_kind kind, struct sw_job_id job, struct sw_err *err)
+{
+	const struct sw_event event = {.kind = kind, .job = job};
+	return sw_brain_step(brain, &event, 1, err);
+}
+
+/* Nobody needs it any more. */
+static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[prerun - 1];
+	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(prerun - 1)});
+	if (job->state > SW_JOB_RUNNING)
+		return 0;
+	snprintf(live->reason, sizeof live->reason, "cancelled");
+	live->ended_at = brain->now;
+	sw_heap_remove(&brain->retries, (uint32_t)(prerun - 1));
+	return step(brain, SW_EV_CANCEL, job->id, err);
+}
+
+static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+{
+	json_int_t number, by = -1;
+	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
+		return sw_err_set(err, SW_EBUG, "a record lacks its job");
+	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
+	if (live == NULL)
+		return sw_err_set(err, SW_EBUG, "a record names job %lld, which is not there", (long long)number);
+	struct sw_job_id id = {(uint32_t)(number - 1)};
+	const struct sw_job *job = sw_engine_job(brain->engine, id);
+	if (job->state > SW_JOB_RUNNING)
+		return 0; /* it ended in the meantime */
+	/* A requeue leaves a job alone that waits for its next try already. */
+	if (kind != SW_RECORD_REQUEUE)
+		sw_heap_remove(&brain->retries, id.v);
+	uint64_t prerun = sw_prerun_of(live);
+	int r = 0;
+	switch (kind) {
+	case SW_RECORD_CANCEL:
+		snprintf(live->reason, sizeof live->reason, "cancelled");
+		live->ended_at = brain->now;
+		/* The engine does not know of a parked run. */
+		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		r = step(brain, SW_EV_CANCEL, id, err);
+		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
+			r = cancel_prerun(brain, prerun, err);
+		return r < 0 || brain->gathers ? r : sw_brain_settle(brain, err);
+	case SW_RECORD_HOLD:
+		live->user_held = true;
+		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
+		/* What cannot be parked is dropped by the step, and this with it. */
+		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
+			sw_brain_set_deep(brain, live);
+		return step(brain, SW_EV_HOLD, id, err);
+	case SW_RECORD_RELEASE:
+		live->user_held = false;
+		live->held_by = SW_NOBODY;
+		if (prerun > 0 && brain->jobs.items[prerun - 1].user_held) {
+			brain->jobs.items[prerun - 1].user_held = false;
+			r = brain->jobs.items[prerun - 1].depend_count > 0
+				    ? 0
+				    : step(brain, SW_EV_RELEASE, (struct sw_job_id){(uint32_t)(prerun - 1)}, err);
+		}
+		return live->depend_count > 0 || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
+	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
+		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
+		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
+	}
+	}
+}
+
+int sw_brain_conclude_changes(struct sw_brain *brain, struct sw_err *err)
+{
+	if (brain->wake_at != 0)
+		return 0;
+	brain->gathers = true;
+	int r = sw_brain_settle(brain, err);
+	brain->gathers = false;
+	return r < 0 ? r : sw_brain_step(brain, NULL, 0, err);
+}
+
+int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
+{
+	const json_t *more = json_object_get(body, "more");
+	brain->gathers = more != NULL;
+	int r = change_job(brain, kind, body, err);
+	brain->gathers = false;
+	return r < 0 || !json_is_false(more) ? r : sw_brain_conclude_changes(brain, err);
+}
