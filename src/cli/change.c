@@ -48,8 +48,8 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 	return 0;
 }
 
-/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. The latest come first, so that none is gone because what it depended on
- * went before it. */
+/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. To be cancelled the latest come first, so that none is gone because what
+ * it depended on went before it; all else is done in their own order, which is that in which they queue again. */
 static int choose(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *query = NULL;
@@ -57,7 +57,8 @@ static int choose(struct sw_cli_client *client, const struct change *verb, const
 	r = r < 0 ? r : sw_cli_query_add(&query, "user", values->user != NULL ? values->user : "me", err);
 	r = r < 0 ? r : sw_cli_query_add(&query, "name", values->name, err);
 	r = r < 0 ? r : sw_cli_each_page(client, query, take_page, &(struct choice){verb, ids}, err);
-	for (size_t i = 0, count = ids->count; r == 0 && i < count / 2; i++) {
+	bool turns = strcmp(verb->name, "cancel") == 0;
+	for (size_t i = 0, count = ids->count; r == 0 && turns && i < count / 2; i++) {
 		uint64_t early = ids->items[i];
 		ids->items[i] = ids->items[count - 1 - i];
 		ids->items[count - 1 - i] = early;

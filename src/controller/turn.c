@@ -183,13 +183,15 @@ static bool store(struct sw_server *server, int64_t until_ns)
 		begin_storing(server);
 	if (!append(server, until_ns))
 		return false;
-	if (commit_batch(server, &err) < 0) {
+	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says nothing about the disk. */
+	bool writes = turn->appended > 0;
+	if (writes && commit_batch(server, &err) < 0) {
 		fail(server, &err);
 		return true;
 	}
-	if (turn->failing)
+	if (writes && turn->failing)
 		sw_server_note(server, "the journal can be written again");
-	turn->failing = false;
+	turn->failing = turn->failing && !writes;
 	TAILQ_CONCAT(&turn->stored, &turn->storing, link);
 	return true;
 }
@@ -292,9 +294,10 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 	(void)what;
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
-	if (!server->turn.failing || !sw_turn_rests(server))
+	if (!server->turn.failing)
 		return;
-	struct sw_op *op = sw_op_new(NULL, nobody_asked);
+	/* What is under way may write nothing. */
+	struct sw_op *op = sw_turn_rests(server) ? sw_op_new(NULL, nobody_asked) : NULL;
 	struct sw_record *record = op != NULL ? sw_vec_push(&op->records) : NULL;
 	char *body = record != NULL ? strdup("{}") : NULL;
 	if (body == NULL) {

@@ -52,6 +52,15 @@ run resume --json "$c" "$a" "$c"
 [ "$(sed 's/.*"id":\([0-9]*\).*"changed":\([a-z]*\)}/\1 \2/' "$scratch/out" | tr '\n' ' ')" = "$c true $a true " ]
 said $? 'in the order in which they were named'
 
+works 'all are gone' '' cancel "$a-$c"
+submit -J turns -H -G 4 --array 1-3 -- sleep 1000
+works 'by name they are let go' 'Released 3 jobs' release --name turns
+until_holds 20 is_state "$job" R
+said $? 'in their own order: the first of them runs first'
+works 'and go too' 'Cancelled 3 jobs' cancel --name turns
+submit --array 1-3 -H -- sleep 1000
+a=$job b=$((job + 1)) c=$((job + 2))
+
 # An old controller: the same words by other means.
 python3 "$SW_SOURCE_DIR/tests/e2e/old_controller.py" "$scratch/state/controller.sock" "$scratch/old.sock" /v1/jobs/change &
 old=$!
