@@ -57,8 +57,14 @@ def look():
             if not into or into[-1] != (speed["slowdown"], speed["iteration_s"]):
                 into.append((speed["slowdown"], speed["iteration_s"]))
 
+# As it was measured last: a guaranteed one goes on while it looks slow. A machine that was busy for a moment is not, a neighbour that is in the way is so for as long as it is there.
+def looks_slow(job):
+    return job["class"] == "guaranteed" and any(rows[-1][0] > 1.05 for rows in job["measured"].values())
+
 # It was measured as it should be; or it runs for so long that nobody will come to its GPU, or that it stands still.
 def is_done(job):
+    if looks_slow(job):
+        return False
     beside = any(job["measured"])
     alone = () in job["measured"]
     if not shares:
@@ -80,7 +86,7 @@ complaints, beside_somebody = [], 0
 print("%4s %-10s %-14s %-6s %9s %9s %9s  %s" % ("JOB", "MODEL", "CLASS", "STATE", "MS/IT", "PREDICTED", "MEASURED", "BESIDE"))
 for number, job in sorted(jobs.items()):
     for beside, rows in sorted(job["measured"].items()) or [((), [])]:
-        slowdown, iteration_s = sorted(rows)[len(rows) // 2] if rows else (None, None)
+        slowdown, iteration_s = rows[-1] if rows else (None, None)
         print("%4d %-10s %-14s %-6s %9s %9s %9s  %s" % (number, job["name"], job["class"], job["state"], cell(iteration_s, 1000),
               cell(job["predicted"].get(beside)), cell(slowdown), ", ".join(map(str, beside)) or "nobody"))
         beside_somebody += job["class"] == "guaranteed" and len(beside) > 0
