@@ -30,24 +30,30 @@ def ask(path, request):
     return whole(controller)
 
 
-def main():
-    controller, own = sys.argv[1:3]
+def requests(own):
+    """Each, with the client who waits for the answer. The socket is there when it can be used."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(own + ".new")
     listener.listen(8)
     listener.settimeout(300)  # nobody comes any more
     os.rename(own + ".new", own)
-    lost = False
     while True:
         client, _ = listener.accept()
         request = whole(client)
         if request is not None:
-            loses = not lost and request.startswith(b"POST ")
-            answer = ask(controller, request) if not loses or "request" not in sys.argv else None
-            if not loses:
-                client.sendall(answer)
-            lost = lost or loses
+            yield client, request
         client.close()
+
+
+def main():
+    controller, own = sys.argv[1:3]
+    lost = False
+    for client, request in requests(own):
+        loses = not lost and request.startswith(b"POST ")
+        answer = ask(controller, request) if not loses or "request" not in sys.argv else None
+        if not loses:
+            client.sendall(answer)
+        lost = lost or loses
 
 
 if __name__ == "__main__":

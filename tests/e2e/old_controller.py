@@ -4,11 +4,9 @@ Requests for the paths are answered as by a controller that never heard of them;
 for minutes.
 """
 import json
-import os
-import socket
 import sys
 
-from lose_answer import ask, whole
+from lose_answer import ask, requests
 
 
 def refusal(path):
@@ -18,18 +16,9 @@ def refusal(path):
 
 def main():
     controller, own = sys.argv[1:3]
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(own + ".new")
-    listener.listen(8)
-    listener.settimeout(300)  # nobody comes any more
-    os.rename(own + ".new", own)
-    while True:
-        client, _ = listener.accept()
-        request = whole(client)
-        if request is not None:
-            path = request.split(b" ")[1].decode()
-            client.sendall(refusal(path) if path in sys.argv[3:] else ask(controller, request))
-        client.close()
+    for client, request in requests(own):
+        path = request.split(b" ")[1].decode()
+        client.sendall(refusal(path) if path in sys.argv[3:] else ask(controller, request))
 
 
 main()

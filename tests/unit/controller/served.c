@@ -93,6 +93,14 @@ static struct word launch(struct served *served)
 	return word;
 }
 
+void served_add_stranger(const struct served *served)
+{
+	FILE *file = fopen(served->tokens, "a");
+	assert_non_null(file);
+	fputs("user " SERVED_STRANGER " 4242:4242\n", file);
+	assert_int_equal(fclose(file), 0);
+}
+
 void served_start(struct served *served)
 {
 	struct word word = launch(served);

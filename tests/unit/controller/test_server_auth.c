@@ -18,18 +18,13 @@
 #include "controller/tokens.h"
 #include "unit/controller/served.h"
 
-#define STRANGER "user 00112233445566778899aabbccddeeff00112233 4242:4242\n"
-#define STRANGERS_TOKEN "00112233445566778899aabbccddeeff00112233"
-
 static struct served served;
 
 static int set_up(void **state)
 {
 	(void)state;
 	served_make(&served);
-	FILE *file = fopen(served.tokens, "a");
-	fputs(STRANGER, file);
-	fclose(file);
+	served_add_stranger(&served);
 	served_start(&served);
 	return 0;
 }
@@ -114,7 +109,7 @@ static void test_other_people(void **state)
 	char target[64];
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id);
 	int fd = dial_tcp(&served);
-	struct reply reply = ask(fd, "GET", target, STRANGERS_TOKEN, NULL);
+	struct reply reply = ask(fd, "GET", target, SERVED_STRANGER, NULL);
 	assert_int_equal(reply.status, 200);
 	assert_null(strstr(reply.body, "secret"));
 	json_t *job = json_loads(reply.body, 0, NULL);
@@ -124,36 +119,36 @@ static void test_other_people(void **state)
 		assert_non_null(json_object_get(job, seen[i]));
 	json_decref(job);
 	reply_free(&reply);
-	reply = ask(fd, "GET", "/v1/jobs", STRANGERS_TOKEN, NULL);
+	reply = ask(fd, "GET", "/v1/jobs", SERVED_STRANGER, NULL);
 	assert_null(strstr(reply.body, "secret"));
 	assert_non_null(strstr(reply.body, "\"id\":"));
 	reply_free(&reply);
-	reply = ask(fd, "GET", "/v1/jobs?asked=true", STRANGERS_TOKEN, NULL);
+	reply = ask(fd, "GET", "/v1/jobs?asked=true", SERVED_STRANGER, NULL);
 	assert_null(strstr(reply.body, "asked"));
 	reply_free(&reply);
 	/* Tenants in which the stranger has no jobs are one sum. */
-	reply = ask(fd, "GET", "/v1/quota", STRANGERS_TOKEN, NULL);
+	reply = ask(fd, "GET", "/v1/quota", SERVED_STRANGER, NULL);
 	assert_null(strstr(reply.body, "secret"));
 	assert_non_null(strstr(reply.body, "\"tenant\":null"));
 	assert_non_null(strstr(reply.body, "\"pending\":1"));
 	reply_free(&reply);
 	/* A filter that tells by what it finds would be a way to look closer. */
-	reply = ask(fd, "GET", "/v1/jobs?name=secret", STRANGERS_TOKEN, NULL);
+	reply = ask(fd, "GET", "/v1/jobs?name=secret", SERVED_STRANGER, NULL);
 	assert_null(strstr(reply.body, "\"id\":"));
 	reply_free(&reply);
 	close(fd);
 	static const char *const verbs[] = {"cancel", "hold", "release", "requeue", "suspend", "resume"};
 	for (size_t i = 0; i < 6; i++) {
 		snprintf(target, sizeof target, "/v1/jobs/%lld/%s", id, verbs[i]);
-		assert_int_equal(status_of("POST", target, STRANGERS_TOKEN, NULL), 403);
+		assert_int_equal(status_of("POST", target, SERVED_STRANGER, NULL), 403);
 	}
 	snprintf(target, sizeof target, "/v1/jobs/%lld/logs", id);
-	assert_int_equal(status_of("GET", target, STRANGERS_TOKEN, NULL), 403);
+	assert_int_equal(status_of("GET", target, SERVED_STRANGER, NULL), 403);
 	snprintf(target, sizeof target, "/v1/jobs/%lld/why", id);
-	assert_int_equal(status_of("GET", target, STRANGERS_TOKEN, NULL), 403);
+	assert_int_equal(status_of("GET", target, SERVED_STRANGER, NULL), 403);
 	expect_state(&served, id, "PD");
 	/* What the stranger submits is the stranger's; who runs the controller sees it all the same. */
-	assert_int_equal(status_of("POST", "/v1/jobs", STRANGERS_TOKEN, "{\"command\": [\"x\"], \"name\": \"theirs\"}"), 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", SERVED_STRANGER, "{\"command\": [\"x\"], \"name\": \"theirs\"}"), 201);
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id + 1);
 	json_t *theirs = ask_json(&served, "GET", target, NULL, 200);
 	assert_int_equal(json_integer_value(json_object_get(theirs, "uid")), 4242);
@@ -319,7 +314,7 @@ static void test_change(void **state)
 	close(fd);
 	assert_int_equal(sw_tokens_remove(served.tokens, "laptop", &err), SW_ENOTFOUND);
 	/* The others are untouched, the hand-written ones as well. */
-	assert_int_equal(status_of("GET", "/v1/jobs", STRANGERS_TOKEN, NULL), 200);
+	assert_int_equal(status_of("GET", "/v1/jobs", SERVED_STRANGER, NULL), 200);
 	/* A name is one token's alone. */
 	assert_int_equal(sw_tokens_add(served.tokens, &owner, "twin", again, &err), SW_EINPUT);
 	assert_int_equal(sw_tokens_remove(served.tokens, "twin", NULL), 0);

@@ -13,18 +13,13 @@
 #include "api/routes.h"
 #include "unit/controller/served.h"
 
-#define STRANGER "user 00112233445566778899aabbccddeeff00112233 4242:4242\n"
-#define STRANGERS_TOKEN "00112233445566778899aabbccddeeff00112233"
-
 static struct served served;
 
 static int set_up(void **state)
 {
 	(void)state;
 	served_make(&served);
-	FILE *file = fopen(served.tokens, "a");
-	fputs(STRANGER, file);
-	fclose(file);
+	served_add_stranger(&served);
 	served_start(&served);
 	return 0;
 }
@@ -144,7 +139,7 @@ static void test_none(void **state)
 	expect_error(change("{\"verb\": \"cancel\", \"jobs\": [1, 2, 3, 0]}", 400), "the body of the request cannot be used", NULL);
 	int fd = dial_tcp(&served);
 	struct reply reply =
-		ask(fd, "POST", "/v1/jobs/change", STRANGERS_TOKEN, "{\"verb\": \"cancel\", \"jobs\": [1, 3], \"skip_ended\": true}");
+		ask(fd, "POST", "/v1/jobs/change", SERVED_STRANGER, "{\"verb\": \"cancel\", \"jobs\": [1, 3], \"skip_ended\": true}");
 	assert_int_equal(reply.status, 403);
 	assert_non_null(strstr(reply.body, "job 1 belongs to somebody else"));
 	reply_free(&reply);

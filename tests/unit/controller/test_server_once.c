@@ -12,18 +12,13 @@
 
 #include "unit/controller/served.h"
 
-#define STRANGER "user 00112233445566778899aabbccddeeff00112233 4242:4242\n"
-#define STRANGERS_TOKEN "00112233445566778899aabbccddeeff00112233"
-
 static struct served served;
 
 static int set_up(void **state)
 {
 	(void)state;
 	served_make(&served);
-	FILE *file = fopen(served.tokens, "a");
-	fputs(STRANGER, file);
-	fclose(file);
+	served_add_stranger(&served);
 	served_start(&served);
 	return 0;
 }
@@ -133,7 +128,7 @@ static void test_other(void **state)
 	expect("k", TWO, 409, "another request");
 	assert_int_equal(count_jobs(), 1);
 	int fd = dial_tcp(&served);
-	say_submit(fd, STRANGERS_TOKEN, "k", TWO);
+	say_submit(fd, SERVED_STRANGER, "k", TWO);
 	struct reply reply = hear(fd);
 	assert_int_equal(reply.status, 201);
 	assert_non_null(strstr(reply.body, "\"ids\":[2]"));
