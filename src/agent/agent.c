@@ -196,6 +196,17 @@ static void complain(struct sw_agent *agent, const char *problem)
 	sw_agent_say(agent, "no word from the controller: %s", words);
 }
 
+/* Orders that could not be read: their runs end or go on by themselves, and the operator should know. Not at every answer. */
+static void complain_of_orders(struct sw_agent *agent, const struct sw_answer_message *answer)
+{
+	char words[sizeof agent->unread] = "";
+	if (answer->unread_count > 0)
+		snprintf(words, sizeof words, "%zu, the first: %.180s", answer->unread_count, answer->unread[0].why);
+	if (answer->unread_count > 0 && strcmp(words, agent->unread) != 0)
+		sw_agent_say(agent, "orders of the controller cannot be read: %s", words);
+	memcpy(agent->unread, words, sizeof words);
+}
+
 static void on_answer(void *context, uint64_t number, const char *text, size_t size, const char *problem)
 {
 	struct sw_agent *agent = context;
@@ -207,6 +218,7 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 		/* What was sampled has arrived. */
 		sw_sync_free(agent->samples);
 		agent->samples = NULL;
+		complain_of_orders(agent, answer);
 		r = sw_agent_brain_answer(agent->brain, sw_boot_now(), number, answer);
 	}
 	if (r < 0) {

@@ -179,7 +179,13 @@ static void keep_account(struct sw_agent_run *run, const struct sw_sync_run *sai
 
 void sw_agent_end(struct sw_agent_brain *brain, struct sw_agent_run *run, const char *reason, const char *detail)
 {
-	keep_account(run, &(struct sw_sync_run){.id = run->id, .state = SW_RUN_EXITED, .reason = reason, .detail = detail});
+	/* What cannot be started has failed; what was only not wanted has not. */
+	bool failed = strcmp(reason, SW_REASON_LAUNCH) == 0 || strcmp(reason, SW_REASON_ORDER) == 0;
+	keep_account(run, &(struct sw_sync_run){.id = run->id,
+						.state = SW_RUN_EXITED,
+						.code = failed ? SW_AGENT_NOT_STARTED_CODE : 0,
+						.reason = reason,
+						.detail = detail});
 	run->traceless = true;
 	sw_agent_use(brain, run->id);
 	brain->dirty = true;

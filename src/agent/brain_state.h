@@ -27,6 +27,9 @@
 /* A new lease is passed on when it gains at least this share of its length; each supervisor would wake for every answer otherwise. */
 #define SW_AGENT_LEASE_STEP_MILLI 100
 
+/* The exit code of a run that could not be started, as env(1) and nohup(1) have it. */
+#define SW_AGENT_NOT_STARTED_CODE 125u
+
 enum sw_agent_phase {
 	SW_PHASE_WAITING, /* asked for, not started: nothing of it is on disk */
 	SW_PHASE_ALIVE,	  /* START was given, or its folder was found, and it has not exited */

@@ -1,4 +1,7 @@
-/* The answer of the controller: new runs are taken in first, which may fail; then every wish is noted, which cannot. */
+/* The answer of the controller: new runs are taken in first, which may fail; then every wish is noted, which cannot.
+ *
+ * A wish that could not be read is the affair of its run alone. A run that is here goes on as it was wished before; one that is not ends before it began, with the reason.
+ * Where not even the run's id could be read, it may be any run: then none is stopped for not being listed. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +17,23 @@ static const char *missing_gpu(const struct sw_agent_brain *brain, const struct 
 	return NULL;
 }
 
+/* It ends before it was started, if there is something that keeps it from that. */
+static void refuse_start(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_want *want, bool stale)
+{
+	const char *missing = missing_gpu(brain, run);
+	char detail[400];
+	if (want->want != SW_WANT_RUN) {
+		sw_agent_end(brain, run, SW_REASON_NEVER_STARTED, "it was not wanted any more before it was started");
+	} else if (stale) {
+		sw_agent_end(brain, run, SW_REASON_STALE, "this epoch, or a later one of the job, was here before");
+	} else if (want->unfit != NULL) {
+		sw_agent_end(brain, run, SW_REASON_ORDER, want->unfit);
+	} else if (missing != NULL) {
+		snprintf(detail, sizeof detail, "GPU '%s' is not in this node", missing);
+		sw_agent_end(brain, run, SW_REASON_LAUNCH, detail);
+	}
+}
+
 /* A wish for a run that is not known here. *complete becomes false when it cannot be taken in now. 0 or SW_ENOMEM. */
 static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, bool *complete)
 {
@@ -21,7 +41,7 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 		return 0;
 	bool stale = sw_agent_is_stale(brain, want->id);
 	bool is_run = want->want == SW_WANT_RUN;
-	if ((is_run && !stale && want->spec == NULL) || brain->runs.count >= SW_SYNC_RUNS_MAX) {
+	if ((is_run && !stale && want->spec == NULL && want->unfit == NULL) || brain->runs.count >= SW_SYNC_RUNS_MAX) {
 		*complete = false;
 		return 0;
 	}
@@ -43,16 +63,7 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 		sw_agent_take_spec(run, copy->spec);
 	/* As it is started: as its spec says, and alone. */
 	run->terms_told = true;
-	const char *missing = missing_gpu(brain, run);
-	char detail[400];
-	if (is_run && stale) {
-		sw_agent_end(brain, run, SW_REASON_STALE, "this epoch, or a later one of the job, was here before");
-	} else if (!is_run) {
-		sw_agent_end(brain, run, SW_REASON_NEVER_STARTED, "it was not wanted any more before it was started");
-	} else if (missing != NULL) {
-		snprintf(detail, sizeof detail, "GPU '%s' is not in this node", missing);
-		sw_agent_end(brain, run, SW_REASON_LAUNCH, detail);
-	}
+	refuse_start(brain, run, want, stale);
 	/* A run that waits is told like any other. */
 	brain->dirty = true;
 	return 0;
@@ -96,8 +107,16 @@ static bool settle(struct sw_agent_brain *brain, struct sw_agent_run *run)
 
 static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_message *answer)
 {
+	bool any = false; /* run may be wished for: one whose id could not be read is */
+	for (size_t i = 0; i < answer->unread_count; i++)
+		any = any || !answer->unread[i].has_id;
 	for (size_t i = 0; i < brain->runs.count; i++)
-		brain->runs.items[i].run->listed = false;
+		brain->runs.items[i].run->listed = any;
+	for (size_t i = 0; i < answer->unread_count; i++) {
+		struct sw_agent_run *run = answer->unread[i].has_id ? sw_agent_find(brain, answer->unread[i].id) : NULL;
+		if (run != NULL)
+			run->listed = true;
+	}
 	for (size_t i = 0; i < answer->want_count; i++) {
 		struct sw_agent_run *run = sw_agent_find(brain, answer->wants[i].id);
 		if (run != NULL)
@@ -120,19 +139,31 @@ static int64_t next_due(const struct sw_agent_brain *brain, int64_t now_ns, cons
 	return now_ns + (retry < 10 * SW_NS_PER_S ? retry : 10 * SW_NS_PER_S);
 }
 
+/* Runs that are not known here; *complete as above. 0 or SW_ENOMEM. */
+static int take_in_all(struct sw_agent_brain *brain, const struct sw_answer_message *answer, bool *complete)
+{
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < answer->want_count; i++)
+		if (sw_agent_find(brain, answer->wants[i].id) == NULL)
+			r = take_in(brain, &answer->wants[i], complete);
+	for (size_t i = 0; r == 0 && i < answer->unread_count; i++) {
+		const struct sw_unread *unread = &answer->unread[i];
+		struct sw_want want = {.id = unread->id, .want = SW_WANT_RUN, .grace_ms = -1, .unfit = unread->why};
+		if (unread->has_id && sw_agent_find(brain, unread->id) == NULL)
+			r = take_in(brain, &want, complete);
+	}
+	return r;
+}
+
 int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer)
 {
 	if (!brain->waiting || number != brain->number)
 		return 0;
 	bool complete = true;
-	for (size_t i = 0; i < answer->want_count; i++) {
-		if (sw_agent_find(brain, answer->wants[i].id) != NULL)
-			continue;
-		int r = take_in(brain, &answer->wants[i], &complete);
-		if (r < 0) {
-			sw_agent_brain_failed(brain, now_ns, number);
-			return r;
-		}
+	int r = take_in_all(brain, answer, &complete);
+	if (r < 0) {
+		sw_agent_brain_failed(brain, now_ns, number);
+		return r;
 	}
 	apply_wishes(brain, answer);
 	if (brain->answered_ns == 0) {

@@ -11,6 +11,7 @@
 #define DETAIL_MAX 1000
 #define TEN_YEARS_MS (INT64_C(3650) * 86400 * 1000)
 #define SIGNAL_MAX 64
+#define UNREAD_CODE 125 /* as of a run that could not be started */
 
 static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
 static const char *const depth_names[] = {"usual", "leaving", "off", "refused", NULL};
@@ -51,12 +52,12 @@ static const struct sw_field run_fields[] = {
 	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
 	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
 	{"depth", SW_FIELD_WORD, AT(depth), .words = depth_names, .brief = true},
-	{"code", SW_FIELD_U32, AT(code), .max = 255},
-	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX},
+	{"code", SW_FIELD_U32, AT(code), .max = 255, .vital = true},
+	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .vital = true},
 	{"pid", SW_FIELD_U32, AT(pid), .max = INT32_MAX, .brief = true},
 	{"started_at_ns", SW_FIELD_I64, AT(started_at_ns), .max = INT64_MAX},
 	{"ended_at_ns", SW_FIELD_I64, AT(ended_at_ns), .max = INT64_MAX},
-	{"reason", SW_FIELD_TEXT, AT(reason), .max = 64},
+	{"reason", SW_FIELD_TEXT, AT(reason), .max = 64, .vital = true},
 	{"detail", SW_FIELD_TEXT, AT(detail), .max = DETAIL_MAX, .brief = true},
 	{"gpus", SW_FIELD_TEXT, AT(gpus), .max = SW_SYNC_PLACES_MAX - 1, .brief = true},
 	{"moving", SW_FIELD_TEXT, AT(moving), .max = SW_SYNC_PLACES_MAX - 1, .brief = true},
@@ -147,11 +148,20 @@ static const struct sw_field spec_fields[] = {
 };
 #undef THIS
 
+#define THIS struct sw_unread
+static const struct sw_field id_fields[] = {
+	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
+	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
+};
+#undef THIS
+
 #define THIS struct sw_want
-static const struct sw_field want_fields[] = {
+static const struct sw_field want_head_fields[] = {
 	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
 	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
 	{"want", SW_FIELD_WORD, AT(want), .words = want_names, .required = true},
+};
+static const struct sw_field want_fields[] = {
 	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
 	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = TEN_YEARS_MS},
 	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .brief = true},
@@ -160,6 +170,7 @@ static const struct sw_field want_fields[] = {
 	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
 	{"paused", SW_FIELD_BOOL, AT(paused), .brief = true},
 	{"deep", SW_FIELD_BOOL, AT(deep), .brief = true},
+	{"unfit", SW_FIELD_TEXT, AT(unfit), .max = DETAIL_MAX, .brief = true},
 };
 #undef THIS
 
@@ -212,31 +223,98 @@ static int begin(struct sw_decoder *decoder, const char *text, size_t size, size
 	return 0;
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-	return sw_run_id_compare(*(const struct sw_run_id *)a, *(const struct sw_run_id *)b);
-}
+/* What could not be read of a list of runs or wishes. */
+struct spoiled {
+	struct sw_unread *items;
+	size_t count, room;
+};
 
-/* No run stands twice in the list whose members, `size` bytes each, start with the run's id. */
-static int check_distinct(struct sw_decoder *decoder, const char *name, const void *items, size_t count, size_t size)
+static int note_unread(struct sw_decoder *decoder, struct spoiled *spoiled, const struct sw_unread *unread)
 {
-	struct sw_run_id *ids = sw_decoded_alloc(decoder->decoded, count, sizeof *ids);
-	if (ids == NULL)
-		return sw_decoder_out_of_memory(decoder);
-	for (size_t i = 0; i < count; i++)
-		memcpy(&ids[i], (const char *)items + i * size, sizeof *ids);
-	if (count > 1)
-		qsort(ids, count, sizeof *ids, compare_ids);
-	for (size_t i = 1; i < count; i++)
-		if (sw_run_id_compare(ids[i - 1], ids[i]) == 0) {
-			sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
-			sw_err_detail(decoder->err, "'%s' has job %llu, epoch %u twice", name, (unsigned long long)ids[i].job,
-				      ids[i].epoch);
-			return SW_EINPUT;
-		}
+	if (spoiled->count == spoiled->room) {
+		size_t room = spoiled->room > 0 ? spoiled->room * 2 : 8;
+		struct sw_unread *grown = sw_decoded_alloc(decoder->decoded, room, sizeof *grown);
+		if (grown == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		if (spoiled->count > 0)
+			memcpy(grown, spoiled->items, spoiled->count * sizeof *grown);
+		spoiled->items = grown;
+		spoiled->room = room;
+	}
+	spoiled->items[spoiled->count++] = *unread;
 	return 0;
 }
-_Static_assert(offsetof(struct sw_sync_run, id) == 0 && offsetof(struct sw_want, id) == 0, "check_distinct() finds the id first");
+
+static int spoil(struct sw_decoder *decoder, json_t *value, const char *why, void *context)
+{
+	struct sw_unread unread = {.why = why};
+	struct sw_err *outer = decoder->err;
+	decoder->err = NULL;
+	unread.has_id = value != NULL && DECODE(id_fields, value, &unread) == 0;
+	decoder->err = outer;
+	if (!unread.has_id)
+		unread.id = (struct sw_run_id){0};
+	return note_unread(decoder, context, &unread);
+}
+
+/* A place in a list, by the run that stands there. */
+struct placed {
+	struct sw_run_id id;
+	size_t place;
+};
+
+static int compare_placed(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+	int order = sw_run_id_compare(x->id, y->id);
+	return order != 0 ? order : x->place < y->place ? -1 : x->place > y->place;
+}
+
+/* A run stands in a list once. Of several the first is taken; the others count as not readable. The members, `size` bytes each, start with the run's id. */
+static int drop_twins(struct sw_decoder *decoder, const char *name, void *items, size_t *count, size_t size, struct spoiled *spoiled)
+{
+	struct placed *order = sw_decoded_alloc(decoder->decoded, *count, sizeof *order);
+	bool *twin = sw_decoded_alloc(decoder->decoded, *count, sizeof *twin);
+	if (order == NULL || twin == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < *count; i++) {
+		memcpy(&order[i].id, (const char *)items + i * size, sizeof order[i].id);
+		order[i].place = i;
+	}
+	if (*count > 1)
+		qsort(order, *count, sizeof *order, compare_placed);
+	int r = 0;
+	for (size_t i = 1; r == 0 && i < *count; i++) {
+		if (sw_run_id_compare(order[i - 1].id, order[i].id) != 0)
+			continue;
+		twin[order[i].place] = true;
+		char *why = sw_decoded_alloc(decoder->decoded, 100, 1);
+		if (why == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		snprintf(why, 100, "'%s' has job %llu, epoch %u twice", name, (unsigned long long)order[i].id.job, order[i].id.epoch);
+		r = note_unread(decoder, spoiled, &(struct sw_unread){.id = order[i].id, .has_id = true, .why = why});
+	}
+	size_t kept = 0;
+	for (size_t i = 0; r == 0 && i < *count; i++) {
+		if (twin[i])
+			continue;
+		if (kept != i)
+			memcpy((char *)items + kept * size, (const char *)items + i * size, size);
+		kept++;
+	}
+	*count = r == 0 ? kept : *count;
+	return r;
+}
+_Static_assert(offsetof(struct sw_sync_run, id) == 0 && offsetof(struct sw_want, id) == 0, "drop_twins() finds the id first");
+
+/* A list of runs or wishes, each read by itself; at most `most`. */
+static int decode_runs(struct sw_decoder *decoder, const char *name, size_t most, size_t size, sw_decode_member *member,
+		       struct spoiled *spoiled, void **ret_items, size_t *ret_count)
+{
+	json_t *root = decoder->decoded->root;
+	int r = sw_decode_each(decoder, root, name, most, size, member, spoil, spoiled, ret_items, ret_count);
+	return r < 0 ? r : drop_twins(decoder, name, *ret_items, ret_count, size, spoiled);
+}
 
 static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
 {
@@ -245,10 +323,9 @@ static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
 	return DECODE(gpu_fields, value, gpu);
 }
 
-static int decode_inventory(struct sw_decoder *decoder, json_t *value, struct sw_sync *sync)
+static int decode_inventory(struct sw_decoder *decoder, json_t *value, void *target)
 {
-	if (value == NULL || json_is_null(value))
-		return 0;
+	struct sw_sync *sync = target;
 	struct sw_sync_inventory *inventory = sw_decoded_alloc(decoder->decoded, 1, sizeof *inventory);
 	if (inventory == NULL)
 		return sw_decoder_out_of_memory(decoder);
@@ -260,15 +337,48 @@ static int decode_inventory(struct sw_decoder *decoder, json_t *value, struct sw
 				   &inventory->gpu_count);
 	inventory->gpus = gpus;
 	sw_decoder_leave(decoder, mark);
-	sync->inventory = inventory;
+	if (r == 0)
+		sync->inventory = inventory;
 	return r;
+}
+
+/* What the node has. One that cannot be read is the node's own trouble: its runs are heard all the same. */
+static int decode_readable_inventory(struct sw_decoder *decoder, struct sw_sync *sync)
+{
+	json_t *value = json_object_get(decoder->decoded->root, "inventory");
+	if (value == NULL || json_is_null(value))
+		return 0;
+	struct sw_err *outer = decoder->err, err = {0};
+	decoder->err = &err;
+	int r = decode_inventory(decoder, value, sync);
+	decoder->err = outer;
+	decoder->place[0] = '\0';
+	if (r == SW_ENOMEM)
+		return sw_decoder_out_of_memory(decoder);
+	if (r == 0)
+		return 0;
+	char *why = sw_decoded_alloc(decoder->decoded, sizeof err.detail, 1);
+	if (why == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	memcpy(why, err.detail, sizeof err.detail);
+	sync->inventory_unread = why;
+	return 0;
 }
 
 static int decode_run(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_sync_run *run = target;
+	bool vital = false;
 	run->reason = "";
-	return DECODE(run_fields, value, run);
+	int r = sw_decode_readable(decoder, value, run_fields, SW_FIELD_COUNT(run_fields), run, &run->unread, &vital);
+	/* That it is over counts, whatever else could not be read. It must not look like a good end. */
+	if (r == 0 && vital && run->state == SW_RUN_EXITED) {
+		run->code = UNREAD_CODE;
+		run->signal = 0;
+		run->reason = SW_REASON_REPORT;
+		run->detail = run->unread;
+	}
+	return r;
 }
 
 static int decode_sample(struct sw_decoder *decoder, json_t *value, void *target)
@@ -294,22 +404,23 @@ int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, str
 	sync->owner = decoder->decoded;
 	json_t *root = decoder->decoded->root;
 	void *runs = NULL, *samples = NULL;
+	struct spoiled spoiled = {0};
 	r = DECODE(sync_fields, root, sync);
 	if (r == 0)
-		r = decode_inventory(decoder, json_object_get(root, "inventory"), sync);
+		r = decode_readable_inventory(decoder, sync);
 	if (r == 0)
-		r = sw_decode_list(decoder, root, "jobs", SW_SYNC_RUNS_MAX, sizeof *sync->runs, decode_run, &runs, &sync->run_count);
+		r = decode_runs(decoder, "jobs", SW_SYNC_RUNS_MAX, sizeof *sync->runs, decode_run, &spoiled, &runs, &sync->run_count);
 	if (r == 0)
-		r = check_distinct(decoder, "jobs", runs, sync->run_count, sizeof *sync->runs);
-	if (r == 0)
-		r = sw_decode_list(decoder, root, "samples", SW_SYNC_SAMPLES_MAX, sizeof *sync->samples, decode_sample, &samples,
-				   &sync->sample_count);
+		r = sw_decode_each(decoder, root, "samples", SW_SYNC_SAMPLES_MAX, sizeof *sync->samples, decode_sample, NULL, NULL,
+				   &samples, &sync->sample_count);
 	if (r < 0) {
 		sw_sync_free(sync);
 		return r;
 	}
 	sync->runs = runs;
 	sync->samples = samples;
+	sync->unread = spoiled.items;
+	sync->unread_count = spoiled.count;
 	*ret_sync = sync;
 	return 0;
 }
@@ -353,7 +464,16 @@ static int decode_want(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_want *want = target;
 	want->grace_ms = -1;
-	int r = DECODE(want_fields, value, want);
+	int r = DECODE(want_head_fields, value, want);
+	if (r < 0)
+		return r;
+	/* To stop or to forget a run, no more is needed than to know which: a field that cannot be read has its default. */
+	if (want->want == SW_WANT_STOP || want->want == SW_WANT_FORGET) {
+		const char *why = NULL;
+		bool vital = false;
+		return sw_decode_readable(decoder, value, want_fields, SW_FIELD_COUNT(want_fields), want, &why, &vital);
+	}
+	r = DECODE(want_fields, value, want);
 	json_t *body = r == 0 ? json_object_get(value, "spec") : NULL;
 	if (body == NULL || json_is_null(body))
 		return r;
@@ -378,17 +498,21 @@ int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **r
 	assert(answer != NULL);
 	answer->owner = decoder->decoded;
 	void *wants = NULL;
+	struct spoiled spoiled = {0};
 	r = DECODE(answer_fields, decoder->decoded->root, answer);
+	/* No list at all is no word that nothing is wanted. */
+	if (r == 0 && !json_is_array(json_object_get(decoder->decoded->root, "wants")))
+		r = sw_decoder_refuse(decoder, "wants", json_object_get(decoder->decoded->root, "wants"), "a list");
 	if (r == 0)
-		r = sw_decode_list(decoder, decoder->decoded->root, "wants", SW_SYNC_WANTS_MAX, sizeof *answer->wants, decode_want, &wants,
-				   &answer->want_count);
-	if (r == 0)
-		r = check_distinct(decoder, "wants", wants, answer->want_count, sizeof *answer->wants);
+		r = decode_runs(decoder, "wants", SW_SYNC_WANTS_MAX, sizeof *answer->wants, decode_want, &spoiled, &wants,
+				&answer->want_count);
 	if (r < 0) {
 		sw_answer_free(answer);
 		return r;
 	}
 	answer->wants = wants;
+	answer->unread = spoiled.items;
+	answer->unread_count = spoiled.count;
 	*ret_answer = answer;
 	return 0;
 }
@@ -513,6 +637,7 @@ int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size
 
 static void encode_want(struct sw_json *json, const struct sw_want *want)
 {
+	ENCODE(want_head_fields, want);
 	ENCODE(want_fields, want);
 	if (want->spec == NULL)
 		return;

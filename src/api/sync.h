@@ -5,6 +5,9 @@
  * that it does not know, so that neighbouring versions understand each other. The structs of src/agent on disk (spec.json, status.json, exit.json)
  * use the same forms.
  *
+ * Runs and wishes are read one by one. One that cannot be read stands in `unread` with the reason, and the others are as if it were not there:
+ * one order, one fate. Nothing may be concluded from the absence of a run that stands in `unread`, nor of any run while one there has no id.
+ *
  * Decoded structs own everything they point to and are freed as a whole; structs that are only encoded point to what their maker owns.
  * Times named _at_ns are CLOCK_REALTIME; a deadline named _boot_ns is CLOCK_BOOTTIME of the node.
  */
@@ -44,6 +47,13 @@ static inline int sw_run_id_compare(struct sw_run_id a, struct sw_run_id b)
 		return a.job < b.job ? -1 : 1;
 	return a.epoch < b.epoch ? -1 : a.epoch > b.epoch;
 }
+
+/* A member of a list that could not be read. */
+struct sw_unread {
+	struct sw_run_id id;
+	bool has_id;	 /* that much could be read */
+	const char *why; /* a sentence for people */
+};
 
 struct sw_texts {
 	const char **items; /* NULL behind the last */
@@ -90,6 +100,8 @@ enum sw_run_depth {
 #define SW_REASON_NEVER_STARTED "never-started"	    /* and never will be, under this epoch */
 #define SW_REASON_STALE "stale-epoch"		    /* the epoch was used or passed before: not started */
 #define SW_REASON_SUPERVISOR_LOST "supervisor-lost" /* its supervisor died: the true exit code is unknown */
+#define SW_REASON_ORDER "order"			    /* its order could not be read or made; `detail` says why */
+#define SW_REASON_REPORT "report"		    /* its end was reported, but not readably: the true exit code is unknown */
 #define SW_REASON_SHUTDOWN "shutdown"		    /* somebody terminated the supervisor, as a machine that shuts down does */
 
 #define SW_SYNC_JOBS_LISTED 8u
@@ -128,6 +140,7 @@ struct sw_sync_run {
 	uint64_t max_rss_bytes;
 	uint64_t cpu_ns;
 	struct sw_sync_speed speed;
+	const char *unread; /* of a decoded one: why a part of it could not be read, and is as if it were not there; NULL */
 };
 
 /* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). Of neither: host memory that contents of GPUs take on the node, and may (`limit_bytes`). */
@@ -171,6 +184,10 @@ struct sw_sync {
 	size_t run_count;
 	struct sw_sync_sample *samples;
 	size_t sample_count;
+	/* Only of a decoded sync: */
+	const char *inventory_unread; /* why the inventory could not be read; NULL: it could, or there was none */
+	struct sw_unread *unread;     /* runs */
+	size_t unread_count;
 	void *owner; /* what a decoded sync points to; NULL in one that was made by hand */
 };
 
@@ -228,6 +245,7 @@ struct sw_want {
 	bool upgraded;			/* guaranteed by now, whatever the spec says */
 	bool paused;			/* stands still on its GPUs, within its memory limit */
 	bool deep;			/* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
+	const char *unfit; /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
 };
 
 struct sw_answer_message {
@@ -236,6 +254,8 @@ struct sw_answer_message {
 	int64_t retry_ms;      /* when to sync again if the answer came at once and brought nothing new */
 	struct sw_want *wants; /* all of them: a run that is not among them must stop */
 	size_t want_count;
+	struct sw_unread *unread; /* of a decoded answer: wishes */
+	size_t unread_count;
 	void *owner;
 };
 

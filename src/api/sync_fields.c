@@ -287,6 +287,89 @@ int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw
 	return 0;
 }
 
+/* A complaint that outlives its err: "'jobs[3].epoch' is -1, expected ...". NULL: out of memory. */
+static const char *keep_complaint(struct sw_decoder *decoder, const struct sw_err *err)
+{
+	char *copy = sw_decoded_alloc(decoder->decoded, strlen(err->detail) + 1, 1);
+	return copy != NULL ? strcpy(copy, err->detail) : NULL;
+}
+
+int sw_decode_readable(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target,
+		       const char **ret_why, bool *ret_vital)
+{
+	struct sw_err *outer = decoder->err;
+	const char *why = NULL;
+	bool vital = false;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		struct sw_err err = {0};
+		decoder->err = fields[i].required ? outer : &err;
+		r = sw_decode_fields(decoder, object, &fields[i], 1, target);
+		if (r != SW_EINPUT || fields[i].required)
+			continue;
+		vital = vital || fields[i].vital;
+		if (why == NULL)
+			why = keep_complaint(decoder, &err);
+		r = why != NULL ? 0 : SW_ENOMEM;
+	}
+	decoder->err = outer;
+	if (r == SW_ENOMEM)
+		return sw_decoder_out_of_memory(decoder);
+	if (r == 0) {
+		*ret_why = why;
+		*ret_vital = vital;
+	}
+	return r;
+}
+
+/* One member of a list whose members do not share a fate. *ret_good: it could be read. */
+static int decode_one(struct sw_decoder *decoder, json_t *value, void *target, sw_decode_member *member, sw_decode_spoiled *spoiled,
+		      void *context, bool *ret_good)
+{
+	struct sw_err *outer = decoder->err, err = {0};
+	decoder->err = &err;
+	int r = member(decoder, value, target);
+	decoder->err = outer;
+	*ret_good = r == 0;
+	if (r == SW_ENOMEM)
+		return sw_decoder_out_of_memory(decoder);
+	if (r == 0 || spoiled == NULL)
+		return 0;
+	const char *why = keep_complaint(decoder, &err);
+	return why != NULL ? spoiled(decoder, value, why, context) : sw_decoder_out_of_memory(decoder);
+}
+
+int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
+		   sw_decode_spoiled *spoiled, void *context, void **ret_items, size_t *ret_count)
+{
+	json_t *list = json_object_get(object, name);
+	bool absent = list == NULL || json_is_null(list);
+	if (!absent && !json_is_array(list))
+		return sw_decoder_refuse(decoder, name, list, "a list");
+	size_t count = absent ? 0 : json_array_size(list), good = 0;
+	char *items = sw_decoded_alloc(decoder->decoded, count < most ? count : most, size);
+	if (items == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < count && i < most; i++) {
+		size_t mark = sw_decoder_enter(decoder, name, (long)i);
+		bool is_good = false;
+		memset(items + good * size, 0, size);
+		int r = decode_one(decoder, json_array_get(list, i), items + good * size, member, spoiled, context, &is_good);
+		sw_decoder_leave(decoder, mark);
+		if (r < 0)
+			return r;
+		good += is_good;
+	}
+	*ret_items = items;
+	*ret_count = good;
+	if (count <= most || spoiled == NULL)
+		return 0;
+	struct sw_err err = {0};
+	snprintf(err.detail, sizeof err.detail, "'%s' is a list of %zu, expected at most %zu", name, count, most);
+	const char *why = keep_complaint(decoder, &err);
+	return why != NULL ? spoiled(decoder, NULL, why, context) : sw_decoder_out_of_memory(decoder);
+}
+
 int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
 		   void **ret_items, size_t *ret_count)
 {

@@ -32,6 +32,7 @@ struct sw_field {
 	enum sw_field_kind kind;
 	bool required;
 	bool brief; /* left out of the text when it is zero, false, NULL or empty */
+	bool vital; /* see sw_decode_readable() */
 	size_t offset;
 	int64_t min, max;
 	size_t most;
@@ -60,11 +61,21 @@ int sw_decoder_open(struct sw_decoder *decoder, const char *text, size_t size, s
 int sw_decoder_refuse(struct sw_decoder *decoder, const char *name, const json_t *value, const char *expected);
 int sw_decoder_out_of_memory(struct sw_decoder *decoder);
 int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target);
+/* The same, but a field that is not required and cannot be read is as if it were not there. *ret_why is the first such complaint, owned by
+ * decoder->decoded, or NULL; *ret_vital says whether a vital field was among them. */
+int sw_decode_readable(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target,
+		       const char **ret_why, bool *ret_vital);
 
 /* Members of the list `name` of `object`, each decoded by `member` into `size` bytes of a new array. Absent: none. */
 typedef int sw_decode_member(struct sw_decoder *decoder, json_t *value, void *target);
 int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
 		   void **ret_items, size_t *ret_count);
+/* The same, member by member: one that cannot be read is not in the array, and its fate is no other's. Those beyond `most` count as not readable,
+ * too. `spoiled` is called for each such member, with its value (NULL: of all those beyond) and the complaint, which decoder->decoded owns; NULL:
+ * they are dropped. */
+typedef int sw_decode_spoiled(struct sw_decoder *decoder, json_t *value, const char *why, void *context);
+int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
+		   sw_decode_spoiled *spoiled, void *context, void **ret_items, size_t *ret_count);
 /* Steps into `name` (and its member `index`, if not negative) and back to what it was. */
 size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index);
 void sw_decoder_leave(struct sw_decoder *decoder, size_t mark);

@@ -179,10 +179,23 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 	}
 }
 
+/* What was said of some run cannot be read, not even which: nothing follows from the silence about any run. */
+static bool is_garbled(const struct sw_sync *sync)
+{
+	for (size_t u = 0; u < sync->unread_count; u++)
+		if (!sync->unread[u].has_id)
+			return true;
+	return false;
+}
+
+/* Something was said of the run, readable or not. */
 static bool mentions(const struct sw_sync *sync, uint64_t job, uint32_t epoch)
 {
 	for (size_t r = 0; r < sync->run_count; r++)
 		if (sync->runs[r].id.job == job && sync->runs[r].id.epoch == epoch)
+			return true;
+	for (size_t u = 0; u < sync->unread_count; u++)
+		if (sync->unread[u].has_id && sync->unread[u].id.job == job && sync->unread[u].id.epoch == epoch)
 			return true;
 	return false;
 }
@@ -211,7 +224,7 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *s
 {
 	for (size_t g = 0; g < node->ghosts.count; g++) {
 		const struct sw_ghost *ghost = &node->ghosts.items[g];
-		bool alive = false;
+		bool alive = mentions(sync, ghost->job + UINT64_C(1), ghost->epoch);
 		for (size_t s = 0; s < sync->run_count; s++)
 			if (sync->runs[s].id.job == ghost->job + 1 && sync->runs[s].id.epoch == ghost->epoch)
 				alive = sync->runs[s].state != SW_RUN_EXITED;
@@ -240,11 +253,12 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
 		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
-	if (r == 0)
+	bool garbled = is_garbled(sync);
+	if (r == 0 && !garbled)
 		r = hear_ghosts(node, sync, records, err);
 	if (r == 0)
 		r = sw_brain_hear_speeds(brain, now, sync, (uint32_t)(node - brain->nodes.items), records, err);
-	if (r == 0)
+	if (r == 0 && !garbled)
 		r = hear_silence(brain, node, sync, records, err);
 	/* Last: who has ended well needs no GPU. */
 	return r == 0 && changed ? record_node(sync, true, records, err) : r;

@@ -57,7 +57,9 @@ struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number)
 				     .have = desk->have,
 				     .inventory = desk->inventory != NULL ? desk->inventory : &inventory,
 				     .runs = desk->runs,
-				     .run_count = desk->run_count};
+				     .run_count = desk->run_count,
+				     .unread = desk->unread,
+				     .unread_count = desk->unread_count};
 	sw_records records = {0};
 	struct sw_err err = {0};
 	struct sw_answer_message *answer = NULL;

@@ -26,6 +26,8 @@ struct desk {
 	uint64_t number; /* of syncs */
 	struct sw_sync_run runs[8];
 	size_t run_count;
+	struct sw_unread unread[2]; /* what else it says */
+	size_t unread_count;
 	uint64_t have;
 	const struct sw_sync_inventory *inventory; /* NULL: two GPUs */
 };
