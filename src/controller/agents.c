@@ -532,6 +532,8 @@ sw_ns sw_brain_next(const struct sw_brain *brain)
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		if (brain->nodes.items[n].lease_ends_at < next)
 			next = brain->nodes.items[n].lease_ends_at;
+	if (!sw_brain_is_settled(brain) && brain->now < next)
+		next = brain->now;
 	return sw_brain_learns_at(brain) < next ? sw_brain_learns_at(brain) : next;
 }
 
@@ -545,7 +547,7 @@ int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct
 	if (r == 0 && sw_heap_top_key(&brain->retries) <= now)
 		r = sw_record_push(records, SW_RECORD_RELEASE,
 				   json_pack("{s:I, s:i}", "job", (json_int_t)brain->retries.entries[0].id + 1, "by", -1), err);
-	if (r == 0 && (brain->wake_at <= now || sw_brain_learns_at(brain) <= now))
+	if (r == 0 && (brain->wake_at <= now || sw_brain_learns_at(brain) <= now || !sw_brain_is_settled(brain)))
 		r = sw_record_push(records, SW_RECORD_WAKE, json_object(), err);
 	return r;
 }

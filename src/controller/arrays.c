@@ -1,34 +1,83 @@
 /* Arrays: jobs that were asked for together. Their numbers follow each other, and they share what they asked for.
  *
  * Where only some may be under way at a time, the first of them that have not ended are: a member goes when fewer than that many before it are left. So they go in their order,
- * none waits for longer than it must, and nothing has to be counted along.
+ * and none waits for longer than it must. `last` is the last member that may be under way; it only moves on, so an array costs as much as it has members.
  */
+#include <stdlib.h>
+
 #include "controller/brain_state.h"
+
+struct sw_array {
+	uint32_t users; /* members that know of it */
+	uint64_t limit;
+	uint64_t under_way; /* members up to `last` that have not ended */
+	uint64_t last, end; /* the last that may be under way; the last that there is */
+};
 
 uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job)
 {
-	const struct sw_live *live = &brain->jobs.items[job - 1];
-	while (live->is_member && job > 1 && brain->jobs.items[job - 2].asked == live->asked)
-		job--;
-	return job;
+	const struct sw_live *live = sw_brain_live(brain, job);
+	return live->is_member ? live->array_first : job;
 }
 
-uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots)
+/* One more member may be under way, if there is one that has not ended. It, or 0. */
+static uint64_t move_on(struct sw_brain *brain, struct sw_array *array)
 {
-	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
-	uint64_t last = 0;
-	for (uint64_t id = sw_array_first(brain, job); slots > 0 && id <= brain->jobs.count && brain->jobs.items[id - 1].asked == asked;
-	     id++) {
-		last = id;
-		slots -= sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->state <= SW_JOB_RUNNING;
+	while (array->under_way < array->limit && array->last < array->end) {
+		const struct sw_live *live = sw_brain_live(brain, ++array->last);
+		if (live == NULL || live->array != array || live->is_over)
+			continue;
+		array->under_way++;
+		return array->last;
 	}
-	return last;
+	return 0;
 }
 
-bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots)
+int sw_array_join(struct sw_brain *brain, uint64_t job, uint64_t first, uint64_t limit)
 {
-	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
-	for (uint64_t id = job - 1; slots > 0 && id > 0 && brain->jobs.items[id - 1].asked == asked; id--)
-		slots -= sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->state <= SW_JOB_RUNNING;
-	return slots > 0;
+	struct sw_array *array = NULL;
+	uint64_t known = job;
+	for (; known >= first && array == NULL; known--) {
+		const struct sw_live *live = sw_brain_live(brain, known);
+		array = live != NULL && live->is_member && live->array_first == first ? live->array : NULL;
+	}
+	if (array == NULL) {
+		array = calloc(1, sizeof *array);
+		if (array == NULL)
+			return SW_ENOMEM;
+		array->limit = limit;
+		array->last = first - 1;
+	}
+	for (uint64_t member = known + 1; member <= job; member++) {
+		struct sw_live *live = sw_brain_live(brain, member);
+		if (live != NULL && live->is_member && live->array_first == first && live->array == NULL) {
+			live->array = array;
+			array->users++;
+		}
+	}
+	array->end = job;
+	while (move_on(brain, array) != 0)
+		;
+	return 0;
+}
+
+void sw_array_leave(struct sw_live *live)
+{
+	if (live->array != NULL && --live->array->users == 0)
+		free(live->array);
+	live->array = NULL;
+}
+
+bool sw_array_admits(const struct sw_live *live, uint64_t job)
+{
+	return live->array == NULL || job <= live->array->last;
+}
+
+uint64_t sw_array_end(struct sw_brain *brain, uint64_t job)
+{
+	struct sw_array *array = sw_brain_live(brain, job)->array;
+	if (array == NULL || job > array->last)
+		return 0;
+	array->under_way--;
+	return move_on(brain, array);
 }

@@ -105,6 +105,7 @@ void sw_brain_free(struct sw_brain *brain)
 		free(brain->jobs.items[j].name);
 		free(brain->jobs.items[j].model);
 		free(brain->jobs.items[j].depends);
+		sw_array_leave(&brain->jobs.items[j]);
 		free(brain->jobs.items[j].runs);
 		free(brain->jobs.items[j].warning);
 		free(brain->jobs.items[j].not_deep);
@@ -135,7 +136,6 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_names_release(&brain->tenant_index);
 	free(brain->policy);
 	free(brain->settings);
-	sw_vec_free(&brain->dependents);
 	sw_keys_release(&brain->keys);
 	sw_vec_free(&brain->inputs);
 	sw_vec_free(&brain->spent);

@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 7u
+#define FORMAT 8u
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -247,6 +247,9 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	if (pack->reads && pack->format < 6)
 		return;
 	pack_move(pack, live);
+	if (pack->reads && pack->format < 8)
+		return;
+	sw_pack_u32(pack, &live->array_first);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)
@@ -384,9 +387,7 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 	sw_pack_count(out, &brain->jobs.count);
 	for (size_t j = 0; j < brain->jobs.count; j++)
 		pack_live(out, &brain->jobs.items[j], j > 0 ? &brain->jobs.items[j - 1] : NULL);
-	sw_pack_count(out, &brain->dependents.count);
-	for (size_t d = 0; d < brain->dependents.count; d++)
-		sw_pack_u32(out, &brain->dependents.items[d]);
+	sw_depends_save(brain, out);
 	size_t retries = brain->retries.count;
 	sw_pack_count(out, &retries);
 	for (uint32_t id = 0; id < brain->jobs.count && retries > 0; id++) {
@@ -479,6 +480,10 @@ static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 		if (live == NULL)
 			return SW_ENOMEM;
 		pack_live(pack, live, id > 0 ? live - 1 : NULL);
+		if (pack->format < 8 && live->is_member)
+			live->array_first = id > 0 && live[-1].is_member && live[-1].asked == live->asked ? live[-1].array_first : id + 1;
+		if (live->is_member != (live->array_first != 0) || live->array_first > id + 1)
+			sw_pack_fail(pack);
 		if (pack->failed == 0 && (live->tenant >= brain->tenants.count || !are_sensible(brain, live)))
 			sw_pack_fail(pack);
 	}
@@ -549,16 +554,10 @@ static int load_memories(struct sw_pack *pack, struct sw_brain *brain)
 
 static int load_waits(struct sw_pack *pack, struct sw_brain *brain)
 {
-	size_t dependents = 0, retries = 0;
-	sw_pack_count(pack, &dependents);
-	if (sw_vec_reserve(&brain->dependents, dependents) < 0 || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
-		return SW_ENOMEM;
-	for (size_t d = 0; d < dependents && pack->failed == 0; d++) {
-		uint32_t *id = sw_vec_push(&brain->dependents);
-		sw_pack_u32(pack, id);
-		if (*id >= brain->jobs.count)
-			sw_pack_fail(pack);
-	}
+	size_t retries = 0;
+	int r = sw_depends_load(brain, pack);
+	if (r < 0 || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
+		return r < 0 ? r : SW_ENOMEM;
 	sw_pack_count(pack, &retries);
 	for (size_t i = 0; i < retries && pack->failed == 0; i++) {
 		uint32_t id = 0;
@@ -630,7 +629,7 @@ static int load_engine(struct sw_pack *pack, struct sw_brain *brain, struct choi
 }
 
 /* Whether brain and engine speak of the same jobs and nodes. */
-static int check(const struct sw_brain *brain, struct sw_err *err)
+static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 {
 	const struct sw_topology *topology = sw_engine_ledger(brain->engine)->topology;
 	if (sw_engine_job_count(brain->engine) != brain->jobs.count || topology->node_count != brain->nodes.count)
@@ -638,7 +637,8 @@ static int check(const struct sw_brain *brain, struct sw_err *err)
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		if (topology->nodes[n].gpus != brain->nodes.items[n].shape.gpus)
 			return SW_EINPUT;
-	return sw_brain_validate(brain, err);
+	int r = sw_depends_derive(brain, format);
+	return r < 0 ? r : sw_brain_validate(brain, err);
 }
 
 static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted, struct sw_err *err)
@@ -663,7 +663,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	}
 	r = r < 0 ? r : pack->failed;
 	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);
-	r = r < 0 ? r : check(brain, err);
+	r = r < 0 ? r : check(brain, pack->format, err);
 	free(choice.policy);
 	free(choice.settings);
 	return r;

@@ -80,6 +80,16 @@ struct sw_live {
 	char *model;		   /* the name of its profile; NULL: its own name is */
 	struct sw_depend *depends; /* what it still waits for; NULL */
 	uint32_t depend_count;
+	uint32_t depend_at; /* where it waits: at this one of them; all before it are met */
+	uint32_t waits_for; /* the job in whose list of waiting jobs it is; this and the next five as people count, 0: none */
+	uint32_t waiter_next, waiter_prev;  /* in that list */
+	uint32_t waiter_first, waiter_last; /* of the jobs that wait for this one */
+	uint32_t over_next;		    /* in the queue of ended jobs whose waiting jobs are to be looked at */
+	uint32_t awaited;		    /* how many jobs name this one and still wait, for this one or another */
+	bool is_over;			    /* the engine has ended it */
+	bool is_queued;			    /* it is in that queue */
+	uint32_t array_first;		    /* of a member: the first of its array, as people count */
+	struct sw_array *array;		    /* of which only some may be under way; NULL: it is in none */
 	uint32_t uid, gid, tenant;
 	uint32_t epoch;	     /* the engine's: how often it started the job */
 	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
@@ -188,11 +198,10 @@ struct sw_brain {
 	struct sw_names node_index;
 	SW_VEC(char *) tenants;
 	struct sw_names tenant_index;
-	struct sw_job_request *model; /* what the last submit asked for, decoded for the members that may follow; NULL: decode it */
-	struct sw_asked *model_of;    /* the same as text */
-	uint64_t model_first;	      /* the first job that was made of it, as people count */
-	SW_VEC(uint32_t) dependents;  /* jobs that wait for others */
-	bool is_settled;       /* each of them was judged since the last end of a job that is not the newest; not saved: then none was */
+	struct sw_job_request *model;	/* what the last submit asked for, decoded for the members that may follow; NULL: decode it */
+	struct sw_asked *model_of;	/* the same as text */
+	uint64_t model_first;		/* the first job that was made of it, as people count */
+	uint32_t over_first, over_last; /* ended jobs whose waiting jobs are to be looked at, as people count; 0: none (dependents.c) */
 	bool gathers;	       /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
 	uint32_t closed_nodes; /* how many; made anew with the nodes */
 	struct sw_keys keys;   /* of submits */
@@ -274,8 +283,6 @@ uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 
 /* ---- the fold's parts (fold.c, trouble.c) */
 int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err);
-/* Lets go who waited for what has ended, and ends who waited in vain. */
-int sw_brain_settle(struct sw_brain *brain, struct sw_err *err);
 /* The cause that a report gives for the end of one part of a run. */
 int sw_brain_note_failure(struct sw_brain *brain, uint32_t id, uint32_t node, json_t *failure, struct sw_err *err);
 /* The whole run has ended, well or badly; or it was interrupted from outside, at least in part. */
@@ -286,7 +293,7 @@ uint64_t sw_brain_command_key(const struct sw_job_request *request);
 
 /* ---- what people see (look.c) */
 /* The first of what the job waits for that is still to come; NULL: it waits for no job. */
-const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const struct sw_live *live);
+const struct sw_depend *sw_brain_awaits(const struct sw_live *live);
 
 /* ---- moves (moves.c) */
 enum sw_moved {
@@ -344,10 +351,41 @@ void sw_brain_pack_learned(struct sw_pack *pack, struct sw_brain *brain);
 /* ---- arrays (arrays.c). Numbers are as people count. */
 /* The first member of the job's array; itself, if it is in none. */
 uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job);
-/* The last member of the job's array that may be under way when only `slots` may. */
-uint64_t sw_array_last_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
-/* Whether the job is not after that one; counts back from it, so this is for one job and not for all of an array. */
-bool sw_array_has_slot(const struct sw_brain *brain, uint64_t job, uint64_t slots);
+/* The job is a member of the array that begins with `first`, of which `limit` may be under way. 0 or SW_ENOMEM. */
+int sw_array_join(struct sw_brain *brain, uint64_t job, uint64_t first, uint64_t limit);
+/* A member leaves memory. */
+void sw_array_leave(struct sw_live *live);
+/* Whether the member may be under way. */
+bool sw_array_admits(const struct sw_live *live, uint64_t job);
+/* A member has ended. The member that may be under way instead; 0: none. */
+uint64_t sw_array_end(struct sw_brain *brain, uint64_t job);
+
+/* ---- jobs that wait for others (dependents.c) */
+/* What a job waits for beside what it asked to. */
+struct sw_awaited {
+	uint64_t prerun; /* as people count; 0: none */
+	uint64_t slots;	 /* so many of its array may be under way; 0: all */
+};
+/* The newest job waits for what the request and `awaited` name, if that is anything. 0 or SW_ENOMEM. */
+int sw_depends_begin(struct sw_brain *brain, uint32_t id, const struct sw_job_request *request, const struct sw_awaited *awaited);
+/* The engine has the job now: if it waits for nothing that is still to come, it goes or ends. */
+int sw_depends_judge(struct sw_brain *brain, uint32_t id, struct sw_err *err);
+/* If the engine has ended the job, it waits no longer, and the jobs that wait for it are to be looked at. */
+void sw_depends_end(struct sw_brain *brain, uint32_t id);
+/* Looks at some of those: lets jobs go whose wait is over, and ends those that wait in vain. */
+int sw_brain_settle(struct sw_brain *brain, struct sw_err *err);
+/* The same, and the engine decides. */
+int sw_brain_settle_and_step(struct sw_brain *brain, struct sw_err *err);
+static inline bool sw_brain_is_settled(const struct sw_brain *brain)
+{
+	return brain->over_first == 0;
+}
+/* What waits for what, written or read. */
+void sw_depends_save(const struct sw_brain *brain, struct sw_pack *pack);
+int sw_depends_load(struct sw_brain *brain, struct sw_pack *pack);
+/* What follows from that and from the engine, once both are read. 0, SW_ENOMEM or SW_EINPUT. */
+int sw_depends_derive(struct sw_brain *brain, uint32_t format);
+int sw_depends_validate(const struct sw_brain *brain, struct sw_err *err);
 
 /* ---- pre-runs (prerun.c) */
 /* The one-GPU request that goes before this one; NULL: out of memory. */
@@ -356,8 +394,6 @@ struct sw_job_request *sw_prerun_request(const struct sw_job_request *request);
 int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun);
 /* It ran for as long as a pre-run should: that is no failure. */
 void sw_prerun_pass(struct sw_live *prerun);
-/* Whether a job beside this one still waits for the pre-run. */
-bool sw_prerun_is_wanted(const struct sw_brain *brain, uint64_t prerun, uint32_t beside);
 /* The pre-run that the job waits for, or waited for while it waits for something else still, as people count; 0: none. */
 uint64_t sw_prerun_of(const struct sw_live *live);
 

@@ -181,7 +181,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		r = step(brain, SW_EV_CANCEL, id, err);
-		if (r == 0 && prerun > 0 && !sw_prerun_is_wanted(brain, prerun, id.v))
+		if (r == 0 && prerun > 0 && sw_brain_live(brain, prerun)->awaited == 0)
 			r = cancel_prerun(brain, prerun, err);
 		return r < 0 || brain->gathers ? r : sw_brain_settle(brain, err);
 	case SW_RECORD_HOLD:
@@ -212,12 +212,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 
 int sw_brain_conclude_changes(struct sw_brain *brain, struct sw_err *err)
 {
-	if (brain->wake_at != 0)
-		return 0;
-	brain->gathers = true;
-	int r = sw_brain_settle(brain, err);
-	brain->gathers = false;
-	return r < 0 ? r : sw_brain_step(brain, NULL, 0, err);
+	return brain->wake_at != 0 ? 0 : sw_brain_settle_and_step(brain, err);
 }
 
 int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)

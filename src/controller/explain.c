@@ -265,7 +265,7 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)) && !live->user_held && view.failure[0] != '\0')
 		add_failure(&view, text, size);
 	else if (live->depend_count > 0)
-		explain_dependency(sw_brain_awaits(brain, live), text, size);
+		explain_dependency(sw_brain_awaits(live), text, size);
 	else if (live->parked)
 		explain_parked(brain, id, &view, text, size);
 	else if (live->user_held)

@@ -29,7 +29,12 @@ int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t 
 	if (r < 0)
 		return r;
 	brain->wake_at = outcome.wake_at;
-	return sw_brain_obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	if (sw_brain_obey(brain, &outcome) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	for (size_t e = 0; e < count; e++)
+		if (events[e].kind == SW_EV_CANCEL || events[e].kind == SW_EV_FINISH || events[e].kind == SW_EV_FAIL)
+			sw_depends_end(brain, events[e].job.v);
+	return 0;
 }
 
 static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)
@@ -37,159 +42,7 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 	return sw_brain_step(brain, &event, 1, err);
 }
 
-/* ---- dependencies */
-
-enum verdict { STILL_WAITS, MAY_GO, NEVER };
-
-/* Of the arrays that were looked at last: many of their members may wait, in any order. */
-#define ARRAYS_KEPT 8u
-struct slots {
-	struct {
-		const struct sw_asked *asked;
-		uint64_t last;
-	} kept[ARRAYS_KEPT];
-	uint32_t next;
-};
-
-/* `slots` is NULL where only one job is judged. */
-static bool has_slot(const struct sw_brain *brain, uint64_t job, uint64_t count, struct slots *slots)
-{
-	const struct sw_asked *asked = brain->jobs.items[job - 1].asked;
-	if (slots == NULL)
-		return sw_array_has_slot(brain, job, count);
-	for (uint32_t i = 0; i < ARRAYS_KEPT; i++)
-		if (slots->kept[i].asked == asked)
-			return job <= slots->kept[i].last;
-	uint32_t i = slots->next++ % ARRAYS_KEPT;
-	slots->kept[i].asked = asked;
-	slots->kept[i].last = sw_array_last_slot(brain, job, count);
-	return job <= slots->kept[i].last;
-}
-
-static enum verdict judge(const struct sw_brain *brain, uint32_t id, struct slots *slots)
-{
-	const struct sw_live *live = &brain->jobs.items[id];
-	for (uint32_t d = 0; d < live->depend_count; d++) {
-		const struct sw_depend *depend = &live->depends[d];
-		if (depend->kind == SW_AFTER_SLOT) {
-			if (!has_slot(brain, id + UINT64_C(1), depend->job, slots))
-				return STILL_WAITS;
-			continue;
-		}
-		const struct sw_job *other = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(depend->job - 1)});
-		if (other == NULL)
-			return NEVER;
-		if (other->state <= SW_JOB_RUNNING)
-			return STILL_WAITS;
-		if (depend->kind == SW_AFTER_PRERUN) {
-			if (brain->jobs.items[depend->job - 1].trouble != NULL && other->state == SW_JOB_FAILED &&
-			    brain->jobs.items[depend->job - 1].trouble->cause.layer == SW_LAYER_USER &&
-			    brain->jobs.items[depend->job - 1].trouble->cause.action == SW_ACTION_NONE)
-				return NEVER;
-			continue;
-		}
-		bool ok = other->state == SW_JOB_FINISHED;
-		if ((depend->kind == SW_AFTER_OK && !ok) || (depend->kind == SW_AFTER_NOT_OK && ok))
-			return NEVER;
-	}
-	return MAY_GO;
-}
-
-static enum verdict judge_dependent(const struct sw_brain *brain, size_t i, struct slots *slots)
-{
-	uint32_t id = brain->dependents.items[i];
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	return job->state > SW_JOB_RUNNING ? MAY_GO : judge(brain, id, slots);
-}
-
-/* Dependent `i` waits for nobody any more: it goes or ends. */
-static int conclude(struct sw_brain *brain, size_t i, enum verdict verdict, struct sw_err *err)
-{
-	uint32_t id = brain->dependents.items[i];
-	struct sw_live *live = &brain->jobs.items[id];
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	brain->dependents.items[i] = brain->dependents.items[--brain->dependents.count];
-	uint64_t prerun = verdict == NEVER ? sw_prerun_of(live) : 0;
-	free(live->depends);
-	live->depends = NULL;
-	live->depend_count = 0;
-	if (verdict == NEVER) {
-		snprintf(live->reason, sizeof live->reason, "dependency never satisfied");
-		live->ended_at = brain->now;
-		if (prerun > 0 && sw_prerun_spoil(live, &brain->jobs.items[prerun - 1]) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		return step_one(brain, (struct sw_event){.kind = SW_EV_CANCEL, .job = {id}}, err);
-	}
-	if (job->state == SW_JOB_HELD && !live->user_held)
-		return step_one(brain, (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}}, err);
-	return 0;
-}
-
-/* From dependent `from` on. Ending one may end others in turn: they are looked at again, at once or, where many end together, when all have been. */
-static int settle(struct sw_brain *brain, size_t from, struct slots *slots, struct sw_err *err)
-{
-	bool again = false;
-	for (size_t i = from; i < brain->dependents.count || again;) {
-		if (again && (i >= brain->dependents.count || !brain->gathers)) {
-			again = false;
-			i = from;
-			if (slots != NULL)
-				*slots = (struct slots){0};
-			continue;
-		}
-		enum verdict verdict = judge_dependent(brain, i, slots);
-		if (verdict == STILL_WAITS) {
-			i++;
-			continue;
-		}
-		int r = conclude(brain, i, verdict, err);
-		if (r < 0)
-			return r;
-		again = again || verdict == NEVER; /* others may have waited for this one, or for its place */
-	}
-	return 0;
-}
-
-int sw_brain_settle(struct sw_brain *brain, struct sw_err *err)
-{
-	struct slots slots = {0};
-	int r = settle(brain, 0, &slots, err);
-	if (r == 0)
-		brain->is_settled = true;
-	return r;
-}
-
-/* A job waits only for those before it: a new one, or one with its pre-run, changes nothing for the dependents that were there. */
-static int settle_new(struct sw_brain *brain, size_t from, struct sw_err *err)
-{
-	return brain->is_settled ? settle(brain, from, NULL, err) : sw_brain_settle(brain, err);
-}
-
 /* ---- applying records */
-
-/* What a job waits for beside what it asked to. */
-struct awaited {
-	uint64_t prerun; /* as people count; 0: none */
-	uint64_t slots;	 /* so many of its array may be under way; 0: all */
-};
-
-static int keep_depends(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request, struct awaited awaited)
-{
-	if (request->depend_count == 0 && awaited.prerun == 0 && awaited.slots == 0)
-		return 0;
-	live->depends = calloc(request->depend_count + 2, sizeof *live->depends);
-	uint32_t *slot = live->depends != NULL ? sw_vec_push(&brain->dependents) : NULL;
-	if (slot == NULL)
-		return SW_ENOMEM;
-	memcpy(live->depends, request->depends, request->depend_count * sizeof *live->depends);
-	live->depend_count = (uint32_t)request->depend_count;
-	if (awaited.prerun > 0)
-		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_PRERUN, awaited.prerun};
-	if (awaited.slots > 0)
-		live->depends[live->depend_count++] = (struct sw_depend){SW_AFTER_SLOT, awaited.slots};
-	*slot = (uint32_t)(brain->jobs.count - 1);
-	return 0;
-}
 
 static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
 {
@@ -280,7 +133,7 @@ static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_u
 
 /* One job of a submit. Takes `asked`. */
 static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_asked *asked,
-		   struct awaited awaited, struct sw_err *err)
+		   struct sw_awaited awaited, struct sw_err *err)
 {
 	uint32_t tenant;
 	char own[24];
@@ -296,6 +149,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.asked = asked,
 		.is_member = request->is_member,
 		.array_index = request->array_index,
+		.array_first = request->is_member ? (uint32_t)brain->model_first : 0,
 		.name = strdup(request->name != NULL ? request->name : ""),
 		.model = request->model != NULL ? strdup(request->model) : NULL,
 		.uid = uid,
@@ -313,13 +167,15 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
-	if (live->name == NULL || (request->model != NULL && live->model == NULL) || keep_depends(brain, live, request, awaited) < 0)
+	if (live->name == NULL || (request->model != NULL && live->model == NULL) ||
+	    sw_depends_begin(brain, (uint32_t)brain->jobs.count - 1, request, &awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_brain_warn(brain, live, request);
 	if (brain->jobs.count == 1 || live[-1].asked != asked) /* once for an array */
 		sw_brain_warn_model(brain, live, request);
 	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
-	return step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
+	int r = step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
+	return r < 0 ? r : sw_depends_judge(brain, (uint32_t)brain->jobs.count - 1, err);
 }
 
 static int add_prerun(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_err *err)
@@ -328,9 +184,12 @@ static int add_prerun(struct sw_brain *brain, uint32_t uid, uint32_t gid, const 
 	struct sw_asked *asked = first != NULL ? sw_asked_new(first) : NULL;
 	if (asked == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = add_job(brain, uid, gid, first, asked, (struct awaited){0}, err);
-	if (r == 0)
-		brain->jobs.items[brain->jobs.count - 1].is_prerun = true;
+	int r = add_job(brain, uid, gid, first, asked, (struct sw_awaited){0}, err);
+	if (r == 0) {
+		struct sw_live *live = sw_brain_live(brain, brain->jobs.count);
+		live->is_prerun = true;
+		live->array_first = live->is_member ? (uint32_t)brain->jobs.count : 0;
+	}
 	return r;
 }
 
@@ -344,14 +203,13 @@ static uint64_t prerun_of_array(const struct sw_brain *brain)
 static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
 {
 	const json_t *member = json_object_get(body, "member");
-	size_t dependents = brain->dependents.count;
 	uint32_t uid = 0, gid = 0;
 	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
 			       : read_submit(brain, body, &uid, &gid, err);
 	if (r < 0)
 		return r;
 	const struct sw_job_request *request = brain->model;
-	struct awaited awaited = {0};
+	struct sw_awaited awaited = {0};
 	json_int_t limit = json_integer_value(json_object_get(body, "limit"));
 	bool in_two = request->prerun_ns > 0 && request->gpus > 1;
 	if (member != NULL && json_is_false(json_object_get(body, "prerun"))) {
@@ -369,7 +227,7 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 	if (r == 0 && keep_key(brain, body, brain->jobs.count) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	*ret_job = brain->jobs.count;
-	return r < 0 ? r : settle_new(brain, dependents, err);
+	return r < 0 ? r : sw_brain_settle(brain, err);
 }
 
 /* A node that nobody has heard of. It owns the GPUs then. */
@@ -618,7 +476,7 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 	case SW_RECORD_REPORT:
 		return apply_report(brain, body, err);
 	case SW_RECORD_WAKE:
-		return sw_brain_step(brain, NULL, 0, err);
+		return sw_brain_settle_and_step(brain, err);
 	case SW_RECORD_POLICY:
 		return apply_policy(brain, body, err);
 	case SW_RECORD_QUOTA:

@@ -98,22 +98,14 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain)
 	return brain->jobs.count;
 }
 
-const struct sw_depend *sw_brain_awaits(const struct sw_brain *brain, const struct sw_live *live)
+const struct sw_depend *sw_brain_awaits(const struct sw_live *live)
 {
-	for (uint32_t d = 0; d < live->depend_count; d++) {
-		const struct sw_depend *depend = &live->depends[d];
-		if (depend->kind == SW_AFTER_SLOT)
-			return depend;
-		const struct sw_job *other = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(depend->job - 1)});
-		if (other != NULL && other->state <= SW_JOB_RUNNING)
-			return depend;
-	}
-	return live->depend_count > 0 ? live->depends : NULL;
+	return live->depend_count > 0 ? &live->depends[live->depend_at] : NULL;
 }
 
 static const char *reason_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
 {
-	const struct sw_depend *depend = job->state <= SW_JOB_RUNNING ? sw_brain_awaits(brain, live) : NULL;
+	const struct sw_depend *depend = job->state <= SW_JOB_RUNNING ? sw_brain_awaits(live) : NULL;
 	if (depend != NULL)
 		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
 	if (live->user_held && job->state == SW_JOB_HELD)
@@ -327,7 +319,7 @@ static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
 	return count == live->run_count;
 }
 
-/* Invariant 3 of brain.h, those of runs.c, and the engine's own. */
+/* Invariant 3 of brain.h, those of runs.c and dependents.c, and the engine's own. */
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 {
 	for (uint32_t id = 0; id < brain->jobs.count; id++) {
@@ -350,5 +342,6 @@ int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))
 			return sw_err_set(err, SW_EBUG, "brain invariant 4: job %u has ended, or not", id + 1);
 	}
-	return sw_engine_validate(brain->engine, err);
+	int r = sw_depends_validate(brain, err);
+	return r < 0 ? r : sw_engine_validate(brain->engine, err);
 }

@@ -104,14 +104,3 @@ void sw_prerun_pass(struct sw_live *prerun)
 	prerun->code = prerun->signal = 0;
 	snprintf(prerun->reason, sizeof prerun->reason, "passed: it ran for as long as it should");
 }
-
-bool sw_prerun_is_wanted(const struct sw_brain *brain, uint64_t prerun, uint32_t beside)
-{
-	for (size_t d = 0; d < brain->dependents.count; d++) {
-		uint32_t id = brain->dependents.items[d];
-		if (id != beside && sw_prerun_of(&brain->jobs.items[id]) == prerun &&
-		    sw_engine_job(brain->engine, (struct sw_job_id){id})->state <= SW_JOB_RUNNING)
-			return true;
-	}
-	return false;
-}

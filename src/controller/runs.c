@@ -437,9 +437,9 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			break;
 		case SW_CMD_REFUSE:
 			live->ended_at = brain->now;
-			brain->is_settled &= command->job == brain->jobs.count - 1; /* nobody waits for the newest yet */
 			snprintf(live->reason, sizeof live->reason, "%s",
 				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
+			sw_depends_end(brain, command->job);
 			break;
 		default: /* for policies the engine was told that a move is a stop and a start */
 			assert(command->kind == SW_CMD_LIMIT);
