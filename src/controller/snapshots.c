@@ -1,11 +1,11 @@
 /* Snapshots: the state beside the journal, so that a start need not apply every record there ever was, and old records can go.
  *
- * The brain is copied into bytes at one go, between two turns; the bytes go into the journal in steps, each short, whenever nothing else is ready. Then records that the
- * snapshot covers are removed in steps as well, except the last ones, which watchers that come back may ask for.
+ * The brain is copied into bytes at one go, between two turns; the bytes go into the journal in steps, each short, whenever nothing else is ready. The journal keeps the
+ * snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones, which watchers that come back may ask for.
  *
  * Invariants:
  *  1. a snapshot is of the state after exactly the records up to its number;
- *  2. no record goes before the snapshot that covers it is committed;
+ *  2. no record goes before two snapshots that cover it are committed;
  *  3. when a snapshot cannot be stored nothing is lost: the journal still has every record since the last one, and it is tried again later.
  */
 #include <inttypes.h>
@@ -67,8 +67,8 @@ static int begin(struct sw_server *server, struct sw_err *err)
 static uint64_t kept_from(const struct sw_server *server)
 {
 	uint64_t last = server->turn.applied_seq, size = server->events.size;
-	uint64_t watched = last > size ? last - size + 1 : 1;
-	return watched < server->snapshots.seq + 1 ? watched : server->snapshots.seq + 1;
+	uint64_t watched = last > size ? last - size + 1 : 1, covered = sw_journal_older_snapshot(server->journal);
+	return watched < covered + 1 ? watched : covered + 1;
 }
 
 static int step(struct sw_server *server, struct sw_err *err)

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "store/journal.h"
+#include "store/mark.h"
 
 /* Statements that are prepared once and kept; their text is in sql.c. */
 enum sw_sql {
@@ -21,6 +22,13 @@ enum sw_sql {
 	SW_SQL_SNAPSHOT_STALE,
 	SW_SQL_SNAPSHOT_HEAD,
 	SW_SQL_SNAPSHOT_BODY,
+	SW_SQL_SNAPSHOT_FALL_BACK,
+	SW_SQL_ASIDE_PUT,
+	SW_SQL_ASIDE_TAKE_OUT,
+	SW_SQL_ASIDE_COUNT,
+	SW_SQL_ASIDE_LIST,
+	SW_SQL_ASIDE_FORGET,
+	SW_SQL_META_SET,
 	SW_SQL_COUNT,
 };
 
@@ -40,16 +48,24 @@ struct sw_journal {
 	sqlite3_stmt *sql[SW_SQL_COUNT];
 	char *path;
 	int lock_fd;
+	struct sw_mark mark;
+	uint64_t id; /* which journal it is */
 	/* Of what is committed. */
 	uint64_t first_seq;
 	uint64_t last_seq;
 	uint64_t snapshot_seq;
 	int64_t snapshot_id;	  /* 0: none */
+	uint64_t older_seq;	  /* of the snapshot before */
+	int64_t older_id;	  /* 0: none */
 	int64_t last_snapshot_id; /* also of those that were given up */
+	uint64_t asides;
+	uint64_t floor; /* no number up to this one may be given again */
+	bool unsure;	/* numbers above all that is known here may have been given */
 	/* The batch. A doomed one is rolled back already and only counts what is lost with it. */
 	uint64_t pending;
 	bool in_batch;
 	struct sw_err doom; /* code 0: not doomed */
+	char news[480];	    /* what the operator must hear about the opening; "" */
 	bool replaying;
 	struct sw_snapshot_writer writer;
 };
@@ -71,8 +87,17 @@ int sw_journal_damaged(const struct sw_journal *journal, struct sw_err *err, con
 /* SW_EBUG, with the words, when a batch or a replay is under way; 0 otherwise. `verb` is what cannot be done meanwhile. */
 int sw_journal_must_rest(const struct sw_journal *journal, const char *verb, struct sw_err *err);
 
-/* Learns the id and number of the snapshot, and its size. */
+/* The statements that make a file what this program writes, from a new one (`from_format` 0) or an older format on; SQLITE_OK or SQLite's code. */
+int sw_journal_upgrade(sqlite3 *db, int64_t from_format);
+/* "<journal><suffix>"; NULL: out of memory. */
+char *sw_journal_beside(const struct sw_journal *journal, const char *suffix);
+/* Where a repair or a restore was cut short after its new file was complete: puts that file in place. Under the lock. */
+int sw_journal_finish_swap(const struct sw_journal *journal, struct sw_err *err);
+
+/* Learns the ids and numbers of the last two snapshots, and the size of the last. */
 int sw_snapshot_find(struct sw_journal *journal, size_t *ret_size, struct sw_err *err);
+/* Whether each of these records was set aside, so that none of them is missing. */
+bool sw_aside_covers(struct sw_journal *journal, uint64_t from_seq, uint64_t to_seq);
 /* Forgets the snapshot that is on its way. */
 void sw_snapshot_give_up(struct sw_journal *journal);
 

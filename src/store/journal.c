@@ -22,6 +22,57 @@ uint64_t sw_journal_last_seq(const struct sw_journal *journal)
 	return journal->last_seq;
 }
 
+uint64_t sw_journal_floor(const struct sw_journal *journal)
+{
+	return journal->floor > journal->mark.high ? journal->floor : journal->mark.high;
+}
+
+bool sw_journal_is_unsure(const struct sw_journal *journal)
+{
+	return journal->unsure;
+}
+
+void sw_journal_gave_out(struct sw_journal *journal, uint64_t number)
+{
+	if (number <= journal->mark.high)
+		return;
+	journal->mark.high = number;
+	sw_mark_write(&journal->mark);
+}
+
+int sw_journal_set_numbers(struct sw_journal *journal, uint64_t floor, bool unsure, struct sw_err *err)
+{
+	const struct {
+		const char *name;
+		int64_t value;
+	} rows[] = {{"floor", (int64_t)floor}, {"unsure", unsure}};
+	int rc = sw_sql_run(journal, SW_SQL_BEGIN);
+	for (int i = 0; rc == SQLITE_DONE && i < 2; i++) {
+		sqlite3_bind_text(journal->sql[SW_SQL_META_SET], 1, rows[i].name, -1, SQLITE_STATIC);
+		sqlite3_bind_int64(journal->sql[SW_SQL_META_SET], 2, rows[i].value);
+		rc = sw_sql_run(journal, SW_SQL_META_SET);
+	}
+	rc = rc == SQLITE_DONE ? sw_sql_run(journal, SW_SQL_COMMIT) : rc;
+	if (rc != SQLITE_DONE) {
+		int r = sw_journal_fail(journal, rc, err, "cannot write the journal '%s'", journal->path);
+		sw_sql_roll_back(journal, rc);
+		return r;
+	}
+	journal->floor = floor;
+	journal->unsure = unsure;
+	return 0;
+}
+
+const char *sw_journal_news(const struct sw_journal *journal)
+{
+	return journal->news;
+}
+
+int sw_journal_mark_error(const struct sw_journal *journal)
+{
+	return journal->mark.error;
+}
+
 /* Over everything, the number too: a record in another one's place is as bad as other bytes. */
 static int64_t checksum(uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
 {
@@ -104,11 +155,13 @@ int sw_journal_commit(struct sw_journal *journal, struct sw_err *err)
 	if (rc != SQLITE_DONE)
 		return commit_failed(journal, records, rc, err);
 	journal->last_seq += records;
+	journal->mark.seq = journal->last_seq;
+	sw_mark_write(&journal->mark);
 	return 0;
 }
 
-/* Checks the row at hand and gives it to `fn`. */
-static int replay_row(struct sw_journal *journal, uint64_t expected, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
+/* Checks the row at hand and gives it to `fn`. Records between it and the one before must have been set aside. */
+static int replay_row(struct sw_journal *journal, uint64_t *expected, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
 {
 	sqlite3_stmt *row = journal->sql[SW_SQL_REPLAY];
 	uint64_t seq = (uint64_t)sqlite3_column_int64(row, 0);
@@ -118,8 +171,9 @@ static int replay_row(struct sw_journal *journal, uint64_t expected, sw_journal_
 	int size = sqlite3_column_bytes(row, 4);
 	if (bytes == NULL && sqlite3_errcode(journal->db) == SQLITE_NOMEM)
 		return sw_journal_fail(journal, SQLITE_NOMEM, err, "cannot read the journal '%s'", journal->path);
-	if (seq != expected)
-		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", expected);
+	if (seq != *expected && !sw_aside_covers(journal, *expected, seq - 1))
+		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", *expected);
+	*expected = seq + 1;
 	if (kind < 0 || kind > UINT32_MAX || checksum(seq, at_ns, (uint32_t)kind, bytes, (size_t)size) != sqlite3_column_int64(row, 3))
 		return sw_journal_damaged(journal, err, "record %" PRIu64 " does not match its checksum", seq);
 	return fn(user, seq, at_ns, (uint32_t)kind, bytes, (size_t)size);
@@ -138,14 +192,14 @@ int sw_journal_replay(struct sw_journal *journal, uint64_t from_seq, sw_journal_
 	journal->replaying = true;
 	int rc;
 	while (r == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW)
-		r = replay_row(journal, expected++, fn, user, err);
+		r = replay_row(journal, &expected, fn, user, err);
 	sqlite3_reset(rows);
 	journal->replaying = false;
 	if (r != 0)
 		return r;
 	if (rc != SQLITE_DONE)
 		return sw_journal_fail(journal, rc, err, "cannot read the journal '%s'", journal->path);
-	if (expected != journal->last_seq + 1)
+	if (expected != journal->last_seq + 1 && !sw_aside_covers(journal, expected, journal->last_seq))
 		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", expected);
 	return 0;
 }
@@ -155,12 +209,12 @@ int sw_journal_prune(struct sw_journal *journal, uint64_t before_seq, bool *ret_
 	int r = sw_journal_must_rest(journal, "prune", err);
 	if (r < 0)
 		return r;
-	if (before_seq > journal->snapshot_seq + 1) {
+	if (before_seq > journal->older_seq + 1) {
 		sw_err_set(err, SW_EINPUT, "cannot prune the journal '%s' below record %" PRIu64, journal->path, before_seq);
-		if (journal->snapshot_seq == 0)
-			sw_err_detail(err, "it has no snapshot");
+		if (journal->older_seq == 0)
+			sw_err_detail(err, "it has no two snapshots");
 		else
-			sw_err_detail(err, "its snapshot ends with record %" PRIu64, journal->snapshot_seq);
+			sw_err_detail(err, "the snapshot before the last ends with record %" PRIu64, journal->older_seq);
 		return SW_EINPUT;
 	}
 	uint64_t first = before_seq;

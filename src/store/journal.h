@@ -10,10 +10,11 @@
  * Invariants:
  *  1. What a successful commit covered survives the death of the process and of the machine. What a failed or missing commit covered
  *     is not there at all: a batch is stored whole or not.
- *  2. Records are numbered 1, 2, 3, ... without gaps; pruning removes from the low end only.
- *  3. A snapshot at `seq` is the state after the records up to and including `seq`. Every record above the snapshot is there.
+ *  2. Records are numbered 1, 2, 3, ... without gaps; pruning removes from the low end only. A record that was set aside is in no replay, and not missing either.
+ *  3. A snapshot at `seq` is the state after the records up to and including `seq`. The last two are kept, and every record above the older one.
  *  4. Each record carries a checksum; one that does not match is an error that names the record, never data.
- *  5. One process at a time holds a journal, from open to close or death. After fork() the child must exec or exit without touching it.
+ *  5. What was acknowledged and is not there any more is noticed when the journal is opened, also where its write-ahead log was removed (mark.h).
+ *  6. One process at a time holds a journal, from open to close or death. After fork() the child must exec or exit without touching it.
  *
  * Calls block for as long as the disk takes. Not thread-safe.
  */
@@ -27,7 +28,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-#define SW_JOURNAL_FORMAT 1 /* the newest that this program reads, and the one that it writes */
+#define SW_JOURNAL_FORMAT 2 /* the newest that this program reads, and the one that it writes */
 #define SW_JOURNAL_RECORD_MAX ((size_t)64 << 20)
 #define SW_JOURNAL_SNAPSHOT_MAX ((size_t)1 << 30)
 #define SW_JOURNAL_SNAPSHOT_STEP ((size_t)1 << 20)
@@ -36,11 +37,14 @@
 struct sw_journal;
 
 /* Opens, or makes (missing folders with mode 0700, files with mode 0600). Refused: a journal that another process holds, one of a newer
- * format, a file that is something else, a damaged one. After a shutdown that was not orderly the whole file is checked first. */
+ * format, a file that is something else, a damaged one, one that lacks records which it had. After a shutdown that was not orderly the whole file is checked first. */
 int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw_err *err);
 /* What was appended and not committed is dropped. */
 void sw_journal_close(struct sw_journal *journal);
 SW_DEFINE_FREEP(struct sw_journal, sw_journal_close)
+
+/* What the operator must hear about the opening, a sentence without a full stop; "" mostly. */
+const char *sw_journal_news(const struct sw_journal *journal);
 
 /* Adds a record to the batch, and starts one if need be. The number is final once the batch is committed; after a failed commit numbers
  * are given again. A failure other than SW_ELIMIT (the record is too large; nothing else happened) dooms the batch: sw_journal_commit() will
@@ -72,8 +76,41 @@ int sw_journal_snapshot_step(struct sw_journal *journal, bool *ret_more, struct 
 /* The last snapshot; seq 0 and NULL when there is none. The caller frees *ret_bytes. */
 int sw_journal_snapshot_read(struct sw_journal *journal, uint64_t *ret_seq, void **ret_bytes, size_t *ret_size, struct sw_err *err);
 
+/* The last record that the snapshot before the last one covers; 0: there is none. */
+uint64_t sw_journal_older_snapshot(const struct sw_journal *journal);
+/* The last snapshot is of no use: the one before takes its place, or none, and the replay begins with the records behind it. SW_ENOTFOUND: these are not there any more,
+ * and nothing has changed. */
+int sw_journal_snapshot_fall_back(struct sw_journal *journal, struct sw_err *err);
+
 /* Removes records below `before_seq`, the oldest first, at most SW_JOURNAL_PRUNE_STEP of them: call again while *ret_more. Refused beyond
- * the snapshot: what that does not cover is here only. Not while a batch is open. */
+ * the snapshot before the last: what that does not cover is needed where the last one is damaged. Not while a batch is open. */
 int sw_journal_prune(struct sw_journal *journal, uint64_t before_seq, bool *ret_more, struct sw_err *err);
+
+/* Takes a record out of the sequence for good: it is kept with the reason, and no replay sees it. Not while a batch is open. */
+int sw_journal_set_aside(struct sw_journal *journal, uint64_t seq, const char *reason, struct sw_err *err);
+uint64_t sw_journal_aside_count(const struct sw_journal *journal);
+struct sw_journal_aside {
+	uint64_t seq;
+	int64_t at_ns;
+	uint32_t kind;
+	const void *bytes; /* NULL: they could not be read */
+	size_t size;
+	const char *reason;
+	int64_t set_at_s; /* since 1970 */
+};
+/* The last ones first, at most `most` of them. Other than 0 of `fn` ends it and is its result. */
+typedef int sw_journal_aside_fn(void *user, const struct sw_journal_aside *aside);
+int sw_journal_asides(struct sw_journal *journal, uint32_t most, sw_journal_aside_fn *fn, void *user, struct sw_err *err);
+
+/* Numbers that the owner gives out and must never give twice, whatever becomes of the records. It says so before anybody hears a number; the mark remembers the highest. */
+void sw_journal_gave_out(struct sw_journal *journal, uint64_t number);
+/* No number up to this one may be given again. */
+uint64_t sw_journal_floor(const struct sw_journal *journal);
+/* Numbers above all that the journal and its mark know may have been given: it was restored without its mark. */
+bool sw_journal_is_unsure(const struct sw_journal *journal);
+int sw_journal_set_numbers(struct sw_journal *journal, uint64_t floor, bool unsure, struct sw_err *err);
+
+/* errno of the last try to write the mark; 0: it is as it should be. Until then a loss could go unnoticed. */
+int sw_journal_mark_error(const struct sw_journal *journal);
 
 #endif

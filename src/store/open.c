@@ -1,6 +1,7 @@
-/* Opening a journal: folders, the lock, the file, its tables, and the check after a shutdown that was not orderly.
+/* Opening a journal: folders, the lock, the file, its tables, the check after a shutdown that was not orderly, and whether the mark agrees.
  *
- * SQLite removes its write-ahead log when the file is closed in order, so a log that is still there tells that it was not. */
+ * SQLite removes its write-ahead log when the file is closed in order, so a log that is still there tells that it was not. The mark (mark.h) tells it where the log
+ * itself is gone. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +33,12 @@ static const char schema[] =
 	" written_at INTEGER NOT NULL);"
 	"CREATE TABLE snapshot_parts (snapshot INTEGER NOT NULL, part INTEGER NOT NULL, sum INTEGER NOT NULL,"
 	" body BLOB NOT NULL, UNIQUE (snapshot, part));"
-	"INSERT INTO meta VALUES ('created', CAST(strftime('%s', 'now') AS INTEGER));";
+	"INSERT INTO meta VALUES ('created', CAST(strftime('%s', 'now') AS INTEGER));"
+	"INSERT INTO meta VALUES ('format', 1);";
+/* What format 2 has beside that. */
+static const char schema_2[] =
+	"CREATE TABLE aside (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB, reason TEXT NOT NULL,"
+	" set_at INTEGER NOT NULL);";
 
 static int fail_errno(const struct sw_journal *journal, int error, const char *what, struct sw_err *err)
 {
@@ -83,11 +90,9 @@ static int make_folders(const struct sw_journal *journal, struct sw_err *err)
 
 static int take_lock(struct sw_journal *journal, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *path = NULL;
-	if (asprintf(&path, "%s.lock", journal->path) < 0) {
-		path = NULL;
+	SW_CLEANUP(sw_freep) char *path = sw_journal_beside(journal, ".lock");
+	if (path == NULL)
 		return fail_errno(journal, ENOMEM, journal->path, err);
-	}
 	struct sw_err words = {0};
 	int r = sw_lock_take(path, &journal->lock_fd, &words);
 	if (r < 0) {
@@ -112,11 +117,9 @@ static int make_file(const struct sw_journal *journal, struct sw_err *err)
 
 static int was_orderly(const struct sw_journal *journal, bool *ret_orderly, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *path = NULL;
-	if (asprintf(&path, "%s-wal", journal->path) < 0) {
-		path = NULL;
+	SW_CLEANUP(sw_freep) char *path = sw_journal_beside(journal, "-wal");
+	if (path == NULL)
 		return fail_errno(journal, ENOMEM, journal->path, err);
-	}
 	struct stat info;
 	*ret_orderly = stat(path, &info) != 0 || info.st_size == 0;
 	return 0;
@@ -139,30 +142,48 @@ static int ask(struct sw_journal *journal, const char *statement, int64_t *ret_n
 	return rc;
 }
 
+char *sw_journal_beside(const struct sw_journal *journal, const char *suffix)
+{
+	char *path = NULL;
+	return asprintf(&path, "%s%s", journal->path, suffix) < 0 ? NULL : path;
+}
+
 static int run_all(struct sw_journal *journal, const char *statements)
 {
 	return sqlite3_exec(journal->db, statements, NULL, NULL, NULL);
 }
 
-/* All in one transaction: a crash leaves an empty file, which the next open takes for new. */
-static int make_tables(struct sw_journal *journal, struct sw_err *err)
+int sw_journal_upgrade(sqlite3 *db, int64_t from_format)
 {
-	char marks[160];
-	snprintf(marks, sizeof marks, "INSERT INTO meta VALUES ('format', %d); PRAGMA application_id = %d;", SW_JOURNAL_FORMAT,
-		 APPLICATION_ID);
+	char rest[256];
+	uint64_t id = 0;
+	while (id == 0 && getrandom(&id, sizeof id, 0) == (ssize_t)sizeof id)
+		id >>= 1;
+	snprintf(rest, sizeof rest,
+		 "INSERT OR REPLACE INTO meta VALUES ('unmarked', 1); INSERT OR REPLACE INTO meta VALUES ('id', %" PRIu64
+		 "); INSERT OR REPLACE INTO meta VALUES ('format', %d);"
+		 "PRAGMA application_id = %d;",
+		 id, SW_JOURNAL_FORMAT, APPLICATION_ID);
+	int rc = from_format < 1 ? sqlite3_exec(db, schema, NULL, NULL, NULL) : SQLITE_OK;
+	if (rc == SQLITE_OK && from_format < 2)
+		rc = sqlite3_exec(db, schema_2, NULL, NULL, NULL);
+	return rc == SQLITE_OK ? sqlite3_exec(db, rest, NULL, NULL, NULL) : rc;
+}
+
+/* All in one transaction: a crash leaves an empty file, which the next open takes for new, or one of the older format. */
+static int make_tables(struct sw_journal *journal, int64_t from_format, struct sw_err *err)
+{
 	int rc = run_all(journal, durability);
 	if (rc == SQLITE_OK)
 		rc = run_all(journal, "BEGIN IMMEDIATE");
 	if (rc == SQLITE_OK)
-		rc = run_all(journal, schema);
-	if (rc == SQLITE_OK)
-		rc = run_all(journal, marks);
+		rc = sw_journal_upgrade(journal->db, from_format);
 	if (rc == SQLITE_OK)
 		rc = run_all(journal, "COMMIT");
 	return rc == SQLITE_OK ? 0 : fail_sql(journal, rc, err);
 }
 
-static int check_format(struct sw_journal *journal, struct sw_err *err)
+static int check_format(struct sw_journal *journal, int64_t *ret_format, struct sw_err *err)
 {
 	int64_t format = 0;
 	int rc = ask(journal, "SELECT value FROM meta WHERE name = 'format'", &format, NULL);
@@ -176,7 +197,18 @@ static int check_format(struct sw_journal *journal, struct sw_err *err)
 		sw_err_hint(err, "Use the newer Sharewell that wrote it.");
 		return SW_EINPUT;
 	}
+	*ret_format = format;
 	return 0;
+}
+
+/* A new file where the mark knows of an old one: the journal is gone, and to go on as if nothing had been would be to forget it silently. */
+static int fail_gone(const struct sw_journal *journal, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "the journal '%s' is gone", journal->path);
+	sw_err_detail(err, "the file is empty, and its mark '%s.mark' says that it had %" PRIu64 " records", journal->path,
+		      journal->mark.seq);
+	sw_err_hint(err, "Put it back, or a backup with 'sharewell journal restore'. To begin anew, remove the mark as well.");
+	return SW_EINPUT;
 }
 
 /* Tells ours from other people's databases, and makes the tables of a new one. */
@@ -189,15 +221,18 @@ static int identify(struct sw_journal *journal, struct sw_err *err)
 	if (rc != SQLITE_ROW)
 		return fail_sql(journal, rc, err);
 	if (application == 0 && objects == 0)
-		return make_tables(journal, err);
+		return journal->mark.seq > 0 ? fail_gone(journal, err) : make_tables(journal, 0, err);
 	if (application != APPLICATION_ID) {
 		sw_err_set(err, SW_EINPUT, "cannot open the journal '%s'", journal->path);
 		sw_err_detail(err, "it is a database of another program");
 		return SW_EINPUT;
 	}
-	int r = check_format(journal, err);
+	int64_t format;
+	int r = check_format(journal, &format, err);
 	if (r < 0)
 		return r;
+	if (format < SW_JOURNAL_FORMAT)
+		return make_tables(journal, format, err);
 	rc = run_all(journal, durability);
 	return rc == SQLITE_OK ? 0 : fail_sql(journal, rc, err);
 }
@@ -227,13 +262,16 @@ static int find_bounds(struct sw_journal *journal, struct sw_err *err)
 	}
 	bool empty = sqlite3_column_type(bounds, 0) == SQLITE_NULL;
 	int64_t first = sqlite3_column_int64(bounds, 0), last = sqlite3_column_int64(bounds, 1);
-	int64_t part_of = sqlite3_column_int64(bounds, 2);
+	int64_t part_of = sqlite3_column_int64(bounds, 2), last_aside = sqlite3_column_int64(bounds, 3);
+	journal->asides = (uint64_t)sqlite3_column_int64(bounds, 4);
 	sqlite3_reset(bounds);
+	last = last_aside > last ? last_aside : last;
 	if (empty) {
-		first = (int64_t)journal->snapshot_seq + 1;
-		last = (int64_t)journal->snapshot_seq;
+		last = last > (int64_t)journal->snapshot_seq ? last : (int64_t)journal->snapshot_seq;
+		first = last + 1;
 	}
-	if (first < 1 || (uint64_t)first > journal->snapshot_seq + 1)
+	if (first < 1 ||
+	    ((uint64_t)first > journal->snapshot_seq + 1 && !sw_aside_covers(journal, journal->snapshot_seq + 1, (uint64_t)first - 1)))
 		return sw_journal_damaged(journal, err, "record %" PRIu64 " is missing", journal->snapshot_seq + 1);
 	if ((uint64_t)last < journal->snapshot_seq)
 		return sw_journal_damaged(journal, err, "record %" PRIu64 ", up to which the snapshot goes, is missing",
@@ -244,24 +282,103 @@ static int find_bounds(struct sw_journal *journal, struct sw_err *err)
 	return 0;
 }
 
+/* What the file says of itself beside the records. */
+static int read_numbers(struct sw_journal *journal, bool *ret_unmarked, struct sw_err *err)
+{
+	static const char *const names[] = {
+		"SELECT (SELECT value FROM meta WHERE name = 'id')", "SELECT (SELECT value FROM meta WHERE name = 'floor')",
+		"SELECT (SELECT value FROM meta WHERE name = 'unsure')", "SELECT (SELECT value FROM meta WHERE name = 'unmarked')"};
+	int64_t values[4] = {0};
+	for (int i = 0; i < 4; i++) {
+		int rc = ask(journal, names[i], &values[i], NULL);
+		if (rc != SQLITE_ROW)
+			return fail_sql(journal, rc, err);
+	}
+	if (values[0] < 1 || values[1] < 0)
+		return sw_journal_damaged(journal, err, "it does not say which journal it is");
+	journal->id = (uint64_t)values[0];
+	journal->floor = (uint64_t)values[1];
+	journal->unsure = values[2] != 0;
+	*ret_unmarked = values[3] != 0;
+	return 0;
+}
+
+/* Records that were acknowledged are not there. */
+static int fail_lost(const struct sw_journal *journal, struct sw_err *err)
+{
+	uint64_t lost = journal->mark.seq - journal->last_seq;
+	sw_err_set(err, SW_EINPUT, "%" PRIu64 " record%s of the journal '%s' %s missing", lost, lost == 1 ? "" : "s", journal->path,
+		   lost == 1 ? "is" : "are");
+	sw_err_detail(err,
+		      "its mark says that record %" PRIu64 " was stored, and the last one there is %" PRIu64
+		      ". The log '%s-wal' was removed or damaged, or an older file was put in place",
+		      journal->mark.seq, journal->last_seq, journal->path);
+	sw_err_hint(err, "Put the log back beside the file if you have it. To go on without these records: 'sharewell journal repair'.");
+	return SW_EINPUT;
+}
+
+static int hold_against_mark(struct sw_journal *journal, enum sw_mark_found found, bool unmarked, struct sw_err *err)
+{
+	if (found == SW_MARK_FOUND && journal->mark.id == journal->id)
+		return journal->mark.seq > journal->last_seq ? fail_lost(journal, err) : 0;
+	if (found == SW_MARK_FOUND && journal->mark.seq > 0) {
+		sw_err_set(err, SW_EINPUT, "the journal '%s' is not the one that was here", journal->path);
+		sw_err_detail(err, "the mark '%s.mark' is of another journal, with %" PRIu64 " records", journal->path, journal->mark.seq);
+		sw_err_hint(err, "Put the right file back. To go on with this one: 'sharewell journal repair'.");
+		return SW_EINPUT;
+	}
+	journal->mark.high = 0;
+	if (unmarked)
+		return 0;
+	snprintf(journal->news, sizeof journal->news,
+		 "the mark '%s.mark' is %s: whether records are missing cannot be told. Record %" PRIu64
+		 " is the last there is; numbers go on with a gap, so that none is used twice",
+		 journal->path, found == SW_MARK_MISSING ? "missing" : "damaged", journal->last_seq);
+	return sw_journal_set_numbers(journal, journal->floor, true, err);
+}
+
+/* From now on the mark follows this file, which is told once that it has one. */
+static int set_mark(struct sw_journal *journal, const char *path, bool unmarked, struct sw_err *err)
+{
+	sw_mark_open(path, &journal->mark);
+	journal->mark.id = journal->id;
+	journal->mark.seq = journal->last_seq;
+	journal->mark.open = true;
+	if (journal->mark.error == 0)
+		sw_mark_write(&journal->mark);
+	sw_mark_sync(&journal->mark);
+	int rc = unmarked && journal->mark.error == 0 ? run_all(journal, "DELETE FROM meta WHERE name = 'unmarked'") : SQLITE_OK;
+	return rc == SQLITE_OK ? 0 : fail_sql(journal, rc, err);
+}
+
 static int open_database(struct sw_journal *journal, struct sw_err *err)
 {
-	bool orderly;
-	int r = was_orderly(journal, &orderly, err);
+	SW_CLEANUP(sw_freep) char *mark_path = sw_journal_beside(journal, ".mark");
+	bool orderly, unmarked = false;
+	int r = mark_path != NULL ? was_orderly(journal, &orderly, err) : fail_errno(journal, ENOMEM, journal->path, err);
 	if (r < 0)
 		return r;
+	enum sw_mark_found found = sw_mark_read(mark_path, &journal->mark);
 	int rc = sqlite3_open_v2(journal->path, &journal->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
 	if (rc == SQLITE_OK)
 		rc = run_all(journal, settings);
 	if (rc != SQLITE_OK)
 		return fail_sql(journal, rc, err);
+	/* A journal that is refused stays as it is: its log may be all that a repair has. */
+	sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	r = identify(journal, err);
-	if (r == 0 && !orderly)
+	if (r == 0 && (!orderly || journal->mark.open))
 		r = check_all(journal, err);
 	if (r < 0)
 		return r;
 	rc = sw_sql_prepare(journal);
-	return rc == SQLITE_OK ? find_bounds(journal, err) : fail_sql(journal, rc, err);
+	r = rc == SQLITE_OK ? find_bounds(journal, err) : fail_sql(journal, rc, err);
+	r = r < 0 ? r : read_numbers(journal, &unmarked, err);
+	r = r < 0 ? r : hold_against_mark(journal, found, unmarked, err);
+	r = r < 0 ? r : set_mark(journal, mark_path, unmarked, err);
+	if (r == 0)
+		sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+	return r;
 }
 
 int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw_err *err)
@@ -275,6 +392,7 @@ int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw
 	if (journal == NULL)
 		return sw_err_set(err, SW_ENOMEM, "no memory for the journal '%s'", path);
 	journal->lock_fd = -1;
+	journal->mark.fd = -1;
 	/* "./" keeps names that mean something to SQLite, such as ":memory:", names of files. */
 	if (asprintf(&journal->path, "%s%s", path[0] == '/' ? "" : "./", path) < 0) {
 		journal->path = NULL;
@@ -283,6 +401,8 @@ int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw
 	int r = make_folders(journal, err);
 	if (r == 0)
 		r = take_lock(journal, err);
+	if (r == 0)
+		r = sw_journal_finish_swap(journal, err);
 	if (r == 0)
 		r = make_file(journal, err);
 	if (r == 0)
@@ -303,6 +423,11 @@ void sw_journal_close(struct sw_journal *journal)
 		sqlite3_finalize(journal->sql[i]);
 	int rc = sqlite3_close(journal->db);
 	assert(rc == SQLITE_OK);
+	/* After the file: until then it is open. */
+	journal->mark.open = false;
+	sw_mark_write(&journal->mark);
+	sw_mark_sync(&journal->mark);
+	sw_mark_close(&journal->mark);
 	/* Last: the next owner must find the file closed. */
 	if (journal->lock_fd >= 0)
 		close(journal->lock_fd);

@@ -1,8 +1,8 @@
 /* Snapshots of a journal.
  *
  * A snapshot lies in parts in `snapshot_parts`, and counts once it has its row in `snapshots`. That row comes in the same transaction as its
- * last part, and takes the place of the row before. Parts without a row are of a snapshot that was given up or replaced; steps remove them,
- * one at a time.
+ * last part. The row before stays, and with it the records since then: where the last snapshot turns out to be damaged, the one before takes
+ * its place. Parts without a row are of a snapshot that was given up or replaced; steps remove them, one at a time.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -71,6 +71,7 @@ static int switch_over(struct sw_journal *journal)
 	if (rc != SQLITE_DONE)
 		return rc;
 	sqlite3_bind_int64(journal->sql[SW_SQL_SNAPSHOT_DROP], 1, journal->writer.id);
+	sqlite3_bind_int64(journal->sql[SW_SQL_SNAPSHOT_DROP], 2, journal->snapshot_id);
 	return sw_sql_run(journal, SW_SQL_SNAPSHOT_DROP);
 }
 
@@ -79,6 +80,7 @@ static int remove_stale_part(struct sw_journal *journal, bool *ret_removed)
 	sqlite3_stmt *stale = journal->sql[SW_SQL_SNAPSHOT_STALE];
 	sqlite3_bind_int64(stale, 1, journal->snapshot_id);
 	sqlite3_bind_int64(stale, 2, journal->writer.id);
+	sqlite3_bind_int64(stale, 3, journal->older_id);
 	int rc = sw_sql_run(journal, SW_SQL_SNAPSHOT_STALE);
 	if (rc == SQLITE_DONE)
 		*ret_removed = sqlite3_changes(journal->db) > 0;
@@ -117,11 +119,14 @@ int sw_journal_snapshot_step(struct sw_journal *journal, bool *ret_more, struct 
 	writer->done += size;
 	writer->part++;
 	if (last) {
-		/* The parts of the one before have just become stale. */
-		removed |= journal->snapshot_id != 0;
+		/* The parts of the one before the one before have just become stale. */
+		removed |= journal->older_id != 0;
+		journal->older_id = journal->snapshot_id;
+		journal->older_seq = journal->snapshot_seq;
 		journal->snapshot_id = writer->id;
 		journal->snapshot_seq = writer->seq;
 		sw_snapshot_give_up(journal);
+		sw_mark_sync(&journal->mark);
 	}
 	*ret_more = writer->active || removed;
 	return 0;
@@ -156,21 +161,24 @@ static int read_parts(struct sw_journal *journal, unsigned char *bytes, size_t s
 int sw_snapshot_find(struct sw_journal *journal, size_t *ret_size, struct sw_err *err)
 {
 	sqlite3_stmt *head = journal->sql[SW_SQL_SNAPSHOT_HEAD];
-	int64_t id = 0, seq = 0, size = 0;
-	int rc = sqlite3_step(head);
-	if (rc == SQLITE_ROW) {
-		id = sqlite3_column_int64(head, 0);
-		seq = sqlite3_column_int64(head, 1);
-		size = sqlite3_column_int64(head, 2);
+	int64_t id[2] = {0}, seq[2] = {0}, size[2] = {0};
+	int rc, count = 0;
+	while ((rc = sqlite3_step(head)) == SQLITE_ROW && count < 2) {
+		id[count] = sqlite3_column_int64(head, 0);
+		seq[count] = sqlite3_column_int64(head, 1);
+		size[count++] = sqlite3_column_int64(head, 2);
 	}
 	sqlite3_reset(head);
-	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+	if (rc != SQLITE_DONE)
 		return sw_journal_fail(journal, rc, err, "cannot read the snapshot of the journal '%s'", journal->path);
-	if (rc == SQLITE_ROW && (id < 1 || seq < 1 || size < 0 || (uint64_t)size > SW_JOURNAL_SNAPSHOT_MAX))
-		return sw_journal_damaged(journal, err, "the row of its snapshot makes no sense");
-	journal->snapshot_id = id;
-	journal->snapshot_seq = (uint64_t)seq;
-	*ret_size = (size_t)size;
+	for (int i = 0; i < count; i++)
+		if (id[i] < 1 || seq[i] < 1 || size[i] < 0 || (uint64_t)size[i] > SW_JOURNAL_SNAPSHOT_MAX || seq[i] < seq[1])
+			return sw_journal_damaged(journal, err, "the row of its snapshot makes no sense");
+	journal->snapshot_id = id[0];
+	journal->snapshot_seq = (uint64_t)seq[0];
+	journal->older_id = id[1];
+	journal->older_seq = (uint64_t)seq[1];
+	*ret_size = (size_t)size[0];
 	return 0;
 }
 
@@ -195,4 +203,32 @@ int sw_journal_snapshot_read(struct sw_journal *journal, uint64_t *ret_seq, void
 	*ret_bytes = SW_TAKE(bytes);
 	*ret_size = size;
 	return 0;
+}
+
+uint64_t sw_journal_older_snapshot(const struct sw_journal *journal)
+{
+	return journal->older_seq;
+}
+
+int sw_journal_snapshot_fall_back(struct sw_journal *journal, struct sw_err *err)
+{
+	int r = sw_journal_must_rest(journal, "go back to an earlier snapshot of", err);
+	if (r < 0)
+		return r;
+	assert(journal->snapshot_id != 0);
+	uint64_t next = journal->older_seq + 1;
+	if (journal->first_seq > next && !sw_aside_covers(journal, next, journal->first_seq - 1)) {
+		sw_err_set(err, SW_ENOTFOUND, "the journal '%s' cannot do without its last snapshot", journal->path);
+		sw_err_detail(err, "the records from %" PRIu64 " on, which the one before needs, are not there any more", next);
+		return SW_ENOTFOUND;
+	}
+	sqlite3_bind_int64(journal->sql[SW_SQL_SNAPSHOT_FALL_BACK], 1, journal->snapshot_id);
+	int rc = sw_sql_run(journal, SW_SQL_SNAPSHOT_FALL_BACK);
+	if (rc != SQLITE_DONE) {
+		r = sw_journal_fail(journal, rc, err, "cannot drop a snapshot of the journal '%s'", journal->path);
+		sw_sql_roll_back(journal, rc);
+		return r;
+	}
+	size_t size;
+	return sw_snapshot_find(journal, &size, err);
 }

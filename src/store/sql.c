@@ -15,15 +15,24 @@ static const char *const statements[SW_SQL_COUNT] = {
 	[SW_SQL_REPLAY] = "SELECT seq, at, kind, sum, body FROM records WHERE seq >= ?1 ORDER BY seq",
 	[SW_SQL_PRUNE] = "DELETE FROM records WHERE seq < ?1",
 	[SW_SQL_BOUNDS] =
-		"SELECT (SELECT min(seq) FROM records), (SELECT max(seq) FROM records), (SELECT max(snapshot) FROM snapshot_parts)",
+		"SELECT (SELECT min(seq) FROM records), (SELECT max(seq) FROM records), (SELECT max(snapshot) FROM snapshot_parts),"
+		" (SELECT max(seq) FROM aside), (SELECT count(*) FROM aside)",
 	[SW_SQL_SNAPSHOT_PART] = "INSERT INTO snapshot_parts (snapshot, part, sum, body) VALUES (?1, ?2, ?3, ?4)",
 	[SW_SQL_SNAPSHOT_SWITCH] =
 		"INSERT INTO snapshots (id, seq, size, written_at) VALUES (?1, ?2, ?3, CAST(strftime('%s', 'now') AS INTEGER))",
-	[SW_SQL_SNAPSHOT_DROP] = "DELETE FROM snapshots WHERE id <> ?1",
+	[SW_SQL_SNAPSHOT_DROP] = "DELETE FROM snapshots WHERE id NOT IN (?1, ?2)",
 	[SW_SQL_SNAPSHOT_STALE] =
-		"DELETE FROM snapshot_parts WHERE rowid = (SELECT rowid FROM snapshot_parts WHERE snapshot NOT IN (?1, ?2) LIMIT 1)",
-	[SW_SQL_SNAPSHOT_HEAD] = "SELECT id, seq, size FROM snapshots ORDER BY id DESC LIMIT 1",
+		"DELETE FROM snapshot_parts WHERE rowid = (SELECT rowid FROM snapshot_parts WHERE snapshot NOT IN (?1, ?2, ?3) LIMIT 1)",
+	[SW_SQL_SNAPSHOT_HEAD] = "SELECT id, seq, size FROM snapshots ORDER BY id DESC LIMIT 2",
 	[SW_SQL_SNAPSHOT_BODY] = "SELECT part, sum, body FROM snapshot_parts WHERE snapshot = ?1 ORDER BY part",
+	[SW_SQL_SNAPSHOT_FALL_BACK] = "DELETE FROM snapshots WHERE id = ?1",
+	[SW_SQL_ASIDE_PUT] = "INSERT INTO aside (seq, at, kind, body, reason, set_at)"
+			     " SELECT seq, at, kind, body, ?2, CAST(strftime('%s', 'now') AS INTEGER) FROM records WHERE seq = ?1",
+	[SW_SQL_ASIDE_TAKE_OUT] = "DELETE FROM records WHERE seq = ?1",
+	[SW_SQL_ASIDE_COUNT] = "SELECT count(*) FROM aside WHERE seq BETWEEN ?1 AND ?2",
+	[SW_SQL_ASIDE_LIST] = "SELECT seq, at, kind, body, reason, set_at FROM aside ORDER BY seq DESC LIMIT ?1",
+	[SW_SQL_ASIDE_FORGET] = "DELETE FROM aside WHERE seq < ?1 AND seq IN (SELECT seq FROM aside ORDER BY seq DESC LIMIT -1 OFFSET ?2)",
+	[SW_SQL_META_SET] = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)",
 };
 
 int sw_sql_prepare(struct sw_journal *journal)
@@ -84,7 +93,9 @@ static int code_of(int rc)
 
 static void hint_damaged(struct sw_err *err)
 {
-	sw_err_hint(err, "Keep the damaged file, and put a backup in its place.");
+	sw_err_hint(err,
+		    "'sharewell journal check' says what is left of it. 'sharewell journal repair' saves that, 'sharewell journal restore' "
+		    "puts a backup in its place.");
 }
 
 /* Why the last read, write or sync failed; 0 when SQLite does not know. sqlite3_system_errno() alone is not told of failing commits. */

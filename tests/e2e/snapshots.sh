@@ -53,8 +53,8 @@ run cancel "$running"
 holds 'the job that ran can be ended' until_holds 20 sh -c '"$0" ps --all --noheader -j "$1" | grep -q " CA "' "$SHAREWELL" "$running"
 kill "$up_pid" && wait "$up_pid"
 [ "$(asked 'SELECT min(seq) FROM records')" -gt 2000 ]
-said $? 'records that the snapshot covers are gone'
-[ "$(wc -c <"$journal")" -lt $((4 * $(asked 'SELECT size FROM snapshots'))) ]
+said $? 'records that two snapshots cover are gone'
+[ "$(wc -c <"$journal")" -lt $((4 * $(asked 'SELECT sum(size) FROM snapshots'))) ]
 said $? 'and the file is about as large as what is left'
 up_pid=''
 end

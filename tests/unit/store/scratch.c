@@ -68,11 +68,13 @@ static void copy_file(const char *from, const char *to)
 
 void scratch_copy(const struct scratch *from, const struct scratch *to)
 {
-	char log_from[128], log_to[128];
-	snprintf(log_from, sizeof log_from, "%s-wal", from->path);
-	snprintf(log_to, sizeof log_to, "%s-wal", to->path);
-	copy_file(from->path, to->path);
-	copy_file(log_from, log_to);
+	static const char *const suffixes[] = {"", "-wal", ".mark"};
+	for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+		char one[128], other[128];
+		snprintf(one, sizeof one, "%s%s", from->path, suffixes[i]);
+		snprintf(other, sizeof other, "%s%s", to->path, suffixes[i]);
+		copy_file(one, other);
+	}
 }
 
 unsigned char *record_new(uint64_t seq, size_t *ret_size)

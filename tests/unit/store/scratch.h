@@ -18,7 +18,7 @@ int scratch_teardown(void **state);
 /* An empty folder; the caller removes it. */
 void scratch_make(struct scratch *scratch);
 void scratch_remove(const struct scratch *scratch);
-/* Copies the journal and its log, as they are on disk now. */
+/* Copies the journal, its log and its mark, as they are on disk now. */
 void scratch_copy(const struct scratch *from, const struct scratch *to);
 
 /* The record with this number: 0 to 3000 bytes, now and then 60,000. The caller frees. */

@@ -197,9 +197,9 @@ static void test_snapshot(void **state)
 		must_be_whole(journal);
 	}
 	sw_journal_close(journal);
-	/* Replaced ones leave nothing behind. */
-	edit(scratch->path, "CREATE TEMP TABLE check_one (n INTEGER CHECK (n = 1)); INSERT INTO check_one SELECT count(*) FROM snapshots;"
-			    "INSERT INTO check_one SELECT count(*) FROM snapshot_parts;");
+	/* Of the last two the small one has one part, the large one before it some; those before leave nothing behind. */
+	edit(scratch->path, "CREATE TEMP TABLE check_two (n INTEGER CHECK (n = 2)); INSERT INTO check_two SELECT count(*) FROM snapshots;"
+			    "INSERT INTO check_two SELECT count(DISTINCT snapshot) FROM snapshot_parts;");
 }
 
 /* A snapshot that is begun and not finished does not count; the next one clears it away. */
@@ -227,7 +227,7 @@ static void test_snapshot_given_up(void **state)
 	must_be_whole(journal);
 	sw_journal_close(journal);
 	edit(scratch->path,
-	     "CREATE TEMP TABLE check_one (n INTEGER CHECK (n = 1)); INSERT INTO check_one SELECT count(*) FROM snapshot_parts;");
+	     "CREATE TEMP TABLE check_two (n INTEGER CHECK (n = 2)); INSERT INTO check_two SELECT count(*) FROM snapshot_parts;");
 }
 
 /* A snapshot of records that do not exist, or older than the one before, is refused. */
@@ -259,11 +259,15 @@ static void test_prune(void **state)
 	struct sw_err err = {0};
 	bool more = true;
 	assert_int_equal(sw_journal_prune(journal, 2, &more, &err), SW_EINPUT);
-	assert_contains(err.detail, "no snapshot");
+	assert_contains(err.detail, "no two snapshots");
+	sw_err_clear(&err);
+	/* One snapshot is not enough: were it damaged, the records would be all there is. */
+	assert_int_equal(write_snapshot(journal, count, 1, &err), 0);
+	assert_int_equal(sw_journal_prune(journal, 2, &more, &err), SW_EINPUT);
 	sw_err_clear(&err);
 	assert_int_equal(write_snapshot(journal, count, 1, &err), 0);
 	assert_int_equal(sw_journal_prune(journal, count + 2, &more, &err), SW_EINPUT);
-	assert_contains(err.detail, "snapshot ends with record 8292");
+	assert_contains(err.detail, "snapshot before the last ends with record 8292");
 	sw_err_clear(&err);
 	assert_int_equal(sw_journal_prune(journal, 11, &more, &err), 0);
 	assert_false(more);
@@ -326,11 +330,11 @@ static void test_other_files(void **state)
 	assert_int_equal(append(journal, 9), 0);
 	must_commit(journal);
 	sw_journal_close(journal);
-	edit(scratch->path, "UPDATE meta SET value = 2 WHERE name = 'format'");
-	refused(scratch->path, SW_EINPUT, "it has format 2; this program knows formats up to 1");
+	edit(scratch->path, "UPDATE meta SET value = 3 WHERE name = 'format'");
+	refused(scratch->path, SW_EINPUT, "it has format 3; this program knows formats up to 2");
 	edit(scratch->path, "UPDATE meta SET value = 0 WHERE name = 'format'");
 	refused(scratch->path, SW_EINPUT, "does not say its format");
-	edit(scratch->path, "UPDATE meta SET value = 1 WHERE name = 'format'");
+	edit(scratch->path, "UPDATE meta SET value = 2 WHERE name = 'format'");
 	journal = must_open(scratch->path);
 	assert_int_equal(sw_journal_last_seq(journal), 9);
 	must_be_whole(journal);
@@ -389,6 +393,7 @@ static void test_changed_snapshot(void **state)
 	} cases[] = {
 		{"DELETE FROM records WHERE seq <= 11", "record 11 is missing", false},
 		{"DELETE FROM records WHERE seq >= 10", "record 10, up to which the snapshot goes", false},
+		{"DELETE FROM records WHERE seq >= 11", "record 20 was stored, and the last one there is 10", false},
 		{"DELETE FROM snapshots; DELETE FROM records WHERE seq = 1", "record 1 is missing", false},
 		{"UPDATE snapshots SET size = -1", "makes no sense", false},
 		{"UPDATE snapshots SET size = size + 1", "bytes instead of", true},

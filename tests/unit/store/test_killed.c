@@ -155,7 +155,9 @@ static int live_shortly(const char *path, uint64_t *acknowledged)
 			return r;
 		*acknowledged += 30;
 	}
-	r = write_snapshot(journal, 40, 10, NULL);
+	r = write_snapshot(journal, 35, 10, NULL);
+	if (r == 0)
+		r = write_snapshot(journal, 40, 10, NULL);
 	if (r == 0)
 		r = sw_journal_prune(journal, 20, &more, NULL);
 	return r;
