@@ -2,15 +2,20 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api/routes.h"
+#include "api/when.h"
+#include "base/number.h"
 #include "cli/doors.h"
 #include "cli/live.h"
 #include "controller/tokens.h"
 
+#define SW_CLI_TOKEN_MOST_NS (3650 * 86400 * SW_NS_PER_S)
+
 struct values {
-	const char *state, *role, *user, *name, *which;
+	const char *state, *role, *user, *name, *expires, *which;
 	bool all_users, json, noheader;
 };
 
@@ -21,6 +26,20 @@ static int find_file(const struct values *values, struct sw_cli_places *ret_plac
 
 /* ---- create */
 
+static int set_expiry(const char *text, struct sw_token_owner *owner, struct sw_err *err)
+{
+	int64_t ns;
+	if (text == NULL)
+		return 0;
+	if (sw_parse_duration(text, strlen(text), &ns) < 0 || ns < SW_NS_PER_S || ns > SW_CLI_TOKEN_MOST_NS) {
+		sw_err_set(err, SW_EINPUT, "'%.40s' is not a time that a token can be valid", text);
+		sw_err_hint(err, "From 1s to 3650d, such as 12h or 90d.");
+		return SW_EINPUT;
+	}
+	owner->expires_at_s = time(NULL) + ns / SW_NS_PER_S;
+	return 0;
+}
+
 static int create(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
@@ -28,6 +47,7 @@ static int create(const struct sw_cli_call *call, struct sw_err *err)
 	struct sw_cli_places places;
 	char token[SW_TOKEN_SIZE];
 	int r = values->user != NULL ? sw_cli_user(values->user, &owner.uid, &owner.gid, err) : 0;
+	r = r < 0 ? r : set_expiry(values->expires, &owner, err);
 	r = r < 0 ? r : find_file(values, &places, err);
 	r = r < 0 ? r : sw_cli_places_make(&places, values->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
@@ -64,11 +84,13 @@ static const struct sw_cli_option create_options[] = {
 	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "USER",
 	 .about = "whose jobs it may make and see, by name or number; you unless told", .offset = offsetof(struct values, user)},
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what to call it in the list", .offset = offsetof(struct values, name)},
+	{"expires", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "how long it is valid, such as 90d; for ever unless told",
+	 .offset = offsetof(struct values, expires)},
 	PLACE_OPTIONS,
 };
 
 static const struct sw_cli_example create_examples[] = {
-	{"sharewell token create --user alice --name laptop", "let alice come from another machine"},
+	{"sharewell token create --user alice --name laptop --expires 90d", "let alice come from another machine, for 90 days"},
 	{"sharewell token create --role agent", "let another machine offer its GPUs"},
 };
 
@@ -92,14 +114,21 @@ static int add_row(struct sw_cli_rows *rows, const struct sw_token_view *view)
 	int r = sw_cli_rows_add(rows, view->id);
 	r = r < 0 ? r : sw_cli_rows_add(rows, view->role);
 	r = r < 0 ? r : entry != NULL ? sw_cli_rows_add(rows, entry->pw_name) : sw_cli_rows_addf(rows, "%u", view->owner.uid);
+	char when[SW_WHEN_SIZE] = "never";
+	if (view->owner.expires_at_s != 0)
+		sw_when_format(view->owner.expires_at_s * SW_NS_PER_S, when);
+	r = r < 0 ? r : sw_cli_rows_add(rows, when);
 	return r < 0 ? r : sw_cli_rows_add(rows, view->name[0] != '\0' ? view->name : "-");
 }
 
 static int print_table(const struct sw_tokens *tokens, bool headings, struct sw_err *err)
 {
-	static const struct sw_cli_column columns[] = {
-		{"ID", .right = false}, {"ROLE", .right = false}, {"USER", .right = false}, {"NAME", .right = false}};
-	struct sw_cli_rows rows = {.columns = columns, .column_count = 4};
+	static const struct sw_cli_column columns[] = {{"ID", .right = false},
+						       {"ROLE", .right = false},
+						       {"USER", .right = false},
+						       {"EXPIRES", .right = false},
+						       {"NAME", .right = false}};
+	struct sw_cli_rows rows = {.columns = columns, .column_count = 5};
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < sw_tokens_count(tokens); i++) {
 		struct sw_token_view view;
@@ -112,14 +141,21 @@ static int print_table(const struct sw_tokens *tokens, bool headings, struct sw_
 	return r < 0 ? sw_err_set(err, r, "out of memory") : 0;
 }
 
+static json_t *expiry(int64_t at_s)
+{
+	char when[SW_WHEN_SIZE];
+	return at_s != 0 ? json_string(sw_when_format(at_s * SW_NS_PER_S, when)) : json_null();
+}
+
 static int print_list(const struct sw_tokens *tokens, struct sw_err *err)
 {
 	SW_JSON *list = json_array();
 	for (size_t i = 0; list != NULL && i < sw_tokens_count(tokens); i++) {
 		struct sw_token_view view;
 		sw_tokens_view(tokens, i, &view);
-		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s}", "id", view.id, "role", view.role, "uid",
-						      (json_int_t)view.owner.uid, "name", view.name));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", view.id, "role", view.role, "uid",
+						(json_int_t)view.owner.uid, "name", view.name, "expires", expiry(view.owner.expires_at_s)));
 	}
 	return list != NULL ? sw_cli_print_json(list, err) : sw_err_set(err, SW_ENOMEM, "out of memory");
 }

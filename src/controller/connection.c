@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/number.h"
 #include "controller/server_state.h"
 
 #define HEAD_S 10
@@ -582,12 +583,13 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 
 void sw_conns_close_revoked(struct sw_server *server)
 {
+	int64_t now_s = sw_clock_real_ns() / SW_NS_PER_S;
 	struct sw_conn *conn = TAILQ_FIRST(&server->conns);
 	while (conn != NULL) {
 		struct sw_conn *next = TAILQ_NEXT(conn, link);
 		struct sw_token_owner owner;
 		bool matters = conn->is_tcp && conn->peer.roles != 0 && conn->phase != LINGER;
-		if (matters && (!sw_tokens_find_digest(server->tokens, conn->peer.token, &owner) || owner.role != conn->peer.roles ||
+		if (matters && (!sw_tokens_find(server->tokens, conn->peer.token, now_s, &owner) || owner.role != conn->peer.roles ||
 				owner.uid != conn->peer.user.uid))
 			close_conn(conn);
 		conn = next;

@@ -1,6 +1,7 @@
 /* From a request to who answers it, and whether the asker may ask. */
 #include <unistd.h>
 
+#include "base/number.h"
 #include "controller/server_state.h"
 
 static void identify(struct sw_server *server, const char *token, struct sw_peer *peer)
@@ -11,7 +12,7 @@ static void identify(struct sw_server *server, const char *token, struct sw_peer
 		return;
 	sw_reload_tokens(server);
 	sw_token_digest(token, peer->token);
-	if (!sw_tokens_find_digest(server->tokens, peer->token, &owner))
+	if (!sw_tokens_find(server->tokens, peer->token, sw_clock_real_ns() / SW_NS_PER_S, &owner))
 		return;
 	peer->roles = owner.role;
 	peer->user = (struct sw_user){.uid = owner.uid, .gid = owner.gid, .is_operator = owner.role == SW_ROLE_OPERATOR};
@@ -22,11 +23,18 @@ int sw_authorise(struct sw_server *server, const struct sw_request *request, boo
 {
 	if (is_tcp)
 		identify(server, token, peer);
+	/* Its holder may be on another machine, and need not be root anywhere. */
+	if (is_tcp && request->route->id == SW_ROUTE_SUBMIT && peer->roles == SW_ROLE_OPERATOR && peer->user.uid == 0) {
+		sw_err_set(err, SW_EDENIED, "an operator's token does not run jobs as root");
+		sw_err_detail(err, "this one names no other user");
+		sw_err_hint(err, "Make one for a user: sharewell token create --role operator --user NAME");
+		return 403;
+	}
 	if (request->route->roles == SW_ROLE_NOBODY || (request->route->roles & peer->roles) != 0)
 		return 0;
 	if (peer->roles == 0) {
 		sw_err_set(err, SW_EDENIED, "this needs a token");
-		sw_err_detail(err, "%s", token[0] != '\0' ? "the one that came is not known" : "none came");
+		sw_err_detail(err, "%s", token[0] != '\0' ? "the one that came is not known, or its time is over" : "none came");
 		sw_err_hint(err, "Send 'Authorization: Bearer TOKEN' ('sharewell token create' makes one; commands take it from "
 				 "SHAREWELL_TOKEN), or "
 				 "use the UNIX socket.");

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/json.h"
 #include "base/number.h"
 #include "controller/server_state.h"
 
@@ -28,18 +29,28 @@ static void figure(struct sw_json *text, const char *name, const char *type, con
 	print(text, "%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's value: backslash, quote and new line are escaped, control characters are left out. */
+/* A label's value: backslash and quote are escaped. Agents name nodes and GPUs, so what could harm a terminal or a page is left out: control
+ * characters (those of two bytes too), markup, and bytes that are not UTF-8. */
 static const char *label(const char *value, char buffer[300])
 {
-	size_t size = 0;
-	for (; *value != '\0' && size < 290; value++) {
-		if ((unsigned char)*value < 0x20)
-			continue;
-		if (*value == '"' || *value == '\\')
-			buffer[size++] = '\\';
-		buffer[size++] = *value;
+	size_t used = 0, size = strlen(value);
+	while (size > 0 && used < 290) {
+		size_t length = 1;
+		while (length < 4 && length < size && ((unsigned char)value[length] & 0xC0) == 0x80)
+			length++;
+		unsigned char first = (unsigned char)value[0];
+		bool is_control = first < 0x20 || first == 0x7F || (first == 0xC2 && length == 2 && (unsigned char)value[1] < 0xA0);
+		bool is_markup = first == '<' || first == '>' || first == '&';
+		if (!is_control && !is_markup && sw_json_is_utf8(value, length)) {
+			if (first == '"' || first == '\\')
+				buffer[used++] = '\\';
+			memcpy(buffer + used, value, length);
+			used += length;
+		}
+		value += length;
+		size -= length;
 	}
-	buffer[size] = '\0';
+	buffer[used] = '\0';
 	return buffer;
 }
 

@@ -68,6 +68,10 @@ static void on_look(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	sw_reload_tokens(server);
+	int64_t now_s = sw_clock_real_ns() / SW_NS_PER_S;
+	if (sw_tokens_ended(server->tokens, server->reload.looked_at_s, now_s))
+		server->reload.sweep = true;
+	server->reload.looked_at_s = now_s;
 	sweep(server);
 }
 

@@ -86,6 +86,7 @@ void sw_listeners_free(struct sw_listeners *listeners);
 struct sw_reload {
 	struct event *timer; /* NULL: there are no tokens */
 	bool sweep;	     /* tokens have changed, and connections have not been looked at */
+	int64_t looked_at_s; /* at the tokens, for those whose time is over; since 1970 */
 	/* The file of tokens as it was. */
 	ino_t number;
 	off_t size;

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 
 #define FILE_MAX ((size_t)4 << 20)
+#define WORDS_MAX 8u
 
 struct entry {
 	unsigned char digest[SW_TOKEN_DIGEST];
@@ -53,7 +54,7 @@ static int refuse_line(const char *path, unsigned line, const char *detail, stru
 {
 	sw_err_set(err, SW_EINPUT, "cannot use the tokens of '%s'", path);
 	sw_err_detail(err, "line %u: %s", line, detail);
-	sw_err_hint(err, "A line is 'role secret [uid[:gid] [name]]', with the roles user, operator and agent.");
+	sw_err_hint(err, "A line is 'role secret [uid[:gid] [name [key=value...]]]', with the roles user, operator and agent.");
 	return SW_EINPUT;
 }
 
@@ -91,16 +92,30 @@ static bool parse_secret(const char *word, unsigned char digest[SW_TOKEN_DIGEST]
 	return word[2 * SW_TOKEN_DIGEST] == '\0';
 }
 
+/* "expires=1795000000". */
+static bool parse_option(const char *word, struct sw_token_owner *owner)
+{
+	static const char expires[] = "expires=";
+	uint64_t at;
+	if (strncmp(word, expires, sizeof expires - 1) != 0 || owner->expires_at_s != 0)
+		return false;
+	word += sizeof expires - 1;
+	if (sw_parse_u64(word, strlen(word), &at) < 0 || at == 0 || at > INT64_MAX / SW_NS_PER_S)
+		return false;
+	owner->expires_at_s = (int64_t)at;
+	return true;
+}
+
 static int add_line(struct sw_tokens *tokens, const char *path, unsigned number, char *line, struct sw_err *err)
 {
-	char *rest = line, *words[4] = {NULL};
+	char *rest = line, *words[WORDS_MAX] = {NULL};
 	size_t count = 0;
 	for (char *word; (word = strsep(&rest, " \t\r")) != NULL;) {
 		if (*word == '\0')
 			continue;
 		if (*word == '#')
 			break;
-		if (count == 4)
+		if (count == WORDS_MAX)
 			return refuse_line(path, number, "it has too many words", err);
 		words[count++] = word;
 	}
@@ -115,9 +130,12 @@ static int add_line(struct sw_tokens *tokens, const char *path, unsigned number,
 		return refuse_line(path, number, "it does not name a user by number", err);
 	if (count > 3 && strlen(words[3]) > SW_TOKEN_NAME_MAX)
 		return refuse_line(path, number, "its name is too long", err);
+	for (size_t i = 4; i < count; i++)
+		if (!parse_option(words[i], &entry.owner))
+			return refuse_line(path, number, "it has an option that is not known, or a wrong or second value of one", err);
 	if (tokens->entries.count == SW_TOKENS_MAX)
 		return refuse_line(path, number, "there are too many tokens", err);
-	snprintf(entry.name, sizeof entry.name, "%s", count > 3 ? words[3] : "");
+	snprintf(entry.name, sizeof entry.name, "%s", count > 3 && strcmp(words[3], "-") != 0 ? words[3] : "");
 	struct entry *slot = sw_vec_push(&tokens->entries);
 	if (slot == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -175,23 +193,27 @@ void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST
 	assert(done == 1 && size == SW_TOKEN_DIGEST);
 }
 
-bool sw_tokens_find_digest(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], struct sw_token_owner *ret_owner)
+bool sw_tokens_find(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], int64_t now_s,
+		    struct sw_token_owner *ret_owner)
 {
 	const struct entry *found = NULL;
 	for (size_t i = 0; i < tokens->entries.count; i++)
 		if (CRYPTO_memcmp(tokens->entries.items[i].digest, digest, SW_TOKEN_DIGEST) == 0)
 			found = &tokens->entries.items[i];
-	if (found == NULL)
+	if (found == NULL || (found->owner.expires_at_s != 0 && found->owner.expires_at_s <= now_s))
 		return false;
 	*ret_owner = found->owner;
 	return true;
 }
 
-bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw_token_owner *ret_owner)
+bool sw_tokens_ended(const struct sw_tokens *tokens, int64_t from_s, int64_t to_s)
 {
-	unsigned char digest[SW_TOKEN_DIGEST];
-	sw_token_digest(token, digest);
-	return sw_tokens_find_digest(tokens, digest, ret_owner);
+	for (size_t i = 0; i < tokens->entries.count; i++) {
+		int64_t at_s = tokens->entries.items[i].owner.expires_at_s;
+		if (at_s != 0 && at_s > from_s && at_s <= to_s)
+			return true;
+	}
+	return false;
 }
 
 size_t sw_tokens_count(const struct sw_tokens *tokens)

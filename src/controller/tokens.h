@@ -1,12 +1,13 @@
-/* Tokens: who a TCP client is. A file of lines "role secret [uid[:gid] [name]]", readable by its owner only.
+/* Tokens: who a TCP client is. A file of lines "role secret [uid[:gid] [name [option...]]]", readable by its owner only.
  *
  *	# who may ask what
  *	operator sha256:5f2c...
  *	agent    sha256:88d0...
- *	user     sha256:01ab... 1000:1000 laptop
+ *	user     sha256:01ab... 1000:1000 laptop expires=1795000000
  *
  * The secret is the hash of a token, so that who reads the file can use none of them; a token itself, as somebody may write it by hand, is taken as well. A user's token
- * names the user whose jobs it may see in full and change. Operators and agents act as the controller's own user unless one is named.
+ * names the user whose jobs it may see in full and change. Operators and agents act as the controller's own user unless one is named. A name "-" is none. Options are
+ * "key=value": `expires`, in seconds since 1970, ends a token.
  */
 #ifndef SW_CONTROLLER_TOKENS_H
 #define SW_CONTROLLER_TOKENS_H
@@ -29,6 +30,7 @@ struct sw_tokens;
 struct sw_token_owner {
 	unsigned role; /* enum sw_role: one of them */
 	uint32_t uid, gid;
+	int64_t expires_at_s; /* since 1970; 0: never */
 };
 
 /* What can be told of a token. */
@@ -43,11 +45,12 @@ int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_er
 void sw_tokens_free(struct sw_tokens *tokens);
 SW_DEFINE_FREEP(struct sw_tokens, sw_tokens_free)
 
-/* Looks at all of them, whichever it is. */
-bool sw_tokens_find(const struct sw_tokens *tokens, const char *token, struct sw_token_owner *ret_owner);
-/* The same in two steps, for who keeps the hash to ask again. */
 void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST]);
-bool sw_tokens_find_digest(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], struct sw_token_owner *ret_owner);
+/* The token of this hash, if it has not ended at `now_s`. Looks at all of them, whichever it is. */
+bool sw_tokens_find(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], int64_t now_s,
+		    struct sw_token_owner *ret_owner);
+/* Whether a token ended after `from_s` and not after `to_s`. */
+bool sw_tokens_ended(const struct sw_tokens *tokens, int64_t from_s, int64_t to_s);
 
 size_t sw_tokens_count(const struct sw_tokens *tokens);
 void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_token_view *ret_view);

@@ -97,7 +97,7 @@ static int make_files(const char *path, struct sw_err *err)
 		return r;
 	SW_CLEANUP(sw_freep) char *text = NULL, *own = NULL, *own_path = NULL;
 	if (asprintf(&text,
-		     "# Tokens of Sharewell: role secret [uid[:gid] [name]]. 'sharewell token' changes this.\n"
+		     "# Tokens of Sharewell: role secret [uid[:gid] [name [key=value...]]]. 'sharewell token' changes this.\n"
 		     "operator %s\nagent %s\nuser %s %u:%u\n",
 		     hash_of(operator, hashes[0]), hash_of(agent, hashes[1]), hash_of(user, hashes[2]), geteuid(), getegid()) < 0 ||
 	    asprintf(&own,
@@ -126,7 +126,7 @@ static bool is_name(const char *name)
 	for (const char *at = name; *at != '\0'; at++)
 		if (*at <= ' ' || *at >= 0x7F || *at == '#')
 			return false;
-	return strlen(name) <= SW_TOKEN_NAME_MAX;
+	return strlen(name) <= SW_TOKEN_NAME_MAX && strcmp(name, "-") != 0;
 }
 
 static const char *role_name(unsigned role)
@@ -164,8 +164,11 @@ static int add_line(const char *path, const struct sw_token_owner *owner, const 
 	r = r < 0 ? r : make_token(token, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&longer, "%.*s%s%s %s %u:%u%s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
-		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? " " : "", name) < 0)
+	char expires[40] = "";
+	if (owner->expires_at_s != 0)
+		snprintf(expires, sizeof expires, " expires=%lld", (long long)owner->expires_at_s);
+	if (asprintf(&longer, "%.*s%s%s %s %u:%u %s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
+		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? name : "-", expires) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return write_file(path, longer, err);
 }
@@ -175,7 +178,7 @@ int sw_tokens_add(const char *path, const struct sw_token_owner *owner, const ch
 	char token[SW_TOKEN_SIZE];
 	if (!is_name(name)) {
 		sw_err_set(err, SW_EINPUT, "a token cannot be called '%.100s'", name);
-		sw_err_detail(err, "names have at most %u visible characters, and no '#'", SW_TOKEN_NAME_MAX);
+		sw_err_detail(err, "names have at most %u visible characters, no '#', and are not '-'", SW_TOKEN_NAME_MAX);
 		return SW_EINPUT;
 	}
 	int lock = lock_folder(path, err);

@@ -35,10 +35,11 @@ static int tear_down(void **state)
 	return 0;
 }
 
-#define INVENTORY                                                                                                                        \
-	"\"inventory\": {\"gpus\": [{\"uuid\": \"GPU-a\", \"name\": \"Card \\\"X\\\"\", \"memory_bytes\": 17179869184, \"link_group\": " \
-	"0},"                                                                                                                            \
-	" {\"uuid\": \"GPU-b\", \"name\": \"Card\", \"memory_bytes\": 17179869184, \"link_group\": 0}],"                                 \
+#define INVENTORY                                                                                                                         \
+	"\"inventory\": {\"gpus\": [{\"uuid\": \"GPU-a\", \"name\": \"Card \\\"X\\\"\\u001b\\u0085<b>\", \"memory_bytes\": 17179869184, " \
+	"\"link_group\": "                                                                                                                \
+	"0},"                                                                                                                             \
+	" {\"uuid\": \"GPU-b\", \"name\": \"Card\", \"memory_bytes\": 17179869184, \"link_group\": 0}],"                                  \
 	" \"cpus\": 8, \"memory_bytes\": 34359738368}"
 
 /* Sends a sync; `more` are further fields, with their comma in front. */
@@ -145,9 +146,9 @@ static void test_samples(void **state)
 	struct reply reply = ask(fd, "GET", "/metrics", NULL, NULL);
 	assert_non_null(strstr(reply.head, "text/plain; version=0.0.4"));
 	assert_non_null(
-		strstr(reply.body, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"\",Hostname=\"n1\"} 87\n"));
+		strstr(reply.body, "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"b\",Hostname=\"n1\"} 87\n"));
 	assert_non_null(
-		strstr(reply.body, "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"\",Hostname=\"n1\"} 4096\n"));
+		strstr(reply.body, "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-a\",modelName=\"Card \\\"X\\\"b\",Hostname=\"n1\"} 4096\n"));
 	assert_non_null(strstr(reply.body, "} 250.500\n"));
 	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_bytes{Hostname=\"n1\"} 3000\n"));
 	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_limit_bytes{Hostname=\"n1\"} 5000\n"));

@@ -73,6 +73,9 @@ static void test_tokens(void **state)
 		} given[] = {{SW_ROLE_USER, user}, {SW_ROLE_OPERATOR, operator}, {SW_ROLE_AGENT, agent}};
 		for (size_t t = 0; t < 3; t++) {
 			bool allowed = route->roles == SW_ROLE_NOBODY || (route->roles & given[t].role) != 0;
+			/* The operator's own token is of the user who runs this. */
+			if (route->id == SW_ROUTE_SUBMIT && given[t].role == SW_ROLE_OPERATOR && geteuid() == 0)
+				allowed = false;
 			int status = status_of(method, target, given[t].token, NULL);
 			if (allowed ? status == 401 || status == 403 : status != 403)
 				fail_msg("%s %s with role %u gave %d", method, target, given[t].role, status);
@@ -241,6 +244,13 @@ static void write_tokens(const char *text)
 	fclose(file);
 }
 
+static bool find(const struct sw_tokens *tokens, const char *token, int64_t now_s, struct sw_token_owner *ret_owner)
+{
+	unsigned char digest[SW_TOKEN_DIGEST];
+	sw_token_digest(token, digest);
+	return sw_tokens_find(tokens, digest, now_s, ret_owner);
+}
+
 /* Lines that are not of the form are named by their number. */
 static void test_token_file(void **state)
 {
@@ -253,6 +263,11 @@ static void test_token_file(void **state)
 		"user 00112233445566778899aabbccddeeff root\n",
 		"user 00112233445566778899aabbccddeeff 1000:x\n",
 		"user 00112233445566778899aabbccddeeff 1000 more words here\n",
+		"user 00112233445566778899aabbccddeeff 1000 name expires=soon\n",
+		"user 00112233445566778899aabbccddeeff 1000 name expires=0\n",
+		"user 00112233445566778899aabbccddeeff 1000 name expires=99999999999999999999\n",
+		"user 00112233445566778899aabbccddeeff 1000 name expires=5 expires=6\n",
+		"user 00112233445566778899aabbccddeeff 1000 name unknown=5\n",
 		"operator sha256:00112233445566778899aabbccddeeff\n",
 		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeefg\n",
 		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0\n",
@@ -270,16 +285,66 @@ static void test_token_file(void **state)
 	struct sw_token_owner owner;
 	write_tokens("  operator\t00112233445566778899aabbccddeeff # me\nuser 10112233445566778899aabbccddeeff 7\n");
 	assert_int_equal(sw_tokens_read(served.tokens, &tokens, NULL), 0);
-	assert_true(sw_tokens_find(tokens, "10112233445566778899aabbccddeeff", &owner));
+	assert_true(find(tokens, "10112233445566778899aabbccddeeff", 100, &owner));
 	assert_int_equal(owner.uid, 7);
 	assert_int_equal(owner.gid, 7);
-	assert_true(sw_tokens_find(tokens, "00112233445566778899aabbccddeeff", &owner));
+	assert_true(find(tokens, "00112233445566778899aabbccddeeff", 100, &owner));
 	assert_int_equal(owner.role, SW_ROLE_OPERATOR);
-	assert_false(sw_tokens_find(tokens, "00112233445566778899aabbccddeef", &owner));
-	assert_false(sw_tokens_find(tokens, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &owner));
-	assert_false(sw_tokens_find(tokens, "", &owner));
+	assert_false(find(tokens, "00112233445566778899aabbccddeef", 100, &owner));
+	assert_false(find(tokens, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", 100, &owner));
+	assert_false(find(tokens, "", 100, &owner));
 	sw_tokens_free(tokens);
 	assert_int_equal(sw_tokens_read("/nonexistent/tokens", &tokens, NULL), SW_ENOTFOUND);
+}
+
+/* A token ends at its moment, and what was opened with it ends too. */
+static void test_expiry(void **state)
+{
+	(void)state;
+	static const char token[] = "20112233445566778899aabbccddeeff";
+	struct sw_tokens *tokens = NULL;
+	struct sw_token_owner owner;
+	write_tokens("user 20112233445566778899aabbccddeeff 7:7 - expires=200\n");
+	assert_int_equal(sw_tokens_read(served.tokens, &tokens, NULL), 0);
+	assert_true(find(tokens, token, 199, &owner));
+	assert_int_equal(owner.expires_at_s, 200);
+	assert_false(find(tokens, token, 200, &owner));
+	assert_true(sw_tokens_ended(tokens, 199, 200));
+	assert_false(sw_tokens_ended(tokens, 198, 199) || sw_tokens_ended(tokens, 200, 300));
+	struct sw_token_view view;
+	sw_tokens_view(tokens, 0, &view);
+	assert_string_equal(view.name, "");
+	sw_tokens_free(tokens);
+	assert_int_equal(status_of("GET", "/v1/jobs", token, NULL), 401);
+
+	write_tokens("user 20112233445566778899aabbccddeeff 7:7 - expires=7000000000\n");
+	int fd = dial_tcp(&served);
+	say_text(fd, "GET /v1/events HTTP/1.1\r\nAuthorization: Bearer 20112233445566778899aabbccddeeff\r\n\r\n");
+	hear_head(fd, 200);
+	free(hear_until(fd, "event: ready"));
+	write_tokens("user 20112233445566778899aabbccddeeff 7:7 - expires=1000000000\n");
+	while (!hears_end(fd))
+		;
+	close(fd);
+
+	/* What is made with a last moment is read with it. */
+	const struct sw_token_owner ends = {.role = SW_ROLE_AGENT, .uid = 7, .gid = 8, .expires_at_s = 5000000000};
+	char made[SW_TOKEN_SIZE];
+	assert_int_equal(sw_tokens_add(served.tokens, &ends, "", made, NULL), 0);
+	assert_int_equal(sw_tokens_read(served.tokens, &tokens, NULL), 0);
+	assert_true(find(tokens, made, 0, &owner));
+	assert_int_equal(owner.expires_at_s, ends.expires_at_s);
+	sw_tokens_free(tokens);
+}
+
+/* An operator's token never runs a job as root; one that names a user runs them as that user. */
+static void test_operators_are_not_root(void **state)
+{
+	(void)state;
+	write_tokens("operator 30112233445566778899aabbccddeeff 0:0\noperator 40112233445566778899aabbccddeeff 7:7\n");
+	assert_int_equal(status_of("POST", "/v1/jobs", "30112233445566778899aabbccddeeff", "{\"command\": [\"id\"]}"), 403);
+	assert_int_equal(status_of("GET", "/v1/jobs", "30112233445566778899aabbccddeeff", NULL), 200);
+	assert_int_equal(status_of("POST", "/v1/jobs", "40112233445566778899aabbccddeeff", "{\"command\": [\"id\"]}"), 201);
 }
 
 /* A token that is made is kept as a hash and counts at once; taken back, it is refused at once, and what was opened with it ends. */
@@ -330,8 +395,9 @@ static void test_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_tokens),    TEST(test_bare_health), TEST(test_other_people), TEST(test_peer),
-		TEST(test_addresses), TEST(test_token_file),  TEST(test_change),
+		TEST(test_tokens), TEST(test_bare_health), TEST(test_other_people),
+		TEST(test_peer),   TEST(test_addresses),   TEST(test_token_file),
+		TEST(test_change), TEST(test_expiry),	   TEST(test_operators_are_not_root),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
