@@ -240,6 +240,7 @@ const char *sw_http_reason(int status)
 		{413, "Content Too Large"},
 		{414, "URI Too Long"},
 		{417, "Expectation Failed"},
+		{429, "Too Many Requests"},
 		{431, "Request Header Fields Too Large"},
 		{500, "Internal Server Error"},
 		{501, "Not Implemented"},

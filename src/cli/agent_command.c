@@ -123,7 +123,7 @@ static const struct sw_cli_option options[] = {
 };
 
 static const struct sw_cli_example examples[] = {
-	{"sharewell agent --controller http://127.0.0.1:7411", "offer the GPUs of this machine"},
+	{"sharewell agent --controller unix:/run/sharewell/controller.sock", "offer the GPUs of the controller's own machine"},
 	{"sharewell agent --controller https://login1:8443 --ca sha256//k1Zk0K...= --token-file agent.token",
 	 "the same from another machine"},
 	{"sharewell agent --controller unix:/run/sharewell/controller.sock --gpus gpus.yaml --node b",

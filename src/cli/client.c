@@ -33,6 +33,7 @@ struct sw_cli_client {
 	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
 	void *look_user;
 	bool away, reached, refused; /* of the last call: nobody answered; somebody was there; and said no */
+	int64_t later_ms;	     /* of the last call: it was refused for want of room, and may be tried again after this; 0: not so */
 };
 
 /* What one transfer gathers. */
@@ -354,6 +355,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	if (transfer->header != NULL && line == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	client->away = client->refused = false;
+	client->later_ms = 0;
 	client->problem[0] = '\0';
 	transfer->heard_ms = sw_cli_uptime_ms();
 	transfer->changes = body != NULL;
@@ -367,13 +369,36 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	long status = 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
 	client->away = client->refused = status == 503;
+	curl_off_t later_s = 0;
+	if ((status == 429 || status == 503) && curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &later_s) == CURLE_OK && later_s > 0)
+		client->later_ms = later_s < AGAIN_MS / 1000 ? (int64_t)later_s * 1000 : AGAIN_MS;
 	return status >= 200 && status <= 299 ? 0 : explain_refusal(transfer, status, err);
 }
 
 /* ---- what commands call */
 
-static int call(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
-		struct sw_err *err)
+/* The controller said no for want of room, and when to come back: waits for that. False: it was something else, or has lasted too long. */
+static bool wait_for_room(struct sw_cli_client *client, int64_t until_ms, bool *told, struct sw_err *err)
+{
+	int64_t now_ms = sw_cli_uptime_ms(), again_ms = now_ms + client->later_ms;
+	if (client->later_ms == 0 || again_ms > until_ms)
+		return false;
+	if (!*told)
+		sw_cli_print_note("%s; asking again for up to %d s", err->fact, AGAIN_MS / 1000);
+	*told = true;
+	for (; now_ms < again_ms && sw_cli_interrupted() == 0; now_ms = sw_cli_uptime_ms()) {
+		if (client->look != NULL)
+			client->look(client->look_user);
+		poll(NULL, 0, again_ms - now_ms < AGAIN_PAUSE_MS ? (int)(again_ms - now_ms) : AGAIN_PAUSE_MS);
+	}
+	if (sw_cli_interrupted() != 0)
+		return false;
+	sw_err_clear(err);
+	return true;
+}
+
+static int call_once(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
+		     struct sw_err *err)
 {
 	struct transfer transfer = {.client = client, .header = header};
 	int r = perform(&transfer, path, body, err);
@@ -389,6 +414,21 @@ static int call(struct sw_cli_client *client, const char *path, const char *head
 	}
 	*ret_answer = answer;
 	return 0;
+}
+
+static int call(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
+		struct sw_err *err)
+{
+	struct sw_err own = {0};
+	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
+	bool told = false;
+	int r;
+	do
+		r = call_once(client, path, header, body, ret_answer, &own);
+	while (r < 0 && wait_for_room(client, until_ms, &told, &own));
+	if (r < 0 && err != NULL)
+		*err = own;
+	return r;
 }
 
 int sw_cli_client_get(struct sw_cli_client *client, const char *path, json_t **ret_answer, struct sw_err *err)
@@ -430,8 +470,8 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 	for (;;) {
 		r = call(client, "/v1/jobs", header, text, ret_answer, err);
 		bool first = !may_be_there;
-		may_be_there = may_be_there || (client->away && client->reached);
-		/* Where nobody was to begin with, nothing can have been lost. */
+		may_be_there = may_be_there || (client->away && client->reached && !client->refused);
+		/* Where nobody was to begin with, or there was no room for it, nothing can have been lost. */
 		if (r == 0 || !client->away || !may_be_there)
 			return r;
 		if (sw_cli_uptime_ms() >= until_ms || sw_cli_interrupted() != 0)
@@ -447,8 +487,16 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err)
 {
-	struct transfer transfer = {.client = client, .take = take, .user = user};
-	int r = perform(&transfer, path, NULL, err);
-	free(transfer.text);
+	struct sw_err own = {0};
+	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
+	bool told = false;
+	int r;
+	do {
+		struct transfer transfer = {.client = client, .take = take, .user = user};
+		r = perform(&transfer, path, NULL, &own);
+		free(transfer.text);
+	} while (r < 0 && wait_for_room(client, until_ms, &told, &own));
+	if (r < 0 && err != NULL)
+		*err = own;
 	return r;
 }

@@ -95,7 +95,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,
 	};
-	return sw_controller_run(&options, err);
+	r = doors->bounds != NULL ? sw_user_bounds_parse(doors->bounds, &options.bounds, err) : 0;
+	return r < 0 ? r : sw_controller_run(&options, err);
 }
 
 static const struct sw_cli_option options[] = {
@@ -122,8 +123,11 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_controller = {
 	.name = "controller",
 	.about = "run the controller alone: queue, policy, journal, HTTP API",
-	.text = "It listens on a UNIX socket, where the kernel says who asks, and on 127.0.0.1, where a token is needed: "
-		"'sharewell token create' makes one. Addresses that other machines can reach are served with TLS alone. SIGHUP makes it "
+	.text = "It listens on a UNIX socket, where the kernel says who asks. With --port it listens on 127.0.0.1 as well, and with "
+		"--listen "
+		"where other machines can connect: there a token is needed, which 'sharewell token create' makes. Addresses that other "
+		"machines can reach are served with TLS alone. What a user takes is bounded (--bounds), and so is what those without a "
+		"token take: over a bound a client is told to come back later, and the commands do so by themselves. SIGHUP makes it "
 		"read tokens and certificate again. Every request is in the journal before it is answered; after a crash it goes on where "
 		"it "
 		"was.",

@@ -1,10 +1,7 @@
 #include "cli/doors.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -83,19 +80,6 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 	return 0;
 }
 
-/* Whether the usual port can be had. Who takes it between this and listening makes listening fail, with a message. */
-static bool is_free(uint16_t port)
-{
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int yes = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-	bool free = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-	close(fd);
-	return free;
-}
-
 int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err)
 {
 	const char *port = doors->port;
@@ -103,12 +87,12 @@ int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], cons
 		*ret_address = doors->listen;
 		return 0;
 	}
-	uint64_t number = is_free(SW_CLI_PORT) ? SW_CLI_PORT : 0;
-	if (port != NULL && strcmp(port, "none") == 0) {
+	uint64_t number = 0;
+	if (port == NULL || strcmp(port, "none") == 0) {
 		*ret_address = NULL;
 		return 0;
 	}
-	if (port != NULL && (sw_parse_u64(port, strlen(port), &number) < 0 || number > 65535)) {
+	if (sw_parse_u64(port, strlen(port), &number) < 0 || number > 65535) {
 		sw_err_set(err, SW_EINPUT, "--port cannot be '%.60s'", port);
 		sw_err_detail(err, "it takes a number from 0 (any that is free) to 65535, or none");
 		return SW_EINPUT;
@@ -126,6 +110,8 @@ int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, s
 	int r = sw_cli_doors_operators(doors, &operators, err);
 	sw_vec_free(&operators);
 	r = r < 0 ? r : sw_cli_doors_address(doors, address, &options.listen, err);
+	if (r == 0 && doors->bounds != NULL)
+		r = sw_user_bounds_parse(doors->bounds, &options.bounds, err);
 	return r < 0 ? r : sw_controller_check(&options, doors->self_signed, err);
 }
 

@@ -12,14 +12,14 @@
 #include "cli/places.h"
 
 struct sw_cli_doors {
-	const char *port, *listen, *tls_cert, *tls_key, *socket, *operators;
+	const char *port, *listen, *tls_cert, *tls_key, *socket, *operators, *bounds;
 	bool self_signed, all_users;
 };
 
 /* Options, for a struct with a member `doors`. */
 #define SW_CLI_DOOR_OPTIONS(type)                                                                                                    \
 	{"port", .kind = SW_CLI_TEXT, .argument = "N",                                                                               \
-	 .about = "of 127.0.0.1; 7411 unless that is taken, 0 for any that is free, none for the socket alone",                      \
+	 .about = "listen on 127.0.0.1, too: 7411, say, or 0 for any that is free; unless told, on the socket alone",                \
 	 .offset = offsetof(type, doors.port)},                                                                                      \
 		{"listen", .kind = SW_CLI_TEXT, .argument = "ADDRESS:PORT",                                                          \
 		 .about = "where other machines can connect, such as 0.0.0.0:8443; beyond 127.0.0.1 it needs a certificate",         \
@@ -48,6 +48,10 @@ struct sw_cli_doors {
 		{"all-users",                                                                                                        \
 		 .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL " unless --socket says otherwise; for root", \
 		 .offset = offsetof(type, doors.all_users)},                                                                         \
+		{"bounds", .kind = SW_CLI_TEXT, .argument = "NAME=N,...",                                                            \
+		 .about = "what one user may take: connections=256, heads=32, streams=128, requests=1000 (a second), bodies=64M, "   \
+			  "jobs=200000, held=512M",                                                                                  \
+		 .offset = offsetof(type, doors.bounds)},                                                                            \
 	{                                                                                                                            \
 		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                               \
 			     .about = "users, with commas between, who may do on the socket what root may",                          \
@@ -63,7 +67,7 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 /* A user by name or number: the number and the group; SW_EINPUT. */
 int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err);
 
-/* Where to listen on TCP: "127.0.0.1:7411", in `buffer` or an option's own text; NULL: nowhere. */
+/* Where to listen on TCP: "127.0.0.1:7411", in `buffer` or an option's own text; NULL: nowhere, as where neither --port nor --listen is given. */
 int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err);
 /* Whether a controller could be started so, before anything is made for it. `failures`: its file of classes; NULL: none. */
 int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err);

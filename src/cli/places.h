@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 
-#define SW_CLI_PORT 7411
 #define SW_CLI_SOCKET_FOR_ALL "/run/sharewell/controller.sock" /* of a controller that serves every user of the machine */
 #define SW_CLI_STATE_FOR_ALL "/var/lib/sharewell"
 

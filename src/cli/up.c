@@ -284,6 +284,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--tls-cert", doors->tls_cert},
 		{"--tls-key", doors->tls_key},
 		{"--operators", doors->operators},
+		{"--bounds", doors->bounds},
 		{NULL, doors->self_signed ? "--tls-self-signed" : NULL},
 		{NULL, doors->all_users ? "--all-users" : NULL},
 	};

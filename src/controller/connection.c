@@ -7,7 +7,7 @@
  * Invariants:
  *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in finish();
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
- *  3. `idle` lists exactly the connections that have not begun a request;
+ *  3. what a connection takes is counted at its caller (places.c) from when it begins until it ends, or is told to end;
  *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one.
  */
 #include <assert.h>
@@ -19,60 +19,40 @@
 #include <sys/socket.h>
 
 #include "base/number.h"
-#include "controller/server_state.h"
+#include "controller/connection_state.h"
 
-#define HEAD_S 10
-#define BODY_S 60
-#define IDLE_S 90
+#define HEAD_MS 10000
+#define BODY_MS 60000
+#define IDLE_MS 90000
 #define WRITE_S 60
-#define LINGER_S 2
+#define LINGER_MS 2000
+/* Of connections that only hear that there is no room for them. */
+#define TURNED_AWAY_MAX 64u
 #define INPUT_USUAL ((size_t)64 << 10)
-/* Bodies above this count against SW_BODIES_MAX. */
-#define BODY_SMALL ((size_t)64 << 10)
-
-enum phase { HEAD, BODY, BUSY, STREAM, LINGER };
-
-struct sw_conn {
-	TAILQ_ENTRY(sw_conn) link, idle_link;
-	struct sw_server *server;
-	struct bufferevent *bev;
-	struct event *timer;
-	struct sw_peer peer;
-	enum phase phase;
-	bool is_tcp, is_idle, keep_alive, is_old; /* old: HTTP/1.0 */
-	bool advancing, eof, doomed;
-	bool is_tls, is_open, is_full; /* open: the handshake is done; full: not read from for now */
-	size_t input_most;
-	size_t body_size, body_counted;
-	uint64_t last_event_id;
-	bool has_last_event_id;
-	struct sw_request *request;
-	void *attached;
-	sw_conn_fn *closed, *drained;
-	bool patient;
-};
-
 static void advance(struct sw_conn *conn);
 
-static void set_deadline(struct sw_conn *conn, int seconds)
+/* 0: none. */
+static void set_deadline(struct sw_conn *conn, uint32_t ms)
 {
-	if (seconds == 0) {
+	if (ms == 0 && !conn->ends_soon)
 		evtimer_del(conn->timer);
+	if (ms == 0)
 		return;
-	}
-	struct timeval wait = {.tv_sec = seconds};
-	evtimer_add(conn->timer, &wait);
+	struct timeval wait = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+	if (!conn->ends_soon)
+		evtimer_add(conn->timer, &wait);
+}
+
+static uint32_t head_ms(const struct sw_conn *conn)
+{
+	uint32_t ms = conn->server->options->head_ms > 0 ? conn->server->options->head_ms : HEAD_MS;
+	return conn->caller->key.class == SW_CALLER_STRANGER ? ms / 2 : ms;
 }
 
 static void set_idle(struct sw_conn *conn, bool idle)
 {
-	if (idle == conn->is_idle)
-		return;
 	conn->is_idle = idle;
-	if (idle)
-		TAILQ_INSERT_TAIL(&conn->server->idle, conn, idle_link);
-	else
-		TAILQ_REMOVE(&conn->server->idle, conn, idle_link);
+	conn->since_ns = sw_clock_boot_ns();
 }
 
 /* Stops and goes on reading with TLS; called whenever input came or went. */
@@ -112,8 +92,7 @@ static void drop_request(struct sw_conn *conn)
 {
 	sw_request_free(conn->request);
 	conn->request = NULL;
-	conn->server->body_bytes -= conn->body_counted;
-	conn->body_counted = 0;
+	sw_place_body(conn, 0, NULL);
 	conn->body_size = 0;
 }
 
@@ -125,10 +104,8 @@ static void close_conn(struct sw_conn *conn)
 		conn->closed = NULL;
 		closed(conn->attached);
 	}
-	if (conn->phase == STREAM)
-		server->stream_count--;
 	drop_request(conn);
-	set_idle(conn, false);
+	sw_place_leave(conn);
 	TAILQ_REMOVE(&server->conns, conn, link);
 	server->conn_count--;
 	event_free(conn->timer);
@@ -150,7 +127,7 @@ static void linger(struct sw_conn *conn)
 	conn->phase = LINGER;
 	drop_request(conn);
 	set_idle(conn, false);
-	set_deadline(conn, LINGER_S);
+	set_deadline(conn, LINGER_MS);
 	/* Once the answer has left, on_write() shuts our side down and waits for the client's. */
 	struct evbuffer *input = bufferevent_get_input(conn->bev);
 	evbuffer_drain(input, evbuffer_get_length(input));
@@ -173,7 +150,7 @@ static void finish(struct sw_conn *conn)
 	drop_request(conn);
 	conn->phase = HEAD;
 	bound_input(conn, INPUT_USUAL);
-	set_deadline(conn, IDLE_S);
+	set_deadline(conn, IDLE_MS);
 	set_idle(conn, true);
 	if (!conn->advancing)
 		advance(conn);
@@ -212,9 +189,10 @@ void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json)
 	sw_json_release(json);
 }
 
-void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err)
+void sw_conn_reply_later(struct sw_conn *conn, int status, const struct sw_err *err, unsigned seconds)
 {
 	struct sw_json json = {0};
+	char later[40];
 	sw_json_object(&json);
 	sw_json_key(&json, "error");
 	sw_json_object(&json);
@@ -224,9 +202,15 @@ void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *
 	sw_json_end_object(&json);
 	sw_json_end_object(&json);
 	sw_json_bytes(&json, "\n", 1);
-	const char *headers = status == 401 ? "WWW-Authenticate: Bearer\r\n" : status == 503 ? "Retry-After: 1\r\n" : NULL;
+	snprintf(later, sizeof later, "Retry-After: %u\r\n", seconds);
+	const char *headers = status == 401 ? "WWW-Authenticate: Bearer\r\n" : seconds > 0 ? later : NULL;
 	sw_conn_reply(conn, status, "application/json", headers, json.failed ? "{}" : json.text, json.failed ? 2 : json.size);
 	sw_json_release(&json);
+}
+
+void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err)
+{
+	sw_conn_reply_later(conn, status, err, status == 429 || status == 503 ? 1 : 0);
 }
 
 void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers, sw_conn_fn *drained)
@@ -239,12 +223,13 @@ void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers
 	evbuffer_add_printf(output, "%s\r\n", conn->is_old ? "" : "Transfer-Encoding: chunked\r\n");
 	conn->phase = STREAM;
 	conn->drained = drained;
-	conn->server->stream_count++;
+	sw_place_stream(conn, true);
 }
 
 bool sw_conn_has_room(const struct sw_conn *conn)
 {
-	return evbuffer_get_length(bufferevent_get_output(conn->bev)) < SW_OUTPUT_HIGH;
+	size_t most = conn->phase == STREAM ? SW_STREAM_HIGH : SW_OUTPUT_HIGH;
+	return evbuffer_get_length(bufferevent_get_output(conn->bev)) < most;
 }
 
 void sw_conn_write(struct sw_conn *conn, const char *bytes, size_t size)
@@ -265,7 +250,7 @@ void sw_conn_end_stream(struct sw_conn *conn)
 	assert(conn->phase == STREAM);
 	if (!conn->is_old)
 		evbuffer_add(bufferevent_get_output(conn->bev), "0\r\n\r\n", 5);
-	conn->server->stream_count--;
+	sw_place_stream(conn, false);
 	conn->phase = BUSY;
 	finish(conn);
 }
@@ -322,27 +307,34 @@ static void refuse(struct sw_conn *conn, int status, const struct sw_err *err)
 /* Room for the body, or the status that says that there is none. */
 static int admit_body(struct sw_conn *conn, uint64_t size, struct sw_err *err)
 {
-	struct sw_server *server = conn->server;
 	size_t most = conn->request->route->body_max;
 	if (size > most) {
 		sw_err_set(err, SW_ELIMIT, "the body of the request is too large");
 		sw_err_detail(err, "it has %" PRIu64 " bytes, at most %zu are taken here", size, most);
 		return 413;
 	}
-	if (size > BODY_SMALL && server->body_bytes + size > SW_BODIES_MAX) {
-		sw_err_set(err, SW_ELIMIT, "too much is being sent to the controller at once");
-		sw_err_hint(err, "Try again in a moment.");
-		return 503;
-	}
-	conn->body_counted = size > BODY_SMALL ? (size_t)size : 0;
-	server->body_bytes += conn->body_counted;
-	return 0;
+	return sw_place_body(conn, size, err);
+}
+
+/* Whether the caller may ask this now, and has room for it. 0, or the status. */
+static int admit(struct sw_conn *conn, const struct sw_http_head *head, struct sw_err *err)
+{
+	int status = sw_authorise(conn->server, conn->request, conn->is_tcp, head->token, &conn->peer, err);
+	/* A connection without a name is not kept: its place is for the next one. */
+	if (status == 401)
+		conn->keep_alive = false;
+	if (status == 0)
+		status = sw_place_settle(conn, err);
+	if (status == 0)
+		status = sw_caller_ask(conn->server, conn->caller, err);
+	return status != 0 ? status : admit_body(conn, head->body_size, err);
 }
 
 static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 {
 	struct sw_err err = {0};
 	int status = 0;
+	sw_place_head(conn, false, NULL);
 	set_idle(conn, false);
 	conn->keep_alive = head->keep_alive;
 	conn->is_old = head->is_old;
@@ -350,19 +342,17 @@ static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 	conn->has_last_event_id = head->has_last_event_id;
 	conn->last_event_id = head->last_event_id;
 	if (sw_request_open(head->method, head->target, &conn->request, &status, &err) == 0)
-		status = sw_authorise(conn->server, conn->request, conn->is_tcp, head->token, &conn->peer, &err);
+		status = admit(conn, head, &err);
 	if (status == 0 && head->key[0] != '\0' && (conn->request->key = strdup(head->key)) == NULL) {
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
 		status = 503;
 	}
-	if (status == 0)
-		status = admit_body(conn, head->body_size, &err);
 	if (status != 0) {
 		refuse(conn, status, &err);
 		return;
 	}
 	conn->phase = BODY;
-	set_deadline(conn, BODY_S);
+	set_deadline(conn, BODY_MS);
 	bound_input(conn, conn->body_size > INPUT_USUAL ? conn->body_size : INPUT_USUAL);
 	if (head->expects_continue && evbuffer_get_length(bufferevent_get_input(conn->bev)) < conn->body_size)
 		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -377,7 +367,9 @@ static bool try_head(struct sw_conn *conn)
 		return false;
 	if (conn->is_idle) {
 		set_idle(conn, false);
-		set_deadline(conn, HEAD_S);
+		/* A stranger has no more time than it got when it came. */
+		if (conn->caller->key.class != SW_CALLER_STRANGER || conn->asked)
+			set_deadline(conn, head_ms(conn));
 	}
 	if (size > SW_HTTP_HEAD_MAX)
 		size = SW_HTTP_HEAD_MAX;
@@ -388,13 +380,14 @@ static bool try_head(struct sw_conn *conn)
 	if (bytes == NULL)
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
 	int r = bytes != NULL ? sw_http_parse_head(bytes, size, &head, &status, &err) : SW_ENOMEM;
-	if (r == 0)
+	if (r == 0 && (status = sw_place_head(conn, true, &err)) == 0)
 		return false;
-	if (r < 0) {
+	if (r <= 0) {
 		conn->keep_alive = false;
 		refuse(conn, status, &err);
 		return true;
 	}
+	conn->asked = true;
 	evbuffer_drain(input, head.size);
 	take_head(conn, &head);
 	return true;
@@ -449,6 +442,8 @@ static void on_read(struct bufferevent *bev, void *user)
 {
 	struct sw_conn *conn = user;
 	SW_HOLDS_LOOP(conn->server);
+	if (conn->ends_soon)
+		return;
 	if (conn->phase == LINGER)
 		evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
 	else if (conn->phase == HEAD || conn->phase == BODY)
@@ -463,6 +458,8 @@ static void on_write(struct bufferevent *bev, void *user)
 	(void)bev;
 	struct sw_conn *conn = user;
 	SW_HOLDS_LOOP(conn->server);
+	if (conn->ends_soon)
+		return;
 	if (conn->phase == LINGER) {
 		say_end(conn);
 		if (conn->eof)
@@ -520,56 +517,72 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 	(void)what;
 	struct sw_conn *conn = user;
 	SW_HOLDS_LOOP(conn->server);
-	if (conn->phase == LINGER || conn->is_idle) {
+	struct sw_err err = {0};
+	bool makes_room = conn->ends_soon && conn->phase == BODY;
+	if ((conn->ends_soon && !makes_room) || conn->phase == LINGER || conn->is_idle) {
 		close_conn(conn);
 		return;
 	}
-	struct sw_err err = {0};
-	sw_err_set(&err, SW_ESTOPPED, "the request took too long to arrive");
+	conn->ends_soon = false;
 	conn->keep_alive = false;
 	conn->server->figures.refused++;
+	if (makes_room) {
+		int status = sw_user_bound_refuse(conn->server, SW_USER_BOUND_BODIES, false, &err);
+		sw_conn_reply_error(conn, status, &err);
+		return;
+	}
+	sw_err_set(&err, SW_ESTOPPED, "the request took too long to arrive");
 	sw_conn_reply_error(conn, 408, &err);
 }
 
-/* When all places are taken, who waits longest without asking makes room. */
-static bool make_room(struct sw_server *server)
+void sw_conn_end_soon(struct sw_conn *conn)
 {
-	uint32_t most = server->options->connections_max > 0 ? server->options->connections_max : 4096;
-	if (server->conn_count < most)
-		return true;
-	struct sw_conn *longest = TAILQ_FIRST(&server->idle);
-	if (longest == NULL)
-		return false;
-	close_conn(longest);
-	return true;
+	conn->ends_soon = true;
+	evtimer_add(conn->timer, &(struct timeval){0});
 }
 
-int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer)
+/* The connection as it is when it comes. NULL: out of memory. */
+static struct sw_conn *make_conn(struct sw_server *server, int fd, bool is_tcp)
 {
-	if (!make_room(server))
-		return SW_ELIMIT;
 	struct sw_conn *conn = calloc(1, sizeof *conn);
 	if (conn == NULL)
-		return SW_ENOMEM;
+		return NULL;
 	conn->timer = evtimer_new(server->base, on_deadline, conn);
 	conn->is_tls = is_tcp && server->tls != NULL;
 	if (conn->timer != NULL)
 		conn->bev = conn->is_tls ? sw_tls_accept(server->tls, server->base, fd)
 					 : bufferevent_socket_new(server->base, fd, BEV_OPT_CLOSE_ON_FREE);
-	if (conn->bev == NULL) {
-		if (conn->timer != NULL)
-			event_free(conn->timer);
-		free(conn);
-		return SW_ENOMEM;
+	if (conn->bev != NULL)
+		return conn;
+	if (conn->timer != NULL)
+		event_free(conn->timer);
+	free(conn);
+	return NULL;
+}
+
+int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer, const struct sw_caller_key *key)
+{
+	struct sw_err err = {0};
+	struct sw_caller *caller = sw_caller_get(server, key);
+	int status = caller != NULL ? sw_place_admit(server, caller, &err) : 503;
+	bool turned_away = status != 0;
+	/* There is nothing to say before a handshake. */
+	bool heard = !turned_away || (caller != NULL && server->callers.turned_away < TURNED_AWAY_MAX && !(is_tcp && server->tls != NULL));
+	struct sw_conn *conn = heard ? make_conn(server, fd, is_tcp) : NULL;
+	if (conn == NULL) {
+		if (caller != NULL)
+			sw_caller_leave(server, caller);
+		return SW_ELIMIT;
 	}
 	conn->server = server;
 	conn->is_tcp = is_tcp;
 	conn->peer = *peer;
-	conn->keep_alive = true;
+	conn->keep_alive = !turned_away;
 	TAILQ_INSERT_TAIL(&server->conns, conn, link);
 	server->conn_count++;
+	sw_place_take(conn, caller, turned_away);
 	set_idle(conn, true);
-	set_deadline(conn, HEAD_S);
+	set_deadline(conn, head_ms(conn));
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
 	bound_input(conn, INPUT_USUAL);
 	/* A long answer leaves in few steps: each waits for all the others who have something to say. */
@@ -578,6 +591,8 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	struct timeval stalled = {.tv_sec = WRITE_S};
 	bufferevent_set_timeouts(conn->bev, NULL, &stalled);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);
+	if (turned_away)
+		sw_conn_reply_error(conn, status, &err);
 	return 0;
 }
 

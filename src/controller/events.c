@@ -3,6 +3,9 @@
  * Every record is an event; its number in the journal is the event's id, so a watcher that comes back says where it was. The last ones are kept
  * in memory. Who asks for older ones, or falls behind them, is told to look anew ("reset"): an event carries a job as it is, not how it came to be, so nothing
  * is lost by that but the steps between.
+ *
+ * Watchers are fed in passes: each pass comes to every watcher once, in slices, so that many watchers with much to hear do not hold up the loop. A watcher that does not
+ * read has SW_STREAM_HIGH bytes made for it and no more; its connection ends when it takes nothing for a minute.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,6 +15,7 @@
 
 #define EVENTS_KEPT 8192u
 #define HEARTBEAT_S 15
+#define SLICE_NS (5 * SW_NS_PER_MS)
 
 struct sw_watcher {
 	TAILQ_ENTRY(sw_watcher) link;
@@ -107,7 +111,10 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 static void free_watcher(void *attached)
 {
 	struct sw_watcher *watcher = attached;
-	TAILQ_REMOVE(&watcher->server->events.watchers, watcher, link);
+	struct sw_events *events = &watcher->server->events;
+	if (events->at == watcher)
+		events->at = TAILQ_NEXT(watcher, link);
+	TAILQ_REMOVE(&events->watchers, watcher, link);
 	free(watcher);
 }
 
@@ -164,22 +171,24 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 		send_message(watcher, kind, happening->seq, &json);
 }
 
-/* Sends what there is, as long as the client keeps up. */
-static void feed(void *attached)
+/* Sends what there is, as long as the client keeps up. False: the time is over, and there is more. */
+static bool feed(struct sw_watcher *watcher, int64_t until_ns)
 {
-	struct sw_watcher *watcher = attached;
 	struct sw_server *server = watcher->server;
 	uint64_t last = server->turn.applied_seq;
-	while (watcher->next <= last && sw_conn_has_room(watcher->conn)) {
+	for (unsigned count = 1; watcher->next <= last && sw_conn_has_room(watcher->conn); count++) {
 		const struct sw_happening *happening = &server->events.kept[watcher->next % server->events.size];
 		if (happening->seq != watcher->next) {
 			watcher->next = last + 1;
 			send_word(watcher, "reset", last);
-			return;
+			return true;
 		}
 		watcher->next++;
 		send_happening(watcher, happening, kind_name(happening->kind));
+		if (count % 16 == 0 && sw_clock_boot_ns() > until_ns)
+			return false;
 	}
+	return true;
 }
 
 /* A job may end by what happens to another: what it waited for failed. Then no event names it, and who watches it alone would never hear. */
@@ -195,24 +204,59 @@ static void feed_end(struct sw_watcher *watcher)
 	send_happening(watcher, &end, "ended");
 }
 
+/* One slice of a pass. */
+static void on_more(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_events *events = &server->events;
+	int64_t until_ns = sw_clock_boot_ns() + SLICE_NS;
+	if (events->at == NULL) {
+		events->at = TAILQ_FIRST(&events->watchers);
+		events->again = false;
+	}
+	while (events->at != NULL && sw_clock_boot_ns() <= until_ns) {
+		struct sw_watcher *watcher = events->at;
+		if (feed(watcher, until_ns)) {
+			feed_end(watcher);
+			events->at = TAILQ_NEXT(watcher, link);
+		}
+	}
+	if (events->at != NULL || events->again)
+		evtimer_add(events->more, &(struct timeval){0});
+}
+
 void sw_events_send(struct sw_server *server)
 {
-	struct sw_watcher *watcher;
-	TAILQ_FOREACH(watcher, &server->events.watchers, link)
-	{
-		feed(watcher);
-		feed_end(watcher);
-	}
+	struct sw_events *events = &server->events;
+	if (TAILQ_EMPTY(&events->watchers))
+		return;
+	/* A pass that goes on has been at some of them already. */
+	events->again = true;
+	if (!evtimer_pending(events->more, NULL))
+		evtimer_add(events->more, &(struct timeval){0});
+}
+
+/* The client has read all there was. */
+static void drained(void *attached)
+{
+	struct sw_watcher *watcher = attached;
+	if (watcher->next <= watcher->server->turn.applied_seq)
+		sw_events_send(watcher->server);
 }
 
 void sw_events_watch(struct sw_server *server, struct sw_conn *conn)
 {
 	const struct sw_request *request = sw_conn_request(conn);
 	struct sw_err err = {0};
-	struct sw_watcher *watcher = server->stream_count < SW_STREAMS_MAX ? calloc(1, sizeof *watcher) : NULL;
+	int status = sw_conn_admit_stream(conn, &err);
+	struct sw_watcher *watcher = status == 0 ? calloc(1, sizeof *watcher) : NULL;
 	if (watcher == NULL) {
-		sw_err_set(&err, SW_ELIMIT, "too many watch already");
-		sw_conn_reply_error(conn, 503, &err);
+		if (status == 0)
+			sw_err_set(&err, SW_ENOMEM, "out of memory");
+		sw_conn_reply_error(conn, status != 0 ? status : 503, &err);
 		return;
 	}
 	uint64_t last = server->turn.applied_seq, after = request->after;
@@ -220,7 +264,7 @@ void sw_events_watch(struct sw_server *server, struct sw_conn *conn)
 	*watcher = (struct sw_watcher){.server = server, .conn = conn, .peer = *sw_conn_peer(conn), .job = request->job};
 	watcher->next = (resumes ? after : last) + 1;
 	TAILQ_INSERT_TAIL(&server->events.watchers, watcher, link);
-	sw_conn_stream(conn, "text/event-stream", "X-Accel-Buffering: no\r\n", feed);
+	sw_conn_stream(conn, "text/event-stream", "X-Accel-Buffering: no\r\n", drained);
 	sw_conn_write(conn, "retry: 2000\n\n", 13);
 	if (!resumes) {
 		send_word(watcher, "ready", last);
@@ -229,7 +273,7 @@ void sw_events_watch(struct sw_server *server, struct sw_conn *conn)
 		watcher->next = last + 1;
 		send_word(watcher, "reset", last);
 	}
-	feed(watcher);
+	sw_events_send(server);
 	sw_conn_attach(conn, watcher, free_watcher, false);
 }
 
@@ -253,7 +297,8 @@ int sw_events_start(struct sw_server *server, struct sw_err *err)
 	events->kept = calloc(events->size, sizeof *events->kept);
 	events->heartbeat = event_new(server->base, -1, EV_PERSIST, on_heartbeat, server);
 	struct timeval each = {.tv_sec = HEARTBEAT_S};
-	if (events->kept == NULL || events->heartbeat == NULL || event_add(events->heartbeat, &each) < 0)
+	events->more = evtimer_new(server->base, on_more, server);
+	if (events->kept == NULL || events->heartbeat == NULL || events->more == NULL || event_add(events->heartbeat, &each) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return 0;
 }
@@ -266,4 +311,6 @@ void sw_events_stop(struct sw_server *server)
 	free(events->kept);
 	if (events->heartbeat != NULL)
 		event_free(events->heartbeat);
+	if (events->more != NULL)
+		event_free(events->more);
 }

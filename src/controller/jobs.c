@@ -12,6 +12,8 @@
 #define LOOKED_AT_MAX 200000u
 /* Of requests decoded for one page, for the same reason. */
 #define ASKED_BYTES_MAX ((size_t)512 << 10)
+/* For a user whose jobs take all that one user may have. */
+#define COME_BACK_S 5u
 /* Of the records that one request makes. */
 #define RECORDS_BYTES_MAX ((size_t)64 << 20)
 
@@ -148,7 +150,7 @@ static int check_deadline(struct sw_server *server, const struct sw_job_request 
 	return SW_EINPUT;
 }
 
-static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_err *err)
+static int propose_jobs(struct sw_server *server, struct sw_op *op, uint64_t *ret_bytes, struct sw_err *err)
 {
 	const struct sw_request *request = op->request;
 	size_t bytes = 0, counted = 0;
@@ -177,14 +179,33 @@ static int propose_jobs(struct sw_server *server, struct sw_op *op, struct sw_er
 			return SW_ELIMIT;
 		}
 	}
+	*ret_bytes = bytes;
 	return 0;
+}
+
+/* Jobs of one user leave room for those of others. */
+static void submit_or_refuse(struct sw_server *server, struct sw_op *op)
+{
+	struct sw_err err = {0};
+	uint64_t bytes = 0;
+	int r = propose_jobs(server, op, &bytes, &err);
+	int status = r < 0 ? sw_status_of(r) : sw_waiting_admit(server, &op->user, op->request->job_total, bytes, &err);
+	struct sw_conn *conn = op->conn;
+	if (status == 0) {
+		sw_turn_add(server, op);
+		return;
+	}
+	sw_op_free(op);
+	if (r < 0)
+		sw_conn_reply_error(conn, status, &err);
+	else
+		sw_conn_reply_later(conn, status, &err, COME_BACK_S);
 }
 
 void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_user user = sw_conn_peer(conn)->user;
 	const struct sw_request *request = sw_conn_request(conn);
-	struct sw_err err = {0};
 	if (request->key != NULL && answer_again(server, conn, &user, request))
 		return;
 	/* Repeated before the first was answered: an operation without records of its own is answered behind that one. */
@@ -194,8 +215,10 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 	struct sw_op *op = sw_op_new(conn, again ? repeated : submitted);
 	if (op == NULL)
 		return;
-	int r = again ? 0 : propose_jobs(server, op, &err);
-	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
+	if (again)
+		sw_turn_add(server, op);
+	else
+		submit_or_refuse(server, op);
 }
 
 /* ------------------------------------------------------------------------------------------------ change */

@@ -1,7 +1,6 @@
 /* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must, and beyond this machine it travels encrypted. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <event2/listener.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,12 +11,28 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/often.h"
 #include "controller/server_state.h"
 
 #define BACKLOG 512
+/* Connections taken at one go: between two goes those that are there are heard, so a flood of new ones cannot push them out unheard. */
+#define ACCEPTS_MAX 32
+/* After an accept that failed for want of files or memory. */
+#define AGAIN_MS 100
+#define SAY_EVERY_NS (30 * SW_NS_PER_S)
+
+/* One listening socket. */
+struct listener {
+	struct sw_server *server;
+	struct event *ready; /* NULL: it is not there */
+	struct event *again; /* after a pause */
+	int fd;
+	bool is_tcp;
+	struct sw_often complaint;
+};
 
 struct sw_listeners {
-	struct evconnlistener *local, *tcp;
+	struct listener local, tcp;
 	char *path; /* of the UNIX socket that is ours; NULL: none */
 	char address[64];
 };
@@ -46,41 +61,114 @@ static bool is_listed(const struct sw_controller_options *options, uid_t uid)
 	return false;
 }
 
-static void on_local(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int size, void *user)
+/* The caller and the peer of a connection to the UNIX socket. False: the kernel does not say. */
+static bool know_local(struct sw_server *server, int fd, struct sw_peer *peer, struct sw_caller_key *key)
 {
-	(void)listener;
-	(void)address;
-	(void)size;
-	struct sw_server *server = user;
-	SW_HOLDS_LOOP(server);
 	struct ucred credentials;
 	socklen_t length = sizeof credentials;
-	struct sw_peer peer = {.roles = SW_ROLE_USER};
-	bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0;
-	if (known) {
-		peer.user = (struct sw_user){.uid = credentials.uid, .gid = credentials.gid};
-		/* Root and whoever started the controller could do all this anyway. */
-		bool own = credentials.uid == 0 || credentials.uid == geteuid();
-		peer.user.is_operator = own || is_listed(server->options, credentials.uid);
-		peer.roles |= (peer.user.is_operator ? SW_ROLE_OPERATOR : 0u) | (own ? SW_ROLE_AGENT : 0u);
-	}
-	if (!known || sw_conn_new(server, fd, false, &peer) < 0)
-		evutil_closesocket(fd);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
+		return false;
+	*peer = (struct sw_peer){.roles = SW_ROLE_USER, .user = {.uid = credentials.uid, .gid = credentials.gid}};
+	/* Root and whoever started the controller could do all this anyway. */
+	bool own = credentials.uid == 0 || credentials.uid == geteuid();
+	peer->user.is_operator = own || is_listed(server->options, credentials.uid);
+	peer->roles |= (peer->user.is_operator ? SW_ROLE_OPERATOR : 0u) | (own ? SW_ROLE_AGENT : 0u);
+	*key = (struct sw_caller_key){peer->user.is_operator ? SW_CALLER_OWN : SW_CALLER_USER, credentials.uid};
+	return true;
 }
 
-static void on_tcp(struct evconnlistener *listener, evutil_socket_t fd, struct sockaddr *address, int size, void *user)
+/* Until a token says more, an address is all that is known of a caller on TCP. Of IPv6, the half that a network gives out. */
+static struct sw_caller_key key_of_address(const union address *address)
 {
-	(void)listener;
-	(void)address;
-	(void)size;
-	struct sw_server *server = user;
-	SW_HOLDS_LOOP(server);
-	const struct sw_peer nobody = {0};
+	uint64_t id = 0;
+	if (address->any.sa_family == AF_INET6)
+		memcpy(&id, &address->v6.sin6_addr, sizeof id);
+	else
+		id = ntohl(address->v4.sin_addr.s_addr);
+	return (struct sw_caller_key){SW_CALLER_STRANGER, id};
+}
+
+static void take(struct listener *listener, int fd, const union address *address)
+{
+	struct sw_peer peer = {0};
+	struct sw_caller_key key = {0};
 	int on = 1;
-	/* Answers are written whole: waiting to fill a packet only adds delay. */
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	if (sw_conn_new(server, fd, true, &nobody) < 0)
-		evutil_closesocket(fd);
+	bool known = true;
+	if (listener->is_tcp) {
+		/* Answers are written whole: waiting to fill a packet only adds delay. */
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+		key = key_of_address(address);
+	} else {
+		known = know_local(listener->server, fd, &peer, &key);
+	}
+	if (!known || sw_conn_new(listener->server, fd, listener->is_tcp, &peer, &key) < 0)
+		close(fd);
+}
+
+/* Out of files or memory: connections that wait go on waiting, and are looked for again after a pause. */
+static void pause_listener(struct listener *listener, int error)
+{
+	struct sw_server *server = listener->server;
+	uint64_t missed = 0;
+	server->figures.accepts_failed++;
+	if (sw_often_may(&listener->complaint, sw_clock_boot_ns(), SAY_EVERY_NS, &missed))
+		sw_server_note(server, "cannot take connections on %s: %s (%llu times more since this was said last)",
+			       listener->is_tcp ? "TCP" : "the socket", strerror(error), (unsigned long long)missed);
+	struct timeval wait = {.tv_usec = AGAIN_MS * 1000};
+	event_del(listener->ready);
+	evtimer_add(listener->again, &wait);
+}
+
+static void on_ready(evutil_socket_t listening, short what, void *user)
+{
+	(void)what;
+	struct listener *listener = user;
+	SW_HOLDS_LOOP(listener->server);
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
+		union address address = {0};
+		socklen_t size = sizeof address;
+		int fd = accept4(listening, &address.any, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd >= 0) {
+			take(listener, fd, &address);
+		} else if (errno == EAGAIN) {
+			return;
+		} else if (errno != EINTR && errno != ECONNABORTED && errno != EPROTO) {
+			pause_listener(listener, errno);
+			return;
+		}
+	}
+}
+
+static void on_again(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct listener *listener = user;
+	SW_HOLDS_LOOP(listener->server);
+	event_add(listener->ready, NULL);
+}
+
+/* Takes the descriptor, also when it fails. */
+static int open_listener(struct listener *listener, struct sw_server *server, int fd, bool is_tcp, struct sw_err *err)
+{
+	*listener = (struct listener){.server = server, .fd = fd, .is_tcp = is_tcp};
+	listener->ready = event_new(server->base, fd, EV_READ | EV_PERSIST, on_ready, listener);
+	listener->again = evtimer_new(server->base, on_again, listener);
+	if (listener->ready != NULL && listener->again != NULL && event_add(listener->ready, NULL) == 0)
+		return 0;
+	if (listener->ready == NULL)
+		close(fd);
+	return sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+static void close_listener(struct listener *listener)
+{
+	if (listener->again != NULL)
+		event_free(listener->again);
+	if (listener->ready == NULL)
+		return;
+	event_free(listener->ready);
+	close(listener->fd);
 }
 
 /* ------------------------------------------------------------------------------------------------ the UNIX socket */
@@ -157,13 +245,11 @@ static int listen_local(struct sw_server *server, struct sw_listeners *listeners
 	if (fd < 0)
 		return fd;
 	listeners->path = strdup(path);
-	listeners->local = evconnlistener_new(server->base, on_local, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (listeners->local == NULL || listeners->path == NULL) {
-		if (listeners->local == NULL)
-			close(fd);
+	if (listeners->path == NULL) {
+		close(fd);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	return 0;
+	return open_listener(&listeners->local, server, fd, false, err);
 }
 
 /* ------------------------------------------------------------------------------------------------ TCP */
@@ -254,12 +340,7 @@ static int listen_tcp(struct sw_server *server, struct sw_listeners *listeners, 
 		close(fd);
 		return refuse(err, SW_EIO, text, strerror(failed));
 	}
-	listeners->tcp = evconnlistener_new(server->base, on_tcp, server, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (listeners->tcp == NULL) {
-		close(fd);
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	return 0;
+	return open_listener(&listeners->tcp, server, fd, true, err);
 }
 
 int sw_listen(struct sw_server *server, struct sw_listeners **ret_listeners, struct sw_err *err)
@@ -280,17 +361,15 @@ int sw_listen(struct sw_server *server, struct sw_listeners **ret_listeners, str
 
 const char *sw_listeners_address(const struct sw_listeners *listeners)
 {
-	return listeners->tcp != NULL ? listeners->address : NULL;
+	return listeners->tcp.ready != NULL ? listeners->address : NULL;
 }
 
 void sw_listeners_free(struct sw_listeners *listeners)
 {
-	if (listeners->local != NULL) {
-		evconnlistener_free(listeners->local);
+	if (listeners->local.ready != NULL)
 		unlink(listeners->path);
-	}
-	if (listeners->tcp != NULL)
-		evconnlistener_free(listeners->tcp);
+	close_listener(&listeners->local);
+	close_listener(&listeners->tcp);
 	free(listeners->path);
 	free(listeners);
 }

@@ -164,9 +164,8 @@ static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_job_
 	} else if (!sw_may_see(sw_conn_peer(conn), view)) {
 		status = 403;
 		sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to somebody else", id);
-	} else if (server->stream_count >= SW_STREAMS_MAX) {
-		status = 503;
-		sw_err_set(&err, SW_ELIMIT, "too many read logs already");
+	} else if ((status = sw_conn_admit_stream(conn, &err)) != 0) {
+		;
 	} else if (sw_job_request_decode("journal", view->request, strlen(view->request), &job, &err) == 0 && job->stdout_path != NULL) {
 		status = 409;
 		sw_err_set(&err, SW_EINPUT, "the output of job %" PRIu64 " is not kept here", id);

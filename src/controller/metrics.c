@@ -97,6 +97,34 @@ static void write_loop(const struct sw_loop *loop, struct sw_json *text)
 	write_seconds(text, "sharewell_loop_seconds_max", "gauge", "The longest that the loop was held at one go.", loop->longest_ns);
 }
 
+/* What callers take, by their class, and what was refused for want of room: few lines, however many callers there are. */
+static void write_callers(struct sw_server *server, struct sw_json *text)
+{
+	static const char *const classes[SW_CALLER_CLASSES] = {"stranger", "user", "owner", "agent"};
+	const struct sw_callers *callers = &server->callers;
+	uint32_t streams = 0;
+	head(text, "sharewell_http_callers_connections", "gauge", "Open connections by the kind of caller.");
+	for (int c = 0; c < SW_CALLER_CLASSES; c++)
+		print(text, "sharewell_http_callers_connections{caller=\"%s\"} %" PRIu32 "\n", classes[c], callers->conn_count[c]);
+	head(text, "sharewell_http_callers_connections_max", "gauge", "Places for connections of each kind of caller.");
+	for (int c = 0; c < SW_CALLER_CLASSES; c++)
+		print(text, "sharewell_http_callers_connections_max{caller=\"%s\"} %" PRIu32 "\n", classes[c], callers->conn_most[c]);
+	for (int c = 0; c < SW_CALLER_CLASSES; c++)
+		streams += callers->stream_count[c];
+	figure(text, "sharewell_http_streams", "gauge", "Open streams of events and logs.", streams);
+	head(text, "sharewell_user_bound", "gauge", "What one user may take at once; 'controller --bounds' sets it.");
+	for (int b = 0; b < SW_USER_BOUNDS; b++)
+		print(text, "sharewell_user_bound{bound=\"%s\"} %" PRIu64 "\n", sw_user_bound_rows[b].name, callers->bounds[b]);
+	head(text, "sharewell_bound_refused_total", "counter",
+	     "Requests and connections refused for want of room: of the user's own bound, or of all.");
+	for (int b = 0; b < SW_USER_BOUNDS; b++)
+		for (int all = 0; all < 2; all++)
+			print(text, "sharewell_bound_refused_total{bound=\"%s\",of=\"%s\"} %" PRIu64 "\n", sw_user_bound_rows[b].name,
+			      all ? "cluster" : "user", callers->refused[b][all]);
+	figure(text, "sharewell_accepts_failed_total", "counter", "Connections that could not be taken for want of files or memory.",
+	       server->figures.accepts_failed);
+}
+
 static void write_own(struct sw_server *server, struct sw_json *text)
 {
 	const struct sw_figures *figures = &server->figures;
@@ -111,7 +139,7 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 		figure(text, "sharewell_tls_certificate_ends_seconds", "gauge", "When the certificate ends, in seconds since 1970.",
 		       (uint64_t)sw_tls_ends_at_s(server->tls));
 	figure(text, "sharewell_http_connections", "gauge", "Open connections.", server->conn_count);
-	figure(text, "sharewell_http_streams", "gauge", "Open streams of events and logs.", server->stream_count);
+	write_callers(server, text);
 	figure(text, "sharewell_journal_seq", "counter", "Number of the last record.", server->turn.applied_seq);
 	figure(text, "sharewell_journal_records_total", "counter", "Records stored since the start.", figures->records);
 	figure(text, "sharewell_journal_commits_total", "counter", "Commits since the start, each with one fsync.", figures->commits);

@@ -10,7 +10,8 @@
 #include "base/number.h"
 #include "controller/server_state.h"
 
-#define LOOK_S 1
+/* So that a change counts within a second, also where the loop has much to do. */
+#define LOOK_MS 200
 #define SOON_S (30 * 86400) /* for a certificate to end */
 
 /* ------------------------------------------------------------------------------------------------ tokens */
@@ -120,7 +121,7 @@ void sw_reload_all(struct sw_server *server)
 
 int sw_reload_start(struct sw_server *server, struct sw_err *err)
 {
-	struct timeval each = {.tv_sec = LOOK_S};
+	struct timeval each = {.tv_usec = LOOK_MS * 1000};
 	if (server->tokens == NULL)
 		return 0;
 	has_changed(&server->reload, server->options->tokens_path);

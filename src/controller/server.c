@@ -231,6 +231,7 @@ static int start(struct sw_server *server, struct sw_err *err)
 	r = r < 0 ? r : sw_models_start(server, err);
 	r = r < 0 ? r : replay(server, err);
 	r = r < 0 ? r : sw_learned_start(server, err);
+	r = r < 0 ? r : sw_waiting_start(server, err);
 	if (r < 0)
 		return r;
 	server->openapi = sw_openapi_encode();
@@ -251,6 +252,8 @@ static void stop(struct sw_server *server)
 			sw_snapshots_finish(server);
 	}
 	sw_conns_close_all(server);
+	sw_callers_stop(server);
+	sw_waiting_stop(server);
 	if (server->turn.soon != NULL)
 		sw_turn_stop(server);
 	sw_snapshots_stop(server);
@@ -298,9 +301,9 @@ int sw_controller_run(const struct sw_controller_options *options, struct sw_err
 {
 	struct sw_server server = {.options = options};
 	TAILQ_INIT(&server.conns);
-	TAILQ_INIT(&server.idle);
 	TAILQ_INIT(&server.followers);
 	raise_limits();
+	sw_callers_start(&server);
 	/* A client that goes away while it is written to, and a journal that reaches a limit, are error codes and not the end. */
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, on_pipe, on_size;
 	sigaction(SIGPIPE, &ignore, &on_pipe);

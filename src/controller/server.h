@@ -28,6 +28,27 @@ struct sw_controller_place {
 	uint64_t jobs;
 };
 
+/* What one user may take at once; 0: what is usual. Root, the controller's own user and operators are not bounded by those marked (*), only by what the cluster has for all of them. */
+struct sw_user_bounds {
+	uint32_t connections; /* (*) 256 */
+	uint32_t heads;	      /* (*) requests whose head has begun and not ended: 32 */
+	uint32_t streams;     /* (*) of events and logs: 128 */
+	uint32_t requests;    /* (*) a second, after a burst of four seconds' worth: 1000 */
+	uint64_t bodies;      /* (*) bytes of large bodies on their way: 64 MiB */
+	uint64_t jobs;	      /* (*) that wait or run: 200,000 */
+	uint64_t held;	      /* bytes of environments and scripts of those: 512 MiB */
+};
+#define SW_USER_BOUNDS 7
+/* The members by name, with what is usual. */
+struct sw_user_bound_row {
+	const char *name, *about;
+	bool is_bytes;
+	uint64_t usual;
+};
+extern const struct sw_user_bound_row sw_user_bound_rows[SW_USER_BOUNDS];
+/* "connections=64,held=1G"; names that are not given are left alone. */
+int sw_user_bounds_parse(const char *text, struct sw_user_bounds *bounds, struct sw_err *err);
+
 /* Zero and NULL mean what is usual, except where said. */
 struct sw_controller_options {
 	const char *journal_path;  /* must be given */
@@ -45,15 +66,18 @@ struct sw_controller_options {
 	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns lease_ns;		    /* 30 s */
-	sw_ns lease_margin_ns;	    /* 5 s */
-	sw_ns retry_backoff_ns;	    /* 30 s */
-	const char *slowdowns_path; /* where measured slowdowns are written for people; NULL: nowhere */
-	const char *profiles;	    /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
-	const char *failures;	    /* file of the operator's own classes of failures; NULL: none */
-	uint32_t connections_max;   /* 4096 */
-	uint32_t events_kept;	    /* for watchers that come back: 8192 */
-	uint32_t snapshot_records;  /* between two snapshots, at least: 10,000 */
+	sw_ns lease_ns;		      /* 30 s */
+	sw_ns lease_margin_ns;	      /* 5 s */
+	sw_ns retry_backoff_ns;	      /* 30 s */
+	const char *slowdowns_path;   /* where measured slowdowns are written for people; NULL: nowhere */
+	const char *profiles;	      /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
+	const char *failures;	      /* file of the operator's own classes of failures; NULL: none */
+	struct sw_user_bounds bounds; /* of one user */
+	uint32_t connections_max;  /* of all users together: 4096. The owner and operators have places of their own, and so have agents */
+	uint32_t strangers_max;	   /* connections on TCP that have not shown a token that is known: 256 */
+	uint32_t head_ms;	   /* for a request's head to arrive: 10,000, and half of that for strangers */
+	uint32_t events_kept;	   /* for watchers that come back: 8192 */
+	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
 	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody cares. */

@@ -3,6 +3,9 @@
  *	server.c	start, replay, loop, end
  *	listen.c	sockets
  *	connection.c	HTTP on one socket
+ *	callers.c	what each caller takes
+ *	places.c	which connections, bodies and streams there is room for
+ *	waiting.c	what each user has in the queue
  *	dispatch.c	who asks for what
  *	reload.c	tokens and certificate, read again
  *	turn.c		the group commit
@@ -29,10 +32,11 @@
 #include "controller/tokens.h"
 #include "store/journal.h"
 
-#define SW_STREAMS_MAX 512u
+#define SW_STREAMS_MAX 1024u /* of all users together, and as many of the owner and operators */
 #define SW_NODES_MAX 16384u
-#define SW_BODIES_MAX ((size_t)256 << 20)  /* bytes of bodies that are on their way, all together */
-#define SW_OUTPUT_HIGH ((size_t)512 << 10) /* of one connection, before nothing more is made for it */
+#define SW_BODIES_MAX ((uint64_t)256 << 20) /* bytes of bodies that are on their way, of each class of callers */
+#define SW_OUTPUT_HIGH ((size_t)512 << 10)  /* of one connection, before nothing more is made for it */
+#define SW_STREAM_HIGH ((size_t)64 << 10)   /* the same of a stream, whose reader may never read */
 
 /* What runs first when several can. libevent gives everything the one in the middle; only the end of a turn waits until nothing else is ready. */
 enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
@@ -47,14 +51,98 @@ struct sw_peer {
 	unsigned char token[SW_TOKEN_DIGEST]; /* on TCP: the hash of what it came with */
 };
 
+/* ---- callers.c: what each caller takes of the server */
+enum sw_caller_class {
+	SW_CALLER_STRANGER = 0, /* on TCP, without a token that is known: one address */
+	SW_CALLER_USER,
+	SW_CALLER_OWN, /* root, the controller's own user, operators */
+	SW_CALLER_AGENT,
+	SW_CALLER_CLASSES
+};
+struct sw_caller_key {
+	enum sw_caller_class class;
+	uint64_t id; /* the user, an address, or the hash of an agent's token */
+};
+struct sw_caller {
+	LIST_ENTRY(sw_caller) link;
+	struct sw_caller_key key;
+	TAILQ_HEAD(, sw_conn) conns;
+	uint32_t conn_count, head_count, stream_count;
+	uint64_t body_bytes;
+	int64_t paid_ns; /* uptime until which its requests have used up its share of them */
+};
+/* What was refused for want of room: of the caller's own bound, or of all. */
+enum sw_user_bound {
+	SW_USER_BOUND_CONNECTIONS = 0,
+	SW_USER_BOUND_HEADS,
+	SW_USER_BOUND_STREAMS,
+	SW_USER_BOUND_REQUESTS,
+	SW_USER_BOUND_BODIES,
+	SW_USER_BOUND_JOBS,
+	SW_USER_BOUND_HELD
+};
+#define SW_CALLER_BUCKETS 256u
+struct sw_callers {
+	LIST_HEAD(, sw_caller) buckets[SW_CALLER_BUCKETS];
+	uint32_t count;
+	uint32_t conn_count[SW_CALLER_CLASSES], conn_most[SW_CALLER_CLASSES];
+	uint32_t stream_count[SW_CALLER_CLASSES], stream_most; /* of each class */
+	uint64_t body_bytes[SW_CALLER_CLASSES];
+	uint32_t turned_away; /* connections that only hear that there is no room */
+	uint64_t bounds[SW_USER_BOUNDS];
+	uint64_t refused[SW_USER_BOUNDS][2];
+};
+/* Bounds from the options and from how many files may be open. */
+void sw_callers_start(struct sw_server *server);
+void sw_callers_stop(struct sw_server *server);
+/* NULL: out of memory. */
+struct sw_caller *sw_caller_get(struct sw_server *server, const struct sw_caller_key *key);
+/* Forgets it if there is nothing to remember. */
+void sw_caller_leave(struct sw_server *server, struct sw_caller *caller);
+/* Which caller a request is from, once its head is known. */
+struct sw_caller_key sw_caller_key_of(const struct sw_peer *peer, const struct sw_request *request, const struct sw_caller_key *before);
+bool sw_caller_is_bounded(const struct sw_caller *caller);
+/* The caller that has most of it. */
+typedef uint64_t sw_caller_amount_fn(const struct sw_caller *caller);
+struct sw_caller *sw_callers_most(struct sw_server *server, enum sw_caller_class class, sw_caller_amount_fn *amount);
+/* 0, or 429: the caller has asked too often. */
+int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, struct sw_err *err);
+/* Counts a refusal and words it. 429 where the bound is the caller's own, 503 where it is the cluster's. */
+int sw_user_bound_refuse(struct sw_server *server, enum sw_user_bound bound, bool own, struct sw_err *err);
+
+/* ---- waiting.c: what each user has in the queue */
+struct sw_user_jobs {
+	uint32_t uid;
+	uint64_t jobs, bytes;		/* at most: those that ended since the last count are in it */
+	uint64_t next_jobs, next_bytes; /* of the count that goes on */
+};
+struct sw_waiting {
+	SW_VEC(struct sw_user_jobs) users; /* by uid */
+	struct event *step;
+	bool counting;
+	uint64_t next, last;  /* jobs that the count has yet to look at */
+	const char *request;  /* of the job looked at last: members of an array share one */
+	int64_t counted_ns;   /* uptime: when the last count ended */
+	uint64_t jobs, bytes; /* of all */
+};
+int sw_waiting_start(struct sw_server *server, struct sw_err *err);
+void sw_waiting_stop(struct sw_server *server);
+/* Room for this much more of a user: 0, 429 or 503. Counts them where there is. */
+int sw_waiting_admit(struct sw_server *server, const struct sw_user *user, uint64_t jobs, uint64_t bytes, struct sw_err *err);
+
 /* ---- connection.c */
 typedef void sw_conn_fn(void *attached);
 
-int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer);
+/* Takes the descriptor where it returns 0. */
+int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_peer *peer, const struct sw_caller_key *key);
 /* Answers the request at hand. `headers` are whole lines with CR LF, or NULL. */
 void sw_conn_reply(struct sw_conn *conn, int status, const char *media, const char *headers, const char *body, size_t size);
 void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json); /* releases it */
 void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err);
+/* The same with when to come back. */
+void sw_conn_reply_later(struct sw_conn *conn, int status, const struct sw_err *err, unsigned seconds);
+/* Room for one more stream: 0, or the status that says that there is none. */
+int sw_conn_admit_stream(struct sw_conn *conn, struct sw_err *err);
 /* An answer of unknown length; `drained` is called when more can be written. */
 void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers, sw_conn_fn *drained);
 bool sw_conn_has_room(const struct sw_conn *conn);
@@ -197,11 +285,15 @@ struct sw_events {
 	uint32_t size;
 	TAILQ_HEAD(, sw_watcher) watchers;
 	struct event *heartbeat;
+	struct event *more;    /* the next slice */
+	struct sw_watcher *at; /* of the pass that goes on, to be fed next; NULL: none does */
+	bool again;	       /* another pass is wanted */
 };
 int sw_events_start(struct sw_server *server, struct sw_err *err);
 void sw_events_stop(struct sw_server *server);
 void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum sw_record_kind kind, const char *body, size_t size,
 		    uint64_t job);
+/* Lets watchers hear what is new, soon. */
 void sw_events_send(struct sw_server *server);
 void sw_events_watch(struct sw_server *server, struct sw_conn *conn);
 
@@ -334,6 +426,7 @@ struct sw_figures {
 	uint64_t requests[SW_ROUTES];
 	uint64_t refused; /* heads that came to nothing: malformed, unauthorised, too large */
 	uint64_t handshakes_failed;
+	uint64_t accepts_failed; /* for want of files or memory */
 	uint64_t commits, commits_failed, records;
 	int64_t commit_ns, commit_longest_ns;
 	int64_t turn_longest_ns;
@@ -378,10 +471,9 @@ struct sw_server {
 	struct event *tick;
 
 	struct sw_conns conns;
-	struct sw_conns idle; /* between requests, the longest first */
 	uint32_t conn_count;
-	uint32_t stream_count;
-	size_t body_bytes;
+	struct sw_callers callers;
+	struct sw_waiting waiting;
 
 	struct sw_models models;
 	struct sw_reload reload;

@@ -1,0 +1,380 @@
+/* Bounds: whatever one caller takes, the others, the owner and the agents find room. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "api/routes.h"
+#include "unit/controller/served.h"
+
+#define ALICE "a0112233445566778899aabbccddeeff00112233"
+#define BOB "b0112233445566778899aabbccddeeff00112233"
+#define MANY 64
+
+static struct served served;
+static int fds[2 * MANY];
+static size_t fd_count;
+
+static int set_up(void **state)
+{
+	(void)state;
+	served_make(&served);
+	FILE *file = fopen(served.tokens, "a");
+	assert_non_null(file);
+	fputs("user " ALICE " 4242:4242\nuser " BOB " 4343:4343\n", file);
+	assert_int_equal(fclose(file), 0);
+	fd_count = 0;
+	return 0;
+}
+
+static void close_kept(void)
+{
+	while (fd_count > 0)
+		close(fds[--fd_count]);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	close_kept();
+	served_remove(&served);
+	return 0;
+}
+
+/* A connection over TCP that stays open until the end. */
+static int keep_tcp(void)
+{
+	assert_true(fd_count < sizeof fds / sizeof fds[0]);
+	return fds[fd_count++] = dial_tcp(&served);
+}
+
+/* The status of a request on a connection of its own; an error must say what, and 429 and 503 when to come back. */
+static int status_of(const char *method, const char *target, const char *token, const char *body)
+{
+	int fd = dial_tcp(&served);
+	struct reply reply = ask(fd, method, target, token, body);
+	int status = reply.status;
+	if (status == 429 || status == 503) {
+		json_t *root = json_loads(reply.body, 0, NULL);
+		const json_t *error = json_object_get(root, "error");
+		assert_true(json_string_length(json_object_get(error, "fact")) > 0);
+		assert_true(json_string_length(json_object_get(error, "detail")) > 0);
+		assert_true(json_string_length(json_object_get(error, "hint")) > 0);
+		assert_non_null(strstr(reply.head, "Retry-After: "));
+		json_decref(root);
+	}
+	reply_free(&reply);
+	close(fd);
+	return status;
+}
+
+/* Begins a request in this name and does not end its head. */
+static int begin_head(const char *token)
+{
+	int fd = keep_tcp();
+	/* One whole request first: from then on the connection is this user's. */
+	struct reply reply = ask(fd, "GET", "/v1/cluster", token, NULL);
+	assert_int_equal(reply.status, 200);
+	reply_free(&reply);
+	say_text(fd, "GET /v1/cluster HTTP/1.1\r\nX: ");
+	return fd;
+}
+
+static int announce(const char *token, size_t size)
+{
+	char head[300];
+	int fd = keep_tcp();
+	snprintf(head, sizeof head,
+		 "POST /v1/jobs HTTP/1.1\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: %zu\r\n\r\n", token, size);
+	say_text(fd, head);
+	struct reply reply = hear(fd);
+	int status = reply.status;
+	reply_free(&reply);
+	return status;
+}
+
+static double refused(const char *bound, const char *of)
+{
+	char name[120];
+	snprintf(name, sizeof name, "sharewell_bound_refused_total{bound=\"%s\",of=\"%s\"}", bound, of);
+	return figure(&served, name);
+}
+
+static int sync_status(int fd, const char *token, int number)
+{
+	char body[500];
+	snprintf(body, sizeof body,
+		 "{\"node\": \"n1\", \"instance\": \"a\", \"number\": %d, \"have\": 0, \"inventory\": {\"gpus\": [{\"uuid\": \"G\","
+		 " \"name\": \"c\", \"memory_bytes\": 17179869184, \"link_group\": 0}], \"cpus\": 8, \"memory_bytes\": 34359738368}}",
+		 number);
+	struct reply reply = ask(fd, "POST", "/v1/agents/sync", token, body);
+	int status = reply.status;
+	reply_free(&reply);
+	return status;
+}
+
+/* Connections without a token, one byte each, keep nobody out: neither the owner on the socket, nor an agent or a user with a token. */
+static void test_strangers(void **state)
+{
+	(void)state;
+	served.options.strangers_max = 8;
+	served.options.connections_max = 16;
+	served_start(&served);
+	char *token = served_token(&served, SW_ROLE_AGENT);
+	for (int i = 0; i < MANY; i++)
+		say_text(keep_tcp(), "G");
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+	int agent = dial_tcp(&served);
+	assert_int_equal(sync_status(agent, token, 1), 200);
+	assert_int_equal(status_of("GET", "/v1/cluster", ALICE, NULL), 200);
+	for (int i = 0; i < MANY; i++)
+		say_text(keep_tcp(), "G");
+	/* An agent that is known keeps its connection. */
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+	submit(&served, "{\"command\": [\"x\"]}");
+	assert_int_equal(sync_status(agent, token, 2), 200);
+	assert_true(figure(&served, "sharewell_http_callers_connections{caller=\"stranger\"}") <= 8 + 32);
+	close(agent);
+	free(token);
+}
+
+/* A head that does not come whole in its time ends with 408, also of a client that sends a byte now and then; and so does one of a stranger. */
+static void test_slow_head(void **state)
+{
+	(void)state;
+	served.options.head_ms = 400;
+	served_start(&served);
+	int local = dial(&served), stranger = dial_tcp(&served);
+	say_text(local, "GET /healthz HTTP/1.1\r\nX: ");
+	say_text(stranger, "G");
+	struct reply reply = hear(local);
+	assert_int_equal(reply.status, 408);
+	assert_true(reply.closes);
+	reply_free(&reply);
+	assert_true(hears_end(local));
+	reply = hear(stranger);
+	assert_int_equal(reply.status, 408);
+	reply_free(&reply);
+	/* One that says nothing at all hears nothing. */
+	int silent = dial(&served);
+	assert_true(hears_end(silent));
+	close(silent);
+	close(local);
+	close(stranger);
+}
+
+/* A user at the bound on connections hears 429; others have their own. */
+static void test_connections(void **state)
+{
+	(void)state;
+	served.options.bounds.connections = 4;
+	served_start(&served);
+	for (int i = 0; i < 4; i++)
+		begin_head(ALICE);
+	assert_int_equal(status_of("GET", "/v1/cluster", ALICE, NULL), 429);
+	assert_int_equal(status_of("GET", "/v1/cluster", BOB, NULL), 200);
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+	assert_true(refused("connections", "user") == 1);
+	close_kept();
+	/* Idle ones make room. */
+	for (int i = 0; i < 8; i++) {
+		struct reply reply = ask(keep_tcp(), "GET", "/v1/cluster", ALICE, NULL);
+		assert_int_equal(reply.status, 200);
+		reply_free(&reply);
+	}
+}
+
+/* Where the places of all users are taken, the user that has most of them loses one to a user that has few. */
+static void test_places_of_all(void **state)
+{
+	(void)state;
+	served.options.connections_max = 8;
+	served_start(&served);
+	for (int i = 0; i < 8; i++)
+		begin_head(ALICE);
+	assert_int_equal(status_of("GET", "/v1/cluster", BOB, NULL), 200);
+	assert_int_equal(status_of("GET", "/v1/cluster", BOB, NULL), 200);
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+}
+
+/* Heads that have begun and do not end. */
+static void test_heads(void **state)
+{
+	(void)state;
+	served.options.bounds.heads = 2;
+	served_start(&served);
+	begin_head(ALICE);
+	begin_head(ALICE);
+	struct reply reply = hear(begin_head(ALICE));
+	assert_int_equal(reply.status, 429);
+	reply_free(&reply);
+	begin_head(BOB);
+	assert_true(refused("heads", "user") == 1);
+	/* Whole heads are not bounded by this. */
+	assert_int_equal(status_of("GET", "/v1/cluster", ALICE, NULL), 200);
+}
+
+/* Large bodies that are announced and do not come: those of one user keep no other user from sending one. */
+static void test_bodies(void **state)
+{
+	(void)state;
+	served_start(&served);
+	int taken = 0;
+	for (int i = 0; i < 17; i++)
+		taken += announce(ALICE, (size_t)16 << 20) == 100;
+	assert_int_equal(taken, 4); /* of 64 MiB */
+	assert_int_equal(announce(BOB, (size_t)16 << 20), 100);
+	char *body = malloc(200001);
+	memset(body, ' ', 200000);
+	memcpy(body, "{\"command\": [\"x\"]}", 18);
+	body[200000] = '\0';
+	assert_int_equal(status_of("POST", "/v1/jobs", BOB, body), 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, body), 429);
+	json_decref(ask_json(&served, "POST", "/v1/jobs", body, 201));
+	/* What has gone is not counted on. */
+	close_kept();
+	int status = 429;
+	for (int i = 0; i < 100 && status == 429; i++)
+		status = status_of("POST", "/v1/jobs", ALICE, body);
+	assert_int_equal(status, 201);
+	free(body);
+}
+
+static int watch(const char *token)
+{
+	char head[300];
+	int fd = keep_tcp();
+	snprintf(head, sizeof head, "GET /v1/events HTTP/1.1\r\nAuthorization: Bearer %s\r\n\r\n", token);
+	say_text(fd, head);
+	hear_head(fd, 200);
+	return fd;
+}
+
+/* Streams of events of one user leave room for those of others. */
+static void test_streams(void **state)
+{
+	(void)state;
+	served.options.bounds.streams = 3;
+	served_start(&served);
+	int watching[3];
+	for (int i = 0; i < 3; i++)
+		watching[i] = watch(ALICE);
+	assert_int_equal(status_of("GET", "/v1/events", ALICE, NULL), 429);
+	int other = watch(BOB);
+	char *own = served_token(&served, SW_ROLE_OPERATOR);
+	int owner = watch(own);
+	submit(&served, "{\"command\": [\"x\"]}");
+	free(hear_until(other, "event: submit"));
+	free(hear_until(owner, "event: submit"));
+	free(hear_until(watching[2], "event: submit"));
+	free(own);
+	assert_true(figure(&served, "sharewell_http_streams") == 5);
+}
+
+/* A user that asks too often hears 429 for a while; others do not. */
+static void test_requests(void **state)
+{
+	(void)state;
+	served.options.bounds.requests = 1;
+	served_start(&served);
+	int fd = keep_tcp(), good = 0, late = 0;
+	for (int i = 0; i < 50; i++)
+		say_text(fd, "GET /v1/cluster HTTP/1.1\r\nAuthorization: Bearer " ALICE "\r\n\r\n");
+	for (int i = 0; i < 50; i++) {
+		struct reply reply = hear(fd);
+		good += reply.status == 200;
+		late += reply.status == 429;
+		reply_free(&reply);
+	}
+	assert_true(good >= 3);
+	assert_true(late > 0);
+	assert_int_equal(good + late, 50);
+	/* Coming anew does not help, and another user is not touched. */
+	assert_int_equal(status_of("GET", "/v1/cluster", BOB, NULL), 200);
+	for (int i = 0; i < 20; i++)
+		json_decref(ask_json(&served, "GET", "/v1/cluster", NULL, 200));
+	assert_true(refused("requests", "user") >= late);
+}
+
+/* Jobs of one user: the bound is of those that wait or run. What has ended counts no more. */
+static void test_jobs(void **state)
+{
+	(void)state;
+	served.options.bounds.jobs = 10;
+	served_start(&served);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"], \"array\": \"1-10\"}"), 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"]}"), 429);
+	assert_int_equal(status_of("POST", "/v1/jobs", BOB, "{\"command\": [\"x\"], \"array\": \"1-9\"}"), 201);
+	json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"x\"], \"array\": \"1-30\"}", 201));
+	assert_int_equal(status_of("POST", "/v1/jobs/3/cancel", ALICE, NULL), 200);
+	int status = 429;
+	for (int i = 0; i < 80 && status == 429; i++) {
+		status = status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"]}");
+		usleep(100000);
+	}
+	assert_int_equal(status, 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"]}"), 429);
+	/* A restart does not give more. */
+	served_kill(&served);
+	served_start(&served);
+	status = 201;
+	for (int i = 0; i < 3 && status == 201; i++)
+		status = status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"], \"array\": \"1-5\"}");
+	assert_int_equal(status, 429);
+}
+
+/* Bytes of environments of one user. The members of an array hold one together. */
+static void test_held(void **state)
+{
+	(void)state;
+	served.options.bounds.held = 100000;
+	served_start(&served);
+	char *body = malloc(61000);
+	int used = sprintf(body, "{\"command\": [\"x\"], \"array\": \"1-50\", \"env\": {\"A\": \"");
+	memset(body + used, 'y', 60000 - (size_t)used);
+	strcpy(body + 60000, "\"}}");
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, body), 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, body), 429);
+	assert_int_equal(status_of("POST", "/v1/jobs", BOB, body), 201);
+	assert_int_equal(status_of("POST", "/v1/jobs", ALICE, "{\"command\": [\"x\"]}"), 201);
+	free(body);
+}
+
+/* Out of files: connections wait, the loop does not spin, and all goes on once there are files again. */
+static void test_no_files(void **state)
+{
+	(void)state;
+	served_start(&served);
+	struct rlimit before;
+	assert_int_equal(prlimit(served.pid, RLIMIT_NOFILE, NULL, &before), 0);
+	struct rlimit none = {0, before.rlim_max};
+	assert_int_equal(prlimit(served.pid, RLIMIT_NOFILE, &none, NULL), 0);
+	for (int i = 0; i < 40; i++)
+		fds[fd_count++] = dial(&served);
+	usleep(500000);
+	assert_int_equal(prlimit(served.pid, RLIMIT_NOFILE, &before, NULL), 0);
+	json_decref(ask_json(&served, "GET", "/healthz", NULL, 200));
+	double failed = figure(&served, "sharewell_accepts_failed_total");
+	assert_true(failed >= 1);
+	/* One try each 100 ms. */
+	assert_true(failed < 1000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_places_of_all),
+		TEST(test_heads),     TEST(test_bodies),    TEST(test_streams),	    TEST(test_requests),
+		TEST(test_jobs),      TEST(test_held),	    TEST(test_no_files),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
