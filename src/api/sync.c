@@ -17,6 +17,8 @@ static const char *const state_names[] = {"starting", "running", "suspended", "e
 static const char *const depth_names[] = {"usual", "leaving", "off", "refused", NULL};
 static const char *const want_names[] = {"run", "suspend", "stop", "forget", NULL};
 static const char *const suspend_names[] = {"sigstop", "none", NULL};
+static const char *const shut_names[] = {"stranger", "excluded", "dead", "silent", NULL};
+_Static_assert(sizeof shut_names / sizeof shut_names[0] == SW_SHUT_KINDS + 1, "one name for each");
 
 const char *sw_run_state_name(enum sw_run_state state)
 {
@@ -26,6 +28,21 @@ const char *sw_run_state_name(enum sw_run_state state)
 const char *sw_want_name(enum sw_want_kind want)
 {
 	return want_names[want];
+}
+
+const char *sw_shut_name(enum sw_shut why)
+{
+	return shut_names[why];
+}
+
+bool sw_shut_parse(const char *name, enum sw_shut *ret_why)
+{
+	for (unsigned i = 0; shut_names[i] != NULL; i++)
+		if (strcmp(shut_names[i], name) == 0) {
+			*ret_why = (enum sw_shut)i;
+			return true;
+		}
+	return false;
 }
 
 #define AT(member) .offset = offsetof(THIS, member)
@@ -106,6 +123,26 @@ static const struct sw_field sample_fields[] = {
 static const struct sw_field sample_run_fields[] = {
 	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},
 	{"epoch", SW_FIELD_U32, AT(run.epoch), .max = UINT32_MAX, .required = true},
+};
+#undef THIS
+
+#define THIS struct sw_sync_shut
+static const struct sw_field shut_fields[] = {
+	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"why", SW_FIELD_WORD, AT(why), .words = shut_names, .required = true},
+	{"since_ns", SW_FIELD_I64, AT(since_ns), .max = INT64_MAX},
+	{"detail", SW_FIELD_TEXT, AT(detail), .max = DETAIL_MAX, .brief = true},
+};
+#undef THIS
+
+#define THIS struct sw_sync_stranger
+static const struct sw_field stranger_fields[] = {
+	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"pid", SW_FIELD_U32, AT(pid), .max = UINT32_MAX, .brief = true},
+	{"user", SW_FIELD_TEXT, AT(user), .max = SW_SYNC_NAME_MAX, .brief = true},
+	{"program", SW_FIELD_TEXT, AT(program), .max = SW_SYNC_NAME_MAX, .brief = true},
+	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
+	{"since_ns", SW_FIELD_I64, AT(since_ns), .max = INT64_MAX},
 };
 #undef THIS
 
@@ -392,6 +429,34 @@ static int decode_sample(struct sw_decoder *decoder, json_t *value, void *target
 	return DECODE(sample_run_fields, value, sample);
 }
 
+static int decode_shut(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	return DECODE(shut_fields, value, target);
+}
+
+static int decode_stranger(struct sw_decoder *decoder, json_t *value, void *target)
+{
+	return DECODE(stranger_fields, value, target);
+}
+
+/* Which GPUs take no jobs, where the agent knows. */
+static int decode_doors(struct sw_decoder *decoder, json_t *root, struct sw_sync *sync)
+{
+	json_t *list = json_object_get(root, "shut");
+	void *shut = NULL, *strangers = NULL;
+	if (list == NULL || json_is_null(list))
+		return 0;
+	int r = sw_decode_each(decoder, root, "shut", SW_SYNC_GPUS_MAX, sizeof *sync->shut, decode_shut, NULL, NULL, &shut,
+			       &sync->shut_count);
+	if (r == 0)
+		r = sw_decode_each(decoder, root, "strangers", SW_SYNC_STRANGERS_MAX, sizeof *sync->strangers, decode_stranger, NULL, NULL,
+				   &strangers, &sync->stranger_count);
+	sync->looked = true;
+	sync->shut = shut;
+	sync->strangers = strangers;
+	return r;
+}
+
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err)
 {
 	struct sw_decoder context = {.what = "cannot read the sync", .err = err}, *decoder = &context;
@@ -413,6 +478,8 @@ int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, str
 	if (r == 0)
 		r = sw_decode_each(decoder, root, "samples", SW_SYNC_SAMPLES_MAX, sizeof *sync->samples, decode_sample, NULL, NULL,
 				   &samples, &sync->sample_count);
+	if (r == 0)
+		r = decode_doors(decoder, root, sync);
 	if (r < 0) {
 		sw_sync_free(sync);
 		return r;
@@ -617,6 +684,22 @@ static void encode_samples(struct sw_json *json, const struct sw_sync *sync)
 	sw_json_end_array(json);
 }
 
+static void encode_doors(struct sw_json *json, const struct sw_sync *sync)
+{
+	sw_json_key(json, "shut");
+	sw_json_array(json);
+	for (size_t i = 0; i < sync->shut_count; i++)
+		OBJECT(shut_fields, &sync->shut[i]);
+	sw_json_end_array(json);
+	if (sync->stranger_count == 0)
+		return;
+	sw_json_key(json, "strangers");
+	sw_json_array(json);
+	for (size_t i = 0; i < sync->stranger_count; i++)
+		OBJECT(stranger_fields, &sync->strangers[i]);
+	sw_json_end_array(json);
+}
+
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
 {
 	struct sw_json buffer = {0}, *json = &buffer;
@@ -631,6 +714,8 @@ int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size
 	sw_json_end_array(json);
 	if (sync->sample_count > 0)
 		encode_samples(json, sync);
+	if (sync->looked)
+		encode_doors(json, sync);
 	sw_json_end_object(json);
 	return sw_encode_finish(json, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }

@@ -25,6 +25,7 @@
 #define SW_SYNC_WANTS_MAX 4096u
 #define SW_SYNC_GPUS_MAX 256u
 #define SW_SYNC_SAMPLES_MAX 8192u
+#define SW_SYNC_STRANGERS_MAX 256u
 #define SW_SYNC_ARGS_MAX 4096u	 /* of a command, and of its environment */
 #define SW_SYNC_PLACES_MAX 1024u /* bytes of a list of GPUs, by their UUIDs */
 #define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a UUID, a job's name */
@@ -174,6 +175,32 @@ struct sw_sync_sample {
 	bool watched;		       /* it says when it works, for those that yield */
 };
 
+/* Why a GPU takes no jobs. */
+enum sw_shut {
+	SW_SHUT_STRANGER = 0, /* processes outside the queue use it */
+	SW_SHUT_EXCLUDED,     /* the operator keeps it back */
+	SW_SHUT_DEAD,	      /* it does not answer its driver */
+	SW_SHUT_SILENT,	      /* the driver as a whole does not answer */
+};
+#define SW_SHUT_KINDS 4u
+
+struct sw_sync_shut {
+	const char *gpu; /* UUID */
+	enum sw_shut why;
+	int64_t since_ns;
+	const char *detail; /* for people; may be NULL */
+};
+
+/* A process outside the queue on a GPU. */
+struct sw_sync_stranger {
+	const char *gpu;     /* UUID */
+	uint32_t pid;	     /* 0: not known, as where the driver counts in another namespace than the agent */
+	const char *user;    /* may be NULL: not known */
+	const char *program; /* may be NULL: not known */
+	uint64_t memory_bytes;
+	int64_t since_ns; /* when it was seen first */
+};
+
 struct sw_sync {
 	const char *node;
 	const char *instance;			   /* of this start of the agent; sorts behind those of its earlier starts (strcmp) */
@@ -184,6 +211,11 @@ struct sw_sync {
 	size_t run_count;
 	struct sw_sync_sample *samples;
 	size_t sample_count;
+	bool looked;		   /* the agent knows which GPUs take no jobs: those below, and no others */
+	struct sw_sync_shut *shut; /* each GPU once */
+	size_t shut_count;
+	struct sw_sync_stranger *strangers; /* on GPUs that are shut for it, or that jobs share with them */
+	size_t stranger_count;
 	/* Only of a decoded sync: */
 	const char *inventory_unread; /* why the inventory could not be read; NULL: it could, or there was none */
 	struct sw_unread *unread;     /* runs */
@@ -306,5 +338,8 @@ SW_DEFINE_FREEP(struct sw_run_account, sw_run_account_free)
 
 const char *sw_run_state_name(enum sw_run_state state);
 const char *sw_want_name(enum sw_want_kind want);
+/* "stranger", "excluded", "dead", "silent". */
+const char *sw_shut_name(enum sw_shut why);
+bool sw_shut_parse(const char *name, enum sw_shut *ret_why);
 
 #endif

@@ -59,9 +59,10 @@ static int record_node(const struct sw_sync *sync, bool changed, sw_records *rec
 	for (size_t g = 0; g < inventory->gpu_count; g++)
 		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
 	return sw_record_push(records, SW_RECORD_NODE,
-			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
+			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*, s:o*}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
 					"memory_bytes", (json_int_t)inventory->memory_bytes, "gpu_memory_bytes",
-					(json_int_t)smallest_of(inventory), "gpus", gpus, "changed", changed ? json_true() : NULL),
+					(json_int_t)smallest_of(inventory), "gpus", gpus, "changed", changed ? json_true() : NULL, "shut",
+					sw_brain_list_shut(sync, changed)),
 			      err);
 }
 
@@ -261,7 +262,9 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 	if (r == 0 && !garbled)
 		r = hear_silence(brain, node, sync, records, err);
 	/* Last: who has ended well needs no GPU. */
-	return r == 0 && changed ? record_node(sync, true, records, err) : r;
+	if (r == 0 && changed)
+		return record_node(sync, true, records, err);
+	return r == 0 ? sw_brain_hear_shut(node, sync, records, err) : r;
 }
 
 /* ---- answering */

@@ -29,11 +29,11 @@ struct sw_profiles;
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
 		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
-	SW_RECORD_CANCEL,     /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
-	SW_RECORD_HOLD,	      /* job, by; deep: true, off its GPUs whole */
-	SW_RECORD_RELEASE,    /* job, by */
-	SW_RECORD_REQUEUE,    /* job, by: stop it and start it anew */
-	SW_RECORD_NODE,	      /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c */
+	SW_RECORD_CANCEL,  /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
+	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
+	SW_RECORD_RELEASE, /* job, by */
+	SW_RECORD_REQUEUE, /* job, by: stop it and start it anew */
+	SW_RECORD_NODE, /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c; shut as in SW_RECORD_GPUS */
 	SW_RECORD_NODE_LOST,  /* name */
 	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
 	SW_RECORD_WAKE,	      /* the engine wanted to be called */
@@ -44,7 +44,8 @@ enum sw_record_kind {
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
 	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
-	SW_RECORD_MOVE, /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
+	SW_RECORD_MOVE,	     /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
+	SW_RECORD_GPUS = 23, /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
 };
 
 struct sw_record {
@@ -241,6 +242,8 @@ void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
 /* Whether it waits only because nodes are closed that could have it: true, with which and why ("Drained: n1 (new fans)"). Looks at all nodes. */
 bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
+/* Whether it waits while GPUs are shut that could have it: true, with which and why ("1 of 4 GPUs is used by processes outside the queue: ..."). Looks at all nodes. */
+bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {
 	const char *name;
@@ -249,10 +252,22 @@ struct sw_node_view {
 	bool in_use;	    /* jobs run there */
 	const char *reason; /* why; "" */
 	uint32_t gpus, gpus_free, cpus;
+	uint32_t gpus_shut; /* take no jobs, whatever runs on them */
 	uint64_t memory_bytes;
 	uint64_t gpu_memory_bytes; /* of each GPU */
 	sw_ns heard_at;
 };
+/* A GPU that takes no jobs. */
+struct sw_shut_view {
+	enum sw_shut why;
+	int64_t since_ns;
+	const char *by; /* what uses it, or what it says; "" */
+};
+/* False: it takes jobs. Both must be there. */
+bool sw_brain_gpu_shut(const struct sw_brain *brain, uint32_t node, uint32_t gpu, struct sw_shut_view *ret_view);
+/* One process outside the queue, in words. */
+void sw_stranger_describe(const struct sw_sync_stranger *stranger, char *text, size_t size);
+
 uint32_t sw_brain_node_count(const struct sw_brain *brain);
 bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view);
 const char *sw_brain_gpu_uuid(const struct sw_brain *brain, uint32_t node, uint32_t gpu); /* both must be there */

@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -311,8 +311,17 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 		sw_pack_fail(pack);
 	if (pack->reads && !make(pack, &node->gpus, node->shape.gpus, sizeof *node->gpus))
 		return;
-	for (uint32_t g = 0; g < node->shape.gpus; g++)
-		sw_pack_chars(pack, node->gpus[g].uuid, sizeof node->gpus[g].uuid);
+	for (uint32_t g = 0; g < node->shape.gpus; g++) {
+		struct sw_brain_gpu *gpu = &node->gpus[g];
+		sw_pack_chars(pack, gpu->uuid, sizeof gpu->uuid);
+		if (pack->reads && pack->format < 8)
+			continue;
+		sw_pack_u8(pack, &gpu->shut);
+		if (gpu->shut != 0)
+			sw_pack_near(pack, &gpu->shut_since, 0);
+		if (gpu->shut > SW_SHUT_KINDS)
+			sw_pack_fail(pack);
+	}
 }
 
 static void pack_input(struct sw_pack *pack, struct sw_bad_input *input, sw_ns now)

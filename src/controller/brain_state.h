@@ -126,6 +126,10 @@ struct sw_live {
 
 struct sw_brain_gpu {
 	char uuid[48];
+	uint8_t shut;	  /* 1 + enum sw_shut; 0: it takes jobs */
+	sw_ns shut_since; /* as its agent says */
+	/* Volatile. */
+	char shut_by[200]; /* what uses it, or what it says; for people */
 };
 
 /* A failure that was the node's own. */
@@ -253,6 +257,20 @@ struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 /* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs that are gone start anew. */
 int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
 		     struct sw_err *err);
+
+/* ---- GPUs that take no jobs (shut.c) */
+/* After a sync of the node: what is on its GPUs, and a record where others take no jobs than before. */
+int sw_brain_hear_shut(struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+/* Those of the sync, for a record; NULL: it does not know, or (unless `always`) there are none. */
+json_t *sw_brain_list_shut(const struct sw_sync *sync, bool always);
+/* Marks the GPUs by the list of a record; the engine is told of the mask. */
+void sw_brain_take_shut(struct sw_brain_gpu *gpus, uint32_t count, const json_t *list);
+uint64_t sw_brain_shut_mask(const struct sw_brain_gpu *gpus, uint32_t count);
+int sw_brain_apply_shut(struct sw_brain *brain, json_t *body, struct sw_err *err);
+/* In words, which GPUs of the cluster take no jobs and why; "" where all do. */
+void sw_brain_describe_shut(const struct sw_brain *brain, char *text, size_t size);
+/* Adds what else uses the GPUs of a job that runs. */
+void sw_brain_add_company(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 /* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);

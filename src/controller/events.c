@@ -58,6 +58,8 @@ static const char *kind_name(enum sw_record_kind kind)
 		return "node_closed";
 	case SW_RECORD_NODE_OPEN:
 		return "node_opened";
+	case SW_RECORD_GPUS:
+		return "gpus";
 	default:
 		return NULL; /* a wake-up is nobody's business, nor are profiles, and how fast jobs are is asked for */
 	}
@@ -102,7 +104,7 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 	    kind == SW_RECORD_MOVE)
 		slot->job = find_job(body, size);
 	if (kind == SW_RECORD_REPORT || kind == SW_RECORD_NODE || kind == SW_RECORD_NODE_LOST || kind == SW_RECORD_NODE_CLOSE ||
-	    kind == SW_RECORD_NODE_OPEN)
+	    kind == SW_RECORD_NODE_OPEN || kind == SW_RECORD_GPUS)
 		slot->node = find_node(body, size, kind);
 }
 

@@ -92,7 +92,9 @@ static struct room room_on(const struct sw_brain *brain, const struct sw_job *jo
 		if (!live->parked)
 			taken |= sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask;
 	}
-	return (struct room){node->shape.gpus, node->shape.gpus - (uint32_t)__builtin_popcountll(taken)};
+	uint64_t shut = sw_brain_shut_mask(node->gpus, node->shape.gpus);
+	return (struct room){node->shape.gpus - (uint32_t)__builtin_popcountll(shut),
+			     node->shape.gpus - (uint32_t)__builtin_popcountll(taken | shut)};
 }
 
 /* Whether it competes: nothing but the want of GPUs keeps it. */
@@ -136,6 +138,32 @@ bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, siz
 	if (named > NODES_NAMED)
 		add(text, size, " and %u more", named - NODES_NAMED);
 	return true;
+}
+
+/* Whether GPUs that are shut could have it, where those that are open and free are too few. */
+static bool is_shut_out(const struct sw_brain *brain, uint64_t id)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	const struct sw_job *job = live != NULL ? sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}) : NULL;
+	uint32_t shut = 0, room = 0;
+	if (job == NULL || !competes(brain, live, job))
+		return false;
+	for (size_t n = 0; n < brain->nodes.count; n++) {
+		const struct sw_brain_node *node = &brain->nodes.items[n];
+		if (!node->up || node->closed != SW_OPEN || node->shape.gpu_memory_bytes < job->gpu_memory_bytes)
+			continue;
+		shut += (uint32_t)__builtin_popcountll(sw_brain_shut_mask(node->gpus, node->shape.gpus));
+		room += room_on(brain, job, node).free;
+	}
+	return shut > 0 && room < job->min_gpus;
+}
+
+bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	if (size == 0 || !is_shut_out(brain, id))
+		return false;
+	sw_brain_describe_shut(brain, text, size);
+	return text[0] != '\0';
 }
 
 /* ---- the others */
@@ -219,6 +247,7 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 			 brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
 		add_neighbours(brain, id, text, size);
 	}
+	sw_brain_add_company(brain, id, text, size);
 }
 
 /* Over, but not gone. */
@@ -243,10 +272,12 @@ static void explain_dependency(const struct sw_depend *depend, char *text, size_
 
 static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
-	char drained[400];
+	char drained[400], shut[600];
 	sw_engine_explain(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}, text, size);
 	if (sw_brain_drained(brain, id, drained, sizeof drained))
 		add(text, size, "; nodes that could have it take no jobs. %s", drained);
+	if (sw_brain_shut_out(brain, id, shut, sizeof shut))
+		add(text, size, "; %s", shut);
 }
 
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size)

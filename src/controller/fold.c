@@ -248,22 +248,33 @@ static int add_node(struct sw_brain *brain, const char *name, const struct sw_to
 		.heard_at = brain->now,
 		.lease_ends_at = SW_TIME_NEVER,
 	};
-	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_ADD, .shape = &node->shape}, err);
+	struct sw_event events[] = {{.kind = SW_EV_NODE_ADD, .shape = &node->shape},
+				    {.kind = SW_EV_GPUS_SHUT,
+				     .node = {(uint32_t)brain->nodes.count - 1},
+				     .mask = sw_brain_shut_mask(node->gpus, node->shape.gpus)}};
+	/* Both at once: no job is put on what is shut. */
+	return sw_brain_step(brain, events, events[1].mask != 0 ? 2 : 1, err);
 }
 
 static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
 	const char *name;
-	json_t *gpus;
+	json_t *gpus, *shut = NULL;
 	json_int_t cpus, memory, gpu_memory;
 	int changed = 0; /* journals of earlier versions do not say, and went on with what they knew */
-	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b}", "name", &name, "cpus", &cpus, "memory_bytes", &memory, "gpu_memory_bytes",
-			&gpu_memory, "gpus", &gpus, "changed", &changed) != 0)
+	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b, s?o}", "name", &name, "cpus", &cpus, "memory_bytes", &memory,
+			"gpu_memory_bytes", &gpu_memory, "gpus", &gpus, "changed", &changed, "shut", &shut) != 0)
 		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
 	struct sw_brain_node *node = sw_brain_find_node(brain, name);
 	if (node != NULL && !changed) {
+		uint32_t number = (uint32_t)(node - brain->nodes.items);
 		node->up = true;
-		return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+		if (shut != NULL)
+			sw_brain_take_shut(node->gpus, node->shape.gpus, shut);
+		struct sw_event events[] = {
+			{.kind = SW_EV_NODE_UP, .node = {number}},
+			{.kind = SW_EV_GPUS_SHUT, .node = {number}, .mask = sw_brain_shut_mask(node->gpus, node->shape.gpus)}};
+		return sw_brain_step(brain, events, shut != NULL ? 2 : 1, err);
 	}
 	size_t count = json_array_size(gpus);
 	SW_CLEANUP(sw_freep) struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
@@ -271,6 +282,8 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	for (size_t g = 0; g < count; g++)
 		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
+	if (shut != NULL)
+		sw_brain_take_shut(list, (uint32_t)count, shut);
 	const struct sw_topology_node shape = {.gpus = (uint32_t)count,
 					       .cpus = (uint32_t)cpus,
 					       .memory_bytes = (uint64_t)memory,
@@ -488,6 +501,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return sw_brain_apply_limit(brain, body, err);
 	case SW_RECORD_MOVE:
 		return sw_brain_apply_move(brain, body, err);
+	case SW_RECORD_GPUS:
+		return sw_brain_apply_shut(brain, body, err);
 	case SW_RECORD_SPEED:
 		return sw_brain_apply_speeds(brain, body, err);
 	case SW_RECORD_PROFILE:

@@ -211,6 +211,7 @@ bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_
 		.reason = node->closed != SW_OPEN ? node->closed_why : "",
 		.gpus = node->shape.gpus,
 		.gpus_free = seen.gpus_free,
+		.gpus_shut = (uint32_t)__builtin_popcountll(sw_brain_shut_mask(node->gpus, node->shape.gpus)),
 		.cpus = node->shape.cpus,
 		.memory_bytes = node->shape.memory_bytes,
 		.gpu_memory_bytes = node->shape.gpu_memory_bytes,

@@ -93,6 +93,7 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 	int r = drop_parked(brain, node, &change);
 	r = r < 0 ? r : restart_stranded(brain, number, &change);
 	renumber(brain, number, &change);
+	bool any_shut = (sw_brain_shut_mask(node->gpus, node->shape.gpus) | sw_brain_shut_mask(gpus, shape->gpus)) != 0;
 	free(node->gpus);
 	node->gpus = gpus;
 	node->shape = *shape;
@@ -100,5 +101,9 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 	node->version++;
 	if (r < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return sw_brain_step(brain, &(struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {number}, .change = &change}, 1, err);
+	struct sw_event events[] = {
+		{.kind = SW_EV_NODE_CHANGE, .node = {number}, .change = &change},
+		{.kind = SW_EV_GPUS_SHUT, .node = {number}, .mask = sw_brain_shut_mask(gpus, shape->gpus)},
+	};
+	return sw_brain_step(brain, events, any_shut ? 2 : 1, err);
 }

@@ -134,7 +134,8 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 	char reason[400];
 	if (view->held_by != UINT32_MAX)
 		snprintf(reason, sizeof reason, "suspended by user %.64s", sw_user_name(server, view->held_by));
-	else if (strcmp(view->state, "PD") != 0 || !sw_brain_drained(server->brain, view->id, reason, sizeof reason))
+	else if (strcmp(view->state, "PD") != 0 || (!sw_brain_drained(server->brain, view->id, reason, sizeof reason) &&
+						    !sw_brain_shut_out(server->brain, view->id, reason, sizeof reason)))
 		snprintf(reason, sizeof reason, "%s", view->reason);
 	const char *depth = name_depth(view, reason, sizeof reason);
 	sw_json_key_string(json, "reason", reason);

@@ -1,6 +1,6 @@
 /* Changes to a job that does not run: its GPU memory, and the node that it keeps off. And to one that does, or may go on where it was: on which GPUs of its node that is.
  *
- * A job keeps off a node only while it has a place elsewhere: on the nodes that are up and open, if they were empty. */
+ * A job keeps off a node only while it has a place elsewhere: on the nodes that are up and open, if they were empty but for GPUs that are shut. */
 #include "core/state.h"
 
 /* Whether the job, as it is now, has a place on the nodes that are up and open, were they empty. */
@@ -10,6 +10,7 @@ static bool has_place(struct sw_engine *engine, struct sw_core_job *job)
 	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
 		const struct sw_ledger_node *node = &engine->ledger.nodes[n];
 		sw_ledger_set_closed(empty, n, !node->up || node->closed || n == job->avoid);
+		sw_ledger_set_shut(empty, n, node->shut);
 	}
 	struct sw_spot spot;
 	sw_spot_begin(&spot, empty, sw_share_of(&job->seen));
@@ -19,8 +20,10 @@ static bool has_place(struct sw_engine *engine, struct sw_core_job *job)
 		found = sw_spot_fill(&engine->empty_view, &spot, job->seen.gpus);
 	}
 	sw_spot_discard(&spot);
-	for (uint32_t n = 0; n < engine->topology->node_count; n++)
+	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
 		sw_ledger_set_closed(empty, n, false);
+		sw_ledger_set_shut(empty, n, 0);
+	}
 	return found;
 }
 
@@ -82,6 +85,8 @@ static uint32_t parts_at(struct sw_engine *engine, uint32_t parts, struct sw_sha
 		return SW_NO_PART;
 	struct sw_part part = ledger->parts[parts];
 	uint32_t gpus = engine->topology->nodes[part.node].gpus;
+	if ((mask & ~part.mask & ledger->nodes[part.node].shut) != 0)
+		return SW_NO_PART;
 	if (mask == part.mask || __builtin_popcountll(mask) != __builtin_popcountll(part.mask) || (gpus < 64 && mask >> gpus != 0))
 		return SW_NO_PART;
 	struct sw_spot spot;

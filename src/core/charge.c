@@ -142,7 +142,7 @@ static bool is_idle(const struct sw_engine *engine)
 	if (engine->running.count > 0 && engine->running.count == engine->paused)
 		return true;
 	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
-	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0)
+	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0 || engine->ledger.gpus_shut > 0)
 		return false;
 	return is_anybody_able(engine);
 }

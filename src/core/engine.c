@@ -568,7 +568,7 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, (uint64_t)event->spec->gpus << 40 ^ (uint64_t)event->spec->work_ns);
 	if (event->kind == SW_EV_CHANGE || event->verdict != SW_FAIL_BY_RETRIES)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
-	if (event->kind == SW_EV_MOVE)
+	if (event->kind == SW_EV_MOVE || event->kind == SW_EV_GPUS_SHUT)
 		hash = sw_hash_u64(hash, event->mask);
 	if (event->kind == SW_EV_NODE_CHANGE)
 		hash = sw_hash_bytes(sw_hash_u64(hash, event->change->shape.gpus), event->change->to, sizeof event->change->to);
@@ -640,6 +640,10 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		return 0;
 	case SW_EV_NODE_CHANGE:
 		return change_node(engine, event->node.v, event->change);
+	case SW_EV_GPUS_SHUT:
+		if (event->node.v < engine->topology->node_count)
+			sw_ledger_set_shut(&engine->ledger, event->node.v, event->mask);
+		return sw_change_recheck(engine);
 	}
 	return SW_EINPUT;
 }
@@ -655,7 +659,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_NODE_CHANGE)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_GPUS_SHUT)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -701,7 +705,8 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 			r = reserve_change(engine, events[e].change);
 		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
-		    (engine->avoiders > 0 && (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE)))
+		    (engine->avoiders > 0 &&
+		     (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE || events[e].kind == SW_EV_GPUS_SHUT)))
 			lanes = engine->jobs.count + submits;
 	}
 	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes + 2 * changes) < 0))
@@ -856,13 +861,15 @@ const char *sw_engine_notes(const struct sw_engine *engine)
 	return engine->notes;
 }
 
-/* Of nodes that are up and take jobs. */
+/* Those that take jobs, of nodes that are up and do so too. */
 static uint32_t open_gpus(const struct sw_engine *engine)
 {
-	uint32_t gpus = engine->ledger.gpus_up;
-	for (uint32_t n = 0; engine->ledger.nodes_closed > 0 && n < engine->topology->node_count; n++)
-		if (engine->ledger.nodes[n].closed && engine->ledger.nodes[n].up)
-			gpus -= engine->topology->nodes[n].gpus;
+	const struct sw_ledger *ledger = &engine->ledger;
+	uint32_t gpus = ledger->gpus_up;
+	for (uint32_t n = 0; ledger->nodes_closed + ledger->gpus_shut > 0 && n < engine->topology->node_count; n++)
+		if (ledger->nodes[n].up)
+			gpus -= ledger->nodes[n].closed ? engine->topology->nodes[n].gpus
+							: (uint32_t)__builtin_popcountll(ledger->nodes[n].shut);
 	return gpus;
 }
 
@@ -894,7 +901,7 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 	else if (job->gpus > engine->ledger.gpus_up)
 		snprintf(text, size, "it needs %u GPU%s and only %u %s up", SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_up));
 	else if (job->gpus > open_gpus(engine))
-		snprintf(text, size, "it needs %u GPU%s and only %u %s in nodes that take jobs", SW_COUNTED(job->gpus),
+		snprintf(text, size, "it needs %u GPU%s and only %u %s open to jobs", SW_COUNTED(job->gpus),
 			 SW_COUNTED_ARE(open_gpus(engine)));
 	else if (engine->policy->explain != NULL)
 		engine->policy->explain(&engine->view, job, text, size);

@@ -52,6 +52,7 @@ enum sw_event_kind {
 		     * others hold them, or it is in parts, nothing is done */
 	SW_EV_NODE_CHANGE, /* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop and wait again, as where a node goes down; the others go on. With less of
 			    * anything beside its GPUs than before, all of them stop */
+	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
 };
 
 /* What a failed run means for the job. */

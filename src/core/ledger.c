@@ -120,7 +120,7 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
 	if (up) {
 		n->free = 0;
 		for (uint32_t g = 0; g < shape->gpus; g++)
-			if (ledger->gpus[n->first_gpu + g].residents == 0)
+			if (ledger->gpus[n->first_gpu + g].residents == 0 && !ledger->gpus[n->first_gpu + g].shut)
 				n->free |= UINT64_C(1) << g;
 		ledger->gpus_up += shape->gpus;
 	} else {
@@ -144,9 +144,13 @@ void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed)
 
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts)
 {
-	for (uint32_t p = parts; ledger->nodes_closed > 0 && p != SW_NO_PART; p = ledger->parts[p].next)
-		if (ledger->nodes[ledger->parts[p].node].closed)
+	if (ledger->nodes_closed == 0 && ledger->gpus_shut == 0)
+		return false;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		if (n->closed || (n->shut & ledger->parts[p].mask) != 0)
 			return true;
+	}
 	return false;
 }
 
@@ -230,9 +234,15 @@ uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts)
 
 bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts)
 {
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
-		if ((ledger->parts[p].mask & ~ledger->nodes[ledger->parts[p].node].free) != 0)
-			return false;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		/* One that is shut may have no resident either. */
+		for (uint64_t rest = ledger->parts[p].mask & ~n->free; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			if (!gpu->shut || gpu->residents > 0)
+				return false;
+		}
+	}
 	return true;
 }
 
@@ -492,7 +502,7 @@ static uint32_t use_step(const struct sw_gpu *gpu)
 
 static bool takes_more(const struct sw_gpu *gpu)
 {
-	return gpu->residents > 0 && gpu->residents < SW_GPU_RESIDENTS_MAX && !gpu->whole;
+	return gpu->residents > 0 && gpu->residents < SW_GPU_RESIDENTS_MAX && !gpu->whole && !gpu->shut;
 }
 
 /* One more resident on a GPU, or one less. */
@@ -538,7 +548,7 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 		const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
 		uint64_t bit = UINT64_C(1) << g;
 		seat(ledger, n->first_gpu + g, share, bytes, in);
-		n->free = gpu->residents == 0 ? n->free | bit : n->free & ~bit;
+		n->free = gpu->residents == 0 && !gpu->shut ? n->free | bit : n->free & ~bit;
 		n->yielding = gpu->residents > 0 && gpu->guaranteed == 0 ? n->yielding | bit : n->yielding & ~bit;
 	}
 	ledger->gpus_yielding += (uint32_t)__builtin_popcountll(n->yielding) - (uint32_t)__builtin_popcountll(yielded);
@@ -571,7 +581,7 @@ void sw_ledger_see_through(struct sw_ledger *ledger, bool on)
 	     node = sw_bitmap_next(&ledger->yielding, node + 1)) {
 		struct sw_ledger_node *n = &ledger->nodes[node];
 		uint64_t before = n->free;
-		n->free = on ? n->free | n->yielding : n->free & ~n->yielding;
+		n->free = on ? n->free | (n->yielding & ~n->shut) : n->free & ~n->yielding;
 		n->cpus_free += on ? n->cpus_yielding : -n->cpus_yielding;
 		n->memory_free_bytes += on ? n->memory_yielding_bytes : -n->memory_yielding_bytes;
 		move_bucket(ledger, node, before);
@@ -591,6 +601,26 @@ void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on)
 
 /* ---- nodes that change */
 
+void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask)
+{
+	struct sw_ledger_node *n = &ledger->nodes[node];
+	uint64_t before = n->free, other = (mask & all_gpus(&ledger->topology->nodes[node])) ^ n->shut;
+	for (uint64_t rest = other; rest != 0; rest &= rest - 1) {
+		uint32_t g = n->first_gpu + (uint32_t)__builtin_ctzll(rest);
+		struct sw_gpu *gpu = &ledger->gpus[g];
+		uint64_t bit = rest & (~rest + 1);
+		if (takes_more(gpu))
+			sw_bitmap_remove(&ledger->by_use[use_step(gpu)], g);
+		gpu->shut = !gpu->shut;
+		if (takes_more(gpu))
+			sw_bitmap_add(&ledger->by_use[use_step(gpu)], g);
+		n->free = gpu->residents == 0 && !gpu->shut ? n->free | bit : n->free & ~bit;
+		ledger->gpus_shut += gpu->shut ? 1 : -1u;
+	}
+	n->shut ^= other;
+	move_bucket(ledger, node, before);
+}
+
 /* Puts all GPUs from this one on where their use lets them be found, or takes them out. */
 static void list_by_use(struct sw_ledger *ledger, uint32_t from, uint32_t end, bool in)
 {
@@ -603,7 +633,7 @@ void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpu
 {
 	const struct sw_topology_node *shape = &ledger->topology->nodes[node];
 	struct sw_ledger_node *n = &ledger->nodes[node];
-	assert(!n->up && n->homes == 0 && n->yielding == 0);
+	assert(!n->up && n->homes == 0 && n->yielding == 0 && n->shut == 0);
 	/* Those of the nodes behind it stay next to it. */
 	uint32_t end = ledger->topology->gpu_count, before = n->first_gpu + gpus_before, after = n->first_gpu + shape->gpus;
 	uint32_t end_before = end + gpus_before - shape->gpus;
@@ -684,7 +714,7 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 	const struct sw_ledger_node *a = &ledger->nodes[n], *b = &derived->nodes[n];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
 	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up ||
-	    a->closed != b->closed || a->yielding != b->yielding || a->cpus_yielding != b->cpus_yielding ||
+	    a->closed != b->closed || a->shut != b->shut || a->yielding != b->yielding || a->cpus_yielding != b->cpus_yielding ||
 	    a->memory_yielding_bytes != b->memory_yielding_bytes || sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
 		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
 	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
@@ -721,8 +751,8 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 			return r;
 	}
 	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up ||
-	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_yielding != derived->gpus_yielding ||
-	    ledger->gpus_shared != derived->gpus_shared)
+	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_shut != derived->gpus_shut ||
+	    ledger->gpus_yielding != derived->gpus_yielding || ledger->gpus_shared != derived->gpus_shared)
 		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
 	return 0;
 }

@@ -7,9 +7,10 @@
  *  1. on every GPU, memory held by residents is at most the GPU's memory;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
  *  3. CPUs and host memory held on a node are at most what the node has;
- *  4. a GPU is free exactly when it has no resident; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a closed node are in no total;
+ *  4. a GPU is free exactly when it has no resident and is not shut; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a
+ *     closed node are in no total;
  *  5. no part names a GPU that the node does not have;
- *  6. the residents of a GPU are listed on it, and it is found by their use exactly while it has some and could take one more.
+ *  6. the residents of a GPU are listed on it, and it is found by their use exactly while it has some, could take one more and is not shut.
  */
 #ifndef SW_CORE_LEDGER_H
 #define SW_CORE_LEDGER_H
@@ -52,10 +53,12 @@ struct sw_gpu {
 	uint8_t residents;
 	uint8_t guaranteed; /* how many of them are */
 	bool whole;	    /* a resident holds all of it */
+	bool shut;	    /* it takes no job */
 };
 
 struct sw_ledger_node {
-	uint64_t free;	   /* mask of GPUs with no resident */
+	uint64_t free;	   /* mask of GPUs with no resident that are not shut */
+	uint64_t shut;	   /* mask of GPUs that take no job */
 	uint64_t yielding; /* mask of GPUs with residents, none of them guaranteed */
 	uint64_t homes;	   /* mask of GPUs that jobs would like to come back to */
 	uint64_t hidden;   /* of these, the free ones, while homes are hidden */
@@ -86,6 +89,7 @@ struct sw_ledger {
 	uint32_t gpus_yielding; /* on closed nodes too */
 	uint32_t gpus_shared;	/* with several residents */
 	uint32_t nodes_closed;
+	uint32_t gpus_shut; /* on nodes that are down too */
 	uint32_t spot_serial;
 	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */
 };
@@ -150,7 +154,9 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up);
 
 /* Closed: its free GPUs are neither counted nor found. Holdings on it stay, and may be given back and taken again. */
 void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed);
-/* Whether some of these parts are on a closed node. */
+/* Shut: these GPUs of the node, and no others, are neither counted nor found. Holdings on them stay, and may be given back and taken again. */
+void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask);
+/* Whether some of these parts are on a closed node, or on GPUs that are shut. */
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 
 /* As if opportunistic jobs held nothing: their GPUs, CPUs and host memory are counted and found as free, for as long as somebody looks for a

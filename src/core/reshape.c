@@ -72,8 +72,10 @@ int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_top
 {
 	struct sw_ledger *ledgers[] = {&engine->ledger, &engine->empty};
 	uint32_t gpus_before = engine->topology->nodes[node].gpus;
+	uint64_t shut = sw_topology_renumber(change, engine->ledger.nodes[node].shut);
 	clear_out(engine, node, change);
 	lift(engine, node, change, false);
+	sw_ledger_set_shut(&engine->ledger, node, 0);
 	for (int l = 0; l < 2; l++)
 		sw_ledger_set_up(ledgers[l], node, false);
 	sw_topology_change(engine->topology, node, &change->shape);
@@ -81,6 +83,7 @@ int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_top
 		sw_ledger_change_node(ledgers[l], node, gpus_before);
 		sw_ledger_set_up(ledgers[l], node, true);
 	}
+	sw_ledger_set_shut(&engine->ledger, node, shut);
 	lift(engine, node, change, true);
 	/* What is possible on the empty cluster has changed. */
 	return sw_order_rebuild(engine);

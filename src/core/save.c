@@ -19,7 +19,7 @@
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
-#define FACTS_FORMAT 4u
+#define FACTS_FORMAT 5u
 #define CONDUCT_FORMAT 3u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
@@ -258,6 +258,7 @@ static void save_facts(struct sw_pack *pack, struct sw_engine *engine)
 		pack_shape(pack, &engine->topology->nodes[n]);
 		sw_pack_bool(pack, &engine->ledger.nodes[n].up);
 		sw_pack_bool(pack, &engine->ledger.nodes[n].closed);
+		sw_pack_u64(pack, &engine->ledger.nodes[n].shut);
 	}
 	sw_pack_count(pack, &engine->tenants.count);
 	for (size_t t = 0; t < engine->tenants.count; t++)
@@ -447,23 +448,41 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 	return pack->failed;
 }
 
-static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology, struct sw_bitmap *down, struct sw_bitmap *closed)
+/* What of the cluster takes no jobs, and the nodes that are down. */
+struct doors {
+	struct sw_bitmap down, closed;
+	SW_VEC(uint64_t) shut; /* of each node */
+};
+
+static void doors_release(struct doors *doors)
+{
+	sw_bitmap_release(&doors->down);
+	sw_bitmap_release(&doors->closed);
+	sw_vec_free(&doors->shut);
+}
+
+static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology, struct doors *doors)
 {
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	size_t count = 0;
 	sw_pack_count(pack, &count);
 	if (pack->failed != 0)
 		return pack->failed;
-	if (sw_topology_new_empty(&topology) < 0 || (count <= SW_CLUSTER_NODES_MAX && (sw_bitmap_reserve(down, (uint32_t)count) < 0 ||
-										       sw_bitmap_reserve(closed, (uint32_t)count) < 0)))
+	if (sw_topology_new_empty(&topology) < 0 ||
+	    (count <= SW_CLUSTER_NODES_MAX &&
+	     (sw_bitmap_reserve(&doors->down, (uint32_t)count) < 0 || sw_bitmap_reserve(&doors->closed, (uint32_t)count) < 0 ||
+	      sw_vec_reserve(&doors->shut, count) < 0)))
 		return SW_ENOMEM;
 	for (uint32_t n = 0; n < count && pack->failed == 0; n++) {
 		struct sw_topology_node shape = {0};
 		bool up = true, is_closed = false;
+		uint64_t shut = 0;
 		pack_shape(pack, &shape);
 		sw_pack_bool(pack, &up);
 		if (has(pack, 2))
 			sw_pack_bool(pack, &is_closed);
+		if (has(pack, 5))
+			sw_pack_u64(pack, &shut);
 		int r = pack->failed == 0 ? sw_topology_reserve(topology, &shape) : pack->failed;
 		if (r == SW_ENOMEM)
 			return r;
@@ -472,9 +491,11 @@ static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology,
 		else
 			sw_topology_add(topology, &shape);
 		if (r == 0 && !up)
-			sw_bitmap_add(down, n);
+			sw_bitmap_add(&doors->down, n);
 		if (r == 0 && is_closed)
-			sw_bitmap_add(closed, n);
+			sw_bitmap_add(&doors->closed, n);
+		if (r == 0)
+			*sw_vec_push(&doors->shut) = shut; /* there is room */
 	}
 	if (pack->failed != 0)
 		return pack->failed;
@@ -498,11 +519,11 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 {
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = NULL;
-	SW_CLEANUP(sw_bitmap_release) struct sw_bitmap down = {0}, closed = {0};
+	SW_CLEANUP(doors_release) struct doors doors = {0};
 	struct sw_engine whole;
 	memset(&whole, 0, sizeof whole);
 	pack_whole(pack, &whole);
-	int r = load_cluster(pack, &topology, &down, &closed);
+	int r = load_cluster(pack, &topology, &doors);
 	if (r != 0)
 		return r;
 	r = sw_engine_make(config, topology, &engine, err);
@@ -518,8 +539,9 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 	if (engine->now < 0 || engine->now > INT64_MAX / 2)
 		return SW_EINPUT;
 	for (uint32_t n = 0; n < topology->node_count; n++) {
-		sw_ledger_set_up(&engine->ledger, n, !sw_bitmap_has(&down, n));
-		sw_ledger_set_closed(&engine->ledger, n, sw_bitmap_has(&closed, n));
+		sw_ledger_set_up(&engine->ledger, n, !sw_bitmap_has(&doors.down, n));
+		sw_ledger_set_closed(&engine->ledger, n, sw_bitmap_has(&doors.closed, n));
+		sw_ledger_set_shut(&engine->ledger, n, doors.shut.items[n]);
 	}
 	r = load_tenants(pack, engine);
 	if (r == 0)

@@ -45,9 +45,10 @@ static bool is_mask_of(const struct sw_topology *topology, const struct sw_gpus 
 	return count == 64 || gpus->mask >> count == 0;
 }
 
-static bool is_open(const struct sw_ledger *ledger, uint32_t node, const struct sw_core_job *job)
+static bool is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mask, const struct sw_core_job *job)
 {
-	return ledger->nodes[node].up && !ledger->nodes[node].closed && node != job->avoid;
+	const struct sw_ledger_node *n = &ledger->nodes[node];
+	return n->up && !n->closed && (n->shut & mask) == 0 && node != job->avoid;
 }
 
 static enum sw_answer start_at(struct sw_plan *plan, struct sw_core_job *job, const struct sw_gpus *where, size_t count)
@@ -59,7 +60,7 @@ static enum sw_answer start_at(struct sw_plan *plan, struct sw_core_job *job, co
 	for (size_t i = 0; i < count && sensible; i++) {
 		sensible = is_mask_of(engine->topology, &where[i]) &&
 			   (sw_spot_put(&spot, &(struct sw_part){.mask = where[i].mask, .node = where[i].node.v}) || spot.failed);
-		open = sensible && open && is_open(&engine->ledger, where[i].node.v, job);
+		open = sensible && open && is_open(&engine->ledger, where[i].node.v, where[i].mask, job);
 	}
 	sensible &= spot.failed || (spot.gpus >= job->seen.min_gpus && spot.gpus <= job->seen.max_gpus);
 	enum sw_answer answer = SW_YES;
@@ -132,7 +133,7 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 	share.guaranteed = false;
 	for (uint32_t node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && missing > 0 && count <= max;
 	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
-		if (!is_open(ledger, node, job) || ledger->topology->nodes[node].gpu_memory_bytes < share.gpu_memory_bytes)
+		if (!is_open(ledger, node, 0, job) || ledger->topology->nodes[node].gpu_memory_bytes < share.gpu_memory_bytes)
 			continue;
 		uint64_t mask = lowest(ledger->nodes[node].free, missing);
 		missing -= (uint32_t)__builtin_popcountll(mask);
@@ -142,7 +143,7 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 		return missing == 0 && count <= max ? count : 0;
 	for (uint32_t step = 0, gpu = 0; missing > 0 && count <= max && sw_ledger_next_used(ledger, below_milli, &step, &gpu); gpu++) {
 		uint32_t node = ledger->gpus[gpu].node;
-		if (!is_open(ledger, node, job) || !sw_ledger_gpu_fits(ledger, gpu, share))
+		if (!is_open(ledger, node, 0, job) || !sw_ledger_gpu_fits(ledger, gpu, share))
 			continue;
 		missing--;
 		count = add_gpus(ret_where, count, max, node, UINT64_C(1) << (gpu - ledger->nodes[node].first_gpu));

@@ -108,6 +108,7 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
 		sw_ledger_set_up(derived, n, engine->ledger.nodes[n].up);
 		sw_ledger_set_closed(derived, n, engine->ledger.nodes[n].closed);
+		sw_ledger_set_shut(derived, n, engine->ledger.nodes[n].shut);
 	}
 	int r = 0;
 	uint32_t paused = 0;

@@ -245,7 +245,7 @@ static const struct sw_gpu *gpu_at(const struct sw_view *view, struct sw_node_id
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu)
 {
 	const struct sw_gpu *at = gpu_at(view, node, gpu);
-	if (at == NULL || at->whole || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
+	if (at == NULL || at->whole || at->shut || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
 		return 0;
 	return view->ledger->topology->nodes[node.v].gpu_memory_bytes - at->memory_held_bytes;
 }

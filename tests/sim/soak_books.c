@@ -58,6 +58,7 @@ static void change_node(struct sw_soak_books *books, uint32_t node, const struct
 	if (node >= books->nodes)
 		return;
 	books->down[node] = false;
+	books->shut[node] = sw_topology_renumber(change, books->shut[node]);
 	for (uint32_t j = 0; j < books->count; j++) {
 		struct sw_soak_entry *entry = &books->jobs[j];
 		bool stays = true;
@@ -150,6 +151,10 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		if (event->node.v < books->nodes)
 			books->closed[event->node.v] = event->kind == SW_EV_NODE_CLOSE;
 		break;
+	case SW_EV_GPUS_SHUT:
+		if (event->node.v < books->nodes)
+			books->shut[event->node.v] = event->mask;
+		break;
 	case SW_EV_NODE_CHANGE:
 		change_node(books, event->node.v, event->change);
 		break;
@@ -211,6 +216,9 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node] || books->closed[ledger->parts[p].node])
 			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down, closed or named twice", command->job,
 					  ledger->parts[p].node);
+		if ((books->shut[ledger->parts[p].node] & ledger->parts[p].mask) != 0)
+			return sw_err_set(err, SW_EBUG, "job %u was sent to GPUs of node %u that are shut", command->job,
+					  ledger->parts[p].node);
 		entry->seats[entry->seat_count++] =
 			(struct sw_soak_seat){ledger->parts[p].node, ledger->parts[p].mask, ledger->parts[p].split_bytes};
 		gpus += (uint32_t)__builtin_popcountll(ledger->parts[p].mask);
@@ -240,9 +248,9 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	if (books->now - entry->since < books->config->quantum_ns)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
 	for (uint32_t s = 0; s < entry->seat_count; s++)
-		if (books->closed[entry->seats[s].node])
-			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed", command->job,
-					  entry->seats[s].node);
+		if (books->closed[entry->seats[s].node] || (books->shut[entry->seats[s].node] & entry->seats[s].mask) != 0)
+			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed or has its GPU shut",
+					  command->job, entry->seats[s].node);
 	entry->runs = false;
 	entry->at_home = has_home(entry) && command->reason == SW_REASON_PREEMPTED;
 	return 0;

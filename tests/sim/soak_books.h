@@ -34,6 +34,7 @@ struct sw_soak_books {
 	uint32_t nodes;
 	bool down[SW_SOAK_NODES_MAX];
 	bool closed[SW_SOAK_NODES_MAX];
+	uint64_t shut[SW_SOAK_NODES_MAX];    /* GPUs that take no job */
 	uint32_t quota[SW_SOAK_TENANTS_MAX]; /* UINT32_MAX: none */
 	sw_ns now;
 	/* Commands that the events of a step must bring, in this order. */

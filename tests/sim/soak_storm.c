@@ -21,7 +21,7 @@ struct storm {
 	struct sw_engine_config config;
 	struct sw_engine *engine;
 	struct sw_soak_books books;
-	struct sw_event events[64];
+	struct sw_event events[96];
 	struct sw_job_spec specs[64];
 	struct sw_topology_node shapes[64];
 	struct sw_topology_change changes[64];
@@ -275,8 +275,13 @@ static struct sw_event draw_event(struct storm *storm)
 		return draw_node_event(storm, SW_EV_NODE_DOWN);
 	if (kind < 94)
 		return draw_node_event(storm, SW_EV_NODE_UP);
-	if (kind < 96)
+	if (kind < 95)
 		return draw_node_event(storm, chance(storm, 30) ? SW_EV_NODE_CLOSE : SW_EV_NODE_OPEN);
+	if (kind < 96) {
+		event = draw_node_event(storm, SW_EV_GPUS_SHUT);
+		event.mask = chance(storm, 40) ? 0 : UINT64_C(1) << below(storm, 8) | UINT64_C(1) << below(storm, 64);
+		return event;
+	}
 	if (kind < 98)
 		return draw_change(storm);
 	return (struct sw_event){
@@ -383,6 +388,8 @@ static int calm_down(struct storm *storm, struct sw_err *err)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {n}};
 	for (uint32_t n = 0; n < storm->books.nodes; n++)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_OPEN, .node = {n}};
+	for (uint32_t n = 0; n < storm->books.nodes; n++)
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {n}};
 	for (uint32_t t = 0; t < SW_SOAK_TENANTS_MAX; t++)
 		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_QUOTA, .tenant = t, .gpus = UINT32_MAX};
 	int r = step(storm, storm->books.now, err);

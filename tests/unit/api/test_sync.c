@@ -132,15 +132,21 @@ static void test_sync_round_trip(void **state)
 		 .cpu_ns = 6,
 		 .speed = {.iteration_ns = 7, .alone_ns = INT64_MAX, .iterations = 8, .beside = {{3, SW_SYNC_JOB_MAX}, 2}}},
 	};
-	struct sw_sync sync = {.node = "n1",
-			       .instance = "abc",
-			       .number = 12,
-			       .have = 5,
-			       .inventory = &inventory,
-			       .runs = runs,
-			       .run_count = 2,
-			       .samples = samples,
-			       .sample_count = 3};
+	struct sw_sync sync = {
+		.node = "n1",
+		.instance = "abc",
+		.number = 12,
+		.have = 5,
+		.inventory = &inventory,
+		.runs = runs,
+		.run_count = 2,
+		.samples = samples,
+		.sample_count = 3,
+		.looked = true,
+		.shut = (struct sw_sync_shut[]){{"GPU-a", SW_SHUT_STRANGER, 5, NULL}, {"GPU-b", SW_SHUT_SILENT, INT64_MAX, "no answer"}},
+		.shut_count = 2,
+		.strangers = (struct sw_sync_stranger[]){{"GPU-a", 4711, "alice", "python", UINT64_C(20) << 30, 5}, {.gpu = "GPU-a"}},
+		.stranger_count = 2};
 	char *text = NULL;
 	size_t size;
 	assert_int_equal(sw_sync_encode(&sync, &text, &size, NULL), 0);
@@ -183,6 +189,16 @@ static void test_sync_round_trip(void **state)
 	assert_true(seen->runtime && seen->suspended && seen->moving && seen->yields && seen->watched);
 	assert_true(seen->charged_bytes == 13 && seen->fixed_bytes == 14 && seen->peak_bytes == 15 && seen->floor_bytes == 16);
 	assert_true(seen->iterations == 17 && seen->launches == 18 && seen->share_milli == 19);
+	assert_true(back->looked && back->shut_count == 2 && back->stranger_count == 2);
+	assert_true(back->shut[0].why == SW_SHUT_STRANGER && back->shut[0].since_ns == 5 && back->shut[0].detail == NULL);
+	assert_true(back->shut[1].why == SW_SHUT_SILENT && back->shut[1].since_ns == INT64_MAX);
+	assert_string_equal(back->shut[1].gpu, "GPU-b");
+	assert_string_equal(back->shut[1].detail, "no answer");
+	assert_true(back->strangers[0].pid == 4711 && back->strangers[0].memory_bytes == UINT64_C(20) << 30 &&
+		    back->strangers[0].since_ns == 5);
+	assert_string_equal(back->strangers[0].user, "alice");
+	assert_string_equal(back->strangers[0].program, "python");
+	assert_true(back->strangers[1].pid == 0 && back->strangers[1].user == NULL && back->strangers[1].program == NULL);
 	sw_sync_free(back);
 	free(text);
 }

@@ -59,7 +59,12 @@ struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number)
 				     .runs = desk->runs,
 				     .run_count = desk->run_count,
 				     .unread = desk->unread,
-				     .unread_count = desk->unread_count};
+				     .unread_count = desk->unread_count,
+				     .looked = desk->looked,
+				     .shut = desk->shut,
+				     .shut_count = desk->shut_count,
+				     .strangers = desk->strangers,
+				     .stranger_count = desk->stranger_count};
 	sw_records records = {0};
 	struct sw_err err = {0};
 	struct sw_answer_message *answer = NULL;

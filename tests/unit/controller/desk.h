@@ -30,6 +30,11 @@ struct desk {
 	size_t unread_count;
 	uint64_t have;
 	const struct sw_sync_inventory *inventory; /* NULL: two GPUs */
+	bool looked;				   /* the agent knows which of them take no jobs */
+	struct sw_sync_shut shut[8];
+	size_t shut_count;
+	struct sw_sync_stranger strangers[8];
+	size_t stranger_count;
 };
 
 /* cmocka's set-up and tear-down, of all cases and of one. After each the journal is applied to a new brain, which must give the same state. */

@@ -431,7 +431,7 @@ static void test_why_names_drained_nodes(void **state)
 	assert_true(sw_brain_drained(desk->brain, 2, text, sizeof text));
 	assert_string_equal(text, "Drained: n (new fans)");
 	desk_expect_why(desk, 2, "Drained: n (new fans)");
-	desk_expect_why(desk, 2, "only 0 are in nodes that take jobs");
+	desk_expect_why(desk, 2, "only 0 are open to jobs");
 	for (uint64_t job = 1; job <= 5; job++)
 		assert_int_equal(sw_brain_drained(desk->brain, job, text, sizeof text), job == 2);
 	/* A second node that takes jobs is busy: the job would run now, if the first took any. */

@@ -266,6 +266,18 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		snprintf(body, size, "{\"name\": \"%s\", \"why\": \"fans\"}", view.name);
 		return sw_rng_below(rng, 3) == 0 ? SW_RECORD_NODE_CLOSE : SW_RECORD_NODE_OPEN;
 	}
+	if (kind < 94 && sw_brain_node_count(brain) > 0 && sw_rng_below(rng, 2) == 0) {
+		static const char *const why[] = {"stranger", "excluded", "dead", "silent"};
+		struct sw_node_view view;
+		uint32_t node = (uint32_t)sw_rng_below(rng, sw_brain_node_count(brain));
+		sw_brain_node(brain, node, &view);
+		if (view.gpus == 0 || sw_rng_below(rng, 3) == 0)
+			snprintf(body, size, "{\"name\": \"%s\", \"shut\": []}", view.name);
+		else
+			snprintf(body, size, "{\"name\": \"%s\", \"shut\": [{\"gpu\": \"%s\", \"why\": \"%s\", \"since\": 77}]}", view.name,
+				 sw_brain_gpu_uuid(brain, node, (uint32_t)sw_rng_below(rng, view.gpus)), why[sw_rng_below(rng, 4)]);
+		return SW_RECORD_GPUS;
+	}
 	if (kind < 94) {
 		static const char *const choices[] = {
 			"{\"policy\": \"las\", \"settings\": {\"thresholds\": \"10,100\"}}", "{\"policy\": \"srtf\", \"settings\": {}}",
@@ -390,8 +402,11 @@ static void same_node(const struct sw_brain_node *a, const struct sw_brain_node 
 	SAME(version);
 	SAME(jobs.count);
 	SAME(ghosts.count);
-	for (uint32_t g = 0; g < a->shape.gpus; g++)
+	for (uint32_t g = 0; g < a->shape.gpus; g++) {
 		same_text(a->gpus[g].uuid, b->gpus[g].uuid);
+		SAME(gpus[g].shut);
+		assert_true(a->gpus[g].shut == 0 || a->gpus[g].shut_since == b->gpus[g].shut_since);
+	}
 	for (size_t j = 0; j < a->jobs.count; j++)
 		SAME(jobs.items[j]);
 	for (size_t g = 0; g < a->ghosts.count; g++) {
@@ -668,7 +683,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_depend), 16);
 	assert_int_equal(sizeof(struct sw_ghost), 8);
 	assert_int_equal(sizeof(struct sw_key), 48);
-	assert_int_equal(sizeof(struct sw_brain_gpu), 48);
+	assert_int_equal(sizeof(struct sw_brain_gpu), 264);
 	assert_int_equal(sizeof(struct sw_brain_node), 392);
 	assert_int_equal(sizeof(struct sw_lesson), 40);
 	assert_int_equal(sizeof(struct sw_brain), 3032);

@@ -38,6 +38,7 @@ static void make_busy(struct rig *rig, const struct sw_policy *policy)
 	rig_event(rig, 31, rig_node_event(SW_EV_NODE_DOWN, 1));
 	rig_event(rig, 32, (struct sw_event){.kind = SW_EV_CHANGE, .job = {3}, .avoid = 0});
 	rig_event(rig, 33, rig_node_event(SW_EV_NODE_CLOSE, 2));
+	rig_event(rig, 34, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = 0x5});
 	rig_tick(rig, 4000);
 }
 
