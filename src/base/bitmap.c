@@ -7,7 +7,20 @@
 #include "base/error.h"
 
 #define BITS 64u
-#define CAPACITY_MAX (UINT32_C(1) << 24)
+#define CAPACITY_MAX (UINT32_C(1) << 30)
+
+/* Word by word: each level means the same in both, and those that are new above have one bit at most to tell. */
+static void copy(struct sw_bitmap *to, const struct sw_bitmap *from)
+{
+	to->count = from->count;
+	uint32_t count = from->capacity;
+	for (uint32_t level = 0; level < from->level_count; level++) {
+		count = (count + BITS - 1) / BITS;
+		memcpy(to->levels[level], from->levels[level], count * sizeof *from->levels[level]);
+	}
+	for (uint32_t level = from->level_count; level > 0 && level < to->level_count; level++)
+		to->levels[level][0] = to->levels[level - 1][0] != 0;
+}
 
 int sw_bitmap_reserve(struct sw_bitmap *bitmap, uint32_t capacity)
 {
@@ -36,8 +49,7 @@ int sw_bitmap_reserve(struct sw_bitmap *bitmap, uint32_t capacity)
 		grown.levels[level] = at;
 		at += words[level];
 	}
-	for (uint32_t value = sw_bitmap_next(bitmap, 0); value != SW_BITMAP_NONE; value = sw_bitmap_next(bitmap, value + 1))
-		sw_bitmap_add(&grown, value);
+	copy(&grown, bitmap);
 	sw_bitmap_release(bitmap);
 	*bitmap = grown;
 	return 0;
@@ -104,4 +116,18 @@ uint32_t sw_bitmap_next(const struct sw_bitmap *bitmap, uint32_t from)
 		from = from * BITS + (uint32_t)__builtin_ctzll(bitmap->levels[level][from]);
 	}
 	return from;
+}
+
+uint32_t sw_bitmap_row(const struct sw_bitmap *bitmap, uint32_t from)
+{
+	uint32_t at = from;
+	while (at < bitmap->capacity) {
+		uint64_t gaps = ~bitmap->levels[0][at / BITS] >> (at % BITS);
+		uint32_t rest = BITS - at % BITS;
+		uint32_t row = gaps == 0 ? rest : (uint32_t)__builtin_ctzll(gaps);
+		at += row < rest ? row : rest;
+		if (row < rest)
+			break;
+	}
+	return at - from;
 }

@@ -8,31 +8,37 @@
 /* Four children a node: shallower than two, and the four sit on one or two cache lines. */
 #define ARITY 4u
 
-int sw_heap_reserve(struct sw_heap *heap, uint32_t capacity)
+int sw_heap_make_room(struct sw_heap *heap, uint32_t ids, uint32_t members)
 {
-	if (capacity <= heap->capacity)
+	if (sw_table_reserve(&heap->places, ids) < 0)
+		return SW_ENOMEM;
+	if (members <= heap->capacity)
 		return 0;
 	uint32_t wanted = heap->capacity + heap->capacity / 2 + 64;
-	if (wanted < capacity)
-		wanted = capacity;
+	if (wanted < members)
+		wanted = members;
 	struct sw_heap_entry *entries = realloc(heap->entries, (size_t)wanted * sizeof *entries);
 	if (entries == NULL)
 		return SW_ENOMEM;
 	heap->entries = entries;
-	uint32_t *positions = realloc(heap->positions, (size_t)wanted * sizeof *positions);
-	if (positions == NULL)
-		return SW_ENOMEM;
-	heap->positions = positions;
-	for (uint32_t id = heap->capacity; id < wanted; id++)
-		positions[id] = SW_HEAP_ABSENT;
 	heap->capacity = wanted;
 	return 0;
+}
+
+int sw_heap_reserve(struct sw_heap *heap, uint32_t capacity)
+{
+	return sw_heap_make_room(heap, capacity, capacity);
+}
+
+void sw_heap_forget(struct sw_heap *heap, uint32_t from, uint32_t to)
+{
+	sw_table_clear(&heap->places, from, to);
 }
 
 void sw_heap_release(struct sw_heap *heap)
 {
 	free(heap->entries);
-	free(heap->positions);
+	sw_table_free(&heap->places);
 	*heap = (struct sw_heap){0};
 }
 
@@ -44,7 +50,7 @@ static bool is_before(struct sw_heap_entry a, struct sw_heap_entry b)
 static void put(struct sw_heap *heap, uint32_t at, struct sw_heap_entry entry)
 {
 	heap->entries[at] = entry;
-	heap->positions[entry.id] = at;
+	heap->places.items[entry.id] = at + 1;
 }
 
 static void sift_up(struct sw_heap *heap, uint32_t at, struct sw_heap_entry entry)
@@ -88,20 +94,22 @@ static void settle(struct sw_heap *heap, uint32_t at, struct sw_heap_entry entry
 
 void sw_heap_set(struct sw_heap *heap, uint32_t id, int64_t key)
 {
-	assert(id < heap->capacity);
+	assert(id < heap->places.room);
 	struct sw_heap_entry entry = {key, id};
-	if (heap->positions[id] == SW_HEAP_ABSENT)
-		sift_up(heap, heap->count++, entry);
-	else
-		settle(heap, heap->positions[id], entry);
+	if (heap->places.items[id] != 0) {
+		settle(heap, heap->places.items[id] - 1, entry);
+		return;
+	}
+	assert(heap->count < heap->capacity);
+	sift_up(heap, heap->count++, entry);
 }
 
 void sw_heap_remove(struct sw_heap *heap, uint32_t id)
 {
 	if (!sw_heap_has(heap, id))
 		return;
-	uint32_t at = heap->positions[id];
-	heap->positions[id] = SW_HEAP_ABSENT;
+	uint32_t at = heap->places.items[id] - 1;
+	heap->places.items[id] = 0;
 	struct sw_heap_entry last = heap->entries[--heap->count];
 	if (at < heap->count)
 		settle(heap, at, last);

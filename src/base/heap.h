@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SW_HEAP_ABSENT UINT32_MAX
+#include "base/table.h"
 
 struct sw_heap_entry {
 	int64_t key;
@@ -17,13 +17,17 @@ struct sw_heap_entry {
 
 struct sw_heap {
 	struct sw_heap_entry *entries;
-	uint32_t *positions; /* of each id, SW_HEAP_ABSENT when it is not in */
+	SW_TABLE(uint32_t) places; /* of each id that is usable, one above its position; 0: it is not in */
 	uint32_t count;
-	uint32_t capacity; /* ids below this are usable */
+	uint32_t capacity; /* so many may be in at a time */
 };
 
-/* Makes ids below `capacity` usable; 0 or SW_ENOMEM. */
+/* Makes ids below `capacity` usable, all of them at a time; 0 or SW_ENOMEM. */
 int sw_heap_reserve(struct sw_heap *heap, uint32_t capacity);
+/* The same where no more than `members` of them are in at a time. */
+int sw_heap_make_room(struct sw_heap *heap, uint32_t ids, uint32_t members);
+/* None of the ids from `from` up to `to` is in, and none will be: they need no memory any more. */
+void sw_heap_forget(struct sw_heap *heap, uint32_t from, uint32_t to);
 void sw_heap_release(struct sw_heap *heap);
 /* Inserts, or moves the id to its new key. */
 void sw_heap_set(struct sw_heap *heap, uint32_t id, int64_t key);
@@ -32,7 +36,7 @@ void sw_heap_remove(struct sw_heap *heap, uint32_t id);
 
 static inline bool sw_heap_has(const struct sw_heap *heap, uint32_t id)
 {
-	return id < heap->capacity && heap->positions[id] != SW_HEAP_ABSENT;
+	return id < heap->places.room && heap->places.items[id] != 0;
 }
 
 /* Key of the top; INT64_MAX when empty. */
@@ -43,7 +47,7 @@ static inline int64_t sw_heap_top_key(const struct sw_heap *heap)
 
 static inline int64_t sw_heap_key(const struct sw_heap *heap, uint32_t id)
 {
-	return heap->entries[heap->positions[id]].key;
+	return heap->entries[heap->places.items[id] - 1].key;
 }
 
 #endif

@@ -8,26 +8,22 @@
 
 #define NONE SW_OSET_NONE
 
+/* Links are saved with the rest of the state: what is in none of the sets yet must not differ from run to run. A table's are zero. */
 int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity)
 {
-	if (capacity <= links->capacity)
-		return 0;
-	uint32_t wanted = links->capacity + links->capacity / 2 + 64;
-	if (wanted < capacity)
-		wanted = capacity;
-	struct sw_oset_link *grown = realloc(links->items, (size_t)wanted * sizeof *grown);
-	if (grown == NULL)
-		return SW_ENOMEM;
-	/* Links are saved with the rest of the state: what is in none of the sets yet must not differ from run to run. */
-	memset(grown + links->capacity, 0, (wanted - links->capacity) * sizeof *grown);
-	links->items = grown;
-	links->capacity = wanted;
-	return 0;
+	int r = sw_table_reserve(&links->table, capacity);
+	links->items = links->table.items;
+	return r;
+}
+
+void sw_oset_links_forget(struct sw_oset_links *links, uint32_t from, uint32_t to)
+{
+	sw_table_clear(&links->table, from, to);
 }
 
 void sw_oset_links_release(struct sw_oset_links *links)
 {
-	free(links->items);
+	sw_table_free(&links->table);
 	*links = (struct sw_oset_links){0};
 }
 
@@ -161,7 +157,7 @@ static void rotate_up(struct sw_oset *set, struct sw_oset_link *items, uint32_t 
 
 void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp)
 {
-	assert(id < links->capacity);
+	assert(id < links->table.room);
 	struct sw_oset_link *items = links->items;
 	items[id] =
 		(struct sw_oset_link){.key = key, .stamp = stamp, .left = NONE, .right = NONE, .parent = NONE, .priority = priority_of(id)};

@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/table.h"
+
 #define SW_OSET_NONE UINT32_MAX
 #define SW_OSET_MARK_BITS 4
 
@@ -30,8 +32,8 @@ struct sw_oset_link {
 };
 
 struct sw_oset_links {
-	struct sw_oset_link *items;
-	uint32_t capacity;
+	SW_TABLE(struct sw_oset_link) table;
+	struct sw_oset_link *items; /* of the table */
 };
 
 struct sw_oset {
@@ -47,6 +49,8 @@ static inline struct sw_oset sw_oset_empty(void)
 /* Makes ids below `capacity` usable; 0 or SW_ENOMEM. */
 int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity);
 void sw_oset_links_release(struct sw_oset_links *links);
+/* None of the ids from `from` up to `to` is in a set, and none will be: they need no memory any more. */
+void sw_oset_links_forget(struct sw_oset_links *links, uint32_t from, uint32_t to);
 
 /* The id must be in no set; it has no marks. */
 void sw_oset_insert(struct sw_oset *set, struct sw_oset_links *links, uint32_t id, int64_t key, int64_t stamp);

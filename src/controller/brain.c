@@ -12,7 +12,35 @@
 
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id)
 {
-	return id >= 1 && id <= brain->jobs.count ? &brain->jobs.items[id - 1] : NULL;
+	return id >= 1 && id <= brain->jobs.count && sw_bitmap_has(&brain->known, (uint32_t)(id - 1)) ? &brain->jobs.items[id - 1] : NULL;
+}
+
+struct sw_live *sw_brain_add(struct sw_brain *brain)
+{
+	if (sw_table_reserve(&brain->jobs, brain->jobs.count + 1) < 0 ||
+	    sw_bitmap_reserve(&brain->known, (uint32_t)brain->jobs.count + 1) < 0 ||
+	    sw_heap_make_room(&brain->retries, (uint32_t)brain->jobs.count + 1, brain->known.count + 1) < 0)
+		return NULL;
+	sw_bitmap_add(&brain->known, (uint32_t)brain->jobs.count);
+	return &brain->jobs.items[brain->jobs.count++];
+}
+
+void sw_brain_drop_live(struct sw_live *live)
+{
+	sw_asked_drop(live->asked);
+	free(live->name);
+	free(live->model);
+	free(live->depends);
+	sw_array_leave(live);
+	free(live->runs);
+	free(live->warning);
+	free(live->not_deep);
+	free(live->unmoved);
+	if (live->trouble != NULL)
+		free(live->trouble->cause.line);
+	free(live->trouble);
+	free(live->pace);
+	*live = (struct sw_live){0};
 }
 
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name)
@@ -100,21 +128,8 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 
 void sw_brain_free(struct sw_brain *brain)
 {
-	for (size_t j = 0; j < brain->jobs.count; j++) {
-		sw_asked_drop(brain->jobs.items[j].asked);
-		free(brain->jobs.items[j].name);
-		free(brain->jobs.items[j].model);
-		free(brain->jobs.items[j].depends);
-		sw_array_leave(&brain->jobs.items[j]);
-		free(brain->jobs.items[j].runs);
-		free(brain->jobs.items[j].warning);
-		free(brain->jobs.items[j].not_deep);
-		free(brain->jobs.items[j].unmoved);
-		if (brain->jobs.items[j].trouble != NULL)
-			free(brain->jobs.items[j].trouble->cause.line);
-		free(brain->jobs.items[j].trouble);
-		free(brain->jobs.items[j].pace);
-	}
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		sw_brain_drop_live(&brain->jobs.items[id]);
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		free(brain->nodes.items[n].name);
 		free(brain->nodes.items[n].gpus);
@@ -129,7 +144,8 @@ void sw_brain_free(struct sw_brain *brain)
 		sw_engine_free(brain->engine);
 	if (brain->params != NULL)
 		sw_params_free(brain->params);
-	sw_vec_free(&brain->jobs);
+	sw_table_free(&brain->jobs);
+	sw_bitmap_release(&brain->known);
 	sw_vec_free(&brain->nodes);
 	sw_vec_free(&brain->tenants);
 	sw_names_release(&brain->node_index);

@@ -7,7 +7,7 @@
  *
  * Invariants:
  *  1. the state is a function of the applied records alone, except what is marked volatile: leases, what agents said last, versions;
- *  2. job n of the users is job n - 1 of the engine;
+ *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never used twice, and those that were forgotten or skipped are known to neither;
  *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is parked there and the engine does not run it (runs.c);
  *  4. a job ends once: nothing that comes later changes its end.
  */
@@ -236,7 +236,11 @@ struct sw_learn *sw_brain_learned(const struct sw_brain *brain);
 /* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
 size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
+/* The highest number that was given out. Not every number below is a job that is known here. */
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
+/* The first job that is known from this number on, and the last up to it; 0: there is none. And how many there are. */
+uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from);
+uint64_t sw_brain_known_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);

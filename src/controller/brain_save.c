@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -14,6 +14,7 @@
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
 #define FORMAT 8u
+#define NUMBERS_MAX (UINT32_C(1) << 30)
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
 static bool make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
@@ -371,6 +372,26 @@ static void pack_time(struct sw_pack *pack, struct sw_brain *brain)
 
 /* ---- saving */
 
+/* In rows: how many numbers are not known, and how many are then. */
+static void save_jobs(struct sw_pack *out, struct sw_brain *brain)
+{
+	size_t known = brain->known.count;
+	uint32_t numbers = (uint32_t)brain->jobs.count, end = 0;
+	const struct sw_live *before = NULL;
+	sw_pack_count(out, &known);
+	sw_pack_u32(out, &numbers);
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
+		if (id >= end) {
+			uint32_t gap = id - end, row = sw_bitmap_row(&brain->known, id);
+			sw_pack_u32(out, &gap);
+			sw_pack_u32(out, &row);
+			end = id + row;
+		}
+		pack_live(out, &brain->jobs.items[id], before);
+		before = &brain->jobs.items[id];
+	}
+}
+
 void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 {
 	/* The walks take what they read or write by the same pointers; a writer changes nothing. */
@@ -393,13 +414,11 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 	sw_pack_count(out, &brain->nodes.count);
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		pack_node(out, &brain->nodes.items[n]);
-	sw_pack_count(out, &brain->jobs.count);
-	for (size_t j = 0; j < brain->jobs.count; j++)
-		pack_live(out, &brain->jobs.items[j], j > 0 ? &brain->jobs.items[j - 1] : NULL);
+	save_jobs(out, brain);
 	sw_depends_save(brain, out);
 	size_t retries = brain->retries.count;
 	sw_pack_count(out, &retries);
-	for (uint32_t id = 0; id < brain->jobs.count && retries > 0; id++) {
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE && retries > 0; id = sw_brain_next_known(brain, id + 1)) {
 		if (!sw_heap_has(&brain->retries, id))
 			continue;
 		sw_ns at = sw_heap_key(&brain->retries, id);
@@ -473,7 +492,7 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 			return false;
 	}
 	/* A pre-run is made before its gang. */
-	if (sw_prerun_of(live) > brain->jobs.count)
+	if (sw_prerun_of(live) > 0 && sw_brain_live(brain, sw_prerun_of(live)) == NULL)
 		return false;
 	return live->trouble == NULL || live->trouble->cause.node < brain->nodes.count;
 }
@@ -482,20 +501,37 @@ static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 {
 	size_t count = 0;
 	sw_pack_count(pack, &count);
-	if (count >= UINT32_MAX / 2)
+	/* Up to format 7 no number was left out. */
+	uint32_t numbers = (uint32_t)count, last = SW_BITMAP_NONE;
+	if (pack->format >= 8)
+		sw_pack_u32(pack, &numbers);
+	if (count > sw_pack_left(pack) || numbers < count || numbers > NUMBERS_MAX)
 		return SW_EINPUT;
-	for (uint32_t id = 0; id < count && pack->failed == 0; id++) {
-		struct sw_live *live = sw_vec_push(&brain->jobs);
+	uint32_t row = pack->format >= 8 ? 0 : (uint32_t)count;
+	for (size_t i = 0; i < count && pack->failed == 0; i++, row--) {
+		uint32_t gap = 0;
+		if (row == 0) {
+			sw_pack_u32(pack, &gap);
+			sw_pack_u32(pack, &row);
+		}
+		if (gap > numbers - brain->jobs.count - (count - i) || row == 0 || row > count - i)
+			return SW_EINPUT;
+		brain->jobs.count += gap;
+		struct sw_live *live = sw_brain_add(brain);
 		if (live == NULL)
 			return SW_ENOMEM;
-		pack_live(pack, live, id > 0 ? live - 1 : NULL);
+		pack_live(pack, live, last != SW_BITMAP_NONE ? &brain->jobs.items[last] : NULL);
+		last = (uint32_t)brain->jobs.count - 1;
 		if (pack->format < 8 && live->is_member)
-			live->array_first = id > 0 && live[-1].is_member && live[-1].asked == live->asked ? live[-1].array_first : id + 1;
-		if (live->is_member != (live->array_first != 0) || live->array_first > id + 1)
+			live->array_first =
+				last > 0 && live[-1].is_member && live[-1].asked == live->asked ? live[-1].array_first : last + 1;
+		if (live->is_member != (live->array_first != 0) || live->array_first > last + 1)
 			sw_pack_fail(pack);
 		if (pack->failed == 0 && (live->tenant >= brain->tenants.count || !are_sensible(brain, live)))
 			sw_pack_fail(pack);
 	}
+	if (pack->failed == 0)
+		brain->jobs.count = numbers;
 	return pack->failed;
 }
 
@@ -503,14 +539,14 @@ static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 static int check_seats(struct sw_pack *pack, const struct sw_brain *brain)
 {
 	uint64_t runs = 0, seats = 0;
-	for (size_t j = 0; j < brain->jobs.count; j++)
-		runs += brain->jobs.items[j].run_count;
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		runs += brain->jobs.items[id].run_count;
 	for (uint32_t n = 0; n < brain->nodes.count; n++) {
 		const struct sw_brain_node *node = &brain->nodes.items[n];
 		seats += node->jobs.count;
 		for (size_t j = 0; j < node->jobs.count && seats <= runs && pack->failed == 0; j++) {
 			uint32_t id = node->jobs.items[j];
-			if (id >= brain->jobs.count || sw_brain_run_on(&brain->jobs.items[id], n) == NULL)
+			if (!sw_bitmap_has(&brain->known, id) || sw_brain_run_on(&brain->jobs.items[id], n) == NULL)
 				sw_pack_fail(pack);
 			for (size_t other = 0; other < j; other++)
 				if (node->jobs.items[other] == id)
@@ -565,15 +601,15 @@ static int load_waits(struct sw_pack *pack, struct sw_brain *brain)
 {
 	size_t retries = 0;
 	int r = sw_depends_load(brain, pack);
-	if (r < 0 || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0)
-		return r < 0 ? r : SW_ENOMEM;
+	if (r < 0)
+		return r;
 	sw_pack_count(pack, &retries);
 	for (size_t i = 0; i < retries && pack->failed == 0; i++) {
 		uint32_t id = 0;
 		sw_ns at = 0;
 		sw_pack_u32(pack, &id);
 		sw_pack_near(pack, &at, brain->now);
-		if (id >= brain->jobs.count)
+		if (!sw_bitmap_has(&brain->known, id))
 			sw_pack_fail(pack);
 		else
 			sw_heap_set(&brain->retries, id, at);
@@ -587,7 +623,7 @@ static int count_ghosts(struct sw_pack *pack, struct sw_brain *brain)
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		for (size_t g = 0; g < brain->nodes.items[n].ghosts.count; g++) {
 			uint32_t job = brain->nodes.items[n].ghosts.items[g].job;
-			if (job >= brain->jobs.count)
+			if (!sw_bitmap_has(&brain->known, job))
 				sw_pack_fail(pack);
 			else
 				brain->jobs.items[job].ghosts++;
@@ -637,11 +673,21 @@ static int load_engine(struct sw_pack *pack, struct sw_brain *brain, struct choi
 	return r;
 }
 
+static bool know_the_same(const struct sw_brain *brain)
+{
+	if (sw_engine_job_count(brain->engine) != brain->jobs.count || sw_engine_known_count(brain->engine) != brain->known.count)
+		return false;
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		if (sw_engine_job(brain->engine, (struct sw_job_id){id}) == NULL)
+			return false;
+	return true;
+}
+
 /* Whether brain and engine speak of the same jobs and nodes. */
 static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 {
 	const struct sw_topology *topology = sw_engine_ledger(brain->engine)->topology;
-	if (sw_engine_job_count(brain->engine) != brain->jobs.count || topology->node_count != brain->nodes.count)
+	if (!know_the_same(brain) || topology->node_count != brain->nodes.count)
 		return SW_EINPUT;
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		if (topology->nodes[n].gpus != brain->nodes.items[n].shape.gpus)

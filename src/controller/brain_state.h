@@ -4,8 +4,10 @@
 
 #include <jansson.h>
 
+#include "base/bitmap.h"
 #include "base/heap.h"
 #include "base/names.h"
+#include "base/table.h"
 #include "contention/learn.h"
 #include "controller/brain.h"
 #include "controller/keys.h"
@@ -197,7 +199,8 @@ struct sw_brain {
 	struct sw_params *params;
 	char *policy; /* that was put in charge last, and its settings as JSON; NULL: that of the configuration, with presets */
 	char *settings;
-	SW_VEC(struct sw_live) jobs;
+	SW_TABLE(struct sw_live) jobs;	    /* by number, from 0; those that are not known are zero */
+	struct sw_bitmap known;		    /* jobs that were submitted and not forgotten */
 	SW_VEC(struct sw_brain_node) nodes; /* by the engine's id */
 	struct sw_names node_index;
 	SW_VEC(char *) tenants;
@@ -247,6 +250,24 @@ int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
 /* How its engine is made, by its configuration. */
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
+/* The first job from this number on that is known, as the engine counts; SW_BITMAP_NONE: there is none. */
+static inline uint32_t sw_brain_next_known(const struct sw_brain *brain, uint32_t from)
+{
+	return sw_bitmap_next(&brain->known, from);
+}
+/* The same as people count: the first job that is known, and the next after this one; 0: there is none. */
+static inline uint32_t sw_brain_first(const struct sw_brain *brain)
+{
+	return sw_brain_next_known(brain, 0) + 1; /* SW_BITMAP_NONE is one below 0 */
+}
+static inline uint32_t sw_brain_after(const struct sw_brain *brain, uint32_t job)
+{
+	return sw_brain_next_known(brain, job) + 1;
+}
+/* One more job with the next number, zeroed. NULL: out of memory. */
+struct sw_live *sw_brain_add(struct sw_brain *brain);
+/* Frees what belongs to the job, and leaves it zero. */
+void sw_brain_drop_live(struct sw_live *live);
 struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const char *name);
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
 const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *config, const char *name);

@@ -252,13 +252,13 @@ static void save_list(const struct sw_brain *brain, struct sw_pack *pack, uint32
 void sw_depends_save(const struct sw_brain *brain, struct sw_pack *pack)
 {
 	size_t linked = 0, queued = 0;
-	for (uint64_t job = 1; job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job)) {
 		const struct sw_live *live = sw_brain_live(brain, job);
 		linked += live != NULL && live->waits_for != 0;
 		queued += live != NULL && live->is_queued;
 	}
 	sw_pack_count(pack, &linked);
-	for (uint32_t job = 1; job <= brain->jobs.count; job++)
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job))
 		if (sw_brain_live(brain, job) != NULL)
 			save_list(brain, pack, job);
 	sw_pack_count(pack, &queued);
@@ -330,12 +330,12 @@ static int place(struct sw_brain *brain, struct sw_live *live, uint32_t job)
 
 int sw_depends_derive(struct sw_brain *brain, uint32_t format)
 {
-	for (uint32_t job = 1; job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job)) {
 		struct sw_live *live = sw_brain_live(brain, job);
 		if (live != NULL)
 			live->is_over = sw_engine_job(brain->engine, (struct sw_job_id){job - 1})->state > SW_JOB_RUNNING;
 	}
-	for (uint32_t job = 1; job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job)) {
 		struct sw_live *live = sw_brain_live(brain, job);
 		if (live == NULL || live->depend_count == 0)
 			continue;
@@ -351,7 +351,7 @@ int sw_depends_derive(struct sw_brain *brain, uint32_t format)
 		count_awaited(brain, live, 1);
 	}
 	int r = 0;
-	for (uint32_t job = 1; r == 0 && job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); r == 0 && job != 0; job = sw_brain_after(brain, job)) {
 		struct sw_live *live = sw_brain_live(brain, job);
 		if (live == NULL || live->depend_count == 0 || live->waits_for != 0)
 			continue;
@@ -393,13 +393,13 @@ int sw_depends_validate(const struct sw_brain *brain, struct sw_err *err)
 	SW_CLEANUP(sw_freep) uint32_t *awaited = calloc(brain->jobs.count + 1, sizeof *awaited);
 	if (awaited == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	for (uint32_t job = 1; job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job)) {
 		const struct sw_live *live = sw_brain_live(brain, job);
 		for (uint32_t d = 0; live != NULL && d < live->depend_count; d++)
 			if (live->depends[d].kind != SW_AFTER_SLOT && sw_brain_live(brain, live->depends[d].job) != NULL)
 				awaited[live->depends[d].job]++;
 	}
-	for (uint32_t job = 1; job <= brain->jobs.count; job++) {
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job)) {
 		const struct sw_live *live = sw_brain_live(brain, job);
 		const char *what = live != NULL ? broken(brain, live, job, awaited) : NULL;
 		if (what != NULL)

@@ -140,8 +140,8 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 	snprintf(own, sizeof own, "uid%u", uid);
 	struct sw_live *live = NULL;
 	if (asked != NULL && find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) == 0)
-		live = sw_vec_push(&brain->jobs);
-	if (live == NULL || sw_heap_reserve(&brain->retries, (uint32_t)brain->jobs.count) < 0) {
+		live = sw_brain_add(brain);
+	if (live == NULL) {
 		sw_asked_drop(asked);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}

@@ -128,8 +128,8 @@ static bool is_needed(void *user, const struct sw_profile *profile)
 static int make_room(struct sw_brain *brain, struct sw_err *err)
 {
 	numbers needed = {0};
-	int r = sw_vec_reserve(&needed, brain->jobs.count + 1) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
-	for (uint32_t id = 0; id < brain->jobs.count && r == 0; id++) {
+	int r = sw_vec_reserve(&needed, brain->known.count + 1) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE && r == 0; id = sw_brain_next_known(brain, id + 1)) {
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
 		if (job->model != 0 && job->state <= SW_JOB_RUNNING)
 			*sw_vec_push(&needed) = job->model;

@@ -98,6 +98,17 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain)
 	return brain->jobs.count;
 }
 
+uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from)
+{
+	uint32_t id = from <= brain->jobs.count ? sw_brain_next_known(brain, from > 0 ? (uint32_t)(from - 1) : 0) : SW_BITMAP_NONE;
+	return id == SW_BITMAP_NONE ? 0 : id + UINT64_C(1);
+}
+
+uint64_t sw_brain_known_count(const struct sw_brain *brain)
+{
+	return brain->known.count;
+}
+
 const struct sw_depend *sw_brain_awaits(const struct sw_live *live)
 {
 	return live->depend_count > 0 ? &live->depends[live->depend_at] : NULL;
@@ -323,7 +334,7 @@ static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
 /* Invariant 3 of brain.h, those of runs.c and dependents.c, and the engine's own. */
 int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 {
-	for (uint32_t id = 0; id < brain->jobs.count; id++) {
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
 		bool runs = job->state == SW_JOB_RUNNING;

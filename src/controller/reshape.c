@@ -59,7 +59,7 @@ static int drop_parked(struct sw_brain *brain, const struct sw_brain_node *node,
 /* The engine has them where they go, and knows nothing of where they are: they start anew there. */
 static int restart_stranded(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
 {
-	for (size_t id = 0; id < brain->jobs.count; id++) {
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
 		struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, node);
 		if (run == NULL || live->parked || !is_stranded(run, change) || renumber_all(change, run->mask) == 0)
@@ -73,7 +73,7 @@ static int restart_stranded(struct sw_brain *brain, uint32_t node, const struct 
 
 static void renumber(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
 {
-	for (size_t id = 0; id < brain->jobs.count; id++) {
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
 		struct sw_live *live = &brain->jobs.items[id];
 		struct sw_run *run = sw_brain_run_on(live, node);
 		if (live->last_node == node)

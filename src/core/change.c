@@ -61,7 +61,7 @@ int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gp
 
 int sw_change_recheck(struct sw_engine *engine)
 {
-	for (uint32_t id = 0; engine->avoiders > 0 && id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); engine->avoiders > 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (job->avoid == UINT32_MAX)
 			continue;

@@ -17,14 +17,15 @@ static int give_policy_its_memory(struct sw_engine *engine)
 {
 	size_t per_job = engine->policy->job_state_size;
 	free(engine->policy_state);
-	free(engine->job_states);
 	free(engine->node_states);
+	if (engine->job_states_each > 0)
+		sw_table_release(&engine->job_states, &engine->job_states_room, engine->job_states_each);
+	engine->job_states_each = per_job;
 	engine->node_states = NULL;
 	engine->node_states_capacity = 0;
 	engine->policy_state = calloc(1, engine->policy->state_size + 1);
-	engine->job_states_capacity = engine->jobs.capacity;
-	engine->job_states = calloc(engine->job_states_capacity + 1, per_job + 1);
-	if (engine->policy_state == NULL || engine->job_states == NULL)
+	if (engine->policy_state == NULL ||
+	    (per_job > 0 && sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) < 0))
 		return SW_ENOMEM;
 	return sw_engine_reserve_node_states(engine, engine->topology->node_count);
 }
@@ -63,7 +64,7 @@ int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, 
 	int r = sw_charge_begin(engine, policy, params, err);
 	if (r < 0)
 		return r;
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_job *job = &engine->jobs.items[id].seen;
 		if (job->state <= SW_JOB_RUNNING && policy->submit != NULL)
 			policy->submit(&engine->view, job);

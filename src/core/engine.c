@@ -9,6 +9,8 @@
 #include "core/state.h"
 
 #define TENANTS_MAX 1000000u
+#define NUMBERS_MAX (UINT32_C(1) << 30)
+#define FORGET_BLOCK 1024u /* so many jobs that follow each other give their memory back together */
 
 /* ---- accounts of jobs */
 
@@ -33,7 +35,8 @@ struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job 
 	uintptr_t at = (uintptr_t)job, first = (uintptr_t)engine->jobs.items;
 	if (at < first || (at - first) % sizeof(struct sw_core_job) != 0 || (at - first) / sizeof(struct sw_core_job) >= engine->jobs.count)
 		return NULL;
-	return &engine->jobs.items[(at - first) / sizeof(struct sw_core_job)];
+	uint32_t id = (uint32_t)((at - first) / sizeof(struct sw_core_job));
+	return sw_engine_knows(engine, id) ? &engine->jobs.items[id] : NULL;
 }
 
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus)
@@ -196,17 +199,16 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 /* ---- memory */
 
 /* Room for what one decision touches: running jobs and those it starts, both bounded by what the GPUs can hold. */
-static int reserve_scratch(struct sw_engine *engine, uint32_t gpus)
+static int reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs)
 {
-	uint32_t room = (uint32_t)engine->jobs.capacity;
 	size_t touched = 2 * (size_t)gpus * SW_GPU_RESIDENTS_MAX;
 	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a time on the empty cluster. */
 	if (sw_ledger_reserve_parts(&engine->ledger, 2 * gpus) < 0 || sw_ledger_reserve_parts(&engine->empty, gpus) < 0)
 		return SW_ENOMEM;
-	touched = touched < room ? touched : room;
-	if (sw_order_reserve(engine, (uint32_t)touched, room) < 0 || sw_vec_reserve(&engine->plan.entries, touched) < 0 ||
-	    sw_vec_reserve(&engine->plan.lifted, touched) < 0 || sw_vec_reserve(&engine->commands, 3 * touched + room) < 0 ||
-	    sw_vec_reserve(&engine->ringing, touched) < 0)
+	touched = touched < jobs ? touched : jobs;
+	if (sw_order_reserve(engine, (uint32_t)touched, jobs, (uint32_t)engine->jobs.room) < 0 ||
+	    sw_vec_reserve(&engine->plan.entries, touched) < 0 || sw_vec_reserve(&engine->plan.lifted, touched) < 0 ||
+	    sw_vec_reserve(&engine->commands, 3 * touched + jobs) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
 		return SW_ENOMEM;
 	return 0;
 }
@@ -226,30 +228,82 @@ int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes)
 	return 0;
 }
 
+/* For numbers below `numbers`, and so many jobs among them. */
+static int reserve_jobs(struct sw_engine *engine, size_t numbers, uint32_t known)
+{
+	if (numbers > NUMBERS_MAX)
+		return SW_ELIMIT;
+	if (sw_table_reserve(&engine->jobs, numbers) < 0)
+		return SW_ENOMEM;
+	uint32_t ids = (uint32_t)(engine->jobs.room > NUMBERS_MAX ? NUMBERS_MAX : engine->jobs.room);
+	if (sw_bitmap_reserve(&engine->known, ids) < 0 || sw_bitmap_reserve(&engine->waiting, ids) < 0 ||
+	    sw_bitmap_reserve(&engine->running, ids) < 0 || sw_heap_make_room(&engine->alarms, ids, known) < 0 ||
+	    sw_heap_make_room(&engine->latest, ids, known) < 0 || reserve_scratch(engine, engine->topology->gpu_count, known) < 0)
+		return SW_ENOMEM;
+	size_t per_job = engine->job_states_each;
+	return per_job > 0 ? sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) : 0;
+}
+
 int sw_engine_reserve(struct sw_engine *engine, size_t count)
 {
-	if (count == 0)
-		return 0;
-	size_t jobs = engine->jobs.count + count;
-	if (jobs >= UINT32_MAX / 2)
+	if (count >= NUMBERS_MAX)
 		return SW_ELIMIT;
-	if (sw_vec_reserve(&engine->jobs, jobs) < 0)
-		return SW_ENOMEM;
-	uint32_t room = (uint32_t)engine->jobs.capacity;
-	if (sw_bitmap_reserve(&engine->waiting, room) < 0 || sw_bitmap_reserve(&engine->running, room) < 0 ||
-	    sw_heap_reserve(&engine->alarms, room) < 0 || sw_heap_reserve(&engine->latest, room) < 0 ||
-	    reserve_scratch(engine, engine->topology->gpu_count) < 0)
-		return SW_ENOMEM;
-	size_t per_job = engine->policy->job_state_size;
-	if (per_job > 0 && engine->job_states_capacity < room) {
-		char *grown = realloc(engine->job_states, (size_t)room * per_job + 1);
-		if (grown == NULL)
-			return SW_ENOMEM;
-		memset(grown + engine->job_states_capacity * per_job, 0, (room - engine->job_states_capacity) * per_job);
-		engine->job_states = grown;
-		engine->job_states_capacity = room;
-	}
-	return 0;
+	return count == 0 ? 0 : reserve_jobs(engine, engine->jobs.count + count, engine->known.count + (uint32_t)count);
+}
+
+int sw_engine_skip(struct sw_engine *engine, uint32_t next)
+{
+	int r = next > engine->jobs.count ? reserve_jobs(engine, next, engine->known.count) : 0;
+	if (r == 0 && next > engine->jobs.count)
+		engine->jobs.count = next;
+	return r;
+}
+
+/* Whether no job of this block is known, and none will be. */
+static bool is_empty(const struct sw_engine *engine, uint32_t block)
+{
+	uint64_t end = ((uint64_t)block + 1) * FORGET_BLOCK;
+	return end <= engine->jobs.count && sw_engine_next(engine, block * FORGET_BLOCK) >= end;
+}
+
+/* A page may belong to two blocks: it goes with the second of them. */
+static void give_back(struct sw_engine *engine, uint32_t block)
+{
+	if (!is_empty(engine, block))
+		return;
+	uint32_t from = (block > 0 && is_empty(engine, block - 1) ? block - 1 : block) * FORGET_BLOCK;
+	uint32_t to = (is_empty(engine, block + 1) ? block + 2 : block + 1) * FORGET_BLOCK;
+	sw_table_clear(&engine->jobs, from, to);
+	sw_oset_links_forget(&engine->order.links, from, to);
+	sw_heap_forget(&engine->alarms, from, to);
+	sw_heap_forget(&engine->latest, from, to);
+	if (engine->job_states_each > 0)
+		sw_table_wipe(&engine->job_states, engine->job_states_room, engine->job_states_each, from, to);
+}
+
+bool sw_engine_forget(struct sw_engine *engine, struct sw_job_id id)
+{
+	if (!sw_engine_knows(engine, id.v))
+		return false;
+	struct sw_core_job *job = &engine->jobs.items[id.v];
+	/* One that ended between two decisions is still listed for the next. */
+	if (job->seen.state <= SW_JOB_RUNNING || job->seen.fresh != 0)
+		return false;
+	engine->avoiders -= job->avoid != UINT32_MAX;
+	*job = (struct sw_core_job){0};
+	engine->order.links.items[id.v] = (struct sw_oset_link){0};
+	if (engine->job_states_each > 0)
+		memset(engine->job_states + id.v * engine->job_states_each, 0, engine->job_states_each);
+	sw_bitmap_remove(&engine->known, id.v);
+	give_back(engine, id.v / FORGET_BLOCK);
+	return true;
+}
+
+struct sw_core_job *sw_engine_add(struct sw_engine *engine)
+{
+	assert(engine->jobs.count < engine->jobs.room);
+	sw_bitmap_add(&engine->known, (uint32_t)engine->jobs.count);
+	return &engine->jobs.items[engine->jobs.count++];
 }
 
 /* ---- events */
@@ -285,8 +339,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	enum sw_reason reason = what_is_wrong(engine, spec);
 	if (!sw_engine_grow_tenants(engine, reason == SW_REASON_BAD_SPEC ? 0 : spec->tenant))
 		return SW_ENOMEM;
-	struct sw_core_job *job = sw_vec_push(&engine->jobs);
-	assert(job != NULL); /* reserved by the step */
+	struct sw_core_job *job = sw_engine_add(engine); /* reserved by the step */
 	*job = (struct sw_core_job){
 		.seen =
 			{
@@ -357,7 +410,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 static int recheck(struct sw_engine *engine, bool may_refuse)
 {
 	bool rescue = false;
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (job->seen.state > SW_JOB_RUNNING || is_possible(engine, job))
 			continue;
@@ -379,7 +432,7 @@ static int recheck(struct sw_engine *engine, bool may_refuse)
 /* The job that an answer is about, or NULL if it is late, repeated or made up. */
 static struct sw_core_job *job_of_answer(struct sw_engine *engine, const struct sw_event *event)
 {
-	if (event->job.v >= engine->jobs.count)
+	if (!sw_engine_knows(engine, event->job.v))
 		return NULL;
 	struct sw_core_job *job = &engine->jobs.items[event->job.v];
 	return job->epoch == event->epoch ? job : NULL;
@@ -500,7 +553,8 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 }
 
 /* Room for one more node of this shape. */
-static int reserve_node(struct sw_engine *engine, const struct sw_topology_node *shape)
+/* `jobs` is how many will be known then. */
+static int reserve_node(struct sw_engine *engine, const struct sw_topology_node *shape, size_t jobs)
 {
 	int r = sw_topology_reserve(engine->topology, shape);
 	if (r == 0)
@@ -508,7 +562,7 @@ static int reserve_node(struct sw_engine *engine, const struct sw_topology_node 
 	if (r == 0)
 		r = sw_ledger_reserve_node(&engine->empty, shape);
 	if (r == 0)
-		r = reserve_scratch(engine, engine->topology->gpu_count + shape->gpus);
+		r = reserve_scratch(engine, engine->topology->gpu_count + shape->gpus, (uint32_t)jobs);
 	if (r == 0)
 		r = sw_engine_reserve_node_states(engine, engine->topology->node_count + 1);
 	return r;
@@ -517,7 +571,7 @@ static int reserve_node(struct sw_engine *engine, const struct sw_topology_node 
 static int add_node(struct sw_engine *engine, const struct sw_topology_node *shape)
 {
 	/* Done before for the first node of a step; a second one needs more. */
-	int r = reserve_node(engine, shape);
+	int r = reserve_node(engine, shape, engine->known.count);
 	if (r < 0)
 		return r;
 	sw_topology_add(engine->topology, shape);
@@ -529,11 +583,11 @@ static int add_node(struct sw_engine *engine, const struct sw_topology_node *sha
 }
 
 /* As much as for one more node like that, whatever it gives up. */
-static int reserve_change(struct sw_engine *engine, const struct sw_topology_change *change)
+static int reserve_change(struct sw_engine *engine, const struct sw_topology_change *change, size_t jobs)
 {
 	struct sw_topology_node shape = change->shape;
 	shape.rack = engine->topology->rack_count - 1;
-	return reserve_node(engine, &shape);
+	return reserve_node(engine, &shape, jobs);
 }
 
 static int change_node(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change)
@@ -541,7 +595,7 @@ static int change_node(struct sw_engine *engine, uint32_t node, const struct sw_
 	if (node >= engine->topology->node_count)
 		return 0;
 	/* As with a node that is new. */
-	int r = reserve_change(engine, change);
+	int r = reserve_change(engine, change, engine->known.count);
 	r = r < 0 ? r : sw_reshape_node(engine, node, change);
 	r = r < 0 ? r : recheck(engine, false);
 	return r < 0 ? r : sw_change_recheck(engine);
@@ -593,12 +647,12 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 			fail(engine, job, event);
 		return 0;
 	case SW_EV_CANCEL:
-		if (event->job.v < engine->jobs.count)
+		if (sw_engine_knows(engine, event->job.v))
 			cancel(engine, &engine->jobs.items[event->job.v]);
 		return 0;
 	case SW_EV_HOLD:
 	case SW_EV_RELEASE:
-		if (event->job.v < engine->jobs.count)
+		if (sw_engine_knows(engine, event->job.v))
 			(event->kind == SW_EV_HOLD ? hold : release)(engine, &engine->jobs.items[event->job.v]);
 		return 0;
 	case SW_EV_NODE_DOWN:
@@ -622,7 +676,7 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 			sw_ledger_set_closed(&engine->ledger, event->node.v, event->kind == SW_EV_NODE_CLOSE);
 		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
 	case SW_EV_CHANGE:
-		if (event->job.v >= engine->jobs.count || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
+		if (!sw_engine_knows(engine, event->job.v) || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
 		    engine->jobs.items[event->job.v].home != SW_NO_PART)
 			return 0;
 		return sw_change_job(engine, &engine->jobs.items[event->job.v], event->gpu_memory_bytes, event->avoid);
@@ -700,14 +754,14 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	for (size_t e = 0; r == 0 && e < count; e++) {
 		changes += events[e].kind == SW_EV_CHANGE;
 		if (events[e].kind == SW_EV_NODE_ADD)
-			r = reserve_node(engine, events[e].shape);
+			r = reserve_node(engine, events[e].shape, engine->known.count + submits);
 		if (events[e].kind == SW_EV_NODE_CHANGE && events[e].node.v < engine->topology->node_count)
-			r = reserve_change(engine, events[e].change);
+			r = reserve_change(engine, events[e].change, engine->known.count + submits);
 		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
 		    (engine->avoiders > 0 &&
 		     (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE || events[e].kind == SW_EV_GPUS_SHUT)))
-			lanes = engine->jobs.count + submits;
+			lanes = engine->known.count + submits;
 	}
 	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes + 2 * changes) < 0))
 		r = SW_ENOMEM;
@@ -791,7 +845,8 @@ void sw_engine_free(struct sw_engine *engine)
 		sw_params_free(engine->presets);
 	sw_ledger_release(&engine->ledger);
 	sw_ledger_release(&engine->empty);
-	sw_vec_free(&engine->jobs);
+	sw_table_free(&engine->jobs);
+	sw_bitmap_release(&engine->known);
 	sw_bitmap_release(&engine->waiting);
 	sw_bitmap_release(&engine->running);
 	sw_heap_release(&engine->alarms);
@@ -804,7 +859,8 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->ringing);
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
-	free(engine->job_states);
+	if (engine->job_states_each > 0)
+		sw_table_release(&engine->job_states, &engine->job_states_room, engine->job_states_each);
 	free(engine->node_states);
 	free(engine);
 }
@@ -829,6 +885,16 @@ const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job
 uint32_t sw_engine_job_count(const struct sw_engine *engine)
 {
 	return (uint32_t)engine->jobs.count;
+}
+
+uint32_t sw_engine_next_job(const struct sw_engine *engine, uint32_t from)
+{
+	return sw_engine_next(engine, from);
+}
+
+uint32_t sw_engine_known_count(const struct sw_engine *engine)
+{
+	return engine->known.count;
 }
 
 uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id)

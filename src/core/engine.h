@@ -91,6 +91,12 @@ int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err);
 
+/* A job that has ended is no longer known; its number is never used again. Memory follows the jobs that are known. False: it is not there, it lives, or it ended since the last decision. Decides
+ * nothing. */
+bool sw_engine_forget(struct sw_engine *engine, struct sw_job_id id);
+/* The next job gets this number at least. 0, SW_ENOMEM or SW_ELIMIT. */
+int sw_engine_skip(struct sw_engine *engine, uint32_t next);
+
 /* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 
@@ -107,7 +113,11 @@ int sw_engine_load(const struct sw_engine_config *config, const void *bytes, siz
 const struct sw_view *sw_engine_view(const struct sw_engine *engine);
 const struct sw_ledger *sw_engine_ledger(const struct sw_engine *engine);
 const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job_id id);
+/* One above the highest number that was given out. Numbers below it may have been forgotten, or skipped: sw_engine_job() is NULL for these. */
 uint32_t sw_engine_job_count(const struct sw_engine *engine);
+/* The first job from this number on that is there; UINT32_MAX: there is none. And how many there are. */
+uint32_t sw_engine_next_job(const struct sw_engine *engine, uint32_t from);
+uint32_t sw_engine_known_count(const struct sw_engine *engine);
 uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
 /* A fingerprint of all events and commands so far. */

@@ -16,14 +16,14 @@
 #define STAMP_FRESH (INT64_C(1) << 24)
 #define STAMP_INDEX_MAX (STAMP_FRESH - 1)
 
-int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs)
+int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs, uint32_t ids)
 {
 	struct sw_order_book *book = &engine->order;
 	if (sw_vec_reserve(&book->fresh, jobs) < 0 || sw_vec_reserve(&book->chosen, touched) < 0 ||
 	    sw_vec_reserve(&book->dropped, touched) < 0 || sw_vec_reserve(&book->scratch, touched) < 0 ||
 	    sw_vec_reserve(&book->ranked, touched) < 0)
 		return SW_ENOMEM;
-	return sw_oset_links_reserve(&book->links, jobs);
+	return sw_oset_links_reserve(&book->links, ids);
 }
 
 void sw_order_release(struct sw_order_book *book)
@@ -435,7 +435,7 @@ int sw_order_rebuild(struct sw_engine *engine)
 	book->lanes.count = 0;
 	book->uneven = false;
 	book->fresh.count = 0;
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		job->seen.fresh = 0;
 		job->order_set = SW_ORDER_NOWHERE;

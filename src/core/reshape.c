@@ -40,7 +40,7 @@ static void renumber(struct sw_engine *engine, uint32_t parts, uint32_t node, co
 /* Stops who cannot stay. */
 static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change)
 {
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (!can_stay(engine, job->parts, node, change))
 			sw_engine_lose(engine, job);
@@ -53,7 +53,7 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 static void lift(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change, bool again)
 {
 	struct sw_ledger *ledger = &engine->ledger;
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (sw_ledger_touches(ledger, job->parts, node)) {
 			if (again)

@@ -239,9 +239,18 @@ static void save_parts(struct sw_pack *pack, struct sw_ledger *ledger, uint32_t 
 static void save_jobs(struct sw_pack *pack, struct sw_engine *engine)
 {
 	sw_ns before = 0;
-	sw_pack_count(pack, &engine->jobs.count);
-	for (size_t id = 0; id < engine->jobs.count; id++) {
+	size_t known = engine->known.count;
+	uint32_t numbers = (uint32_t)engine->jobs.count, end = 0;
+	sw_pack_count(pack, &known);
+	sw_pack_u32(pack, &numbers);
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
+		if (id >= end) {
+			uint32_t gap = id - end, row = sw_bitmap_row(&engine->known, id);
+			sw_pack_u32(pack, &gap);
+			sw_pack_u32(pack, &row);
+			end = id + row;
+		}
 		pack_core_job(pack, job, before);
 		before = job->seen.submit_at;
 		if (job->seen.state <= SW_JOB_RUNNING && (job->prefers_home || job->seen.state == SW_JOB_RUNNING))
@@ -287,7 +296,7 @@ static void save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 	sw_pack_count(pack, &engine->order.lanes.count);
 	for (size_t l = 0; l < engine->order.lanes.count; l++)
 		pack_lane(pack, &engine->order.lanes.items[l]);
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		char *own = engine->job_states + id * per_job;
 		/* One byte for most of those that have ended. */
@@ -419,6 +428,20 @@ static void load_what_it_holds(struct sw_pack *pack, struct sw_engine *engine, s
 		sw_bitmap_add(&engine->waiting, job->seen.id.v);
 }
 
+/* Numbers that are not known, and how many are in a row behind them. `left` jobs are to come. */
+static int load_gap(struct sw_pack *pack, struct sw_engine *engine, uint32_t numbers, size_t left, uint32_t *ret_row)
+{
+	uint32_t gap = 0;
+	sw_pack_u32(pack, &gap);
+	sw_pack_u32(pack, ret_row);
+	if (gap > numbers - engine->jobs.count - left || *ret_row == 0 || *ret_row > left)
+		sw_pack_fail(pack);
+	if (pack->failed != 0 || gap == 0)
+		return pack->failed;
+	int r = sw_engine_skip(engine, (uint32_t)engine->jobs.count + gap);
+	return r < 0 ? r : sw_engine_reserve(engine, left);
+}
+
 static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 {
 	size_t count = 0;
@@ -428,11 +451,22 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		sw_pack_fail(pack);
 	if (pack->failed != 0)
 		return pack->failed;
-	int r = sw_engine_reserve(engine, count);
+	/* Up to format 4 no number was left out. */
+	uint32_t numbers = (uint32_t)count;
+	if (has(pack, 5))
+		sw_pack_u32(pack, &numbers);
+	if (numbers < count)
+		sw_pack_fail(pack);
+	int r = pack->failed == 0 ? sw_engine_reserve(engine, count) : pack->failed;
 	if (r < 0)
 		return r;
-	for (uint32_t id = 0; id < count && pack->failed == 0; id++) {
-		struct sw_core_job *job = sw_vec_push(&engine->jobs);
+	uint32_t row = has(pack, 5) ? 0 : (uint32_t)count;
+	for (size_t i = 0; i < count && pack->failed == 0; i++, row--) {
+		r = row == 0 ? load_gap(pack, engine, numbers, count - i, &row) : 0;
+		if (r < 0)
+			return r;
+		uint32_t id = (uint32_t)engine->jobs.count;
+		struct sw_core_job *job = sw_engine_add(engine);
 		job->avoid = UINT32_MAX;
 		pack_core_job(pack, job, before);
 		engine->avoiders += job->avoid != UINT32_MAX;
@@ -445,7 +479,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		else
 			load_what_it_holds(pack, engine, job);
 	}
-	return pack->failed;
+	return pack->failed != 0 ? pack->failed : sw_engine_skip(engine, numbers);
 }
 
 /* What of the cluster takes no jobs, and the nodes that are down. */
@@ -612,7 +646,8 @@ static int load_conduct(struct sw_pack *pack, struct sw_engine *engine)
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
 	int r = load_lanes(pack, &engine->order);
-	for (uint32_t id = 0; r == 0 && id < engine->jobs.count && pack->failed == 0; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE && pack->failed == 0;
+	     id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		uint8_t what = 0;
 		sw_pack_u8(pack, &what);

@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/oset.h"
 #include "base/rng.h"
+#include "base/table.h"
 #include "base/vec.h"
 #include "core/engine.h"
 #include "core/job.h"
@@ -124,7 +125,8 @@ struct sw_engine {
 	struct sw_ledger empty;
 	struct sw_rng rng;
 	sw_ns now;
-	SW_VEC(struct sw_core_job) jobs;
+	SW_TABLE(struct sw_core_job) jobs; /* by number; those that are not known are zero */
+	struct sw_bitmap known;		   /* jobs that were submitted and not forgotten */
 	struct sw_bitmap waiting, running;
 	uint32_t paused;       /* how many of those that run are */
 	struct sw_heap alarms; /* by due time */
@@ -135,8 +137,8 @@ struct sw_engine {
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
-	char *job_states;
-	size_t job_states_capacity;
+	char *job_states; /* by job, as a table of so many bytes each */
+	size_t job_states_each, job_states_room;
 	char *node_states;
 	size_t node_states_capacity;
 	SW_VEC(struct sw_command) commands;
@@ -163,6 +165,17 @@ int sw_engine_make(const struct sw_engine_config *config, const struct sw_topolo
 		   struct sw_err *err);
 /* Memory for `count` more jobs, all of it, before anything happens. */
 int sw_engine_reserve(struct sw_engine *engine, size_t count);
+/* One more job, zeroed; there is room for it. */
+struct sw_core_job *sw_engine_add(struct sw_engine *engine);
+/* The first job that is known from this number on; SW_BITMAP_NONE: there is none. */
+static inline uint32_t sw_engine_next(const struct sw_engine *engine, uint32_t from)
+{
+	return sw_bitmap_next(&engine->known, from);
+}
+static inline bool sw_engine_knows(const struct sw_engine *engine, uint32_t id)
+{
+	return sw_bitmap_has(&engine->known, id);
+}
 /* The policy's bytes for so many nodes; those of nodes that come are zero. */
 int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes);
 /* Accounts up to this tenant's; false when out of memory. */
@@ -192,8 +205,8 @@ int sw_charge_take_over(struct sw_engine *engine, const struct sw_policy *policy
 sw_ns sw_charge_decide(struct sw_engine *engine, size_t events);
 
 /* ---- order (order.c) */
-/* Room for `jobs` jobs, `touched` of which may take part in one decision. */
-int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs);
+/* Room for `jobs` jobs with numbers below `ids`, `touched` of which may take part in one decision. */
+int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs, uint32_t ids);
 void sw_order_release(struct sw_order_book *book);
 /* Finds or makes the job's lane; 0 or SW_ENOMEM. */
 int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job);

@@ -42,7 +42,7 @@ static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
 	uint32_t *members = calloc(book->lanes.count + 1, sizeof *members);
 	if (members == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	for (uint32_t id = 0; id < engine->jobs.count; id++)
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
 		if (engine->jobs.items[id].seen.state <= SW_JOB_RUNNING)
 			members[engine->jobs.items[id].lane]++;
 	int r = 0;
@@ -67,7 +67,7 @@ static int check_order(const struct sw_engine *engine, struct sw_err *err)
 		running += lane->running.count;
 		waiting += lane->waiting.count;
 	}
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_core_job *job = &engine->jobs.items[id];
 		if (job->order_set != SW_ORDER_NOWHERE && book->links.items[id].marks != sw_order_marks(job))
 			return sw_err_set(err, SW_EBUG, "engine invariant 7: the marks of job %u are not true", id);
@@ -83,7 +83,7 @@ static int check_tenants(const struct sw_engine *engine, struct sw_err *err)
 	struct sw_tenant *sums = calloc(engine->tenants.count + 1, sizeof *sums);
 	if (sums == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	for (uint32_t id = 0; id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_job *job = &engine->jobs.items[id].seen;
 		if (job->state == SW_JOB_RUNNING)
 			*(job->job_class == SW_CLASS_GUARANTEED ? &sums[job->tenant].held : &sums[job->tenant].borrowed) += job->gpus_held;
@@ -112,7 +112,7 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	}
 	int r = 0;
 	uint32_t paused = 0;
-	for (uint32_t id = 0; r == 0 && id < engine->jobs.count; id++) {
+	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
 		paused += engine->jobs.items[id].seen.paused;
 	}

@@ -139,7 +139,7 @@ uint32_t sw_view_running(const struct sw_view *view)
 
 const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id)
 {
-	return id.v < view->engine->jobs.count ? &view->engine->jobs.items[id.v].seen : NULL;
+	return sw_engine_knows(view->engine, id.v) ? &view->engine->jobs.items[id.v].seen : NULL;
 }
 
 static const struct sw_job *next_in(const struct sw_view *view, const struct sw_bitmap *set, const struct sw_job *after)

@@ -81,7 +81,7 @@ static void test_lonely(void **state)
 	sw_bitmap_release(&bitmap);
 }
 
-/* Growing keeps the members; what is out of reach is no member; more than 2^24 is refused and changes nothing. */
+/* Growing keeps the members; what is out of reach is no member; more than 2^30 is refused and changes nothing. */
 static void test_growth(void **state)
 {
 	(void)state;
@@ -100,9 +100,27 @@ static void test_growth(void **state)
 	assert_false(sw_bitmap_has(&bitmap, UINT32_MAX - 1));
 	sw_bitmap_remove(&bitmap, UINT32_MAX - 1);
 	uint32_t count = bitmap.count, capacity = bitmap.capacity;
-	assert_int_equal(sw_bitmap_reserve(&bitmap, (UINT32_C(1) << 24) + 1), SW_ELIMIT);
+	assert_int_equal(sw_bitmap_reserve(&bitmap, (UINT32_C(1) << 30) + 1), SW_ELIMIT);
 	assert_int_equal(bitmap.count, count);
 	assert_int_equal(bitmap.capacity, capacity);
+	sw_bitmap_release(&bitmap);
+}
+
+/* How many members follow each other, at every place of a pattern that crosses words. */
+static void test_rows(void **state)
+{
+	(void)state;
+	struct sw_bitmap bitmap = {0};
+	assert_int_equal(sw_bitmap_reserve(&bitmap, 2000), 0);
+	for (uint32_t value = 0; value < 2000; value++)
+		if (value % 131 != 7)
+			sw_bitmap_add(&bitmap, value);
+	for (uint32_t value = 0; value < 1900; value++) {
+		uint32_t row = 0;
+		while (sw_bitmap_has(&bitmap, value + row))
+			row++;
+		assert_int_equal(sw_bitmap_row(&bitmap, value), row);
+	}
 	sw_bitmap_release(&bitmap);
 }
 
@@ -112,6 +130,7 @@ int main(void)
 		cmocka_unit_test(test_against_model),
 		cmocka_unit_test(test_lonely),
 		cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

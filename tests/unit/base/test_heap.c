@@ -21,9 +21,9 @@ struct model {
 /* The id that must be on top: smallest key, then smallest id. */
 static uint32_t model_top(const struct model *model)
 {
-	uint32_t best = SW_HEAP_ABSENT;
+	uint32_t best = UINT32_MAX;
 	for (uint32_t id = 0; id < IDS; id++)
-		if (model->in[id] && (best == SW_HEAP_ABSENT || model->keys[id] < model->keys[best]))
+		if (model->in[id] && (best == UINT32_MAX || model->keys[id] < model->keys[best]))
 			best = id;
 	return best;
 }
@@ -32,7 +32,7 @@ static void compare(const struct sw_heap *heap, const struct model *model)
 {
 	assert_int_equal(heap->count, model->count);
 	uint32_t top = model_top(model);
-	if (top == SW_HEAP_ABSENT) {
+	if (top == UINT32_MAX) {
 		assert_true(sw_heap_top_key(heap) == INT64_MAX);
 		return;
 	}
