@@ -14,6 +14,7 @@
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
 #define TICK_MOST_S 3600
+#define RESERVE_BYTES ((size_t)8 << 20)
 
 int64_t sw_server_now(struct sw_server *server)
 {
@@ -215,6 +216,24 @@ int sw_controller_check(const struct sw_controller_options *options, bool certif
 	return r < 0 ? r : sw_failure_load(options->failures, &failures, err);
 }
 
+/* Without it all works but cancels while the disk is full. */
+static void make_reserve(struct sw_server *server)
+{
+	const struct sw_controller_options *options = server->options;
+	SW_CLEANUP(sw_freep) char *path = NULL;
+	struct sw_err err = {0};
+	size_t size = options->reserve_bytes > 0 ? (size_t)options->reserve_bytes : RESERVE_BYTES;
+	if (asprintf(&path, "%s.reserve", options->journal_path) < 0) {
+		path = NULL;
+		return;
+	}
+	if (sw_reserve_open(path, size, &server->reserve, &err) < 0)
+		sw_server_note(server, "no disk space is kept for cancels on a full disk: %s: %s", err.fact, err.detail);
+	else if (sw_reserve_left(server->reserve) < size)
+		sw_server_note(server, "the disk is almost full: %zu of %zu KiB are kept for cancels",
+			       sw_reserve_left(server->reserve) >> 10, size >> 10);
+}
+
 static int start(struct sw_server *server, struct sw_err *err)
 {
 	const struct sw_controller_options *options = server->options;
@@ -222,6 +241,8 @@ static int start(struct sw_server *server, struct sw_err *err)
 		return sw_err_set(err, SW_EINPUT, "the controller has nowhere to listen");
 	/* The journal first: whoever holds it is the controller, and may clear away what another one left behind. */
 	int r = sw_journal_open(options->journal_path, &server->journal, err);
+	if (r == 0)
+		make_reserve(server);
 	if (r == 0 && options->tokens_path != NULL)
 		r = sw_tokens_read(options->tokens_path, &server->tokens, err);
 	if (r == 0 && options->tls_certificate != NULL)
@@ -278,6 +299,7 @@ static void stop(struct sw_server *server)
 	sw_models_release(&server->models);
 	sw_tokens_free(server->tokens);
 	sw_tls_free(server->tls);
+	sw_reserve_close(server->reserve);
 	if (server->journal != NULL)
 		sw_journal_close(server->journal);
 }

@@ -4,7 +4,8 @@
  *
  * Invariants:
  *  1. nobody hears yes before the records behind it are committed;
- *  2. a commit that fails is told to those who asked (507) and undoes nothing that was said before; agents are answered all the same, so what runs goes on;
+ *  2. a commit that fails is told to those who asked (507) and undoes nothing that was said before; agents are answered all the same, so what runs goes on; cancels and reports get
+ *     through while there is a reserve of disk space;
  *  3. the clock of the records never goes back;
  *  4. every list here has a bound: connections, bodies, events that are kept, answers that wait.
  */
@@ -76,6 +77,7 @@ struct sw_controller_options {
 	uint32_t connections_max;  /* of all users together: 4096. The owner and operators have places of their own, and so have agents */
 	uint32_t strangers_max;	   /* connections on TCP that have not shown a token that is known: 256 */
 	uint32_t head_ms;	   /* for a request's head to arrive: 10,000, and half of that for strangers */
+	uint64_t reserve_bytes;	   /* of disk space, for cancels and reports while the disk is full: 8 MiB */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */

@@ -31,6 +31,7 @@
 #include "controller/tls.h"
 #include "controller/tokens.h"
 #include "store/journal.h"
+#include "store/reserve.h"
 
 #define SW_STREAMS_MAX 1024u /* of all users together, and as many of the owner and operators */
 #define SW_NODES_MAX 16384u
@@ -210,6 +211,7 @@ struct sw_op {
 	struct sw_user user; /* who asked */
 	sw_records records;
 	bool idle;		  /* there was nothing to do when it came */
+	bool probes;		  /* it is there to see whether the journal can be written */
 	SW_VEC(uint8_t) outcomes; /* the same of each of many jobs: enum sw_outcome */
 	size_t applied;
 	int64_t stored_at_ns;
@@ -459,6 +461,7 @@ struct sw_server {
 	const struct sw_controller_options *options;
 	struct event_base *base;
 	struct sw_journal *journal;
+	struct sw_reserve *reserve; /* NULL: none could be made */
 	struct sw_failure_table *failures;
 	struct sw_profiles *profiles; /* the built-in ones */
 	struct sw_brain *brain;

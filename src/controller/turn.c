@@ -16,6 +16,10 @@
 #define TURN_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)
 #define RETRY_S 1
+/* Of the reserve, at first; twice as much with each try. */
+#define RESERVE_STEP ((size_t)64 << 10)
+#define RESCUES_MAX 6
+#define RESCUED_BYTES_MAX ((size_t)1 << 20)
 
 void sw_op_free(struct sw_op *op)
 {
@@ -104,14 +108,24 @@ void sw_turn_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, in
 
 /* ------------------------------------------------------------------------------------------------ storing */
 
+/* From the first record on. */
+static void rewind_storing(struct sw_server *server)
+{
+	struct sw_turn *turn = &server->turn;
+	turn->appending = TAILQ_FIRST(&turn->storing);
+	turn->appended = turn->appended_of_op = 0;
+}
+
+static void hold_back(struct sw_server *server);
+
 /* What is open goes to the journal from here on, and what comes now is for the next time. */
 static void begin_storing(struct sw_server *server)
 {
 	struct sw_turn *turn = &server->turn;
 	TAILQ_CONCAT(&turn->storing, &turn->open, link);
-	turn->appending = TAILQ_FIRST(&turn->storing);
-	turn->appended = turn->appended_of_op = 0;
+	rewind_storing(server);
 	turn->stored_at_ns = sw_server_now(server);
+	hold_back(server);
 }
 
 /* As many records as fit into the time; true when all are with the journal. A failed append dooms the batch; the commit says why. */
@@ -153,6 +167,16 @@ static int commit_batch(struct sw_server *server, struct sw_err *err)
 	return 0;
 }
 
+/* What cannot be stored is told so; nothing of it has happened. */
+static void tell_failed(struct sw_server *server, struct sw_ops *failed, const struct sw_err *err)
+{
+	struct sw_op *op;
+	while ((op = TAILQ_FIRST(failed)) != NULL) {
+		TAILQ_REMOVE(failed, op, link);
+		finish(server, op, err);
+	}
+}
+
 /* Nothing of the batch was stored: everybody hears it, and nothing has changed. */
 static void fail(struct sw_server *server, const struct sw_err *err)
 {
@@ -162,14 +186,116 @@ static void fail(struct sw_server *server, const struct sw_err *err)
 	turn->failing = true;
 	turn->failure = *err;
 	struct timeval wait = {.tv_sec = RETRY_S};
-	evtimer_add(turn->retry, &wait);
+	if (!evtimer_pending(turn->retry, NULL))
+		evtimer_add(turn->retry, &wait);
 	struct sw_ops failed = TAILQ_HEAD_INITIALIZER(failed);
 	TAILQ_CONCAT(&failed, &turn->storing, link);
-	struct sw_op *op;
-	while ((op = TAILQ_FIRST(&failed)) != NULL) {
-		TAILQ_REMOVE(&failed, op, link);
-		finish(server, op, err);
+	tell_failed(server, &failed, err);
+}
+
+/* ------------------------------------------------------------------------------------------------ a full disk */
+
+/* Whether a record of this kind gives something free, and may use the reserve. Reports leave half of it to people. */
+static bool frees(const struct sw_server *server, enum sw_record_kind kind)
+{
+	switch (kind) {
+	case SW_RECORD_CANCEL:
+	case SW_RECORD_HOLD:
+	case SW_RECORD_NODE_CLOSE:
+		return true;
+	case SW_RECORD_REPORT:
+	case SW_RECORD_NODE_LOST:
+		return sw_reserve_left(server->reserve) > RESERVE_STEP * 4;
+	default:
+		return false;
 	}
+}
+
+static bool op_frees(const struct sw_server *server, const struct sw_op *op)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; i < op->records.count; i++) {
+		bytes += op->records.items[i].size;
+		if (!frees(server, op->records.items[i].kind))
+			return false;
+	}
+	return bytes <= RESCUED_BYTES_MAX;
+}
+
+/* Of those that are to be stored, the ones that may not use the reserve. */
+static void take_others(struct sw_server *server, struct sw_ops *ret_others)
+{
+	struct sw_op *op = TAILQ_FIRST(&server->turn.storing);
+	TAILQ_INIT(ret_others);
+	while (op != NULL) {
+		struct sw_op *next = TAILQ_NEXT(op, link);
+		if (!op_frees(server, op)) {
+			TAILQ_REMOVE(&server->turn.storing, op, link);
+			TAILQ_INSERT_TAIL(ret_others, op, link);
+		}
+		op = next;
+	}
+}
+
+/* The disk is full: cancels and the like are stored with the help of the reserve, and the others hear that it is. False: the batch failed as it was. */
+static bool rescue(struct sw_server *server, const struct sw_err *err)
+{
+	struct sw_turn *turn = &server->turn;
+	struct sw_ops others;
+	if (server->reserve == NULL || err->code != SW_EIO)
+		return false;
+	take_others(server, &others);
+	bool stored = false;
+	for (int i = 0; !stored && i < RESCUES_MAX && !TAILQ_EMPTY(&turn->storing); i++) {
+		struct sw_err ignored = {0};
+		if (!sw_reserve_give(server->reserve, RESERVE_STEP << i))
+			break;
+		rewind_storing(server);
+		append(server, INT64_MAX);
+		stored = commit_batch(server, &ignored) == 0;
+	}
+	struct sw_ops rescued = TAILQ_HEAD_INITIALIZER(rescued);
+	if (stored)
+		TAILQ_CONCAT(&rescued, &turn->storing, link);
+	TAILQ_CONCAT(&turn->storing, &others, link);
+	fail(server, err);
+	TAILQ_CONCAT(&turn->stored, &rescued, link);
+	return true;
+}
+
+/* While the disk is full, nothing but what frees something, and the probe, gets to the journal: what was given back is not for others. */
+static void hold_back(struct sw_server *server)
+{
+	struct sw_turn *turn = &server->turn;
+	struct sw_ops others, probes = TAILQ_HEAD_INITIALIZER(probes);
+	if (!turn->failing || server->reserve == NULL)
+		return;
+	const struct sw_err failure = turn->failure;
+	take_others(server, &others);
+	struct sw_op *op = TAILQ_FIRST(&others);
+	while (op != NULL) {
+		struct sw_op *next = TAILQ_NEXT(op, link);
+		if (op->probes) {
+			TAILQ_REMOVE(&others, op, link);
+			TAILQ_INSERT_TAIL(&probes, op, link);
+		}
+		op = next;
+	}
+	TAILQ_CONCAT(&turn->storing, &probes, link);
+	rewind_storing(server);
+	tell_failed(server, &others, &failure);
+}
+
+/* Whether storing these shows that the disk has room: what may use the reserve shows nothing. */
+static bool proves_room(const struct sw_server *server)
+{
+	const struct sw_op *op;
+	if (server->reserve == NULL)
+		return true;
+	TAILQ_FOREACH(op, &server->turn.storing, link)
+	if (op->probes)
+		return true;
+	return false;
 }
 
 /* False: there is more to store. */
@@ -184,14 +310,15 @@ static bool store(struct sw_server *server, int64_t until_ns)
 	if (!append(server, until_ns))
 		return false;
 	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says nothing about the disk. */
-	bool writes = turn->appended > 0;
+	bool writes = turn->appended > 0, proves = writes && proves_room(server);
 	if (writes && commit_batch(server, &err) < 0) {
-		fail(server, &err);
+		if (!rescue(server, &err))
+			fail(server, &err);
 		return true;
 	}
-	if (writes && turn->failing)
+	if (proves && turn->failing)
 		sw_server_note(server, "the journal can be written again");
-	turn->failing = turn->failing && !writes;
+	turn->failing = turn->failing && !proves;
 	TAILQ_CONCAT(&turn->stored, &turn->storing, link);
 	return true;
 }
@@ -296,6 +423,11 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	if (!server->turn.failing)
 		return;
+	/* As long as the reserve is not whole again, there is no room. */
+	if (server->reserve != NULL && !sw_reserve_refill(server->reserve)) {
+		evtimer_add(server->turn.retry, &(struct timeval){.tv_sec = RETRY_S});
+		return;
+	}
 	/* What is under way may write nothing. */
 	struct sw_op *op = sw_turn_rests(server) ? sw_op_new(NULL, nobody_asked) : NULL;
 	struct sw_record *record = op != NULL ? sw_vec_push(&op->records) : NULL;
@@ -310,6 +442,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	*record = (struct sw_record){SW_RECORD_WAKE, body, 2};
+	op->probes = true;
 	sw_turn_add(server, op);
 }
 

@@ -1,5 +1,7 @@
 /* The journal under the server: one commit for many clients, a full disk, a crash, a second controller. */
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -8,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "controller/tokens.h"
 #include "unit/controller/served.h"
 
 #define CLIENTS 16
@@ -138,6 +142,69 @@ static void test_full_disk(void **state)
 	expect_state(&served, ended + 1, "CF"); /* the GPU is free again */
 }
 
+/* Takes all that is left of the disk. */
+static void fill_disk(const char *path)
+{
+	static const char zeros[4096];
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	while (write(fd, zeros, sizeof zeros) > 0)
+		;
+	close(fd);
+}
+
+/* On a disk that is full, jobs can be cancelled and runs end, though nothing can be submitted; what was said is there after a crash, and it recovers by itself. */
+static void test_cancel_on_full_disk(void **state)
+{
+	(void)state;
+	char path[200];
+	served_stop(&served);
+	/* A small disk of our own, which nobody else sees. */
+	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("none", served.folder, "tmpfs", 0, "size=6m,mode=0700") < 0)
+		skip();
+	assert_int_equal(sw_tokens_make(served.tokens, NULL), 0);
+	served.options.reserve_bytes = 1 << 20;
+	served_start(&served);
+	json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"x\"], \"array\": \"1-40\"}", 201));
+	snprintf(path, sizeof path, "%s/filler", served.folder);
+	int status = 201;
+	for (int i = 0; i < 2000 && status == 201; i++) {
+		fill_disk(path);
+		int fd = dial(&served);
+		struct reply reply = ask(fd, "POST", "/v1/jobs", NULL, "{\"command\": [\"x\"]}");
+		status = reply.status;
+		reply_free(&reply);
+		close(fd);
+	}
+	assert_int_equal(status, 507);
+	for (int i = 1; i <= 20; i++) {
+		char target[64];
+		snprintf(target, sizeof target, "/v1/jobs/%d/cancel", i);
+		json_decref(ask_json(&served, "POST", target, NULL, 200));
+		expect_state(&served, i, "CA");
+		json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"x\"]}", 507));
+	}
+	json_decref(ask_json(&served, "POST", "/v1/jobs/change", "{\"verb\": \"cancel\", \"jobs\": [21, 22, 23]}", 200));
+	json_t *health = ask_json(&served, "GET", "/healthz", NULL, 503);
+	assert_string_equal(json_string_value(json_object_get(health, "status")), "failing");
+	json_decref(health);
+	/* What was given back of the reserve is not taken for room. */
+	usleep(1500000);
+	json_decref(ask_json(&served, "POST", "/v1/jobs", "{\"command\": [\"x\"]}", 507));
+	assert_int_equal(unlink(path), 0);
+	for (int i = 0; i < 100 && figure(&served, "sharewell_journal_failing") > 0; i++)
+		usleep(100000);
+	submit(&served, "{\"command\": [\"x\"]}");
+	served_kill(&served);
+	served_start(&served);
+	expect_state(&served, 20, "CA");
+	expect_state(&served, 23, "CA");
+	expect_state(&served, 24, "PD");
+	served_stop(&served);
+	assert_int_equal(umount(served.folder), 0);
+}
+
 static void *submit_until_killed(void *user)
 {
 	long long *acknowledged = user;
@@ -209,6 +276,7 @@ static void test_second(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_group_commit), TEST(test_full_disk), TEST(test_crash), TEST(test_second)};
+	const struct CMUnitTest tests[] = {TEST(test_group_commit), TEST(test_full_disk), TEST(test_cancel_on_full_disk), TEST(test_crash),
+					   TEST(test_second)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
