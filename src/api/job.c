@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/bounds.h"
 #include "api/job_private.h"
 #include "api/json.h"
-#include "api/when.h"
 
 /* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64 dependencies, and the model, which a controller may add. */
 #define TEXT_OTHER 4096u
@@ -124,21 +124,46 @@ static int check_text(const char *what, const char *field, const char *text, siz
 	return 0;
 }
 
-static int check_texts(const char *what, const struct sw_job_request *request, struct sw_err *err)
+static int check_texts(const char *what, const struct sw_bound *bound, const struct sw_job_request *request, struct sw_err *err)
 {
-	int r = check_text(what, "name", request->name, SW_JOB_NAME_MAX, true, err);
-	r = r < 0 ? r : check_text(what, "tenant", request->tenant, SW_JOB_TENANT_MAX, true, err);
-	r = r < 0 ? r : check_text(what, "model", request->model, SW_JOB_MODEL_MAX, true, err);
-	r = r < 0 ? r : check_text(what, "comment", request->comment, SW_JOB_COMMENT_MAX, true, err);
-	r = r < 0 ? r : check_text(what, "workdir", request->workdir, SW_JOB_PATH_MAX, false, err);
-	r = r < 0 ? r : check_text(what, "stdout", request->stdout_path, SW_JOB_PATH_MAX, false, err);
-	r = r < 0 ? r : check_text(what, "stderr", request->stderr_path, SW_JOB_PATH_MAX, false, err);
-	for (size_t i = 0; r == 0 && i < request->argc; i++)
-		r = check_text(what, "command", request->argv[i], SW_JOB_STRING_MAX, false, err);
-	for (size_t i = 0; r == 0 && i < request->env_count; i++)
-		r = check_text(what, "env", request->env[i], SW_JOB_STRING_MAX, false, err);
-	if (r < 0)
-		return r;
+	char **texts = *(char **const *)((const char *)request + bound->offset);
+	size_t count = *(const size_t *)((const char *)request + bound->count_offset);
+	if (count > bound->count)
+		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu members, at most %zu are allowed", bound->field, count,
+			      bound->count);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = check_text(what, bound->field, texts[i], bound->most, false, err);
+	return r;
+}
+
+static int check_number(const char *what, const struct sw_bound *bound, uint64_t value, struct sw_err *err)
+{
+	if (value >= bound->least && value <= bound->most)
+		return 0;
+	return refuse(err, SW_EINPUT, what, "field '%s' is out of range", bound->field);
+}
+
+static int check_bound(const char *what, const struct sw_bound *bound, const struct sw_job_request *request, struct sw_err *err)
+{
+	const char *at = (const char *)request + bound->offset;
+	switch (bound->kind) {
+	case SW_BOUND_LINE:
+	case SW_BOUND_TEXT:
+		return check_text(what, bound->field, *(char *const *)at, bound->most, bound->kind == SW_BOUND_LINE, err);
+	case SW_BOUND_TEXTS:
+		return check_texts(what, bound, request, err);
+	case SW_BOUND_U32:
+		return check_number(what, bound, *(const uint32_t *)at, err);
+	case SW_BOUND_WORD:
+		return check_number(what, bound, *(const unsigned *)at, err);
+	default: /* what is negative is beyond every bound */
+		return check_number(what, bound, *(const uint64_t *)at, err);
+	}
+}
+
+static int check_paths(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
 	if (request->workdir != NULL && request->workdir[0] != '/')
 		return refuse(err, SW_EINPUT, what, "field 'workdir' is '%.200s', expected an absolute path", request->workdir);
 	if ((request->stdout_path != NULL && request->stdout_path[0] == '\0') ||
@@ -169,30 +194,8 @@ static int check_gpus(const char *what, const struct sw_job_request *request, st
 	return 0;
 }
 
-static int check_numbers(const char *what, const struct sw_job_request *request, struct sw_err *err)
+static int check_floor(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
-	const struct {
-		const char *field;
-		uint64_t value, least, most;
-	} bounds[] = {
-		{"gpu_memory", request->gpu_memory_bytes, 0, SW_JOB_BYTES_MAX},
-		{"gpu_use", request->gpu_use_milli, 0, 1000},
-		{"cpus", request->cpus, 0, SW_JOB_CPUS_MAX},
-		{"memory", request->memory_bytes, 0, SW_JOB_BYTES_MAX},
-		{"weight", request->weight_milli, 1, SW_JOB_WEIGHT_MILLI_MAX},
-		{"retries", request->retries, 0, SW_JOB_RETRIES_MAX},
-		{"signal", request->signal, 0, 64},
-		{"grace", (uint64_t)request->grace_ns, 1, SW_JOB_DURATION_MAX_NS},
-		{"time_limit", (uint64_t)request->time_limit_ns, 0, SW_JOB_DURATION_MAX_NS},
-		{"prerun", (uint64_t)request->prerun_ns, 0, SW_JOB_DURATION_MAX_NS},
-		{"expected", (uint64_t)request->expected_ns, 0, SW_JOB_DURATION_MAX_NS},
-		{"deadline", (uint64_t)request->deadline_at_ns, 0, SW_WHEN_MAX_NS},
-		{"class", request->kind, 0, SW_KIND_AUTO},
-		{"preempt", request->preempt_by, 0, SW_PREEMPT_BY_SUSPEND},
-	};
-	for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
-		if (bounds[i].value < bounds[i].least || bounds[i].value > bounds[i].most)
-			return refuse(err, SW_EINPUT, what, "field '%s' is out of range", bounds[i].field);
 	if (request->gpu_floor_bytes > request->gpu_memory_bytes)
 		return refuse(err, SW_EINPUT, what,
 			      request->gpu_memory_bytes == 0 ? "field 'gpu_floor' needs 'gpu_memory', of which it is a part"
@@ -244,15 +247,13 @@ int sw_job_request_check(const char *what, const struct sw_job_request *request,
 {
 	if (request->argc < 1 || request->argv[0][0] == '\0')
 		return refuse(err, SW_EINPUT, what, "it has no command");
-	if (request->argc > SW_JOB_ARGS_MAX)
-		return refuse(err, SW_ELIMIT, what, "the command has %zu words, at most %u are allowed", request->argc, SW_JOB_ARGS_MAX);
-	if (request->env_count > SW_JOB_ENV_MAX)
-		return refuse(err, SW_ELIMIT, what, "the environment has %zu variables, at most %u are allowed", request->env_count,
-			      SW_JOB_ENV_MAX);
-	int r = check_texts(what, request, err);
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < sw_job_bound_count; i++)
+		r = check_bound(what, &sw_job_bounds[i], request, err);
+	r = r < 0 ? r : check_paths(what, request, err);
 	r = r < 0 ? r : check_env(what, request, err);
 	r = r < 0 ? r : check_gpus(what, request, err);
-	r = r < 0 ? r : check_numbers(what, request, err);
+	r = r < 0 ? r : check_floor(what, request, err);
 	r = r < 0 ? r : check_array(what, request, err);
 	if (r < 0)
 		return r;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/job_private.h"
+#include "api/run_spec.h"
 #include "api/request.h"
 #include "base/hash.h"
 #include "base/number.h"
@@ -37,6 +38,8 @@ static int add_job(struct sw_request *request, const char *what, const json_t *v
 {
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *job = NULL;
 	int r = sw_job_request_from_json(what, value, &job, err);
+	if (r == 0)
+		r = sw_run_spec_check(what, job, err);
 	if (r < 0)
 		return r;
 	request->job_total += sw_job_request_count(job);

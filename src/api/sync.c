@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/bounds.h"
 #include "api/sync_fields.h"
 
 #define DETAIL_MAX 1000
-#define TEN_YEARS_MS (INT64_C(3650) * 86400 * 1000)
-#define SIGNAL_MAX 64
 #define UNREAD_CODE 125 /* as of a run that could not be started */
 
 static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
@@ -49,7 +48,7 @@ bool sw_shut_parse(const char *name, enum sw_shut *ret_why)
 
 #define THIS struct sw_sync_gpu
 static const struct sw_field gpu_fields[] = {
-	{"uuid", SW_FIELD_TEXT, AT(uuid), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"uuid", SW_FIELD_TEXT, AT(uuid), .min = 1, .max = SW_SYNC_UUID_MAX, .required = true},
 	{"name", SW_FIELD_TEXT, AT(name), .max = SW_SYNC_NAME_MAX},
 	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
 	{"link_group", SW_FIELD_U32, AT(link_group), .max = UINT32_MAX},
@@ -70,7 +69,7 @@ static const struct sw_field run_fields[] = {
 	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
 	{"depth", SW_FIELD_WORD, AT(depth), .words = depth_names, .brief = true},
 	{"code", SW_FIELD_U32, AT(code), .max = 255, .vital = true},
-	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .vital = true},
+	{"signal", SW_FIELD_U32, AT(signal), .max = SW_SPEC_SIGNAL_MAX, .vital = true},
 	{"pid", SW_FIELD_U32, AT(pid), .max = INT32_MAX, .brief = true},
 	{"started_at_ns", SW_FIELD_I64, AT(started_at_ns), .max = INT64_MAX},
 	{"ended_at_ns", SW_FIELD_I64, AT(ended_at_ns), .max = INT64_MAX},
@@ -156,11 +155,12 @@ static const struct sw_field sync_fields[] = {
 #undef THIS
 
 #define THIS struct sw_run_spec
+/* Bounds are those of a request, and what is added on the way (bounds.h). */
 static const struct sw_field spec_fields[] = {
-	{"name", SW_FIELD_TEXT, AT(name), .max = SW_SYNC_NAME_MAX, .brief = true},
-	{"argv", SW_FIELD_TEXTS, AT(argv), .min = 1, .max = SW_SYNC_STRING_MAX, .most = SW_SYNC_ARGS_MAX, .required = true},
-	{"env", SW_FIELD_TEXTS, AT(env), .max = SW_SYNC_STRING_MAX, .most = SW_SYNC_ARGS_MAX, .brief = true},
-	{"workdir", SW_FIELD_TEXT, AT(workdir), .min = 1, .max = SW_SYNC_PATH_MAX, .required = true},
+	{"name", SW_FIELD_TEXT, AT(name), .max = SW_JOB_NAME_MAX, .brief = true},
+	{"argv", SW_FIELD_TEXTS, AT(argv), .min = 1, .max = SW_JOB_STRING_MAX, .most = SW_JOB_ARGS_MAX, .required = true},
+	{"env", SW_FIELD_TEXTS, AT(env), .max = SW_JOB_STRING_MAX, .most = SW_SPEC_ENV_MAX, .brief = true},
+	{"workdir", SW_FIELD_TEXT, AT(workdir), .min = 1, .max = SW_JOB_PATH_MAX, .required = true},
 	{"uid", SW_FIELD_U32, AT(uid), .max = UINT32_MAX - 1, .required = true},
 	{"gid", SW_FIELD_U32, AT(gid), .max = UINT32_MAX - 1, .required = true},
 	{"umask", SW_FIELD_U32, AT(umask), .max = 0777},
@@ -168,13 +168,13 @@ static const struct sw_field spec_fields[] = {
 	{"stderr", SW_FIELD_TEXT, AT(stderr_path), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
 	{"append", SW_FIELD_BOOL, AT(append), .brief = true},
 	{"log_limit_bytes", SW_FIELD_U64, AT(log_limit_bytes), .min = 4096, .max = INT64_C(1) << 50},
-	{"time_limit_ms", SW_FIELD_I64, AT(time_limit_ms), .max = TEN_YEARS_MS, .brief = true},
-	{"stop_signal", SW_FIELD_U32, AT(stop_signal), .min = 1, .max = SIGNAL_MAX},
-	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .max = TEN_YEARS_MS},
-	{"warn_signal", SW_FIELD_U32, AT(warn_signal), .max = SIGNAL_MAX, .brief = true},
-	{"warn_ms", SW_FIELD_I64, AT(warn_ms), .max = TEN_YEARS_MS, .brief = true},
+	{"time_limit_ms", SW_FIELD_I64, AT(time_limit_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
+	{"stop_signal", SW_FIELD_U32, AT(stop_signal), .min = 1, .max = SW_SPEC_SIGNAL_MAX},
+	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .max = SW_SPEC_DURATION_MAX_MS},
+	{"warn_signal", SW_FIELD_U32, AT(warn_signal), .max = SW_SPEC_SIGNAL_MAX, .brief = true},
+	{"warn_ms", SW_FIELD_I64, AT(warn_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
 	{"suspend", SW_FIELD_WORD, AT(suspend), .words = suspend_names, .brief = true},
-	{"cpus", SW_FIELD_U32, AT(cpus), .max = 1 << 20, .brief = true},
+	{"cpus", SW_FIELD_U32, AT(cpus), .max = SW_SPEC_CPUS_MAX, .brief = true},
 	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
 	{"open_files", SW_FIELD_U64, AT(open_files), .max = INT64_C(1) << 30, .brief = true},
 	{"core_bytes", SW_FIELD_U64, AT(core_bytes), .max = INT64_MAX, .brief = true},
@@ -200,8 +200,8 @@ static const struct sw_field want_head_fields[] = {
 };
 static const struct sw_field want_fields[] = {
 	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
-	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = TEN_YEARS_MS},
-	{"signal", SW_FIELD_U32, AT(signal), .max = SIGNAL_MAX, .brief = true},
+	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = SW_SPEC_DURATION_MAX_MS},
+	{"signal", SW_FIELD_U32, AT(signal), .max = SW_SPEC_SIGNAL_MAX, .brief = true},
 	{"gpu_limit_bytes", SW_FIELD_U64, AT(gpu_limit_bytes), .max = INT64_MAX, .brief = true},
 	{"gpu_share_milli", SW_FIELD_U32, AT(gpu_share_milli), .max = 1000, .brief = true},
 	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
@@ -357,7 +357,13 @@ static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_sync_gpu *gpu = target;
 	gpu->name = "";
-	return DECODE(gpu_fields, value, gpu);
+	int r = DECODE(gpu_fields, value, gpu);
+	/* Lists of GPUs have commas between them, and no GPU has a name that takes more room as JSON than as text. */
+	for (const char *at = r == 0 ? gpu->uuid : ""; *at != '\0'; at++)
+		if (*at <= ' ' || *at > '~' || strchr(",\"\\", *at) != NULL)
+			return sw_decoder_refuse(decoder, "uuid", json_object_get(value, "uuid"),
+						 "printable characters without commas or quotes");
+	return r;
 }
 
 static int decode_inventory(struct sw_decoder *decoder, json_t *value, void *target)
@@ -505,6 +511,26 @@ void sw_run_spec_defaults(struct sw_run_spec *spec)
 	spec->log_limit_bytes = UINT64_C(64) << 20;
 	spec->stop_signal = 15; /* SIGTERM, on every Linux */
 	spec->grace_ms = 30000;
+}
+
+static size_t texts_size(const struct sw_texts *texts)
+{
+	size_t size = 0;
+	for (size_t i = 0; i < texts->count; i++)
+		size += sw_json_string_size(texts->items[i]) + 1;
+	return size;
+}
+
+size_t sw_run_spec_size(const struct sw_run_spec *spec)
+{
+	const char *const texts[] = {spec->name, spec->workdir, spec->stdout_path, spec->stderr_path};
+	size_t size = texts_size(&spec->argv) + texts_size(&spec->env);
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		size += texts[i] != NULL ? sw_json_string_size(texts[i]) : 0;
+	/* Every other field is a number or a word. */
+	for (size_t i = 0; i < SW_FIELD_COUNT(spec_fields); i++)
+		size += strlen(spec_fields[i].name) + 32;
+	return size;
 }
 
 static int decode_spec(struct sw_decoder *decoder, json_t *value, struct sw_run_spec *spec)
@@ -700,9 +726,19 @@ static void encode_doors(struct sw_json *json, const struct sw_sync *sync)
 	sw_json_end_array(json);
 }
 
-int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
+/* What a sync can do without when it would be too long: figures, then words for people. */
+enum luxury { SYNC_ALL, SYNC_WITHOUT_SAMPLES, SYNC_BARE, LUXURIES };
+
+static void encode_run(struct sw_json *json, const struct sw_sync_run *run, enum luxury luxury)
 {
-	struct sw_json buffer = {0}, *json = &buffer;
+	struct sw_sync_run bare = *run;
+	if (luxury == SYNC_BARE)
+		bare.detail = bare.unmoved = bare.failure_line = bare.failure_path = NULL;
+	OBJECT(run_fields, &bare);
+}
+
+static void encode_sync(struct sw_json *json, const struct sw_sync *sync, enum luxury luxury)
+{
 	sw_json_object(json);
 	ENCODE(sync_fields, sync);
 	if (sync->inventory != NULL)
@@ -710,14 +746,25 @@ int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size
 	sw_json_key(json, "jobs");
 	sw_json_array(json);
 	for (size_t i = 0; i < sync->run_count; i++)
-		OBJECT(run_fields, &sync->runs[i]);
+		encode_run(json, &sync->runs[i], luxury);
 	sw_json_end_array(json);
-	if (sync->sample_count > 0)
+	if (sync->sample_count > 0 && luxury == SYNC_ALL)
 		encode_samples(json, sync);
 	if (sync->looked)
 		encode_doors(json, sync);
 	sw_json_end_object(json);
-	return sw_encode_finish(json, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
+}
+
+int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
+{
+	struct sw_json json = {0};
+	for (enum luxury luxury = SYNC_ALL; luxury < LUXURIES; luxury++) {
+		sw_json_release(&json);
+		encode_sync(&json, sync, luxury);
+		if (json.failed || json.size <= SW_SYNC_BYTES_MAX)
+			break;
+	}
+	return sw_encode_finish(&json, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }
 
 static void encode_want(struct sw_json *json, const struct sw_want *want)

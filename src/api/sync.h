@@ -26,14 +26,15 @@
 #define SW_SYNC_GPUS_MAX 256u
 #define SW_SYNC_SAMPLES_MAX 8192u
 #define SW_SYNC_STRANGERS_MAX 256u
-#define SW_SYNC_ARGS_MAX 4096u	 /* of a command, and of its environment */
 #define SW_SYNC_PLACES_MAX 1024u /* bytes of a list of GPUs, by their UUIDs */
-#define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a UUID, a job's name */
+#define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a GPU's name */
+#define SW_SYNC_UUID_MAX 47u	 /* bytes of a GPU's UUID */
 #define SW_SYNC_PATH_MAX 4095u
-#define SW_SYNC_STRING_MAX (128u * 1024u) /* what the kernel takes as one argument */
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
 #define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
 #define SW_ANSWER_BYTES_MAX ((size_t)64 << 20)
+/* New orders are added to an answer until they have so many bytes as text; the agent asks again for the others. */
+#define SW_ANSWER_ORDERS_BYTES ((size_t)4 << 20)
 #define SW_LEASE_MS_MAX INT64_C(86400000)
 
 /* One execution of a job: it is started at most once. A job that runs again does so under a higher epoch. */
@@ -268,16 +269,17 @@ enum sw_want_kind {
 struct sw_want {
 	struct sw_run_id id;
 	enum sw_want_kind want;
-	struct sw_texts gpus;		/* UUIDs */
-	const struct sw_run_spec *spec; /* with SW_WANT_RUN; may be NULL for a run that the sync reported */
-	int64_t grace_ms;		/* of a stop; -1: the spec's */
-	uint32_t signal;		/* of a stop; 0: the spec's */
-	uint64_t gpu_limit_bytes;	/* of each GPU's memory; 0: as the spec says */
-	uint32_t gpu_share_milli;	/* thousandths of each GPU's time; 0: all of it */
-	bool upgraded;			/* guaranteed by now, whatever the spec says */
-	bool paused;			/* stands still on its GPUs, within its memory limit */
-	bool deep;			/* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
-	const char *unfit; /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
+	struct sw_texts gpus; /* UUIDs */
+	const struct sw_run_spec
+		*spec;	  /* with SW_WANT_RUN; NULL: for a run that the sync reported, or one whose order comes with a later answer */
+	int64_t grace_ms; /* of a stop; -1: the spec's */
+	uint32_t signal;  /* of a stop; 0: the spec's */
+	uint64_t gpu_limit_bytes; /* of each GPU's memory; 0: as the spec says */
+	uint32_t gpu_share_milli; /* thousandths of each GPU's time; 0: all of it */
+	bool upgraded;		  /* guaranteed by now, whatever the spec says */
+	bool paused;		  /* stands still on its GPUs, within its memory limit */
+	bool deep;		  /* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
+	const char *unfit;	  /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
 };
 
 struct sw_answer_message {
@@ -294,7 +296,8 @@ struct sw_answer_message {
 /* ------------------------------------------------------------------------------------------------ JSON */
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
-/* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. */
+/* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. A sync that would be too long goes without its samples, and then without
+ * the sentences for people: what became of the runs is always told. */
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
 void sw_sync_free(struct sw_sync *sync); /* of a decoded one */
 SW_DEFINE_FREEP(struct sw_sync, sw_sync_free)
@@ -305,6 +308,8 @@ void sw_answer_free(struct sw_answer_message *answer);
 SW_DEFINE_FREEP(struct sw_answer_message, sw_answer_free)
 
 void sw_run_spec_defaults(struct sw_run_spec *spec);
+/* What it takes as text, at most. */
+size_t sw_run_spec_size(const struct sw_run_spec *spec);
 /* A copy of a wish with everything it points to, in one block: free() frees it. */
 int sw_want_copy(const struct sw_want *want, struct sw_want **ret_copy);
 

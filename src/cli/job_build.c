@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/job.h"
+#include "api/run_spec.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cli/job_options.h"
@@ -188,7 +189,8 @@ static int decode(const char *what, const json_t *fields, struct sw_err *err)
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
 	if (text == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return sw_job_request_decode(what, text, strlen(text), &request, err);
+	int r = sw_job_request_decode(what, text, strlen(text), &request, err);
+	return r < 0 ? r : sw_run_spec_check(what, request, err);
 }
 
 /* The environment, which people do not see themselves send, is named where it is what is too much. */

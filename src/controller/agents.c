@@ -3,8 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/bounds.h"
+#include "api/run_spec.h"
 #include "base/number.h"
 #include "controller/brain_state.h"
+
+#define UNFIT_SIZE 640
 
 /* ---- hearing */
 
@@ -279,6 +283,8 @@ struct answer {
 	struct sw_answer_message message; /* first: the caller's pointer is a pointer to this */
 	SW_VEC(void *) owned;		  /* plain blocks */
 	SW_VEC(struct request) requests;
+	SW_VEC(struct sw_made_spec *) orders;
+	size_t order_bytes; /* at most, as text */
 };
 
 void sw_brain_answer_free(struct sw_answer_message *message)
@@ -286,10 +292,13 @@ void sw_brain_answer_free(struct sw_answer_message *message)
 	struct answer *answer = (struct answer *)message;
 	for (size_t i = 0; i < answer->owned.count; i++)
 		free(answer->owned.items[i]);
+	for (size_t i = 0; i < answer->orders.count; i++)
+		sw_made_spec_free(answer->orders.items[i]);
 	for (size_t i = 0; i < answer->requests.count; i++)
 		sw_job_request_free(answer->requests.items[i].request);
 	sw_vec_free(&answer->owned);
 	sw_vec_free(&answer->requests);
+	sw_vec_free(&answer->orders);
 	free(answer->message.wants);
 	free(answer);
 }
@@ -318,119 +327,100 @@ static bool name_gpus(struct answer *answer, const struct sw_brain_node *node, u
 	return true;
 }
 
-/* Adding const two levels down is safe, but C does not know. */
-static const char **as_texts(char **items)
-{
-	return (const char **)(void *)items;
-}
-
-/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x name, %a index in its array, %N node, %u user, %% itself. NULL: out of
- * memory. */
-static const char *fill_in(const struct sw_brain *brain, struct answer *answer, const char *path, uint64_t job, const char *node)
-{
-	const struct sw_live *live = &brain->jobs.items[job - 1];
-	char *text = own(answer, SW_SYNC_PATH_MAX + 1, 1);
-	size_t used = 0;
-	for (const char *at = path; text != NULL && *at != '\0' && used < SW_SYNC_PATH_MAX; at++) {
-		size_t room = SW_SYNC_PATH_MAX + 1 - used;
-		int length = 1;
-		if (*at == '%' && strchr("jAxaNu%", at[1]) != NULL && at[1] != '\0') {
-			at++;
-			if (*at == 'j')
-				length = snprintf(text + used, room, "%llu", (unsigned long long)job);
-			else if (*at == 'A')
-				length = snprintf(text + used, room, "%llu", (unsigned long long)sw_array_first(brain, job));
-			else if (*at == 'a')
-				length = snprintf(text + used, room, "%u", live->array_index);
-			else if (*at == 'u')
-				length = snprintf(text + used, room, "%u", live->uid);
-			else
-				length = snprintf(text + used, room, "%s", *at == 'x' ? live->name : *at == 'N' ? node : "%");
-		} else {
-			text[used] = *at;
-		}
-		used += (size_t)length;
-	}
-	return used <= SW_SYNC_PATH_MAX ? text : NULL;
-}
-
-/* What the job asked for, decoded; members of one array are often neighbours. NULL: out of memory. */
-static const struct sw_job_request *recall(struct answer *answer, const struct sw_live *live)
+/* What the job asked for, decoded; members of one array are often neighbours. 0, SW_ENOMEM, or why it cannot be read. */
+static int recall(struct answer *answer, const struct sw_live *live, const struct sw_job_request **ret_request, struct sw_err *err)
 {
 	size_t count = answer->requests.count;
-	if (count > 0 && answer->requests.items[count - 1].asked == live->asked)
-		return answer->requests.items[count - 1].request;
-	struct sw_job_request *request = NULL;
-	struct request *slot = sw_asked_decode(live, &request, NULL) == 0 ? sw_vec_push(&answer->requests) : NULL;
-	if (slot == NULL) {
-		sw_job_request_free(request);
-		return NULL;
-	}
-	*slot = (struct request){request, live->asked};
-	return request;
-}
-
-/* The job's environment, and its place in an array. */
-static bool make_env(struct answer *answer, const struct sw_job_request *request, const struct sw_live *live, struct sw_texts *ret_env)
-{
-	const char **items = own(answer, request->env_count + 3, sizeof(char *));
-	char *index = own(answer, 1, 48), *slurm = own(answer, 1, 48);
-	if (items == NULL || index == NULL || slurm == NULL)
-		return false;
-	size_t count = 0;
-	for (; count < request->env_count; count++)
-		items[count] = request->env[count];
-	if (live->is_member) {
-		snprintf(index, 48, "SHAREWELL_ARRAY_INDEX=%u", live->array_index);
-		items[count++] = index;
-		if (request->slurm_env) {
-			snprintf(slurm, 48, "SLURM_ARRAY_TASK_ID=%u", live->array_index);
-			items[count++] = slurm;
+	if (count == 0 || answer->requests.items[count - 1].asked != live->asked) {
+		struct sw_job_request *request = NULL;
+		int r = sw_asked_decode(live, &request, err);
+		struct request *slot = r == 0 ? sw_vec_push(&answer->requests) : NULL;
+		if (slot == NULL) {
+			sw_job_request_free(request);
+			return r < 0 ? r : SW_ENOMEM;
 		}
+		*slot = (struct request){request, live->asked};
+		count++;
 	}
-	*ret_env = (struct sw_texts){items, count};
-	return true;
+	*ret_request = answer->requests.items[count - 1].request;
+	return 0;
 }
 
-static struct sw_run_spec *make_spec(const struct sw_brain *brain, struct answer *answer, uint64_t job, const struct sw_run *run,
-				     const char *node)
+_Static_assert(SW_NODE_GPUS_MAX <= SW_SPEC_GPUS_MAX, "an order can carry what a job asks for all GPUs of a node");
+
+/* How to run it; NULL when there is no such order, and want->unfit says why. 0 or SW_ENOMEM. */
+static int make_order(const struct sw_brain *brain, struct answer *answer, uint64_t job, const struct sw_run *run, const char *node,
+		      struct sw_want *want)
 {
 	const struct sw_live *live = &brain->jobs.items[job - 1];
-	struct sw_run_spec *spec = own(answer, 1, sizeof *spec);
-	const struct sw_job_request *request = spec != NULL ? recall(answer, live) : NULL;
-	if (request == NULL)
-		return NULL;
-	sw_run_spec_defaults(spec);
-	spec->name = live->name;
-	spec->argv = (struct sw_texts){as_texts(request->argv), request->argc};
-	if (!make_env(answer, request, live, &spec->env))
-		return NULL;
-	spec->workdir = request->workdir != NULL ? request->workdir : "/";
-	spec->uid = live->uid;
-	spec->gid = live->gid;
-	const char *paths[2] = {request->stdout_path, request->stderr_path};
-	for (int p = 0; p < 2; p++)
-		if (paths[p] != NULL && (paths[p] = fill_in(brain, answer, paths[p], job, node)) == NULL)
-			return NULL;
-	spec->stdout_path = paths[0];
-	spec->stderr_path = paths[1];
-	spec->append = live->run_epoch > 1;
-	spec->time_limit_ms = request->time_limit_ns / SW_NS_PER_MS;
-	spec->grace_ms = request->grace_ns / SW_NS_PER_MS;
-	if (request->signal != 0)
-		spec->stop_signal = request->signal;
-	/* What it asks for is for each GPU, and it may have been given another number than it asked for. */
-	uint32_t gpus = (uint32_t)__builtin_popcountll(run->mask);
-	spec->cpus = request->cpus * gpus;
-	spec->memory_bytes = request->memory_bytes > SW_JOB_BYTES_MAX / gpus ? SW_JOB_BYTES_MAX : request->memory_bytes * gpus;
-	spec->slurm_env = request->slurm_env;
-	spec->bare_gpu = request->bare_gpu;
-	return spec;
+	const struct sw_job *engine_job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	const struct sw_run_facts facts = {
+		.job = job,
+		.array_first = sw_array_first(brain, job),
+		.name = live->name,
+		.node = node,
+		.uid = live->uid,
+		.gid = live->gid,
+		.array_index = live->array_index,
+		.is_member = live->is_member,
+		.is_prerun = live->is_prerun,
+		.is_again = live->run_epoch > 1,
+		.gpus = (uint32_t)__builtin_popcountll(run->mask),
+		.gpu_memory_bytes = engine_job->gpu_memory_bytes,
+		.is_opportunistic = engine_job->job_class == SW_CLASS_OPPORTUNISTIC,
+	};
+	const struct sw_job_request *request = NULL;
+	struct sw_made_spec *made = NULL, **slot = NULL;
+	struct sw_err err = {0};
+	int r = recall(answer, live, &request, &err);
+	if (r == 0)
+		r = sw_run_spec_make(request, &facts, &made, &err);
+	if (r == SW_ENOMEM)
+		return r;
+	if (r < 0) {
+		char *why = own(answer, 1, UNFIT_SIZE);
+		if (why == NULL)
+			return SW_ENOMEM;
+		snprintf(why, UNFIT_SIZE, "%s", err.detail[0] != '\0' ? err.detail : err.fact);
+		want->unfit = why;
+		return 0;
+	}
+	slot = sw_vec_push(&answer->orders);
+	if (slot == NULL) {
+		sw_made_spec_free(made);
+		return SW_ENOMEM;
+	}
+	*slot = made;
+	want->spec = &made->spec;
+	return 0;
 }
 
-static bool want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync)
+/* Adds a wish for the run of a job. Runs that the agent does not know yet get their orders as long as there is room in the answer: it asks again for the rest. */
+static int want_run(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, uint32_t id,
+		    const struct sw_run *run, bool is_known)
 {
-	for (size_t j = 0; j < node->jobs.count; j++) {
+	const struct sw_live *live = &brain->jobs.items[id];
+	struct sw_want *want = &answer->message.wants[answer->message.want_count++];
+	*want = (struct sw_want){.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
+	want->deep = live->parked && live->deep;
+	sw_brain_limit(brain, id, want);
+	if (!name_gpus(answer, node, run->mask, &want->gpus))
+		return SW_ENOMEM;
+	if (live->parked || is_known || answer->order_bytes >= SW_ANSWER_ORDERS_BYTES)
+		return 0;
+	int r = make_order(brain, answer, id + UINT64_C(1), run, node->name, want);
+	if (r == 0 && want->spec != NULL)
+		answer->order_bytes += sw_run_spec_size(want->spec);
+	return r;
+}
+
+static int want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync)
+{
+	/* The agent keeps no more runs than a sync can tell of: those that it knows come first, and new ones as long as there is room. */
+	size_t told = sync->run_count + sync->unread_count;
+	size_t room = told < SW_SYNC_RUNS_MAX ? SW_SYNC_RUNS_MAX - told : 0;
+	int r = 0;
+	for (size_t j = 0; r == 0 && j < node->jobs.count; j++) {
 		uint32_t id = node->jobs.items[j];
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
@@ -438,24 +428,13 @@ static bool want_runs(const struct sw_brain *brain, struct answer *answer, const
 			continue; /* the run before this one may still be alive */
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
-		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
-		*want = (struct sw_want){
-			.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
-		want->deep = live->parked && live->deep;
-		sw_brain_limit(brain, id, want);
-		if (!name_gpus(answer, node, run->mask, &want->gpus))
-			return false;
-		if (live->parked || (mentions(sync, id + 1, live->run_epoch) && sync->have != 0))
+		bool is_known = mentions(sync, id + UINT64_C(1), live->run_epoch);
+		if (!is_known && room == 0)
 			continue;
-		struct sw_run_spec *spec = make_spec(brain, answer, id + UINT64_C(1), run, node->name);
-		if (spec == NULL)
-			return false;
-		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-		spec->gpu_memory_bytes = job->gpu_memory_bytes;
-		spec->opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC;
-		want->spec = spec;
+		room -= !is_known;
+		r = want_run(brain, answer, node, id, run, is_known);
 	}
-	return true;
+	return r;
 }
 
 static void want_the_rest_gone(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node,
@@ -509,7 +488,7 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 	answer->message.lease_ms = brain->config.lease_ns / SW_NS_PER_MS;
 	answer->message.retry_ms = 200;
 	answer->message.wants = calloc(node->jobs.count + sync->run_count + 1, sizeof *answer->message.wants);
-	if (answer->message.wants == NULL || !want_runs(brain, answer, node, sync)) {
+	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync) < 0) {
 		sw_brain_answer_free(&answer->message);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}

@@ -127,7 +127,7 @@ struct sw_live {
 };
 
 struct sw_brain_gpu {
-	char uuid[48];
+	char uuid[SW_SYNC_UUID_MAX + 1];
 	uint8_t shut;	  /* 1 + enum sw_shut; 0: it takes jobs */
 	sw_ns shut_since; /* as its agent says */
 	/* Volatile. */

@@ -10,32 +10,6 @@
 
 #include "controller/brain_state.h"
 
-/* Adds a variable to a sorted environment, or replaces it. */
-static bool set_variable(struct sw_job_request *request, const char *variable)
-{
-	size_t length = strcspn(variable, "=") + 1, at = 0;
-	while (at < request->env_count && strncmp(request->env[at], variable, length) < 0)
-		at++;
-	char *copy = strdup(variable);
-	if (copy == NULL)
-		return false;
-	if (at < request->env_count && strncmp(request->env[at], variable, length) == 0) {
-		free(request->env[at]);
-		request->env[at] = copy;
-		return true;
-	}
-	char **env = realloc(request->env, (request->env_count + 2) * sizeof *env);
-	if (env == NULL) {
-		free(copy);
-		return false;
-	}
-	memmove(&env[at + 1], &env[at], (request->env_count - at) * sizeof *env);
-	env[at] = copy;
-	request->env = env;
-	env[++request->env_count] = NULL;
-	return true;
-}
-
 struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)
 {
 	struct sw_job_request whole = *request;
@@ -62,7 +36,7 @@ struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)
 	first->prerun_ns = 0;
 	first->retries = 0;
 	first->retries_said = true;
-	return set_variable(first, "SHAREWELL_PRERUN=1") ? SW_TAKE(first) : NULL;
+	return SW_TAKE(first);
 }
 
 uint64_t sw_prerun_of(const struct sw_live *live)

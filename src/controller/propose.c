@@ -67,6 +67,15 @@ static int check_depends(const struct sw_brain *brain, const struct sw_job_reque
 	return 0;
 }
 
+/* The pre-run that is made of it must be a request, too: its name is longer. */
+static int check_prerun(const struct sw_job_request *request, struct sw_err *err)
+{
+	if (request->prerun_ns <= 0 || request->gpus < 2)
+		return 0;
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = sw_prerun_request(request);
+	return first != NULL ? sw_job_request_check("the pre-run", first, err) : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
 /* The text is put together without a detour through a tree. */
 static int push_submit(const struct sw_user *user, const struct sw_job_request *request, const struct sw_submit_key *key,
 		       sw_records *records, struct sw_err *err)
@@ -120,6 +129,8 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 	int r = check_size(brain, request, err);
 	if (r == 0)
 		r = check_depends(brain, request, err);
+	if (r == 0)
+		r = check_prerun(request, err);
 	return r < 0 ? r : push_submit(user, request, key, records, err);
 }
 

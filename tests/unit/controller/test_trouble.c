@@ -488,7 +488,7 @@ static void test_prerun_fails(void **state)
 	assert_string_equal(first.name, "big.prerun");
 	assert_string_equal(first.state, "CF");
 	assert_int_equal(first.gpus, 1);
-	expect_words(first.request, "\"SHAREWELL_PRERUN\":\"1\"");
+	assert_true(first.is_prerun);
 	expect_words(first.request, "\"time_limit\":300");
 	assert_string_equal(look(desk, job).state, "PD");
 	char why[500];
