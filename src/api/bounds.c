@@ -23,6 +23,7 @@ const struct sw_bound sw_job_bounds[] = {
 	{"weight", SW_BOUND_U32, AT(weight_milli), .least = 1, .most = SW_JOB_WEIGHT_MILLI_MAX},
 	{"retries", SW_BOUND_U32, AT(retries), .most = SW_JOB_RETRIES_MAX},
 	{"signal", SW_BOUND_U32, AT(signal), .most = SW_JOB_SIGNAL_MAX, .order = "stop_signal"},
+	{"umask", SW_BOUND_U32, AT(umask), .most = SW_JOB_UMASK_MAX, .order = "umask"},
 	{"grace", SW_BOUND_I64, AT(grace_ns), .least = 1, .most = SW_JOB_DURATION_MAX_NS, .order = "grace_ms"},
 	{"time_limit", SW_BOUND_I64, AT(time_limit_ns), .most = SW_JOB_DURATION_MAX_NS, .order = "time_limit_ms"},
 	/* It becomes the time limit of the pre-run. */

@@ -40,6 +40,17 @@ uint32_t sw_job_request_count(const struct sw_job_request *request)
 	return (request->array_last - request->array_first) / step + 1;
 }
 
+/* What a terminal would obey: the 32 of ASCII and DEL, and the 32 that are two bytes long (U+0080 to U+009F). */
+static bool has_control(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned char byte = (unsigned char)text[i];
+		if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && i + 1 < size && (unsigned char)text[i + 1] < 0xA0))
+			return true;
+	}
+	return false;
+}
+
 /* The last part of the path that the command's first word is; of a line for the shell, its first word. */
 static char *name_of(const struct sw_job_request *request)
 {
@@ -59,9 +70,8 @@ static char *name_of(const struct sw_job_request *request)
 	/* Not in the middle of a character. */
 	while (size > 0 && !sw_json_is_utf8(word, size))
 		size--;
-	for (size_t i = 0; i < size; i++)
-		if ((unsigned char)word[i] < 0x20 || word[i] == 0x7F)
-			size = 0;
+	if (has_control(word, size))
+		size = 0;
 	return size == 0 ? strdup("job") : strndup(word, size);
 }
 
@@ -118,9 +128,8 @@ static int check_text(const char *what, const char *field, const char *text, siz
 		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu bytes, at most %zu are allowed", field, size, most);
 	if (!sw_json_is_utf8(text, size))
 		return refuse(err, SW_EINPUT, what, "field '%s' is not UTF-8", field);
-	for (size_t i = 0; line && i < size; i++)
-		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
-			return refuse(err, SW_EINPUT, what, "field '%s' holds a control character", field);
+	if (line && has_control(text, size))
+		return refuse(err, SW_EINPUT, what, "field '%s' holds a control character", field);
 	return 0;
 }
 

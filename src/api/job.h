@@ -35,6 +35,7 @@
 #define SW_JOB_GPUS_MAX 65536u
 #define SW_JOB_CPUS_MAX 65536u
 #define SW_JOB_RETRIES_MAX 1000u
+#define SW_JOB_UMASK_MAX 0777u
 #define SW_JOB_SIGNAL_MAX 64u
 #define SW_JOB_BYTES_MAX (UINT64_C(1) << 60)
 #define SW_JOB_ID_MAX UINT64_C(4294967295)
@@ -88,6 +89,8 @@ struct sw_job_request {
 	uint32_t weight_milli;
 	uint32_t retries;
 	bool retries_said;	/* else: as failures of their kind are */
+	uint32_t umask;		/* of its processes, and whether it was said; else 022 */
+	bool umask_said;
 	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
 	int64_t grace_ns;	/* between that and SIGKILL */
 	int64_t time_limit_ns;	/* 0: none */

@@ -282,6 +282,18 @@ static int read_signal(const struct reader *reader, const char *field, const jso
 	return 0;
 }
 
+/* Octal text, as the shell says it: a number would be read as a decimal one by half of the programs. */
+static int read_umask(const struct reader *reader, const char *field, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	size_t size = text != NULL ? strlen(text) : 0;
+	if (size < 1 || size > 4 || strspn(text, "01234567") != size || strtoul(text, NULL, 8) > SW_JOB_UMASK_MAX)
+		return refuse(reader, field, value, "octal digits such as \"0027\"");
+	reader->request->umask = (uint32_t)strtoul(text, NULL, 8);
+	reader->request->umask_said = true;
+	return 0;
+}
+
 static int read_grace(const struct reader *reader, const char *field, const json_t *value)
 {
 	int64_t ns = 0;
@@ -454,6 +466,7 @@ static const struct field {
 	{"stdout", read_stdout},
 	{"tenant", read_tenant},
 	{"time_limit", read_time_limit},
+	{"umask", read_umask},
 	{"weight", read_weight},
 	{"workdir", read_workdir},
 };

@@ -136,6 +136,14 @@ static void write_signal(struct sw_json *json, uint32_t number)
 		sw_json_key_u64(json, "signal", number);
 }
 
+static void write_umask(struct sw_json *json, const struct sw_job_request *request)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%04o", request->umask);
+	if (request->umask_said || request->umask != 0)
+		sw_json_key_string(json, "umask", text);
+}
+
 static void write_deadline(struct sw_json *json, int64_t at_ns)
 {
 	char text[SW_WHEN_SIZE];
@@ -190,6 +198,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_text(json, "stdout", request->stdout_path);
 	write_text(json, "tenant", request->tenant);
 	write_duration(json, "time_limit", request->time_limit_ns);
+	write_umask(json, request);
 	write_milli(json, "weight", request->weight_milli);
 	write_text(json, "workdir", request->workdir);
 }

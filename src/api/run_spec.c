@@ -182,6 +182,8 @@ static int make_spec(const struct sw_job_request *request, const struct sw_run_f
 	spec->grace_ms = to_ms(request->grace_ns);
 	if (request->signal != 0)
 		spec->stop_signal = request->signal;
+	if (request->umask_said || request->umask != 0)
+		spec->umask = request->umask;
 	spec->slurm_env = request->slurm_env;
 	give_resources(request, facts, spec);
 	int r = make_env(request, facts, made, err);

@@ -50,6 +50,7 @@ static const struct sw_api_field job_request[] = {
 	 "number), %N its node, %% a percent sign; with the run unless told"},
 	{"tenant", "string", "on whose quota; the user's own unless told"},
 	{"time_limit", "number|string", "it is ended after running so long: seconds, `2h`, `1-12:00:00`"},
+	{"umask", "string", "of its processes, in octal: `0027`; `0022` unless told. The command line sends its own"},
 	{"weight", "number|string", "1 is the ordinary job"},
 	{"workdir", "string", "absolute path; the run's own folder unless told"},
 	END,

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -222,6 +223,16 @@ static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, ui
 	return !per_gpu ? set_share(fields, "cpus", cpus * tasks) : json_object_set_new(fields, "cpus", json_integer((json_int_t)cpus));
 }
 
+/* That of this program, unless a job file says another. */
+static int set_umask(json_t *fields)
+{
+	if (json_object_get(fields, "umask") != NULL)
+		return 0;
+	mode_t own = umask(077);
+	umask(own);
+	return json_object_set_new(fields, "umask", json_sprintf("%04o", (unsigned)own & 0777));
+}
+
 /* A path as seen from the present folder. */
 static int set_workdir(json_t *fields, const char *path, struct sw_err *err)
 {
@@ -384,6 +395,7 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 	r = r < 0 ? r : set_memory(fields, options, err);
 	r = r < 0 ? r : set_cpus(fields, options, tasks, err);
 	r = r < 0 ? r : set_workdir(fields, options->workdir, err);
+	r = r < 0 ? r : set_umask(fields);
 	r = r < 0 ? r : set_env(fields, options, err);
 	/* jansson's own failures are -1: out of memory, or text that is not UTF-8. */
 	if (r < 0)

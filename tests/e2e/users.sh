@@ -100,6 +100,9 @@ does 'and reads the log' "$alice" $alice logs 1
 said $? 'the job had her identity, her groups alone, and her folder'
 [ "$(stat -c %u "$scratch/home-$alice/here")" = "$alice" ]
 said $? 'what it makes is hers'
+as $alice sh -c 'umask 0027; exec "$0" run -- sh -c "umask; touch private"' "$scratch/sharewell" >"$scratch/out" 2>"$scratch/err"
+[ "$(cat "$scratch/out")" = 0027 ] && [ "$(stat -c %a "$scratch/home-$alice/private")" = 640 ]
+said $? 'and has the umask of the submit'
 does 'and what it inherits' '' $alice run -- sh -c 'for f in /proc/self/fd/*; do [ -e "$f" ] && echo "fd ${f##*/}"; done; env; cat /proc/self/status'
 [ "$(grep -c '^fd ' "$scratch/out")" -le 3 ] && ! grep -qE '^fd ([3-9]|[0-9][0-9])' "$scratch/out" && ! grep -q SECRET_OF_ROOT "$scratch/out"
 said $? 'is three streams, and nothing of the environment of root'

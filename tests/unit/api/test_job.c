@@ -168,6 +168,11 @@ static void test_refusals(void **state)
 	refused("{\"command\": [\"a\"], \"env\": {\"A=B\": \"x\"}}", SW_EINPUT, "A=B");
 	refused("{\"command\": [\"a\"], \"env\": {\"A\": []}}", SW_EINPUT, "a list");
 	refused("{\"command\": [\"a\"], \"name\": \"a\\nb\"}", SW_EINPUT, "control character");
+	refused("{\"command\": [\"a\"], \"name\": \"a\\u009b2Jb\"}", SW_EINPUT, "control character");
+	refused("{\"command\": [\"a\"], \"tenant\": \"\\u0080\"}", SW_EINPUT, "control character");
+	refused("{\"command\": [\"a\"], \"umask\": \"0888\"}", SW_EINPUT, "octal");
+	refused("{\"command\": [\"a\"], \"umask\": \"1000\"}", SW_EINPUT, "octal");
+	refused("{\"command\": [\"a\"], \"umask\": 22}", SW_EINPUT, "octal");
 }
 
 /* Whatever is too long is refused as a limit, at the bound and not before it. */
