@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 3
+#define SW_POLICY_ABI 4
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -65,6 +65,14 @@ enum sw_knowledge {
 	SW_KNOWN,     /* from a trace */
 };
 
+/* What its owner allows to be done to a job that runs. The plan holds to it, whatever a policy wishes. */
+enum sw_stop_rule {
+	SW_STOP_AS_WORLD = 0, /* nothing is said: what a stop keeps is the world's affair */
+	SW_STOP_SUSPEND,      /* only so that it goes on where it was: see sw_job_may_stop() */
+	SW_STOP_RESTART,      /* it may be stopped and start anew */
+	SW_STOP_NEVER,	      /* it runs until it ends, and so never opportunistically */
+};
+
 /* Read-only to policies. */
 struct sw_job {
 	struct sw_job_id id; /* in submit order: a smaller id was submitted earlier */
@@ -91,6 +99,8 @@ struct sw_job {
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
 	bool paused;	     /* runs, and stands still: see sw_plan_pause() */
 	bool cannot_pause;   /* nothing would hold it */
+	uint8_t stop_rule;   /* enum sw_stop_rule */
+	bool no_restart;     /* once a run of it is over, so is the job */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
@@ -123,6 +133,9 @@ enum sw_keeping {
 	SW_KEEPS_ANYWHERE,
 };
 enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job);
+/* Whether a plan may stop this running job: false where its owner allows no restart and the job would not go on where it was, or that is not known yet. Its quantum is another
+ * matter. */
+bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
 /* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
  * NULL). SW_NO_NODE: there are no more. */
 struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus);
@@ -307,6 +320,7 @@ enum sw_answer {
 	SW_NO_ROOM,    /* not enough free, or not where the placement rule wants it */
 	SW_TOO_SOON,   /* the job is still protected: see sw_view_quantum() */
 	SW_OVER_QUOTA, /* the tenant's guaranteed jobs hold all they may */
+	SW_KEPT, /* its owner allows no stop, or not this one: it runs on. Or it may not be stopped, and so does not run opportunistically */
 	SW_MISUSE, /* makes no sense (starting a running job, too many GPUs); counted, and past a limit the policy is replaced by fifo */
 };
 
@@ -348,7 +362,7 @@ enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *job, c
  * sw_plan_pack(). It counts as holding all these GPUs, and stays there until it stops: it is not moved, resized, limited or shared with.
  * SW_NO_ROOM too where nothing is split. */
 enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *job, const struct sw_split *split);
-/* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. */
+/* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. SW_KEPT: its owner does not allow it. */
 enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
 /* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. Live, one that keeps its node and its number of GPUs goes on as it is where
  * that can be (docs/gpu.md); others are stopped and started. */

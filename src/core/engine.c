@@ -173,6 +173,7 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	sw_order_remove(engine, job);
 	sw_order_leave_lane(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
+	engine->ruled -= job->seen.stop_rule != SW_STOP_AS_WORLD;
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
 	if (engine->policy->ended != NULL)
@@ -180,6 +181,31 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	void *own = sw_job_state(&engine->view, &job->seen);
 	if (own != NULL)
 		memset(own, 0, engine->policy->job_state_size);
+}
+
+/* It has a home now, or none any more; it is in no set. */
+static void must_relane(struct sw_engine *engine, struct sw_core_job *job)
+{
+	int r = sw_order_relane(engine, job);
+	assert(r == 0); /* reserved by the step */
+	(void)r;
+}
+
+/* One that waits competes no more until it is released. */
+static void set_held(struct sw_engine *engine, struct sw_core_job *job)
+{
+	sw_order_remove(engine, job);
+	sw_alarm_drop(engine, job->seen.id.v);
+	sw_bitmap_remove(&engine->waiting, job->seen.id.v);
+	job->seen.state = SW_JOB_HELD;
+	job->seen.since = engine->now;
+	job->held_next = false;
+}
+
+void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->held_next && sw_job_is_waiting(&job->seen))
+		set_held(engine, job);
 }
 
 /* The run is over but the job is not: it waits to start anew. */
@@ -190,10 +216,10 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_remove(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
-	job->seen.restarts++;
 	if (engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
 	sw_order_add(engine, job);
+	sw_engine_hold_if_due(engine, job);
 }
 
 /* ---- memory */
@@ -311,6 +337,7 @@ struct sw_core_job *sw_engine_add(struct sw_engine *engine)
 static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct sw_job_spec *spec)
 {
 	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
+	    spec->stop_rule > SW_STOP_NEVER || (spec->stop_rule == SW_STOP_NEVER && spec->job_class == SW_CLASS_OPPORTUNISTIC) ||
 	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->use_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
 	if (!engine->config.may_grow && spec->gpus > engine->topology->gpu_count)
@@ -361,6 +388,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.asked_class = spec->job_class,
 				.is_auto = spec->is_auto,
 				.cannot_pause = spec->cannot_pause,
+				.stop_rule = spec->stop_rule,
+				.no_restart = spec->no_restart,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,
@@ -394,6 +423,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = (uint8_t)reason, .job = job->seen.id.v, .parts = SW_NO_PART});
 		return 0;
 	}
+	engine->ruled += job->seen.stop_rule != SW_STOP_AS_WORLD;
 	if (engine->policy->submit != NULL)
 		engine->policy->submit(&engine->view, &job->seen);
 	if (spec->held) {
@@ -444,9 +474,30 @@ static bool may_end(const struct sw_core_job *job)
 	return job->seen.state == SW_JOB_RUNNING || (job->home != SW_NO_PART && job->seen.state < SW_JOB_RUNNING);
 }
 
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
+{
+	bool waits = sw_job_is_waiting(&job->seen);
+	if (job->seen.no_restart) {
+		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+							      .reason = SW_REASON_NODE_LOST,
+							      .job = job->seen.id.v,
+							      .epoch = job->epoch,
+							      .parts = SW_NO_PART});
+		end_job(engine, job, SW_JOB_FAILED);
+		return;
+	}
+	if (waits)
+		sw_order_remove(engine, job);
+	sw_engine_forget_home(engine, job);
+	must_relane(engine, job);
+	if (waits)
+		sw_order_add(engine, job);
+}
+
 static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
 {
-	if (event->verdict == SW_FAIL_FINAL || (event->verdict == SW_FAIL_BY_RETRIES && job->seen.retries_left == 0)) {
+	if (event->verdict == SW_FAIL_FINAL || job->seen.no_restart ||
+	    (event->verdict == SW_FAIL_BY_RETRIES && job->seen.retries_left == 0)) {
 		end_job(engine, job, SW_JOB_FAILED);
 		return;
 	}
@@ -454,10 +505,10 @@ static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct
 		job->seen.retries_left--;
 	if (job->seen.state == SW_JOB_RUNNING) {
 		interrupt(engine, job);
-	} else { /* between the stop and standing still */
-		sw_engine_forget_home(engine, job);
-		job->seen.restarts++;
+	} else { /* between the stop and standing still, or while it stands */
+		sw_engine_lose_home(engine, job);
 	}
+	job->seen.restarts++;
 	if (job->seen.knowledge != SW_UNKNOWN && event->left_ns >= 0)
 		job->seen.work_left_ns = event->left_ns;
 	sw_order_refresh(engine, job);
@@ -494,18 +545,25 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 		sw_engine_set_waiting(engine, job, engine->config.keeps_state);
 		sw_engine_leave(engine, job, parts);
 	}
-	sw_order_remove(engine, job);
-	sw_alarm_drop(engine, job->seen.id.v);
-	sw_bitmap_remove(&engine->waiting, job->seen.id.v);
-	job->seen.state = SW_JOB_HELD;
-	job->seen.since = engine->now;
+	set_held(engine, job);
+	must_relane(engine, job);
 	if (ran && engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
 	sw_alarm_drop(engine, job->seen.id.v);
 }
 
+/* A run is left alone. */
+static void hold_next(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.state == SW_JOB_RUNNING)
+		job->held_next = true;
+	else
+		hold(engine, job);
+}
+
 static void release(struct sw_engine *engine, struct sw_core_job *job)
 {
+	job->held_next = false;
 	if (job->seen.state != SW_JOB_HELD)
 		return;
 	job->seen.state = job->can_resume ? SW_JOB_SUSPENDED : SW_JOB_WAITING;
@@ -522,7 +580,63 @@ void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job)
 						      .epoch = job->epoch,
 						      .gpus = job->seen.gpus_held,
 						      .parts = SW_NO_PART});
+	if (job->seen.no_restart) {
+		end_job(engine, job, SW_JOB_FAILED);
+		return;
+	}
 	interrupt(engine, job);
+	job->seen.restarts++;
+}
+
+/* Nobody's fault, and nothing of it has run. */
+static void bounce(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.state != SW_JOB_RUNNING)
+		return;
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+						      .reason = SW_REASON_BOUNCED,
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = job->seen.gpus_held,
+						      .parts = SW_NO_PART});
+	interrupt(engine, job);
+}
+
+/* It goes on at home, or waits for that. */
+static void stay(struct sw_engine *engine, struct sw_core_job *job)
+{
+	struct sw_ledger *ledger = &engine->ledger;
+	struct sw_share share = sw_share_of(&job->seen);
+	/* Of others the decision of this step could take the GPUs again that the command names. */
+	if (!sw_plan_is_homebound(engine, job) || job->seen.state >= SW_JOB_RUNNING)
+		return;
+	job->keeps = SW_KEEPS_NOT;
+	release(engine, job);
+	uint32_t gpus = sw_ledger_count_gpus(ledger, job->home), parts = job->home;
+	if (!sw_ledger_fits(ledger, parts, share) || sw_ledger_touches_closed(ledger, parts) ||
+	    !sw_engine_quota_allows(engine, &job->seen, gpus))
+		return;
+	sw_order_remove(engine, job);
+	sw_alarm_drop(engine, job->seen.id.v);
+	bool resumes = job->seen.state == SW_JOB_SUSPENDED;
+	sw_ledger_take(ledger, parts, share);
+	sw_engine_set_running(engine, job, gpus, parts);
+	sw_engine_forget_home(engine, job);
+	must_relane(engine, job);
+	job->epoch++;
+	sw_engine_command(
+		engine,
+		(struct sw_command){
+			.kind = SW_CMD_START, .resume = resumes, .job = job->seen.id.v, .epoch = job->epoch, .gpus = gpus, .parts = parts});
+	if (engine->policy->started != NULL)
+		engine->policy->started(&engine->view, &job->seen);
+	sw_order_add(engine, job);
+}
+
+static void note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps)
+{
+	job->keeps = keeps ? SW_KEEPS_YES : SW_KEEPS_NOT;
+	sw_order_mark(engine, job);
 }
 
 static int node_down(struct sw_engine *engine, uint32_t node)
@@ -534,6 +648,11 @@ static int node_down(struct sw_engine *engine, uint32_t node)
 		if (sw_ledger_touches(&engine->ledger, job->parts, node))
 			sw_engine_lose(engine, job);
 	}
+	/* What stood still there is gone too. */
+	for (uint32_t id = sw_engine_next(engine, 0); engine->ledger.nodes[node].homes != 0 && id != SW_BITMAP_NONE;
+	     id = sw_engine_next(engine, id + 1))
+		if (sw_ledger_touches(&engine->ledger, engine->jobs.items[id].home, node))
+			sw_engine_lose_home(engine, &engine->jobs.items[id]);
 	sw_ledger_set_up(&engine->ledger, node, false);
 	return sw_change_recheck(engine);
 }
@@ -675,6 +794,21 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 		if (event->node.v < engine->topology->node_count)
 			sw_ledger_set_closed(&engine->ledger, event->node.v, event->kind == SW_EV_NODE_CLOSE);
 		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
+	case SW_EV_HOLD_NEXT:
+		if (sw_engine_knows(engine, event->job.v))
+			hold_next(engine, &engine->jobs.items[event->job.v]);
+		return 0;
+	case SW_EV_KEEPS:
+		job = job_of_answer(engine, event);
+		if (job != NULL)
+			note_keeps(engine, job, event->gpus != 0);
+		return 0;
+	case SW_EV_BOUNCE:
+	case SW_EV_STAY:
+		job = job_of_answer(engine, event);
+		if (job != NULL)
+			(event->kind == SW_EV_BOUNCE ? bounce : stay)(engine, job);
+		return 0;
 	case SW_EV_CHANGE:
 		if (!sw_engine_knows(engine, event->job.v) || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
 		    engine->jobs.items[event->job.v].home != SW_NO_PART)
@@ -713,7 +847,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_GPUS_SHUT)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_STAY)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -749,7 +883,8 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (r < 0)
 		return r;
 	r = sw_engine_reserve(engine, submits);
-	size_t lanes = engine->order.lanes.count + submits;
+	/* Each job that can only go on where it was has a lane of its own. */
+	size_t lanes = engine->order.lanes.count + engine->ruled + 2 * submits;
 	size_t changes = 0;
 	for (size_t e = 0; r == 0 && e < count; e++) {
 		changes += events[e].kind == SW_EV_CHANGE;
@@ -761,7 +896,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
 		    (engine->avoiders > 0 &&
 		     (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE || events[e].kind == SW_EV_GPUS_SHUT)))
-			lanes = engine->known.count + submits;
+			lanes = 2 * (engine->known.count + submits);
 	}
 	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes + 2 * changes) < 0))
 		r = SW_ENOMEM;

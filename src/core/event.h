@@ -28,6 +28,8 @@ struct sw_job_spec {
 	/* Its processes may stand still where it ran: when it starts again it takes exactly those GPUs if they are free, and a run that was told to stop may still
 	 * finish or fail. */
 	bool prefers_home;
+	uint8_t stop_rule; /* enum sw_stop_rule */
+	bool no_restart;   /* once a run of it is over, so is the job */
 	sw_ns work_ns;	   /* run time alone on `gpus`; only where knowledge says so */
 	sw_ns deadline_at; /* SW_TIME_NEVER: none */
 };
@@ -53,6 +55,10 @@ enum sw_event_kind {
 	SW_EV_NODE_CHANGE, /* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop and wait again, as where a node goes down; the others go on. With less of
 			    * anything beside its GPUs than before, all of them stop */
 	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
+	SW_EV_HOLD_NEXT, /* job: as SW_EV_HOLD, but a run goes on; the job is held once that is over */
+	SW_EV_KEEPS,	 /* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not */
+	SW_EV_BOUNCE,	 /* job, epoch: the run has not begun and cannot begin where it is; it waits again, at no cost */
+	SW_EV_STAY, /* job that was stopped and has a home: it cannot leave its GPUs. It goes on there where they are free, is held no more, and is not stopped again */
 };
 
 /* What a failed run means for the job. */
@@ -103,7 +109,8 @@ enum sw_reason {
 	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
 	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
 	SW_REASON_BAD_SPEC,
-	SW_REASON_MOVED, /* of a stop: the start of its next run follows, elsewhere or with another size */
+	SW_REASON_MOVED,   /* of a stop: the start of its next run follows, elsewhere or with another size */
+	SW_REASON_BOUNCED, /* of a stop: another job could not leave these GPUs; this one had not begun there */
 };
 
 struct sw_command {

@@ -21,7 +21,7 @@
 struct greedy {
 	struct sw_engine *engine;
 	const struct sw_placement *rule; /* other than the engine's */
-	uint32_t marks;			 /* of those who may give way; 0: all may */
+	uint32_t marks;			 /* of those who may give way; 0: all may, once they are protected no more */
 	const struct sw_rank *one;	 /* only this job is to start */
 	bool too_soon;			 /* somebody behind it would give way, but is still protected */
 	bool by_count;			 /* a count of free GPUs decides; spots are found at the end */
@@ -51,9 +51,10 @@ static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 {
 	if (job->seen.state != SW_JOB_RUNNING)
 		return false;
-	if (!sw_plan_is_protected(g->engine, job))
+	enum sw_answer answer = sw_plan_may_stop(g->engine, job);
+	if (answer == SW_YES)
 		return true;
-	if (g->one != NULL && !g->too_soon) {
+	if (answer == SW_TOO_SOON && g->one != NULL && !g->too_soon) {
 		struct sw_rank rank = sw_order_rank(g->engine, job->seen.id.v);
 		/* That of a closed node has no end. */
 		g->too_soon = sw_rank_before(g->one, &rank) && !sw_ledger_touches_closed(&g->engine->ledger, job->parts);
@@ -144,7 +145,7 @@ static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
 				if (gpu->who[r] == rank->job)
 					continue;
 				struct sw_rank other = sw_order_rank(g->engine, gpu->who[r]);
-				last = sw_rank_before(rank, &other) && !sw_plan_is_protected(g->engine, job_at(g, gpu->who[r]));
+				last = sw_rank_before(rank, &other) && sw_plan_may_stop(g->engine, job_at(g, gpu->who[r])) == SW_YES;
 			}
 			count += last;
 		}
@@ -395,7 +396,7 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		return sw_plan_misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
-	struct greedy g = {.engine = engine, .rule = rule};
+	struct greedy g = {.engine = engine, .rule = rule, .marks = engine->ruled > 0 ? SW_MARK_STOPS : 0};
 	/* An opportunistic job stops others of its kind alone; who is spared is guaranteed and would lose its run. */
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
 		g.marks = SW_MARK_YIELDS;
@@ -471,7 +472,7 @@ static void rebuild(struct greedy *g)
 		lane->cursor = lane->running.first;
 		lane->cursor_waiting = lane->waiting.first;
 		for (uint32_t id = lane->running.first; id != SW_OSET_NONE; id = sw_oset_next(&book->links, id))
-			if (!sw_plan_is_protected(engine, job_at(g, id)))
+			if (sw_plan_may_stop(engine, job_at(g, id)) == SW_YES)
 				sw_plan_lift(&engine->plan, job_at(g, id));
 	}
 	struct sw_rank head;
@@ -504,6 +505,7 @@ void sw_greedy_decide(struct sw_engine *engine)
 		.by_count =
 			(placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven && engine->ledger.gpus_shared == 0,
 		.free = engine->ledger.gpus_free,
+		.marks = engine->ruled > 0 ? SW_MARK_STOPS : 0,
 	};
 	bool anew = rule->preemptive && engine->config.replace_is_free && !g.by_count;
 	if (engine->waiting.count == 0 && !anew)

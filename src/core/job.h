@@ -12,6 +12,13 @@ enum sw_order_set {
 	SW_ORDER_RUNNING,
 };
 
+/* Whether a run would go on where it was after a stop: a job of the rule SW_STOP_SUSPEND is not stopped before that is known. */
+enum sw_keeps {
+	SW_KEEPS_UNKNOWN = 0,
+	SW_KEEPS_YES,
+	SW_KEEPS_NOT,
+};
+
 struct sw_core_job {
 	struct sw_job seen;	     /* first: a policy's pointer to it is a pointer to this */
 	uint64_t asked_memory_bytes; /* as submitted: limits hold for one run */
@@ -26,7 +33,9 @@ struct sw_core_job {
 	bool ranks_as_running; /* as of the last decision: frozen while one is made */
 	bool can_resume;       /* its state was kept at the last stop */
 	bool prefers_home;
-	uint32_t home; /* parts: where it was when it was stopped; SW_NO_PART. Held by nobody for it. */
+	bool held_next; /* it is held once its run is over */
+	uint8_t keeps;	/* enum sw_keeps, of the run `epoch` */
+	uint32_t home;	/* parts: where it was when it was stopped; SW_NO_PART. Held by nobody for it. */
 	sw_ns alarm_slack;
 	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
 	uint32_t speed_epoch;

@@ -47,6 +47,7 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		.cpus = job->cpus,
 		.host_memory_bytes = job->host_memory_bytes,
 		.avoid = own->avoid,
+		.lone = sw_plan_is_homebound(engine, own) ? job->id.v + 1 : 0,
 		.running = sw_oset_empty(),
 		.waiting = sw_oset_empty(),
 	};
@@ -68,7 +69,7 @@ static bool same_lane(const struct sw_lane *a, const struct sw_lane *b)
 {
 	return a->gpus == b->gpus && a->kind == b->kind && a->cpus == b->cpus && a->tenant == b->tenant &&
 	       a->host_memory_bytes == b->host_memory_bytes && a->gpu_memory_bytes == b->gpu_memory_bytes &&
-	       a->guaranteed == b->guaranteed && a->is_auto == b->is_auto && a->avoid == b->avoid;
+	       a->guaranteed == b->guaranteed && a->is_auto == b->is_auto && a->avoid == b->avoid && a->lone == b->lone;
 }
 
 bool sw_order_takes_any_place(const struct sw_engine *engine)
@@ -87,8 +88,8 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 			book->lanes.items[l].members++;
 			return 0;
 		}
-		/* Those that keep off a node come and go. */
-		if (book->lanes.items[l].members == 0 && book->lanes.items[l].avoid != UINT32_MAX)
+		/* Those that keep off a node come and go; so do those of one job. */
+		if (book->lanes.items[l].members == 0 && (book->lanes.items[l].avoid != UINT32_MAX || book->lanes.items[l].lone != 0))
 			unused = l;
 	}
 	struct sw_spot spot;
@@ -110,7 +111,7 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 	*lane = wanted;
 	lane->members = 1;
 	/* A count of free GPUs says too little where some of them are no good. */
-	book->uneven |= wanted.gpu_memory_bytes > 0 || wanted.avoid != UINT32_MAX;
+	book->uneven |= wanted.gpu_memory_bytes > 0 || wanted.avoid != UINT32_MAX || wanted.lone != 0;
 	job->lane = (uint32_t)(lane - book->lanes.items);
 	return 0;
 }
@@ -128,13 +129,16 @@ static int64_t last_stamp(struct sw_order_book *book)
 	return (book->seq << STAMP_SHIFT) + STAMP_FRESH + index_below_fresh(book->fresh_index++);
 }
 
-uint32_t sw_order_marks(const struct sw_core_job *job)
+uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	if (job->order_set == SW_ORDER_WAITING)
 		return job->seen.fresh ? SW_MARK_FRESH : 0;
+	/* Of which nobody knows yet may be stopped a little later, as one in its quantum. */
+	if (sw_plan_stays(engine, job) && (job->seen.stop_rule == SW_STOP_NEVER || job->keeps == SW_KEEPS_NOT))
+		return 0;
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
-		return SW_MARK_YIELDS;
-	return job->prefers_home ? SW_MARK_KEEPS : 0;
+		return SW_MARK_STOPS | SW_MARK_YIELDS;
+	return job->prefers_home ? SW_MARK_STOPS | SW_MARK_KEEPS : SW_MARK_STOPS;
 }
 
 static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
@@ -149,7 +153,7 @@ static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
 void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	if (job->order_set != SW_ORDER_NOWHERE)
-		sw_oset_mark(&engine->order.links, job->seen.id.v, sw_order_marks(job));
+		sw_oset_mark(&engine->order.links, job->seen.id.v, sw_order_marks(engine, job));
 }
 
 void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp)
@@ -196,6 +200,15 @@ int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job)
 	if (r == 0 && listed)
 		insert(engine, job, stamp);
 	return r;
+}
+
+int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job)
+{
+	uint32_t lone = sw_plan_is_homebound(engine, job) ? job->seen.id.v + 1 : 0;
+	if (engine->order.lanes.items[job->lane].lone == lone)
+		return 0;
+	sw_order_leave_lane(engine, job);
+	return sw_order_assign_lane(engine, job);
 }
 
 static void mark_fresh(struct sw_engine *engine, struct sw_core_job *job)
@@ -388,11 +401,23 @@ static void number_all(struct sw_engine *engine)
 		book->links.items[book->ranked.items[i].rank.job].stamp = (int64_t)i;
 }
 
+/* Those that stopped have a home now, those that started have none; room for their lanes was made before. */
+static void relane_all(struct sw_engine *engine)
+{
+	for (size_t e = 0; engine->ruled > 0 && e < engine->plan.entries.count; e++) {
+		int r = sw_order_relane(engine, &engine->jobs.items[engine->plan.entries.items[e].before.id.v]);
+		assert(r == 0);
+		(void)r;
+	}
+}
+
 void sw_order_settle(struct sw_engine *engine)
 {
 	struct sw_order_book *book = &engine->order;
-	if (book->rule == NULL)
+	if (book->rule == NULL) {
+		relane_all(engine);
 		return;
+	}
 	if (book->exact)
 		number_all(engine);
 	book->ranked.count = 0;
@@ -416,6 +441,9 @@ void sw_order_settle(struct sw_engine *engine)
 		int64_t stamp = book->exact ? book->links.items[job->seen.id.v].stamp
 					    : moved_stamp(book, book->ranked.items[i].start, job->seen.fresh, (int64_t)i);
 		take_out(engine, job);
+		int r = sw_order_relane(engine, job);
+		assert(r == 0); /* reserved before the decision */
+		(void)r;
 		job->ranks_as_running = book->ranked.items[i].start;
 		insert(engine, job, stamp);
 	}

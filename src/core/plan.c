@@ -188,6 +188,11 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
 	bool found = look(engine, job, gpus, where, &spot);
+	/* Its state is at home: elsewhere it would start anew. */
+	if (found && sw_plan_is_homebound(engine, job) && !home_is_free(&engine->ledger, job, gpus)) {
+		sw_spot_discard(&spot);
+		found = false;
+	}
 	bool goes_home = found && home_is_free(&engine->ledger, job, gpus) &&
 			 (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node));
 	if (goes_home)
@@ -229,10 +234,8 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 {
 	struct sw_engine *engine = plan->engine;
 	const struct sw_plan_entry *entry = touch(plan, job);
-	if (!may_move(engine) && entry->before.state == SW_JOB_RUNNING &&
-	    !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
-		/* Lifted and put elsewhere in one decision would be a move. */
-		sw_ledger_drop_parts(&engine->ledger, parts);
+	if (!sw_plan_may_be_at(plan, job, parts)) {
+		let_go(plan, job, parts);
 		return SW_NO_ROOM;
 	}
 	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
@@ -271,6 +274,51 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 	if (until < engine->plan.protected_until)
 		engine->plan.protected_until = until;
 	return true;
+}
+
+bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	switch (job->seen.stop_rule) {
+	case SW_STOP_NEVER:
+		return true;
+	case SW_STOP_SUSPEND:
+		return !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
+	default:
+		return false;
+	}
+}
+
+enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	if (sw_plan_stays(engine, job)) /* one of which nobody knows yet may be stopped a little later */
+		return job->seen.stop_rule == SW_STOP_SUSPEND && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
+	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
+}
+
+/* The same for another place or size. Where that takes a stop and a start, only a job that may start anew is moved. */
+enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	bool restarts = engine->config.cannot_move;
+	if (restarts && (job->seen.stop_rule == SW_STOP_SUSPEND || job->seen.stop_rule == SW_STOP_NEVER))
+		return SW_KEPT;
+	return sw_plan_may_stop(engine, job);
+}
+
+bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	return job->seen.stop_rule == SW_STOP_SUSPEND && !engine->config.keeps_state && job->home != SW_NO_PART;
+}
+
+bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts)
+{
+	const struct sw_engine *engine = plan->engine;
+	const struct sw_plan_entry *entry = touch(plan, job);
+	if (sw_plan_is_homebound(engine, job))
+		return sw_ledger_same_parts(&engine->ledger, parts, job->home);
+	/* Lifted and put elsewhere in one decision would be a move. */
+	bool moves = entry->before.state == SW_JOB_RUNNING && !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before);
+	bool stays = engine->config.cannot_move && (job->seen.stop_rule == SW_STOP_SUSPEND || job->seen.stop_rule == SW_STOP_NEVER);
+	return !moves || (may_move(engine) && !stays);
 }
 
 /* ---- the verbs of policies */
@@ -328,8 +376,10 @@ static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, con
 	/* Its parts are of no use to a neighbour. */
 	if (host->split_milli != 0)
 		return SW_NO_ROOM;
-	/* Lifted and put beside another in one decision would be a move. */
+	/* Lifted and put beside another in one decision would be a move, even to where it was. */
 	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))
+		return SW_NO_ROOM;
+	if (!sw_plan_may_be_at(plan, job, host->parts))
 		return SW_NO_ROOM;
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
@@ -358,10 +408,10 @@ enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *seen)
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || job->seen.state != SW_JOB_RUNNING)
 		return misuse(plan);
-	if (sw_plan_is_protected(plan->engine, job))
-		return SW_TOO_SOON;
-	sw_plan_lift(plan, job);
-	return SW_YES;
+	enum sw_answer answer = sw_plan_may_stop(plan->engine, job);
+	if (answer == SW_YES)
+		sw_plan_lift(plan, job);
+	return answer;
 }
 
 /* Lifts the job and puts it elsewhere or with another size; back where it was if that fails. */
@@ -410,8 +460,9 @@ enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *see
 		return misuse(plan);
 	if (job->seen.paused)
 		return SW_NO_ROOM;
-	if (sw_plan_is_protected(plan->engine, job))
-		return SW_TOO_SOON;
+	enum sw_answer answer = sw_plan_may_go(plan->engine, job);
+	if (answer != SW_YES)
+		return answer;
 	return may_move(plan->engine) ? move(plan, job, job->seen.gpus_held, (struct place){UINT32_MAX, rule}) : SW_NO_ROOM;
 }
 
@@ -429,8 +480,9 @@ enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *seen, u
 		return SW_YES;
 	if (job->seen.paused)
 		return SW_NO_ROOM;
-	if (sw_plan_is_protected(plan->engine, job))
-		return SW_TOO_SOON;
+	enum sw_answer answer = sw_plan_may_go(plan->engine, job);
+	if (answer != SW_YES)
+		return answer;
 	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){UINT32_MAX, plan->engine->config.placement}) : SW_NO_ROOM;
 }
 
@@ -442,8 +494,9 @@ enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *seen, 
 		return misuse(plan);
 	if (job->seen.paused)
 		return SW_NO_ROOM;
-	if (sw_plan_is_protected(plan->engine, job))
-		return SW_TOO_SOON;
+	enum sw_answer answer = sw_plan_may_go(plan->engine, job);
+	if (answer != SW_YES)
+		return answer;
 	return may_move(plan->engine) ? move(plan, job, gpus, (struct place){node.v, NULL}) : SW_NO_ROOM;
 }
 
@@ -524,6 +577,9 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 		command.kind = SW_CMD_START;
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
 		job->epoch++;
+		/* At home it is the run that it was. */
+		if (job->home == SW_NO_PART || !sw_ledger_same_parts(&engine->ledger, job->parts, job->home))
+			job->keeps = SW_KEEPS_UNKNOWN;
 		sw_engine_forget_home(engine, job);
 		if (job->seen.first_start_at == SW_TIME_NEVER)
 			job->seen.first_start_at = engine->now;
@@ -567,8 +623,11 @@ void sw_plan_commit(struct sw_plan *plan)
 				(struct sw_command){.kind = SW_CMD_LIMIT, .job = job->seen.id.v, .epoch = job->epoch, .parts = job->parts});
 	}
 	sw_order_settle(engine);
-	for (size_t e = 0; e < plan->entries.count; e++)
-		engine->jobs.items[plan->entries.items[e].before.id.v].plan_slot = SW_NO_SLOT;
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_core_job *job = &engine->jobs.items[plan->entries.items[e].before.id.v];
+		job->plan_slot = SW_NO_SLOT;
+		sw_engine_hold_if_due(engine, job);
+	}
 }
 
 /* ---- for the verbs of sharing.c */

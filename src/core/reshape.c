@@ -45,7 +45,7 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 		if (!can_stay(engine, job->parts, node, change))
 			sw_engine_lose(engine, job);
 		if (!can_stay(engine, job->home, node, change))
-			sw_engine_forget_home(engine, job);
+			sw_engine_lose_home(engine, job);
 	}
 }
 

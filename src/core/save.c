@@ -20,7 +20,7 @@
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
 #define FACTS_FORMAT 5u
-#define CONDUCT_FORMAT 3u
+#define CONDUCT_FORMAT 4u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
 
@@ -104,6 +104,17 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_bool(pack, &job->seen.paused);
 		sw_pack_bool(pack, &job->seen.cannot_pause);
 	}
+	if (job->seen.state > SW_JOB_RUNNING) /* nobody asks any more */
+		return;
+	if (has(pack, 5)) {
+		sw_pack_u8(pack, &job->seen.stop_rule);
+		sw_pack_bool(pack, &job->seen.no_restart);
+		sw_pack_bool(pack, &job->held_next);
+		sw_pack_u8(pack, &job->keeps);
+	} else if (job->prefers_home) { /* what ran then was known to go on where it was */
+		job->seen.stop_rule = SW_STOP_SUSPEND;
+		job->keeps = SW_KEEPS_YES;
+	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -144,6 +155,7 @@ static void pack_lane(struct sw_pack *pack, struct sw_lane *lane)
 	uint32_t avoid = lane->avoid + 1;
 	sw_pack_u32(pack, &avoid);
 	lane->avoid = avoid - 1;
+	sw_pack_u32(pack, &lane->lone);
 }
 
 /* The place of a living job in the order, and its alarm. */
@@ -333,6 +345,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	    seen->asked_class > SW_CLASS_OPPORTUNISTIC || seen->use_milli > SW_COMPUTE_WHOLE || seen->knowledge > SW_KNOWN ||
 	    (seen->state != SW_JOB_RUNNING && (seen->gpus_held != 0 || seen->paused)))
 		return false;
+	if (seen->stop_rule > SW_STOP_NEVER || job->keeps > SW_KEEPS_NOT)
+		return false;
 	if (job->split_milli != 0 && (seen->state != SW_JOB_RUNNING || !sw_split_is_sensible(job->split_milli, seen->gpus_held)))
 		return false;
 	if (job->avoid != UINT32_MAX && job->avoid >= engine->topology->node_count)
@@ -478,6 +492,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 			sw_pack_fail(pack);
 		else
 			load_what_it_holds(pack, engine, job);
+		engine->ruled += job->seen.state <= SW_JOB_RUNNING && job->seen.stop_rule != SW_STOP_AS_WORLD;
 	}
 	return pack->failed != 0 ? pack->failed : sw_engine_skip(engine, numbers);
 }

@@ -8,6 +8,12 @@
 
 #include "core/state.h"
 
+/* One that may not be stopped does not run where it would have to make way. */
+static bool may_be(const struct sw_core_job *job, enum sw_job_class job_class)
+{
+	return job_class == SW_CLASS_GUARANTEED || job->seen.stop_rule != SW_STOP_NEVER;
+}
+
 /* A waiting job in this class: it stays so only if it starts. */
 static enum sw_answer keep_class_if(struct sw_core_job *job, enum sw_answer answer)
 {
@@ -21,6 +27,8 @@ enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *seen,
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC)
 		return sw_plan_misuse(plan);
+	if (!may_be(job, job_class))
+		return SW_KEPT;
 	job->seen.job_class = (uint8_t)job_class;
 	return keep_class_if(job, sw_plan_start(plan, seen));
 }
@@ -31,6 +39,8 @@ enum sw_answer sw_plan_start_by(struct sw_plan *plan, const struct sw_job *seen,
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC || rule == NULL || rule->place == NULL)
 		return sw_plan_misuse(plan);
+	if (!may_be(job, job_class))
+		return SW_KEPT;
 	job->seen.job_class = (uint8_t)job_class;
 	return keep_class_if(job, sw_plan_put(plan, job, job->seen.gpus, rule));
 }
@@ -82,6 +92,8 @@ enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *seen,
 	struct sw_core_job *job = sw_engine_own(plan->engine, seen);
 	if (job == NULL || !sw_job_is_waiting(&job->seen) || job_class > SW_CLASS_OPPORTUNISTIC || count == 0)
 		return sw_plan_misuse(plan);
+	if (!may_be(job, job_class))
+		return SW_KEPT;
 	job->seen.job_class = (uint8_t)job_class;
 	return keep_class_if(job, start_at(plan, job, where, count));
 }
@@ -210,9 +222,9 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 			p = engine->ledger.parts[p].next;
 		} else if (slot == NULL) {
 			answer = SW_NO_ROOM;
-		} else if (sw_plan_is_protected(engine, other)) {
+		} else if (sw_plan_may_stop(engine, other) != SW_YES) {
 			plan->lifted.count--;
-			answer = SW_TOO_SOON;
+			answer = sw_plan_may_stop(engine, other);
 		} else {
 			*slot = other->seen.id.v;
 			sw_plan_lift(plan, other);
@@ -336,7 +348,8 @@ enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *seen)
 		return SW_YES;
 	if (!sw_plan_may_move(engine) || job->split_milli != 0 || !is_place(plan, job, job->seen.gpus_held))
 		return SW_NO_ROOM;
-	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : upgrade_elsewhere(plan, job, old);
+	enum sw_answer answer = sw_plan_may_go(engine, job);
+	return answer == SW_YES ? upgrade_elsewhere(plan, job, old) : answer;
 }
 
 /* ---- standing still in place */
@@ -381,7 +394,7 @@ void sw_plan_rouse(struct sw_plan *plan)
 	struct sw_engine *engine = plan->engine;
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		if (job->seen.paused && !set_paused(plan, job, false) && !sw_plan_is_protected(engine, job))
+		if (job->seen.paused && !set_paused(plan, job, false) && sw_plan_may_stop(engine, job) == SW_YES)
 			sw_plan_lift(plan, job);
 	}
 }

@@ -26,6 +26,7 @@ struct sw_lane {
 	uint64_t host_memory_bytes;
 	uint64_t gpu_memory_bytes;
 	uint32_t avoid;	  /* the node that its jobs keep off; UINT32_MAX: none */
+	uint32_t lone;	  /* for the one job with this id and 1, which can only go on where it was; 0: for all that are alike */
 	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;  /* as asked */
 	bool is_auto;	  /* told apart only where the order is by class */
@@ -40,9 +41,10 @@ struct sw_lane {
 /* Marks of jobs in the sets of their lanes, for walks over some of them. */
 enum {
 	SW_MARK_FRESH = 1,  /* it waits, and was put last since the last decision */
-	SW_MARK_YIELDS = 2, /* it runs, and is opportunistic */
+	SW_MARK_YIELDS = 2, /* it runs, may be stopped, and is opportunistic */
 	SW_MARK_KEEPS =
-		4, /* it runs, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
+		4, /* it runs, may be stopped, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
+	SW_MARK_STOPS = 8, /* it runs and may be stopped; looked for only where some may not */
 };
 
 /* Where a job stands at one instant; total. */
@@ -134,6 +136,7 @@ struct sw_engine {
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t avoiders; /* jobs that keep off a node, at most */
+	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
@@ -160,6 +163,10 @@ int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_top
 /* ---- jobs and accounts (engine.c) */
 /* The node under the job is gone, or a GPU is: it waits to start anew. */
 void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job);
+/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew, or has failed where it may not. */
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
+/* It waits, and somebody wished that it be held then. */
+void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job);
 /* An engine without jobs, on a copy of `topology`, and nobody in charge. */
 int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
 		   struct sw_err *err);
@@ -216,8 +223,10 @@ bool sw_order_takes_any_place(const struct sw_engine *engine);
 void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job);
 /* What tells lanes apart changed for this job: into the right one, at the place it had. */
 int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
+/* It has a home now, or none any more, and is in no set: into the right lane. */
+int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job);
 /* The marks that the job should have in the set that it is in. */
-uint32_t sw_order_marks(const struct sw_core_job *job);
+uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job *job);
 /* What they say has changed. */
 void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job);
 /* Lists it in one of its lane's sets, at this place. */
@@ -255,6 +264,16 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
 bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Where the rule says; NULL: anywhere. */
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
+/* Whether its owner does not allow this running job to be stopped, or nobody knows yet whether that is as the owner wishes. */
+bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job);
+/* SW_YES; SW_KEPT: it stays; SW_TOO_SOON: it is protected, or nobody knows yet what a stop would leave of it. */
+enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job);
+/* The same for another place or size, where that is a stop and a start. */
+enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether its state is at its home, and it may start nowhere else. */
+bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */
+bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts);
 /* Whether the job may not be preempted yet; then the engine wakes when it may. */
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job);
 struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job);

@@ -69,7 +69,7 @@ static int check_order(const struct sw_engine *engine, struct sw_err *err)
 	}
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_core_job *job = &engine->jobs.items[id];
-		if (job->order_set != SW_ORDER_NOWHERE && book->links.items[id].marks != sw_order_marks(job))
+		if (job->order_set != SW_ORDER_NOWHERE && book->links.items[id].marks != sw_order_marks(engine, job))
 			return sw_err_set(err, SW_EBUG, "engine invariant 7: the marks of job %u are not true", id);
 	}
 	if (waiting != engine->waiting.count || running != (book->rule->preemptive ? engine->running.count : 0))

@@ -89,6 +89,12 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 	return own != NULL && own->prefers_home ? SW_KEEPS_IN_PLACE : SW_KEEPS_NOTHING;
 }
 
+bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job)
+{
+	const struct sw_core_job *own = sw_engine_own(view->engine, job);
+	return own != NULL && !sw_plan_stays(view->engine, own);
+}
+
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
 {
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);

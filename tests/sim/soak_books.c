@@ -20,6 +20,22 @@ static void expect(struct sw_soak_books *books, uint8_t kind, uint8_t reason, ui
 	books->due[books->due_count++].job = job;
 }
 
+/* Its run is over, and it waits again. */
+static void stop_run(struct sw_soak_entry *entry)
+{
+	entry->runs = false;
+	entry->held |= entry->held_next;
+	entry->held_next = false;
+}
+
+static bool sits_on(const struct sw_soak_entry *entry, uint32_t node)
+{
+	for (uint32_t s = 0; s < entry->seat_count; s++)
+		if (entry->seats[s].node == node)
+			return true;
+	return false;
+}
+
 static void lose_node(struct sw_soak_books *books, uint32_t node)
 {
 	if (node >= books->nodes || books->down[node])
@@ -27,13 +43,21 @@ static void lose_node(struct sw_soak_books *books, uint32_t node)
 	books->down[node] = true;
 	for (uint32_t j = 0; j < books->count; j++) {
 		struct sw_soak_entry *entry = &books->jobs[j];
-		bool touched = false;
-		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
-			touched |= entry->seats[s].node == node;
-		if (touched) {
-			entry->runs = entry->at_home = false;
+		if (entry->runs && sits_on(entry, node)) {
+			stop_run(entry);
+			entry->at_home = false;
+			entry->ended = entry->no_restart;
 			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
 		}
+	}
+	for (uint32_t j = 0; j < books->count; j++) {
+		struct sw_soak_entry *entry = &books->jobs[j];
+		if (!entry->at_home || entry->ended || !sits_on(entry, node))
+			continue;
+		entry->at_home = false;
+		entry->ended = entry->no_restart;
+		if (entry->no_restart)
+			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
 	}
 }
 
@@ -62,11 +86,13 @@ static void change_node(struct sw_soak_books *books, uint32_t node, const struct
 	for (uint32_t j = 0; j < books->count; j++) {
 		struct sw_soak_entry *entry = &books->jobs[j];
 		bool stays = true;
+		entry->home_moved |= entry->at_home;
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
 			if (entry->seats[s].node == node)
 				stays &= renumber(&entry->seats[s], change);
 		if (!stays) {
-			entry->runs = false;
+			stop_run(entry);
+			entry->ended = entry->no_restart;
 			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
 		}
 	}
@@ -80,6 +106,8 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 		.tenant = spec->tenant,
 		.guaranteed = spec->job_class == SW_CLASS_GUARANTEED,
 		.prefers_home = spec->prefers_home,
+		.stop_rule = spec->stop_rule,
+		.no_restart = spec->no_restart,
 	};
 }
 
@@ -105,8 +133,10 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_FAIL:
 		if (meant) {
-			entry->runs = entry->at_home = false;
-			entry->ended = event->verdict == SW_FAIL_FINAL || (event->verdict == SW_FAIL_BY_RETRIES && entry->retries == 0);
+			stop_run(entry);
+			entry->at_home = false;
+			entry->ended = event->verdict == SW_FAIL_FINAL || entry->no_restart ||
+				       (event->verdict == SW_FAIL_BY_RETRIES && entry->retries == 0);
 			entry->retries -= event->verdict == SW_FAIL_BY_RETRIES && entry->retries > 0;
 		}
 		break;
@@ -124,13 +154,33 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
 				entry->at_home = has_home(entry);
 			}
-			entry->runs = false;
+			entry->runs = entry->held_next = false;
 			entry->held = true;
 		}
 		break;
+	case SW_EV_HOLD_NEXT:
+		if (entry != NULL && !entry->ended)
+			*(entry->runs ? &entry->held_next : &entry->held) = true;
+		break;
 	case SW_EV_RELEASE:
 		if (entry != NULL)
-			entry->held = false;
+			entry->held = entry->held_next = false;
+		break;
+	case SW_EV_KEEPS:
+		if (entry != NULL && entry->epoch == event->epoch)
+			entry->keeps = event->gpus != 0 ? 1 : 2;
+		break;
+	case SW_EV_BOUNCE:
+		if (meant && entry->runs) {
+			expect(books, SW_CMD_STOP, SW_REASON_BOUNCED, event->job.v);
+			stop_run(entry);
+		}
+		break;
+	case SW_EV_STAY: /* alone in its step: whether it starts is not known here */
+		if (meant && !entry->runs && entry->stop_rule == SW_STOP_SUSPEND && !books->config->keeps_state) {
+			entry->keeps = 2;
+			entry->held = entry->held_next = false;
+		}
 		break;
 	case SW_EV_NODE_ADD:
 		books->nodes++;
@@ -158,10 +208,13 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_NODE_CHANGE:
 		change_node(books, event->node.v, event->change);
 		break;
+	case SW_EV_MOVE: /* whether the GPUs can be had is not known here */
+		if (meant)
+			entry->home_moved = !entry->runs;
+		break;
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
-	case SW_EV_MOVE: /* whether the GPUs can be had is not known here */
 		break;
 	}
 }
@@ -231,6 +284,39 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	return check_quota(books, engine, command->job, !ran || gpus > before, err);
 }
 
+/* To stop its run. */
+static bool owner_allows(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return entry->stop_rule != SW_STOP_NEVER &&
+	       (entry->stop_rule != SW_STOP_SUSPEND || books->config->keeps_state || entry->keeps == 1);
+}
+
+static bool same_seats(const struct sw_soak_entry *a, const struct sw_soak_entry *b)
+{
+	bool same = a->seat_count == b->seat_count;
+	for (uint32_t s = 0; same && s < a->seat_count; s++)
+		same = a->seats[s].node == b->seats[s].node && a->seats[s].mask == b->seats[s].mask;
+	return same;
+}
+
+/* One that was suspended goes on where it was and nowhere else. */
+static int check_start(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
+{
+	struct sw_soak_entry *entry = &books->jobs[command->job];
+	const struct sw_soak_entry before = *entry;
+	if (entry->stop_rule == SW_STOP_NEVER && !is_guaranteed(engine, command->job))
+		return sw_err_set(err, SW_EBUG, "job %u may not be stopped and runs where it would have to make way", command->job);
+	entry->epoch = command->epoch;
+	entry->at_home = false;
+	int r = sit_down(books, engine, command, err);
+	bool bound = before.at_home && before.stop_rule == SW_STOP_SUSPEND && !books->config->keeps_state;
+	if (!before.at_home || (!bound && !same_seats(&before, entry)))
+		entry->keeps = 0;
+	if (r == 0 && bound && !before.home_moved && !same_seats(&before, entry))
+		return sw_err_set(err, SW_EBUG, "job %u was suspended and starts elsewhere", command->job);
+	return r;
+}
+
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
@@ -251,8 +337,13 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 		if (books->closed[entry->seats[s].node] || (books->shut[entry->seats[s].node] & entry->seats[s].mask) != 0)
 			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed or has its GPU shut",
 					  command->job, entry->seats[s].node);
+	if (!owner_allows(books, entry) || (command->reason == SW_REASON_MOVED && entry->stop_rule == SW_STOP_SUSPEND))
+		return sw_err_set(err, SW_EBUG, "job %u was stopped, which its owner does not allow", command->job);
+	if (command->reason == SW_REASON_PREEMPTED)
+		stop_run(entry);
 	entry->runs = false;
 	entry->at_home = has_home(entry) && command->reason == SW_REASON_PREEMPTED;
+	entry->home_moved = false;
 	return 0;
 }
 
@@ -275,9 +366,7 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 	case SW_CMD_START:
 		if (entry->runs || entry->held || entry->ended || command->epoch != entry->epoch + 1)
 			return sw_err_set(err, SW_EBUG, "job %u cannot start run %u now", command->job, command->epoch);
-		entry->epoch = command->epoch;
-		entry->at_home = false;
-		return sit_down(books, engine, command, err);
+		return check_start(books, engine, command, err);
 	case SW_CMD_MOVE:
 		/* Another event of the step may have ended the run since, which is foreseen. */
 		if (command->reason == SW_REASON_MOVED && command->epoch == entry->epoch)
@@ -286,6 +375,8 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (books->now - entry->since < books->config->quantum_ns)
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
+		if (!owner_allows(books, entry))
+			return sw_err_set(err, SW_EBUG, "job %u was moved, which its owner does not allow", command->job);
 		if (books->config->cannot_move)
 			return sw_err_set(err, SW_EBUG, "job %u was moved where nothing can be moved", command->job);
 		return sit_down(books, engine, command, err);

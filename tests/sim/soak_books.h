@@ -23,6 +23,10 @@ struct sw_soak_entry {
 	uint32_t tenant;
 	bool guaranteed;	    /* its last run, or as it asked */
 	bool prefers_home, at_home; /* at_home: stopped there, and its run may still end */
+	bool home_moved;	    /* to other GPUs of its node, maybe */
+	uint8_t stop_rule;	    /* enum sw_stop_rule */
+	uint8_t keeps;		    /* of its run: 0 not known, 1 yes, 2 no */
+	bool no_restart, held_next;
 	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
 	uint32_t seat_count;
 };

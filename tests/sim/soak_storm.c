@@ -70,6 +70,9 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 	spec.is_auto = spec.job_class == SW_CLASS_GUARANTEED && chance(storm, 20);
 	spec.cannot_pause = chance(storm, 10);
 	spec.gpu_floor_bytes = chance(storm, 50) ? 0 : below(storm, 40) * GIB;
+	spec.stop_rule = (uint8_t)(chance(storm, 40) ? SW_STOP_AS_WORLD : below(storm, SW_STOP_NEVER + 1));
+	spec.prefers_home |= spec.stop_rule == SW_STOP_SUSPEND;
+	spec.no_restart = chance(storm, 10);
 	spec.min_gpus = spec.max_gpus = spec.gpus;
 	if (chance(storm, 30)) {
 		spec.min_gpus = 1 + (uint32_t)below(storm, spec.gpus);
@@ -241,14 +244,28 @@ static struct sw_event draw_move(struct storm *storm)
 	return event;
 }
 
+/* Mostly about one that was stopped and has a home. */
+static struct sw_event draw_stay(struct storm *storm)
+{
+	uint32_t id = (uint32_t)below(storm, storm->books.count);
+	for (uint32_t tries = 0; tries < 30 && !storm->books.jobs[id].at_home; tries++)
+		id = (uint32_t)below(storm, storm->books.count);
+	return (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = storm->books.jobs[id].epoch};
+}
+
 static struct sw_event draw_event(struct storm *storm)
 {
 	struct sw_event event;
 	uint64_t kind = below(storm, 100);
 	if (kind < 40 && storm->books.count + EVENTS_MAX < SW_SOAK_JOBS_MAX)
 		return draw_submit(storm);
-	if (kind < 57)
+	if (kind < 50)
 		return draw_answer(storm, SW_EV_FINISH);
+	if (kind < 57) {
+		event = draw_answer(storm, chance(storm, 85) ? SW_EV_KEEPS : chance(storm, 60) ? SW_EV_HOLD_NEXT : SW_EV_BOUNCE);
+		event.gpus = chance(storm, 80);
+		return event;
+	}
 	if (kind < 64) {
 		event = draw_answer(storm, SW_EV_FAIL);
 		event.verdict = chance(storm, 60) ? SW_FAIL_BY_RETRIES : chance(storm, 70) ? SW_FAIL_FREE : SW_FAIL_FINAL;
@@ -347,7 +364,9 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 		at -= (sw_ns)below(storm, 50) * SW_NS_PER_S; /* a clock that was set back, or an event from the past */
 	if (chance(storm, 40) && storm->wake_at < storm->books.now + 1000000 * SW_NS_PER_S)
 		at = storm->wake_at;
-	for (uint64_t wanted = below(storm, EVENTS_MAX); wanted > 0; wanted--) {
+	if (storm->books.count > 0 && chance(storm, 5))
+		storm->events[storm->count++] = draw_stay(storm);
+	for (uint64_t wanted = storm->count > 0 ? 0 : below(storm, EVENTS_MAX); wanted > 0; wanted--) {
 		storm->events[storm->count] = draw_event(storm);
 		storm->count++;
 	}

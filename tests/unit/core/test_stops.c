@@ -1,0 +1,364 @@
+/* What the owner of a job allows to be done to a run: never, suspend, restart; whatever a policy, an order or a change wishes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "scripted.h"
+
+static const struct sw_topology_node one_of_two[] = {RIG_NODE(0, 2)};
+static const struct sw_engine_config live = {.cannot_move = true, .moves_restart = true};
+
+static uint32_t submit_ruled(struct rig *rig, int64_t at_s, uint32_t gpus, int64_t work_s, enum sw_stop_rule rule)
+{
+	struct sw_job_spec spec = rig_spec(gpus, work_s);
+	spec.min_gpus = 1;
+	spec.max_gpus = 2;
+	spec.retries = 1;
+	spec.stop_rule = (uint8_t)rule;
+	spec.prefers_home = rule == SW_STOP_SUSPEND;
+	return rig_submit(rig, at_s, &spec);
+}
+
+static void say_keeps(struct rig *rig, int64_t at_s, uint32_t id, bool keeps)
+{
+	struct sw_event event = rig_answer(rig, SW_EV_KEEPS, id);
+	event.gpus = keeps;
+	rig_event(rig, at_s, event);
+}
+
+static enum sw_answer expected;
+
+static void stop_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), expected);
+}
+
+/* Every way in which a policy can have a running job elsewhere, smaller or away. */
+static void do_all_to_first(struct sw_plan *plan)
+{
+	const struct sw_job *job = job_of(plan, 0);
+	assert_int_equal(sw_plan_preempt(plan, job), SW_KEPT);
+	assert_int_equal(sw_plan_migrate(plan, job), SW_KEPT);
+	assert_int_equal(sw_plan_migrate_by(plan, job, &sw_placement_pack), SW_KEPT);
+	assert_int_equal(sw_plan_resize(plan, job, 1), SW_KEPT);
+	assert_int_equal(sw_plan_move_to(plan, job, 1, (struct sw_node_id){0}), SW_KEPT);
+	assert_true(job->state == SW_JOB_RUNNING);
+}
+
+/* Aim: a job that may not be stopped is not, by no verb; that is no misuse. */
+static void test_never(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, live);
+	uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_NEVER);
+	run_script(&rig, 0, start_all);
+	for (int i = 1; i < 200; i++) /* twice the misuses that a policy is allowed */
+		run_script(&rig, i, do_all_to_first);
+	assert_true(rig_runs(&rig, job));
+	assert_string_equal(sw_engine_notes(rig.engine), "");
+	assert_false(sw_job_may_stop(sw_engine_view(rig.engine), rig_job(&rig, job)));
+	rig_close(&rig);
+}
+
+/* Aim: one whose owner allows a restart is stopped, moved and resized as ever. */
+static void test_restart(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, live);
+	uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_RESTART);
+	run_script(&rig, 0, start_all);
+	expected = SW_YES;
+	run_script(&rig, 1, stop_first);
+	assert_int_equal(rig_state(&rig, job), SW_JOB_WAITING);
+	rig_close(&rig);
+}
+
+/* Aim: one that is to be suspended is stopped only when the world has said that it goes on where it was, and never moved by a stop and a start. */
+static void test_suspend(void **state)
+{
+	(void)state;
+	for (int keeps = 0; keeps < 2; keeps++) {
+		struct rig rig;
+		open_scripted(&rig, one_of_two, 1, live);
+		uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_SUSPEND);
+		run_script(&rig, 0, start_all);
+		expected = SW_TOO_SOON;
+		run_script(&rig, 1, stop_first);
+		say_keeps(&rig, 2, job, keeps);
+		if (!keeps)
+			run_script(&rig, 3, do_all_to_first);
+		expected = keeps ? SW_YES : SW_KEPT;
+		run_script(&rig, 3, stop_first);
+		assert_int_equal(rig_runs(&rig, job), !keeps);
+		rig_close(&rig);
+	}
+}
+
+static void try_all(struct sw_plan *plan)
+{
+	for (const struct sw_job *job = sw_view_next_waiting(sw_plan_view(plan), NULL); job != NULL;
+	     job = sw_view_next_waiting(sw_plan_view(plan), job))
+		(void)sw_plan_start(plan, job);
+}
+
+static void try_elsewhere(struct sw_plan *plan)
+{
+	const struct sw_gpus there = {{1}, 1};
+	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_NO_ROOM);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &there, 1), SW_NO_ROOM);
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_NO_ROOM);
+}
+
+/* Aim: one that was suspended waits for its own GPUs, though others are free, and those behind it that are alike do not wait with it. */
+static void test_goes_home_only(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 2, live);
+	uint32_t job = submit_ruled(&rig, 0, 1, 100, SW_STOP_SUSPEND), other = submit_ruled(&rig, 0, 1, 100, SW_STOP_NEVER);
+	run_script(&rig, 0, start_all);
+	assert_string_equal(rig_place(&rig, job), "0:1");
+	say_keeps(&rig, 1, job, true);
+	expected = SW_YES;
+	run_script(&rig, 2, stop_first);
+	uint32_t two = submit_ruled(&rig, 3, 2, 100, SW_STOP_NEVER), one = submit_ruled(&rig, 3, 1, 100, SW_STOP_NEVER);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+	run_script(&rig, 3, try_all);
+	assert_true(rig_runs(&rig, two) && rig_runs(&rig, one));
+	assert_string_equal(rig_place(&rig, one), "0:1");
+	rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+	rig_finish(&rig, 5, two);
+	run_script(&rig, 5, try_elsewhere);
+	uint32_t alike = submit_ruled(&rig, 6, 1, 100, SW_STOP_NEVER);
+	run_script(&rig, 6, try_all);
+	assert_true(rig_runs(&rig, alike));
+	rig_finish(&rig, 7, one);
+	run_script(&rig, 7, try_all);
+	assert_string_equal(rig_place(&rig, job), "0:1");
+	/* It is the run that it was. */
+	run_script(&rig, 8, stop_first);
+	assert_int_equal(rig_state(&rig, job), SW_JOB_WAITING);
+	assert_true(rig_runs(&rig, other));
+	rig_close(&rig);
+}
+
+/* Aim: what stood still on a node that is lost starts anew, wherever there is room; one that may not start a second time has failed. */
+static void test_home_is_lost(void **state)
+{
+	(void)state;
+	for (int no_restart = 0; no_restart < 2; no_restart++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 100);
+		spec.stop_rule = SW_STOP_SUSPEND;
+		spec.prefers_home = true;
+		spec.no_restart = no_restart;
+		open_scripted(&rig, two_by_two, 2, live);
+		uint32_t job = rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_all);
+		say_keeps(&rig, 1, job, true);
+		expected = SW_YES;
+		run_script(&rig, 2, stop_first);
+		rig_event(&rig, 3, rig_node_event(SW_EV_NODE_DOWN, 0));
+		if (no_restart) {
+			assert_int_equal(rig_state(&rig, job), SW_JOB_FAILED);
+			assert_non_null(rig_command(&rig, SW_CMD_STOP, job));
+		} else {
+			run_script(&rig, 4, try_all);
+			assert_string_equal(rig_place(&rig, job), "1:1");
+		}
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a job that may not start a second time ends with its run: whether that failed, with retries left, or its node was lost. */
+static void test_no_restart(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 3; how++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 100);
+		spec.no_restart = true;
+		spec.retries = 3;
+		open_scripted(&rig, two_by_two, 2, live);
+		uint32_t job = rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_all);
+		struct sw_event fails = rig_answer(&rig, SW_EV_FAIL, job);
+		fails.verdict = how == 0 ? SW_FAIL_BY_RETRIES : SW_FAIL_FREE;
+		rig_event(&rig, 1, how < 2 ? fails : rig_node_event(SW_EV_NODE_DOWN, 0));
+		assert_int_equal(rig_state(&rig, job), SW_JOB_FAILED);
+		rig_close(&rig);
+	}
+}
+
+static void lend_first(struct sw_plan *plan)
+{
+	const struct sw_gpus there = {{0}, 1};
+	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC), SW_KEPT);
+	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &sw_placement_pack), SW_KEPT);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &there, 1), SW_KEPT);
+	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_GUARANTEED), SW_YES);
+}
+
+/* Aim: a job that may not be stopped never runs where it would have to make way, and is refused where it asks for that. */
+static void test_never_lent(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, live);
+	uint32_t job = submit_ruled(&rig, 0, 1, 100, SW_STOP_NEVER);
+	run_script(&rig, 0, lend_first);
+	assert_true(rig_runs(&rig, job));
+	struct sw_job_spec spec = rig_spec(1, 100);
+	spec.job_class = SW_CLASS_OPPORTUNISTIC;
+	spec.stop_rule = SW_STOP_NEVER;
+	assert_int_equal(rig_state(&rig, rig_submit(&rig, 1, &spec)), SW_JOB_REFUSED);
+	rig_close(&rig);
+}
+
+/* Aim: a hold that leaves a run alone acts when the run is over, whatever ended it; a release before that takes it back. */
+static void test_hold_next(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct rig rig;
+		open_scripted(&rig, two_by_two, 2, live);
+		uint32_t job = submit_ruled(&rig, 0, 1, 100, SW_STOP_RESTART);
+		run_script(&rig, 0, start_all);
+		rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD_NEXT, .job = {job}});
+		assert_true(rig_runs(&rig, job));
+		assert_int_equal(rig_commands(&rig), 0);
+		if (how == 3)
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+		struct sw_event fails = rig_answer(&rig, SW_EV_FAIL, job);
+		expected = SW_YES;
+		if (how == 0 || how == 3)
+			run_script(&rig, 3, stop_first);
+		else
+			rig_event(&rig, 3, how == 1 ? fails : rig_node_event(SW_EV_NODE_DOWN, 0));
+		assert_int_equal(rig_state(&rig, job), how == 3 ? SW_JOB_WAITING : SW_JOB_HELD);
+		rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+		run_script(&rig, 4, try_all);
+		assert_true(rig_runs(&rig, job));
+		rig_close(&rig);
+	}
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 2, live);
+	uint32_t waits = submit_ruled(&rig, 0, 1, 100, SW_STOP_NEVER);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD_NEXT, .job = {waits}});
+	assert_int_equal(rig_state(&rig, waits), SW_JOB_HELD);
+	rig_close(&rig);
+}
+
+static void start_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+}
+
+/* Aim: one that cannot leave its GPUs goes on there, held or not; the newcomer, which has not begun, waits again at no cost; and it is not stopped again. */
+static void test_stays(void **state)
+{
+	(void)state;
+	for (int held = 0; held < 2; held++) {
+		struct rig rig;
+		open_scripted(&rig, one_of_two, 1, live);
+		uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_SUSPEND);
+		run_script(&rig, 0, start_all);
+		say_keeps(&rig, 1, job, true);
+		expected = SW_YES;
+		if (held)
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+		else
+			run_script(&rig, 2, stop_first);
+		uint32_t guest = submit_ruled(&rig, 2, 2, 100, SW_STOP_NEVER);
+		run_script(&rig, 2, start_second);
+		const struct sw_event events[] = {rig_answer(&rig, SW_EV_BOUNCE, guest), rig_answer(&rig, SW_EV_STAY, job)};
+		rig_step(&rig, 3, events, 2);
+		assert_true(rig_runs(&rig, job));
+		assert_int_equal(rig_command(&rig, SW_CMD_STOP, guest)->reason, SW_REASON_BOUNCED);
+		assert_non_null(rig_command(&rig, SW_CMD_START, job));
+		assert_int_equal(rig_job(&rig, guest)->restarts + rig_job(&rig, guest)->preemptions, 0);
+		run_script(&rig, 4, do_all_to_first);
+		rig_finish(&rig, 5, job);
+		run_script(&rig, 5, try_all);
+		assert_true(rig_runs(&rig, guest));
+		rig_close(&rig);
+	}
+}
+
+/* ---- by order */
+
+/* Aim: under a preemptive order a shorter job takes GPUs from those alone that may be stopped, and its reason stays a wait where none may; with thousands of others behind. */
+static void test_order(void **state)
+{
+	(void)state;
+	static const enum sw_stop_rule rules[] = {SW_STOP_AS_WORLD, SW_STOP_SUSPEND, SW_STOP_RESTART, SW_STOP_NEVER};
+	for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++) {
+		for (int by_count = 0; by_count < 2; by_count++) {
+			struct rig rig;
+			struct sw_engine_config config = live;
+			config.policy = &sw_policy_srtf;
+			config.placement = by_count ? &sw_placement_count : &sw_placement_yarn;
+			rig_open(&rig, one_of_two, 1, config, NULL);
+			uint32_t never = submit_ruled(&rig, 0, 1, 5000, SW_STOP_NEVER), victim = submit_ruled(&rig, 0, 1, 4000, rules[r]);
+			assert_true(rig_runs(&rig, never) && rig_runs(&rig, victim));
+			if (rules[r] == SW_STOP_SUSPEND)
+				say_keeps(&rig, 1, victim, true);
+			uint32_t shorter = submit_ruled(&rig, 2, 1, 10, SW_STOP_NEVER), both = submit_ruled(&rig, 2, 2, 1, SW_STOP_NEVER);
+			assert_true(rig_runs(&rig, never));
+			assert_false(rig_runs(&rig, both));
+			assert_int_equal(rig_runs(&rig, victim), rules[r] == SW_STOP_NEVER);
+			assert_int_equal(rig_runs(&rig, shorter), rules[r] != SW_STOP_NEVER);
+			rig_close(&rig);
+		}
+	}
+}
+
+/* Aim: an engine that is saved and loaded knows the same. */
+static void test_saved(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_err err = {0};
+	struct sw_engine_config config = live;
+	config.policy = &sw_policy_srtf;
+	config.placement = &sw_placement_count;
+	rig_open(&rig, one_of_two, 1, config, NULL);
+	uint32_t never = submit_ruled(&rig, 0, 1, 5000, SW_STOP_NEVER), suspends = submit_ruled(&rig, 0, 1, 4000, SW_STOP_SUSPEND);
+	say_keeps(&rig, 1, suspends, true);
+	uint32_t shorter = submit_ruled(&rig, 2, 1, 10, SW_STOP_NEVER);
+	assert_true(rig_runs(&rig, shorter));
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_HOLD_NEXT, .job = {never}});
+	struct sw_pack bytes = {0};
+	sw_engine_save(rig.engine, &bytes);
+	bool adopted;
+	struct sw_engine *copy = NULL;
+	config.topology = rig.topology;
+	config.params = rig.params;
+	rig_must(sw_engine_load(&config, bytes.bytes, bytes.size, &copy, &adopted, &err), &err);
+	assert_false(adopted);
+	sw_engine_free(rig.engine);
+	rig.engine = copy;
+	rig_finish(&rig, 20, shorter);
+	assert_string_equal(rig_place(&rig, suspends), "0:2");
+	rig_event(&rig, 21, rig_answer(&rig, SW_EV_FAIL, never));
+	assert_int_equal(rig_state(&rig, never), SW_JOB_HELD);
+	sw_pack_release(&bytes);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_never),	       cmocka_unit_test(test_restart),	    cmocka_unit_test(test_suspend),
+		cmocka_unit_test(test_goes_home_only), cmocka_unit_test(test_home_is_lost), cmocka_unit_test(test_no_restart),
+		cmocka_unit_test(test_never_lent),     cmocka_unit_test(test_hold_next),    cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_order),	       cmocka_unit_test(test_saved),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
