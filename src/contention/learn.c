@@ -250,7 +250,7 @@ static void ask_profiles(const struct sw_learn *learn, const struct sw_learn_cas
 	const struct sw_profile *jobs[SW_PREDICT_TURNS_MAX];
 	struct sw_prediction predictions[SW_PREDICT_TURNS_MAX];
 	answer->prior_milli = SW_PREDICT_SLOWEST_MILLI;
-	answer->bound = SW_USER_BOUND_TURNS;
+	answer->bound = SW_BOUND_TURNS;
 	if (about->count <= SW_PREDICT_TURNS_MAX && about->which < about->count) {
 		for (size_t i = 0; i < about->count; i++)
 			jobs[i] = sw_profiles_find(learn->profiles, about->models[i]);

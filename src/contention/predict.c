@@ -120,7 +120,7 @@ static void take_turns(const struct sw_predict_model *model, const struct sw_pro
 {
 	if (given == 0 || count > SW_PREDICT_TURNS_MAX) {
 		for (size_t i = 0; i < count; i++)
-			slow_down(&predictions[i], SW_PREDICT_SLOWEST_MILLI, SW_USER_BOUND_TURNS);
+			slow_down(&predictions[i], SW_PREDICT_SLOWEST_MILLI, SW_BOUND_TURNS);
 		return;
 	}
 	struct turns turns = {.count = count, .given = given, .switched = divide(MILLION * 1000, 1000 + model->switch_cost_milli)};
@@ -136,7 +136,7 @@ static void take_turns(const struct sw_predict_model *model, const struct sw_pro
 	settle(&turns);
 	for (size_t i = 0; i < count; i++) {
 		uint64_t slow = MILLION - turns.busy[i] + divide(turns.busy[i] * MILLION, turns.rate[i]);
-		slow_down(&predictions[order[i]], divide(slow, 1000), SW_USER_BOUND_TURNS);
+		slow_down(&predictions[order[i]], divide(slow, 1000), SW_BOUND_TURNS);
 	}
 }
 
@@ -148,7 +148,7 @@ static void pass_gate(const struct sw_predict_model *model, const struct sw_prof
 	for (size_t i = 0; i < guaranteed; i++) {
 		idle = divide(idle * (1000 - jobs[i]->busy_milli), 1000);
 		slow_down(&predictions[i], divide(predictions[i].slow_milli * (UINT64_C(1000) + model->gate_cost_milli), 1000),
-			  SW_USER_BOUND_TURNS);
+			  SW_BOUND_TURNS);
 	}
 	take_turns(model, jobs + guaranteed, count - guaranteed, divide(idle * model->gate_use_milli, 1000), predictions + guaranteed);
 }
@@ -172,7 +172,7 @@ void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way 
 	bool gate = guaranteed > 0 && guaranteed < count;
 	add_up(sum, jobs, count);
 	for (size_t i = 0; i < count; i++)
-		ret_predictions[i] = (struct sw_prediction){1000, SW_USER_BOUND_NOTHING};
+		ret_predictions[i] = (struct sw_prediction){1000, SW_BOUND_NOTHING};
 	share_alike(model, among, jobs, gate ? guaranteed : count, ret_predictions);
 	if (gate)
 		pass_gate(model, jobs, guaranteed, count, ret_predictions);
@@ -193,7 +193,7 @@ void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way wa
 uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
 				   const struct sw_profile *const *others, size_t count)
 {
-	struct sw_prediction prediction = {1000, SW_USER_BOUND_NOTHING};
+	struct sw_prediction prediction = {1000, SW_BOUND_NOTHING};
 	uint64_t sum[SW_USE_COUNT] = {0};
 	add_up(sum, &job, 1);
 	add_up(sum, others, count);

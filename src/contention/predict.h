@@ -59,8 +59,8 @@ extern const struct sw_predict_model sw_predict_default;
 
 /* What a job waits for most: one of enum sw_profile_use, or one of these. */
 enum sw_predict_bound {
-	SW_USER_BOUND_NOTHING = SW_USE_COUNT,
-	SW_USER_BOUND_TURNS, /* the GPU as a whole, while others have it */
+	SW_BOUND_NOTHING = SW_USE_COUNT,
+	SW_BOUND_TURNS, /* the GPU as a whole, while others have it */
 };
 
 struct sw_prediction {
