@@ -223,6 +223,8 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 	}
 	if (r < 0) {
 		sw_agent_brain_failed(agent->brain, sw_boot_now(), number);
+		if (sw_client_later_s(agent->client) > 0)
+			sw_agent_brain_put_off(agent->brain, sw_boot_now(), sw_client_later_s(agent->client) * SW_NS_PER_S);
 		sw_err_format(&err, words, sizeof words);
 		complain(agent, problem != NULL ? problem : words);
 	} else if (agent->complaint[0] != '\0') {

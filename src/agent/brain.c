@@ -337,6 +337,15 @@ void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_
 	brain->retry_ns = now_ns + wait / 2 + (int64_t)sw_rng_below(&brain->rng, (uint64_t)(wait / 2 + 1));
 }
 
+void sw_agent_brain_put_off(struct sw_agent_brain *brain, int64_t now_ns, int64_t wait_ns)
+{
+	int64_t until_ns = now_ns + (wait_ns < SW_AGENT_PUT_OFF_MOST_NS ? wait_ns : SW_AGENT_PUT_OFF_MOST_NS);
+	/* Chance again, so that not all come back in the same moment. */
+	until_ns += (int64_t)sw_rng_below(&brain->rng, SW_AGENT_BACKOFF_NS);
+	if (!brain->waiting && brain->retry_ns < until_ns)
+		brain->retry_ns = until_ns;
+}
+
 int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
 {
 	/* The first word of an instance says what the node has. */

@@ -63,6 +63,8 @@ int sw_agent_brain_seen(struct sw_agent_brain *brain, struct sw_run_id id);
 int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer);
 /* Sync `number` came to nothing. */
 void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number);
+/* The controller has no room, and said when to come back: no sync before, but for more than a minute it is not obeyed. */
+void sw_agent_brain_put_off(struct sw_agent_brain *brain, int64_t now_ns, int64_t wait_ns);
 /* Whether the run's supervisor can be told something. What was told to it before must have reached it, or be lost, before it says the next word. */
 void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up);
 /* What the supervisor says of its run, or the driver of one that it could not start; `order` is the number of the last order that the supervisor had

@@ -19,6 +19,7 @@
 /* After failures: the first wait, and the longest. */
 #define SW_AGENT_BACKOFF_NS (50 * SW_NS_PER_MS)
 #define SW_AGENT_BACKOFF_MOST_NS (2 * SW_NS_PER_S)
+#define SW_AGENT_PUT_OFF_MOST_NS (60 * SW_NS_PER_S)
 /* An answer that does not come is given up after this share of the lease (thousandths), so that there is time for another try. */
 #define SW_AGENT_PATIENCE_MILLI 430
 #define SW_AGENT_PATIENCE_NS (13 * SW_NS_PER_S)

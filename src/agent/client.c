@@ -29,7 +29,13 @@ struct sw_client {
 	char *text; /* of the answer */
 	size_t size, capacity;
 	char problem[CURL_ERROR_SIZE];
+	int64_t later_s; /* what the last answer said in Retry-After */
 };
+
+int64_t sw_client_later_s(const struct sw_client *client)
+{
+	return client->later_s;
+}
 
 /* ------------------------------------------------------------------------------------------------ the answer */
 
@@ -68,6 +74,9 @@ static void finish(struct sw_client *client, CURLcode result)
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &status);
 	char problem[600];
 	bool good = result == CURLE_OK && status == 200 && client->text != NULL;
+	curl_off_t later_s = 0;
+	bool put_off = result == CURLE_OK && (status == 429 || status == 503);
+	client->later_s = put_off && curl_easy_getinfo(client->easy, CURLINFO_RETRY_AFTER, &later_s) == CURLE_OK ? (int64_t)later_s : 0;
 	/* curl would name the host that stands in the URL for want of one. */
 	if (result != CURLE_OK && client->socket_path != NULL)
 		snprintf(problem, sizeof problem, "%s: unix:%.400s", curl_easy_strerror(result), client->socket_path);

@@ -26,6 +26,8 @@ struct sw_client_options {
 int sw_client_new(struct event_base *base, const struct sw_client_options *options, struct sw_client **ret_client, struct sw_err *err);
 /* Posts the JSON `body`, which it takes over (free()); a request that has not ended is abandoned, without a call of `done`. */
 void sw_client_post(struct sw_client *client, uint64_t number, char *body, size_t size);
+/* Of the request that ended last: the controller had no room for it, and wants to be asked again after so many seconds; 0: it said no such thing. */
+int64_t sw_client_later_s(const struct sw_client *client);
 void sw_client_free(struct sw_client *client);
 SW_DEFINE_FREEP(struct sw_client, sw_client_free)
 

@@ -474,6 +474,25 @@ static void test_when_to_sync(void **state)
 	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
 }
 
+/* A controller that has no room says when to come back: an agent comes no earlier, but is not sent away for hours. */
+static void test_put_off(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	sw_agent_brain_failed(brain, now, sync.number);
+	sw_agent_brain_put_off(brain, now, 5000 * MS);
+	sw_agent_brain_nudge(brain);
+	assert_true(sw_agent_brain_wake(brain) >= now + 5000 * MS && sw_agent_brain_wake(brain) < now + 6000 * MS);
+	assert_false(sw_agent_brain_sync(brain, now + 4999 * MS, &sync));
+	now += 6000 * MS;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	sw_agent_brain_failed(brain, now, sync.number);
+	sw_agent_brain_put_off(brain, now, INT64_C(86400000) * MS);
+	assert_true(sw_agent_brain_wake(brain) < now + 61000 * MS);
+}
+
 /* A controller that is away is asked again after a while that grows up to two seconds, and differs between agents. */
 static void test_back_off(void **state)
 {
@@ -559,6 +578,7 @@ int main(void)
 		TEST(test_inventory),
 		TEST(test_when_to_sync),
 		TEST(test_back_off),
+		TEST(test_put_off),
 		TEST(test_bound),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
