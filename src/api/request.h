@@ -13,6 +13,7 @@
 #include "base/vec.h"
 
 #define SW_REQUEST_JOBS_MAX 10000u
+#define SW_REQUEST_STEP_BYTES ((size_t)64 << 10) /* of a list of jobs, that one step reads at least */
 #define SW_REQUEST_CHANGES_MAX 100000u
 #define SW_LIST_MAX 1000u
 #define SW_LIST_USUAL 100u
@@ -65,6 +66,7 @@ struct sw_request {
 	SW_VEC(struct sw_request_job) jobs;
 	uint64_t job_total;   /* jobs that these stand for */
 	bool jobs_are_listed; /* a list was sent, not one job */
+	size_t read_at;	      /* how far the list has been read */
 	char *key;	      /* that makes it one to be carried out once; NULL: none */
 	uint64_t digest;      /* of the body of a submit */
 	char *policy;
@@ -80,6 +82,8 @@ struct sw_request {
 };
 
 int sw_request_open(enum sw_method method, const char *target, struct sw_request **ret_request, int *ret_status, struct sw_err *err);
+/* Reads the body, a long list of jobs in steps: *ret_more, call again with the same body. */
+int sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status, struct sw_err *err);
 int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err);
 void sw_request_free(struct sw_request *request);
 SW_DEFINE_FREEP(struct sw_request, sw_request_free)

@@ -55,37 +55,72 @@ static int add_job(struct sw_request *request, const char *what, const json_t *v
 	return 0;
 }
 
-static int read_jobs(struct sw_request *request, const json_t *root, struct sw_err *err)
+/* Behind what does not count. */
+static size_t skip_space(const char *body, size_t size, size_t at)
 {
-	request->jobs_are_listed = json_is_array(root);
-	if (!request->jobs_are_listed)
-		return add_job(request, "the request", root, err);
-	if (json_array_size(root) == 0)
-		return refuse(err, SW_EINPUT, "its list of jobs is empty");
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < json_array_size(root); i++) {
-		char what[64];
-		snprintf(what, sizeof what, "the request, number %zu of its list", i + 1);
-		r = add_job(request, what, json_array_get(root, i), err);
-	}
-	return r;
+	while (at < size && (body[at] == ' ' || body[at] == '\t' || body[at] == '\r' || body[at] == '\n'))
+		at++;
+	return at;
 }
 
-static int read_submit(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
+/* The next job of a list, of which request->read_at is at the bracket, or behind a job; *ret_more: it was not the last. */
+static int read_next(struct sw_request *request, const char *body, size_t size, bool *ret_more, struct sw_err *err)
 {
-	/* One job has its own, smaller bound; a list begins with a bracket. */
-	size_t start = 0;
-	while (start < size && strchr(" \t\r\n", body[start]) != NULL && body[start] != '\0')
-		start++;
-	if (start < size && body[start] != '[' && size > SW_JOB_TEXT_MAX)
-		return refuse(err, SW_ELIMIT, "it is larger than a job may be");
+	char what[64], detail[400];
+	json_error_t error;
+	size_t number = request->jobs.count + 1, at = skip_space(body, size, request->read_at + 1);
+	if (number == 1 && at < size && body[at] == ']')
+		return refuse(err, SW_EINPUT, "its list of jobs is empty");
+	snprintf(what, sizeof what, "the request, number %zu of its list", number);
+	json_t *value = json_loadb(body + at, size - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
+	if (value == NULL) {
+		if (json_error_code(&error) == json_error_out_of_memory)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		snprintf(detail, sizeof detail, "number %zu of its list is no job in JSON: line %d of that, column %d: %s", number,
+			 error.line, error.column, error.text);
+		return refuse(err, SW_EINPUT, detail);
+	}
+	int r = add_job(request, what, value, err);
+	json_decref(value);
+	if (r < 0)
+		return r;
+	request->read_at = skip_space(body, size, at + (size_t)error.position);
+	char end = request->read_at < size ? body[request->read_at] : '\0';
+	*ret_more = end == ',';
+	if (end == ',' || (end == ']' && skip_space(body, size, request->read_at + 1) == size))
+		return 0;
+	snprintf(detail, sizeof detail, "it is not JSON: behind number %zu of its list a comma or the end is missing", number);
+	return refuse(err, SW_EINPUT, detail);
+}
+
+static int read_one(struct sw_request *request, const char *body, size_t size, struct sw_err *err)
+{
 	json_t *root = NULL;
+	/* One job has its own, smaller bound. */
+	if (size > SW_JOB_TEXT_MAX)
+		return refuse(err, SW_ELIMIT, "it is larger than a job may be");
 	int r = parse(body, size, &root, err);
 	if (r < 0)
 		return r;
-	request->digest = sw_hash_bytes(SW_HASH_START, body, size);
-	r = read_jobs(request, root, err);
+	r = add_job(request, "the request", root, err);
 	json_decref(root);
+	return r;
+}
+
+static int read_submit(struct sw_request *request, const char *body, size_t size, bool *ret_more, struct sw_err *err)
+{
+	if (!request->jobs_are_listed) {
+		request->digest = sw_hash_bytes(SW_HASH_START, body, size);
+		request->read_at = skip_space(body, size, 0);
+		request->jobs_are_listed = request->read_at < size && body[request->read_at] == '[';
+		if (!request->jobs_are_listed)
+			return read_one(request, body, size, err);
+	}
+	int r;
+	size_t from = request->read_at;
+	do
+		r = read_next(request, body, size, ret_more, err);
+	while (r == 0 && *ret_more && request->read_at - from < SW_REQUEST_STEP_BYTES);
 	return r;
 }
 
@@ -370,15 +405,16 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 	return r;
 }
 
-int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err)
+int sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status, struct sw_err *err)
 {
 	int r = 0;
+	*ret_more = false;
 	if (size > request->route->body_max) {
 		r = refuse(err, SW_ELIMIT, "it is too large");
 	} else if (request->route->request != NULL) {
 		switch (request->route->id) {
 		case SW_ROUTE_SUBMIT:
-			r = read_submit(request, body, size, err);
+			r = read_submit(request, body, size, ret_more, err);
 			break;
 		case SW_ROUTE_SYNC:
 			r = sw_sync_decode(body, size, &request->sync, err);
@@ -390,5 +426,14 @@ int sw_request_read(struct sw_request *request, const char *body, size_t size, i
 	}
 	if (r < 0)
 		*ret_status = sw_status_of(r);
+	return r;
+}
+
+int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err)
+{
+	bool more = true;
+	int r = 0;
+	while (r == 0 && more)
+		r = sw_request_read_some(request, body, size, &more, ret_status, err);
 	return r;
 }

@@ -1,7 +1,7 @@
 /* HTTP on one socket: heads and bodies in, answers and streams out, one request at a time.
  *
- *	HEAD -> BODY -> BUSY (somebody works on it) -> HEAD ...
- *	                  \-> STREAM -> HEAD ...
+ *	HEAD -> BODY -> READING (in slices) -> BUSY (somebody works on it) -> HEAD ...
+ *	                                         \-> STREAM -> HEAD ...
  *	any -> LINGER (the answer is written; what still comes is thrown away, so that the client can read the answer) -> gone
  *
  * Invariants:
@@ -29,6 +29,7 @@
 /* Of connections that only hear that there is no room for them. */
 #define TURNED_AWAY_MAX 64u
 #define INPUT_USUAL ((size_t)64 << 10)
+#define READ_SLICE_NS (5 * SW_NS_PER_MS)
 static void advance(struct sw_conn *conn);
 
 /* 0: none. */
@@ -92,6 +93,8 @@ static void drop_request(struct sw_conn *conn)
 {
 	sw_request_free(conn->request);
 	conn->request = NULL;
+	free(conn->body);
+	conn->body = NULL;
 	sw_place_body(conn, 0, NULL);
 	conn->body_size = 0;
 }
@@ -393,26 +396,52 @@ static bool try_head(struct sw_conn *conn)
 	return true;
 }
 
-static bool try_body(struct sw_conn *conn)
+/* One slice of reading the body; true: it is read, or cannot be, and the client has its answer or waits for it. */
+static bool read_body(struct sw_conn *conn)
 {
-	struct evbuffer *input = bufferevent_get_input(conn->bev);
-	if (evbuffer_get_length(input) < conn->body_size)
-		return false;
-	set_deadline(conn, 0);
-	const char *body = conn->body_size > 0 ? (const char *)evbuffer_pullup(input, (ssize_t)conn->body_size) : "";
 	struct sw_err err = {0};
-	int status = 503;
-	if (body == NULL)
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-	int r = body != NULL ? sw_request_read(conn->request, body, conn->body_size, &status, &err) : SW_ENOMEM;
-	evbuffer_drain(input, conn->body_size);
+	int status = 503, r;
+	bool more = false;
+	int64_t until_ns = sw_clock_boot_ns() + READ_SLICE_NS;
+	do
+		r = sw_request_read_some(conn->request, conn->body, conn->body_size, &more, &status, &err);
+	while (r == 0 && more && sw_clock_boot_ns() < until_ns);
+	if (r == 0 && more)
+		return false;
+	free(conn->body);
+	conn->body = NULL;
 	conn->body_size = 0;
-	bound_input(conn, INPUT_USUAL);
 	conn->phase = BUSY;
+	set_deadline(conn, 0);
 	if (r < 0)
 		refuse(conn, status, &err);
 	else
 		sw_dispatch(conn->server, conn);
+	return true;
+}
+
+static bool try_body(struct sw_conn *conn)
+{
+	struct evbuffer *input = bufferevent_get_input(conn->bev);
+	struct sw_err err = {0};
+	if (evbuffer_get_length(input) < conn->body_size)
+		return false;
+	set_deadline(conn, 0);
+	conn->phase = READING;
+	conn->body = malloc(conn->body_size + 1);
+	if (conn->body == NULL) {
+		evbuffer_drain(input, conn->body_size);
+		conn->body_size = 0;
+		conn->phase = BUSY;
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		refuse(conn, 503, &err);
+		return true;
+	}
+	evbuffer_remove(input, conn->body, conn->body_size);
+	conn->body[conn->body_size] = '\0';
+	bound_input(conn, INPUT_USUAL);
+	if (!read_body(conn))
+		evtimer_add(conn->timer, &(struct timeval){0});
 	return true;
 }
 
@@ -434,6 +463,15 @@ static void advance(struct sw_conn *conn)
 		close_conn(conn);
 	else
 		mind_input(conn);
+}
+
+/* The next slice of a body. */
+static void go_on_reading(struct sw_conn *conn)
+{
+	conn->advancing = true;
+	if (!read_body(conn))
+		evtimer_add(conn->timer, &(struct timeval){0});
+	advance(conn);
 }
 
 /* ------------------------------------------------------------------------------------------------ libevent */
@@ -519,6 +557,10 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(conn->server);
 	struct sw_err err = {0};
 	bool makes_room = conn->ends_soon && conn->phase == BODY;
+	if (conn->phase == READING && !conn->ends_soon) {
+		go_on_reading(conn);
+		return;
+	}
 	if ((conn->ends_soon && !makes_room) || conn->phase == LINGER || conn->is_idle) {
 		close_conn(conn);
 		return;

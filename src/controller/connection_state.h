@@ -4,7 +4,7 @@
 
 #include "controller/server_state.h"
 
-enum phase { HEAD, BODY, BUSY, STREAM, LINGER };
+enum phase { HEAD, BODY, READING, BUSY, STREAM, LINGER };
 
 struct bufferevent;
 
@@ -26,6 +26,7 @@ struct sw_conn {
 	int64_t since_ns; /* uptime: when it came, or became or ceased to be idle */
 	size_t input_most;
 	size_t body_size;
+	char *body; /* while it is read; NULL: it is not */
 	uint64_t body_counted;
 	uint64_t last_event_id;
 	bool has_last_event_id;

@@ -12,6 +12,8 @@
 #define LOOKED_AT_MAX 200000u
 /* Of requests decoded for one page, for the same reason. */
 #define ASKED_BYTES_MAX ((size_t)512 << 10)
+/* Of proposing the jobs of one request, before others are heard. */
+#define PROPOSE_SLICE_NS (5 * SW_NS_PER_MS)
 /* For a user whose jobs take all that one user may have. */
 #define COME_BACK_S 5u
 /* Of the records that one request makes. */
@@ -150,46 +152,39 @@ static int check_deadline(struct sw_server *server, const struct sw_job_request 
 	return SW_EINPUT;
 }
 
-static int propose_jobs(struct sw_server *server, struct sw_op *op, uint64_t *ret_bytes, struct sw_err *err)
+/* The next job of the request. */
+static int propose_next(struct sw_server *server, struct sw_op *op, struct sw_err *err)
 {
 	const struct sw_request *request = op->request;
-	size_t bytes = 0, counted = 0;
 	const struct sw_submit_key once = {request->key, request->digest, (uint32_t)request->job_total};
-	sw_models_look(server);
-	for (size_t i = 0; i < request->jobs.count; i++) {
-		struct sw_job_request *job = request->jobs.items[i].job;
-		sw_models_fill(server, job);
-		const struct sw_submit_key *key = i == 0 && request->key != NULL ? &once : NULL;
-		int r = check_deadline(server, job, err);
-		r = r < 0 ? r : sw_models_propose(server, job, &op->records, err);
-		if (r == 0)
-			r = job->is_array && !job->is_member
-				    ? propose_members(server, key, job, op, err)
-				    : sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
-		if (r < 0) {
-			if (request->jobs_are_listed)
-				sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", i + 1);
-			return r;
-		}
-		for (; counted < op->records.count; counted++)
-			bytes += op->records.items[counted].size;
-		if (bytes > RECORDS_BYTES_MAX) {
-			sw_err_set(err, SW_ELIMIT, "the jobs of this request take more than %zu MiB all together", RECORDS_BYTES_MAX >> 20);
-			sw_err_hint(err, "Send them in several requests, or keep large environments in a file.");
-			return SW_ELIMIT;
-		}
+	struct sw_job_request *job = request->jobs.items[op->proposed].job;
+	sw_models_fill(server, job);
+	const struct sw_submit_key *key = op->proposed == 0 && request->key != NULL ? &once : NULL;
+	int r = check_deadline(server, job, err);
+	r = r < 0 ? r : sw_models_propose(server, job, &op->records, err);
+	if (r == 0)
+		r = job->is_array && !job->is_member ? propose_members(server, key, job, op, err)
+						     : sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
+	if (r < 0) {
+		if (request->jobs_are_listed)
+			sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", op->proposed + 1);
+		return r;
 	}
-	*ret_bytes = bytes;
+	op->proposed++;
+	for (; op->counted < op->records.count; op->counted++)
+		op->bytes += op->records.items[op->counted].size;
+	if (op->bytes > RECORDS_BYTES_MAX) {
+		sw_err_set(err, SW_ELIMIT, "the jobs of this request take more than %zu MiB all together", RECORDS_BYTES_MAX >> 20);
+		sw_err_hint(err, "Send them in several requests, or keep large environments in a file.");
+		return SW_ELIMIT;
+	}
 	return 0;
 }
 
-/* Jobs of one user leave room for those of others. */
-static void submit_or_refuse(struct sw_server *server, struct sw_op *op)
+/* All are proposed, or one of them cannot be (r < 0). Jobs of one user leave room for those of others. */
+static void submit_or_refuse(struct sw_server *server, struct sw_op *op, int r, struct sw_err *err)
 {
-	struct sw_err err = {0};
-	uint64_t bytes = 0;
-	int r = propose_jobs(server, op, &bytes, &err);
-	int status = r < 0 ? sw_status_of(r) : sw_waiting_admit(server, &op->user, op->request->job_total, bytes, &err);
+	int status = r < 0 ? sw_status_of(r) : sw_waiting_admit(server, &op->user, op->request->job_total, op->bytes, err);
 	struct sw_conn *conn = op->conn;
 	if (status == 0) {
 		sw_turn_add(server, op);
@@ -197,9 +192,63 @@ static void submit_or_refuse(struct sw_server *server, struct sw_op *op)
 	}
 	sw_op_free(op);
 	if (r < 0)
-		sw_conn_reply_error(conn, status, &err);
+		sw_conn_reply_error(conn, status, err);
 	else
-		sw_conn_reply_later(conn, status, &err, COME_BACK_S);
+		sw_conn_reply_later(conn, status, err, COME_BACK_S);
+}
+
+/* As many as fit into the time. False: there are more. */
+static bool propose_some(struct sw_server *server, struct sw_op *op, int64_t until_ns)
+{
+	struct sw_err err = {0};
+	int r = 0;
+	sw_models_look(server);
+	while (r == 0 && op->proposed < op->request->jobs.count) {
+		r = propose_next(server, op, &err);
+		if (r == 0 && op->proposed < op->request->jobs.count && sw_clock_boot_ns() > until_ns)
+			return false;
+	}
+	submit_or_refuse(server, op, r, &err);
+	return true;
+}
+
+/* Long lists take turns. */
+static void on_step(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_op *op = TAILQ_FIRST(&server->submits.ops);
+	if (op == NULL)
+		return;
+	TAILQ_REMOVE(&server->submits.ops, op, link);
+	/* A client that has gone was promised nothing. */
+	if (op->conn == NULL)
+		sw_op_free(op);
+	else if (!propose_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS))
+		TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
+	if (!TAILQ_EMPTY(&server->submits.ops))
+		evtimer_add(server->submits.step, &(struct timeval){0});
+}
+
+int sw_submits_start(struct sw_server *server, struct sw_err *err)
+{
+	TAILQ_INIT(&server->submits.ops);
+	server->submits.step = evtimer_new(server->base, on_step, server);
+	return server->submits.step != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+void sw_submits_stop(struct sw_server *server)
+{
+	struct sw_op *op;
+	if (server->submits.step == NULL)
+		return;
+	while ((op = TAILQ_FIRST(&server->submits.ops)) != NULL) {
+		TAILQ_REMOVE(&server->submits.ops, op, link);
+		sw_op_free(op);
+	}
+	event_free(server->submits.step);
 }
 
 void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
@@ -208,6 +257,13 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 	const struct sw_request *request = sw_conn_request(conn);
 	if (request->key != NULL && answer_again(server, conn, &user, request))
 		return;
+	if (request->key != NULL && is_underway(&server->submits.ops, &user, request->key)) {
+		struct sw_err err = {0};
+		sw_err_set(&err, SW_ELIMIT, "the request that came before with this key is still being read");
+		sw_err_hint(&err, "Ask again in a moment.");
+		sw_conn_reply_error(conn, 503, &err);
+		return;
+	}
 	/* Repeated before the first was answered: an operation without records of its own is answered behind that one. */
 	bool again = request->key != NULL &&
 		     (is_underway(&server->turn.open, &user, request->key) || is_underway(&server->turn.storing, &user, request->key) ||
@@ -215,10 +271,12 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 	struct sw_op *op = sw_op_new(conn, again ? repeated : submitted);
 	if (op == NULL)
 		return;
-	if (again)
+	if (again) {
 		sw_turn_add(server, op);
-	else
-		submit_or_refuse(server, op);
+	} else if (!propose_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS)) {
+		TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
+		evtimer_add(server->submits.step, &(struct timeval){0});
+	}
 }
 
 /* ------------------------------------------------------------------------------------------------ change */

@@ -199,6 +199,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	if (server->tick == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_turn_start(server, err);
+	r = r < 0 ? r : sw_submits_start(server, err);
 	r = r < 0 ? r : sw_snapshots_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
@@ -274,6 +275,7 @@ static void stop(struct sw_server *server)
 	}
 	sw_conns_close_all(server);
 	sw_callers_stop(server);
+	sw_submits_stop(server);
 	sw_waiting_stop(server);
 	if (server->turn.soon != NULL)
 		sw_turn_stop(server);

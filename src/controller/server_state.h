@@ -120,12 +120,15 @@ struct sw_user_jobs {
 struct sw_waiting {
 	SW_VEC(struct sw_user_jobs) users; /* by uid */
 	struct event *step;
-	bool counting;
-	uint64_t next, last;  /* jobs that the count has yet to look at */
-	const char *request;  /* of the job looked at last: members of an array share one */
-	int64_t counted_ns;   /* uptime: when the last count ended */
-	uint64_t jobs, bytes; /* of all */
+	bool counting, begun;
+	uint64_t next, last;				    /* jobs that the count has yet to look at */
+	const char *request;				    /* of the job looked at last: members of an array share one */
+	int64_t counted_ns;				    /* uptime: when the last count ended */
+	uint64_t jobs, bytes;				    /* of all */
+	uint64_t states[SW_STATES], next_states[SW_STATES]; /* jobs by state, at the last count and in the one that goes on */
 };
+/* Jobs in each state, at the last count; asks for another. */
+void sw_waiting_states(struct sw_server *server, uint64_t counts[SW_STATES]);
 int sw_waiting_start(struct sw_server *server, struct sw_err *err);
 void sw_waiting_stop(struct sw_server *server);
 /* Room for this much more of a user: 0, 429 or 503. Counts them where there is. */
@@ -211,6 +214,8 @@ struct sw_op {
 	struct sw_user user; /* who asked */
 	sw_records records;
 	bool idle;		  /* there was nothing to do when it came */
+	size_t proposed, counted; /* of a submit: jobs that have records, and records whose bytes are counted */
+	uint64_t bytes;		  /* of those */
 	bool probes;		  /* it is there to see whether the journal can be written */
 	SW_VEC(uint8_t) outcomes; /* the same of each of many jobs: enum sw_outcome */
 	size_t applied;
@@ -219,6 +224,14 @@ struct sw_op {
 	sw_op_fn *done;	       /* called once: applied, or not stored (failure) */
 };
 TAILQ_HEAD(sw_ops, sw_op);
+
+/* ---- jobs.c: submits of many jobs, which are proposed in slices */
+struct sw_submits {
+	struct sw_ops ops;
+	struct event *step;
+};
+int sw_submits_start(struct sw_server *server, struct sw_err *err);
+void sw_submits_stop(struct sw_server *server);
 
 struct sw_turn {
 	struct event *soon, *now; /* the same, but one waits until nothing else is ready */
@@ -382,7 +395,7 @@ enum sw_job_extra { SW_WITHOUT_REQUEST = 0, SW_WITH_REQUEST, SW_WITH_ASKED, SW_C
 void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra);
 void sw_write_time(struct sw_json *json, const char *key, int64_t ns); /* null for never */
 const char *sw_user_name(struct sw_server *server, uint32_t uid);
-/* Jobs in each state. */
+/* Jobs in each state; where there are very many, as they were a second or so ago. */
 void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES]);
 
 struct sw_user_name {
@@ -482,6 +495,7 @@ struct sw_server {
 	struct sw_reload reload;
 	struct sw_loop loop;
 	struct sw_turn turn;
+	struct sw_submits submits;
 	struct sw_snapshots snapshots;
 	uint64_t replayed; /* records, at the start */
 	struct sw_events events;

@@ -16,6 +16,8 @@
 #define TURN_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)
 #define RETRY_S 1
+/* A record that takes long by itself. */
+#define RECORD_LARGE ((size_t)16 << 10)
 /* Of the reserve, at first; twice as much with each try. */
 #define RESERVE_STEP ((size_t)64 << 10)
 #define RESCUES_MAX 6
@@ -139,7 +141,8 @@ static bool append(struct sw_server *server, int64_t until_ns)
 			const struct sw_record *record = &records->items[turn->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
 			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
-			if (++turn->appended % 64 == 0 && sw_clock_boot_ns() > until_ns)
+			bool look = ++turn->appended % 64 == 0 || record->size > RECORD_LARGE;
+			if (look && sw_clock_boot_ns() > until_ns)
 				return false;
 		}
 	}
@@ -363,7 +366,8 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 		while (op->applied < op->records.count) {
 			if (!apply_one(server, op))
 				return true;
-			if (op->applied % 16 == 0 && sw_clock_boot_ns() > until_ns)
+			bool look = op->applied % 16 == 0 || op->records.items[op->applied - 1].size > RECORD_LARGE;
+			if (look && sw_clock_boot_ns() > until_ns)
 				return false;
 		}
 		/* What it is answered may take as long again. */

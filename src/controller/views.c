@@ -6,6 +6,9 @@
 #include "base/number.h"
 #include "controller/server_state.h"
 
+/* Jobs that are counted at one go. */
+#define COUNTED_AT_ONCE 20000u
+
 #define NAMES_KEPT 1024u
 
 bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view)
@@ -242,11 +245,14 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 
 void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES])
 {
-	memset(counts, 0, SW_STATES * sizeof counts[0]);
-	uint64_t jobs = sw_brain_job_count(server->brain);
 	int64_t now_ns = sw_server_now(server);
 	struct sw_job_view view;
-	for (uint64_t id = 1; id <= jobs; id++) {
+	if (sw_brain_known_count(server->brain) > COUNTED_AT_ONCE) {
+		sw_waiting_states(server, counts);
+		return;
+	}
+	memset(counts, 0, SW_STATES * sizeof counts[0]);
+	for (uint64_t id = sw_brain_next_job(server->brain, 1); id != 0; id = sw_brain_next_job(server->brain, id + 1)) {
 		unsigned state = sw_brain_job(server->brain, now_ns, id, &view) ? sw_state_find(view.state) : SW_STATES;
 		if (state < SW_STATES)
 			counts[state]++;

@@ -1,4 +1,4 @@
-/* What each user has in the queue: jobs that wait or run, and the bytes of their environments and scripts.
+/* What each user has in the queue: jobs that wait or run, and the bytes of their environments and scripts. And jobs by state, where there are too many to count at one go.
  *
  * A submit adds to the figures; nothing takes away from them. When a user seems to be at a bound, all jobs are counted anew, in slices, and the user is asked to come back
  * meanwhile. So the figures are never too low, and right whenever it matters, without a hook at each place where a job may end.
@@ -44,18 +44,20 @@ static void ask_for_count(struct sw_waiting *waiting)
 	if (waiting->counting || (waiting->counted_ns != 0 && sw_clock_boot_ns() - waiting->counted_ns < AGAIN_NS))
 		return;
 	waiting->counting = true;
-	waiting->next = 0;
+	waiting->begun = false;
 	evtimer_add(waiting->step, &(struct timeval){0});
 }
 
 static void begin_count(struct sw_server *server)
 {
 	struct sw_waiting *waiting = &server->waiting;
-	waiting->next = 1;
+	waiting->begun = true;
+	waiting->next = sw_brain_next_job(server->brain, 1);
 	waiting->last = sw_brain_job_count(server->brain);
 	waiting->request = NULL;
 	for (size_t i = 0; i < waiting->users.count; i++)
 		waiting->users.items[i].next_jobs = waiting->users.items[i].next_bytes = 0;
+	memset(waiting->next_states, 0, sizeof waiting->next_states);
 }
 
 /* Users without jobs are forgotten. */
@@ -65,6 +67,7 @@ static void end_count(struct sw_waiting *waiting)
 	waiting->counting = false;
 	waiting->counted_ns = sw_clock_boot_ns();
 	waiting->jobs = waiting->bytes = 0;
+	memcpy(waiting->states, waiting->next_states, sizeof waiting->states);
 	for (size_t i = 0; i < waiting->users.count; i++) {
 		struct sw_user_jobs user = waiting->users.items[i];
 		user.jobs = user.next_jobs;
@@ -81,7 +84,12 @@ static void count_job(struct sw_server *server, uint64_t id, uint64_t *bytes)
 {
 	struct sw_waiting *waiting = &server->waiting;
 	struct sw_job_view view;
-	if (!sw_brain_job(server->brain, sw_server_now(server), id, &view) || view.ended_at != SW_TIME_NEVER)
+	if (!sw_brain_job(server->brain, sw_server_now(server), id, &view))
+		return;
+	unsigned state = sw_state_find(view.state);
+	if (state < SW_STATES)
+		waiting->next_states[state]++;
+	if (view.ended_at != SW_TIME_NEVER)
 		return;
 	struct sw_user_jobs *user = find(waiting, view.uid);
 	if (user == NULL)
@@ -104,15 +112,19 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct sw_waiting *waiting = &server->waiting;
 	uint64_t bytes = 0;
 	/* Jobs that were admitted and are not there yet would be missed. */
-	if (waiting->next == 0 && !sw_turn_rests(server)) {
+	if (!waiting->begun && !sw_turn_rests(server)) {
 		evtimer_add(waiting->step, &(struct timeval){.tv_usec = 1000});
 		return;
 	}
-	if (waiting->next == 0)
+	if (!waiting->begun)
 		begin_count(server);
-	for (uint32_t i = 0; i < SLICE_JOBS && bytes < SLICE_BYTES && waiting->next <= waiting->last; i++)
-		count_job(server, waiting->next++, &bytes);
-	if (waiting->next > waiting->last)
+	for (uint32_t i = 0; i < SLICE_JOBS && bytes < SLICE_BYTES && waiting->next > 0; i++) {
+		count_job(server, waiting->next, &bytes);
+		waiting->next = sw_brain_next_job(server->brain, waiting->next + 1);
+		if (waiting->next > waiting->last)
+			waiting->next = 0;
+	}
+	if (waiting->next == 0)
 		end_count(waiting);
 	else
 		evtimer_add(waiting->step, &(struct timeval){0});
@@ -158,6 +170,12 @@ int sw_waiting_admit(struct sw_server *server, const struct sw_user *user, uint6
 	waiting->jobs += jobs;
 	waiting->bytes += bytes;
 	return 0;
+}
+
+void sw_waiting_states(struct sw_server *server, uint64_t counts[SW_STATES])
+{
+	memcpy(counts, server->waiting.states, sizeof server->waiting.states);
+	ask_for_count(&server->waiting);
 }
 
 int sw_waiting_start(struct sw_server *server, struct sw_err *err)

@@ -352,12 +352,49 @@ static void test_most_jobs(void **state)
 	free(body);
 }
 
+/* A long list of jobs is read in steps; what comes of it is what comes of reading it at one go, and a list that is broken is refused at whatever place. */
+static void test_list_in_steps(void **state)
+{
+	(void)state;
+	const size_t count = 3000;
+	char *body = malloc(count * 80 + 10);
+	size_t used = (size_t)sprintf(body, " [");
+	for (size_t i = 0; i < count; i++)
+		used += (size_t)sprintf(body + used, "%s{\"command\": [\"x\", \"[,{\\\"\"], \"name\": \"job-%zu-\u00e9\"} ",
+					i > 0 ? ",\n" : "", i);
+	used += (size_t)sprintf(body + used, "]\n ");
+	struct sw_request *request = NULL;
+	struct sw_err err = {0};
+	int status = 0, steps = 0;
+	bool more = true;
+	assert_int_equal(sw_request_open(SW_POST, "/v1/jobs", &request, &status, &err), 0);
+	for (; more; steps++)
+		assert_int_equal(sw_request_read_some(request, body, used, &more, &status, &err), 0);
+	assert_true(steps > 1);
+	assert_int_equal(request->jobs.count, count);
+	assert_true(request->jobs_are_listed);
+	assert_string_equal(request->jobs.items[2999].job->name, "job-2999-\u00e9");
+	sw_request_free(request);
+	/* Without its end, and with something behind it. */
+	static const char *const ends[] = {" ", "]]", "] x", ",]", ", 7]", "{}]"};
+	size_t whole = used - 3;
+	for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+		sw_err_clear(&err);
+		strcpy(body + whole, ends[i]);
+		assert_int_equal(sw_request_open(SW_POST, "/v1/jobs", &request, &status, &err), 0);
+		assert_int_equal(sw_request_read(request, body, strlen(body), &status, &err), SW_EINPUT);
+		assert_int_equal(status, 400);
+		sw_request_free(request);
+	}
+	free(body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_routes),	cmocka_unit_test(test_parameters),   cmocka_unit_test(test_bodies),
 		cmocka_unit_test(test_limits),	cmocka_unit_test(test_moves),	     cmocka_unit_test(test_most_jobs),
-		cmocka_unit_test(test_changes), cmocka_unit_test(test_most_changes),
+		cmocka_unit_test(test_changes), cmocka_unit_test(test_most_changes), cmocka_unit_test(test_list_in_steps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
