@@ -516,6 +516,7 @@ sw_ns sw_brain_next(const struct sw_brain *brain)
 			next = brain->nodes.items[n].lease_ends_at;
 	if (!sw_brain_is_settled(brain) && brain->now < next)
 		next = brain->now;
+	next = sw_brain_forgets_at(brain) < next ? sw_brain_forgets_at(brain) : next;
 	return sw_brain_learns_at(brain) < next ? sw_brain_learns_at(brain) : next;
 }
 
@@ -531,5 +532,5 @@ int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct
 				   json_pack("{s:I, s:i}", "job", (json_int_t)brain->retries.entries[0].id + 1, "by", -1), err);
 	if (r == 0 && (brain->wake_at <= now || sw_brain_learns_at(brain) <= now || !sw_brain_is_settled(brain)))
 		r = sw_record_push(records, SW_RECORD_WAKE, json_object(), err);
-	return r;
+	return r < 0 ? r : sw_brain_propose_forget(brain, now, records, err);
 }

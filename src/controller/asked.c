@@ -20,7 +20,7 @@ struct sw_asked *sw_asked_copy(const char *text)
 	struct sw_asked *asked = malloc(sizeof *asked + size);
 	if (asked == NULL)
 		return NULL;
-	asked->users = 1;
+	*asked = (struct sw_asked){.users = 1};
 	memcpy(asked->text, text, size);
 	return asked;
 }
@@ -33,8 +33,18 @@ struct sw_asked *sw_asked_share(struct sw_asked *asked)
 
 void sw_asked_drop(struct sw_asked *asked)
 {
-	if (asked != NULL && --asked->users == 0)
-		free(asked);
+	if (asked == NULL || --asked->users > 0)
+		return;
+	free(asked->fates);
+	free(asked);
+}
+
+const struct sw_fate *sw_asked_fate(const struct sw_asked *asked, uint64_t job)
+{
+	for (uint32_t f = 0; f < asked->fate_count; f++)
+		if (asked->fates[f].job == job)
+			return &asked->fates[f];
+	return NULL;
 }
 
 int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err)

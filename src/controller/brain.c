@@ -152,6 +152,7 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_names_release(&brain->tenant_index);
 	free(brain->policy);
 	free(brain->settings);
+	sw_vec_free(&brain->past.jobs);
 	sw_keys_release(&brain->keys);
 	sw_vec_free(&brain->inputs);
 	sw_vec_free(&brain->spent);

@@ -28,7 +28,7 @@ struct sw_profiles;
 
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
-		1, /* user, request; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
+		1, /* user, request; past: what became of jobs that it depends on, and that had ended; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
 	SW_RECORD_CANCEL,  /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
 	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE, /* job, by */
@@ -46,6 +46,13 @@ enum sw_record_kind {
 	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
 	SW_RECORD_MOVE,	     /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
 	SW_RECORD_GPUS = 23, /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
+	SW_RECORD_FORGET,    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
+};
+
+/* What became of a job that has ended. */
+struct sw_fate {
+	uint64_t job;
+	bool ok; /* it ended well */
 };
 
 struct sw_record {
@@ -74,6 +81,13 @@ struct sw_brain_config {
 	const struct sw_failure_table *failures;
 	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
 	const struct sw_profiles *profiles;
+	/* Jobs that have ended leave once more than `keep_jobs` have, or `keep_for_ns` after their end; `forgets` false: never. What a record said before stays said: these only make records. */
+	bool forgets;
+	uint32_t keep_jobs;
+	sw_ns keep_for_ns;
+	/* What became of a job that has left: asked where a request depends on one. NULL: nothing is known of these. */
+	bool (*find_fate)(void *context, uint64_t job, struct sw_fate *ret_fate);
+	void *find_context;
 };
 
 struct sw_brain;
@@ -158,6 +172,11 @@ int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct
 /* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a submit made (0: none). */
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err);
+/* The next job gets a number above this one. */
+int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err *err);
+/* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people may ask about them: calls `fn` for each that is known. */
+int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size_t size, int (*fn)(void *user, uint64_t job), void *user,
+			    struct sw_err *err);
 /* After a restart: every node that was up has just been given a lease, for all we know. */
 void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now);
 

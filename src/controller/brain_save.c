@@ -155,6 +155,19 @@ static void pack_model(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_text(pack, &live->model);
 }
 
+static void pack_fates(struct sw_pack *pack, struct sw_asked *asked)
+{
+	size_t count = asked->fate_count;
+	sw_pack_count(pack, &count);
+	if (pack->reads && (count == 0 || !make(pack, &asked->fates, count, sizeof *asked->fates)))
+		return;
+	asked->fate_count = (uint32_t)count;
+	for (size_t f = 0; f < count; f++) {
+		sw_pack_u64(pack, &asked->fates[f].job);
+		sw_pack_bool(pack, &asked->fates[f].ok);
+	}
+}
+
 /* What it asked for; the members of an array share that with the one before. */
 static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -167,6 +180,8 @@ static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct 
 			pack->failed = SW_ENOMEM;
 		if (pack->reads)
 			free(text);
+		if (pack->failed == 0 && (!pack->reads || pack->format >= 8))
+			pack_fates(pack, live->asked);
 	} else if (pack->reads && before != NULL && before->asked != NULL) {
 		live->asked = sw_asked_share(before->asked);
 	} else if (pack->reads) {
@@ -693,6 +708,7 @@ static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 		if (topology->nodes[n].gpus != brain->nodes.items[n].shape.gpus)
 			return SW_EINPUT;
 	int r = sw_depends_derive(brain, format);
+	r = r < 0 ? r : sw_brain_list_past(brain);
 	return r < 0 ? r : sw_brain_validate(brain, err);
 }
 

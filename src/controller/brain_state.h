@@ -37,6 +37,8 @@ struct sw_run {
 /* What a job asked for: canonical JSON. The members of an array share one, without their index. */
 struct sw_asked {
 	uint32_t users;
+	uint32_t fate_count;
+	struct sw_fate *fates; /* of those that it depends on, and that had ended when it was submitted; owned */
 	char text[];
 };
 
@@ -222,7 +224,14 @@ struct sw_brain {
 	struct sw_learn *learn; /* what measured slowdowns say of that */
 	struct sw_lesson lessons[SW_LESSONS_MAX];
 	uint32_t lesson_count;
-	sw_ns learned_at;	/* when lessons were taken in last */
+	sw_ns learned_at; /* when lessons were taken in last */
+	/* Jobs that have ended, in the order of their ends, as people count, from `start` on; the first is known, others may have left. Made anew when the state is loaded. */
+	struct {
+		SW_VEC(uint32_t) jobs;
+		size_t start;
+		uint32_t known; /* how many of them are */
+		sw_ns look_at;	/* volatile: not before, since those that are left are still needed */
+	} past;
 	struct sw_heap retries; /* jobs that wait for their next try, by when */
 	sw_ns now;		/* of the last record */
 	sw_ns wake_at;		/* 0: changes were heard of that are not decided on, see changes.c */
@@ -240,6 +249,8 @@ int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, str
 /* ---- what jobs asked for (asked.c). NULL: out of memory */
 struct sw_asked *sw_asked_new(const struct sw_job_request *request);
 struct sw_asked *sw_asked_copy(const char *text);
+/* What became of a job that had ended when this was asked for; NULL: not known, or it had not. */
+const struct sw_fate *sw_asked_fate(const struct sw_asked *asked, uint64_t job);
 struct sw_asked *sw_asked_share(struct sw_asked *asked);
 void sw_asked_drop(struct sw_asked *asked);
 SW_DEFINE_FREEP(struct sw_asked, sw_asked_drop)
@@ -334,6 +345,16 @@ uint64_t sw_brain_command_key(const struct sw_job_request *request);
 /* The first of what the job waits for that is still to come; NULL: it waits for no job. */
 const struct sw_depend *sw_brain_awaits(const struct sw_live *live);
 
+/* ---- jobs that have ended leave (forget.c) */
+/* The job has ended. 0 or SW_ENOMEM. */
+int sw_brain_note_end(struct sw_brain *brain, uint32_t job);
+/* After a load: lists those that have ended. 0 or SW_ENOMEM. */
+int sw_brain_list_past(struct sw_brain *brain);
+sw_ns sw_brain_forgets_at(const struct sw_brain *brain);
+/* At most one record, for those whose time is over. */
+int sw_brain_propose_forget(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err);
+int sw_brain_apply_forget(struct sw_brain *brain, json_t *body, struct sw_err *err);
+
 /* ---- moves (moves.c) */
 enum sw_moved {
 	SW_MOVED_NOT = 0, /* or not yet */
@@ -410,7 +431,7 @@ int sw_depends_begin(struct sw_brain *brain, uint32_t id, const struct sw_job_re
 /* The engine has the job now: if it waits for nothing that is still to come, it goes or ends. */
 int sw_depends_judge(struct sw_brain *brain, uint32_t id, struct sw_err *err);
 /* If the engine has ended the job, it waits no longer, and the jobs that wait for it are to be looked at. */
-void sw_depends_end(struct sw_brain *brain, uint32_t id);
+int sw_depends_end(struct sw_brain *brain, uint32_t id);
 /* Looks at some of those: lets jobs go whose wait is over, and ends those that wait in vain. */
 int sw_brain_settle(struct sw_brain *brain, struct sw_err *err);
 /* The same, and the engine decides. */

@@ -110,6 +110,13 @@ static bool is_met(const struct sw_brain *brain, const struct sw_depend *depend,
 	}
 }
 
+/* The same of one that had ended when this one was submitted, and has left since. */
+static bool was_met(const struct sw_live *live, const struct sw_depend *depend)
+{
+	const struct sw_fate *fate = sw_asked_fate(live->asked, depend->job);
+	return fate != NULL && (depend->kind == SW_AFTER_OK ? fate->ok : depend->kind == SW_AFTER_NOT_OK ? !fate->ok : true);
+}
+
 /* Goes on to the first thing that is still to come. */
 static enum verdict judge(const struct sw_brain *brain, struct sw_live *live, uint32_t job)
 {
@@ -118,7 +125,7 @@ static enum verdict judge(const struct sw_brain *brain, struct sw_live *live, ui
 		const struct sw_live *other = depend->kind != SW_AFTER_SLOT ? sw_brain_live(brain, depend->job) : NULL;
 		if (depend->kind == SW_AFTER_SLOT ? !sw_array_admits(live, job) : other != NULL && !other->is_over)
 			return STILL_WAITS;
-		if (depend->kind != SW_AFTER_SLOT && (other == NULL || !is_met(brain, depend, other)))
+		if (depend->kind != SW_AFTER_SLOT && (other == NULL ? !was_met(live, depend) : !is_met(brain, depend, other)))
 			return NEVER;
 	}
 	return MAY_GO;
@@ -190,12 +197,12 @@ int sw_depends_judge(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 	return live->depend_count > 0 ? look_at(brain, id + 1, err) : 0;
 }
 
-void sw_depends_end(struct sw_brain *brain, uint32_t id)
+int sw_depends_end(struct sw_brain *brain, uint32_t id)
 {
 	uint32_t job = id + 1;
 	struct sw_live *live = sw_brain_live(brain, job);
 	if (live->is_over || sw_engine_job(brain->engine, (struct sw_job_id){id})->state <= SW_JOB_RUNNING)
-		return;
+		return 0;
 	live->is_over = true;
 	forget_depends(brain, live);
 	uint32_t next = (uint32_t)sw_array_end(brain, job);
@@ -204,6 +211,7 @@ void sw_depends_end(struct sw_brain *brain, uint32_t id)
 		link_waiter(brain, next, job);
 	if (live->waiter_first != 0)
 		enqueue(brain, job);
+	return sw_brain_note_end(brain, job);
 }
 
 /* ---- settling */

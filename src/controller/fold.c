@@ -33,7 +33,8 @@ int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t 
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	for (size_t e = 0; e < count; e++)
 		if (events[e].kind == SW_EV_CANCEL || events[e].kind == SW_EV_FINISH || events[e].kind == SW_EV_FAIL)
-			sw_depends_end(brain, events[e].job.v);
+			if (sw_depends_end(brain, events[e].job.v) < 0)
+				return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -84,6 +85,22 @@ static int keep_key(struct sw_brain *brain, json_t *body, uint64_t first)
 	return sw_keys_add(&brain->keys, text, &key);
 }
 
+static int read_fates(struct sw_asked *asked, json_t *list)
+{
+	size_t count = json_array_size(list);
+	if (count == 0)
+		return 0;
+	asked->fates = calloc(count, sizeof *asked->fates);
+	if (asked->fates == NULL)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		json_t *fate = json_array_get(list, i);
+		asked->fates[asked->fate_count++] = (struct sw_fate){(uint64_t)json_integer_value(json_object_get(fate, "job")),
+								     json_is_true(json_object_get(fate, "ok"))};
+	}
+	return 0;
+}
+
 /* What the record asks for becomes the model; *ret_uid and *ret_gid say who asks. */
 static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
 {
@@ -95,13 +112,13 @@ static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, 
 	int r = sw_job_request_from_json("journal", wanted, &request, err);
 	if (r < 0)
 		return r;
-	struct sw_asked *asked = sw_asked_new(request);
-	if (asked == NULL)
+	SW_CLEANUP(sw_asked_dropp) struct sw_asked *asked = sw_asked_new(request);
+	if (asked == NULL || read_fates(asked, json_object_get(body, "past")) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_job_request_free(brain->model);
 	sw_asked_drop(brain->model_of);
 	brain->model = SW_TAKE(request);
-	brain->model_of = asked;
+	brain->model_of = SW_TAKE(asked);
 	*ret_uid = (uint32_t)uid;
 	*ret_gid = (uint32_t)gid;
 	return 0;
@@ -505,6 +522,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return sw_brain_apply_shut(brain, body, err);
 	case SW_RECORD_SPEED:
 		return sw_brain_apply_speeds(brain, body, err);
+	case SW_RECORD_FORGET:
+		return sw_brain_apply_forget(brain, body, err);
 	case SW_RECORD_PROFILE:
 		return sw_brain_apply_profile(brain, body, err);
 	default:

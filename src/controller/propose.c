@@ -58,10 +58,23 @@ static int check_size(const struct sw_brain *brain, const struct sw_job_request 
 	return check_beside(brain, request, err);
 }
 
+/* Of a job that has ended, here or as the driver remembers it. */
+static bool find_fate(const struct sw_brain *brain, uint64_t job, struct sw_fate *ret_fate)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	const struct sw_brain_config *config = &brain->config;
+	if (live == NULL)
+		return job >= 1 && job <= brain->jobs.count && config->find_fate != NULL &&
+		       config->find_fate(config->find_context, job, ret_fate);
+	*ret_fate = (struct sw_fate){job, sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state == SW_JOB_FINISHED};
+	return live->is_over;
+}
+
 static int check_depends(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
 {
+	struct sw_fate fate;
 	for (size_t d = 0; d < request->depend_count; d++)
-		if (request->depends[d].job < 1 || request->depends[d].job > brain->jobs.count)
+		if (sw_brain_live(brain, request->depends[d].job) == NULL && !find_fate(brain, request->depends[d].job, &fate))
 			return sw_err_set(err, SW_EINPUT, "the job depends on job %llu, which does not exist",
 					  (unsigned long long)request->depends[d].job);
 	return 0;
@@ -76,9 +89,31 @@ static int check_prerun(const struct sw_job_request *request, struct sw_err *err
 	return first != NULL ? sw_job_request_check("the pre-run", first, err) : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
+/* What became of those that have ended: they may have left when the record is applied. */
+static void write_fates(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_json *json)
+{
+	struct sw_fate fate;
+	bool any = false;
+	for (size_t d = 0; d < request->depend_count; d++) {
+		if (!find_fate(brain, request->depends[d].job, &fate))
+			continue;
+		if (!any) {
+			sw_json_key(json, "past");
+			sw_json_array(json);
+		}
+		any = true;
+		sw_json_object(json);
+		sw_json_key_u64(json, "job", fate.job);
+		sw_json_key_bool(json, "ok", fate.ok);
+		sw_json_end_object(json);
+	}
+	if (any)
+		sw_json_end_array(json);
+}
+
 /* The text is put together without a detour through a tree. */
-static int push_submit(const struct sw_user *user, const struct sw_job_request *request, const struct sw_submit_key *key,
-		       sw_records *records, struct sw_err *err)
+static int push_submit(const struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
+		       const struct sw_submit_key *key, sw_records *records, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(request);
 	struct sw_json json = {0};
@@ -86,6 +121,7 @@ static int push_submit(const struct sw_user *user, const struct sw_job_request *
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_json_object(&json);
 	sw_json_key_i64(&json, "gid", (int)user->gid);
+	write_fates(brain, request, &json);
 	sw_json_key(&json, "request");
 	sw_json_raw(&json, text, strlen(text));
 	sw_json_key_i64(&json, "uid", (int)user->uid);
@@ -131,7 +167,7 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 		r = check_depends(brain, request, err);
 	if (r == 0)
 		r = check_prerun(request, err);
-	return r < 0 ? r : push_submit(user, request, key, records, err);
+	return r < 0 ? r : push_submit(brain, user, request, key, records, err);
 }
 
 bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,

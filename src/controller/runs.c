@@ -439,7 +439,7 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			live->ended_at = brain->now;
 			snprintf(live->reason, sizeof live->reason, "%s",
 				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
-			sw_depends_end(brain, command->job);
+			r = sw_depends_end(brain, command->job);
 			break;
 		default: /* for policies the engine was told that a move is a stop and a start */
 			assert(command->kind == SW_CMD_LIMIT);
