@@ -337,12 +337,12 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 	struct sw_share_orders orders;
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	snprintf(path, sizeof path, "/proc/self/fd/%d/%s/gpu", sampler->runs, run->name);
-	if (run->gpu_count == 0 || sw_share_page_open_copy(path, &page, NULL) < 0)
+	if (run->gpu_count == 0 || realpath(path, real) == NULL || sw_share_page_open(real, &page, NULL) < 0)
 		return;
 	sw_share_page_look(page, &figures);
 	sw_share_orders_get(page, &orders);
 	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
-		uint32_t outside = realpath(path, real) != NULL ? count_outside(sampler, run, i, page, real) : 0;
+		uint32_t outside = count_outside(sampler, run, i, page, real);
 		if (figures.processes == 0 && outside == 0)
 			continue;
 		struct sw_sync_sample *sample =

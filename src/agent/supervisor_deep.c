@@ -143,7 +143,7 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_
 	sw_checkpoint_show(&board->worker);
 	int r = sw_become_user(spec->uid, spec->gid);
 	r = r != 0 ? sw_err_set(&err, SW_EDENIED, "cannot become user %u: %s", spec->uid, strerror(r))
-		   : sw_share_page_open(path, &page, &err);
+		   : sw_share_page_open_mapped(path, &page, &err);
 	if (r == 0)
 		r = task == SW_DEEP_OUT	   ? take_off(page, (pid_t)supervisor->account.supervisor, path, &err)
 		    : task == SW_DEEP_BACK ? bring_back(page, supervisor, &board->moved, &err)

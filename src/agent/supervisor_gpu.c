@@ -95,7 +95,8 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	/* From here on somebody else can write it. */
 	if (spec->uid != geteuid() && chown(gpu->path, spec->uid, spec->gid) != 0)
 		return fail(err, gpu->path);
-	r = sw_share_page_open_copy(gpu->path, &gpu->page, err);
+	r = geteuid() == 0 ? sw_share_page_new_told(gpu->path, spec->uid, spec->gid, err) : 0;
+	r = r < 0 ? r : sw_share_page_open(gpu->path, &gpu->page, err);
 	if (r == 0)
 		(void)sw_share_page_keep(gpu->page);
 	supervisor->account.run.movable = r == 0;
@@ -120,14 +121,18 @@ void sw_supervisor_gpu_open(struct sw_supervisor *supervisor)
 
 void sw_supervisor_gpu_remove(int folder)
 {
-	char path[sizeof PLACE_OF_PAGES + 64];
+	char path[sizeof PLACE_OF_PAGES + 64], told[PATH_MAX];
 	ssize_t size = readlinkat(folder, LINK, path, sizeof path - 1);
 	if (size > 0) {
 		path[size] = '\0';
-		if (strncmp(path, PLACE_OF_PAGES "/", strlen(PLACE_OF_PAGES "/")) == 0)
+		if (strncmp(path, PLACE_OF_PAGES "/", strlen(PLACE_OF_PAGES "/")) == 0) {
 			unlink(path);
+			if (sw_share_page_told(path, told))
+				unlink(told);
+		}
 	}
 	unlinkat(folder, LINK, 0);
+	unlinkat(folder, LINK SW_PAGE_TOLD, 0);
 }
 
 void sw_supervisor_gpu_close(struct sw_supervisor *supervisor)
@@ -251,10 +256,10 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 
 /* ------------------------------------------------------------------------------------------------ terms */
 
-/* Where the page of another run lies; false: it has none, or none that a page can name. */
-static bool find_page_of(const char *name, char path[SW_PAGE_PATH])
+/* Where another run tells when it works; false: nowhere, or nowhere that a page can name. One that version 0.1 started has it in its page, and so have all runs of one user's agent. */
+static bool find_told_of(const char *name, char path[SW_PAGE_PATH])
 {
-	char here[PATH_MAX], link[PATH_MAX + SW_FOLDER_NAME_MAX + 8];
+	char here[PATH_MAX], link[PATH_MAX + SW_FOLDER_NAME_MAX + 8], told[PATH_MAX];
 	struct sw_run_id id;
 	if (!sw_folder_parse(name, &id) || getcwd(here, sizeof here) == NULL)
 		return false;
@@ -265,7 +270,11 @@ static bool find_page_of(const char *name, char path[SW_PAGE_PATH])
 		path[size] = '\0';
 	else
 		size = snprintf(path, SW_PAGE_PATH, "%s", link);
-	return size < (ssize_t)SW_PAGE_PATH - 1 && access(path, F_OK) == 0;
+	if (size >= (ssize_t)SW_PAGE_PATH - (ssize_t)sizeof SW_PAGE_TOLD || access(path, F_OK) != 0)
+		return false;
+	if (sw_share_page_told(path, told) && access(told, F_OK) == 0)
+		memcpy(path, told, strlen(told) + 1);
+	return true;
 }
 
 static void give_way(struct sw_share_page *page, const char *names)
@@ -280,7 +289,7 @@ static void give_way(struct sw_share_page *page, const char *names)
 			break;
 		names += used;
 		list[count] = paths[count];
-		count += find_page_of(name, paths[count]);
+		count += find_told_of(name, paths[count]);
 	}
 	sw_share_page_yield(page, list, count);
 }
@@ -301,9 +310,10 @@ void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words
 	for (uint32_t i = 0; i < supervisor->order->want.gpus.count; i++)
 		sw_share_page_limit(page, i, limit);
 	sw_share_page_share(page, share < 1000 || share == SW_PAGE_NO_SHARE ? share : 0);
-	/* Those who give way look at it, and may be others. They must know its name, which nobody can guess. */
-	if (geteuid() == 0)
-		(void)chmod(supervisor->gpu.path, watched != 0 ? 0644 : 0600);
+	/* Jobs that give way look there, and may be others'. They must know its name, which nobody can guess. */
+	char told[PATH_MAX];
+	if (geteuid() == 0 && sw_share_page_told(supervisor->gpu.path, told))
+		(void)chmod(told, watched != 0 ? 0644 : 0600);
 	sw_share_page_watch(page, watched != 0);
 	give_way(page, words + used);
 }

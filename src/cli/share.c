@@ -85,6 +85,7 @@ static int change_terms(struct sw_share_page *page, enum wish change, const stru
 	if (r < 0)
 		return r;
 	int lock = sw_share_folder_lock(folder, true);
+	(void)sw_share_page_refresh(page);
 	sw_share_terms_get(page, &terms);
 	if (change == LIMITS)
 		take_options(values, &terms, NULL);
@@ -102,7 +103,7 @@ static int state_wish(const struct values *values, bool suspend, struct sw_err *
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	const char *name = suspend ? values->suspend : values->resume;
 	uint32_t wish = 0;
-	int r = sw_cli_share_open(name, &page, err);
+	int r = sw_cli_share_open(name, true, &page, err); /* it may be taken off its GPUs, or be off */
 	if (r == 0 && !suspend)
 		r = sw_cli_share_bring_back(name, page, values->gpu, err);
 	r = r < 0 ? r : change_terms(page, suspend ? SUSPENDS : RESUMES, NULL, &wish, err);
@@ -147,7 +148,7 @@ static int state_limit(const struct values *values, struct sw_err *err)
 	if (values->memory == NULL && values->compute == 0 && values->class == NULL && values->throttle == NULL && values->slice == 0)
 		return sw_err_set(err, SW_EINPUT, "--limit needs --memory, --compute, --class, --throttle or --slice");
 	int r = take_options(values, &terms, err);
-	r = r < 0 ? r : sw_cli_share_open(values->limit, &page, err);
+	r = r < 0 ? r : sw_cli_share_open(values->limit, false, &page, err);
 	r = r < 0 ? r : change_terms(page, LIMITS, values, &wish, err);
 	if (r < 0)
 		return r;

@@ -61,7 +61,7 @@ int sw_cli_share_path(const char *name, char path[PATH_MAX], struct sw_err *err)
 									  : sw_err_set(err, SW_ELIMIT, "the name of the share is too long");
 }
 
-int sw_cli_share_open(const char *name, struct sw_share_page **ret_page, struct sw_err *err)
+int sw_cli_share_open(const char *name, bool mapped, struct sw_share_page **ret_page, struct sw_err *err)
 {
 	char path[PATH_MAX];
 	int r = sw_cli_share_path(name, path, err);
@@ -72,7 +72,7 @@ int sw_cli_share_open(const char *name, struct sw_share_page **ret_page, struct 
 		sw_err_hint(err, "'sharewell share --list' shows those that there are.");
 		return SW_ENOTFOUND;
 	}
-	return sw_share_page_open(path, ret_page, err);
+	return mapped ? sw_share_page_open_mapped(path, ret_page, err) : sw_share_page_open(path, ret_page, err);
 }
 
 static bool has_off(const char *path)

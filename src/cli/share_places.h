@@ -20,7 +20,7 @@ int sw_cli_share_size(const char *option, const char *text, uint64_t *ret_bytes,
 int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);
 /* The page of the share of that name; there may be none yet. */
 int sw_cli_share_path(const char *name, char path[PATH_MAX], struct sw_err *err);
-int sw_cli_share_open(const char *name, struct sw_share_page **ret_page, struct sw_err *err);
+int sw_cli_share_open(const char *name, bool mapped, struct sw_share_page **ret_page, struct sw_err *err);
 /* Whether the keeper of this share is still there: it holds a lock on the first byte. Or a process that is off its GPUs: without its page nobody could bring it back. */
 bool sw_cli_share_is_alive(const char *path);
 

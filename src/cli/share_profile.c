@@ -119,7 +119,7 @@ int sw_cli_share_profile(const char *name, uint64_t seconds, bool as_json, struc
 	char path[PATH_MAX];
 	if (profiles == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_cli_share_open(name, &page, err);
+	int r = sw_cli_share_open(name, false, &page, err);
 	r = r < 0 ? r : sw_cli_share_path(name, path, err);
 	/* What one that was killed has left is of another time, and maybe of another program. */
 	if (r == 0)

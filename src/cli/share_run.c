@@ -84,6 +84,10 @@ static int claim_name(struct keeper *keeper, const char *name, const struct sw_s
 	if (r == 0) {
 		state_terms(keeper, terms, host_bytes);
 		keeper->alive = hold(keeper->path);
+		/* From here on the program can write it, and shorten it. */
+		sw_share_page_close(keeper->page);
+		keeper->page = NULL;
+		r = sw_share_page_open(keeper->path, &keeper->page, err);
 	}
 	sw_share_folder_unlock(lock);
 	return r;
@@ -96,8 +100,10 @@ static int open_keeper(struct keeper *keeper, const char *name, const struct sw_
 	if (r < 0)
 		return r;
 	keeper->gpu_count = sw_gpus_count(keeper->gpus) < SW_PAGE_GPUS ? sw_gpus_count(keeper->gpus) : SW_PAGE_GPUS;
-	for (uint32_t i = 0; i < keeper->gpu_count; i++)
+	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		keeper->memories[i].capacity_bytes = sw_gpus_info(keeper->gpus, i)->memory_bytes;
+		(void)sw_share_uuid(sw_gpus_info(keeper->gpus, i)->uuid, keeper->memories[i].uuid);
+	}
 	return claim_name(keeper, name, terms, host_bytes, err);
 }
 
@@ -123,15 +129,12 @@ static void sample_memories(struct keeper *keeper, int64_t now)
 	bool due = now - keeper->sampled_ns >= SECOND;
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		static struct sw_gpu_sample sample; /* too large for the stack */
-		/* In the order of the page, where GPUs change places when the program moves. */
-		int gpu = sw_share_page_gpu(keeper->page, sw_gpus_info(keeper->gpus, i)->uuid);
-		if (gpu < 0)
-			continue;
-		struct sw_share_memory *memory = &keeper->memories[gpu];
+		struct sw_share_memory *memory = &keeper->memories[i];
 		memory->fresh = due && sw_gpus_sample(keeper->gpus, i, &sample, NULL) == 0 && (sample.known & SW_GPU_KNOWS_MEMORY) != 0;
-		if (memory->fresh)
-			*memory = (struct sw_share_memory){sample.memory_total_bytes,
-							   sample.memory_used_bytes + sample.memory_reserved_bytes, true};
+		if (!memory->fresh)
+			continue;
+		memory->capacity_bytes = sample.memory_total_bytes;
+		memory->used_bytes = sample.memory_used_bytes + sample.memory_reserved_bytes;
 	}
 	if (due)
 		keeper->sampled_ns = now;
@@ -143,7 +146,7 @@ static void coordinate(struct keeper *keeper)
 	if (!sw_share_folder_leads(keeper->folder))
 		return;
 	sample_memories(keeper, now);
-	sw_share_folder_tick(keeper->folder, keeper->page, keeper->memories, now);
+	sw_share_folder_tick(keeper->folder, keeper->memories, keeper->gpu_count, now);
 }
 
 /* ---- what goes around the runtime */
@@ -165,6 +168,8 @@ static void look_outside(struct keeper *keeper, int64_t now)
 	if (now - keeper->looked_ns < OUTSIDE_NS)
 		return;
 	keeper->looked_ns = now;
+	if (!sw_share_page_refresh(keeper->page))
+		return;
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		static struct sw_gpu_sample sample; /* too large for the stack */
 		struct sw_outside found = {0};

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -16,7 +17,9 @@
 
 struct sw_page *sw_page;
 struct sw_page_slot *sw_slot;
+struct sw_page_slot *sw_told;
 
+static struct sw_page *told_page; /* NULL: what we tell others stands in our page */
 static int page_fd = -1;
 static dev_t page_device;
 static ino_t page_inode;
@@ -45,6 +48,8 @@ static void clear(struct sw_page_slot *slot)
 	}
 	atomic_store(&slot->state, SW_PAGE_UNUSED);
 	atomic_store(&slot->pid, 0);
+	if (told_page != NULL)
+		atomic_store(&told_page->slots[slot - sw_page->slots].pid, 0);
 }
 
 /* Takes back what processes that are gone had. */
@@ -66,6 +71,18 @@ static void reap(void)
 	}
 }
 
+/* From here on it is seen by others. */
+static void tell_at(unsigned number)
+{
+	sw_told = sw_slot;
+	if (told_page == NULL)
+		return;
+	sw_told = &told_page->slots[number];
+	memset(sw_told, 0, sizeof *sw_told);
+	atomic_store(&sw_told->state, SW_PAGE_RUNNING);
+	atomic_store(&sw_told->pid, getpid());
+}
+
 static bool take_slot(void)
 {
 	unsigned first = (unsigned)getpid() % SW_PAGE_SLOTS;
@@ -79,6 +96,7 @@ static bool take_slot(void)
 		atomic_store(&slot->state, SW_PAGE_RUNNING);
 		atomic_store(&slot->pid, getpid());
 		sw_slot = slot;
+		tell_at(number);
 		return true;
 	}
 	return false;
@@ -97,6 +115,18 @@ static struct sw_page *map_page(int fd, int protection)
 		return page;
 	munmap(page, sizeof *page);
 	return NULL;
+}
+
+/* There is none where all jobs are of one user. */
+static struct sw_page *map_told(const char *path)
+{
+	char told[PATH_MAX];
+	int fd = (size_t)snprintf(told, sizeof told, "%s" SW_PAGE_TOLD, path) < sizeof told ? open(told, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
+											    : -1;
+	struct sw_page *mapped = map_page(fd, PROT_READ | PROT_WRITE);
+	if (fd >= 0)
+		close(fd);
+	return mapped;
 }
 
 static const char *page_path(void)
@@ -152,6 +182,14 @@ static int open_page(const char *path)
 	return fd;
 }
 
+static void unmap_told(void)
+{
+	if (told_page != NULL)
+		munmap(told_page, sizeof *told_page);
+	told_page = NULL;
+	sw_told = NULL;
+}
+
 bool sw_account_open(void)
 {
 	const char *path = page_path();
@@ -169,6 +207,7 @@ bool sw_account_open(void)
 	page_fd = fd;
 	page_device = status.st_dev;
 	page_inode = status.st_ino;
+	told_page = map_told(path);
 	find_gpus();
 	if (take_slot()) {
 		char ledger[SW_PAGE_PATH];
@@ -177,6 +216,7 @@ bool sw_account_open(void)
 		sw_node_open(ledger);
 		return true;
 	}
+	unmap_told();
 	munmap(sw_page, sizeof *sw_page);
 	close(page_fd);
 	sw_page = NULL;
@@ -187,6 +227,7 @@ bool sw_account_open(void)
 void sw_account_forget(void)
 {
 	sw_node_forget();
+	unmap_told();
 	/* The mapping holds the file open as well, and with it the lock that says that the parent lives. */
 	if (sw_page != NULL)
 		munmap(sw_page, sizeof *sw_page);

@@ -10,6 +10,7 @@
 
 extern struct sw_page *sw_page;	     /* NULL: no coordinator, nothing is limited or moved */
 extern struct sw_page_slot *sw_slot; /* ours in it */
+extern struct sw_page_slot *sw_told; /* where we tell others when we work: in a file of its own (SW_PAGE_TOLD), or in our slot */
 
 /* Maps the page that the environment names and takes a slot; false: there is none, or no slot is left. */
 bool sw_account_open(void);

@@ -35,6 +35,7 @@ static void tell(void)
 static void set_state(enum sw_page_state state)
 {
 	atomic_store(&sw_slot->state, state);
+	atomic_store(&sw_told->state, state);
 	tell();
 }
 

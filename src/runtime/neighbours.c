@@ -44,7 +44,7 @@ static void remember_gap(int64_t now)
 {
 	int64_t since = atomic_exchange(&gap_since_ns, 0), gap = now - since;
 	if (since != 0 && gap >= SW_GAP_LEAST_NS)
-		atomic_store(&sw_slot->gap_ns[atomic_fetch_add(&sw_slot->gaps, 1) % SW_PAGE_GAPS], gap);
+		atomic_store(&sw_told->gap_ns[atomic_fetch_add(&sw_told->gaps, 1) % SW_PAGE_GAPS], gap);
 }
 
 /* Under the lock. */
@@ -80,8 +80,8 @@ void sw_neighbours_note_request(void)
 	atomic_fetch_add(&calling, 1);
 	/* In this order, which is the opposite of say_idle()'s: one of the two sees the other. */
 	atomic_store(&last_call_ns, now);
-	if (atomic_load(&sw_slot->busy) == 0) {
-		atomic_store(&sw_slot->busy, 1);
+	if (atomic_load(&sw_told->busy) == 0) {
+		atomic_store(&sw_told->busy, 1);
 		remember_gap(now);
 	}
 }
@@ -199,13 +199,13 @@ static void say_idle(int64_t call)
 		worked = atomic_exchange(&used[i].since, false) || worked;
 	pthread_mutex_unlock(&lock);
 	int64_t now = sw_monotonic_ns();
-	atomic_store(&sw_slot->idle_since_ns, now);
+	atomic_store(&sw_told->idle_since_ns, now);
 	/* From one request for memory to the next is none between two steps. */
 	atomic_store(&gap_since_ns, worked ? now : 0);
-	atomic_store(&sw_slot->busy, 0);
+	atomic_store(&sw_told->busy, 0);
 	/* Who called in between said so before that: it is said again. */
 	if (atomic_load(&last_call_ns) != call) {
-		atomic_store(&sw_slot->busy, 1);
+		atomic_store(&sw_told->busy, 1);
 		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < used_count; i++)
 			used[i].since = used[i].stream != NOBODY;
@@ -222,7 +222,7 @@ static void *watch(void *unused)
 	int64_t marked_for = -1;
 	for (;;) {
 		nanosleep(&(struct timespec){.tv_nsec = atomic_load(&sw_page->watched) ? LOOK_NS : 100 * LOOK_NS}, NULL);
-		if (atomic_load(&sw_slot->busy) == 0)
+		if (atomic_load(&sw_told->busy) == 0)
 			continue;
 		int64_t call = atomic_load(&last_call_ns);
 		if (sw_monotonic_ns() - call < QUIET_NS)
@@ -267,7 +267,7 @@ bool sw_neighbours_prepare(void)
 
 /* ---- of one that yields */
 
-/* Nothing of theirs is mapped: who owns a page may be another user, can shorten the file, and would kill by SIGBUS who looks at a mapping of it. */
+/* Nothing of theirs is mapped: who owns the file may be another user, can shorten the file, and would kill by SIGBUS who looks at a mapping of it. */
 enum { PROCESSES = 64, AT_ONCE = 16 }; /* of a neighbour's processes more than that are not looked at: each look reads each */
 _Static_assert(SW_PAGE_SLOTS % AT_ONCE == 0, "slots are read in groups");
 

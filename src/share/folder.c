@@ -156,8 +156,8 @@ static void meet_all(struct sw_share_folder *folder)
 			forget(folder, i--);
 	for (size_t i = 0; i < folder->count; i++) {
 		struct member *member = &folder->members[i];
-		sw_share_terms_get(member->page, &member->terms);
 		sw_share_page_look(member->page, &member->figures);
+		sw_share_terms_get(member->page, &member->terms);
 		sw_share_orders_alone(&member->terms, &member->orders);
 	}
 }
@@ -269,13 +269,12 @@ static int64_t find_quantum(const struct seat *seats, size_t count)
 	return slice_s * INT64_C(1000000000);
 }
 
-static void decide(struct sw_share_folder *folder, uint32_t gpu, const uint8_t uuid[16], const struct sw_share_memory *memory,
-		   int64_t now_ns)
+static void decide(struct sw_share_folder *folder, uint32_t gpu, const struct sw_share_memory *memory, int64_t now_ns)
 {
 	struct seat seats[SW_COORDINATE_JOBS];
 	struct sw_coordinate_job jobs[SW_COORDINATE_JOBS];
 	struct sw_coordinate_order orders[SW_COORDINATE_JOBS];
-	size_t count = seat_all(folder, uuid, seats);
+	size_t count = seat_all(folder, memory->uuid, seats);
 	for (size_t i = 0; i < count; i++)
 		jobs[i] = describe(&seats[i]);
 	const struct sw_coordinate_gpu room = {
@@ -288,18 +287,17 @@ static void decide(struct sw_share_folder *folder, uint32_t gpu, const uint8_t u
 		take_order(seats, count, i, &orders[i]);
 }
 
-void sw_share_folder_tick(struct sw_share_folder *folder, struct sw_share_page *own, const struct sw_share_memory *memories, int64_t now_ns)
+void sw_share_folder_tick(struct sw_share_folder *folder, const struct sw_share_memory *memories, size_t count, int64_t now_ns)
 {
 	if (!sw_share_folder_leads(folder))
 		return;
 	int lock = sw_share_folder_lock(folder->path, false);
 	if (lock < 0)
 		return;
-	const struct sw_page *shared = sw_share_page_shared(own);
 	meet_all(folder);
-	for (uint32_t i = 0; i < shared->gpu_count && i < SW_PAGE_GPUS; i++)
+	for (uint32_t i = 0; i < count && i < SW_PAGE_GPUS; i++)
 		if (memories[i].capacity_bytes > 0)
-			decide(folder, i, shared->gpus[i].uuid, &memories[i], now_ns);
+			decide(folder, i, &memories[i], now_ns);
 	for (size_t i = 0; i < folder->count; i++)
 		sw_share_orders_give(folder->members[i].page, &folder->members[i].orders);
 	sw_share_folder_unlock(lock);

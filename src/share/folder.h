@@ -5,7 +5,8 @@
  *
  * Invariants:
  *  1. one decides at a time; what it has learnt is lost with it, what it has ordered stands in the pages;
- *  2. pages whose keeper is gone are left alone: their jobs go on as they were last told.
+ *  2. pages whose keeper is gone are left alone: their jobs go on as they were last told;
+ *  3. whatever a program does to its page, the others are coordinated.
  */
 #ifndef SW_SHARE_FOLDER_H
 #define SW_SHARE_FOLDER_H
@@ -24,6 +25,7 @@ struct sw_share_folder;
 
 /* Memory of a GPU, as its driver says. */
 struct sw_share_memory {
+	uint8_t uuid[16];
 	uint64_t capacity_bytes; /* 0: not known, and not coordinated */
 	uint64_t used_bytes;	 /* by anybody */
 	bool fresh;		 /* it was asked just now; else the last answer is given again */
@@ -37,8 +39,7 @@ SW_DEFINE_FREEP(struct sw_share_folder, sw_share_folder_free)
 bool sw_share_folder_leads(struct sw_share_folder *folder);
 /* Lets another decide: before standing still for long. */
 void sw_share_folder_stand_back(struct sw_share_folder *folder);
-/* Decides, if this is the one and nobody makes or changes shares just now. `memories` are those of the GPUs of `own`, one each. */
-void sw_share_folder_tick(struct sw_share_folder *folder, struct sw_share_page *own, const struct sw_share_memory *memories,
-			  int64_t now_ns);
+/* Decides about these GPUs (at most SW_PAGE_GPUS, always in the same order), if this is the one and nobody makes or changes shares just now. */
+void sw_share_folder_tick(struct sw_share_folder *folder, const struct sw_share_memory *memories, size_t count, int64_t now_ns);
 
 #endif

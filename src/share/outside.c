@@ -114,4 +114,7 @@ void sw_outside_note(struct sw_share_page *page, uint32_t gpu, const struct sw_o
 	atomic_store(&place->outside_bytes, outside->bytes);
 	atomic_store(&place->outside_pid, outside->pid);
 	atomic_store(&place->outside_processes, outside->processes);
+	sw_share_page_put(page, &place->outside_bytes, sizeof place->outside_bytes);
+	sw_share_page_put(page, &place->outside_pid, sizeof place->outside_pid);
+	sw_share_page_put(page, &place->outside_processes, sizeof place->outside_processes);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,11 +16,14 @@
 struct sw_share_page {
 	struct sw_page *shared; /* the file itself, or a copy of it */
 	int fd;
+	int told;   /* the file of what the job tells jobs of other users; -1: there is none */
 	char *head; /* the beginning of the file where `shared` is a copy: for futexes, never to be touched; NULL: it is not */
 };
 
 #define HEAD_BYTES 4096u
 _Static_assert(offsetof(struct sw_page, changes) < HEAD_BYTES, "the futexes lie in the head");
+/* The job's user owns these files, and could fill with them the file system that all pages lie in. A page of no version is larger than this. */
+#define MOST_FILE_BYTES ((off_t)4 * (off_t)sizeof(struct sw_page))
 
 /* ---- life */
 
@@ -69,8 +73,22 @@ static int map(int fd, const char *path, struct sw_share_page **ret_page, struct
 		return cannot(err, "map", path);
 	}
 	page->fd = fd;
+	page->told = -1;
 	*ret_page = page;
 	return 0;
+}
+
+/* A file of a page's size, which nobody else can open yet; -1: `errno` says why. All of it now: a process that found the disk full while it writes into its page would die. */
+static int make_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int error = fd < 0 ? errno : posix_fallocate(fd, 0, sizeof(struct sw_page));
+	if (fd >= 0 && error != 0) {
+		close(fd);
+		unlink(path);
+	}
+	errno = error;
+	return error == 0 ? fd : -1;
 }
 
 int sw_share_page_new(const char *path, const char *const *uuids, size_t count, struct sw_share_page **ret_page, struct sw_err *err)
@@ -84,12 +102,10 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 	for (size_t i = 0; i < count; i++)
 		if (!sw_share_uuid(uuids[i], bytes[i]))
 			return sw_err_set(err, SW_EINPUT, "'%.60s' is not the UUID of a GPU", uuids[i]);
-	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = make_file(path);
 	if (fd < 0)
 		return cannot(err, "make", path);
-	/* All of it now: a process that found the disk full while it writes into its page would die. */
-	errno = posix_fallocate(fd, 0, sizeof(struct sw_page));
-	int r = errno != 0 ? cannot(err, "make", path) : map(fd, path, ret_page, err);
+	int r = map(fd, path, ret_page, err);
 	if (r < 0) {
 		close(fd);
 		unlink(path);
@@ -107,36 +123,86 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 	return 0;
 }
 
-int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err)
+int sw_share_page_new_told(const char *path, uid_t uid, gid_t gid, struct sw_err *err)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	const struct {
+		uint64_t magic;
+		uint32_t format, gpu_count;
+	} head = {SW_PAGE_MAGIC, SW_PAGE_FORMAT, 0};
+	char told[PATH_MAX];
+	if (!sw_share_page_told(path, told))
+		return sw_err_set(err, SW_ELIMIT, "the path of the GPU page is too long");
+	int fd = make_file(told);
+	if (fd < 0)
+		return cannot(err, "make", told);
+	bool made = pwrite(fd, &head, sizeof head, 0) == (ssize_t)sizeof head && (uid == geteuid() || fchown(fd, uid, gid) == 0);
+	int r = made ? 0 : cannot(err, "make", told);
+	if (!made)
+		unlink(told);
+	close(fd);
+	return r;
+}
+
+bool sw_share_page_told(const char *path, char told[PATH_MAX])
+{
+	return snprintf(told, PATH_MAX, "%s" SW_PAGE_TOLD, path) < PATH_MAX;
+}
+
+static int not_known(const char *path, struct sw_err *err)
+{
+	sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page that this program knows", path);
+	sw_err_hint(err, "It may have been made by another version of Sharewell.");
+	return SW_EINPUT;
+}
+
+/* -1: it is no file, or none that can be had. The job's user may have put anything there, also what makes a program wait that opens it. */
+static int open_file(const char *path)
+{
 	struct stat status;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 || (fstat(fd, &status) == 0 && S_ISREG(status.st_mode)))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -1;
+}
+
+static int open_told(const char *path)
+{
+	char told[PATH_MAX];
+	return sw_share_page_told(path, told) ? open_file(told) : -1;
+}
+
+int sw_share_page_open_mapped(const char *path, struct sw_share_page **ret_page, struct sw_err *err)
+{
+	struct stat status;
+	int fd = open_file(path);
 	if (fd < 0)
 		return cannot(err, "open", path);
-	bool large = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct sw_page);
 	struct sw_share_page *page = NULL;
-	int r = large ? map(fd, path, &page, err) : sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page", path);
+	bool large = fstat(fd, &status) == 0 && status.st_size >= (off_t)sizeof(struct sw_page);
+	int r = large ? map(fd, path, &page, err) : not_known(path, err);
 	if (r < 0 || page == NULL) {
 		close(fd);
 		return r;
 	}
-	if (page->shared->magic != SW_PAGE_MAGIC || page->shared->format != SW_PAGE_FORMAT || page->shared->gpu_count > SW_PAGE_GPUS) {
+	if (!sw_share_page_refresh(page)) {
 		sw_share_page_close(page);
-		sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page that this program knows", path);
-		sw_err_hint(err, "It may have been made by another version of Sharewell.");
-		return SW_EINPUT;
+		return not_known(path, err);
 	}
+	page->told = open_told(path);
 	*ret_page = page;
 	return 0;
 }
 
-int sw_share_page_open_copy(const char *path, struct sw_share_page **ret_page, struct sw_err *err)
+int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err)
 {
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = calloc(1, sizeof *page);
 	if (page == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	page->shared = MAP_FAILED;
-	page->fd = open(path, O_RDWR | O_CLOEXEC);
+	page->told = -1;
+	page->fd = open_file(path);
 	if (page->fd < 0)
 		return cannot(err, "open", path);
 	page->shared = mmap(NULL, sizeof *page->shared, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -145,9 +211,18 @@ int sw_share_page_open_copy(const char *path, struct sw_share_page **ret_page, s
 	if (page->shared == MAP_FAILED || head == MAP_FAILED)
 		return cannot(err, "map", path);
 	if (!sw_share_page_refresh(page))
-		return sw_err_set(err, SW_EINPUT, "'%s' is not a GPU page that this program knows", path);
+		return not_known(path, err);
+	page->told = open_told(path);
 	*ret_page = SW_TAKE(page);
 	return 0;
+}
+
+/* A file that its owner has made so large that there may be no room for others. */
+static void cut(int fd)
+{
+	struct stat status;
+	if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > MOST_FILE_BYTES)
+		(void)!ftruncate(fd, MOST_FILE_BYTES);
 }
 
 static bool read_all(int fd, char *bytes, size_t size)
@@ -166,6 +241,10 @@ static bool read_all(int fd, char *bytes, size_t size)
 bool sw_share_page_refresh(struct sw_share_page *page)
 {
 	struct sw_page *shared = page->shared;
+	if (page->head != NULL) {
+		cut(page->fd);
+		cut(page->told);
+	}
 	bool good = page->head == NULL || read_all(page->fd, (char *)shared, sizeof *shared);
 	good = good && shared->magic == SW_PAGE_MAGIC && shared->format == SW_PAGE_FORMAT && shared->gpu_count <= SW_PAGE_GPUS;
 	if (!good && page->head != NULL)
@@ -183,6 +262,8 @@ void sw_share_page_close(struct sw_share_page *page)
 		munmap(page->head, HEAD_BYTES);
 	if (page->fd >= 0)
 		close(page->fd);
+	if (page->told >= 0)
+		close(page->told);
 	free(page);
 }
 
@@ -218,6 +299,11 @@ static void carry(const struct sw_share_page *page, const void *field, size_t si
 {
 	if (page->head != NULL)
 		(void)!pwrite(page->fd, field, size, place_of(page, field));
+}
+
+void sw_share_page_put(struct sw_share_page *page, const void *field, size_t size)
+{
+	carry(page, field, size);
 }
 
 static void store_u32(struct sw_share_page *page, _Atomic uint32_t *field, uint32_t value)
@@ -344,6 +430,9 @@ static bool strike_out(struct sw_share_page *page, uint32_t number)
 	store_u32(page, &slot->state, SW_PAGE_UNUSED);
 	atomic_store(&slot->pid, 0);
 	carry(page, &slot->pid, sizeof slot->pid);
+	/* Its last word may have been that it works. */
+	if (page->told >= 0)
+		(void)!pwrite(page->told, &slot->pid, sizeof slot->pid, place_of(page, &slot->pid));
 	lock.l_type = F_UNLCK;
 	fcntl(page->fd, F_OFD_SETLK, &lock);
 	return true;

@@ -15,7 +15,9 @@
 
 uint32_t sw_share_profile_want(struct sw_share_page *page, bool on)
 {
-	atomic_store(&sw_share_page_shared(page)->profiled, on);
+	struct sw_page *shared = sw_share_page_shared(page);
+	atomic_store(&shared->profiled, on);
+	sw_share_page_put(page, &shared->profiled, sizeof shared->profiled);
 	return sw_share_page_tell(page);
 }
 

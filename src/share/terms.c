@@ -10,6 +10,34 @@ static uint8_t number_of(const struct sw_throttle *throttle)
 	return 0;
 }
 
+/* ---- fields; true: it was another value */
+
+static bool set_u8(struct sw_share_page *page, _Atomic uint8_t *field, uint8_t value)
+{
+	bool changed = atomic_exchange(field, value) != value;
+	if (changed)
+		sw_share_page_put(page, field, sizeof *field);
+	return changed;
+}
+
+static bool set_u32(struct sw_share_page *page, _Atomic uint32_t *field, uint32_t value)
+{
+	bool changed = atomic_exchange(field, value) != value;
+	if (changed)
+		sw_share_page_put(page, field, sizeof *field);
+	return changed;
+}
+
+static bool set_u64(struct sw_share_page *page, _Atomic uint64_t *field, uint64_t value)
+{
+	bool changed = atomic_exchange(field, value) != value;
+	if (changed)
+		sw_share_page_put(page, field, sizeof *field);
+	return changed;
+}
+
+/* ---- terms */
+
 void sw_share_terms_get(struct sw_share_page *page, struct sw_share_terms *ret_terms)
 {
 	const struct sw_page *shared = sw_share_page_shared(page);
@@ -30,13 +58,14 @@ void sw_share_terms_set(struct sw_share_page *page, const struct sw_share_terms 
 {
 	struct sw_page *shared = sw_share_page_shared(page);
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
-		atomic_store(&shared->gpus[i].asked_bytes, terms->asked_bytes == SW_PAGE_NO_LIMIT ? 0 : terms->asked_bytes);
-	atomic_store(&shared->throttle, number_of(terms->throttle));
-	atomic_store(&shared->asked_milli, terms->asked_milli);
-	atomic_store(&shared->held, terms->held);
-	atomic_store(&shared->slice_s, terms->slice_s);
+		set_u64(page, &shared->gpus[i].asked_bytes, terms->asked_bytes == SW_PAGE_NO_LIMIT ? 0 : terms->asked_bytes);
+	set_u8(page, &shared->throttle, number_of(terms->throttle));
+	set_u32(page, &shared->asked_milli, terms->asked_milli);
+	set_u8(page, &shared->held, terms->held);
+	set_u8(page, &shared->slice_s, terms->slice_s);
 	atomic_store(&shared->arrived_ns, terms->arrived_ns);
-	atomic_store(&shared->job_class, terms->class == SW_JOB_OPPORTUNISTIC ? SW_PAGE_OPPORTUNISTIC : SW_PAGE_GUARANTEED);
+	sw_share_page_put(page, &shared->arrived_ns, sizeof shared->arrived_ns);
+	set_u8(page, &shared->job_class, terms->class == SW_JOB_OPPORTUNISTIC ? SW_PAGE_OPPORTUNISTIC : SW_PAGE_GUARANTEED);
 }
 
 void sw_share_orders_alone(const struct sw_share_terms *terms, struct sw_share_orders *ret_orders)
@@ -45,11 +74,6 @@ void sw_share_orders_alone(const struct sw_share_terms *terms, struct sw_share_o
 					       .suspend = terms->held};
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
 		ret_orders->limit_bytes[i] = terms->asked_bytes;
-}
-
-static bool change(_Atomic uint32_t *field, uint32_t value)
-{
-	return atomic_exchange(field, value) != value;
 }
 
 /* In the words of the page, where 0 is all. */
@@ -66,12 +90,12 @@ uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share
 	/* Less is less for everybody; who may have more, and of what, the neighbours have a say in. */
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
 		if (guaranteed || terms->asked_bytes < atomic_load(&shared->gpus[i].limit_bytes))
-			atomic_store(&shared->gpus[i].limit_bytes, terms->asked_bytes);
+			set_u64(page, &shared->gpus[i].limit_bytes, terms->asked_bytes);
 	uint32_t share = atomic_load(&shared->share_milli);
 	if (guaranteed || (share != SW_PAGE_NO_SHARE && terms->asked_milli > 0 && (share == 0 || terms->asked_milli < share)))
-		atomic_store(&shared->share_milli, terms->asked_milli);
+		set_u32(page, &shared->share_milli, terms->asked_milli);
 	if (terms->held || was_held)
-		atomic_store(&shared->want, terms->held ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
+		set_u32(page, &shared->want, terms->held ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
 	return sw_share_page_tell(page);
 }
 
@@ -93,36 +117,39 @@ void sw_share_orders_get(struct sw_share_page *page, struct sw_share_orders *ret
 		ret_orders->neighbour_count++;
 }
 
-static bool name_neighbours(struct sw_page *shared, const struct sw_share_orders *orders)
+static bool name_neighbours(struct sw_share_page *page, const struct sw_share_orders *orders)
 {
+	struct sw_page *shared = sw_share_page_shared(page);
 	char wanted[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH] = {0};
 	size_t used = 0;
 	for (size_t i = 0; i < orders->neighbour_count && used < SW_PAGE_NEIGHBOURS; i++)
 		if (strlen(orders->neighbours[i]) < SW_PAGE_PATH)
 			memcpy(wanted[used++], orders->neighbours[i], strlen(orders->neighbours[i]));
 	bool changed = memcmp(wanted, shared->neighbours, sizeof wanted) != 0;
-	if (changed)
+	if (changed) {
 		memcpy(shared->neighbours, wanted, sizeof wanted);
+		sw_share_page_put(page, shared->neighbours, sizeof wanted);
+	}
 	/* After the names: who sees that it yields sees to whom. */
-	return change(&shared->yields, used > 0) || changed;
+	return set_u32(page, &shared->yields, used > 0) || changed;
 }
 
 bool sw_share_orders_give(struct sw_share_page *page, const struct sw_share_orders *orders)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
-	bool changed = name_neighbours(shared, orders), shrinks = false;
+	bool changed = name_neighbours(page, orders), shrinks = false;
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++) {
-		uint64_t before = atomic_exchange(&shared->gpus[i].limit_bytes, orders->limit_bytes[i]);
-		changed = changed || before != orders->limit_bytes[i];
+		uint64_t before = atomic_load(&shared->gpus[i].limit_bytes);
+		changed = set_u64(page, &shared->gpus[i].limit_bytes, orders->limit_bytes[i]) || changed;
 		shrinks = shrinks || before > orders->limit_bytes[i];
 	}
 	/* Memory that is taken from one is wanted by another now; a turn that ends may wait for a good moment. */
 	if (changed)
-		atomic_store(&shared->urgent, shrinks);
-	changed = change(&shared->share_milli, share_in_page(orders->share_milli)) || changed;
-	changed = change(&shared->watched, orders->watched) || changed;
+		sw_share_page_hurry(page, shrinks);
+	changed = set_u32(page, &shared->share_milli, share_in_page(orders->share_milli)) || changed;
+	changed = set_u32(page, &shared->watched, orders->watched) || changed;
 	uint32_t want = orders->suspend || atomic_load(&shared->held) != 0 ? SW_PAGE_SUSPEND : SW_PAGE_RUN;
-	changed = change(&shared->want, want) || changed;
+	changed = set_u32(page, &shared->want, want) || changed;
 	if (changed)
 		sw_share_page_tell(page);
 	return changed;

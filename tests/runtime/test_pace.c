@@ -237,14 +237,14 @@ static void work_in_two_contexts(int socket)
 	}
 }
 
-static void check_that_it_tells(void (*run)(int socket))
+/* In that page, which may be another than its own. */
+static void check_that_it_tells_in(struct sw_page *tells, void (*run)(int socket))
 {
-	struct sw_page *shared = raw_page(page_path());
-	atomic_store(&shared->watched, 1);
+	atomic_store(&raw_page(page_path())->watched, 1);
 	struct job job = start(run);
 	hear(job.socket, 'r');
 	hear_again();
-	const struct sw_page_slot *slot = slot_of(shared, &job);
+	const struct sw_page_slot *slot = slot_of(tells, &job);
 	for (unsigned i = 0; i < 24; i++) {
 		eventually(atomic_load(&slot->busy) == 0);
 		uint64_t begun = gpu_busy_ns();
@@ -262,6 +262,11 @@ static void check_that_it_tells(void (*run)(int socket))
 		assert_true(atomic_load(&slot->gap_ns[i]) < PATIENCE);
 	tell(job.socket, 'e');
 	end(&job);
+}
+
+static void check_that_it_tells(void (*run)(int socket))
+{
+	check_that_it_tells_in(raw_page(page_path()), run);
 }
 
 /* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
@@ -283,6 +288,37 @@ static void test_two_contexts_tell(void **state)
 {
 	(void)state;
 	check_that_it_tells(work_in_two_contexts);
+}
+
+/* Where there is a file for jobs of other users it tells there, whatever locks they hold on that; in its page it has the slot of that number, and tells nothing of its work. */
+static void test_it_tells_others(void **state)
+{
+	(void)state;
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	char told[160];
+	assert_int_equal(sw_share_page_new_told(page_path(), geteuid(), getegid(), NULL), 0);
+	snprintf(told, sizeof told, "%s", beside("page" SW_PAGE_TOLD));
+	int stranger = open(told, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fcntl(stranger, F_OFD_SETLK, &lock), 0);
+	struct sw_page *tells = raw_page(told), *shared = raw_page(page_path());
+	check_that_it_tells_in(tells, work_when_told);
+
+	struct job job = start(work_when_told);
+	hear(job.socket, 'r');
+	hear_again();
+	const struct sw_page_slot *slot = slot_of(tells, &job);
+	assert_int_equal(atomic_load(&shared->slots[slot - tells->slots].pid), job.pid);
+	suspend();
+	assert_int_equal(atomic_load(&slot->state), SW_PAGE_SUSPENDED);
+	resume();
+	assert_int_equal(atomic_load(&slot->state), SW_PAGE_RUNNING);
+	tell(job.socket, 'w');
+	hear(job.socket, 'l');
+	assert_int_equal(atomic_load(&shared->slots[slot - tells->slots].busy), 0);
+	hear(job.socket, 'd');
+	tell(job.socket, 'e');
+	end(&job);
+	close(stranger);
 }
 
 static CUdeviceptr ask_plainly(void)
@@ -486,6 +522,7 @@ int main(void)
 		CASE(test_standing_still),
 		CASE(test_only_work_is_paid_for),
 		CASE(test_a_watched_process_tells),
+		CASE(test_it_tells_others),
 		CASE(test_pacing_survives_a_reset),
 		CASE(test_priorities),
 		CASE(test_watching_spoils_no_capture),

@@ -117,6 +117,20 @@ static const char *page_of(const struct run *run)
 	return whole;
 }
 
+static const char *told_of(const struct run *run)
+{
+	static char told[PATH_MAX];
+	assert_true(sw_share_page_told(page_of(run), told));
+	return told;
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat info;
+	assert_int_equal(stat(path, &info), 0);
+	return info.st_mode & 0777;
+}
+
 /* ---- */
 
 /* The page names the GPUs and the limit; the job has it in its environment, before what its user preloads; it is gone with the run. */
@@ -353,6 +367,29 @@ static void test_ends_while_leaving(void **state)
 	}
 }
 
+/* A job that shortens its page while its supervisor has it open cannot kill it: it hears orders, says what the job did, and tells how it ended. */
+static void test_shortened_page(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	start_counting(harness, &run);
+	struct guest guest = enter(&run);
+	assert_int_equal(ftruncate(guest.fd, 0), 0);
+	harness_tell(&run, "gpu 1048576 250 1\n");
+	harness_tell(&run, "suspend 1\n");
+	struct sw_run_account *account = harness_wait(&run, SW_RUN_SUSPENDED);
+	assert_string_equal(account->run.detail, "it stands still, but its GPU memory is still held: it has spoilt its GPU page");
+	sw_run_account_free(account);
+	harness_tell(&run, "resume 2\n");
+	free_wait(&run, SW_RUN_RUNNING);
+	leave(&guest);
+	harness_tell(&run, "stop 3 0 0\n");
+	account = harness_wait(&run, SW_RUN_EXITED);
+	assert_string_equal(account->run.reason, SW_REASON_STOPPED);
+	sw_run_account_free(account);
+	harness_close(&run);
+}
+
 /* Whether it has left, or is not waited for any more, within so many seconds of being asked; if not, it is asked back. */
 static bool leaves_within(struct sw_supervisor *supervisor, int64_t *now_ns, int seconds)
 {
@@ -377,7 +414,7 @@ static void test_short_turns(void **state)
 	int turns = 1;
 	snprintf(path, sizeof path, "%s/page", harness->state);
 	assert_int_equal(sw_share_page_new(path, uuids, 1, &page, NULL), 0);
-	assert_int_equal(sw_share_page_open_copy(path, &supervisor.gpu.page, NULL), 0);
+	assert_int_equal(sw_share_page_open(path, &supervisor.gpu.page, NULL), 0);
 	struct guest guest = enter_page(path);
 	while (turns < 100 && !leaves_within(&supervisor, &now_ns, 2))
 		turns++;
@@ -411,11 +448,11 @@ static void test_terms(void **state)
 		harness_sleep_ms(1);
 	assert_true(atomic_load(&guest.page->gpus[0].limit_bytes) == 1048576 && atomic_load(&guest.page->gpus[1].limit_bytes) == 1048576);
 	assert_true(atomic_load(&guest.page->share_milli) == 250 && atomic_load(&guest.page->watched) == 1);
-	assert_string_equal(guest.page->neighbours[0], page_of(&other));
-	struct stat info;
-	/* An agent of root has jobs of many users; those that give way to this one can look at its page. */
-	assert_int_equal(stat(page_of(&run), &info), 0);
-	assert_int_equal(info.st_mode & 0777, geteuid() == 0 ? 0644 : 0600);
+	/* An agent of root has jobs of many users; those that give way to this one can look at what it tells, and at its page never. */
+	assert_string_equal(guest.page->neighbours[0], geteuid() == 0 ? told_of(&other) : page_of(&other));
+	assert_int_equal(mode_of(page_of(&run)), 0600);
+	if (geteuid() == 0)
+		assert_int_equal(mode_of(told_of(&run)), 0644);
 	assert_string_equal(guest.page->neighbours[1], "");
 	/* Memory that is taken away is wanted at once. */
 	assert_int_equal(atomic_load(&guest.page->urgent), 1);
@@ -430,6 +467,14 @@ static void test_terms(void **state)
 	assert_true(atomic_load(&guest.page->gpus[0].limit_bytes) == SW_PAGE_NO_LIMIT);
 	assert_true(atomic_load(&guest.page->watched) == 0);
 	assert_string_equal(guest.page->neighbours[0], "");
+	if (geteuid() == 0)
+		assert_int_equal(mode_of(told_of(&run)), 0600);
+	/* A run of version 0.1 has no such file, and tells in its page. */
+	(void)unlink(told_of(&other));
+	harness_tell(&run, "gpu 0 0 0 %" PRIu64 ".3\n", other.id.job);
+	while (atomic_load(&guest.page->yields) == 0)
+		harness_sleep_ms(1);
+	assert_string_equal(guest.page->neighbours[0], page_of(&other));
 	leave(&guest);
 	struct run *both[] = {&run, &other};
 	for (int i = 0; i < 2; i++) {
@@ -453,6 +498,7 @@ int main(int argc, char **argv)
 		TEST(test_memory_leaves_first),
 		TEST(test_memory_stays),
 		TEST(test_ends_while_leaving),
+		TEST(test_shortened_page),
 		TEST(test_short_turns),
 		TEST(test_terms),
 	};

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "share/terms.h"
@@ -84,12 +85,17 @@ static void end(struct share *share)
 	unlink(share->path);
 }
 
-static const struct sw_share_memory memories[SW_PAGE_GPUS] = {{.capacity_bytes = 1024 * MIB}, {.capacity_bytes = 1024 * MIB}};
+static const struct sw_share_memory memories[] = {
+	{.uuid = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff},
+	 .capacity_bytes = 1024 * MIB},
+	{.uuid = {0xff, 0xee, 0xdd, 0xcc, 0xbb, 0xaa, 0x99, 0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x00},
+	 .capacity_bytes = 1024 * MIB},
+};
 
-static void ticks(struct sw_share_folder *keeper, const struct share *own, unsigned count)
+static void ticks(struct sw_share_folder *keeper, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++, now += SW_SHARE_TICK_NS)
-		sw_share_folder_tick(keeper, own->page, memories, now);
+		sw_share_folder_tick(keeper, memories, 2, now);
 }
 
 static struct sw_share_folder *keep(void)
@@ -106,7 +112,7 @@ static void test_orders_reach_the_pages(void **state)
 	struct share high = make("high", SW_JOB_GUARANTEED, 300 * MIB), low = make("low", SW_JOB_OPPORTUNISTIC, 200 * MIB);
 	struct sw_share_folder *keeper = keep();
 	uint32_t before = atomic_load(&low.shared->serial);
-	ticks(keeper, &high, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 1);
 	assert_string_equal(low.shared->neighbours[0], high.path);
 	assert_int_equal(atomic_load(&low.shared->share_milli), SW_PAGE_NO_SHARE);
@@ -115,16 +121,16 @@ static void test_orders_reach_the_pages(void **state)
 	assert_int_equal(atomic_load(&low.shared->gpus[0].limit_bytes), (1024 - 300 - 64) * MIB);
 	assert_true(atomic_load(&low.shared->serial) != before);
 	/* Once the other had time to hear that it is watched. */
-	ticks(keeper, &high, 5);
+	ticks(keeper, 5);
 	assert_int_equal(atomic_load(&low.shared->share_milli), 0);
 	/* Nothing changes, nothing is told. */
 	before = atomic_load(&low.shared->serial);
-	ticks(keeper, &high, 5);
+	ticks(keeper, 5);
 	assert_int_equal(atomic_load(&low.shared->serial), before);
 	/* A process that was killed holds nothing any more. */
 	close(high.process);
 	high.process = -1;
-	ticks(keeper, &high, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&high.slot->pid), 0);
 	assert_int_equal(atomic_load(&low.shared->yields), 0);
 	sw_share_folder_free(keeper);
@@ -138,20 +144,20 @@ static void test_a_context_without_room(void **state)
 	(void)state;
 	struct share full = make("full", SW_JOB_GUARANTEED, 1000 * MIB), late = make("late", SW_JOB_GUARANTEED, 0);
 	struct sw_share_folder *keeper = keep();
-	ticks(keeper, &full, 2);
+	ticks(keeper, 2);
 	assert_int_equal(atomic_load(&full.shared->want) + atomic_load(&late.shared->want), SW_PAGE_RUN);
 	atomic_store(&late.slot->wanted_gpu, 0);
 	atomic_store(&late.slot->wanted_bytes, 100 * MIB);
-	ticks(keeper, &full, 2);
+	ticks(keeper, 2);
 	assert_int_equal(atomic_load(&full.shared->want), SW_PAGE_RUN);
 	assert_int_equal(atomic_load(&late.shared->want), SW_PAGE_SUSPEND);
 	atomic_store(&late.slot->state, SW_PAGE_SUSPENDED);
-	ticks(keeper, &full, (unsigned)(SW_TURNS_QUANTUM_NS / SW_SHARE_TICK_NS) + 1);
+	ticks(keeper, (unsigned)(SW_TURNS_QUANTUM_NS / SW_SHARE_TICK_NS) + 1);
 	assert_int_equal(atomic_load(&full.shared->want), SW_PAGE_SUSPEND);
 	atomic_store(&full.slot->state, SW_PAGE_SUSPENDED);
 	atomic_store(&full.slot->gpus[0].charged_bytes, 0);
 	atomic_store(&full.slot->gpus[0].host_bytes, 1000 * MIB);
-	ticks(keeper, &full, 2);
+	ticks(keeper, 2);
 	assert_int_equal(atomic_load(&late.shared->want), SW_PAGE_RUN);
 	sw_share_folder_free(keeper);
 	end(&full);
@@ -185,16 +191,16 @@ static void test_what_is_left_alone(void **state)
 	snprintf(path, sizeof path, "%s/broken", folder);
 	close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 	int lock = sw_share_folder_lock(folder, true);
-	ticks(keeper, &high, 3);
+	ticks(keeper, 3);
 	assert_int_equal(atomic_load(&low.shared->yields), 0);
 	assert_int_equal(sw_share_folder_lock(folder, false), -1);
 	sw_share_folder_unlock(lock);
-	ticks(keeper, &high, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 1);
 	close(low.keeper);
 	low.keeper = -1;
 	atomic_store(&low.shared->yields, 7);
-	ticks(keeper, &high, 3);
+	ticks(keeper, 3);
 	assert_int_equal(atomic_load(&low.shared->yields), 7);
 	sw_share_folder_free(keeper);
 	end(&high);
@@ -207,13 +213,13 @@ static void test_a_name_used_again(void **state)
 	(void)state;
 	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
 	struct sw_share_folder *keeper = keep();
-	ticks(keeper, &low, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&high.shared->watched), 1);
 	end(&high);
-	ticks(keeper, &low, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 0);
 	high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
-	ticks(keeper, &low, 1);
+	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&high.shared->watched), 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 1);
 	sw_share_folder_free(keeper);
@@ -228,7 +234,7 @@ static void test_another_gpu(void **state)
 	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_JOB_GUARANTEED, 0);
 	struct sw_share_folder *keeper = keep();
 	atomic_store(&high.slot->gpus[1].charged_bytes, 500 * MIB);
-	ticks(keeper, &low, 3);
+	ticks(keeper, 3);
 	assert_int_equal(atomic_load(&low.shared->yields), 0);
 	assert_int_equal(atomic_load(&low.shared->share_milli), 0);
 	/* But what it could take there soon is bounded even now. */
@@ -247,7 +253,7 @@ static void test_terms_change(void **state)
 	struct sw_share_folder *keeper = keep();
 	struct sw_share_terms terms, read;
 	struct sw_share_orders orders;
-	ticks(keeper, &share, 1);
+	ticks(keeper, 1);
 	sw_share_terms_get(share.page, &terms);
 	terms.asked_bytes = 5 * MIB;
 	terms.asked_milli = 250;
@@ -262,7 +268,7 @@ static void test_terms_change(void **state)
 		assert_int_equal(orders.limit_bytes[0], 5 * MIB);
 		assert_int_equal(orders.share_milli, 250);
 		assert_true(orders.suspend);
-		ticks(keeper, &share, 2);
+		ticks(keeper, 2);
 	}
 	terms.held = false;
 	sw_share_terms_change(share.page, &terms);
@@ -276,7 +282,7 @@ static void test_terms_change(void **state)
 	sw_share_orders_get(share.page, &orders);
 	assert_int_equal(orders.limit_bytes[0], 5 * MIB);
 	assert_int_equal(orders.share_milli, 250);
-	ticks(keeper, &share, 1);
+	ticks(keeper, 1);
 	sw_share_orders_get(share.page, &orders);
 	assert_int_equal(orders.limit_bytes[0], 1024 * MIB);
 	assert_int_equal(orders.share_milli, 1000);
@@ -307,6 +313,34 @@ static void test_terms_are_not_trusted(void **state)
 	end(&share);
 }
 
+/* A program that shortens its page, fills it with anything or puts something else in its place is left out, also where its keeper decides: the others are coordinated. */
+static void test_spoilt_pages(void **state)
+{
+	(void)state;
+	struct share bad = make("bad", SW_JOB_GUARANTEED, 10 * MIB), high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
+	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 200 * MIB);
+	struct sw_share_folder *keeper = keep();
+	ticks(keeper, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 0)
+			assert_int_equal(truncate(bad.path, 0), 0);
+		else if (i == 1)
+			assert_int_equal(unlink(bad.path) + mkfifo(bad.path, 0600), 0);
+		else
+			assert_int_equal(unlink(bad.path) + symlink("/dev/zero", bad.path), 0);
+		atomic_store(&low.shared->yields, 0);
+		memset(low.shared->neighbours, 0, sizeof low.shared->neighbours);
+		ticks(keeper, 2);
+		assert_int_equal(atomic_load(&low.shared->yields), 1);
+		assert_string_equal(low.shared->neighbours[0], high.path);
+		assert_string_equal(low.shared->neighbours[1], "");
+	}
+	sw_share_folder_free(keeper);
+	end(&bad);
+	end(&high);
+	end(&low);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, clean_up)
 
 int main(void)
@@ -314,7 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(test_orders_reach_the_pages), CASE(test_a_context_without_room), CASE(test_one_decides),
 		CASE(test_what_is_left_alone),	   CASE(test_a_name_used_again),      CASE(test_another_gpu),
-		CASE(test_terms_change),	   CASE(test_terms_are_not_trusted),
+		CASE(test_terms_change),	   CASE(test_terms_are_not_trusted),  CASE(test_spoilt_pages),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

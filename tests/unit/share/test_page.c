@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "share/terms.h"
+
 #define SECOND INT64_C(1000000000)
 #define UUID "GPU-00112233-4455-6677-8899-aabbccddeeff"
 
@@ -333,7 +335,7 @@ static void test_a_copy(void **state)
 	char longest[SW_PAGE_PATH + 1] = "/";
 	memset(longest, 'x', SW_PAGE_PATH);
 	const char *const paths[] = {"/a", longest, "/b"};
-	assert_int_equal(sw_share_page_open_copy(path, &page, NULL), 0);
+	assert_int_equal(sw_share_page_open(path, &page, NULL), 0);
 	uint32_t before = atomic_load(&shared->serial);
 	uint32_t number = sw_share_page_want(page, SW_PAGE_SUSPEND);
 	assert_true(number == before + 1 && atomic_load(&shared->serial) == number && atomic_load(&shared->want) == SW_PAGE_SUSPEND);
@@ -363,9 +365,114 @@ static void test_a_copy(void **state)
 	number = sw_share_page_want(page, SW_PAGE_RUN);
 	assert_false(sw_share_page_wait(page, number, SECOND / 100));
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *again = NULL;
-	assert_int_equal(sw_share_page_open_copy(path, &again, NULL), SW_EINPUT);
+	assert_int_equal(sw_share_page_open(path, &again, NULL), SW_EINPUT);
 	assert_null(again);
 	munmap(shared, sizeof *shared);
+}
+
+/* What a job's user puts in place of its page, or does to it, makes no program wait or fail that opens it. */
+static void test_what_stands_in_its_place(void **state)
+{
+	(void)state;
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_not_opened(SW_EIO);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("/dev/zero", path), 0);
+	assert_not_opened(SW_EIO);
+	assert_int_equal(unlink(path), 0);
+	/* A lease of the owner's makes every program wait that opens the file, for the better part of a minute, unless it says that it does not. */
+	sw_share_page_close(make());
+	signal(SIGIO, SIG_IGN);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) == 0)
+		assert_not_opened(SW_EIO);
+	close(fd);
+	/* Huge, it would leave no room for the pages of others. */
+	struct stat status;
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
+	assert_int_equal(truncate(path, 1 << 30), 0);
+	assert_int_equal(sw_share_page_open(path, &page, NULL), 0);
+	assert_int_equal(stat(path, &status), 0);
+	assert_in_range(status.st_size, sizeof(struct sw_page), 4 * sizeof(struct sw_page));
+	/* It is whole for those that have it mapped. */
+	struct sw_page *shared = map_raw();
+	assert_int_equal(shared->slots[SW_PAGE_SLOTS - 1].pid, 0);
+	munmap(shared, sizeof *shared);
+}
+
+/* Every byte of it may be anything: what is read are numbers within bounds, and no more processes than there are slots. */
+static void test_garbage(void **state)
+{
+	(void)state;
+	struct sw_page *shared = NULL;
+	for (unsigned round = 0; round < 20; round++) {
+		SW_CLEANUP(sw_share_page_closep) struct sw_share_page *made = make(), *page = NULL;
+		assert_int_equal(sw_share_page_open(path, &page, NULL), 0);
+		shared = map_raw();
+		uint32_t word = 2463534242u + round;
+		unsigned char *bytes = (unsigned char *)shared;
+		/* In every other round it still says that it is a page. */
+		for (size_t i = round % 2 == 0 ? 0 : 16; i < sizeof *shared; i++) {
+			word ^= word << 13, word ^= word >> 17, word ^= word << 5;
+			bytes[i] = round < 2 ? 0xff : (unsigned char)word;
+		}
+		/* As if all of them lived. */
+		struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = SW_PAGE_SLOTS};
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+		assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
+		struct sw_share_figures figures;
+		struct sw_share_terms terms;
+		struct sw_share_orders orders;
+		sw_share_page_look(page, &figures);
+		sw_share_terms_get(page, &terms);
+		sw_share_orders_get(page, &orders);
+		assert_true(figures.processes <= SW_PAGE_SLOTS && figures.gpu_count <= SW_PAGE_GPUS);
+		assert_true(figures.suspended + figures.running <= figures.processes && figures.move_ns >= 0 && figures.iteration_ns >= 0);
+		for (uint32_t i = 0; i < figures.gpu_count; i++)
+			assert_true(figures.gpus[i].charged_bytes <= (UINT64_C(1) << 60) &&
+				    figures.gpus[i].host_bytes <= (UINT64_C(1) << 60));
+		assert_true(terms.asked_milli < 1000 && orders.share_milli <= 1000 && orders.neighbour_count <= SW_PAGE_NEIGHBOURS);
+		orders.neighbour_count = 0;
+		(void)sw_share_orders_give(page, &orders);
+		(void)sw_share_page_wait(page, sw_share_page_want(page, SW_PAGE_RUN), 0);
+		close(fd);
+		munmap(shared, sizeof *shared);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* What a job tells those of other users stands in a file that others can be let to read; a process that is gone says nothing there any more. */
+static void test_told(void **state)
+{
+	(void)state;
+	char told[PATH_MAX];
+	struct stat status;
+	sw_share_page_close(make());
+	assert_int_equal(sw_share_page_new_told(path, geteuid(), getegid(), NULL), 0);
+	assert_true(sw_share_page_told(path, told));
+	assert_int_equal(stat(told, &status), 0);
+	assert_true((status.st_mode & 0777) == 0600 && status.st_size == sizeof(struct sw_page));
+	struct sw_err err = {0};
+	assert_int_equal(sw_share_page_new_told(path, geteuid(), getegid(), &err), SW_EIO);
+	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
+	assert_int_equal(sw_share_page_open(path, &page, NULL), 0);
+	int fd = open(told, O_RDWR | O_CLOEXEC);
+	struct sw_page *shared = map_raw(), *tells = mmap(NULL, sizeof *tells, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(fd >= 0 && tells != MAP_FAILED);
+	assert_true(tells->magic == SW_PAGE_MAGIC && tells->format == SW_PAGE_FORMAT && tells->gpu_count == 0);
+	atomic_store(&shared->slots[9].pid, 1);
+	atomic_store(&tells->slots[9].pid, 1);
+	atomic_store(&tells->slots[9].busy, 1);
+	struct sw_share_figures figures;
+	sw_share_page_look(page, &figures);
+	assert_int_equal(atomic_load(&tells->slots[9].pid), 0);
+	munmap(shared, sizeof *shared);
+	munmap(tells, sizeof *tells);
+	close(fd);
+	assert_int_equal(truncate(told, 1 << 30), 0);
+	sw_share_page_look(page, &figures);
+	assert_int_equal(stat(told, &status), 0);
+	assert_true(status.st_size < 1 << 23);
 }
 
 /* Every trouble has words of its own. */
@@ -392,6 +499,9 @@ int main(void)
 		CASE(test_nonsense_is_bounded),
 		CASE(test_words_for_trouble),
 		CASE(test_a_copy),
+		CASE(test_what_stands_in_its_place),
+		CASE(test_garbage),
+		CASE(test_told),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
