@@ -378,7 +378,7 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 static void sample_node(struct sampler *sampler, int64_t at_ns)
 {
 	uint64_t used, most;
-	struct sw_sync_sample *sample = sw_share_node_look(&used, &most) ? add(sampler, at_ns) : NULL;
+	struct sw_sync_sample *sample = sw_share_node_balance(&used, &most) ? add(sampler, at_ns) : NULL;
 	if (sample == NULL)
 		return;
 	sample->host_bytes = used;

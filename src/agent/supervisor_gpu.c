@@ -86,7 +86,7 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	r = r < 0 ? r : sw_share_page_new(gpu->path, gpus->items, gpus->count, &page, err);
 	if (r < 0)
 		return r;
-	sw_share_node_join(page);
+	sw_share_node_join(page, spec->uid, spec->gid);
 	gpu->host_bytes = host_budget(spec);
 	sw_share_page_host_budget(page, gpu->host_bytes);
 	gpu->limit_bytes = limit_of(spec);

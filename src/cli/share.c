@@ -291,7 +291,7 @@ static const struct sw_cli_option options[] = {
 	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = "host memory that its contents may take (half of what is free)",
 	 .offset = offsetof(struct values, host_memory)},
 	{"all-host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE",
-	 .about = "the same for all programs of this machine together, from now on (half of what it has, or what an agent said)",
+	 .about = "the same for all your programs on this machine together, from now on (half of what it has)",
 	 .offset = offsetof(struct values, all_host_memory)},
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "how to call it later (the number of this process)",
 	 .offset = offsetof(struct values, name)},

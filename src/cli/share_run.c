@@ -58,7 +58,7 @@ static void state_terms(const struct keeper *keeper, const struct sw_share_terms
 	own.arrived_ns = sw_cli_uptime_ns();
 	sw_share_terms_set(keeper->page, &own);
 	sw_share_orders_alone(&own, &orders);
-	sw_share_node_join(keeper->page);
+	sw_share_node_join(keeper->page, geteuid(), getegid());
 	sw_share_page_host_budget(keeper->page, host_bytes > 0 ? host_bytes : sw_share_host_budget());
 	sw_share_orders_give(keeper->page, &orders);
 }

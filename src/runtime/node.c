@@ -17,6 +17,8 @@
 #define REFUSED_NS INT64_C(4000000000)
 /* So long in a row others are believed to make some. */
 #define MAKING_NS INT64_C(3000000000)
+/* So long what an agent said of other users is believed: it may be gone. */
+#define OTHERS_NS INT64_C(60000000000)
 enum { TRIES = 16, AHEAD_LEAVES = 8 /* one part of the bound in so many is not for what is made ahead */ };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -218,9 +220,19 @@ static void note_refusal(size_t bytes, const struct sw_host_ledger_head *head)
 		write_at(&now, sizeof now, offsetof(struct sw_host_ledger, head.refused_ns));
 }
 
-static uint64_t most_ahead(const struct sw_host_ledger_head *head)
+/* What programs of other users hold. */
+static uint64_t held_by_others(const struct sw_host_ledger_head *head)
 {
-	return head->most_bytes - head->most_bytes / AHEAD_LEAVES;
+	int64_t since = sw_monotonic_ns() - head->others_ns;
+	return head->others_ns > 0 && since >= 0 && since < OTHERS_NS ? head->others_bytes : 0;
+}
+
+/* What our user's programs may hold together. */
+static uint64_t most_for(const struct sw_host_ledger_head *head, bool ahead)
+{
+	uint64_t most = ahead ? head->most_bytes - head->most_bytes / AHEAD_LEAVES : head->most_bytes;
+	uint64_t others = held_by_others(head);
+	return others < most ? most - others : 0;
 }
 
 /* Whether so much more would pass the bound, once nothing counts that nobody has. */
@@ -254,7 +266,7 @@ static bool take(size_t bytes, bool ahead)
 	bool shared = read_head(&head);
 	if (ahead && was_refused(&head))
 		return false;
-	bool allowed = machine_has(bytes, &head) && (!shared || raise_own(bytes, ahead ? most_ahead(&head) : head.most_bytes));
+	bool allowed = machine_has(bytes, &head) && (!shared || raise_own(bytes, most_for(&head, ahead)));
 	if (shared && !allowed && !ahead)
 		note_refusal(bytes, &head);
 	return allowed;
@@ -283,7 +295,7 @@ bool sw_node_has_room(size_t bytes)
 	pthread_mutex_lock(&lock);
 	follow();
 	bool shared = read_head(&head);
-	bool room = machine_has(bytes, &head) && (!shared || !is_beyond(bytes, head.most_bytes));
+	bool room = machine_has(bytes, &head) && (!shared || !is_beyond(bytes, most_for(&head, false)));
 	if (shared && !room)
 		note_refusal(bytes, &head);
 	pthread_mutex_unlock(&lock);
@@ -295,7 +307,7 @@ bool sw_node_is_short(void)
 	struct sw_host_ledger_head head;
 	pthread_mutex_lock(&lock);
 	follow();
-	bool is_short = read_head(&head) && (was_refused(&head) || is_beyond(0, most_ahead(&head)));
+	bool is_short = read_head(&head) && (was_refused(&head) || is_beyond(0, most_for(&head, true)));
 	pthread_mutex_unlock(&lock);
 	return is_short;
 }

@@ -48,7 +48,7 @@ int machine_up(void **state)
 	assert_int_equal(sw_share_page_new(path, uuids, 1, &own, NULL), 0);
 	sw_share_page_host_budget(own, 1024 * MiB);
 	setenv(SW_SHARE_NODE_ENV, beside("ledger"), 1);
-	sw_share_node_join(own);
+	sw_share_node_join(own, geteuid(), getegid());
 	machine_host_memory(UINT64_C(1) << 40, 0);
 	return 0;
 }

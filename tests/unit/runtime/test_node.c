@@ -360,13 +360,41 @@ static void test_closed_output(void **state)
 	assert_int_equal(used(), 0);
 }
 
-/* What is no ledger is not taken for one, and one that is there is kept, with what others may do with it. */
+/* What other users are said to hold counts against the bound, for as long as that may still be true; what is needed then can be told to them. */
+static void test_others_count(void **state)
+{
+	(void)state;
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	set_head(offsetof(struct sw_host_ledger, head.others_bytes), 12 * UNIT);
+	assert_true(sw_node_take(5 * UNIT, false));
+	sw_node_give(5 * UNIT);
+	set_head(offsetof(struct sw_host_ledger, head.others_ns), now_ns);
+	assert_false(sw_node_take(3 * UNIT, true));
+	assert_true(sw_node_take(4 * UNIT, false));
+	assert_false(sw_node_take(UNIT, false));
+	assert_false(sw_node_has_room(UNIT));
+	assert_true(sw_node_is_short());
+	struct sw_host_ledger_head head;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(pread(fd, &head, sizeof head, 0), sizeof head);
+	assert_true(head.refused_ns >= (int64_t)now_ns);
+	close(fd);
+	/* Said so long ago that whoever said it may be gone; or in a time to come. */
+	set_head(offsetof(struct sw_host_ledger, head.others_ns), now_ns - UINT64_C(61000000000));
+	assert_true(sw_node_take(UNIT, false));
+	set_head(offsetof(struct sw_host_ledger, head.others_ns), now_ns + UINT64_C(3600000000000));
+	assert_true(sw_node_take(UNIT, false));
+}
+
+/* What is no ledger, or another user's, is not taken for one, and one that is there is kept; no other user can open it. */
 static void test_join(void **state)
 {
 	(void)state;
 	struct stat status;
 	assert_int_equal(stat(path, &status), 0);
-	assert_int_equal(status.st_mode & 0777, 0666);
+	assert_int_equal(status.st_mode & 0777, 0600);
 	assert_true(sw_node_take(UNIT, false));
 	assert_true(sw_share_node_limit(8 * UNIT));
 	uint64_t bytes = 0, most = 0;
@@ -378,6 +406,11 @@ static void test_join(void **state)
 	assert_true(sw_share_node_limit(0));
 	assert_true(sw_share_node_look(&bytes, &most));
 	assert_in_range(most, 1, (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(path, 65531, 65531), 0);
+		assert_false(sw_share_node_look(&bytes, &most));
+		assert_false(sw_share_node_limit(UNIT));
+	}
 	setenv(SW_SHARE_NODE_ENV, "/dev/null", 1);
 	assert_false(sw_share_node_look(&bytes, &most));
 	setenv(SW_SHARE_NODE_ENV, "/nowhere/ledger", 1);
@@ -398,6 +431,7 @@ int main(void)
 		TEST(test_spoilt),
 		TEST(test_removed),
 		TEST(test_closed_output),
+		TEST(test_others_count),
 		TEST(test_join),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
