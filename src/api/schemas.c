@@ -253,6 +253,7 @@ static const struct sw_api_field cluster[] = {
 	{"now", "string", "the controller's clock"},
 	{"started_at", "string", "when this controller started"},
 	{"seq", "integer", "number of the last event"},
+	{"aside", "integer", "records of the journal that could not be applied or read, and are set aside"},
 	END,
 };
 static const struct sw_api_field policy[] = {
@@ -301,7 +302,7 @@ static const struct sw_api_field event[] = {
 };
 static const struct sw_api_field health[] = {
 	{"status", "string", "`ok` or `failing`"},
-	{"journal", "string", "`ok`, or why it cannot be written; only for those with a name"},
+	{"journal", "string", "`ok`, what is amiss with it, or why it cannot be written; only for those with a name"},
 	END,
 };
 static const struct sw_api_field error_inner[] = {

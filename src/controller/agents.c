@@ -48,7 +48,7 @@ static bool has_other_gpus(const struct sw_brain_node *node, const struct sw_syn
 	return false;
 }
 
-static int record_node(const struct sw_sync *sync, bool changed, sw_records *records, struct sw_err *err)
+static int record_node(const struct sw_brain *brain, const struct sw_sync *sync, bool changed, sw_records *records, struct sw_err *err)
 {
 	const struct sw_sync_inventory *inventory = sync->inventory;
 	if (inventory == NULL)
@@ -56,9 +56,10 @@ static int record_node(const struct sw_sync *sync, bool changed, sw_records *rec
 				      json_pack("{s:s, s:i, s:i, s:i, s:[]}", "name", sync->node, "cpus", 0, "memory_bytes", 0,
 						"gpu_memory_bytes", 0, "gpus"),
 				      err);
-	if (inventory->gpu_count > SW_NODE_GPUS_MAX)
-		return sw_err_set(err, SW_EINPUT, "node '%.60s' has %zu GPUs, the most is %u", sync->node, inventory->gpu_count,
-				  SW_NODE_GPUS_MAX);
+	bool is_new = sw_brain_find_node(brain, sync->node) == NULL;
+	int r = is_new || changed ? sw_brain_check_node(brain, sync->node, inventory->gpu_count, is_new, err) : 0;
+	if (r < 0)
+		return r;
 	json_t *gpus = json_array();
 	for (size_t g = 0; g < inventory->gpu_count; g++)
 		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
@@ -246,7 +247,7 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 {
 	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
 	if (node == NULL)
-		return sync->inventory != NULL ? record_node(sync, false, records, err) : 0;
+		return sync->inventory != NULL ? record_node(brain, sync, false, records, err) : 0;
 	if (!is_news(node, sync))
 		return 0;
 	remember(node, sync);
@@ -254,7 +255,7 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 	/* A node that counted as lost holds no runs of ours any more: whatever it still has is stopped by the answer. */
 	bool changed = has_other_gpus(node, sync->inventory);
 	if (!node->up)
-		return record_node(sync, changed, records, err);
+		return record_node(brain, sync, changed, records, err);
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
 		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
@@ -267,7 +268,7 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 		r = hear_silence(brain, node, sync, records, err);
 	/* Last: who has ended well needs no GPU. */
 	if (r == 0 && changed)
-		return record_node(sync, true, records, err);
+		return record_node(brain, sync, true, records, err);
 	return r == 0 ? sw_brain_hear_shut(node, sync, records, err) : r;
 }
 

@@ -169,7 +169,11 @@ sw_ns sw_brain_next(const struct sw_brain *brain);
 int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err);
 
 /* ---- the fold */
-/* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a submit made (0: none). */
+/* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a submit made (0: none).
+ *  SW_EINPUT	the record does not fit the state (check.c); nothing has changed, and the next one can be applied;
+ *  SW_ENOTFOUND	it needs something that is missing here, a policy; nothing has changed;
+ *  SW_ELIMIT	it is of a kind that a newer version writes;
+ *  SW_ENOMEM, SW_EBUG	the state can no longer be trusted, and must be made anew from the records, with SW_EBUG without this one. */
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err);
 /* The next job gets a number above this one. */
@@ -177,6 +181,8 @@ int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err 
 /* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people may ask about them: calls `fn` for each that is known. */
 int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size_t size, int (*fn)(void *user, uint64_t job), void *user,
 			    struct sw_err *err);
+/* In place of a record that is set aside: what follows from its absence. */
+void sw_brain_pass_over(struct sw_brain *brain, enum sw_record_kind kind, const char *body, size_t size);
 /* After a restart: every node that was up has just been given a lease, for all we know. */
 void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now);
 

@@ -754,7 +754,7 @@ int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_
 	sw_pack_word(&pack, &magic);
 	sw_pack_u32(&pack, &pack.format);
 	if (pack.failed == 0 && magic == MAGIC && pack.format > FORMAT)
-		return sw_err_set(err, SW_EINPUT, "the state was written by a newer version (format %u)", pack.format);
+		return sw_err_set(err, SW_ELIMIT, "the state was written by a newer version (format %u)", pack.format);
 	int r = pack.failed == 0 && magic == MAGIC && pack.format > 0 ? load(&pack, brain, &adopted, &inner) : SW_EINPUT;
 	if (r < 0) {
 		r = r == SW_EBUG ? SW_EINPUT : r; /* the promise was broken by the bytes */

@@ -211,7 +211,8 @@ struct sw_brain {
 	struct sw_asked *model_of;	/* the same as text */
 	uint64_t model_first;		/* the first job that was made of it, as people count */
 	uint32_t over_first, over_last; /* ended jobs whose waiting jobs are to be looked at, as people count; 0: none (dependents.c) */
-	bool gathers;	       /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
+	bool gathers;	    /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
+	bool array_refused; /* the last submit of an array was, and its members go with it; not saved: there is no snapshot between them */
 	uint32_t closed_nodes; /* how many; made anew with the nodes */
 	struct sw_keys keys;   /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
@@ -242,6 +243,11 @@ int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, 
 /* As JSON already. Steals `text`; NULL is one that could not be written. */
 int sw_record_push_text(sw_records *records, enum sw_record_kind kind, char *text, size_t size, struct sw_err *err);
 json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err);
+
+/* ---- whether records fit (check.c) */
+int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err);
+int sw_brain_check_node(const struct sw_brain *brain, const char *name, size_t gpus, bool is_new, struct sw_err *err);
+int sw_brain_check_jobs(const struct sw_brain *brain, uint64_t count, struct sw_err *err);
 
 /* ---- applying (fold.c) */
 int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);

@@ -82,7 +82,7 @@ static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn 
 	if (conn == NULL)
 		return;
 	if (failure != NULL) {
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 		return;
 	}
 	struct sw_json json = {0};
@@ -141,6 +141,7 @@ void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn)
 	sw_write_time(&json, "now", sw_server_now(server));
 	sw_write_time(&json, "started_at", server->started_at_ns);
 	sw_json_key_u64(&json, "seq", server->turn.applied_seq);
+	sw_json_key_u64(&json, "aside", sw_journal_aside_count(server->journal));
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
 }
@@ -204,7 +205,7 @@ static void policy_set(struct sw_server *server, struct sw_op *op, struct sw_con
 	if (conn == NULL)
 		return;
 	if (failure != NULL)
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 	else
 		sw_handle_policy(server, conn);
 }
@@ -295,7 +296,7 @@ static void quota_set(struct sw_server *server, struct sw_op *op, struct sw_conn
 	if (conn == NULL)
 		return;
 	if (failure != NULL) {
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 		return;
 	}
 	struct sw_json json = {0};
@@ -332,8 +333,15 @@ void sw_handle_health(struct sw_server *server, struct sw_conn *conn)
 	sw_json_key_string(&json, "status", failing ? "failing" : "ok");
 	if (sw_conn_peer(conn)->roles != 0) {
 		char words[1300] = "ok";
+		uint64_t aside = sw_journal_aside_count(server->journal);
 		if (failing)
 			sw_err_format(&server->turn.failure, words, sizeof words);
+		else if (sw_journal_mark_error(server->journal) != 0)
+			snprintf(words, sizeof words, "ok, but its mark cannot be written: %s",
+				 strerror(sw_journal_mark_error(server->journal)));
+		else if (aside > 0)
+			snprintf(words, sizeof words, "ok, but %llu record%s set aside: 'sharewell journal check' lists them",
+				 (unsigned long long)aside, aside == 1 ? " is" : "s are");
 		sw_json_key_string(&json, "journal", words);
 	}
 	sw_json_end_object(&json);

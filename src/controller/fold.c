@@ -527,7 +527,7 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 	case SW_RECORD_PROFILE:
 		return sw_brain_apply_profile(brain, body, err);
 	default:
-		return sw_err_set(err, SW_EBUG, "the journal holds a record of kind %d, which this version does not know", (int)kind);
+		return sw_err_set(err, SW_ELIMIT, "the journal holds a record of kind %d, which this version does not know", (int)kind);
 	}
 }
 
@@ -537,15 +537,23 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	uint64_t made = 0;
 	json_t *json = sw_record_parse(body, size, err);
 	if (json == NULL)
-		return SW_EBUG;
+		return SW_EINPUT;
+	int r = sw_brain_check(brain, kind, json, err);
+	if (r < 0) {
+		json_decref(json);
+		return r;
+	}
 	if (at > brain->now)
 		brain->now = at;
 	sw_brain_learn(brain);
 	bool is_change = kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE;
-	int r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
+	r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
 	if (r == 0)
 		r = apply(brain, kind, json, &made, err);
 	json_decref(json);
+	/* It may have come half of the way. */
+	if (r == SW_EINPUT || r == SW_ENOTFOUND)
+		r = SW_EBUG;
 	if (r == 0 && ret_job != NULL)
 		*ret_job = made;
 	return r;

@@ -81,7 +81,7 @@ static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn
 	if (conn == NULL)
 		return;
 	if (failure != NULL)
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 	else
 		write_made(server, conn, &(struct made){op->jobs.items, 0, op->jobs.count});
 }
@@ -117,7 +117,7 @@ static void repeated(struct sw_server *server, struct sw_op *op, struct sw_conn 
 		sw_err_set(&err, SW_EIO, "the request that came before with this key was not stored");
 		sw_err_hint(&err, "Send it again.");
 	}
-	sw_conn_reply_error(conn, failure != NULL ? 507 : 503, failure != NULL ? failure : &err);
+	sw_conn_reply_error(conn, failure != NULL ? sw_failure_status(failure) : 503, failure != NULL ? failure : &err);
 }
 
 /* Whether a request with this key is being stored or applied at this moment. */
@@ -300,7 +300,7 @@ static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *
 	if (conn == NULL)
 		return;
 	if (failure != NULL)
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 	else
 		reply_job(server, conn, op->request->job, 200, op->idle ? SW_UNCHANGED : SW_CHANGED);
 }
@@ -354,7 +354,7 @@ static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_c
 	if (conn == NULL)
 		return;
 	if (failure != NULL) {
-		sw_conn_reply_error(conn, 507, failure);
+		sw_conn_reply_error(conn, sw_failure_status(failure), failure);
 		return;
 	}
 	sw_json_object(&json);

@@ -148,6 +148,14 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 	figure(text, "sharewell_journal_failing", "gauge", "1 while the journal cannot be written.", server->turn.failing);
 	write_seconds(text, "sharewell_journal_commit_seconds_total", "counter", "Time spent in commits.", figures->commit_ns);
 	write_seconds(text, "sharewell_journal_commit_seconds_max", "gauge", "The longest commit.", figures->commit_longest_ns);
+	figure(text, "sharewell_journal_aside", "gauge", "Records that could not be applied or read, and are set aside.",
+	       sw_journal_aside_count(server->journal));
+	figure(text, "sharewell_journal_mark_failing", "gauge", "1 while the mark beside the journal cannot be written.",
+	       sw_journal_mark_error(server->journal) != 0);
+	figure(text, "sharewell_state_rebuilds_total", "counter",
+	       "How often a record that failed half of the way made the state be made anew.", figures->rebuilds);
+	figure(text, "sharewell_snapshots_damaged_total", "counter", "Snapshots that could not be used at the start.",
+	       figures->snapshots_damaged);
 	figure(text, "sharewell_snapshots_total", "counter", "Snapshots stored since the start.", figures->snapshots);
 	figure(text, "sharewell_snapshot_seq", "gauge", "Number of the last record that the last snapshot covers.", server->snapshots.seq);
 	figure(text, "sharewell_snapshot_bytes", "gauge", "Size of the last snapshot.", server->snapshots.size);

@@ -167,6 +167,8 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 		r = check_depends(brain, request, err);
 	if (r == 0)
 		r = check_prerun(request, err);
+	if (r == 0)
+		r = sw_brain_check_jobs(brain, 2, err);
 	return r < 0 ? r : push_submit(brain, user, request, key, records, err);
 }
 
@@ -179,6 +181,23 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 	*ret_key = (struct sw_submit_key){key->text, key->digest, key->count};
 	*ret_first = key->first;
 	return true;
+}
+
+/* Whether the policy starts with these parameters, in an engine of its own. */
+static int try_policy(struct sw_brain *brain, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err)
+{
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *nothing = NULL;
+	SW_CLEANUP(sw_engine_freep) struct sw_engine *engine = NULL;
+	struct sw_engine_config config;
+	if (sw_topology_new_empty(&nothing) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_brain_engine_config(brain, &config, err);
+	if (r < 0)
+		return r;
+	config.policy = policy;
+	config.params = params;
+	config.topology = nothing;
+	return sw_engine_new(&config, &engine, err);
 }
 
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *name, const char *const *settings, size_t count,
@@ -220,6 +239,7 @@ int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, 
 		if (r == 0 && json_object_set_new(object, parameter, json_string(equals + 1)) != 0)
 			r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
+	r = r < 0 ? r : try_policy(brain, policy, trial, err);
 	if (r < 0) {
 		json_decref(object);
 		return r;

@@ -98,66 +98,6 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 
 /* ------------------------------------------------------------------------------------------------ start */
 
-static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
-{
-	struct sw_server *server = user;
-	uint64_t job = 0;
-	struct sw_err err = {0};
-	int r = sw_brain_apply(server->brain, at_ns, (enum sw_record_kind)kind, bytes, size, &job, &err);
-	if (r < 0) {
-		sw_err_set(&server->fatal, r, "record %llu of the journal cannot be applied", (unsigned long long)seq);
-		sw_err_detail(&server->fatal, "%s%s%s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
-		sw_err_hint(&server->fatal, "%s", err.hint[0] != '\0' ? err.hint : "It may have been written by a newer version.");
-		return r;
-	}
-	if (seq + server->events.size > sw_journal_last_seq(server->journal))
-		sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
-	server->clock.last_ns = at_ns;
-	server->turn.applied_seq = seq;
-	server->snapshots.bytes_since += size;
-	server->replayed++;
-	return 0;
-}
-
-static int replay(struct sw_server *server, struct sw_err *err)
-{
-	int r = sw_snapshots_recall(server, err);
-	if (r == 0)
-		r = sw_journal_replay(server->journal, server->snapshots.seq + 1, replay_record, server, err);
-	if (r < 0) {
-		if (err != NULL && server->fatal.code != 0)
-			*err = server->fatal;
-		return r;
-	}
-	sw_clock_start(&server->clock, sw_clock_boot_ns(), sw_clock_real_ns(), server->clock.last_ns);
-	server->started_at_ns = server->clock.last_ns;
-	sw_brain_assume_leases(server->brain, sw_server_now(server));
-	sw_machines_recall_all(&server->machines, server->brain);
-	return 0;
-}
-
-static int make_brain(struct sw_server *server, struct sw_err *err)
-{
-	const struct sw_controller_options *options = server->options;
-	int r = sw_failure_load(options->failures, &server->failures, err);
-	if (r == 0)
-		r = sw_profiles_load_default(&server->profiles, err);
-	if (r < 0)
-		return r;
-	const struct sw_brain_config config = {
-		.policy = options->policy != NULL ? options->policy : "sharewell",
-		.placement = options->placement != NULL ? options->placement : "pack",
-		.plugin = options->plugin,
-		.seed = options->seed,
-		.lease_ns = options->lease_ns > 0 ? options->lease_ns : 30 * SW_NS_PER_S,
-		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
-		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 30 * SW_NS_PER_S,
-		.failures = server->failures,
-		.profiles = server->profiles,
-	};
-	return sw_snapshots_load(server, &config, err);
-}
-
 /* As many files as the system lets us have: each client is one. */
 static void raise_limits(void)
 {
@@ -248,10 +188,11 @@ static int start(struct sw_server *server, struct sw_err *err)
 		r = sw_tokens_read(options->tokens_path, &server->tokens, err);
 	if (r == 0 && options->tls_certificate != NULL)
 		r = sw_tls_open(options->tls_certificate, options->tls_key, &server->tls, err);
-	r = r < 0 ? r : make_brain(server, err);
+	r = r < 0 ? r : sw_failure_load(options->failures, &server->failures, err);
+	r = r < 0 ? r : sw_profiles_load_default(&server->profiles, err);
 	r = r < 0 ? r : make_loop(server, err);
 	r = r < 0 ? r : sw_models_start(server, err);
-	r = r < 0 ? r : replay(server, err);
+	r = r < 0 ? r : sw_recover_start(server, err);
 	r = r < 0 ? r : sw_learned_start(server, err);
 	r = r < 0 ? r : sw_waiting_start(server, err);
 	if (r < 0)
@@ -284,6 +225,7 @@ static void stop(struct sw_server *server)
 	sw_polls_stop(server);
 	sw_reload_stop(server);
 	sw_learned_stop(server);
+	sw_recover_stop(server);
 	sw_machines_clear(&server->machines);
 	sw_vec_free(&server->user_names);
 	free(server->openapi);

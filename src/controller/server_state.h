@@ -9,6 +9,7 @@
  *	dispatch.c	who asks for what
  *	reload.c	tokens and certificate, read again
  *	turn.c		the group commit
+ *	recover.c	from the journal to the state, and records that cannot be applied
  *	snapshots.c	the state beside the journal
  *	loop.c		how long the loop is held
  *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
@@ -219,6 +220,7 @@ struct sw_op {
 	bool probes;		  /* it is there to see whether the journal can be written */
 	SW_VEC(uint8_t) outcomes; /* the same of each of many jobs: enum sw_outcome */
 	size_t applied;
+	struct sw_err *refusal; /* one of its records could not be applied; NULL: each could */
 	int64_t stored_at_ns;
 	SW_VEC(uint64_t) jobs; /* that were made */
 	sw_op_fn *done;	       /* called once: applied, or not stored (failure) */
@@ -256,6 +258,8 @@ struct sw_op *sw_op_new(struct sw_conn *conn, sw_op_fn *done);
 /* Drops an operation that was not begun. */
 void sw_op_free(struct sw_op *op);
 void sw_turn_add(struct sw_server *server, struct sw_op *op);
+/* The status of an operation that failed: it could not be stored, or was and did not fit. */
+int sw_failure_status(const struct sw_err *failure);
 /* By what became of its proposal: `r` is 0, or its client is refused with this status. */
 void sw_turn_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, int status, const struct sw_err *err);
 /* Nothing is open, on its way into the journal, or to be applied. */
@@ -264,6 +268,18 @@ bool sw_turn_rests(const struct sw_server *server);
 void sw_turn_poke(struct sw_server *server);
 /* Stores and applies what is there, at the end. */
 void sw_turn_finish(struct sw_server *server);
+
+/* ---- recover.c */
+struct sw_recovery {
+	SW_VEC(struct sw_journal_bad) bad; /* records that were passed over and are not set aside in the journal yet, in order */
+};
+/* The state of the journal: the last snapshot, and the records behind it. */
+int sw_recover_start(struct sw_server *server, struct sw_err *err);
+void sw_recover_stop(struct sw_server *server);
+/* Record `seq` could not be applied: `code` is what sw_brain_apply() returned, `why` says the reason. True: the state is sound again, as if the record had not been there. */
+bool sw_recover_from(struct sw_server *server, uint64_t seq, int code, const struct sw_err *why);
+/* Sets aside in the journal what was passed over. Not in the middle of a request. */
+void sw_recover_set_aside(struct sw_server *server);
 
 /* ---- snapshots.c */
 enum sw_snapshot_stage { SW_SNAPSHOT_NONE = 0, SW_SNAPSHOT_WRITES, SW_SNAPSHOT_PRUNES };
@@ -445,7 +461,8 @@ struct sw_figures {
 	uint64_t commits, commits_failed, records;
 	int64_t commit_ns, commit_longest_ns;
 	int64_t turn_longest_ns;
-	uint64_t snapshots;
+	uint64_t snapshots, snapshots_damaged;
+	uint64_t rebuilds;	     /* of the state, after a record that could be applied only in part */
 	int64_t snapshot_longest_ns; /* that one held up the loop */
 };
 
@@ -497,6 +514,7 @@ struct sw_server {
 	struct sw_turn turn;
 	struct sw_submits submits;
 	struct sw_snapshots snapshots;
+	struct sw_recovery recovery;
 	uint64_t replayed; /* records, at the start */
 	struct sw_events events;
 	struct sw_polls polls;

@@ -4,7 +4,7 @@
  * snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones, which watchers that come back may ask for.
  *
  * Invariants:
- *  1. a snapshot is of the state after exactly the records up to its number;
+ *  1. a snapshot is of the state after exactly the records up to its number, and never of one in the middle of a request;
  *  2. no record goes before two snapshots that cover it are committed;
  *  3. when a snapshot cannot be stored nothing is lost: the journal still has every record since the last one, and it is tried again later.
  */
@@ -124,8 +124,8 @@ void sw_snapshots_consider(struct sw_server *server)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
 	struct sw_err err = {0};
-	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) || !is_due(server) ||
-	    sw_clock_boot_ns() < snapshots->retry_ns)
+	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) ||
+	    !TAILQ_EMPTY(&server->turn.stored) || !is_due(server) || sw_clock_boot_ns() < snapshots->retry_ns)
 		return;
 	if (begin(server, &err) < 0)
 		failed(server, &err);
@@ -162,8 +162,8 @@ void sw_snapshots_stop(struct sw_server *server)
 
 /* ------------------------------------------------------------------------------------------------ start */
 
-/* The snapshot of the journal, as a brain; a new one where there is none. */
-int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err)
+/* The last snapshot of the journal, as a brain; a new one where there is none. */
+static int load_last(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
 	SW_CLEANUP(sw_freep) void *bytes = NULL;
@@ -180,15 +180,37 @@ int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *co
 		sw_err_detail(err, "%s%s%s", inner.fact, inner.detail[0] != '\0' ? ": " : "", inner.detail);
 		if (inner.hint[0] != '\0')
 			sw_err_hint(err, "%s", inner.hint);
-		sw_err_hint(err, "If a newer version wrote it, run that one. Otherwise keep the file, and put a backup in its place.");
+		sw_err_hint(err,
+			    "If a newer version wrote it, run that one. Otherwise put a backup in its place: 'sharewell journal restore'.");
 		return r;
 	}
 	if (adopted)
 		sw_server_note(server, "the state is of another version or configuration: policy '%s' takes over the jobs that are there",
 			       sw_brain_policy(server->brain));
-	server->turn.applied_seq = snapshots->seq;
-	server->clock.last_ns = sw_brain_now(server->brain);
 	return 0;
+}
+
+/* A snapshot that is damaged costs time only: the one before takes its place, and the records since then are still there. */
+int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err)
+{
+	for (;;) {
+		struct sw_err words = {0}, gone = {0};
+		int r = load_last(server, config, &words);
+		if (r == 0)
+			return 0;
+		if (r == SW_EINPUT && sw_journal_snapshot_fall_back(server->journal, &gone) == 0) {
+			server->figures.snapshots_damaged++;
+			sw_server_note(server,
+				       "%s: %s; the start goes on from the one before and the records since then, and nothing is lost",
+				       words.fact, words.detail);
+			continue;
+		}
+		if (gone.code != 0)
+			sw_err_detail(&words, "%s", gone.detail);
+		if (err != NULL && err->code == 0)
+			*err = words;
+		return r;
+	}
 }
 
 /* Records before the snapshot that are still there, for watchers who come back. Jobs are numbered as they were submitted, so the last submit before the snapshot made

@@ -31,6 +31,7 @@ void sw_op_free(struct sw_op *op)
 	sw_request_free(op->request);
 	sw_vec_free(&op->jobs);
 	sw_vec_free(&op->outcomes);
+	free(op->refusal);
 	free(op);
 }
 
@@ -328,6 +329,20 @@ static bool store(struct sw_server *server, int64_t until_ns)
 
 /* ------------------------------------------------------------------------------------------------ applying */
 
+int sw_failure_status(const struct sw_err *failure)
+{
+	return failure->code == SW_EINPUT ? 409 : 507;
+}
+
+/* Its client hears why. */
+static void refuse(struct sw_op *op, const struct sw_err *err)
+{
+	if (op->refusal == NULL && (op->refusal = malloc(sizeof *op->refusal)) != NULL) {
+		*op->refusal = *err;
+		op->refusal->code = SW_EINPUT;
+	}
+}
+
 /* One record; false when the state can no longer be trusted. */
 static bool apply_one(struct sw_server *server, struct sw_op *op)
 {
@@ -337,9 +352,15 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 	uint64_t seq = ++server->turn.applied_seq;
 	int r = sw_brain_apply(server->brain, op->stored_at_ns, record->kind, record->body, record->size, &job, &err);
 	if (r < 0) {
-		sw_err_set(&err, r, "a record cannot be applied");
-		sw_server_give_up(server, &err);
-		return false;
+		if (!sw_recover_from(server, seq, r, &err)) {
+			sw_server_give_up(server, &err);
+			return false;
+		}
+		refuse(op, &err);
+		/* Watchers count the records. */
+		sw_events_note(server, seq, op->stored_at_ns, SW_RECORD_WAKE, "{}", 2, 0);
+		op->applied++;
+		return true;
 	}
 	if (job != 0) {
 		uint64_t *slot = sw_vec_push(&op->jobs);
@@ -374,8 +395,11 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 		if (sw_clock_boot_ns() > until_ns)
 			return false;
 		TAILQ_REMOVE(&server->turn.stored, op, link);
-		finish(server, op, NULL);
+		/* No number is heard before the mark has it. */
+		sw_journal_gave_out(server->journal, sw_brain_job_count(server->brain));
+		finish(server, op, op->refusal);
 	}
+	sw_recover_set_aside(server);
 	return true;
 }
 

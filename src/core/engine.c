@@ -838,6 +838,15 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 
 /* ---- life */
 
+struct sw_engine_room sw_engine_room(const struct sw_engine *engine)
+{
+	return (struct sw_engine_room){
+		.nodes = SW_CLUSTER_NODES_MAX - engine->topology->node_count,
+		.gpus = SW_CLUSTER_GPUS_MAX - engine->topology->gpu_count,
+		.jobs = engine->jobs.count < NUMBERS_MAX ? NUMBERS_MAX - (uint32_t)engine->jobs.count : 0,
+	};
+}
+
 /* Whether every event makes sense, before any of them happens; *ret_submits and *ret_tenants say what room they need. */
 static int check_events(const struct sw_engine *engine, const struct sw_event *events, size_t count, size_t *ret_submits,
 			uint32_t *ret_tenants, struct sw_err *err)

@@ -96,6 +96,11 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 bool sw_engine_forget(struct sw_engine *engine, struct sw_job_id id);
 /* The next job gets this number at least. 0, SW_ENOMEM or SW_ELIMIT. */
 int sw_engine_skip(struct sw_engine *engine, uint32_t next);
+/* How many more of each the engine has room for. */
+struct sw_engine_room {
+	uint32_t nodes, gpus, jobs;
+};
+struct sw_engine_room sw_engine_room(const struct sw_engine *engine);
 
 /* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);

@@ -721,7 +721,7 @@ int sw_engine_load(const struct sw_engine_config *config, const void *bytes, siz
 	sw_pack_word(&pack, &magic);
 	sw_pack_u32(&pack, &pack.format);
 	if (pack.failed == 0 && magic == MAGIC && pack.format > FACTS_FORMAT)
-		return sw_err_set(err, SW_EINPUT, "the scheduler's state was written by a newer version (format %u)", pack.format);
+		return sw_err_set(err, SW_ELIMIT, "the scheduler's state was written by a newer version (format %u)", pack.format);
 	int r = pack.failed == 0 && magic == MAGIC && pack.format > 0 ? 0 : SW_EINPUT;
 	if (r == 0)
 		r = load_facts(&pack, config, &engine, &inner);

@@ -21,19 +21,23 @@ bool sw_aside_covers(struct sw_journal *journal, uint64_t from_seq, uint64_t to_
 	return from_seq > to_seq || count_asides(journal, from_seq, to_seq) == to_seq - from_seq + 1;
 }
 
-/* SQLITE_DONE or SQLite's code. */
-static int move_row(struct sw_journal *journal, uint64_t seq, const char *reason)
+/* SQLITE_DONE or SQLite's code, like the next. */
+static int move_row(struct sw_journal *journal, const struct sw_journal_bad *bad)
 {
-	int rc = sw_sql_run(journal, SW_SQL_BEGIN);
+	sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_PUT], 1, (int64_t)bad->seq);
+	sqlite3_bind_text(journal->sql[SW_SQL_ASIDE_PUT], 2, bad->reason, -1, SQLITE_STATIC);
+	int rc = sw_sql_run(journal, SW_SQL_ASIDE_PUT);
 	if (rc != SQLITE_DONE)
 		return rc;
-	sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_PUT], 1, (int64_t)seq);
-	sqlite3_bind_text(journal->sql[SW_SQL_ASIDE_PUT], 2, reason, -1, SQLITE_STATIC);
-	rc = sw_sql_run(journal, SW_SQL_ASIDE_PUT);
-	if (rc == SQLITE_DONE) {
-		sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_TAKE_OUT], 1, (int64_t)seq);
-		rc = sw_sql_run(journal, SW_SQL_ASIDE_TAKE_OUT);
-	}
+	sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_TAKE_OUT], 1, (int64_t)bad->seq);
+	return sw_sql_run(journal, SW_SQL_ASIDE_TAKE_OUT);
+}
+
+static int move_rows(struct sw_journal *journal, const struct sw_journal_bad *bad, size_t count)
+{
+	int rc = sw_sql_run(journal, SW_SQL_BEGIN);
+	for (size_t i = 0; rc == SQLITE_DONE && i < count; i++)
+		rc = move_row(journal, &bad[i]);
 	if (rc == SQLITE_DONE) {
 		sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_FORGET], 1, (int64_t)journal->first_seq);
 		sqlite3_bind_int64(journal->sql[SW_SQL_ASIDE_FORGET], 2, KEPT);
@@ -42,16 +46,18 @@ static int move_row(struct sw_journal *journal, uint64_t seq, const char *reason
 	return rc == SQLITE_DONE ? sw_sql_run(journal, SW_SQL_COMMIT) : rc;
 }
 
-int sw_journal_set_aside(struct sw_journal *journal, uint64_t seq, const char *reason, struct sw_err *err)
+int sw_journal_set_aside(struct sw_journal *journal, const struct sw_journal_bad *bad, size_t count, struct sw_err *err)
 {
 	int r = sw_journal_must_rest(journal, "set aside a record of", err);
-	if (r < 0)
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (bad[i].seq < journal->first_seq || bad[i].seq > journal->last_seq)
+			r = sw_err_set(err, SW_ENOTFOUND, "the journal '%s' has no record %" PRIu64, journal->path, bad[i].seq);
+	if (r < 0 || count == 0)
 		return r;
-	if (seq < journal->first_seq || seq > journal->last_seq)
-		return sw_err_set(err, SW_ENOTFOUND, "the journal '%s' has no record %" PRIu64, journal->path, seq);
-	int rc = move_row(journal, seq, reason);
+	int rc = move_rows(journal, bad, count);
 	if (rc != SQLITE_DONE) {
-		r = sw_journal_fail(journal, rc, err, "cannot set aside record %" PRIu64 " of the journal '%s'", seq, journal->path);
+		r = sw_journal_fail(journal, rc, err, "cannot set aside %zu record%s of the journal '%s'", count, count == 1 ? "" : "s",
+				    journal->path);
 		sw_sql_roll_back(journal, rc);
 		return r;
 	}

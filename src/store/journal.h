@@ -86,8 +86,13 @@ int sw_journal_snapshot_fall_back(struct sw_journal *journal, struct sw_err *err
  * the snapshot before the last: what that does not cover is needed where the last one is damaged. Not while a batch is open. */
 int sw_journal_prune(struct sw_journal *journal, uint64_t before_seq, bool *ret_more, struct sw_err *err);
 
-/* Takes a record out of the sequence for good: it is kept with the reason, and no replay sees it. Not while a batch is open. */
-int sw_journal_set_aside(struct sw_journal *journal, uint64_t seq, const char *reason, struct sw_err *err);
+/* A record that cannot be used. */
+struct sw_journal_bad {
+	uint64_t seq;
+	char reason[240];
+};
+/* Takes records out of the sequence for good, all of them or none: they are kept with the reason, and no replay sees them. Not while a batch is open. */
+int sw_journal_set_aside(struct sw_journal *journal, const struct sw_journal_bad *bad, size_t count, struct sw_err *err);
 uint64_t sw_journal_aside_count(const struct sw_journal *journal);
 struct sw_journal_aside {
 	uint64_t seq;

@@ -661,7 +661,7 @@ static void test_newer_format(void **state)
 	size_t size;
 	unsigned char *bytes = save(brain, &size);
 	bytes[8] = 100;
-	assert_int_equal(sw_brain_load(&config, bytes, size, &loaded, &adopted, &err), SW_EINPUT);
+	assert_int_equal(sw_brain_load(&config, bytes, size, &loaded, &adopted, &err), SW_ELIMIT);
 	assert_non_null(strstr(err.fact, "newer version"));
 	free(bytes);
 	sw_brain_free(brain);

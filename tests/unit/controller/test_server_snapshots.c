@@ -152,12 +152,34 @@ static void change(const char *sql)
 	sqlite3_close(db);
 }
 
-/* Aim: a damaged snapshot is an error with a hint; it is never passed over. */
+/* Aim: where the last snapshot is damaged, the one before and the records since then give every job; the next snapshots are sound again. */
+static void test_falls_back(void **state)
+{
+	(void)state;
+	submit_many();
+	wait_for_snapshots(2);
+	served_stop(&served);
+	change("UPDATE snapshot_parts SET body = zeroblob(length(body)) WHERE snapshot = (SELECT max(id) FROM snapshots)");
+	served_start(&served);
+	assert_int_equal(served.records, JOBS);
+	assert_true(served.replayed > 0);
+	assert_int_equal(jobs_there(), JOBS);
+	assert_true(figure(&served, "sharewell_snapshots_damaged_total") == 1);
+	assert_int_equal(submit(&served, "{\"command\": [\"x\"]}"), JOBS + 1);
+	served_stop(&served);
+	served_start(&served);
+	assert_int_equal(served.replayed, 0);
+	assert_true(figure(&served, "sharewell_snapshots_damaged_total") == 0);
+	assert_int_equal(jobs_there(), JOBS + 1);
+}
+
+/* Aim: where both snapshots are damaged and the records before them are gone, that is an error with a hint; it is never passed over. */
 static void test_damaged(void **state)
 {
 	(void)state;
 	struct sw_err err;
 	submit_many();
+	wait_for_snapshots(3);
 	served_stop(&served);
 	change("UPDATE snapshot_parts SET body = CAST(substr(body, 1, 100) || x'00' || substr(body, 102) AS BLOB)");
 	served_refused(&served, &err);
@@ -169,6 +191,7 @@ static void test_damaged(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_killed), TEST(test_orderly_end), TEST(test_old_records_go), TEST(test_damaged)};
+	const struct CMUnitTest tests[] = {TEST(test_killed), TEST(test_orderly_end), TEST(test_old_records_go), TEST(test_falls_back),
+					   TEST(test_damaged)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

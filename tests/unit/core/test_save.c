@@ -252,7 +252,7 @@ static void test_newer_format(void **state)
 	make_busy(&rig, &sw_policy_fifo);
 	unsigned char *bytes = save(&rig, &size);
 	bytes[8] = 100;
-	assert_int_equal(load(&rig, &sw_policy_fifo, bytes, size, &loaded, &adopted, &err), SW_EINPUT);
+	assert_int_equal(load(&rig, &sw_policy_fifo, bytes, size, &loaded, &adopted, &err), SW_ELIMIT);
 	assert_non_null(strstr(err.fact, "newer version"));
 	free(bytes);
 	rig_close(&rig);

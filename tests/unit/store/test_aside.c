@@ -35,6 +35,12 @@ static struct seen replay(struct sw_journal *journal)
 	return seen;
 }
 
+static int set_aside(struct sw_journal *journal, uint64_t seq, struct sw_err *err)
+{
+	const struct sw_journal_bad bad = {.seq = seq, .reason = "it does not fit"};
+	return sw_journal_set_aside(journal, &bad, 1, err);
+}
+
 struct listed {
 	uint64_t seqs[16];
 	size_t count;
@@ -66,7 +72,7 @@ static void test_set_aside(void **state)
 	uint64_t sum = 210, count = 20;
 	for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) {
 		struct sw_err err = {0};
-		if (sw_journal_set_aside(journal, which[i], "it does not fit", &err) < 0)
+		if (set_aside(journal, which[i], &err) < 0)
 			fail_msg("%s: %s", err.fact, err.detail);
 		sum -= which[i];
 		count--;
@@ -87,7 +93,7 @@ static void test_set_aside(void **state)
 	assert_int_equal(append(journal, 1), 0);
 	must_commit(journal);
 	assert_int_equal(replay(journal).sum, sum + 21);
-	assert_int_equal(sw_journal_set_aside(journal, 22, "x", NULL), SW_ENOTFOUND);
+	assert_int_equal(set_aside(journal, 22, NULL), SW_ENOTFOUND);
 	/* Snapshots and pruning go on around it. */
 	bool more;
 	assert_int_equal(write_snapshot(journal, 12, 1, NULL), 0);
@@ -106,7 +112,7 @@ static void test_hole_beside(void **state)
 	struct sw_journal *journal = must_open(scratch->path);
 	assert_int_equal(append(journal, 20), 0);
 	must_commit(journal);
-	assert_int_equal(sw_journal_set_aside(journal, 8, "it does not fit", NULL), 0);
+	assert_int_equal(set_aside(journal, 8, NULL), 0);
 	sw_journal_close(journal);
 	sqlite3 *db;
 	assert_int_equal(sqlite3_open(scratch->path, &db), SQLITE_OK);
