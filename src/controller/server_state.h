@@ -282,7 +282,7 @@ bool sw_recover_from(struct sw_server *server, uint64_t seq, int code, const str
 void sw_recover_set_aside(struct sw_server *server);
 
 /* ---- snapshots.c */
-enum sw_snapshot_stage { SW_SNAPSHOT_NONE = 0, SW_SNAPSHOT_WRITES, SW_SNAPSHOT_PRUNES };
+enum sw_snapshot_stage { SW_SNAPSHOT_NONE = 0, SW_SNAPSHOT_COPIES, SW_SNAPSHOT_WRITES, SW_SNAPSHOT_PRUNES };
 struct sw_snapshots {
 	struct event *step;
 	enum sw_snapshot_stage stage;
@@ -291,6 +291,11 @@ struct sw_snapshots {
 	size_t size;	      /* of the last one */
 	uint64_t bytes_since; /* of records, since then */
 	int64_t retry_ns;     /* uptime: not before */
+	/* While the state is copied: the process that does it, what it writes to, and what was read from there. */
+	pid_t child;
+	int file; /* 0: none */
+	unsigned char *bytes;
+	size_t bytes_size, bytes_read;
 };
 int sw_snapshots_start(struct sw_server *server, struct sw_err *err);
 void sw_snapshots_stop(struct sw_server *server);

@@ -1,15 +1,24 @@
 /* Snapshots: the state beside the journal, so that a start need not apply every record there ever was, and old records can go.
  *
- * The brain is copied into bytes at one go, between two turns; the bytes go into the journal in steps, each short, whenever nothing else is ready. The journal keeps the
- * snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones, which watchers that come back may ask for.
+ * Between two turns a child process is forked, which has the state as it is in that moment; it writes the state as bytes into a file in memory and ends, while the controller
+ * goes on. The bytes are read from there and go into the journal in steps, each short, whenever nothing else is ready. Where no child can be had, and at the end, the controller
+ * makes the bytes itself. The journal keeps the snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones, which watchers that come back may ask for.
  *
  * Invariants:
  *  1. a snapshot is of the state after exactly the records up to its number, and never of one in the middle of a request;
  *  2. no record goes before two snapshots that cover it are committed;
  *  3. when a snapshot cannot be stored nothing is lost: the journal still has every record since the last one, and it is tried again later.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "controller/server_state.h"
@@ -18,6 +27,8 @@
 #define BYTES_LEAST ((uint64_t)64 << 20) /* or so many bytes of them */
 #define PAUSE_US 1000			 /* between two steps, for whoever waits */
 #define RETRY_NS (60 * SW_NS_PER_S)	 /* after one that failed */
+#define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
+#define CHILD_S 600			 /* more than this, a child does not take */
 
 /* A snapshot costs as much as the state is large, so larger ones are taken less often: together they cost no more than the records do. */
 static bool is_due(const struct sw_server *server)
@@ -30,38 +41,160 @@ static bool is_due(const struct sw_server *server)
 	return records > 0 && (records >= (jobs > least ? jobs : least) || snapshots->bytes_since >= bytes);
 }
 
+static bool end_child(struct sw_snapshots *snapshots);
+static void drop_bytes(struct sw_snapshots *snapshots);
+
 static void failed(struct sw_server *server, const struct sw_err *err)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
 	snapshots->stage = SW_SNAPSHOT_NONE;
+	end_child(snapshots);
+	drop_bytes(snapshots);
 	snapshots->retry_ns = sw_clock_boot_ns() + RETRY_NS;
 	sw_server_note(server, "%s: %s; it is tried again, and nothing is lost", err->fact, err->detail);
 }
 
-/* Copies the state and hands it to the journal. */
-static int begin(struct sw_server *server, struct sw_err *err)
+/* The state as bytes; NULL: out of memory. */
+static unsigned char *encode(const struct sw_server *server, size_t *ret_size)
+{
+	struct sw_pack pack = {.capacity = 0};
+	sw_pack_reserve(&pack, server->snapshots.size + server->snapshots.size / 8);
+	sw_brain_save(server->brain, &pack);
+	unsigned char *bytes = sw_pack_take(&pack, ret_size);
+	sw_pack_release(&pack);
+	return bytes;
+}
+
+/* Hands the state to the journal. Takes the bytes. */
+static int hand_over(struct sw_server *server, unsigned char *bytes, size_t size, struct sw_err *err)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
-	int64_t start_ns = sw_clock_boot_ns();
-	struct sw_pack pack = {.capacity = 0};
-	sw_pack_reserve(&pack, snapshots->size + snapshots->size / 8);
-	sw_brain_save(server->brain, &pack);
-	size_t size = 0;
-	unsigned char *bytes = sw_pack_take(&pack, &size);
-	sw_pack_release(&pack);
 	if (bytes == NULL)
 		return sw_err_set(err, SW_ENOMEM, "no memory for a snapshot");
-	int64_t took_ns = sw_clock_boot_ns() - start_ns;
-	if (took_ns > server->figures.snapshot_longest_ns)
-		server->figures.snapshot_longest_ns = took_ns;
 	snapshots->size = size;
-	snapshots->taking_seq = server->turn.applied_seq;
-	snapshots->bytes_since = 0;
 	int r = sw_journal_snapshot_begin(server->journal, snapshots->taking_seq, bytes, size, err);
 	if (r == 0)
 		snapshots->stage = SW_SNAPSHOT_WRITES;
 	return r;
 }
+
+static void mark_begun(struct sw_server *server)
+{
+	server->snapshots.taking_seq = server->turn.applied_seq;
+	server->snapshots.bytes_since = 0;
+}
+
+/* All at one go, in this process. */
+static int begin_here(struct sw_server *server, struct sw_err *err)
+{
+	size_t size = 0;
+	mark_begun(server);
+	unsigned char *bytes = encode(server, &size);
+	return hand_over(server, bytes, size, err);
+}
+
+/* ------------------------------------------------------------------------------------------------ the child */
+
+/* Never comes back. It has no business with the journal, the clients or the signals of its parent. */
+static void be_child(struct sw_server *server, int file, pid_t parent)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM};
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+		signal(numbers[i], SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0)
+		_exit(1);
+	/* A connection that the controller closes must not stay open here. */
+	close_range(STDIN_FILENO + 1, ~0U, 0);
+	alarm(CHILD_S);
+	size_t size = 0, written = 0;
+	unsigned char *bytes = encode(server, &size);
+	while (bytes != NULL && written < size) {
+		ssize_t got = write(STDIN_FILENO, bytes + written, size - written);
+		if (got <= 0)
+			_exit(1);
+		written += (size_t)got;
+	}
+	_exit(bytes != NULL ? 0 : 1);
+}
+
+/* Ends the child, if there is one. True: it had done its work. */
+static bool end_child(struct sw_snapshots *snapshots)
+{
+	int status = 1;
+	if (snapshots->child == 0)
+		return false;
+	pid_t child = snapshots->child;
+	snapshots->child = 0;
+	kill(child, SIGKILL); /* of no effect where it has ended */
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void drop_bytes(struct sw_snapshots *snapshots)
+{
+	if (snapshots->file > 0)
+		close(snapshots->file);
+	snapshots->file = 0;
+	free(snapshots->bytes);
+	snapshots->bytes = NULL;
+	snapshots->bytes_size = snapshots->bytes_read = 0;
+}
+
+/* False: there is none to be had. */
+static bool begin_child(struct sw_server *server)
+{
+	struct sw_snapshots *snapshots = &server->snapshots;
+	pid_t parent = getpid();
+	int file = memfd_create("sharewell-snapshot", MFD_CLOEXEC);
+	pid_t child = file > 0 ? fork() : -1;
+	if (child == 0)
+		be_child(server, file, parent);
+	if (child < 0) {
+		if (file >= 0)
+			close(file);
+		return false;
+	}
+	mark_begun(server);
+	snapshots->file = file;
+	snapshots->child = child;
+	snapshots->stage = SW_SNAPSHOT_COPIES;
+	return true;
+}
+
+/* Looks whether the child is done, and then reads its bytes in steps. */
+static int copy_step(struct sw_server *server, struct sw_err *err)
+{
+	struct sw_snapshots *snapshots = &server->snapshots;
+	siginfo_t info = {0};
+	struct stat file;
+	if (snapshots->child != 0) {
+		if (waitid(P_PID, (id_t)snapshots->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
+			return 0;
+		if (!end_child(snapshots) || fstat(snapshots->file, &file) < 0)
+			return sw_err_set(err, SW_EIO, "the process that copies the state for a snapshot failed");
+		snapshots->bytes_size = (size_t)file.st_size;
+		snapshots->bytes = malloc(snapshots->bytes_size > 0 ? snapshots->bytes_size : 1);
+		if (snapshots->bytes == NULL)
+			return sw_err_set(err, SW_ENOMEM, "no memory for a snapshot");
+	}
+	size_t left = snapshots->bytes_size - snapshots->bytes_read;
+	ssize_t got = pread(snapshots->file, snapshots->bytes + snapshots->bytes_read, left < READ_STEP ? left : READ_STEP,
+			    (off_t)snapshots->bytes_read);
+	if (got < 0 || (got == 0 && left > 0))
+		return sw_err_set(err, SW_EIO, "cannot read the copy of the state for a snapshot");
+	snapshots->bytes_read += (size_t)got;
+	if (snapshots->bytes_read < snapshots->bytes_size)
+		return 0;
+	size_t size = snapshots->bytes_size;
+	unsigned char *bytes = snapshots->bytes;
+	snapshots->bytes = NULL;
+	drop_bytes(snapshots);
+	return hand_over(server, bytes, size, err);
+}
+
+/* ------------------------------------------------------------------------------------------------ steps */
 
 /* The first record that is kept. */
 static uint64_t kept_from(const struct sw_server *server)
@@ -76,6 +209,8 @@ static int step(struct sw_server *server, struct sw_err *err)
 	struct sw_snapshots *snapshots = &server->snapshots;
 	bool more = false;
 	int r;
+	if (snapshots->stage == SW_SNAPSHOT_COPIES)
+		return copy_step(server, err);
 	if (snapshots->stage == SW_SNAPSHOT_WRITES) {
 		r = sw_journal_snapshot_step(server->journal, &more, err);
 		if (r < 0 || more)
@@ -93,7 +228,8 @@ static int step(struct sw_server *server, struct sw_err *err)
 
 static void schedule(struct sw_server *server)
 {
-	const struct timeval pause = {.tv_usec = PAUSE_US};
+	/* A child takes its time. */
+	const struct timeval pause = {.tv_usec = server->snapshots.child != 0 ? 10 * PAUSE_US : PAUSE_US};
 	evtimer_add(server->snapshots.step, &pause);
 }
 
@@ -105,7 +241,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	if (!TAILQ_EMPTY(&server->turn.storing)) {
+	if (server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing)) {
 		schedule(server);
 		return;
 	}
@@ -127,7 +263,12 @@ void sw_snapshots_consider(struct sw_server *server)
 	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) ||
 	    !TAILQ_EMPTY(&server->turn.stored) || !is_due(server) || sw_clock_boot_ns() < snapshots->retry_ns)
 		return;
-	if (begin(server, &err) < 0)
+	int64_t start_ns = sw_clock_boot_ns();
+	int r = begin_child(server) ? 0 : begin_here(server, &err);
+	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	if (took_ns > server->figures.snapshot_longest_ns)
+		server->figures.snapshot_longest_ns = took_ns;
+	if (r < 0)
 		failed(server, &err);
 	else
 		schedule(server);
@@ -138,7 +279,10 @@ void sw_snapshots_finish(struct sw_server *server)
 	struct sw_err err = {0};
 	if (server->turn.applied_seq == server->snapshots.seq)
 		return;
-	int r = begin(server, &err);
+	/* The one that a child is at is not of the end. */
+	end_child(&server->snapshots);
+	drop_bytes(&server->snapshots);
+	int r = begin_here(server, &err);
 	while (r == 0 && server->snapshots.stage != SW_SNAPSHOT_NONE)
 		r = step(server, &err);
 	if (r < 0)
@@ -156,6 +300,8 @@ int sw_snapshots_start(struct sw_server *server, struct sw_err *err)
 
 void sw_snapshots_stop(struct sw_server *server)
 {
+	end_child(&server->snapshots);
+	drop_bytes(&server->snapshots);
 	if (server->snapshots.step != NULL)
 		event_free(server->snapshots.step);
 }
