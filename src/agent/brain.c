@@ -35,7 +35,7 @@ int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_age
 	brain->order = sw_hash_bytes(SW_HASH_START, config->instance, strlen(config->instance)) >> 12;
 	brain->spacing_ns = SW_AGENT_SPACING_NS;
 	brain->patience_ns = SW_AGENT_PATIENCE_NS;
-	brain->sent_ns = brain->due_ns = brain->lease_ns = INT64_MIN;
+	brain->sent_ns = brain->due_ns = brain->fresh_until_ns = INT64_MIN;
 	*ret_brain = SW_TAKE(brain);
 	return 0;
 }
@@ -134,6 +134,7 @@ int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct
 	run->id = run->said.id = id;
 	run->wish = SW_WISH_UNKNOWN;
 	run->grace_ms = -1;
+	run->lease_ns = run->told_lease_ns = INT64_MIN;
 	run->said.reason = run->reason;
 	brain->runs.count--;
 	size_t place = place_of(brain, id);
@@ -421,14 +422,10 @@ bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 		.instance = brain->instance,
 		.number = brain->number,
 		.have = brain->have,
+		.leases = true,
 		.inventory = brain->inventory_sent ? brain->inventory : NULL,
 		.runs = brain->reports.items,
 		.run_count = count,
 	};
 	return true;
-}
-
-int64_t sw_agent_brain_lease(const struct sw_agent_brain *brain)
-{
-	return brain->lease_ns;
 }

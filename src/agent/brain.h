@@ -125,7 +125,6 @@ int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain);
 
 /* All runs in ascending order, as the next sync would tell them. */
 size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_run **ret_runs);
-int64_t sw_agent_brain_lease(const struct sw_agent_brain *brain);
 /* Derives the invariants anew; SW_EBUG and which one is broken. */
 int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *err);
 

@@ -130,14 +130,16 @@ static bool job_is_alive(const struct sw_agent_brain *brain, size_t place)
 static void maybe_start(struct sw_agent_brain *brain, int64_t now_ns, size_t place, struct collector *out)
 {
 	struct sw_agent_run *run = brain->runs.items[place].run;
-	if (run->wish != SW_WISH_RUN || now_ns >= brain->lease_ns || !gpus_are_free(brain, run) ||
+	if (run->wish != SW_WISH_RUN || brain->old_controller || now_ns >= brain->fresh_until_ns || !gpus_are_free(brain, run) ||
 	    !sw_agent_room_is_made(brain, run, now_ns) || job_is_alive(brain, place))
+		return;
+	if (run->lease_length_ns != 0 && now_ns >= run->lease_ns)
 		return;
 	struct sw_agent_action *action = give(out, SW_ACT_START, run);
 	action->want = run->want;
-	action->lease_boot_ns = brain->lease_ns;
+	action->lease_boot_ns = run->lease_length_ns != 0 ? run->lease_ns : 0;
 	run->phase = SW_PHASE_ALIVE;
-	run->told_lease_ns = brain->lease_ns;
+	run->told_lease_ns = action->lease_boot_ns;
 	sw_agent_use(brain, run->id);
 	use_gpus(brain, run);
 }
@@ -185,7 +187,7 @@ static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 		return;
 	if (run->told == SW_TOLD_NOTHING && run->said.state != SW_RUN_SUSPENDED)
 		return;
-	if (now_ns >= brain->lease_ns)
+	if (now_ns >= brain->fresh_until_ns)
 		return;
 	if (!sw_agent_is_active(run)) {
 		if (!gpus_are_free(brain, run))
@@ -197,22 +199,24 @@ static void maybe_resume(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 
 static void maybe_move(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	if (now_ns >= brain->lease_ns || !sw_agent_move_is_due(brain, run))
+	if (now_ns >= brain->fresh_until_ns || !sw_agent_move_is_due(brain, run))
 		return;
 	const char *gpus = sw_agent_begin_move(brain, run);
 	tell(brain, out, SW_ACT_MOVE, run, SW_TOLD_MOVE)->gpus = gpus;
 	use_next_gpus(brain, run);
 }
 
-static void maybe_extend(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is told once that it has no end. */
+static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	if (brain->lease_ns <= now_ns || brain->lease_ns <= run->told_lease_ns)
+	bool endless = run->lease_length_ns == 0;
+	int64_t lease_ns = endless ? now_ns + SW_AGENT_LEASE_FOR_EVER_NS : run->lease_ns;
+	bool was_told = run->told_lease_ns != INT64_MIN;
+	if (lease_ns <= now_ns ||
+	    (was_told && (endless || lease_ns - run->told_lease_ns < run->lease_length_ns / 1000 * SW_AGENT_LEASE_STEP_MILLI)))
 		return;
-	int64_t step = brain->lease_length_ns / 1000 * SW_AGENT_LEASE_STEP_MILLI;
-	if (run->told_lease_ns != INT64_MIN && brain->lease_ns - run->told_lease_ns < step)
-		return;
-	give(out, SW_ACT_LEASE, run)->lease_boot_ns = brain->lease_ns;
-	run->told_lease_ns = brain->lease_ns;
+	give(out, SW_ACT_LEASE, run)->lease_boot_ns = lease_ns;
+	run->told_lease_ns = lease_ns;
 }
 
 static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
@@ -223,7 +227,7 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	}
 	if (!run->linked)
 		return;
-	maybe_extend(brain, now_ns, run, out);
+	maybe_extend(now_ns, run, out);
 	if (sw_agent_terms_change(brain, run, now_ns))
 		give(out, SW_ACT_TERMS, run)->terms = &run->terms;
 	/* Whether it stands still decides whether it may move, and what is known of that may be old: its supervisor speaks first. */

@@ -20,13 +20,17 @@
 #define SW_AGENT_BACKOFF_NS (50 * SW_NS_PER_MS)
 #define SW_AGENT_BACKOFF_MOST_NS (2 * SW_NS_PER_S)
 #define SW_AGENT_PUT_OFF_MOST_NS (60 * SW_NS_PER_S)
-/* An answer that does not come is given up after this share of the lease (thousandths), so that there is time for another try. */
+/* An answer that does not come is given up after this share of the shortest lease (thousandths), so that there is time for another try. */
 #define SW_AGENT_PATIENCE_MILLI 430
 #define SW_AGENT_PATIENCE_NS (13 * SW_NS_PER_S)
 /* An answer that came sooner than this and brought nothing new did not wait for news: do not ask again at once. */
 #define SW_AGENT_HASTY_NS (100 * SW_NS_PER_MS)
 /* A new lease is passed on when it gains at least this share of its length; each supervisor would wake for every answer otherwise. */
 #define SW_AGENT_LEASE_STEP_MILLI 100
+/* Runs are started, resumed and moved only while the last answer is not older than this: what the controller wished before may hold no more. */
+#define SW_AGENT_FRESH_NS (30 * SW_NS_PER_S)
+/* For supervisors of version 0.1, which stop their job at the end of a lease, whatever it is: longer than any machine stays up. */
+#define SW_AGENT_LEASE_FOR_EVER_NS (INT64_C(100) * 365 * 86400 * SW_NS_PER_S)
 
 /* The exit code of a run that could not be started, as env(1) and nohup(1) have it. */
 #define SW_AGENT_NOT_STARTED_CODE 125u
@@ -82,6 +86,8 @@ struct sw_agent_run {
 	uint64_t done_order; /* the last that the supervisor has carried out */
 	uint32_t told_signal;
 	int64_t told_grace_ms;
+	int64_t lease_length_ns; /* as its spec says; 0: it may go on for ever */
+	int64_t lease_ns;	 /* so long it may go on, as the last answer has it; INT64_MIN: it was in none */
 	int64_t told_lease_ns;
 	/* Of the GPUs that it shares: */
 	bool hears_terms;	  /* it has GPUs, and may have the GPU runtime */
@@ -168,12 +174,12 @@ struct sw_agent_brain {
 	int64_t due_ns;	 /* the next one, when there is no news */
 	int64_t spacing_ns;
 	int64_t patience_ns;
-	uint32_t failures; /* in a row */
-	int64_t retry_ns;  /* after a failure */
-	int64_t lease_ns;  /* deadline; INT64_MIN: never had one */
-	int64_t lease_length_ns;
-	int64_t answered_ns; /* the first answer came; 0: none yet */
-	int64_t looked_ns;   /* at the GPUs; 0: not yet */
+	uint32_t failures;	/* in a row */
+	int64_t retry_ns;	/* after a failure */
+	int64_t fresh_until_ns; /* the last answer is news; INT64_MIN: there was none */
+	bool old_controller;	/* it would run the jobs of a silent node anew although they run on here */
+	int64_t answered_ns;	/* the first answer came; 0: none yet */
+	int64_t looked_ns;	/* at the GPUs; 0: not yet */
 };
 
 /* brain.c */

@@ -127,6 +127,22 @@ static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_me
 			i++;
 }
 
+/* Runs that are wished to go on may do so for their lease's length again, from when the question was sent. */
+static void renew_leases(struct sw_agent_brain *brain)
+{
+	brain->patience_ns = SW_AGENT_PATIENCE_NS;
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		struct sw_agent_run *run = brain->runs.items[i].run;
+		if (run->lease_length_ns == 0 || run->phase == SW_PHASE_OVER || run->wish > SW_WISH_SUSPEND)
+			continue;
+		if (brain->sent_ns + run->lease_length_ns > run->lease_ns)
+			run->lease_ns = brain->sent_ns + run->lease_length_ns;
+		int64_t patience = run->lease_length_ns / 1000 * SW_AGENT_PATIENCE_MILLI;
+		if (patience < brain->patience_ns)
+			brain->patience_ns = patience;
+	}
+}
+
 /* When to ask again: at once, since the controller keeps the question until it has news; unless it seems not to do so. */
 static int64_t next_due(const struct sw_agent_brain *brain, int64_t now_ns, const struct sw_answer_message *answer, bool complete)
 {
@@ -175,12 +191,9 @@ int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t
 	brain->failures = 0;
 	brain->spacing_ns = SW_AGENT_SPACING_NS;
 	brain->inventory_known |= brain->inventory_sent;
-	int64_t length = answer->lease_ms * SW_NS_PER_MS;
-	if (brain->sent_ns + length > brain->lease_ns)
-		brain->lease_ns = brain->sent_ns + length;
-	brain->lease_length_ns = length;
-	int64_t patience = length / 1000 * SW_AGENT_PATIENCE_MILLI;
-	brain->patience_ns = patience < SW_AGENT_PATIENCE_NS ? patience : SW_AGENT_PATIENCE_NS;
+	brain->old_controller = answer->lease_ms < SW_LEASE_OF_OLD_MS;
+	brain->fresh_until_ns = brain->sent_ns + SW_AGENT_FRESH_NS;
+	renew_leases(brain);
 	brain->due_ns = next_due(brain, now_ns, answer, complete);
 	/* Version 0 asks for everything, specs included. */
 	brain->have = complete ? answer->version : 0;

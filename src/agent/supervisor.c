@@ -234,7 +234,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.report = -1,
 		.streams = {-1, -1},
 		.account = {.run = {.id = order->want.id, .reason = ""}, .supervisor = (uint32_t)getpid()},
-		.lease_ns = order->lease_boot_ns,
+		.lease_ns = order->lease_boot_ns != 0 ? order->lease_boot_ns : SW_NEVER,
 		.kill_at_ns = SW_NEVER,
 		.look_at_ns = SW_NEVER,
 		.give_up_at_ns = SW_NEVER,

@@ -3,7 +3,8 @@
  * Invariants:
  *  1. it holds the lock of the run's folder for its life; of two supervisors of one folder the second gives up.
  *  2. the job is started at most once: never where `pid`, `lost` or exit.json exists, and only after `pid` was made and the folder is durable.
- *  3. past the lease the whole tree is killed, whatever else is going on.
+ *  3. past its lease, if the run has one, the job is stopped as by its own signal and grace; past both the whole tree is killed, whatever else is going on.
+ *     Without a lease it runs on, whatever becomes of agent and controller.
  *  4. exit.json is written when no process of the job is left, durably, before anybody is told.
  *  5. the supervisor itself never waits for a file system of the user's, nor for anybody on its socket.
  */

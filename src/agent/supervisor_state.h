@@ -127,7 +127,8 @@ struct sw_supervisor {
 	uint32_t stop_signal; /* that was sent */
 
 	/* CLOCK_BOOTTIME; SW_NEVER: off */
-	int64_t lease_ns;
+	int64_t lease_ns; /* SW_NEVER: it may go on for ever */
+	bool lease_is_over;
 	int64_t kill_at_ns;    /* end of the grace */
 	int64_t look_at_ns;    /* next look at the tree, while something shall happen to it */
 	int64_t look_step_ns;  /* grows */

@@ -215,11 +215,6 @@ static void job_ended(struct sw_supervisor *supervisor, int status)
 	run->code = WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 0;
 	run->signal = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
 	run->ended_at_ns = sw_real_now();
-	/* Its lease ran out while it ended by itself: it was not killed, so what it says is true. */
-	if (strcmp(run->reason, SW_REASON_LEASE) == 0 && run->signal != SIGKILL) {
-		run->reason = "";
-		run->detail = NULL;
-	}
 }
 
 /* What the job left behind gets a signal and a little time. */
@@ -297,6 +292,16 @@ static int64_t warn_at(const struct sw_supervisor *supervisor)
 	return when_ran(supervisor, spec->time_limit_ms > spec->warn_ms ? spec->time_limit_ms - spec->warn_ms : 0);
 }
 
+/* The controller may start the job elsewhere soon. One that stands still gets no grace: it would have to wake up on GPUs that others may have by now. */
+static void end_lease(struct sw_supervisor *supervisor)
+{
+	supervisor->lease_is_over = true;
+	if (supervisor->stage < SW_STAGE_ENDING)
+		sw_supervisor_blame(supervisor, SW_REASON_LEASE, "the controller gave no sign of life for as long as its lease is");
+	sw_supervisor_stop(supervisor, SW_REASON_LEASE, supervisor->spec->stop_signal,
+			   supervisor->pause == SW_PAUSE_NONE ? supervisor->spec->grace_ms : 0);
+}
+
 static void keep_limits(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	const struct sw_run_spec *spec = supervisor->spec;
@@ -306,16 +311,10 @@ static void keep_limits(struct sw_supervisor *supervisor, int64_t now_ns)
 	}
 	if (now_ns >= limit_at(supervisor))
 		sw_supervisor_stop(supervisor, SW_REASON_TIME_LIMIT, spec->stop_signal, spec->grace_ms);
-	if (supervisor->stage > SW_STAGE_ENDING || supervisor->killing)
-		return;
-	if (now_ns >= supervisor->lease_ns) {
-		if (supervisor->stage < SW_STAGE_ENDING)
-			sw_supervisor_blame(supervisor, SW_REASON_LEASE, "the agent was out of touch with the controller for too long");
-		if (!ends_early(supervisor))
-			begin_killing(supervisor, now_ns);
-	} else if (now_ns >= supervisor->kill_at_ns) {
+	if (now_ns >= supervisor->lease_ns && !supervisor->lease_is_over)
+		end_lease(supervisor);
+	if (supervisor->stage <= SW_STAGE_ENDING && !supervisor->killing && now_ns >= supervisor->kill_at_ns)
 		begin_killing(supervisor, now_ns);
-	}
 }
 
 static void stop_draining(struct sw_supervisor *supervisor)
@@ -364,7 +363,7 @@ int64_t sw_supervisor_next(const struct sw_supervisor *supervisor)
 	int64_t next = earlier(earlier(supervisor->look_at_ns, supervisor->kill_at_ns), supervisor->settle_at_ns);
 	next = earlier(next, earlier(supervisor->gpu.look_at_ns, supervisor->deep.look_at_ns));
 	next = earlier(next, supervisor->move.look_at_ns);
-	if (!supervisor->killing)
+	if (!supervisor->lease_is_over)
 		next = earlier(next, supervisor->lease_ns);
 	return earlier(next, earlier(limit_at(supervisor), warn_at(supervisor)));
 }

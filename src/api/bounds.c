@@ -25,12 +25,14 @@ const struct sw_bound sw_job_bounds[] = {
 	{"signal", SW_BOUND_U32, AT(signal), .most = SW_JOB_SIGNAL_MAX, .order = "stop_signal"},
 	{"umask", SW_BOUND_U32, AT(umask), .most = SW_JOB_UMASK_MAX, .order = "umask"},
 	{"grace", SW_BOUND_I64, AT(grace_ns), .least = 1, .most = SW_JOB_DURATION_MAX_NS, .order = "grace_ms"},
+	{"lease", SW_BOUND_I64, AT(lease_ns), .most = SW_JOB_LEASE_MAX_NS, .order = "lease_ms"},
 	{"time_limit", SW_BOUND_I64, AT(time_limit_ns), .most = SW_JOB_DURATION_MAX_NS, .order = "time_limit_ms"},
 	/* It becomes the time limit of the pre-run. */
 	{"prerun", SW_BOUND_I64, AT(prerun_ns), .most = SW_JOB_DURATION_MAX_NS, .order = "time_limit_ms"},
 	{"expected", SW_BOUND_I64, AT(expected_ns), .most = SW_JOB_DURATION_MAX_NS},
 	{"deadline", SW_BOUND_I64, AT(deadline_at_ns), .most = SW_WHEN_MAX_NS},
 	{"class", SW_BOUND_WORD, AT(kind), .most = SW_KIND_AUTO},
+	{"on_lost", SW_BOUND_WORD, AT(on_lost), .most = SW_ON_LOST_RESTART},
 	{"preempt", SW_BOUND_WORD, AT(preempt_by), .most = SW_PREEMPT_BY_SUSPEND},
 };
 const size_t sw_job_bound_count = sizeof sw_job_bounds / sizeof sw_job_bounds[0];

@@ -99,6 +99,8 @@ bool sw_job_request_defaults(struct sw_job_request *request)
 		request->weight_milli = 1000;
 	if (request->grace_ns == 0)
 		request->grace_ns = SW_JOB_GRACE_NS;
+	if (request->on_lost == SW_ON_LOST_RESTART && request->lease_ns == 0)
+		request->lease_ns = SW_JOB_LEASE_NS;
 	if (request->is_array && request->array_step == 0)
 		request->array_step = 1;
 	return request->name != NULL && request->tenant != NULL && request->comment != NULL;
@@ -205,6 +207,11 @@ static int check_gpus(const char *what, const struct sw_job_request *request, st
 
 static int check_floor(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
+	if (request->lease_ns > 0 && request->on_lost != SW_ON_LOST_RESTART)
+		return refuse(err, SW_EINPUT, what,
+			      "field 'lease' is for jobs with 'on_lost' restart: others run on for as long as it takes");
+	if (request->on_lost == SW_ON_LOST_RESTART && request->lease_ns < SW_JOB_LEASE_MIN_NS)
+		return refuse(err, SW_EINPUT, what, "field 'lease' is out of range");
 	if (request->gpu_floor_bytes > request->gpu_memory_bytes)
 		return refuse(err, SW_EINPUT, what,
 			      request->gpu_memory_bytes == 0 ? "field 'gpu_floor' needs 'gpu_memory', of which it is a part"

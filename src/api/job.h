@@ -7,7 +7,7 @@
  *  1. argc >= 1; 1 <= min_gpus <= gpus <= max_gpus <= SW_JOB_GPUS_MAX;
  *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control characters; paths of workdir are absolute;
  *  3. the environment is sorted by name, each name stands there once;
- *  4. durations >= 0, and grace_ns > 0;
+ *  4. durations >= 0, and grace_ns > 0; lease_ns > 0 exactly where a lost run is restarted;
  *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and decoded again, and is the same.
  */
 #ifndef SW_API_JOB_H
@@ -42,6 +42,9 @@
 #define SW_JOB_WEIGHT_MILLI_MAX 1000000000u
 #define SW_JOB_DURATION_MAX_NS INT64_C(3155760000000000000) /* a hundred years */
 #define SW_JOB_GRACE_NS INT64_C(30000000000)		    /* unless it says otherwise */
+#define SW_JOB_LEASE_NS INT64_C(600000000000)		    /* unless it says otherwise */
+#define SW_JOB_LEASE_MIN_NS INT64_C(1000000000)
+#define SW_JOB_LEASE_MAX_NS INT64_C(31536000000000000) /* a year */
 
 enum sw_job_kind {
 	SW_KIND_GUARANTEED = 0,
@@ -69,6 +72,13 @@ enum sw_preempt_by {
 	SW_PREEMPT_BY_SUSPEND,	   /* its processes are stopped and continued */
 };
 
+/* What happens to a run whose node does not answer any more. */
+enum sw_on_lost {
+	SW_ON_LOST_UNSAID = 0, /* as the operator chose for its class, else to wait */
+	SW_ON_LOST_WAIT,       /* it runs on, and the job waits for the node */
+	SW_ON_LOST_RESTART,    /* it holds a lease; when that is over the run is stopped where it is, then the job starts anew elsewhere */
+};
+
 struct sw_job_request {
 	char *name;
 	char **argv; /* argc of them, then NULL */
@@ -93,12 +103,14 @@ struct sw_job_request {
 	bool umask_said;
 	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
 	int64_t grace_ns;	/* between that and SIGKILL */
+	int64_t lease_ns;	/* with SW_ON_LOST_RESTART: how long it may go on without a word from the controller; else 0 */
 	int64_t time_limit_ns;	/* 0: none */
 	int64_t prerun_ns;	/* a run on one GPU goes before, for so long at most; 0: none */
 	int64_t expected_ns;	/* how long the user thinks it runs; 0: no idea */
 	int64_t deadline_at_ns; /* since the epoch; 0: none */
 	enum sw_job_kind kind;
 	enum sw_preempt_by preempt_by;
+	enum sw_on_lost on_lost;
 	bool held;	/* submitted on hold */
 	bool slurm_env; /* SLURM_* beside SHAREWELL_* in its environment */
 	bool bare_gpu;	/* without the GPU runtime: nothing stands between it and the driver */

@@ -309,6 +309,17 @@ static int read_grace(const struct reader *reader, const char *field, const json
 	return 0;
 }
 
+static int read_lease(const struct reader *reader, const char *field, const json_t *value)
+{
+	int64_t ns = 0;
+	int r = read_duration(reader, field, value, &ns);
+	if (r == 0 && (ns < SW_JOB_LEASE_MIN_NS || ns > SW_JOB_LEASE_MAX_NS))
+		r = refuse(reader, field, value, "a time from 1 s to a year");
+	if (r == 0)
+		reader->request->lease_ns = ns;
+	return r;
+}
+
 static int read_deadline(const struct reader *reader, const char *field, const json_t *value)
 {
 	int64_t ns = -1;
@@ -376,6 +387,15 @@ static int read_class(const struct reader *reader, const char *field, const json
 	int r = read_word(reader, field, value, sw_job_kind_names, &kind);
 	if (r == 0)
 		reader->request->kind = (enum sw_job_kind)kind;
+	return r;
+}
+
+static int read_on_lost(const struct reader *reader, const char *field, const json_t *value)
+{
+	unsigned word;
+	int r = read_word(reader, field, value, sw_job_on_lost_names, &word);
+	if (r == 0)
+		reader->request->on_lost = (enum sw_on_lost)(SW_ON_LOST_WAIT + word);
 	return r;
 }
 
@@ -452,11 +472,13 @@ static const struct field {
 	{"gpus", read_gpus},
 	{"grace", read_grace},
 	{"hold", read_hold},
+	{"lease", read_lease},
 	{"max_gpus", read_max_gpus},
 	{"memory", read_memory},
 	{"min_gpus", read_min_gpus},
 	{"model", read_model},
 	{"name", read_name},
+	{"on_lost", read_on_lost},
 	{"preempt", read_preempt},
 	{"prerun", read_prerun},
 	{"retries", read_retries},

@@ -180,6 +180,7 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_duration(json, "grace", request->grace_ns);
 	if (request->held)
 		sw_json_key_bool(json, "hold", true);
+	write_duration(json, "lease", request->lease_ns);
 	if (request->max_gpus != request->gpus)
 		sw_json_key_u64(json, "max_gpus", request->max_gpus);
 	write_number(json, "memory", request->memory_bytes);
@@ -187,6 +188,8 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 		sw_json_key_u64(json, "min_gpus", request->min_gpus);
 	write_text(json, "model", request->model);
 	write_text(json, "name", request->name);
+	if (request->on_lost != SW_ON_LOST_UNSAID)
+		sw_json_key_string(json, "on_lost", sw_job_on_lost_names[request->on_lost - SW_ON_LOST_WAIT]);
 	sw_json_key_string(json, "preempt", sw_job_preempt_names[request->preempt_by]);
 	write_duration(json, "prerun", request->prerun_ns);
 	if (request->retries_said || request->retries > 0)

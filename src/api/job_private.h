@@ -13,6 +13,7 @@ int sw_job_array_parse(const char *text, struct sw_job_request *request);
 
 extern const char *const sw_job_kind_names[]; /* in the order of the enums; NULL behind the last */
 extern const char *const sw_job_preempt_names[];
+extern const char *const sw_job_on_lost_names[]; /* from SW_ON_LOST_WAIT on */
 extern const char *const sw_job_gpu_runtime_names[];
 extern const char *const sw_job_depend_names[];
 /* The names of all fields in ascending order; NULL behind the last. */

@@ -13,7 +13,7 @@
 const struct sw_state_name sw_state_names[SW_STATES] = {
 	{"PD", "PENDING", false},    {"CF", "CONFIGURING", false}, {"R", "RUNNING", false},	   {"S", "SUSPENDED", false},
 	{"CG", "COMPLETING", false}, {"CD", "COMPLETED", true},	   {"F", "FAILED", true},	   {"CA", "CANCELLED", true},
-	{"TO", "TIMEOUT", true},     {"NF", "NODE_FAIL", true},	   {"OOM", "OUT_OF_MEMORY", true},
+	{"TO", "TIMEOUT", true},     {"NF", "NODE_FAIL", true},	   {"OOM", "OUT_OF_MEMORY", true}, {"UN", "UNREACHABLE", false},
 };
 
 unsigned sw_state_find(const char *brief)

@@ -20,7 +20,7 @@
 #define SW_SETTINGS_MAX 64u
 
 /* States as people filter by them; a job is in one of them. */
-#define SW_STATES 11u
+#define SW_STATES 12u
 struct sw_state_name {
 	const char *brief, *full;
 	bool ended;
@@ -74,8 +74,8 @@ struct sw_request {
 	size_t setting_count;
 	char *tenant;
 	uint32_t quota_gpus; /* UINT32_MAX: lifted */
-	char *node, *reason; /* that is closed or opened */
-	bool closed;
+	char *node, *reason; /* that is closed, opened or removed */
+	bool closed, removed;
 	struct sw_job_limit limit;
 	uint64_t gpu_mask; /* where it is to go; 0: anywhere */
 	struct sw_sync *sync;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "api/job_private.h"
-#include "api/run_spec.h"
 #include "api/request.h"
+#include "api/run_spec.h"
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/suggest.h"
@@ -214,12 +214,17 @@ static int read_door(struct sw_request *request, json_t *root, struct sw_err *er
 	json_t *value;
 	json_object_foreach(root, name, value)
 	{
-		if (strcmp(name, "name") != 0 && strcmp(name, "closed") != 0 && strcmp(name, "reason") != 0)
+		if (strcmp(name, "name") != 0 && strcmp(name, "closed") != 0 && strcmp(name, "removed") != 0 && strcmp(name, "reason") != 0)
 			return unknown_field(name, err);
 	}
-	json_t *closed = json_object_get(root, "closed"), *reason = json_object_get(root, "reason");
-	if (!json_is_boolean(closed))
-		return refuse(err, SW_EINPUT, "'closed' must be true or false");
+	json_t *closed = json_object_get(root, "closed"), *reason = json_object_get(root, "reason"),
+	       *removed = json_object_get(root, "removed");
+	if (removed != NULL && !json_is_boolean(removed))
+		return refuse(err, SW_EINPUT, "'removed' must be true or false");
+	request->removed = json_is_true(removed);
+	if (request->removed ? closed != NULL : !json_is_boolean(closed))
+		return refuse(err, SW_EINPUT,
+			      request->removed ? "'closed' and 'removed' do not go together" : "'closed' must be true or false");
 	request->closed = json_is_true(closed);
 	int r = copy_text(json_object_get(root, "name"), "'name' must be the name of a node", &request->node, err);
 	if (r < 0 || reason == NULL || json_is_null(reason))

@@ -180,6 +180,7 @@ static int make_spec(const struct sw_job_request *request, const struct sw_run_f
 	spec->append = facts->is_again;
 	spec->time_limit_ms = to_ms(request->time_limit_ns);
 	spec->grace_ms = to_ms(request->grace_ns);
+	spec->lease_ms = to_ms(request->lease_ns);
 	if (request->signal != 0)
 		spec->stop_signal = request->signal;
 	if (request->umask_said || request->umask != 0)

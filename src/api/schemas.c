@@ -28,6 +28,8 @@ static const struct sw_api_field job_request[] = {
 	{"gpus", "integer|string", "how many GPUs; or `2-8`: two, and up to eight where there is room. 1 unless told"},
 	{"grace", "number|string", "time between the signal that stops it and SIGKILL; 30 s unless told"},
 	{"hold", "boolean", "does not run until it is released"},
+	{"lease", "number|string",
+	 "with `on_lost` restart: how long it may go on without a word from the controller before it is stopped; 10 min unless told"},
 	{"max_gpus", "integer", "may grow to this many GPUs"},
 	{"memory", "integer|string", "memory of the host for each GPU"},
 	{"min_gpus", "integer", "may shrink to this many GPUs"},
@@ -35,6 +37,10 @@ static const struct sw_api_field job_request[] = {
 	 "the name of its profile, from which `gpu_memory` comes where it was measured and is not said; unless told, that of a measured "
 	 "one (`sharewell profile`) with the job's name, else with its command"},
 	{"name", "string", "the command's name unless told"},
+	{"on_lost", "string",
+	 "where its node, or the controller, does not answer: `wait` (unless told: it runs on, and is found again) or `restart` (it is "
+	 "stopped "
+	 "when its `lease` is over, and starts anew elsewhere)"},
 	{"preempt", "string", "`requeue` (it is stopped and starts anew) or `suspend` (it stands still and goes on)"},
 	{"prerun", "number|string",
 	 "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU instead of "
@@ -63,9 +69,9 @@ static const struct sw_api_field submitted[] = {
 };
 static const struct sw_api_field job[] = {
 	{"id", "integer", "counted from 1"},
-	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM"},
+	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM; UN: see `unreachable`"},
 	{"state_long", "string",
-	 "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY"},
+	 "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY UNREACHABLE"},
 	{"user", "string", "who submitted it"},
 	{"uid", "integer", "who submitted it"},
 	{"gpus", "integer", "it holds, or asks for"},
@@ -82,9 +88,12 @@ static const struct sw_api_field job[] = {
 	 "says); null: nobody asked for it"},
 	{"moving", "boolean", "it is on its way to its GPUs from others of the node"},
 	{"unmoved", "string", "why it could not go to other GPUs when that was wished last; null: it could, or nobody wished it"},
+	{"unreachable", "string",
+	 "the node that does not answer, where a run of it may be alive: it goes on there, as far as is known; null: there is none"},
+	{"unreachable_since", "string", "when that node was heard last; null"},
 	{"node", "string", "where it runs or ran last; null: nowhere yet"},
 	{"gpu_indexes", "integer[]", "its GPUs there"},
-	{"ran_s", "number", "seconds it has run, all runs together"},
+	{"ran_s", "number", "seconds it has run, all runs together; of one that is unreachable, until its node was heard last"},
 	{"retry_at", "string", "when it is tried again after a failure; null: it does not wait for that"},
 	{"epoch", "integer", "number of its present or last run"},
 	{"restarts", "integer", "runs that started anew"},
@@ -218,7 +227,8 @@ static const struct sw_api_field gpu[] = {
 };
 static const struct sw_api_field node[] = {
 	{"name", "string", ""},
-	{"up", "boolean", "its agent was heard in time"},
+	{"up", "boolean", "it takes part"},
+	{"unreachable", "boolean", "its agent was not heard in time; its jobs go on there, as far as is known"},
 	{"closed", "boolean", "it takes no new jobs: an operator said so, or too much failed there"},
 	{"in_use", "boolean", "jobs run there"},
 	{"reason", "string", "why it is closed; else empty"},
@@ -234,7 +244,9 @@ static const struct sw_api_field node[] = {
 };
 static const struct sw_api_field node_change[] = {
 	{"name", "string", "of the node"},
-	{"closed", "boolean", ""},
+	{"closed", "boolean", "whether it takes no new jobs; needed unless it is removed"},
+	{"removed", "boolean",
+	 "true: it is given up for good. It must be unreachable. Its jobs end as lost, but those with `on_lost` restart start anew"},
 	{"reason", "string", "for people"},
 	END,
 };
@@ -291,7 +303,8 @@ static const struct sw_api_field event[] = {
 	{"seq", "integer", "its number; also the id of the server-sent event"},
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
-	 "submit cancel hold release requeue limit move node node_lost node_closed node_opened report policy quota; ended: of a job that "
+	 "submit cancel hold release requeue limit move node node_lost node_unreachable node_removed node_closed node_opened report policy "
+	 "quota; ended: of a job that "
 	 "is "
 	 "watched "
 	 "alone and ended with another; or reset: events were missed, "

@@ -151,6 +151,7 @@ static const struct sw_field sync_fields[] = {
 	{"instance", SW_FIELD_TEXT, AT(instance), .min = 1, .max = 64, .required = true},
 	{"number", SW_FIELD_U64, AT(number), .min = 1, .max = INT64_MAX, .required = true},
 	{"have", SW_FIELD_U64, AT(have), .max = INT64_MAX},
+	{"leases", SW_FIELD_BOOL, AT(leases), .brief = true},
 };
 #undef THIS
 
@@ -171,6 +172,7 @@ static const struct sw_field spec_fields[] = {
 	{"time_limit_ms", SW_FIELD_I64, AT(time_limit_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
 	{"stop_signal", SW_FIELD_U32, AT(stop_signal), .min = 1, .max = SW_SPEC_SIGNAL_MAX},
 	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .max = SW_SPEC_DURATION_MAX_MS},
+	{"lease_ms", SW_FIELD_I64, AT(lease_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
 	{"warn_signal", SW_FIELD_U32, AT(warn_signal), .max = SW_SPEC_SIGNAL_MAX, .brief = true},
 	{"warn_ms", SW_FIELD_I64, AT(warn_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
 	{"suspend", SW_FIELD_WORD, AT(suspend), .words = suspend_names, .brief = true},

@@ -36,6 +36,8 @@
 /* New orders are added to an answer until they have so many bytes as text; the agent asks again for the others. */
 #define SW_ANSWER_ORDERS_BYTES ((size_t)4 << 20)
 #define SW_LEASE_MS_MAX INT64_C(86400000)
+/* What an agent of version 0.1 gives all its runs with every answer. Other agents take it as a sign that the controller counts leases by run. */
+#define SW_LEASE_OF_OLD_MS SW_LEASE_MS_MAX
 
 /* One execution of a job: it is started at most once. A job that runs again does so under a higher epoch. */
 struct sw_run_id {
@@ -97,7 +99,7 @@ enum sw_run_depth {
 #define SW_REASON_STOPPED "stopped" /* as the controller wished */
 #define SW_REASON_TIME_LIMIT "time-limit"
 #define SW_REASON_MEMORY_LIMIT "memory-limit"	    /* of its control group */
-#define SW_REASON_LEASE "lease"			    /* the lease ran out: fenced */
+#define SW_REASON_LEASE "lease"			    /* its own lease ran out */
 #define SW_REASON_LAUNCH "launch"		    /* its command could not be started; `detail` says why */
 #define SW_REASON_NEVER_STARTED "never-started"	    /* and never will be, under this epoch */
 #define SW_REASON_STALE "stale-epoch"		    /* the epoch was used or passed before: not started */
@@ -207,6 +209,7 @@ struct sw_sync {
 	const char *instance;			   /* of this start of the agent; sorts behind those of its earlier starts (strcmp) */
 	uint64_t number;			   /* grows by 1 within an instance, from 1 */
 	uint64_t have;				   /* version of the wishes that it works on; 0: none, so the answer must hold every spec */
+	bool leases;				   /* it keeps the leases of its runs (spec.lease_ms); those of version 0.1 do not */
 	const struct sw_sync_inventory *inventory; /* NULL: as before */
 	struct sw_sync_run *runs;
 	size_t run_count;
@@ -240,7 +243,8 @@ struct sw_run_spec {
 	uint32_t uid, gid;
 	uint32_t umask;
 	uint32_t stop_signal;
-	int64_t grace_ms;	  /* between that and SIGKILL */
+	int64_t grace_ms; /* between that and SIGKILL */
+	int64_t lease_ms; /* it may go on for so long after the controller's last word, counted from when the agent asked; 0: for ever */
 	const char *stdout_path;  /* NULL: out.log in the run's folder */
 	const char *stderr_path;  /* NULL: where standard output goes, in one stream */
 	uint64_t log_limit_bytes; /* of each file; beyond it the middle is left out */
@@ -284,7 +288,7 @@ struct sw_want {
 
 struct sw_answer_message {
 	uint64_t version;      /* of the wishes; from 1 */
-	int64_t lease_ms;      /* all runs of the node may go on for so long, counted from when the agent sent the sync */
+	int64_t lease_ms;      /* SW_LEASE_OF_OLD_MS; less: the controller is of version 0.1, and runs all jobs of a silent node anew */
 	int64_t retry_ms;      /* when to sync again if the answer came at once and brought nothing new */
 	struct sw_want *wants; /* all of them: a run that is not among them must stop */
 	size_t want_count;
@@ -316,7 +320,7 @@ int sw_want_copy(const struct sw_want *want, struct sw_want **ret_copy);
 /* What the supervisor of a run is told by its folder (spec.json). */
 struct sw_run_order {
 	const char *node;
-	int64_t lease_boot_ns;	 /* how long it may run at first */
+	int64_t lease_boot_ns;	 /* how long it may run at first; 0: for ever */
 	const char *cgroup;	 /* folder of cgroup v2 below which the run may have its own; NULL: none */
 	const char *gpu_library; /* libsharewell-gpu.so; NULL: its GPUs are as the driver gives them */
 	struct sw_want want;

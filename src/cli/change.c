@@ -291,7 +291,7 @@ static const struct sw_cli_option operands[] = {
 
 #define ALL_OR_NONE "Of jobs that are named, all are changed or none: where one is not there, is not yours or has ended, nothing happens."
 
-CHANGE(cancel, "Cancelled", "PD,CF,R,S", false, "end jobs for good",
+CHANGE(cancel, "Cancelled", "PD,CF,R,S,UN", false, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes. "
        "Of jobs that are named, all are cancelled or none: where one is not there or not yours, nothing happens. Those that have ended "
        "already are told, and do not keep the others.",

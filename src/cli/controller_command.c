@@ -7,6 +7,7 @@
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
+#include "cli/lost.h"
 #include "cli/message.h"
 #include "cli/own_profiles.h"
 #include "cli/places.h"
@@ -18,6 +19,7 @@
 struct values {
 	const char *state, *policy, *placement, *plugin, *failures;
 	struct sw_cli_doors doors;
+	struct sw_cli_lost lost;
 };
 
 static void ready(void *user, const struct sw_controller_place *place)
@@ -96,6 +98,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.user = &copy,
 	};
 	r = doors->bounds != NULL ? sw_user_bounds_parse(doors->bounds, &options.bounds, err) : 0;
+	r = r < 0 ? r : sw_cli_lost_read(&values->lost, &options, err);
 	return r < 0 ? r : sw_controller_run(&options, err);
 }
 
@@ -112,6 +115,7 @@ static const struct sw_cli_option options[] = {
 	{"plugin", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
 	 .offset = offsetof(struct values, plugin)},
+	SW_CLI_LOST_OPTIONS(struct values),
 	SW_CLI_DOOR_OPTIONS(struct values),
 };
 

@@ -31,6 +31,13 @@ static const char *preempt_at(size_t index)
 }
 const struct sw_cli_words sw_cli_preempt_words = {.at = preempt_at};
 
+static const char *on_lost_at(size_t index)
+{
+	static const char *const words[] = {"wait", "restart"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+const struct sw_cli_words sw_cli_on_lost_words = {.at = on_lost_at};
+
 static const char *gpu_runtime_at(size_t index)
 {
 	static const char *const words[] = {"on", "off"};
@@ -338,6 +345,7 @@ static int set_texts(json_t *fields, const struct sw_cli_job_options *options, s
 		{"retries", "retries", options->retries},
 		{"depends", "dependency", options->depends},
 		{"preempt", "preempt", options->preempt},
+		{"on_lost", "on-lost", options->on_lost},
 		{"array", "array", options->array},
 		{"comment", "comment", options->comment},
 		{"gpu_runtime", "gpu-runtime", options->gpu_runtime},
@@ -392,6 +400,7 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 	r = r < 0 ? r : set_deadline(fields, options->deadline, err);
 	r = r < 0 ? r : set_signal(fields, options->signal, err);
 	r = r < 0 ? r : set_duration(fields, "grace", "grace", options->grace, err);
+	r = r < 0 ? r : set_duration(fields, "lease", "lease", options->lease, err);
 	r = r < 0 ? r : set_memory(fields, options, err);
 	r = r < 0 ? r : set_cpus(fields, options, tasks, err);
 	r = r < 0 ? r : set_workdir(fields, options->workdir, err);

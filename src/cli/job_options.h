@@ -12,14 +12,14 @@
 struct sw_cli_job_options {
 	const char *name, *gpus, *gpu_memory, *gpu_floor, *model, *gpu_runtime, *cpus, *cpus_per_gpu, *mem, *mem_per_gpu;
 	const char *job_class, *deadline, *weight, *tenant, *export, *workdir, *time, *expected;
-	const char *prerun, *retries, *depends, *signal, *grace, *preempt, *array, *out, *errors, *comment, *wrap;
+	const char *prerun, *retries, *depends, *signal, *grace, *preempt, *on_lost, *lease, *array, *out, *errors, *comment, *wrap;
 	const char *nodes, *ntasks, *ntasks_per_node, *gres, *gpus_per_node, *gpus_per_task, *partition, *nice;
 	struct sw_cli_texts env;
 	bool hold, slurm_env;
 	struct sw_cli_texts words; /* the operands */
 };
 
-extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cli_gpu_runtime_words;
+extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cli_on_lost_words, sw_cli_gpu_runtime_words;
 
 #define SW_CLI_JOB_TEXT(type, option, key, value, field, text)                                                          \
 	{                                                                                                               \
@@ -86,6 +86,15 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 		 .words = &sw_cli_preempt_words,                                                                                           \
 		 .about = "how it makes room for others: it starts anew, or stands still where it is",                                     \
 		 .offset = offsetof(type, job.preempt)},                                                                                   \
+		{"on-lost",                                                                                                                \
+		 .kind = SW_CLI_WORD,                                                                                                      \
+		 .argument = "WORD",                                                                                                       \
+		 .words = &sw_cli_on_lost_words,                                                                                           \
+		 .about =                                                                                                                  \
+			 "when its node does not answer: it waits for the node and runs on there (unless told), or starts anew elsewhere", \
+		 .offset = offsetof(type, job.on_lost)},                                                                                   \
+		SW_CLI_JOB_TEXT(type, "lease", '\0', "TIME", lease,                                                                        \
+				"with --on-lost restart: how long it may go on without a word from the controller; 10m unless told"),      \
 		SW_CLI_JOB_TEXT(                                                                                                           \
 			type, "array", 'a', "LIST", array,                                                                                 \
 			"makes many jobs of one, 10000 at most: 0-9, 0-90:10, 0-99%4 (four at a time, with those that are on hold)"),      \

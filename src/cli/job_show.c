@@ -46,10 +46,10 @@ static void put_command(const json_t *request)
 /* What it asked for beyond the ordinary. */
 static void put_request(const json_t *request)
 {
-	static const char *const keys[] = {"gpus",     "min_gpus",    "max_gpus", "gpu_memory", "gpu_floor", "gpu_runtime", "model",
-					   "gpu_use",  "cpus",	      "memory",	  "class",	"deadline",  "weight",	    "time_limit",
-					   "expected", "prerun",      "retries",  "depends",	"signal",    "grace",	    "preempt",
-					   "array",    "array_index", "stdout",	  "stderr",	"comment"};
+	static const char *const keys[] = {"gpus",     "min_gpus", "max_gpus", "gpu_memory",  "gpu_floor", "gpu_runtime", "model",
+					   "gpu_use",  "cpus",	   "memory",   "class",	      "deadline",  "weight",	  "time_limit",
+					   "expected", "prerun",   "retries",  "depends",     "signal",	   "grace",	  "preempt",
+					   "on_lost",  "lease",	   "array",    "array_index", "stdout",	   "stderr",	  "comment"};
 	const char *key;
 	json_t *value;
 	printf("  %-12s", "Asked for");
@@ -94,6 +94,12 @@ static void put_place(const json_t *job)
 	json_array_foreach(json_object_get(job, "gpu_indexes"), i, index) if (used < (int)sizeof text - 12) used += snprintf(
 		text + used, sizeof text - (size_t)used, "%s%" JSON_INTEGER_FORMAT, i > 0 ? "," : ", GPU ", json_integer_value(index));
 	put("Node", text);
+	if (sw_cli_text(job, "unreachable", "")[0] != '\0') {
+		char time[32];
+		snprintf(text, sizeof text, "node %.200s has not answered since %s", sw_cli_text(job, "unreachable", ""),
+			 sw_cli_local_time(sw_cli_text(job, "unreachable_since", NULL), time));
+		put("Unreachable", text);
+	}
 	if (json_is_true(json_object_get(job, "moving")))
 		put("Moves", "it is on its way there from other GPUs of the node");
 	if (sw_cli_text(job, "unmoved", "")[0] != '\0')

@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "cli/live.h"
+#include "cli/message.h"
 
 struct values {
 	const char *action, *node, *reason, *controller;
@@ -31,12 +32,14 @@ static const struct sw_cli_column gpu_columns[] = {
 	{.name = "UUID"},
 };
 
-/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down* for one that does not answer. */
+/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*; and for one that does not answer, unreachable. */
 static const char *state_of(const json_t *node)
 {
 	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);
 	if (!json_is_true(json_object_get(node, "up")))
 		return "down*";
+	if (json_is_true(json_object_get(node, "unreachable")))
+		return "unreachable";
 	if (json_is_true(json_object_get(node, "closed")))
 		return json_is_true(json_object_get(node, "in_use")) ? "drng" : "drain";
 	return spare == gpus ? "idle" : spare > 0 ? "mix" : "alloc";
@@ -52,6 +55,8 @@ static int add_node(struct sw_cli_rows *rows, const json_t *node)
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "cpus", 0));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(node, "memory_bytes", 0), memory));
 	const char *reason = sw_cli_text(node, "reason", "");
+	if (json_is_true(json_object_get(node, "unreachable")))
+		return r < 0 ? r : sw_cli_rows_addf(rows, "not heard since %s", sw_cli_local_time(sw_cli_text(node, "heard_at", NULL), memory));
 	return r < 0 ? r : sw_cli_rows_add(rows, reason[0] != '\0' ? reason : "-");
 }
 
@@ -90,12 +95,13 @@ static int print(const json_t *answer, const struct values *values, struct sw_er
 	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
-/* Closes a node, or opens it. */
+/* Closes a node, opens it, or gives it up. */
 static int change(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
 {
-	bool drain = strcmp(values->action, "drain") == 0;
+	bool drain = strcmp(values->action, "drain") == 0, removes = strcmp(values->action, "remove") == 0;
 	SW_JSON *answer = NULL;
-	SW_JSON *body = json_pack("{s:s, s:b}", "name", values->node, "closed", (int)drain);
+	SW_JSON *body = removes ? json_pack("{s:s, s:b}", "name", values->node, "removed", 1)
+				: json_pack("{s:s, s:b}", "name", values->node, "closed", (int)drain);
 	if (body == NULL || (values->reason != NULL && json_object_set_new(body, "reason", json_string(values->reason)) != 0))
 		return sw_err_set(err, SW_EINPUT, "the node's name or the reason is not UTF-8");
 	int r = sw_cli_client_post(client, "/v1/nodes", body, &answer, err);
@@ -103,20 +109,28 @@ static int change(struct sw_cli_client *client, const struct values *values, str
 		return r;
 	if (values->json)
 		return sw_cli_print_json(answer, err);
+	if (removes) {
+		printf("%s is removed: its jobs have ended as lost (NODE_FAIL); those with --on-lost restart start anew when their lease "
+		       "is over\n",
+		       sw_cli_text(answer, "name", "?"));
+		sw_cli_print_note("what ran there may still be running: nothing can stop it until the node's agent is back");
+		return 0;
+	}
 	printf("%s %s\n", sw_cli_text(answer, "name", "?"), drain ? "takes no more jobs; those that run there go on" : "takes jobs");
 	return 0;
 }
 
 static int check(const struct values *values, struct sw_err *err)
 {
-	bool known = values->action == NULL || strcmp(values->action, "drain") == 0 || strcmp(values->action, "resume") == 0;
+	bool known = values->action == NULL || strcmp(values->action, "drain") == 0 || strcmp(values->action, "resume") == 0 ||
+		     strcmp(values->action, "remove") == 0;
 	if (known && (values->action == NULL) == (values->node == NULL) &&
-	    (values->reason == NULL || (values->action != NULL && strcmp(values->action, "drain") == 0)))
+	    (values->reason == NULL || (values->action != NULL && strcmp(values->action, "resume") != 0)))
 		return 0;
 	sw_err_set(err, SW_EINPUT, "'sharewell nodes %.60s' cannot be done", values->action != NULL ? values->action : "--reason");
-	sw_err_detail(err, !known		  ? "it takes drain or resume"
+	sw_err_detail(err, !known		  ? "it takes drain, resume or remove"
 			   : values->node == NULL ? "it takes the name of a node"
-						  : "--reason goes with drain");
+						  : "--reason goes with drain and remove");
 	sw_err_hint(err, "For example: sharewell nodes drain gpu-07 --reason 'new fans'");
 	return SW_EINPUT;
 }
@@ -138,7 +152,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"gpus", 'g', .about = "one line for each GPU, with its last figures", .offset = offsetof(struct values, gpus)},
-	{"reason", .kind = SW_CLI_TEXT, .argument = "TEXT", .about = "why a node is drained, for those who look",
+	{"reason", .kind = SW_CLI_TEXT, .argument = "TEXT", .about = "why a node is drained or removed, for those who look",
 	 .offset = offsetof(struct values, reason)},
 	SW_CLI_OPTION_NOHEADER(struct values),
 	SW_CLI_OPTION_JSON(struct values),
@@ -146,7 +160,9 @@ static const struct sw_cli_option options[] = {
 };
 
 static const struct sw_cli_option operands[] = {
-	{"ACTION", .kind = SW_CLI_TEXT, .about = "drain: the node takes no more jobs; resume: it does again; without one, all are listed",
+	{"ACTION", .kind = SW_CLI_TEXT,
+	 .about = "drain: the node takes no more jobs; resume: it does again; remove: a node that does not answer is given up; without "
+		  "one, all are listed",
 	 .offset = offsetof(struct values, action)},
 	{"NODE", .kind = SW_CLI_TEXT, .about = "which one", .offset = offsetof(struct values, node)},
 };
@@ -155,16 +171,19 @@ static const struct sw_cli_example examples[] = {
 	{"sharewell nodes", "see the nodes and how many of their GPUs are free"},
 	{"sharewell nodes --gpus", "see what every GPU does"},
 	{"sharewell nodes drain gpu-07 --reason fans", "let the jobs of a node finish and send it no others"},
+	{"sharewell nodes remove gpu-07 --reason 'burnt down'", "give up a node that will not come back, with its jobs"},
 };
 
 const struct sw_cli_command sw_cli_nodes = {
 	.name = "nodes",
 	.about = "list nodes and their GPUs; close one to new jobs",
 	.text = "States: idle (all GPUs are free), mix (some), alloc (none), drain and drng (closed to new jobs, without and with some "
-		"that still run), down* (its "
-		"agent is not heard). A node on which jobs keep failing for reasons of its own is closed without being told, while others "
+		"that still run), unreachable (its agent is not heard; its jobs go on, as far as is known, and keep their GPUs), down*. "
+		"remove gives up a node that is unreachable: its jobs end as lost, with the state NODE_FAIL, but those with --on-lost "
+		"restart start anew elsewhere when their lease is over. What ran there may still be running; if the node comes back, it is "
+		"stopped. A node on which jobs keep failing for reasons of its own is closed without being told, while others "
 		"stay open; resume "
-		"opens it. Only operators drain and resume.",
+		"opens it. Only operators drain, resume and remove.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

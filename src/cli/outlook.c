@@ -144,6 +144,8 @@ static enum sw_forecast_state state_of(const struct making *making, const json_t
 	const char *state = sw_cli_text(job, "state", ""), *node = sw_cli_text(job, "node", "");
 	if (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0)
 		return json_object_get(making->closed, node) != NULL ? SW_FORECAST_AWAY : SW_FORECAST_RUNS;
+	if (strcmp(state, "UN") == 0)
+		return SW_FORECAST_AWAY;
 	if (riddle_of(making, job) != NULL)
 		return SW_FORECAST_HELD;
 	return json_is_true(json_object_get(job, "held")) ? SW_FORECAST_HELD : SW_FORECAST_WAITS;
@@ -346,7 +348,7 @@ static int gather(struct sw_cli_client *client, struct making *making, struct sw
 	making->living = json_array();
 	if (making->tenants == NULL || making->living == NULL)
 		return no_memory(err);
-	int r = sw_cli_each_page(client, "state=PD,CF,R,S&asked=true&", take_page, making, err);
+	int r = sw_cli_each_page(client, "state=PD,CF,R,S,UN&asked=true&", take_page, making, err);
 	r = r < 0 ? r : fetch_past(client, making, err);
 	r = r < 0 ? r : find_closed(client, making, err);
 	r = r < 0 ? r : add_jobs(making, err);

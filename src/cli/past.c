@@ -237,8 +237,8 @@ static int64_t gpu_memory(const json_t *node)
 
 static bool counts(const json_t *node, bool open_only)
 {
-	return !(open_only && json_is_true(json_object_get(node, "closed"))) && json_is_true(json_object_get(node, "up")) &&
-	       sw_cli_number(node, "gpus", 0) > 0;
+	bool closed = json_is_true(json_object_get(node, "closed")) || json_is_true(json_object_get(node, "unreachable"));
+	return !(open_only && closed) && json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
 }
 
 static bool alike(const json_t *a, const json_t *b)

@@ -87,8 +87,10 @@ static void add_gpus(struct picture *picture, const json_t *nodes)
 	{
 		char host[96];
 		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free%s", sw_cli_text(node, "name", "?"),
-		    json_is_true(json_object_get(node, "up")) ? "" : " (down)", sw_cli_number(node, "gpus_free", 0),
-		    sw_cli_number(node, "gpus", 0), host_memory_of(node, host));
+		    json_is_true(json_object_get(node, "unreachable")) ? " (unreachable)"
+		    : json_is_true(json_object_get(node, "up"))	       ? ""
+								       : " (down)",
+		    sw_cli_number(node, "gpus_free", 0), sw_cli_number(node, "gpus", 0), host_memory_of(node, host));
 		json_array_foreach(json_object_get(node, "devices"), g, gpu) add_gpu(picture, gpu);
 	}
 }

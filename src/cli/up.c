@@ -21,6 +21,7 @@
 #include "cli/daemon.h"
 #include "cli/doors.h"
 #include "cli/live.h"
+#include "cli/lost.h"
 #include "cli/message.h"
 #include "cli/places.h"
 #include "cli/plugin.h"
@@ -34,11 +35,12 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define FAILURES_MAX 3
 #define STOP_MS 10000
 #define NODE_MS 5000
-#define ARGS_MAX 40
+#define ARGS_MAX 44
 
 struct values {
 	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle, *host_memory;
 	struct sw_cli_doors doors;
+	struct sw_cli_lost lost;
 	bool detach;
 };
 
@@ -279,6 +281,8 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--policy", values->policy},
 		{"--placement", values->placement},
 		{"--plugin", values->plugin},
+		{"--on-lost-restart", values->lost.classes},
+		{"--unreachable-after", values->lost.after},
 		{"--port", doors->port},
 		{"--listen", doors->listen},
 		{"--tls-cert", doors->tls_cert},
@@ -456,6 +460,7 @@ static const struct sw_cli_option options[] = {
 	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
 	 .offset = offsetof(struct values, host_memory)},
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
+	SW_CLI_LOST_OPTIONS(struct values),
 	SW_CLI_DOOR_OPTIONS(struct values),
 };
 

@@ -16,7 +16,7 @@
 static bool is_news(const struct sw_brain_node *node, const struct sw_sync *sync)
 {
 	int order = strcmp(sync->instance, node->instance);
-	return order > 0 || !node->up || (order == 0 && sync->number > node->number);
+	return order > 0 || !node->up || node->silent || (order == 0 && sync->number > node->number);
 }
 
 static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
@@ -53,8 +53,8 @@ static int record_node(const struct sw_brain *brain, const struct sw_sync *sync,
 	const struct sw_sync_inventory *inventory = sync->inventory;
 	if (inventory == NULL)
 		return sw_record_push(records, SW_RECORD_NODE,
-				      json_pack("{s:s, s:i, s:i, s:i, s:[]}", "name", sync->node, "cpus", 0, "memory_bytes", 0,
-						"gpu_memory_bytes", 0, "gpus"),
+				      json_pack("{s:s, s:i, s:i, s:i, s:[], s:b}", "name", sync->node, "cpus", 0, "memory_bytes", 0,
+						"gpu_memory_bytes", 0, "gpus", "leases", (int)sync->leases),
 				      err);
 	bool is_new = sw_brain_find_node(brain, sync->node) == NULL;
 	int r = is_new || changed ? sw_brain_check_node(brain, sync->node, inventory->gpu_count, is_new, err) : 0;
@@ -64,10 +64,11 @@ static int record_node(const struct sw_brain *brain, const struct sw_sync *sync,
 	for (size_t g = 0; g < inventory->gpu_count; g++)
 		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
 	return sw_record_push(records, SW_RECORD_NODE,
-			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*, s:o*}", "name", sync->node, "cpus", (json_int_t)inventory->cpus,
-					"memory_bytes", (json_int_t)inventory->memory_bytes, "gpu_memory_bytes",
-					(json_int_t)smallest_of(inventory), "gpus", gpus, "changed", changed ? json_true() : NULL, "shut",
-					sw_brain_list_shut(sync, changed)),
+			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*, s:o*, s:b}", "name", sync->node, "cpus",
+					(json_int_t)inventory->cpus, "memory_bytes", (json_int_t)inventory->memory_bytes,
+					"gpu_memory_bytes", (json_int_t)smallest_of(inventory), "gpus", gpus, "changed",
+					changed ? json_true() : NULL, "shut", sw_brain_list_shut(sync, changed), "leases",
+					(int)sync->leases),
 			      err);
 }
 
@@ -121,6 +122,18 @@ static int record_exit(const struct sw_brain *brain, const char *node, const str
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	return sw_record_push(records, SW_RECORD_REPORT, body, err);
+}
+
+int sw_brain_record_loss(const struct sw_brain *brain, const char *node, struct sw_run_id id, const char *reason, sw_records *records,
+			 struct sw_err *err)
+{
+	const struct sw_sync_run lost = {.id = id, .state = SW_RUN_EXITED, .signal = 9, .reason = reason};
+	return record_exit(brain, node, &lost, records, err);
+}
+
+int sw_brain_record_gone(const char *node, struct sw_run_id id, sw_records *records, struct sw_err *err)
+{
+	return record_report(node, id.job, id.epoch, "gone", "", records, err);
 }
 
 /* The run that an agent speaks of, if it is one that we wish for there. */
@@ -216,9 +229,8 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED ||
 		    mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
 			continue;
-		const struct sw_sync_run lost = {
-			.id = {node->jobs.items[j] + 1, live->run_epoch}, .state = SW_RUN_EXITED, .signal = 9, .reason = "lost"};
-		int r = record_exit(brain, node->name, &lost, records, err);
+		int r = sw_brain_record_loss(brain, node->name, (struct sw_run_id){node->jobs.items[j] + 1, live->run_epoch}, "lost",
+					     records, err);
 		if (r < 0)
 			return r;
 	}
@@ -252,9 +264,9 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 		return 0;
 	remember(node, sync);
 	node->heard_at = now;
-	/* A node that counted as lost holds no runs of ours any more: whatever it still has is stopped by the answer. */
+	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. */
 	bool changed = has_other_gpus(node, sync->inventory);
-	if (!node->up)
+	if (!node->up || node->silent || node->leases != sync->leases)
 		return record_node(brain, sync, changed, records, err);
 	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
@@ -458,8 +470,8 @@ bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
 	const struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
 	if (node == NULL || node->version != sync->have)
 		return true;
-	/* A lease that is a quarter used up is renewed by an answer, however often the agent replaces a sync that waits. */
-	if (node->up && node->lease_ends_at - node->heard_at < brain->config.lease_ns * 3 / 4 + brain->config.lease_margin_ns)
+	/* It is answered in time, however often the agent replaces a sync that waits. */
+	if (node->heard_at - node->answered_at > sw_brain_keeps_poll_for(brain, node))
 		return true;
 	for (size_t s = 0; s < sync->run_count; s++) {
 		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
@@ -467,6 +479,12 @@ bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
 			return true;
 	}
 	return false;
+}
+
+sw_ns sw_brain_patience(const struct sw_brain *brain, const struct sw_sync *sync)
+{
+	const struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
+	return node != NULL ? sw_brain_keeps_poll_for(brain, node) : 0;
 }
 
 int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_answer_message **ret_answer,
@@ -486,7 +504,7 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 	if (answer == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	answer->message.version = node->version;
-	answer->message.lease_ms = brain->config.lease_ns / SW_NS_PER_MS;
+	answer->message.lease_ms = SW_LEASE_OF_OLD_MS;
 	answer->message.retry_ms = 200;
 	answer->message.wants = calloc(node->jobs.count + sync->run_count + 1, sizeof *answer->message.wants);
 	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync) < 0) {
@@ -494,27 +512,19 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	want_the_rest_gone(brain, answer, node, sync);
-	if (node->up)
-		node->lease_ends_at = now + brain->config.lease_ns + brain->config.lease_margin_ns;
+	if (now > node->answered_at)
+		node->answered_at = now;
 	*ret_answer = &answer->message;
 	return 0;
 }
 
 /* ---- time */
 
-void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now)
-{
-	for (size_t n = 0; n < brain->nodes.count; n++)
-		if (brain->nodes.items[n].up)
-			brain->nodes.items[n].lease_ends_at = now + brain->config.lease_ns + brain->config.lease_margin_ns;
-}
-
 sw_ns sw_brain_next(const struct sw_brain *brain)
 {
 	sw_ns next = brain->wake_at < sw_heap_top_key(&brain->retries) ? brain->wake_at : sw_heap_top_key(&brain->retries);
-	for (size_t n = 0; n < brain->nodes.count; n++)
-		if (brain->nodes.items[n].lease_ends_at < next)
-			next = brain->nodes.items[n].lease_ends_at;
+	sw_ns silence = sw_brain_next_silence(brain);
+	next = silence < next ? silence : next;
 	if (!sw_brain_is_settled(brain) && brain->now < next)
 		next = brain->now;
 	next = sw_brain_forgets_at(brain) < next ? sw_brain_forgets_at(brain) : next;
@@ -523,10 +533,7 @@ sw_ns sw_brain_next(const struct sw_brain *brain)
 
 int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err)
 {
-	int r = 0;
-	for (size_t n = 0; r == 0 && n < brain->nodes.count; n++)
-		if (brain->nodes.items[n].up && brain->nodes.items[n].lease_ends_at <= now)
-			r = sw_record_push(records, SW_RECORD_NODE_LOST, json_pack("{s:s}", "name", brain->nodes.items[n].name), err);
+	int r = sw_brain_tick_silence(brain, now, records, err);
 	/* One a tick: applying it takes it off the heap. */
 	if (r == 0 && sw_heap_top_key(&brain->retries) <= now)
 		r = sw_record_push(records, SW_RECORD_RELEASE,

@@ -153,6 +153,7 @@ void sw_brain_free(struct sw_brain *brain)
 	free(brain->policy);
 	free(brain->settings);
 	sw_vec_free(&brain->past.jobs);
+	sw_vec_free(&brain->stranded);
 	sw_keys_release(&brain->keys);
 	sw_vec_free(&brain->inputs);
 	sw_vec_free(&brain->spent);

@@ -6,7 +6,7 @@
  *	propose or hear -> records -> (driver: journal, commit) -> apply -> answers
  *
  * Invariants:
- *  1. the state is a function of the applied records alone, except what is marked volatile: leases, what agents said last, versions;
+ *  1. the state is a function of the applied records alone, except what is marked volatile: when nodes were answered, what agents said last, versions;
  *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never used twice, and those that were forgotten or skipped are known to neither;
  *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is parked there and the engine does not run it (runs.c);
  *  4. a job ends once: nothing that comes later changes its end.
@@ -33,8 +33,8 @@ enum sw_record_kind {
 	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE, /* job, by */
 	SW_RECORD_REQUEUE, /* job, by: stop it and start it anew */
-	SW_RECORD_NODE, /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c; shut as in SW_RECORD_GPUS */
-	SW_RECORD_NODE_LOST,  /* name */
+	SW_RECORD_NODE, /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c; shut as in SW_RECORD_GPUS; leases: its agent keeps those of its runs */
+	SW_RECORD_NODE_LOST,  /* name. Of version 0.1, where no run outlived a silence: all jobs of the node start anew */
 	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
 	SW_RECORD_WAKE,	      /* the engine wanted to be called */
 	SW_RECORD_POLICY,     /* policy, parameters */
@@ -44,9 +44,11 @@ enum sw_record_kind {
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
 	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
-	SW_RECORD_MOVE,	     /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
-	SW_RECORD_GPUS = 23, /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
-	SW_RECORD_FORGET,    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
+	SW_RECORD_MOVE,		    /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
+	SW_RECORD_NODE_SILENT = 20, /* name, since: it does not answer; see silence.c */
+	SW_RECORD_NODE_REMOVE = 22, /* name, by, why: it is given up for good; see silence.c */
+	SW_RECORD_GPUS = 23,	    /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
+	SW_RECORD_FORGET,	    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
 };
 
 /* What became of a job that has ended. */
@@ -73,10 +75,11 @@ struct sw_brain_config {
 	const char *placement;
 	const struct sw_policy *plugin; /* one more policy than the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns lease_ns;		 /* given to agents with every answer */
-	sw_ns lease_margin_ns;	 /* waited on top before a silent node counts as lost */
-	sw_ns retry_backoff_ns;	 /* before the first retry; doubles */
-	uint32_t node_gpus_hint; /* for tests; 0 */
+	sw_ns silence_ns;		 /* so long after its last answer a node counts as silent */
+	sw_ns silence_margin_ns;	 /* waited on top of that, and of leases */
+	bool restarts[SW_KIND_AUTO + 1]; /* jobs of this class that do not say what happens when their node is lost start anew */
+	sw_ns retry_backoff_ns;		 /* before the first retry; doubles */
+	uint32_t node_gpus_hint;	 /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
 	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
@@ -151,12 +154,18 @@ int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, c
 int sw_brain_propose_door(struct sw_brain *brain, const struct sw_user *user, const char *node, bool closed, const char *why,
 			  sw_records *records, struct sw_err *err);
 
+/* Gives up a node that does not answer. Its jobs end as lost, but those that may start anew do so as soon as their leases are over. */
+int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, const char *node, const char *why, sw_records *records,
+			    struct sw_err *err);
+
 /* ---- agents */
 /* What a sync changes. An old or repeated sync changes nothing. */
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
 /* Whether the node of this sync must be told something at once, or may wait. */
 bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync);
-/* The answer to it; renews the lease. */
+/* How long its answer may be kept back. */
+sw_ns sw_brain_patience(const struct sw_brain *brain, const struct sw_sync *sync);
+/* The answer to it; renews the leases of its runs. */
 int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_answer_message **ret_answer,
 		    struct sw_err *err);
 
@@ -183,8 +192,8 @@ int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size
 			    struct sw_err *err);
 /* In place of a record that is set aside: what follows from its absence. */
 void sw_brain_pass_over(struct sw_brain *brain, enum sw_record_kind kind, const char *body, size_t size);
-/* After a restart: every node that was up has just been given a lease, for all we know. */
-void sw_brain_assume_leases(struct sw_brain *brain, sw_ns now);
+/* After a restart: every node has just been answered, for all we know. */
+void sw_brain_assume_answers(struct sw_brain *brain, sw_ns now);
 
 /* All of the state that is not volatile, as bytes at the end of `out`, which fails only for want of memory; and back. A brain loaded from them goes on as the one that was
  * saved. *ret_adopted: another version or configuration wrote them, and the policy took over jobs and what they hold as if it had just been chosen. */
@@ -195,7 +204,7 @@ int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_
 /* ---- looking */
 struct sw_job_view {
 	uint64_t id;
-	const char *state;	/* Slurm's short names: PD CF R S CG CD F CA TO NF OOM */
+	const char *state;	/* Slurm's short names: PD CF R S CG CD F CA TO NF OOM; and UN, see unreachable */
 	const char *state_long; /* PENDING RUNNING ... */
 	const char *request;	/* JSON; of a member of an array without its index: sw_job_view_request() writes that too */
 	bool is_member;
@@ -224,6 +233,8 @@ struct sw_job_view {
 	const char *not_deep;	   /* why it could not leave its GPUs whole; "" */
 	bool is_moving;		   /* on its way to these GPUs from others of the node */
 	const char *unmoved;	   /* why it could not go to other GPUs when that was wished last; "" */
+	const char *unreachable;   /* the node that does not answer, where a run of it may be alive; "": there is none */
+	sw_ns unreachable_since;   /* then that was heard last */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
 	const char *warning;	   /* about its input; "" */
 	/* Of the last run that failed; "" where none did. */
@@ -277,6 +288,8 @@ bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, si
 struct sw_node_view {
 	const char *name;
 	bool up;
+	bool silent;	    /* up, and does not answer since heard_at */
+	bool removed;	    /* given up by an operator */
 	bool closed;	    /* it takes no more jobs */
 	bool in_use;	    /* jobs run there */
 	const char *reason; /* why; "" */

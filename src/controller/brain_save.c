@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -217,6 +217,18 @@ static void pack_move(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_near(pack, &live->unmoved_until, 0);
 }
 
+static void pack_lease(struct sw_pack *pack, struct sw_live *live)
+{
+	sw_pack_i64(pack, &live->lease_ns);
+	sw_pack_i64(pack, &live->grace_ns);
+	sw_pack_bool(pack, &live->stranded);
+	sw_pack_bool(pack, &live->node_lost);
+	for (uint32_t r = 0; r < live->run_count; r++)
+		sw_pack_bool(pack, &live->runs[r].leased);
+	if (live->lease_ns < 0 || live->lease_ns > SW_JOB_LEASE_MAX_NS || live->grace_ns < 0 || live->grace_ns > SW_JOB_DURATION_MAX_NS)
+		sw_pack_fail(pack);
+}
+
 /* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
 static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
 {
@@ -266,6 +278,7 @@ static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct s
 	if (pack->reads && pack->format < 8)
 		return;
 	sw_pack_u32(pack, &live->array_first);
+	pack_lease(pack, live);
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)
@@ -294,6 +307,8 @@ static void pack_ghosts(struct sw_pack *pack, struct sw_brain_node *node)
 		}
 		sw_pack_u32(pack, &ghost->job);
 		sw_pack_u32(pack, &ghost->epoch);
+		if (!pack->reads || pack->format >= 8)
+			sw_pack_bool(pack, &ghost->leased);
 	}
 }
 
@@ -338,6 +353,12 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 		if (gpu->shut > SW_SHUT_KINDS)
 			sw_pack_fail(pack);
 	}
+	if (pack->reads && pack->format < 8)
+		return;
+	sw_pack_bool(pack, &node->silent);
+	sw_pack_near(pack, &node->silent_since, 0);
+	sw_pack_bool(pack, &node->removed);
+	sw_pack_bool(pack, &node->leases);
 }
 
 static void pack_input(struct sw_pack *pack, struct sw_bad_input *input, sw_ns now)
@@ -484,8 +505,8 @@ static int load_nodes(struct sw_pack *pack, struct sw_brain *brain)
 			return SW_ENOMEM;
 		pack_node(pack, node);
 		brain->closed_nodes += node->closed != SW_OPEN;
-		node->heard_at = brain->now;
-		node->lease_ends_at = SW_TIME_NEVER;
+		node->heard_at = node->silent ? node->silent_since : brain->now;
+		node->answered_at = brain->now;
 		if (pack->failed == 0 && sw_names_find(&brain->node_index, node->name) != SW_NAMES_NONE)
 			sw_pack_fail(pack);
 		else if (pack->failed == 0 && sw_names_add(&brain->node_index, node->name, n) < 0)
@@ -647,6 +668,16 @@ static int count_ghosts(struct sw_pack *pack, struct sw_brain *brain)
 	return pack->failed;
 }
 
+/* Which jobs are stranded, and how many nodes are out of reach. */
+static int load_silence(struct sw_brain *brain)
+{
+	sw_brain_count_far(brain);
+	for (uint32_t job = sw_brain_first(brain); job != 0; job = sw_brain_after(brain, job))
+		if (brain->jobs.items[job - 1].stranded && sw_brain_list_stranded(brain, job - 1) < 0)
+			return SW_ENOMEM;
+	return 0;
+}
+
 static int read_settings(struct sw_brain *brain, const struct sw_policy *policy, const char *settings, struct sw_err *err)
 {
 	json_t *json = json_loads(settings, 0, NULL);
@@ -727,6 +758,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	r = r < 0 ? r : load_keys(pack, brain);
 	r = r < 0 ? r : load_memories(pack, brain);
 	r = r < 0 ? r : count_ghosts(pack, brain);
+	r = r < 0 ? r : load_silence(brain);
 	r = r < 0 ? r : sw_brain_make_known(brain, err);
 	if (r == 0 && pack->format >= 5) {
 		sw_brain_pack_known(pack, brain);

@@ -29,6 +29,7 @@ struct sw_run {
 	uint64_t mask;
 	uint8_t heard;	/* enum sw_heard */
 	bool off;	/* parked, and said to be off its GPUs whole */
+	bool leased;	/* the agent that started it gave it the lease of its job; one of version 0.1 gives another */
 	uint64_t from;	/* the GPUs that it still has, on its way to those of `mask`; 0: it is there */
 	sw_ns moved_at; /* when that began */
 	int code, signal;
@@ -116,6 +117,11 @@ struct sw_live {
 	int code, signal;
 	char reason[48]; /* why the last run ended, or why it never will run */
 	sw_ns submitted_at, started_at, ended_at;
+	sw_ns lease_ns;	   /* it may go on for so long on a node that does not answer; 0: for ever */
+	sw_ns grace_ns;	   /* between its signal and SIGKILL */
+	bool stranded;	   /* it must not start, see silence.c: the engine holds it */
+	bool stranded_now; /* scratch of silence.c */
+	bool node_lost;	   /* it ended because an operator removed its node */
 	uint32_t failures;
 	struct sw_trouble *trouble; /* NULL: none */
 	struct sw_pace *pace;	    /* NULL: nobody measured it */
@@ -166,6 +172,7 @@ struct sw_spent {
 struct sw_ghost {
 	uint32_t job;
 	uint32_t epoch;
+	bool leased; /* as of its run */
 };
 
 struct sw_brain_node {
@@ -178,12 +185,16 @@ struct sw_brain_node {
 	enum sw_closed closed;
 	char closed_why[120];
 	bool up;
+	bool silent;	    /* it is up, as far as is known, and does not answer */
+	sw_ns silent_since; /* then it was heard last */
+	bool removed;	    /* an operator gave it up; it is not up */
+	bool leases;	    /* its agent gives runs the leases of their jobs; one of version 0.1 does not */
 	/* Volatile. */
 	char instance[64]; /* of the agent that was heard last */
 	uint64_t number;   /* of its last sync */
 	uint64_t version;  /* of the wish list */
 	sw_ns heard_at;
-	sw_ns lease_ends_at; /* when it may be counted as lost; SW_TIME_NEVER: it is not up */
+	sw_ns answered_at; /* the last time, or later: leases there count from then at most */
 };
 
 /* A slowdown that was measured and is not taken in yet: jobs by the numbers of their profiles, guaranteed ones first. */
@@ -213,8 +224,10 @@ struct sw_brain {
 	uint32_t over_first, over_last; /* ended jobs whose waiting jobs are to be looked at, as people count; 0: none (dependents.c) */
 	bool gathers;	    /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
 	bool array_refused; /* the last submit of an array was, and its members go with it; not saved: there is no snapshot between them */
-	uint32_t closed_nodes; /* how many; made anew with the nodes */
-	struct sw_keys keys;   /* of submits */
+	uint32_t closed_nodes;	   /* how many; made anew with the nodes */
+	uint32_t far_nodes;	   /* likewise: that are silent or removed */
+	SW_VEC(uint32_t) stranded; /* jobs that are; ascending */
+	struct sw_keys keys;	   /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;
 	SW_VEC(struct sw_spent) spent;
 	const struct sw_failure_table *failures;
@@ -312,7 +325,7 @@ void sw_brain_add_company(const struct sw_brain *brain, uint64_t id, char *text,
 
 /* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);
-/* Takes back the wishes for a job's run, parked or not. A part that may still be alive leaves a ghost behind, unless its node is lost: then its lease has ended it. */
+/* Takes back the wishes for a job's run, parked or not. A part that may still be alive leaves a ghost behind. */
 int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id);
 /* The same for all parked runs that have a part on the node. */
 int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node);
@@ -413,6 +426,29 @@ void sw_brain_learn(struct sw_brain *brain);
 /* When that is; SW_TIME_NEVER: there are none. */
 sw_ns sw_brain_learns_at(const struct sw_brain *brain);
 void sw_brain_pack_learned(struct sw_pack *pack, struct sw_brain *brain);
+
+/* ---- nodes that do not answer (silence.c) */
+/* A node on which a run of the job may be alive that nobody can stop now; NULL: there is none. */
+const struct sw_brain_node *sw_brain_out_of_reach(const struct sw_brain *brain, uint32_t id);
+int sw_brain_apply_silence(struct sw_brain *brain, json_t *body, struct sw_err *err);
+int sw_brain_apply_remove(struct sw_brain *brain, json_t *body, struct sw_err *err);
+/* The node is back. */
+int sw_brain_end_silence(struct sw_brain *brain, struct sw_brain_node *node, struct sw_err *err);
+/* Keeps those from competing that must not start, and lets them go; at the end of every record. */
+int sw_brain_strand(struct sw_brain *brain, struct sw_err *err);
+/* Notes the job as stranded; ascending. 0 or SW_ENOMEM. */
+int sw_brain_list_stranded(struct sw_brain *brain, uint32_t id);
+/* Makes anew how many nodes are out of reach. */
+void sw_brain_count_far(struct sw_brain *brain);
+/* How long an answer to the node may be kept back. */
+sw_ns sw_brain_keeps_poll_for(const struct sw_brain *brain, const struct sw_brain_node *node);
+/* When sw_brain_tick_silence() has something to say; SW_TIME_NEVER. */
+sw_ns sw_brain_next_silence(const struct sw_brain *brain);
+int sw_brain_tick_silence(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err);
+/* The end of a run as its agent would have said it, and of a ghost (agents.c). */
+int sw_brain_record_loss(const struct sw_brain *brain, const char *node, struct sw_run_id id, const char *reason, sw_records *records,
+			 struct sw_err *err);
+int sw_brain_record_gone(const char *node, struct sw_run_id id, sw_records *records, struct sw_err *err);
 
 /* ---- arrays (arrays.c). Numbers are as people count. */
 /* The first member of the job's array; itself, if it is in none. */

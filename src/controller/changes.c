@@ -196,11 +196,11 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 		live->held_by = SW_NOBODY;
 		if (prerun > 0 && brain->jobs.items[prerun - 1].user_held) {
 			brain->jobs.items[prerun - 1].user_held = false;
-			r = brain->jobs.items[prerun - 1].depend_count > 0
+			r = brain->jobs.items[prerun - 1].depend_count > 0 || brain->jobs.items[prerun - 1].stranded
 				    ? 0
 				    : step(brain, SW_EV_RELEASE, (struct sw_job_id){(uint32_t)(prerun - 1)}, err);
 		}
-		return live->depend_count > 0 || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
+		return live->depend_count > 0 || live->stranded || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
 	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
 		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");

@@ -111,6 +111,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 	case SW_RECORD_MOVE:
 		return check_job(brain, body, err);
 	case SW_RECORD_NODE_LOST:
+	case SW_RECORD_NODE_SILENT:
+	case SW_RECORD_NODE_REMOVE:
 	case SW_RECORD_NODE_CLOSE:
 	case SW_RECORD_NODE_OPEN:
 		return check_door(brain, body, err);

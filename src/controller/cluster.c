@@ -45,6 +45,7 @@ static void write_node(struct sw_server *server, struct sw_json *json, const str
 	sw_json_object(json);
 	sw_json_key_string(json, "name", view->name);
 	sw_json_key_bool(json, "up", view->up);
+	sw_json_key_bool(json, "unreachable", view->silent);
 	sw_json_key_bool(json, "closed", view->closed);
 	sw_json_key_bool(json, "in_use", view->in_use);
 	sw_json_key_string(json, "reason", view->reason);
@@ -71,7 +72,8 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
 	sw_json_key(&json, "nodes");
 	sw_json_array(&json);
 	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++)
-		write_node(server, &json, &view);
+		if (!view.removed)
+			write_node(server, &json, &view);
 	sw_json_end_array(&json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
@@ -102,23 +104,25 @@ void sw_handle_door(struct sw_server *server, struct sw_conn *conn)
 	struct sw_op *op = sw_op_new(conn, door_set);
 	if (op == NULL)
 		return;
-	int r = sw_brain_propose_door(server->brain, &user, request->node, request->closed, request->reason != NULL ? request->reason : "",
-				      &op->records, &err);
+	const char *why = request->reason != NULL ? request->reason : "";
+	int r = request->removed ? sw_brain_propose_remove(server->brain, &user, request->node, why, &op->records, &err)
+				 : sw_brain_propose_door(server->brain, &user, request->node, request->closed, why, &op->records, &err);
 	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
 static void write_totals(struct sw_server *server, struct sw_json *json)
 {
-	uint64_t up = 0, gpus = 0, gpus_free = 0;
+	uint64_t nodes = 0, up = 0, gpus = 0, gpus_free = 0;
 	struct sw_node_view view;
 	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++) {
+		nodes += !view.removed;
 		if (!view.up)
 			continue;
-		up++;
+		up += !view.silent;
 		gpus += view.gpus;
 		gpus_free += view.gpus_free;
 	}
-	sw_json_key_u64(json, "nodes", sw_brain_node_count(server->brain));
+	sw_json_key_u64(json, "nodes", nodes);
 	sw_json_key_u64(json, "nodes_up", up);
 	sw_json_key_u64(json, "gpus", gpus);
 	sw_json_key_u64(json, "gpus_free", gpus_free);

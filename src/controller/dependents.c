@@ -153,7 +153,7 @@ static int conclude(struct sw_brain *brain, uint32_t job, enum verdict verdict, 
 	}
 	forget_depends(brain, live);
 	event.kind = SW_EV_RELEASE;
-	bool goes = sw_engine_job(brain->engine, event.job)->state == SW_JOB_HELD && !live->user_held;
+	bool goes = sw_engine_job(brain->engine, event.job)->state == SW_JOB_HELD && !live->user_held && !live->stranded;
 	return goes ? sw_brain_step(brain, &event, 1, err) : 0;
 }
 

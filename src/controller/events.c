@@ -44,6 +44,10 @@ static const char *kind_name(enum sw_record_kind kind)
 		return "node";
 	case SW_RECORD_NODE_LOST:
 		return "node_lost";
+	case SW_RECORD_NODE_SILENT:
+		return "node_unreachable";
+	case SW_RECORD_NODE_REMOVE:
+		return "node_removed";
 	case SW_RECORD_REPORT:
 		return "report";
 	case SW_RECORD_POLICY:
@@ -104,7 +108,7 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 	    kind == SW_RECORD_MOVE)
 		slot->job = find_job(body, size);
 	if (kind == SW_RECORD_REPORT || kind == SW_RECORD_NODE || kind == SW_RECORD_NODE_LOST || kind == SW_RECORD_NODE_CLOSE ||
-	    kind == SW_RECORD_NODE_OPEN || kind == SW_RECORD_GPUS)
+	    kind == SW_RECORD_NODE_OPEN || kind == SW_RECORD_NODE_SILENT || kind == SW_RECORD_NODE_REMOVE || kind == SW_RECORD_GPUS)
 		slot->node = find_node(body, size, kind);
 }
 

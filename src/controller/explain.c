@@ -57,6 +57,8 @@ static void explain_end(const struct sw_job_view *view, char *text, size_t size)
 		snprintf(text, size, "it ended well at %s%s", at, ran);
 	else if (strcmp(view->state, "TO") == 0)
 		snprintf(text, size, "it was ended at %s%s: that is its time limit", at, ran);
+	else if (strcmp(view->state, "NF") == 0)
+		snprintf(text, size, "it was given up at %s: its node %s did not answer, and an operator removed it", at, view->node);
 	else if (cancelled && strcmp(view->reason, "cancelled") == 0)
 		snprintf(text, size, "it was cancelled at %s%s", at, ran);
 	else if (cancelled)
@@ -85,7 +87,7 @@ struct room {
 static struct room room_on(const struct sw_brain *brain, const struct sw_job *job, const struct sw_brain_node *node)
 {
 	uint64_t taken = 0;
-	if (!node->up || node->shape.gpu_memory_bytes < job->gpu_memory_bytes)
+	if (!node->up || node->silent || node->shape.gpu_memory_bytes < job->gpu_memory_bytes)
 		return (struct room){0};
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
@@ -251,12 +253,35 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 }
 
 /* Over, but not gone. */
-static void explain_completing(const struct sw_brain *brain, const struct sw_live *live, char *text, size_t size)
+static void explain_completing(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job_view *view, char *text,
+			       size_t size)
 {
 	bool named = live->last_node < brain->nodes.count;
+	char at[SW_WHEN_SIZE];
+	if (view->unreachable[0] != '\0') {
+		snprintf(
+			text, size,
+			"it is over (%s), but node %s has not answered since %s: what is left of it there is stopped when the node is back",
+			live->reason[0] != '\0' ? live->reason : "ended", view->unreachable, moment(view->unreachable_since, at));
+		return;
+	}
 	snprintf(text, size, "it is over (%s), but processes of it are still stopping%s%s",
 		 live->reason[0] != '\0' ? live->reason : "ended", named ? " on node " : "",
 		 named ? brain->nodes.items[live->last_node].name : "");
+}
+
+/* A run of it may be alive on a node that does not answer. */
+static void explain_silence(const struct sw_live *live, const struct sw_job_view *view, char *text, size_t size)
+{
+	char at[SW_WHEN_SIZE], span[32];
+	snprintf(text, size, "node %s has not answered since %s", view->unreachable, moment(view->unreachable_since, at));
+	if (live->lease_ns > 0)
+		add(text, size, "; it may run there for its lease of %s, then it is stopped there and starts anew elsewhere",
+		    sw_format_duration(live->lease_ns, span));
+	else if (live->run_count > 0 && !live->parked)
+		add(text, size, "; it goes on there, as far as is known, and is found again when the node is back");
+	else
+		add(text, size, "; its last run may still be there, so it waits until the node is back");
 }
 
 static void explain_dependency(const struct sw_depend *depend, char *text, size_t size)
@@ -290,7 +315,9 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	if (live == NULL || !sw_brain_job(brain, now, id, &view))
 		snprintf(text, size, "there is no job %llu", (unsigned long long)id);
 	else if (strcmp(view.state, "CG") == 0)
-		explain_completing(brain, live, text, size);
+		explain_completing(brain, live, &view, text, size);
+	else if (strcmp(view.state, "UN") == 0)
+		explain_silence(live, &view, text, size);
 	else if (live->ended_at != SW_TIME_NEVER)
 		explain_end(&view, text, size);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)) && !live->user_held && view.failure[0] != '\0')

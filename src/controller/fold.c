@@ -181,6 +181,8 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.command_hash = sw_brain_command_key(request),
 		.parks = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 		.held_by = SW_NOBODY,
+		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
+		.grace_ns = request->grace_ns,
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.memory_bytes = request->memory_bytes,
 	};
@@ -248,7 +250,7 @@ static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job,
 }
 
 /* A node that nobody has heard of. It owns the GPUs then. */
-static int add_node(struct sw_brain *brain, const char *name, const struct sw_topology_node *shape, struct sw_brain_gpu **gpus,
+static int add_node(struct sw_brain *brain, const char *name, const struct sw_topology_node *shape, struct sw_brain_gpu **gpus, bool leases,
 		    struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *copy = strdup(name);
@@ -262,8 +264,9 @@ static int add_node(struct sw_brain *brain, const char *name, const struct sw_to
 		.shape = *shape,
 		.up = true,
 		.version = 1,
+		.leases = leases,
 		.heard_at = brain->now,
-		.lease_ends_at = SW_TIME_NEVER,
+		.answered_at = brain->now,
 	};
 	struct sw_event events[] = {{.kind = SW_EV_NODE_ADD, .shape = &node->shape},
 				    {.kind = SW_EV_GPUS_SHUT,
@@ -278,11 +281,13 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 	const char *name;
 	json_t *gpus, *shut = NULL;
 	json_int_t cpus, memory, gpu_memory;
-	int changed = 0; /* journals of earlier versions do not say, and went on with what they knew */
-	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b, s?o}", "name", &name, "cpus", &cpus, "memory_bytes", &memory,
-			"gpu_memory_bytes", &gpu_memory, "gpus", &gpus, "changed", &changed, "shut", &shut) != 0)
+	int changed = 0, leases = 0; /* journals of earlier versions do not say, and went on with what they knew */
+	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b, s?o, s?b}", "name", &name, "cpus", &cpus, "memory_bytes", &memory,
+			"gpu_memory_bytes", &gpu_memory, "gpus", &gpus, "changed", &changed, "shut", &shut, "leases", &leases) != 0)
 		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
 	struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	if (node != NULL)
+		node->leases = leases != 0;
 	if (node != NULL && !changed) {
 		uint32_t number = (uint32_t)(node - brain->nodes.items);
 		node->up = true;
@@ -291,7 +296,8 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 		struct sw_event events[] = {
 			{.kind = SW_EV_NODE_UP, .node = {number}},
 			{.kind = SW_EV_GPUS_SHUT, .node = {number}, .mask = sw_brain_shut_mask(node->gpus, node->shape.gpus)}};
-		return sw_brain_step(brain, events, shut != NULL ? 2 : 1, err);
+		int r = sw_brain_step(brain, events, shut != NULL ? 2 : 1, err);
+		return r < 0 ? r : sw_brain_end_silence(brain, node, err);
 	}
 	size_t count = json_array_size(gpus);
 	SW_CLEANUP(sw_freep) struct sw_brain_gpu *list = calloc(count + 1, sizeof *list);
@@ -305,7 +311,10 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 					       .cpus = (uint32_t)cpus,
 					       .memory_bytes = (uint64_t)memory,
 					       .gpu_memory_bytes = (uint64_t)gpu_memory};
-	return node != NULL ? sw_brain_reshape(brain, node, &shape, SW_TAKE(list), err) : add_node(brain, name, &shape, &list, err);
+	if (node == NULL)
+		return add_node(brain, name, &shape, &list, leases != 0, err);
+	int r = sw_brain_reshape(brain, node, &shape, SW_TAKE(list), err);
+	return r < 0 ? r : sw_brain_end_silence(brain, node, err);
 }
 
 static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *err)
@@ -315,7 +324,6 @@ static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *
 	if (node == NULL)
 		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
 	node->up = false;
-	node->lease_ends_at = SW_TIME_NEVER;
 	if (sw_brain_drop_parked(brain, node) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	while (node->ghosts.count > 0)
@@ -377,6 +385,7 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (strcmp(state, "moved") == 0 || strcmp(state, "unmoved") == 0)
 		return sw_brain_end_move(brain, (uint32_t)(number - 1), state[0] == 'u' ? reason : NULL, err);
 	if (strcmp(state, "exited") != 0) {
+		run->leased = run->heard == SW_HEARD_NOTHING ? node->leases : run->leased;
 		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
 		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
 			live->started_at = brain->now;
@@ -418,6 +427,8 @@ static int apply_door(struct sw_brain *brain, json_t *body, bool closed, struct 
 	node->closed = closed ? SW_CLOSED_BY_OPERATOR : SW_OPEN;
 	snprintf(node->closed_why, sizeof node->closed_why, "%s", why);
 	memset(node->faults, 0, sizeof node->faults);
+	if (node->silent) /* to the engine it is closed anyway, until it is back */
+		return 0;
 	return step_one(
 		brain,
 		(struct sw_event){.kind = closed ? SW_EV_NODE_CLOSE : SW_EV_NODE_OPEN, .node = {(uint32_t)(node - brain->nodes.items)}},
@@ -503,6 +514,10 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return apply_node(brain, body, err);
 	case SW_RECORD_NODE_LOST:
 		return apply_node_lost(brain, body, err);
+	case SW_RECORD_NODE_SILENT:
+		return sw_brain_apply_silence(brain, body, err);
+	case SW_RECORD_NODE_REMOVE:
+		return sw_brain_apply_remove(brain, body, err);
 	case SW_RECORD_REPORT:
 		return apply_report(brain, body, err);
 	case SW_RECORD_WAKE:
@@ -550,6 +565,8 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 	r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
 	if (r == 0)
 		r = apply(brain, kind, json, &made, err);
+	if (r == 0)
+		r = sw_brain_strand(brain, err);
 	json_decref(json);
 	/* It may have come half of the way. */
 	if (r == SW_EINPUT || r == SW_ENOTFOUND)

@@ -25,10 +25,12 @@ static bool is_completing(const struct sw_live *live, const struct sw_job *job)
 	return job->state > SW_JOB_RUNNING && live->ghosts > 0;
 }
 
-static struct state_name state_of(const struct sw_live *live, const struct sw_job *job)
+static struct state_name state_of(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job)
 {
 	if (is_completing(live, job))
 		return (struct state_name){"CG", "COMPLETING"};
+	if (job->state <= SW_JOB_RUNNING && sw_brain_out_of_reach(brain, job->id.v) != NULL)
+		return (struct state_name){"UN", "UNREACHABLE"};
 	switch (job->state) {
 	case SW_JOB_WAITING:
 		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
@@ -42,6 +44,8 @@ static struct state_name state_of(const struct sw_live *live, const struct sw_jo
 	case SW_JOB_FINISHED:
 		return (struct state_name){"CD", "COMPLETED"};
 	case SW_JOB_CANCELLED:
+		if (live->node_lost)
+			return (struct state_name){"NF", "NODE_FAIL"};
 		if (live->spoiled)
 			return (struct state_name){"F", "FAILED"};
 		return live->timed_out ? (struct state_name){"TO", "TIMEOUT"} : (struct state_name){"CA", "CANCELLED"};
@@ -119,6 +123,8 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 	const struct sw_depend *depend = job->state <= SW_JOB_RUNNING ? sw_brain_awaits(live) : NULL;
 	if (depend != NULL)
 		return depend->kind == SW_AFTER_SLOT ? "JobArrayTaskLimit" : "Dependency";
+	if (sw_brain_out_of_reach(brain, job->id.v) != NULL)
+		return "NodeNotResponding";
 	if (live->user_held && job->state == SW_JOB_HELD)
 		return "JobHeldUser";
 	if (job->state == SW_JOB_RUNNING && !has_started(live) &&
@@ -146,8 +152,11 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 	if (live == NULL)
 		return false;
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
-	struct state_name state = state_of(live, job);
-	sw_ns running = job->state == SW_JOB_RUNNING && !job->paused && now > job->since ? now - job->since : 0;
+	struct state_name state = state_of(brain, live, job);
+	const struct sw_brain_node *far = sw_brain_out_of_reach(brain, job->id.v);
+	/* What a run does while its node is not heard, nobody knows: that time counts when it is found again. */
+	sw_ns until = far != NULL && far->silent_since < now ? far->silent_since : now;
+	sw_ns running = job->state == SW_JOB_RUNNING && !job->paused && until > job->since ? until - job->since : 0;
 	*ret_view = (struct sw_job_view){
 		.id = id,
 		.state = state.brief,
@@ -185,6 +194,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.not_deep = live->not_deep != NULL ? live->not_deep : "",
 		.is_moving = live->run_count == 1 && live->runs[0].from != 0,
 		.unmoved = live->unmoved != NULL ? live->unmoved : "",
+		.unreachable = far != NULL ? far->name : "",
+		.unreachable_since = far != NULL ? far->silent_since : SW_TIME_NEVER,
 		.is_prerun = live->is_prerun,
 		.warning = live->warning != NULL ? live->warning : "",
 	};
@@ -217,6 +228,8 @@ bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_
 	*ret_view = (struct sw_node_view){
 		.name = node->name,
 		.up = node->up,
+		.silent = node->silent,
+		.removed = node->removed,
 		.closed = node->closed != SW_OPEN,
 		.in_use = node->jobs.count > 0,
 		.reason = node->closed != SW_OPEN ? node->closed_why : "",
@@ -226,7 +239,7 @@ bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_
 		.cpus = node->shape.cpus,
 		.memory_bytes = node->shape.memory_bytes,
 		.gpu_memory_bytes = node->shape.gpu_memory_bytes,
-		.heard_at = node->heard_at,
+		.heard_at = node->silent || node->removed ? node->silent_since : node->heard_at,
 	};
 	return true;
 }

@@ -56,20 +56,24 @@ static const char *label(const char *value, char buffer[300])
 
 static void write_cluster(struct sw_server *server, struct sw_json *text)
 {
-	uint64_t counts[SW_STATES], up = 0, gpus = 0, gpus_free = 0;
+	uint64_t counts[SW_STATES], up = 0, down = 0, unreachable = 0, gpus = 0, gpus_free = 0;
 	struct sw_node_view view;
 	sw_count_jobs(server, counts);
 	head(text, "sharewell_jobs", "gauge", "Jobs by state.");
 	for (unsigned s = 0; s < SW_STATES; s++)
 		print(text, "sharewell_jobs{state=\"%s\"} %" PRIu64 "\n", sw_state_names[s].full, counts[s]);
 	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++) {
-		up += view.up;
+		up += view.up && !view.silent;
+		unreachable += view.silent;
+		down += !view.up && !view.removed;
 		gpus += view.up ? view.gpus : 0;
 		gpus_free += view.up ? view.gpus_free : 0;
 	}
 	head(text, "sharewell_nodes", "gauge", "Nodes by state.");
-	print(text, "sharewell_nodes{state=\"up\"} %" PRIu64 "\nsharewell_nodes{state=\"down\"} %" PRIu64 "\n", up,
-	      sw_brain_node_count(server->brain) - up);
+	print(text,
+	      "sharewell_nodes{state=\"up\"} %" PRIu64 "\nsharewell_nodes{state=\"unreachable\"} %" PRIu64
+	      "\nsharewell_nodes{state=\"down\"} %" PRIu64 "\n",
+	      up, unreachable, down);
 	figure(text, "sharewell_gpus", "gauge", "GPUs of the nodes that are up.", gpus);
 	figure(text, "sharewell_gpus_free", "gauge", "GPUs of those that no job holds.", gpus_free);
 }

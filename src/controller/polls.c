@@ -1,13 +1,13 @@
 /* Agents' long polls: a sync is heard at once and answered when there is something to say, or after a while.
  *
- * An agent is answered even when what it said could not be stored: the answer renews its lease, so what runs goes on; it will say the same again.
+ * An agent is answered even when what it said could not be stored: the answer renews the leases of its runs; it will say the same again.
  */
 #include <string.h>
 
 #include "base/number.h"
 #include "controller/server_state.h"
 
-#define PARKED_NS (10 * SW_NS_PER_S)
+#define PARKED_MOST_NS (10 * SW_NS_PER_S)
 /* Answers at one go: a thousand agents may have to be told something at the same moment. */
 #define SLICE_NS (10 * SW_NS_PER_MS)
 
@@ -50,14 +50,27 @@ static void answer(struct sw_server *server, struct sw_conn *conn, const struct 
 
 static void set_timer(struct sw_server *server)
 {
-	const struct sw_poll *oldest = TAILQ_FIRST(&server->polls.parked);
-	if (oldest == NULL || evtimer_pending(server->polls.timer, NULL))
+	const struct sw_poll *first = TAILQ_FIRST(&server->polls.parked);
+	if (first == NULL || (evtimer_pending(server->polls.timer, NULL) && server->polls.timer_ns <= first->until_ns))
 		return;
-	int64_t wait_us = (oldest->until_ns - sw_clock_boot_ns()) / SW_NS_PER_US + 1000;
+	server->polls.timer_ns = first->until_ns;
+	int64_t wait_us = (first->until_ns - sw_clock_boot_ns()) / SW_NS_PER_US + 1000;
 	if (wait_us < 0)
 		wait_us = 0;
 	struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
 	evtimer_add(server->polls.timer, &wait);
+}
+
+/* The first to be answered stands first; most are kept equally long, and the newest then is the last. */
+static void insert(struct sw_polls *polls, struct sw_poll *poll)
+{
+	struct sw_poll *before = TAILQ_LAST(&polls->parked, sw_poll_list);
+	while (before != NULL && before->until_ns > poll->until_ns)
+		before = TAILQ_PREV(before, sw_poll_list, link);
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(&polls->parked, before, poll, link);
+	else
+		TAILQ_INSERT_HEAD(&polls->parked, poll, link);
 }
 
 /* Answers now, or keeps it for later. Takes the request. */
@@ -71,8 +84,10 @@ static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struc
 		sw_request_free(request);
 		return;
 	}
-	*poll = (struct sw_poll){.server = server, .conn = conn, .request = request, .until_ns = sw_clock_boot_ns() + PARKED_NS};
-	TAILQ_INSERT_TAIL(&server->polls.parked, poll, link);
+	int64_t patience_ns = sw_brain_patience(server->brain, request->sync);
+	*poll = (struct sw_poll){.server = server, .conn = conn, .request = request};
+	poll->until_ns = sw_clock_boot_ns() + (patience_ns < PARKED_MOST_NS ? patience_ns : PARKED_MOST_NS);
+	insert(&server->polls, poll);
 	set_timer(server);
 	/* Last: an agent that has gone already takes the poll with it. */
 	sw_conn_attach(conn, poll, agent_left, false);

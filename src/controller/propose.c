@@ -169,7 +169,13 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 		r = check_prerun(request, err);
 	if (r == 0)
 		r = sw_brain_check_jobs(brain, 2, err);
-	return r < 0 ? r : push_submit(brain, user, request, key, records, err);
+	/* What the operator chose for a class stands in the record from now on. */
+	struct sw_job_request chosen = *request;
+	if (request->on_lost == SW_ON_LOST_UNSAID && brain->config.restarts[request->kind]) {
+		chosen.on_lost = SW_ON_LOST_RESTART;
+		chosen.lease_ns = SW_JOB_LEASE_NS;
+	}
+	return r < 0 ? r : push_submit(brain, user, &chosen, key, records, err);
 }
 
 bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,

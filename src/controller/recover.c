@@ -96,8 +96,9 @@ static struct sw_brain_config brain_config(const struct sw_server *server)
 		.placement = options->placement != NULL ? options->placement : "pack",
 		.plugin = options->plugin,
 		.seed = options->seed,
-		.lease_ns = options->lease_ns > 0 ? options->lease_ns : 30 * SW_NS_PER_S,
-		.lease_margin_ns = options->lease_margin_ns > 0 ? options->lease_margin_ns : 5 * SW_NS_PER_S,
+		.silence_ns = options->silence_ns > 0 ? options->silence_ns : 30 * SW_NS_PER_S,
+		.silence_margin_ns = 5 * SW_NS_PER_S,
+		.restarts = {options->restarts[0], options->restarts[1], options->restarts[2]},
 		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 30 * SW_NS_PER_S,
 		.failures = server->failures,
 		.profiles = server->profiles,
@@ -149,7 +150,7 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 			       sw_journal_aside_count(server->journal));
 	sw_clock_start(&server->clock, sw_clock_boot_ns(), sw_clock_real_ns(), server->clock.last_ns);
 	server->started_at_ns = server->clock.last_ns;
-	sw_brain_assume_leases(server->brain, sw_server_now(server));
+	sw_brain_assume_answers(server->brain, sw_server_now(server));
 	sw_machines_recall_all(&server->machines, server->brain);
 	return 0;
 }
@@ -173,7 +174,7 @@ bool sw_recover_from(struct sw_server *server, uint64_t seq, int code, const str
 		sw_server_note(server, "the state could not be made anew: %s: %s", err.fact, err.detail);
 		return false;
 	}
-	sw_brain_assume_leases(server->brain, sw_server_now(server));
+	sw_brain_assume_answers(server->brain, sw_server_now(server));
 	return true;
 }
 

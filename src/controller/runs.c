@@ -46,7 +46,8 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 		struct sw_ghost *ghost = sw_vec_push(&node->ghosts);
 		if (ghost == NULL)
 			return SW_ENOMEM;
-		*ghost = (struct sw_ghost){id, live->run_epoch};
+		*ghost = (struct sw_ghost){id, live->run_epoch,
+					   live->runs[r].heard == SW_HEARD_NOTHING ? node->leases : live->runs[r].leased};
 		live->ghosts++;
 	}
 	end_deep(live);

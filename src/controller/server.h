@@ -17,6 +17,7 @@
 
 #include <sharewell/policy.h>
 
+#include "api/job.h"
 #include "base/error.h"
 
 /* Where a controller listens, once it does. */
@@ -67,13 +68,13 @@ struct sw_controller_options {
 	const char *placement;		/* "pack" */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns lease_ns;		      /* 30 s */
-	sw_ns lease_margin_ns;	      /* 5 s */
-	sw_ns retry_backoff_ns;	      /* 30 s */
-	const char *slowdowns_path;   /* where measured slowdowns are written for people; NULL: nowhere */
-	const char *profiles;	      /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
-	const char *failures;	      /* file of the operator's own classes of failures; NULL: none */
-	struct sw_user_bounds bounds; /* of one user */
+	sw_ns silence_ns;		 /* so long after its last answer a node counts as unreachable; 30 s */
+	bool restarts[SW_KIND_AUTO + 1]; /* jobs of this class that do not say what happens when their node is lost start anew */
+	sw_ns retry_backoff_ns;		 /* 30 s */
+	const char *slowdowns_path;	 /* where measured slowdowns are written for people; NULL: nowhere */
+	const char *profiles;		 /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
+	const char *failures;		 /* file of the operator's own classes of failures; NULL: none */
+	struct sw_user_bounds bounds;	 /* of one user */
 	uint32_t connections_max;  /* of all users together: 4096. The owner and operators have places of their own, and so have agents */
 	uint32_t strangers_max;	   /* connections on TCP that have not shown a token that is known: 256 */
 	uint32_t head_ms;	   /* for a request's head to arrive: 10,000, and half of that for strangers */

@@ -335,8 +335,9 @@ void sw_events_watch(struct sw_server *server, struct sw_conn *conn);
 
 /* ---- polls.c: agents */
 struct sw_polls {
-	TAILQ_HEAD(, sw_poll) parked; /* the oldest first */
+	TAILQ_HEAD(sw_poll_list, sw_poll) parked; /* the first to be answered first */
 	struct event *timer;
+	int64_t timer_ns;   /* when it fires */
 	struct event *more; /* agents are left that must be told something */
 };
 int sw_polls_start(struct sw_server *server, struct sw_err *err);

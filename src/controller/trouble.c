@@ -158,7 +158,7 @@ static bool may_close(const struct sw_brain *brain)
 	uint32_t closed = 0, open = 0;
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		closed += brain->nodes.items[n].closed == SW_CLOSED_BY_FAILURES;
-		open += brain->nodes.items[n].up && brain->nodes.items[n].closed == SW_OPEN;
+		open += brain->nodes.items[n].up && !brain->nodes.items[n].silent && brain->nodes.items[n].closed == SW_OPEN;
 	}
 	return open > 1 && (closed == 0 || (closed + 1) * 4 <= brain->nodes.count);
 }

@@ -209,6 +209,7 @@ static bool frees(const struct sw_server *server, enum sw_record_kind kind)
 		return true;
 	case SW_RECORD_REPORT:
 	case SW_RECORD_NODE_LOST:
+	case SW_RECORD_NODE_SILENT:
 		return sw_reserve_left(server->reserve) > RESERVE_STEP * 4;
 	default:
 		return false;

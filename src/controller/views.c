@@ -154,6 +154,12 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 		sw_json_string(json, view->unmoved);
 	else
 		sw_json_null(json);
+	sw_json_key(json, "unreachable");
+	if (view->unreachable[0] != '\0')
+		sw_json_string(json, view->unreachable);
+	else
+		sw_json_null(json);
+	sw_write_time(json, "unreachable_since", view->unreachable_since);
 	sw_json_key(json, "node");
 	if (view->node[0] != '\0')
 		sw_json_string(json, view->node);

@@ -80,21 +80,32 @@ static void misfortune(struct system *s)
 		if (s->plan->crash_agents && machine->brain != NULL && chance(s, 8)) {
 			sw_agent_brain_free(machine->brain);
 			machine->brain = NULL;
-			machine->back_at_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 70) * SW_NS_PER_S;
+			machine->back_at_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 70) * outage_second(s);
 			s->score.crashes++;
 		}
 		if (s->plan->partitions && !is_cut_off(s, n) && chance(s, 5))
-			machine->cut_off_until_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 90) * SW_NS_PER_S;
+			machine->cut_off_until_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 90) * outage_second(s);
 		if (s->plan->kill_supervisors && chance(s, 8))
 			kill_a_supervisor(s, machine);
 	}
+}
+
+/* What happens to a job whose node is lost, as fields of its request. */
+static const char *draw_fate(struct system *s, char *text, size_t size)
+{
+	if (sw_rng_below(&s->fates, 1000) < s->plan->restart_milli)
+		snprintf(text, size, ", \"on_lost\": \"restart\", \"lease\": %u, \"grace\": %u", 5 + (unsigned)sw_rng_below(&s->fates, 120),
+			 1 + (unsigned)sw_rng_below(&s->fates, 20));
+	else
+		snprintf(text, size, "%s", sw_rng_below(&s->fates, 2) == 0 ? "" : ", \"on_lost\": \"wait\"");
+	return text;
 }
 
 static void submit_some(struct system *s)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
 	while (s->brain != NULL && s->submitted < s->plan->jobs && chance(s, 400)) {
-		char json[300];
+		char json[400], fate[80];
 		/* Gangs over two nodes where there are two. */
 		uint32_t gpus = 1 + (uint32_t)sw_rng_below(&s->rng, s->plan->nodes > 1 && chance(s, 100) ? 2 * GPUS
 								    : chance(s, 500)			 ? 1
@@ -103,9 +114,9 @@ static void submit_some(struct system *s)
 		unsigned gib = chance(s, 150) ? 0 : 5u << sw_rng_below(&s->rng, 4);
 		snprintf(json, sizeof json,
 			 "{\"command\": [\"job\"], \"gpus\": %u, \"min_gpus\": %u, \"max_gpus\": %u, \"retries\": %u, "
-			 "\"gpu_memory\": \"%uGiB\", \"preempt\": \"%s\", \"expected\": %u}",
+			 "\"gpu_memory\": \"%uGiB\", \"preempt\": \"%s\", \"expected\": %u%s}",
 			 gpus, elastic ? 1 : gpus, elastic ? GPUS : gpus, (unsigned)sw_rng_below(&s->rng, 2), gib,
-			 chance(s, 600) ? "suspend" : "requeue", 1 + (unsigned)sw_rng_below(&s->rng, 90));
+			 chance(s, 600) ? "suspend" : "requeue", 1 + (unsigned)sw_rng_below(&s->rng, 90), draw_fate(s, fate, sizeof fate));
 		struct sw_job_request *request = NULL;
 		sw_records records = {0};
 		uint64_t job = 0;
@@ -115,6 +126,7 @@ static void submit_some(struct system *s)
 			s->codes[(s->journal.count + 1) % JOBS_MAX] = 0;
 			sw_system_commit(s, &records, &job);
 			s->memory[job % JOBS_MAX] = request->gpu_memory_bytes;
+			s->leases_ms[job % JOBS_MAX] = request->lease_ns / SW_NS_PER_MS;
 			s->codes[job % JOBS_MAX] = chance(s, 200) ? 1 + (uint32_t)sw_rng_below(&s->rng, 200) : 0;
 			s->score.jobs_acknowledged++;
 		}
@@ -160,6 +172,19 @@ static void put_in_charge(struct system *s, const char *policy, const char *sett
 	sw_system_commit(s, &records, NULL);
 }
 
+/* An operator gives up a node, if it does not answer. */
+static void remove_a_node(struct system *s)
+{
+	static const struct sw_user user = {.is_operator = true};
+	sw_records records = {0};
+	char name[16];
+	snprintf(name, sizeof name, "n%u", (unsigned)sw_rng_below(&s->fates, s->plan->nodes));
+	if (sw_brain_propose_remove(s->brain, &user, name, "gone", &records, NULL) < 0)
+		return;
+	sw_system_commit(s, &records, NULL);
+	s->score.removals++;
+}
+
 /* Users suspend, resume, requeue and cancel; after the storm they let everything go. */
 static void meddle(struct system *s)
 {
@@ -167,10 +192,13 @@ static void meddle(struct system *s)
 	if (jobs == 0)
 		return;
 	if (s->journal.count < 40 && chance(s, 100)) { /* early, and again after some crashes */
-		static const char *const names[] = {"las", "srtf", "chaos", "gandiva"}, *const settings[] = {"thresholds=15,60", NULL,
-													     "manners=100", "quantum=5s"};
+		static const char *const names[] = {"las", "srtf", "chaos", "gandiva", "fifo"}, *const settings[] = {"thresholds=15,60",
+														     NULL, "manners=100",
+														     "quantum=5s", NULL};
 		put_in_charge(s, names[s->plan->policy], settings[s->plan->policy]);
 	}
+	if (storms(s) && s->plan->removes && sw_rng_below(&s->fates, 100) == 0)
+		remove_a_node(s);
 	if (storms(s) && s->plan->meddling && chance(s, 200))
 		propose_move(s, 1 + sw_rng_below(&s->rng, jobs));
 	if (storms(s) && s->plan->meddling && chance(s, 60)) {
@@ -248,6 +276,10 @@ static void check_ends(struct system *s)
 			sw_system_broke(s, "a failed job counts as completed", job);
 		if (strcmp(view.state, "F") == 0 && (view.signal != 0 || (uint32_t)view.code != truth))
 			sw_system_broke(s, "a job has a wrong exit code", job);
+		bool lost = strcmp(view.state, "NF") == 0 && s->score.removals > 0 && s->leases_ms[job % JOBS_MAX] == 0;
+		s->score.lost += lost;
+		if (lost)
+			continue;
 		if (strcmp(view.state, "CA") != 0 && !s->ended[job % JOBS_MAX])
 			sw_system_broke(s, "a job counts as ended that never came to its end", job);
 		if (strcmp(view.state, "CD") != 0 && strcmp(view.state, "F") != 0 &&
@@ -329,6 +361,9 @@ struct sw_system_plan sw_system_draw(uint64_t seed)
 		.meddling = sw_rng_below(&rng, 2) == 0,
 		.policy = (enum sw_system_policy)sw_rng_below(&rng, 4),
 		.refits = seed % 3 == 0,
+		.removes = seed % 5 == 0,
+		.restart_milli = (uint32_t)(seed % 3) * 400,
+		.outage_max_ns = (90 + (int64_t)(seed % 4) * 600) * SW_NS_PER_S,
 	};
 }
 
@@ -344,6 +379,7 @@ int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *re
 	sw_rng_seed(&s->rng, plan->seed);
 	sw_rng_seed(&s->when_to_snapshot, plan->seed + 1);
 	sw_rng_seed(&s->which_gpus, plan->seed + 2);
+	sw_rng_seed(&s->fates, plan->seed + 3);
 	for (uint32_t n = 0; n < plan->nodes; n++)
 		s->machines[n].clock_ahead_ns = (int64_t)sw_rng_below(&s->rng, 1000000) * SW_NS_PER_S;
 	while (s->broken == 0 && !(s->now_ns > s->storm_ends_ns && all_ended(s)) && s->now_ns < s->storm_ends_ns + PEACE_NS) {

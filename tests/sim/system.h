@@ -13,6 +13,7 @@ enum sw_system_policy {
 	SW_SYSTEM_SRTF,
 	SW_SYSTEM_CHAOS,   /* resizes and moves too */
 	SW_SYSTEM_GANDIVA, /* turns of seconds */
+	SW_SYSTEM_FIFO,	   /* stops nobody */
 };
 
 struct sw_system_plan {
@@ -23,8 +24,11 @@ struct sw_system_plan {
 	uint32_t lose_milli, repeat_milli; /* of messages */
 	int64_t delay_max_ns;
 	bool crash_controller, crash_agents, kill_supervisors, partitions;
-	bool meddling; /* users suspend, resume, requeue and cancel */
-	bool refits;   /* agents come back with other GPUs than they had */
+	bool meddling;		/* users suspend, resume, requeue and cancel */
+	bool refits;		/* agents come back with other GPUs than they had */
+	bool removes;		/* operators give up nodes that do not answer */
+	uint32_t restart_milli; /* of the jobs: they hold a lease, and start anew elsewhere when it is over */
+	int64_t outage_max_ns;	/* of a partition, the longest */
 	enum sw_system_policy policy;
 	bool verbose;
 };
@@ -36,12 +40,16 @@ struct sw_system_score {
 	uint64_t moves;	    /* to other GPUs, in the same run */
 	uint64_t snapshots; /* from which a controller started */
 	uint64_t refits;    /* of nodes, with other GPUs */
+	uint64_t leases;    /* that ended a run */
+	uint64_t cut_short; /* processes that did not come to their own end */
+	uint64_t removals;  /* of nodes */
+	uint64_t lost;	    /* jobs that ended with them */
 	int64_t ended_after_ns;
 };
 
 /* A plan drawn from the seed alone. */
 struct sw_system_plan sw_system_draw(uint64_t seed);
-/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU or its memory given twice, a gang torn, a lease not honoured. */
+/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU or its memory given twice, a gang torn, a lease not honoured, a run without a lease ended for want of an answer. */
 int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *ret_score, struct sw_err *err);
 
 #endif

@@ -9,8 +9,8 @@
 static struct sw_brain_config brain_config = {
 	.policy = "las",
 	.placement = "pack",
-	.lease_ns = 30 * SW_NS_PER_S,
-	.lease_margin_ns = 2 * SW_NS_PER_S,
+	.silence_ns = 30 * SW_NS_PER_S,
+	.silence_margin_ns = 2 * SW_NS_PER_S,
 	.retry_backoff_ns = 5 * SW_NS_PER_S,
 };
 
@@ -59,7 +59,7 @@ void sw_system_controller_hears(struct system *s, const struct message *message)
 	struct parked *parked = &s->machines[message->node].parked;
 	if (parked->waits)
 		sw_sync_free(parked->sync);
-	*parked = (struct parked){.waits = true, .sync = sync, .until_ns = s->now_ns + 10 * SW_NS_PER_S};
+	*parked = (struct parked){.waits = true, .sync = sync, .until_ns = s->now_ns + sw_brain_patience(s->brain, sync)};
 	snprintf(parked->instance, sizeof parked->instance, "%s", message->instance);
 }
 
@@ -145,7 +145,7 @@ void sw_system_controller_starts(struct system *s)
 		sw_brain_free(whole);
 		s->score.snapshots++;
 	}
-	sw_brain_assume_leases(s->brain, s->now_ns);
+	sw_brain_assume_answers(s->brain, s->now_ns);
 }
 
 void sw_system_controller_dies(struct system *s)
@@ -157,6 +157,6 @@ void sw_system_controller_dies(struct system *s)
 	}
 	sw_brain_free(s->brain);
 	s->brain = NULL;
-	s->controller_back_at_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 60) * SW_NS_PER_S;
+	s->controller_back_at_ns = s->now_ns + (int64_t)sw_rng_below(&s->rng, 60) * outage_second(s);
 	s->score.crashes++;
 }

@@ -75,7 +75,8 @@ static void start_process(struct system *s, struct machine *machine, const struc
 				    .folder = true,
 				    .alive = true,
 				    .memory_bytes = action->want->spec->gpu_memory_bytes,
-				    .lease_ns = action->lease_boot_ns};
+				    .grace_ns = action->want->spec->grace_ms * SW_NS_PER_MS,
+				    .lease_ns = action->lease_boot_ns != 0 ? action->lease_boot_ns : INT64_MAX};
 	for (size_t g = 0; g < action->want->gpus.count; g++)
 		process->gpu_mask |= UINT64_C(1) << (action->want->gpus.items[g][6] - '0');
 	process->ends_at_ns = node_clock(s, machine) + SW_NS_PER_S + (int64_t)sw_rng_below(&s->rng, 90) * SW_NS_PER_S;
@@ -109,7 +110,7 @@ static struct sw_sync_run account_of(const struct machine *machine, struct proce
 static void end_process(struct system *s, struct machine *machine, struct process *process, uint32_t code, uint32_t signal,
 			const char *reason)
 {
-	(void)s;
+	s->score.cut_short += reason[0] != '\0';
 	process->alive = false;
 	process->exited = true;
 	process->code = code;
@@ -213,7 +214,7 @@ static void carry_out(struct system *s, struct machine *machine, const struct sw
 	case SW_ACT_TERMS: /* GPUs are not shared here */
 		break;
 	case SW_ACT_LEASE:
-		if (process != NULL)
+		if (process != NULL && action->lease_boot_ns > process->lease_ns)
 			process->lease_ns = action->lease_boot_ns;
 		break;
 	case SW_ACT_RECOVER:
@@ -309,7 +310,9 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 		struct sw_sync_run account = account_of(machine, process);
 		sw_system_check(s, sw_agent_brain_found(machine->brain, &account, &(struct sw_texts){held, count}),
 				"a found run is refused");
-		const struct sw_run_spec spec = {.gpu_memory_bytes = process->memory_bytes}; /* as its folder says */
+		/* As its folder says. */
+		const struct sw_run_spec spec = {.gpu_memory_bytes = process->memory_bytes,
+						 .lease_ms = s->leases_ms[process->id.job % JOBS_MAX]};
 		sw_agent_brain_spec(machine->brain, process->id, &spec);
 		sw_agent_brain_link(machine->brain, process->id, process->alive);
 		if (process->alive) /* its supervisor speaks when it is linked to */
@@ -317,6 +320,18 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 		if (!process->alive && !process->exited)
 			sw_agent_brain_lost(machine->brain, process->id);
 	}
+}
+
+/* It gets its signal and may take all of its grace; one that stands still gets none. */
+static void end_lease(struct system *s, struct machine *machine, struct process *process)
+{
+	int64_t dies_at_ns = process->lease_ns + (int64_t)sw_rng_below(&s->fates, (uint64_t)process->grace_ns) + 1;
+	process->lease_is_over = true;
+	s->score.leases++;
+	if (process->stands)
+		end_process(s, machine, process, 0, 9, SW_REASON_LEASE);
+	else if (process->dies_at_ns == 0 || dies_at_ns < process->dies_at_ns)
+		process->dies_at_ns = dies_at_ns;
 }
 
 /* Processes end by themselves, and for want of a lease, whether the agent lives or not. */
@@ -329,10 +344,10 @@ void sw_system_processes_turn(struct system *s, struct machine *machine)
 		int64_t clock = node_clock(s, machine);
 		if (process->going_mask != 0 && clock >= process->arrives_at_ns)
 			end_move(s, machine, process);
-		if (clock >= process->lease_ns)
-			end_process(s, machine, process, 0, 9, SW_REASON_LEASE);
+		if (clock >= process->lease_ns && !process->lease_is_over)
+			end_lease(s, machine, process);
 		else if (process->dies_at_ns != 0 && clock >= process->dies_at_ns)
-			end_process(s, machine, process, 0, 15, SW_REASON_STOPPED);
+			end_process(s, machine, process, 0, 15, process->lease_is_over ? SW_REASON_LEASE : SW_REASON_STOPPED);
 		else if (!process->stands && clock >= process->ends_at_ns) {
 			s->ended[process->id.job % JOBS_MAX] = true;
 			end_process(s, machine, process, s->codes[process->id.job % JOBS_MAX], 0, "");

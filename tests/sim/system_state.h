@@ -25,12 +25,14 @@ struct process {
 	struct sw_run_id id;
 	bool folder, alive, exited;
 	uint64_t memory_bytes;	      /* of its spec */
-	int64_t ends_at_ns, lease_ns; /* on the node's clock */
+	int64_t ends_at_ns, lease_ns; /* on the node's clock; INT64_MAX: it has no lease */
 	bool stands;		      /* still: suspended */
 	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
 	enum sw_run_depth depth; /* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be, which comes to pass or not */
 	int64_t left_ns;	 /* of its life, while it stands still */
-	int64_t dies_at_ns;	 /* end of its last words after a stop; 0: no such order */
+	int64_t grace_ns;	 /* of its spec */
+	int64_t dies_at_ns;	 /* end of its last words after a stop, or after its lease; 0: no such order */
+	bool lease_is_over;
 	uint32_t code, signal;
 	char reason[32];
 	uint64_t gpu_mask;
@@ -88,11 +90,12 @@ struct system {
 	/* The last snapshot of the controller, and how many records it covers. */
 	unsigned char *snapshot;
 	size_t snapshot_size, snapshot_records;
-	struct sw_rng when_to_snapshot, which_gpus;
+	struct sw_rng when_to_snapshot, which_gpus, fates; /* of jobs whose node is lost */
 	uint32_t submitted;
 	/* By job: */
-	uint32_t codes[JOBS_MAX];  /* what its process will end with */
-	uint64_t memory[JOBS_MAX]; /* that it says it needs on each GPU; 0: it does not say */
+	uint32_t codes[JOBS_MAX];    /* what its process will end with */
+	uint64_t memory[JOBS_MAX];   /* that it says it needs on each GPU; 0: it does not say */
+	int64_t leases_ms[JOBS_MAX]; /* 0: it has none */
 	bool cancelled[JOBS_MAX];
 	bool ended[JOBS_MAX]; /* one of its processes came so far */
 	bool is_calm;	      /* what was set up for the storm is undone */
@@ -114,6 +117,12 @@ static inline bool storms(const struct system *s)
 static inline int64_t node_clock(const struct system *s, const struct machine *machine)
 {
 	return s->now_ns + machine->clock_ahead_ns;
+}
+
+/* Some outages are short and some long: what is drawn in seconds is of this length. */
+static inline int64_t outage_second(struct system *s)
+{
+	return sw_rng_below(&s->fates, 4) == 0 ? s->plan->outage_max_ns / 90 : SW_NS_PER_S;
 }
 
 /* ---- system.c */

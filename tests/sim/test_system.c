@@ -39,6 +39,9 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 		sum.moves += score.moves;
 		sum.snapshots += score.snapshots;
 		sum.refits += score.refits;
+		sum.leases += score.leases;
+		sum.removals += score.removals;
+		sum.lost += score.lost;
 	}
 	printf("%llu lives: %llu jobs in %llu runs, suspended %llu times and resumed %llu times, %llu messages, %llu crashes, %llu starts "
 	       "from a snapshot\n",
@@ -48,7 +51,34 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 	/* Lives without them would show nothing. */
 	if (end - first >= 50)
 		assert_true(sum.suspensions > end - first && sum.resumes > (end - first) / 4 && sum.off > 0 && sum.moves > 0 &&
-			    sum.snapshots > 0 && sum.refits > end - first);
+			    sum.snapshots > 0 && sum.refits > end - first && sum.leases > end - first && sum.removals > 10 &&
+			    sum.lost > 10);
+}
+
+/* Crashes of controller and agents and a network that loses, for up to half an hour at a time, cost no job its run: each comes to its own end. */
+static void test_an_outage_costs_no_run(void **state)
+{
+	(void)state;
+	const char *one = getenv("SEED");
+	uint64_t first = one != NULL ? strtoull(one, NULL, 10) : 0;
+	uint64_t crashes = 0;
+	for (uint64_t seed = first; seed < (one != NULL ? first + 1 : 60); seed++) {
+		struct sw_system_plan plan = sw_system_draw(seed);
+		plan.policy = SW_SYSTEM_FIFO;
+		plan.meddling = plan.kill_supervisors = plan.refits = plan.removes = false;
+		plan.crash_controller = plan.crash_agents = plan.partitions = true;
+		plan.restart_milli = 0;
+		plan.outage_max_ns = INT64_C(1800000000000);
+		struct sw_system_score score = {0};
+		struct sw_err err = {0};
+		if (sw_system_live(&plan, &score, &err) < 0)
+			fail_msg("SEED=%llu: %s: %s", (unsigned long long)seed, err.fact, err.detail);
+		crashes += score.crashes;
+		if (score.cut_short > 0)
+			fail_msg("SEED=%llu: %llu of %llu runs were cut short", (unsigned long long)seed,
+				 (unsigned long long)score.cut_short, (unsigned long long)score.runs);
+	}
+	assert_true(one != NULL || crashes > 600);
 }
 
 /* Lives that once went wrong, and that the usual number does not reach. */
@@ -73,6 +103,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_no_job_is_lost_none_runs_twice_and_leases_are_honoured),
+		cmocka_unit_test(test_an_outage_costs_no_run),
 		cmocka_unit_test(test_known_lives),
 		cmocka_unit_test(test_same_seed_same_life),
 	};

@@ -62,8 +62,7 @@ int run_controller(const char *folder, const char *placement)
 		.logs_folder = logs,
 		.policy = "las",
 		.placement = placement,
-		.lease_ns = 4 * SW_NS_PER_S,
-		.lease_margin_ns = SW_NS_PER_S / 2,
+		.silence_ns = 4 * SW_NS_PER_S,
 		.retry_backoff_ns = SW_NS_PER_S / 20,
 	};
 	struct sw_err err = {0};

@@ -66,7 +66,7 @@ uint64_t fixture_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t v
 	if (count > 0)
 		memcpy(copies, wants, count * sizeof *copies);
 	struct sw_answer_message answer = {
-		.version = version, .lease_ms = LEASE_MS, .retry_ms = 1000, .wants = copies, .want_count = count};
+		.version = version, .lease_ms = SW_LEASE_OF_OLD_MS, .retry_ms = 1000, .wants = copies, .want_count = count};
 	assert_int_equal(sw_agent_brain_answer(brain, now_ns, sync.number, &answer), 0);
 	return sync.number;
 }

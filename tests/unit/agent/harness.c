@@ -135,7 +135,8 @@ void harness_create(struct harness *harness, const struct sw_run_spec *spec, int
 	static const char *gpus[] = {"GPU-0", "GPU-1", NULL};
 	static const char *real_gpus[] = {"GPU-00112233-4455-6677-8899-aabbccddeeff", "GPU-10112233-4455-6677-8899-aabbccddeeff", NULL};
 	*ret_run = (struct run){.harness = harness, .id = {harness->next_job++, 3}, .link = -1};
-	struct sw_run_order order = {.node = "here", .lease_boot_ns = harness_now_ns() + lease_ms * SW_NS_PER_MS};
+	struct sw_run_order order = {.node = "here",
+				     .lease_boot_ns = lease_ms != HARNESS_NO_LEASE ? harness_now_ns() + lease_ms * SW_NS_PER_MS : 0};
 	order.want = (struct sw_want){
 		.id = ret_run->id, .gpus = {harness->gpu_library != NULL ? real_gpus : gpus, 2}, .spec = spec, .grace_ms = -1};
 	order.gpu_library = harness->gpu_library;

@@ -34,6 +34,7 @@ struct run {
 
 /* A spec that runs `sh -c SCRIPT` in the harness' folder, as this user. In static storage until the next call. */
 struct sw_run_spec *harness_spec(struct harness *harness, const char *script);
+#define HARNESS_NO_LEASE INT64_MIN
 /* Makes the folder only. The lease lasts for `lease_ms`. */
 void harness_create(struct harness *harness, const struct sw_run_spec *spec, int64_t lease_ms, struct run *ret_run);
 /* Starts a supervisor for the folder. */

@@ -17,8 +17,11 @@ static void test_start_once(void **state)
 	int64_t now = START_NS;
 	struct sw_sync sync;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	struct sw_run_spec spec = *fixture_spec();
+	spec.lease_ms = LEASE_MS;
 	struct sw_want want = RUN(1, 1, 3);
-	struct sw_answer_message answer = {.version = 4, .lease_ms = LEASE_MS, .wants = &want, .want_count = 1};
+	want.spec = &spec;
+	struct sw_answer_message answer = {.version = 4, .lease_ms = SW_LEASE_OF_OLD_MS, .wants = &want, .want_count = 1};
 	now += 5 * MS;
 	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 	struct sw_agent_action actions[8];
@@ -50,12 +53,11 @@ static void test_only_latest_answer(void **state)
 	assert_true(sw_agent_brain_sync(brain, now, &second));
 	assert_true(second.number == first.number + 1);
 	struct sw_want want = RUN(1, 1, 1);
-	struct sw_answer_message answer = {.version = 1, .lease_ms = LEASE_MS, .wants = &want, .want_count = 1};
+	struct sw_answer_message answer = {.version = 1, .lease_ms = SW_LEASE_OF_OLD_MS, .wants = &want, .want_count = 1};
 	assert_int_equal(sw_agent_brain_answer(brain, now, first.number, &answer), 0);
 	assert_int_equal(sw_agent_brain_answer(brain, now, second.number + 1, &answer), 0);
 	ACTS("");
 	RUNS("");
-	assert_true(sw_agent_brain_lease(brain) == INT64_MIN);
 	assert_int_equal(sw_agent_brain_answer(brain, now, second.number, &answer), 0);
 	ACTS("start 1.1");
 }
@@ -186,7 +188,8 @@ static void test_exit_until_forget(void **state)
 		assert_string_equal(sync.runs[0].detail, "first");
 		/* Neither a wish to run it nor no wish at all makes it go away. */
 		struct sw_want want = RUN(1, 1, 1);
-		struct sw_answer_message answer = {.version = version, .lease_ms = LEASE_MS, .wants = &want, .want_count = version % 2};
+		struct sw_answer_message answer = {
+			.version = version, .lease_ms = SW_LEASE_OF_OLD_MS, .wants = &want, .want_count = version % 2};
 		assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 		ACTS("");
 	}
@@ -345,36 +348,89 @@ static void test_stop(void **state)
 	ACTS("stop 1.1 10 0");
 }
 
-/* The lease is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
+/* The deadline that the last LEASE gave; 0: none was given. */
+static int64_t lease_given(struct sw_agent_brain *brain, int64_t now_ns)
+{
+	struct sw_agent_action actions[16];
+	int64_t given = 0;
+	for (size_t count; (count = sw_agent_brain_act(brain, now_ns, actions, 16)) > 0;)
+		for (size_t i = 0; i < count; i++)
+			given = actions[i].act == SW_ACT_LEASE ? actions[i].lease_boot_ns : given;
+	return given;
+}
+
+/* The lease of a run is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
 static void test_lease(void **state)
 {
 	struct sw_agent_brain *brain = *state;
 	int64_t now = START_NS;
-	fixture_start(brain, now, 1, 1, 1, 1);
-	int64_t lease = sw_agent_brain_lease(brain);
-	assert_true(lease == now + LEASE_MS * MS);
+	struct sw_run_spec spec = *fixture_spec();
+	spec.lease_ms = LEASE_MS;
+	struct sw_want want = RUN(1, 1, 1);
+	want.spec = &spec;
+	fixture_answer(brain, now, 1, &want, 1);
+	ACTS("start 1.1");
+	fixture_link(brain, 1, 1, true);
+	fixture_said(brain, 1, 1, SW_RUN_RUNNING);
+	assert_true(lease_given(brain, now) == now + LEASE_MS * MS);
 	now += 1000 * MS;
 	ANSWER(now, 1, RUN(1, 1, 1));
-	assert_string_equal(fixture_act(brain, now, true), "");
-	now += 2000 * MS;
+	assert_true(lease_given(brain, now) == 0);
+	now += 2500 * MS;
 	ANSWER(now, 1, RUN(1, 1, 1));
-	assert_string_equal(fixture_act(brain, now, true), "lease 1.1");
-	assert_string_equal(fixture_act(brain, now, true), "");
-	assert_true(sw_agent_brain_lease(brain) == now + LEASE_MS * MS);
+	assert_true(lease_given(brain, now) == now + LEASE_MS * MS);
+	assert_true(lease_given(brain, now) == 0);
 	fixture_link(brain, 1, 1, false);
 	fixture_link(brain, 1, 1, true);
-	assert_string_equal(fixture_act(brain, now, true), "lease 1.1");
+	assert_true(lease_given(brain, now) == now + LEASE_MS * MS);
+	/* An answer that does not come is given up early enough for another try. */
 	struct sw_sync sync;
-	now += 1000 * MS;
+	spec.lease_ms = 5000;
+	struct sw_want brief = RUN(2, 1, 2);
+	brief.spec = &spec;
+	struct sw_want both[] = {RUN(1, 1, 1), brief};
+	now += 2000 * MS;
+	fixture_answer(brain, now, 2, both, 2);
+	ACTS("start 2.1");
+	now += 10 * MS;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
-	struct sw_want want = RUN(1, 1, 1);
-	struct sw_answer_message brief = {.version = 1, .lease_ms = 1000, .wants = &want, .want_count = 1};
-	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &brief), 0);
-	assert_true(sw_agent_brain_lease(brain) == now - 1000 * MS + LEASE_MS * MS);
+	assert_true(sw_agent_brain_wake(brain) <= now + 2150 * MS);
+	/* What is wished to stop gets no more of it. */
+	int64_t then = now - 10 * MS;
+	now += 10000 * MS;
+	struct sw_want stop = fixture_want(1, 1, SW_WANT_STOP, 1);
+	fixture_answer(brain, now, 3, &stop, 1);
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	assert_true(lease_given(brain, now) == then + LEASE_MS * MS);
 }
 
-/* Nothing is started or resumed past the lease, since the controller may have given the node up; the next answer frees it. */
-static void test_nothing_starts_past_the_lease(void **state)
+/* A run without a lease is told once for each link that it may go on for ever, also before the first answer: its supervisor may be one of version 0.1, which has a lease all the same. */
+static void test_no_lease(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS, year_ns = INT64_C(365) * 86400 * 1000 * MS;
+	const struct sw_sync_run found = {.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	assert_int_equal(sw_agent_brain_found(brain, &found, &(struct sw_texts){0}), 0);
+	fixture_link(brain, 1, 1, true);
+	assert_true(lease_given(brain, now) > now + 50 * year_ns);
+	assert_true(lease_given(brain, now + year_ns) == 0);
+	ANSWER(now, 1, RUN(1, 1, 0));
+	assert_true(lease_given(brain, now) == 0);
+	fixture_link(brain, 1, 1, false);
+	fixture_link(brain, 1, 1, true);
+	assert_true(lease_given(brain, now) > now + 50 * year_ns);
+	/* And nothing of a lease is said where it is started. */
+	struct sw_agent_action actions[8];
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 0), RUN(2, 1, 1));
+	assert_int_equal(sw_agent_brain_act(brain, now, actions, 8), 1);
+	assert_int_equal(actions[0].act, SW_ACT_START);
+	assert_true(actions[0].lease_boot_ns == 0);
+}
+
+/* Nothing is started or resumed long after the last answer, since the controller may wish otherwise by now; the next answer frees it. What runs goes on. */
+static void test_nothing_starts_without_a_fresh_answer(void **state)
 {
 	struct sw_agent_brain *brain = *state;
 	int64_t now = START_NS;
@@ -382,11 +438,28 @@ static void test_nothing_starts_past_the_lease(void **state)
 	now += 100 * MS;
 	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
 	ACTS("");
-	now += (LEASE_MS + 1) * MS;
+	now += (30000 + 1) * MS;
 	fixture_said(brain, 1, 1, SW_RUN_EXITED);
 	ACTS("");
 	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
 	ACTS("start 2.1");
+}
+
+/* A controller of version 0.1 runs the jobs of a silent node anew although they would run on here: nothing is started for it. */
+static void test_old_controller(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_sync sync;
+	assert_true(sw_agent_brain_sync(brain, now, &sync));
+	assert_true(sync.leases);
+	struct sw_want want = RUN(1, 1, 1);
+	struct sw_answer_message answer = {.version = 1, .lease_ms = 30000, .wants = &want, .want_count = 1};
+	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
+	ACTS("");
+	now += 1000 * MS;
+	ANSWER(now, 2, RUN(1, 1, 1));
+	ACTS("start 1.1");
 }
 
 /* A supervisor that is lost is asked to be cleaned up after, once for each time; its GPUs stay taken until that is done. */
@@ -426,14 +499,16 @@ static void test_inventory(void **state)
 	now += 100 * MS;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
 	assert_true(sync.inventory != NULL && sync.number == 2);
-	assert_int_equal(sw_agent_brain_answer(brain, now, 2, &(struct sw_answer_message){.version = 3, .lease_ms = LEASE_MS}), 0);
+	assert_int_equal(sw_agent_brain_answer(brain, now, 2, &(struct sw_answer_message){.version = 3, .lease_ms = SW_LEASE_OF_OLD_MS}),
+			 0);
 	now += 100 * MS;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
 	assert_true(sync.inventory == NULL && sync.have == 3);
 	/* It changes while the question is out: the answer to that one does not count. */
 	assert_int_equal(sw_agent_brain_inventory(brain, &(struct sw_sync_inventory){.cpus = 1}), 0);
-	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 3, .lease_ms = LEASE_MS}),
-			 0);
+	assert_int_equal(
+		sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 3, .lease_ms = SW_LEASE_OF_OLD_MS}),
+		0);
 	now += 100 * MS;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
 	assert_true(sync.inventory != NULL && sync.inventory->gpu_count == 0 && sync.inventory->cpus == 1);
@@ -450,7 +525,7 @@ static void test_when_to_sync(void **state)
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
 	/* The controller keeps the question: nothing to do until it is overdue. */
 	assert_false(sw_agent_brain_sync(brain, now + 10000 * MS, &sync));
-	assert_true(sw_agent_brain_wake(brain) == now + LEASE_MS * 43 / 100 * MS);
+	assert_true(sw_agent_brain_wake(brain) == now + 13000 * MS);
 	fixture_said(brain, 1, 1, SW_RUN_EXITED);
 	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
 	now += 10 * MS;
@@ -467,7 +542,7 @@ static void test_when_to_sync(void **state)
 	}
 	assert_true(last >= 500 * MS);
 	/* An answer that brings nothing and came at once: the controller does not keep questions, so do not flood it. */
-	struct sw_answer_message answer = {.version = sync.have, .lease_ms = LEASE_MS, .retry_ms = 700};
+	struct sw_answer_message answer = {.version = sync.have, .lease_ms = SW_LEASE_OF_OLD_MS, .retry_ms = 700};
 	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 	assert_true(sw_agent_brain_wake(brain) == now + 700 * MS);
 	sw_agent_brain_nudge(brain);
@@ -519,8 +594,9 @@ static void test_back_off(void **state)
 	}
 	assert_true(longest > 1000 * MS && differ > 15);
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
-	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 1, .lease_ms = LEASE_MS}),
-			 0);
+	assert_int_equal(
+		sw_agent_brain_answer(brain, now, sync.number, &(struct sw_answer_message){.version = 1, .lease_ms = SW_LEASE_OF_OLD_MS}),
+		0);
 	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
 	sw_agent_brain_free(other);
 }
@@ -573,7 +649,9 @@ int main(void)
 		TEST(test_missing_spec),
 		TEST(test_stop),
 		TEST(test_lease),
-		TEST(test_nothing_starts_past_the_lease),
+		TEST(test_no_lease),
+		TEST(test_nothing_starts_without_a_fresh_answer),
+		TEST(test_old_controller),
 		TEST(test_lost),
 		TEST(test_inventory),
 		TEST(test_when_to_sync),

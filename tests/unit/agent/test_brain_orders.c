@@ -17,8 +17,12 @@ static void answer_with(struct sw_agent_brain *brain, int64_t now, uint64_t vers
 	struct sw_want copies[4];
 	for (size_t i = 0; i < count; i++)
 		copies[i] = wants[i];
-	const struct sw_answer_message answer = {
-		.version = version, .lease_ms = LEASE_MS, .wants = copies, .want_count = count, .unread = &unread, .unread_count = 1};
+	const struct sw_answer_message answer = {.version = version,
+						 .lease_ms = SW_LEASE_OF_OLD_MS,
+						 .wants = copies,
+						 .want_count = count,
+						 .unread = &unread,
+						 .unread_count = 1};
 	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 }
 

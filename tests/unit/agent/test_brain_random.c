@@ -64,7 +64,8 @@ struct world {
 	uint64_t version;
 	struct message *bag[BAG];
 	size_t bag_count;
-	int64_t promised_ns; /* the longest lease that any answer gave */
+	uint64_t asked;	     /* the last sync; 0: it was answered */
+	int64_t promised_ns; /* the longest lease that any answer gave; so long, too, an answer is fresh */
 	uint64_t starts, restarts, exits;
 };
 
@@ -139,6 +140,20 @@ static void check_sync(struct world *world, const struct sw_sync *sync)
 
 /* ---- the driver */
 
+/* Half of the jobs hold a lease. */
+static bool is_leased(struct sw_run_id id)
+{
+	return id.job % 2 == 1;
+}
+
+static const struct sw_run_spec *spec_of(struct sw_run_id id)
+{
+	static struct sw_run_spec leased;
+	leased = *fixture_spec();
+	leased.lease_ms = LEASE_MS;
+	return is_leased(id) ? &leased : fixture_spec();
+}
+
 static void carry_out(struct world *world, const struct sw_agent_action *action)
 {
 	struct folder *folder = folder_of(world, action->id);
@@ -146,9 +161,16 @@ static void carry_out(struct world *world, const struct sw_agent_action *action)
 	case SW_ACT_START:
 		MUST(!folder->started, "job %" PRIu64 ".%" PRIu32 " is started twice", action->id.job, action->id.epoch);
 		MUST(action->id.epoch >= world->highest_told[action->id.job - 1], "an epoch is started after a later one was told");
-		MUST(world->now < action->lease_boot_ns && action->lease_boot_ns <= world->promised_ns, "a start outside the lease");
-		*folder = (struct folder){
-			.exists = true, .started = true, .alive = true, .linked = true, .lease_ns = action->lease_boot_ns, .reason = ""};
+		MUST(world->now < world->promised_ns, "a start long after the last answer");
+		MUST(is_leased(action->id) ? world->now < action->lease_boot_ns && action->lease_boot_ns <= world->promised_ns
+					   : action->lease_boot_ns == 0,
+		     "a start outside the lease");
+		*folder = (struct folder){.exists = true,
+					  .started = true,
+					  .alive = true,
+					  .linked = true,
+					  .lease_ns = is_leased(action->id) ? action->lease_boot_ns : INT64_MAX,
+					  .reason = ""};
 		for (size_t i = 0; i < action->want->gpus.count; i++)
 			folder->gpus |= 1u << (action->want->gpus.items[i][4] - '0');
 		world->starts++;
@@ -166,7 +188,8 @@ static void carry_out(struct world *world, const struct sw_agent_action *action)
 		break;
 	default:
 		MUST(folder->exists && folder->linked, "somebody is told something who is not there");
-		MUST(action->act != SW_ACT_LEASE || action->lease_boot_ns <= world->promised_ns, "a lease that nobody gave");
+		MUST(action->act != SW_ACT_LEASE || !is_leased(action->id) || action->lease_boot_ns <= world->promised_ns,
+		     "a lease that nobody gave");
 		MUST(folder->order_count < ORDERS, "the same thing is told again and again");
 		folder->orders[folder->order_count++] = *action;
 		break;
@@ -203,7 +226,7 @@ static void sync_if_due(struct world *world)
 	check_sync(world, &sync);
 	struct message *message = put(world);
 	message->instance = world->instance;
-	message->number = sync.number;
+	message->number = world->asked = sync.number;
 	message->sent_ns = world->now;
 	/* What the controller learns at once, for simplicity: late news only makes its wishes stranger. */
 	for (size_t i = 0; i < sync.run_count; i++) {
@@ -237,6 +260,7 @@ static void restart(struct world *world)
 			struct sw_sync_run run = {.id = {job + 1, epoch}, .state = folder->state, .reason = ""};
 			struct sw_texts gpus = fixture_gpus(folder->gpus);
 			assert_int_equal(sw_agent_brain_found(world->brain, &run, &gpus), 0);
+			sw_agent_brain_spec(world->brain, run.id, spec_of(run.id));
 		}
 }
 
@@ -407,6 +431,8 @@ static void answer(struct world *world, const struct message *sync)
 			/* The mask travels, the list is made when it arrives. */
 			want->gpus.count = wish->gpus;
 			want->grace_ms = wish->grace_ms;
+			if (want->spec != NULL)
+				want->spec = spec_of(want->id);
 			if (chance(world, 5))
 				want->spec = NULL;
 		}
@@ -426,14 +452,14 @@ static void hear(struct world *world, struct message *message)
 		message->wants[i].gpus = (struct sw_texts){lists[i], gpus.count};
 	}
 	struct sw_answer_message words = {.version = message->version + 1,
-					  .lease_ms = LEASE_MS,
+					  .lease_ms = SW_LEASE_OF_OLD_MS,
 					  .retry_ms = 100,
 					  .wants = message->wants,
 					  .want_count = message->want_count};
-	int64_t before = sw_agent_brain_lease(world->brain);
 	assert_int_equal(sw_agent_brain_answer(world->brain, world->now, message->number, &words), 0);
-	if (sw_agent_brain_lease(world->brain) == before)
-		return; /* perhaps it was not listened to: then it told nothing */
+	if (message->number != world->asked)
+		return; /* it was not listened to: it told nothing */
+	world->asked = 0;
 	for (size_t i = 0; i < message->want_count; i++) {
 		const struct sw_want *want = &message->wants[i];
 		uint32_t *highest = &world->highest_told[want->id.job - 1];
@@ -478,8 +504,11 @@ static void step(struct world *world)
 			restart(world);
 		break;
 	case 3:
-		if (world->bag_count > 0 && chance(world, 5))
+		if (world->bag_count > 0 && chance(world, 5)) {
 			sw_agent_brain_failed(world->brain, world->now, world->bag[0]->number);
+			if (world->asked == world->bag[0]->number)
+				world->asked = 0;
+		}
 		break;
 	case 4:
 		deliver(world);
@@ -517,7 +546,7 @@ static void settle(struct world *world)
 				if (sync.runs[k].state == SW_RUN_EXITED)
 					wants[count++] = (struct sw_want){.id = sync.runs[k].id, .want = SW_WANT_FORGET, .grace_ms = -1};
 			struct sw_answer_message words = {
-				.version = world->version, .lease_ms = LEASE_MS, .wants = wants, .want_count = count};
+				.version = world->version, .lease_ms = SW_LEASE_OF_OLD_MS, .wants = wants, .want_count = count};
 			assert_int_equal(sw_agent_brain_answer(world->brain, world->now, sync.number, &words), 0);
 		}
 		act(world);

@@ -395,15 +395,17 @@ static void test_no_suspend(void **state)
 
 /* ---- limits */
 
-/* Past the lease everything is killed without grace; extending it in time keeps the job alive. */
+/* Past the lease the job gets its signal, and past its grace everything is killed; extending it in time keeps the job alive. */
 static void test_lease(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_create(harness,
-		       harness_spec(harness,
-				    "trap '' TERM; (setsid sh -c 'trap \"\" TERM; echo $$ >deep; sleep 100' &); while :; do sleep 1; done"),
-		       1500, &run);
+	struct sw_run_spec *spec = harness_spec(
+		harness,
+		"trap 'echo x >>signals' USR1; (setsid sh -c 'trap \"\" USR1; echo $$ >deep; sleep 100' &); while :; do sleep 0.1; done");
+	spec->stop_signal = SIGUSR1;
+	spec->grace_ms = 1000;
+	harness_create(harness, spec, 1500, &run);
 	harness_spawn(&run);
 	pid_t deep = atoi(harness_await(harness, "deep"));
 	int64_t deadline = harness_now_ns() + 3000 * SW_NS_PER_MS;
@@ -411,11 +413,52 @@ static void test_lease(void **state)
 	/* A lease never shrinks. */
 	harness_tell(&run, "lease 1\n");
 	struct sw_run_account *account = harness_finish(&run);
-	assert_true(harness_now_ns() >= deadline);
+	assert_true(harness_now_ns() >= deadline + spec->grace_ms * SW_NS_PER_MS);
 	assert_string_equal(account->run.reason, SW_REASON_LEASE);
 	assert_int_equal(account->run.signal, SIGKILL);
 	sw_run_account_free(account);
+	assert_string_equal(harness_read(harness, "signals"), "x\n");
 	assert_true(harness_has_ended(deep));
+}
+
+/* What it says after the signal is kept, but counts as an interruption. One that stands still gets no grace. */
+static void test_lease_obeyed(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	harness_create(harness, harness_spec(harness, "trap 'exit 9' TERM; echo 1 >up; while :; do sleep 0.02; done"), 1500, &run);
+	harness_spawn(&run);
+	harness_expect(&run, 9, 0, SW_REASON_LEASE);
+	struct sw_run_spec *spec = harness_spec(harness, "trap 'echo 1 >woken' TERM; echo 1 >up2; while :; do sleep 0.02; done");
+	spec->grace_ms = 60000;
+	harness_create(harness, spec, 2500, &run);
+	harness_spawn(&run);
+	harness_await(harness, "up2");
+	harness_tell(&run, "suspend 1\n");
+	sw_run_account_free(harness_wait(&run, SW_RUN_SUSPENDED));
+	harness_expect(&run, 0, SIGKILL, SW_REASON_LEASE);
+	assert_string_equal(harness_read(harness, "woken"), "");
+}
+
+/* A run without a lease goes on alone: nobody is linked to it, and no word comes. */
+static void test_no_lease(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	harness_create(harness, harness_spec(harness, "echo 1 >up; while [ ! -e go ]; do sleep 0.02; done; exit 4"), HARNESS_NO_LEASE,
+		       &run);
+	harness_spawn(&run);
+	harness_await(harness, "up");
+	harness_sleep_ms(1500);
+	harness_tell(&run, "lease 1\n");
+	harness_tell(&run, "status\n");
+	sw_run_account_free(harness_wait(&run, SW_RUN_RUNNING));
+	char go[128];
+	snprintf(go, sizeof go, "%s/go", harness->state);
+	int fd = open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	harness_expect(&run, 4, 0, "");
 }
 
 /* A run whose lease is over before it starts is not started. */
@@ -545,11 +588,12 @@ int main(int argc, char **argv)
 {
 	harness_main(argc, argv);
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit_codes),	     TEST(test_signals),      TEST(test_launch_failures), TEST(test_account),
-		TEST(test_surroundings),     TEST(test_output_files), TEST(test_other_user),	  TEST(test_stop_reaches_all),
-		TEST(test_stop_signal),	     TEST(test_leftovers),    TEST(test_fork_race),	  TEST(test_suspend),
-		TEST(test_not_off_its_gpus), TEST(test_no_suspend),   TEST(test_lease),		  TEST(test_late_start),
-		TEST(test_time_limit),	     TEST(test_huge_output),  TEST(test_log_path),	  TEST(test_failure_class),
+		TEST(test_exit_codes),	     TEST(test_signals),       TEST(test_launch_failures), TEST(test_account),
+		TEST(test_surroundings),     TEST(test_output_files),  TEST(test_other_user),	   TEST(test_stop_reaches_all),
+		TEST(test_stop_signal),	     TEST(test_leftovers),     TEST(test_fork_race),	   TEST(test_suspend),
+		TEST(test_not_off_its_gpus), TEST(test_no_suspend),    TEST(test_lease),	   TEST(test_lease_obeyed),
+		TEST(test_no_lease),	     TEST(test_late_start),    TEST(test_time_limit),	   TEST(test_huge_output),
+		TEST(test_log_path),	     TEST(test_failure_class),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,8 @@
 static const struct sw_brain_config config = {
 	.policy = "srtf",
 	.placement = "pack",
-	.lease_ns = 30 * SW_NS_PER_S,
-	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.silence_ns = 30 * SW_NS_PER_S,
+	.silence_margin_ns = 5 * SW_NS_PER_S,
 	.retry_backoff_ns = 10 * SW_NS_PER_S,
 };
 static const struct sw_user alice = {.uid = 1000, .gid = 1000};
@@ -68,6 +68,7 @@ static inline void sync_now(struct bench *bench)
 				     .instance = "a1",
 				     .number = ++bench->number,
 				     .have = bench->have,
+				     .leases = true,
 				     .inventory = &inventory,
 				     .runs = bench->runs,
 				     .run_count = bench->run_count};

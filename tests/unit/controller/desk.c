@@ -6,8 +6,8 @@
 struct sw_brain_config desk_config = {
 	.policy = "fifo",
 	.placement = "pack",
-	.lease_ns = 30 * SW_NS_PER_S,
-	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.silence_ns = 30 * SW_NS_PER_S,
+	.silence_margin_ns = 5 * SW_NS_PER_S,
 	.retry_backoff_ns = 10 * SW_NS_PER_S,
 };
 const struct sw_user alice = {.uid = 1000, .gid = 1000}, bob = {.uid = 1001, .gid = 1001}, root = {.is_operator = true};
@@ -55,6 +55,7 @@ struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number)
 				     .instance = "a1",
 				     .number = number,
 				     .have = desk->have,
+				     .leases = !desk->old_agent,
 				     .inventory = desk->inventory != NULL ? desk->inventory : &inventory,
 				     .runs = desk->runs,
 				     .run_count = desk->run_count,

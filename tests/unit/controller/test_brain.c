@@ -55,26 +55,6 @@ static void test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_r
 	assert_int_equal(view.code, 9);
 }
 
-static void test_a_silent_node_is_lost_after_its_lease_and_not_before(void **state)
-{
-	struct desk *desk = *state;
-	desk_sync_and_drop(desk);
-	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
-	desk_say(desk, 1, 1, SW_RUN_RUNNING, 0);
-	desk_sync_and_drop(desk);
-	desk_pass_time(desk, 34 * SW_NS_PER_S);
-	assert_string_equal(desk_state(desk, 1), "R");
-	desk_pass_time(desk, 2 * SW_NS_PER_S);
-	assert_string_equal(desk_state(desk, 1), "PD");
-	/* It comes back and still has the old run, which its supervisor ended for want of a lease. */
-	desk_say(desk, 1, 1, SW_RUN_EXITED, 0);
-	struct sw_answer_message *answer = desk_sync(desk);
-	assert_int_equal(desk_wanted(answer, 1, 1), SW_WANT_FORGET);
-	assert_int_equal(desk_wanted(answer, 1, 2), SW_WANT_RUN);
-	sw_brain_answer_free(answer);
-	assert_string_equal(desk_state(desk, 1), "CF");
-}
-
 static void test_late_repeated_and_made_up_words_change_nothing(void **state)
 {
 	struct desk *desk = *state;
@@ -299,8 +279,8 @@ static void test_a_job_is_over_when_its_processes_are(void **state)
 	assert_string_equal(desk_state(desk, 2), "R");
 }
 
-/* A node that is lost takes what was stopping there with it. */
-static void test_a_lost_node_completes_its_jobs(void **state)
+/* What was stopping on a node that does not answer is waited for, until an operator removes the node. */
+static void test_a_removed_node_completes_its_jobs(void **state)
 {
 	struct desk *desk = *state;
 	sw_records records = {0};
@@ -312,6 +292,9 @@ static void test_a_lost_node_completes_its_jobs(void **state)
 	desk_apply(desk, &records, NULL);
 	assert_string_equal(desk_state(desk, 1), "CG");
 	desk_pass_time(desk, 3600 * SW_NS_PER_S);
+	assert_string_equal(desk_state(desk, 1), "CG");
+	assert_int_equal(sw_brain_propose_remove(desk->brain, &root, "n", "", &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
 	assert_string_equal(desk_state(desk, 1), "CA");
 }
 
@@ -456,7 +439,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(test_a_job_runs_once_and_its_exit_code_is_kept),
 		DESK_TEST(test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_retries_are_used_up),
-		DESK_TEST(test_a_silent_node_is_lost_after_its_lease_and_not_before),
 		DESK_TEST(test_late_repeated_and_made_up_words_change_nothing),
 		DESK_TEST(test_a_run_that_the_agent_forgot_is_lost_and_started_anew),
 		DESK_TEST(test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost),
@@ -466,7 +448,7 @@ int main(void)
 		DESK_TEST(test_dependents_go_when_they_may_and_end_when_they_never_can),
 		DESK_TEST(test_cancelling_a_running_job_stops_its_run),
 		DESK_TEST(test_a_job_is_over_when_its_processes_are),
-		DESK_TEST(test_a_lost_node_completes_its_jobs),
+		DESK_TEST(test_a_removed_node_completes_its_jobs),
 		DESK_TEST(test_an_array_runs_as_many_at_a_time_as_it_may),
 		DESK_TEST(test_members_of_an_array_share_what_they_asked_for),
 		DESK_TEST(test_why_tells_where_a_job_runs_and_how_it_ended),

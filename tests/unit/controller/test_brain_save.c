@@ -22,8 +22,8 @@
 static struct sw_brain_config config = {
 	.policy = "las",
 	.placement = "pack",
-	.lease_ns = 30 * SW_NS_PER_S,
-	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.silence_ns = 30 * SW_NS_PER_S,
+	.silence_margin_ns = 5 * SW_NS_PER_S,
 	.retry_backoff_ns = 10 * SW_NS_PER_S,
 };
 
@@ -89,10 +89,10 @@ static enum sw_record_kind draw_submit(struct sw_rng *rng, const struct sw_brain
 	snprintf(body, size,
 		 "{\"uid\": %u, \"gid\": 7, \"request\": {\"command\": [\"x\"], \"name\": \"j%u\", \"gpus\": %u, \"retries\": %u, "
 		 "\"tenant\": "
-		 "\"t%u\"%s%s%s%s%s}%s}",
+		 "\"t%u\"%s%s%s%s%s%s}%s}",
 		 (unsigned)sw_rng_below(rng, 3), (unsigned)jobs, gpus, (unsigned)sw_rng_below(rng, 3), (unsigned)sw_rng_below(rng, 4),
 		 array, depends, sw_rng_below(rng, 10) == 0 ? ", \"hold\": true" : "", model,
-		 gpus > 1 && sw_rng_below(rng, 5) == 0 ? ", \"prerun\": 60" : "", key);
+		 gpus > 1 && sw_rng_below(rng, 5) == 0 ? ", \"prerun\": 60" : "", jobs % 3 == 0 ? ", \"on_lost\": \"restart\"" : "", key);
 	return SW_RECORD_SUBMIT;
 }
 
@@ -104,7 +104,9 @@ static enum sw_record_kind draw_node(struct sw_rng *rng, char *body, size_t size
 		 "{\"name\": \"n%u\", \"cpus\": 64, \"memory_bytes\": 1000000000, \"gpu_memory_bytes\": 80000000000, \"gpus\": [\"G%u-0\", "
 		 "\"G%u-1\", \"G%u-2\"%s]%s}",
 		 node, node, node, node + (changed ? other : 0), changed && other == 1 ? ", \"extra\"" : "",
-		 changed ? ", \"changed\": true" : "");
+		 changed      ? ", \"changed\": true, \"leases\": true"
+		 : other == 2 ? ", \"leases\": true"
+			      : "");
 	return SW_RECORD_NODE;
 }
 
@@ -257,8 +259,10 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 	if (kind < 92 && sw_brain_node_count(brain) > 0) {
 		struct sw_node_view view;
 		sw_brain_node(brain, (uint32_t)sw_rng_below(rng, sw_brain_node_count(brain)), &view);
-		snprintf(body, size, "{\"name\": \"%s\"}", view.name);
-		return SW_RECORD_NODE_LOST;
+		static const enum sw_record_kind kinds[] = {SW_RECORD_NODE_LOST, SW_RECORD_NODE_SILENT, SW_RECORD_NODE_SILENT,
+							    SW_RECORD_NODE_REMOVE};
+		snprintf(body, size, "{\"name\": \"%s\", \"since\": %lld}", view.name, (long long)(now / 2));
+		return kinds[sw_rng_below(rng, 4)];
 	}
 	if (kind < 93 && sw_brain_node_count(brain) > 0) {
 		struct sw_node_view view;
@@ -316,6 +320,7 @@ static void same_runs(const struct sw_live *x, const struct sw_live *y)
 		SAME(from);
 		assert_true(a->from == 0 || a->moved_at == b->moved_at);
 		SAME(heard);
+		SAME(leased);
 		SAME(code);
 		SAME(signal);
 	}
@@ -384,6 +389,10 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 	SAME(started_at);
 	SAME(ended_at);
 	SAME(failures);
+	SAME(lease_ns);
+	SAME(grace_ns);
+	SAME(stranded);
+	SAME(node_lost);
 	SAME(user_held);
 	SAME(timed_out);
 }
@@ -399,6 +408,10 @@ static void same_node(const struct sw_brain_node *a, const struct sw_brain_node 
 	SAME(shape.memory_bytes);
 	SAME(shape.gpu_memory_bytes);
 	SAME(up);
+	SAME(silent);
+	SAME(silent_since);
+	SAME(removed);
+	SAME(leases);
 	SAME(version);
 	SAME(jobs.count);
 	SAME(ghosts.count);
@@ -411,6 +424,7 @@ static void same_node(const struct sw_brain_node *a, const struct sw_brain_node 
 		SAME(jobs.items[j]);
 	for (size_t g = 0; g < a->ghosts.count; g++) {
 		SAME(ghosts.items[g].job);
+		SAME(ghosts.items[g].leased);
 		SAME(ghosts.items[g].epoch);
 	}
 }
@@ -672,7 +686,7 @@ static void test_newer_format(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_live), 352);
+	assert_int_equal(sizeof(struct sw_live), 368);
 	assert_int_equal(sizeof(struct sw_pace), 112);
 	assert_int_equal(sizeof(struct sw_trouble), 280);
 	assert_int_equal(sizeof(struct sw_cause), 64);
@@ -681,12 +695,12 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_spent), 24);
 	assert_int_equal(sizeof(struct sw_run), 48);
 	assert_int_equal(sizeof(struct sw_depend), 16);
-	assert_int_equal(sizeof(struct sw_ghost), 8);
+	assert_int_equal(sizeof(struct sw_ghost), 12);
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 264);
-	assert_int_equal(sizeof(struct sw_brain_node), 392);
+	assert_int_equal(sizeof(struct sw_brain_node), 408);
 	assert_int_equal(sizeof(struct sw_lesson), 40);
-	assert_int_equal(sizeof(struct sw_brain), 3184);
+	assert_int_equal(sizeof(struct sw_brain), 3224);
 }
 
 int main(void)

@@ -18,8 +18,8 @@
 static const struct sw_brain_config config = {
 	.policy = "fifo",
 	.placement = "pack",
-	.lease_ns = 100 * 24 * HOUR,
-	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.silence_ns = 100 * 24 * HOUR,
+	.silence_margin_ns = 5 * SW_NS_PER_S,
 	.retry_backoff_ns = 30 * SW_NS_PER_S,
 };
 static const struct sw_user alice = {.uid = 1000, .gid = 1000}, bob = {.uid = 1001, .gid = 1001}, root = {.is_operator = true};

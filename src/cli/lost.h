@@ -1,0 +1,29 @@
+/* What happens when a node does not answer: options that 'up' and 'controller' share. */
+#ifndef SW_CLI_LOST_H
+#define SW_CLI_LOST_H
+
+#include <stddef.h>
+
+#include "cli/command.h"
+
+struct sw_controller_options;
+
+struct sw_cli_lost {
+	const char *classes, *after;
+};
+
+/* Options, for a struct with a member `lost`. */
+#define SW_CLI_LOST_OPTIONS(type)                                                                                               \
+	{"on-lost-restart", .kind = SW_CLI_TEXT, .argument = "CLASSES",                                                         \
+	 .about = "jobs of these classes that were submitted without --on-lost start anew elsewhere when their node is lost",   \
+	 .offset = offsetof(type, lost.classes)},                                                                               \
+	{                                                                                                                       \
+		"unreachable-after", .kind = SW_CLI_TEXT, .argument = "TIME",                                                   \
+				     .about = "how long a node may be silent before it counts as unreachable; 30s unless told", \
+				     .offset = offsetof(type, lost.after)                                                       \
+	}
+
+/* SW_EINPUT where they cannot be read. */
+int sw_cli_lost_read(const struct sw_cli_lost *lost, struct sw_controller_options *options, struct sw_err *err);
+
+#endif
