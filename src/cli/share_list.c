@@ -143,7 +143,7 @@ int sw_cli_share_list(bool as_json, struct sw_err *err)
 	json_array_foreach(list, index, share) print_share(share);
 	uint64_t used, most;
 	if (json_array_size(list) > 0 && sw_share_node_look(&used, &most))
-		printf("Host memory of GPU contents on this machine: %.2f of %.2f GiB, with what is made ahead\n", (double)used / (1 << 30),
+		printf("Host memory of the contents of your GPUs: %.2f of %.2f GiB, with what is made ahead\n", (double)used / (1 << 30),
 		       (double)most / (1 << 30));
 	json_array_foreach(list, index, share) print_outside(share);
 	return 0;
