@@ -32,13 +32,12 @@ static void test_a_share_is_kept(void **state)
 	uint64_t got = used_milli(3 * SECOND);
 	print_message("250 of 1000 wanted, %llu taken\n", (unsigned long long)got);
 	assert_true(got <= 320);
-	assert_true(got > 20);
+	uint64_t before = gpu_busy_ns();
+	eventually(gpu_busy_ns() > before);
 	/* Without a share it takes more: what held it was the share. */
 	atomic_store(&shared->share_milli, 0);
 	hear_again();
-	uint64_t without = used_milli(2 * SECOND);
-	print_message("%llu taken without a share\n", (unsigned long long)without);
-	assert_true(without > got);
+	eventually(used_milli(SECOND) > got);
 	tell(job.socket, 'e');
 	end(&job);
 }

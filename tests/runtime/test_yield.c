@@ -362,19 +362,40 @@ static void test_one_long_one_at_a_time(void **state)
 	sw_share_page_close(other);
 }
 
-/* What is done in half a second in which the neighbour is idle, and may go on at any moment: some of its last idle times were 6 ms long, others 12, and so on. */
-static int64_t work_in_short_idle_times(struct sw_page_slot *neighbour)
+/* What is done in half a second in which the neighbour is idle, and may go on at any moment: some of its last idle times were 6 ms long, others 12, and so on, up to 96. Whether no idle time was
+ * longer, since this process was kept from the processor. */
+static int64_t work_in_short_idle_times(struct sw_page_slot *neighbour, bool *ret_were_short)
 {
+	int64_t last = now_ns(), longest = 0;
 	atomic_store(&neighbour->busy, 1);
 	uint64_t before = wait_for_silence();
 	for (unsigned i = 0; i < SW_PAGE_GAPS; i++)
 		atomic_store(&neighbour->gap_ns[i], (i + 1) * 6 * MS);
-	for (int64_t begun = now_ns(); now_ns() - begun < SECOND / 2; doze()) {
-		atomic_store(&neighbour->idle_since_ns, now_ns());
+	for (int64_t begun = last = now_ns(); now_ns() - begun < SECOND / 2; doze()) {
+		int64_t now = now_ns();
+		atomic_store(&neighbour->idle_since_ns, now);
 		atomic_store(&neighbour->busy, 0);
+		longest = now - last > longest ? now - last : longest;
+		last = now;
 	}
 	atomic_store(&neighbour->busy, 1);
+	longest = now_ns() - last > longest ? now_ns() - last : longest;
+	*ret_were_short = longest < 80 * MS;
 	return (int64_t)(wait_for_silence() - before);
+}
+
+/* Next to nothing is. On a machine that is too busy for short idle times, it cannot be seen. */
+static void assert_it_waits(struct sw_page_slot *neighbour)
+{
+	for (unsigned i = 0; i < 10; i++) {
+		bool were_short;
+		int64_t work = work_in_short_idle_times(neighbour, &were_short);
+		if (work <= SECOND / 20)
+			return;
+		if (were_short)
+			fail_msg("%.1f ms of work in short idle times", (double)work / 1e6);
+	}
+	print_message("the machine is too busy for short idle times\n");
 }
 
 static void spin_with_memory(int socket)
@@ -395,17 +416,18 @@ static void test_unknown_work_waits(void **state)
 	struct job job = start(spin_with_memory);
 	hear(job.socket, 'r');
 	hear_again();
-	assert_in_range(work_in_short_idle_times(neighbour), 0, SECOND / 20);
+	assert_it_waits(neighbour);
 	uint64_t before = gpu_busy_ns();
 	atomic_store(&neighbour->idle_since_ns, now_ns() - SECOND);
 	atomic_store(&neighbour->busy, 0);
 	eventually(gpu_busy_ns() > before + (uint64_t)SECOND / 3);
 	suspend();
 	resume();
-	assert_in_range(work_in_short_idle_times(neighbour), SECOND / 10, SECOND);
+	bool were_short;
+	eventually(work_in_short_idle_times(neighbour, &were_short) >= SECOND / 10);
 	limit(CONTEXT_BYTES + 32 * MiB);
 	assert_true(look().gpus[0].host_bytes > 0);
-	assert_in_range(work_in_short_idle_times(neighbour), 0, SECOND / 20);
+	assert_it_waits(neighbour);
 	tell(job.socket, 'e');
 	atomic_store(&neighbour->busy, 0);
 	end(&job);
