@@ -13,8 +13,10 @@
  *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
  *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first and looks at the sum then, so that the limit is never passed;
  *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change only while all processes of the job are SW_PAGE_CHECKPOINTED and no
- *     other is about to use its GPUs: then the job has moved, and what is known of each of its GPUs is true of another one;
- *  4. no other user opens a page: even who can only read a file can lock it against its owner. What jobs of other users must know stands in a second file (SW_PAGE_TOLD), which nobody locks.
+ *     other is about to use its GPUs: then the job has moved, and what is known of each of its GPUs
+ *     is true of another one;
+ *  4. no other user opens a page: a process that can only read a file can lock it too. What
+ *     jobs of other users must know stands in a second file (SW_PAGE_TOLD), which no process locks.
  */
 #ifndef SHAREWELL_RUNTIME_H
 #define SHAREWELL_RUNTIME_H
@@ -35,7 +37,8 @@
 #define SW_PAGE_NO_SHARE UINT32_MAX
 #define SW_PAGE_ENV "SHAREWELL_GPU"
 #define SW_PAGE_PLACES_ENV "SHAREWELL_GPU_PLACES" /* UUIDs of the job's GPUs when the process was started, in the order of the page */
-/* Added to the page's path: where the job tells jobs of other users when it works. A file of the shape of a page, in which only `pid`, `state` and what a watched process says of its idle times
+/* Added to the page's path: where the job tells jobs of other users when it works. A file of the
+ * shape of a page, in which only `pid`, `state` and what a watched process says of its idle times
  * stand. Where there is none, that stands in the page. */
 #define SW_PAGE_TOLD "+told"
 #define SW_PAGE_MOVES_ENV "SHAREWELL_GPU_MOVES" /* "no": the process's memory is counted, and stays where it is */
@@ -152,7 +155,8 @@ struct sw_page {
 	struct sw_page_slot slots[SW_PAGE_SLOTS];
 };
 
-/* Both are as version 0.1 has them: its jobs may outlive its agent, and a process of such a job gets the library that is there when it starts. */
+/* Both are as version 0.1 has them: its jobs may outlive its agent, and a process of such a job
+ * gets the library that is there when it starts. */
 _Static_assert(sizeof(struct sw_page_slot) == 816, "format 3");
 _Static_assert(offsetof(struct sw_page_slot, busy) == 80 && offsetof(struct sw_page_slot, gap_ns) == 176, "format 3");
 _Static_assert(offsetof(struct sw_page_slot, gpus) == 304 && sizeof(struct sw_page_gpu) == 64, "format 3");
@@ -160,10 +164,13 @@ _Static_assert(offsetof(struct sw_page, neighbours) == 72 && offsetof(struct sw_
 _Static_assert(offsetof(struct sw_page, gpus) == 2376 && offsetof(struct sw_page, slots) == 3400, "format 3");
 _Static_assert(sizeof(struct sw_page) == 838984, "format 3");
 
-/* The host memory that contents of GPUs take on this machine, of the programs of one user: one file, which that user alone can open. What lies there and what is made ahead for it counts,
- * in bytes that the machine has really given. What those of other users take is written into it by the agent, where one has jobs of several users (src/share/node.h).
+/* The host memory that contents of GPUs take on this machine, of the programs of one user: one
+ * file, which that user alone can open. What lies there and what is made ahead for it counts,
+ * in bytes that the machine has really given. What those of other users take is written into it by
+ * the agent, where one has jobs of several users (src/share/node.h).
  *
- * Nobody maps it: a program could shorten it, and a mapping would kill who looks at it. Words are read and written one by one, as the kernel does in one piece.
+ * No process maps it: a program could shorten it, and a mapping would kill a process that looks at it.
+ * Words are read and written one by one, as the kernel does in one piece.
  * Byte n of it is locked (open file description lock) by the process in slot n, for as long as that lives; whoever finds the lock free may clear the slot.
  * A process raises its own figure first and looks at the sum then, so that `most_bytes` is never passed.
  * Byte SW_HOST_LEDGER_SLOTS is locked, to be read, by those that make some just now: while the driver pins memory, calls of every program on the machine wait for it. */

@@ -256,7 +256,8 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 
 /* ------------------------------------------------------------------------------------------------ terms */
 
-/* Where another run tells when it works; false: nowhere, or nowhere that a page can name. One that version 0.1 started has it in its page, and so have all runs of one user's agent. */
+/* Where another run tells when it works; false: nowhere, or nowhere that a page can name. One
+ * that version 0.1 started has it in its page, and so have all runs of one user's agent. */
 static bool find_told_of(const char *name, char path[SW_PAGE_PATH])
 {
 	char here[PATH_MAX], link[PATH_MAX + SW_FOLDER_NAME_MAX + 8], told[PATH_MAX];
@@ -310,7 +311,8 @@ void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words
 	for (uint32_t i = 0; i < supervisor->order->want.gpus.count; i++)
 		sw_share_page_limit(page, i, limit);
 	sw_share_page_share(page, share < 1000 || share == SW_PAGE_NO_SHARE ? share : 0);
-	/* Jobs that give way look there, and may be others'. They must know its name, which nobody can guess. */
+	/* Jobs that give way look there, and may be others'. They must know its name, which
+	 * nobody can guess. */
 	char told[PATH_MAX];
 	if (geteuid() == 0 && sw_share_page_told(supervisor->gpu.path, told))
 		(void)chmod(told, watched != 0 ? 0644 : 0600);

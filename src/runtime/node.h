@@ -1,9 +1,11 @@
-/* The machine's host memory for contents of GPUs: one bound for all programs of a user there, kept in a file that they share (struct sw_host_ledger).
+/* The machine's host memory for contents of GPUs: one bound for all programs of a user there, kept
+ * in a file that they share (struct sw_host_ledger).
  *
  * The memory itself is each process's own. What counts is what the machine gives, from before it is made until after it is gone, whatever lies in it.
  *
  * Invariants:
- *  1. what is taken here is never more than the bound, over all processes of the user, less what others are said to hold, nor than the machine has available less a reserve;
+ *  1. what is taken here is never more than the bound, over all processes of the user, less what
+ *     others are said to hold, nor than the machine has available less a reserve;
  *  2. what a process had is free again when it is gone, however that came; a child of fork() has nothing;
  *  3. without a ledger only the second half of 1 holds: the runtime is never the reason why a job fails.
  */

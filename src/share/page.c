@@ -22,7 +22,8 @@ struct sw_share_page {
 
 #define HEAD_BYTES 4096u
 _Static_assert(offsetof(struct sw_page, changes) < HEAD_BYTES, "the futexes lie in the head");
-/* The job's user owns these files, and could fill with them the file system that all pages lie in. A page of no version is larger than this. */
+/* The job's user owns these files, and could fill with them the file system that all pages lie
+ * in. A page of no version is larger than this. */
 #define MOST_FILE_BYTES ((off_t)4 * (off_t)sizeof(struct sw_page))
 
 /* ---- life */
@@ -78,7 +79,8 @@ static int map(int fd, const char *path, struct sw_share_page **ret_page, struct
 	return 0;
 }
 
-/* A file of a page's size, which nobody else can open yet; -1: `errno` says why. All of it now: a process that found the disk full while it writes into its page would die. */
+/* A file of a page's size, which nobody else can open yet; -1: `errno` says why. All of it now:
+ * a process that found the disk full while it writes into its page would die. */
 static int make_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -155,7 +157,8 @@ static int not_known(const char *path, struct sw_err *err)
 	return SW_EINPUT;
 }
 
-/* -1: it is no file, or none that can be had. The job's user may have put anything there, also what makes a program wait that opens it. */
+/* -1: it is no file, or none that can be had. The job's user may have put anything there, also
+ * what makes a program wait that opens it. */
 static int open_file(const char *path)
 {
 	struct stat status;

@@ -50,12 +50,15 @@ struct sw_share_figures {
 
 /* `uuids` as NVML writes them ("GPU-0a1b..."). Refused where the file exists. */
 int sw_share_page_new(const char *path, const char *const *uuids, size_t count, struct sw_share_page **ret_page, struct sw_err *err);
-/* Works on a copy and on the file by reading and writing: a job that shortens its page, which would kill a process that has it mapped, hurts itself alone. What is read is as old as the last
+/* Works on a copy and on the file by reading and writing: a job that shortens its page, which would
+ * kill a process that has it mapped, hurts itself alone. What is read is as old as the last
  * call that brought it up to date. */
 int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
-/* Maps it: for a process that may die of the job, and that must change what a process of the job changes too (deep.h). */
+/* Maps it: for a process that may die of the job, and that must change what a process of the job
+ * changes too (deep.h). */
 int sw_share_page_open_mapped(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
-/* The file beside a page by which a job tells jobs of other users when it works (SW_PAGE_TOLD): makes it, for that user alone. */
+/* The file beside a page by which a job tells jobs of other users when it works (SW_PAGE_TOLD):
+ * makes it, for that user alone. */
 int sw_share_page_new_told(const char *path, uid_t uid, gid_t gid, struct sw_err *err);
 /* Its path; false: too long. */
 bool sw_share_page_told(const char *path, char told[PATH_MAX]);
@@ -81,7 +84,8 @@ uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *path
 /* The number of that GPU in the page; -1: it is not there. */
 int sw_share_page_gpu(struct sw_share_page *page, const char *uuid);
 bool sw_share_page_is_met(struct sw_share_page *page, uint32_t wish);
-/* The page itself, or the copy, for terms.c: a field that was stored there reaches the file by sw_share_page_put(), and is told by sw_share_page_tell(). */
+/* The page itself, or the copy, for terms.c: a field that was stored there reaches the file by
+ * sw_share_page_put(), and is told by sw_share_page_tell(). */
 struct sw_page *sw_share_page_shared(struct sw_share_page *page);
 void sw_share_page_put(struct sw_share_page *page, const void *field, size_t size);
 /* Its file, which stays the page's. */

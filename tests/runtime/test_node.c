@@ -393,7 +393,8 @@ static uint64_t host_used_by(const struct job *job)
 	return bytes;
 }
 
-/* Nobody waits for others for longer than some seconds: where the machine was too busy for this look to come in time, it tells nothing. */
+/* Nobody waits for others for longer than some seconds: where the machine was too busy for this
+ * look to come in time, it tells nothing. */
 static void assert_made_nothing(const struct job *job, int64_t since_ns)
 {
 	uint64_t made = host_used_by(job);

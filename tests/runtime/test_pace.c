@@ -289,7 +289,8 @@ static void test_two_contexts_tell(void **state)
 	check_that_it_tells(work_in_two_contexts);
 }
 
-/* Where there is a file for jobs of other users it tells there, whatever locks they hold on that; in its page it has the slot of that number, and tells nothing of its work. */
+/* Where there is a file for jobs of other users it tells there, whatever locks they hold on
+ * that; in its page it has the slot of that number, and tells nothing of its work. */
 static void test_it_tells_others(void **state)
 {
 	(void)state;

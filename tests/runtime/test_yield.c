@@ -362,7 +362,8 @@ static void test_one_long_one_at_a_time(void **state)
 	sw_share_page_close(other);
 }
 
-/* What is done in half a second in which the neighbour is idle, and may go on at any moment: some of its last idle times were 6 ms long, others 12, and so on, up to 96. Whether no idle time was
+/* What is done in half a second in which the neighbour is idle, and may go on at any moment: some
+ * of its last idle times were 6 ms long, others 12, and so on, up to 96. Whether no idle time was
  * longer, since this process was kept from the processor. */
 static int64_t work_in_short_idle_times(struct sw_page_slot *neighbour, bool *ret_were_short)
 {

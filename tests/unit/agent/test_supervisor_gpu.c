@@ -367,7 +367,8 @@ static void test_ends_while_leaving(void **state)
 	}
 }
 
-/* A job that shortens its page while its supervisor has it open cannot kill it: it hears orders, says what the job did, and tells how it ended. */
+/* A job that shortens its page while its supervisor has it open cannot kill it: it hears orders,
+ * says what the job did, and tells how it ended. */
 static void test_shortened_page(void **state)
 {
 	struct harness *harness = *state;
@@ -448,7 +449,8 @@ static void test_terms(void **state)
 		harness_sleep_ms(1);
 	assert_true(atomic_load(&guest.page->gpus[0].limit_bytes) == 1048576 && atomic_load(&guest.page->gpus[1].limit_bytes) == 1048576);
 	assert_true(atomic_load(&guest.page->share_milli) == 250 && atomic_load(&guest.page->watched) == 1);
-	/* An agent of root has jobs of many users; those that give way to this one can look at what it tells, and at its page never. */
+	/* An agent of root has jobs of many users; those that give way to this one can look at
+	 * what it tells, and at its page never. */
 	assert_string_equal(guest.page->neighbours[0], geteuid() == 0 ? told_of(&other) : page_of(&other));
 	assert_int_equal(mode_of(page_of(&run)), 0600);
 	if (geteuid() == 0)

@@ -360,7 +360,8 @@ static void test_closed_output(void **state)
 	assert_int_equal(used(), 0);
 }
 
-/* What other users are said to hold counts against the bound, for as long as that may still be true; what is needed then can be told to them. */
+/* What other users are said to hold counts against the bound, for as long as that may still be
+ * true; what is needed then can be told to them. */
 static void test_others_count(void **state)
 {
 	(void)state;
@@ -388,7 +389,8 @@ static void test_others_count(void **state)
 	assert_true(sw_node_take(UNIT, false));
 }
 
-/* What is no ledger, or another user's, is not taken for one, and one that is there is kept; no other user can open it. */
+/* What is no ledger, or another user's, is not taken for one, and one that is there is kept; no
+ * other user can open it. */
 static void test_join(void **state)
 {
 	(void)state;

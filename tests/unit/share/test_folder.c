@@ -313,7 +313,8 @@ static void test_terms_are_not_trusted(void **state)
 	end(&share);
 }
 
-/* A program that shortens its page, fills it with anything or puts something else in its place is left out, also where its keeper decides: the others are coordinated. */
+/* A program that shortens its page, fills it with anything or puts something else in its place
+ * is left out, also where its keeper decides: the others are coordinated. */
 static void test_spoilt_pages(void **state)
 {
 	(void)state;

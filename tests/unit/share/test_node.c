@@ -1,4 +1,5 @@
-/* Ledgers of host memory of several users: what one of them writes into his own takes no more than the others' equal parts leave. Needs root, to be several users. */
+/* Ledgers of host memory of several users: what one of them writes into his own takes no more
+ * than the others' equal parts leave. Needs root, to be several users. */
 #include "share/node.h"
 
 #include <fcntl.h>
@@ -115,7 +116,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Each user has a ledger that is his alone, with the agent's bound, and reads there what the others hold; what a process held is gone with it. */
+/* Each user has a ledger that is his alone, with the agent's bound, and reads there what the
+ * others hold; what a process held is gone with it. */
 static void test_each_hears_of_the_others(void **state)
 {
 	(void)state;
@@ -140,7 +142,8 @@ static void test_each_hears_of_the_others(void **state)
 	assert_int_equal(head_of(BOB).others_bytes, 0);
 }
 
-/* Whatever one writes into his ledger, half of the bound is left for the other, who need give nothing of that back; and the bound that he wrote is gone again. */
+/* Whatever one writes into his ledger, half of the bound is left for the other, who need give
+ * nothing of that back; and the bound that he wrote is gone again. */
 static void test_lies_are_bounded(void **state)
 {
 	(void)state;
@@ -159,7 +162,8 @@ static void test_lies_are_bounded(void **state)
 	assert_int_equal(head_of(BOB).most_bytes, MOST);
 	for (unsigned i = 0; i < 3; i++)
 		close(lies[i]);
-	/* One who has less than his part and lacks some: who has more hears of it, since what is made ahead may go. */
+	/* One who has less than his part and lacks some: who has more hears of it, since what is
+	 * made ahead may go. */
 	int more = hold(ALICE, 4, 3 * UNIT), his = hold(BOB, 0, UNIT);
 	write_word(BOB, offsetof(struct sw_host_ledger, head.refused_ns), now_ns());
 	(void)balance();
@@ -197,7 +201,8 @@ static int attack(void)
 	return chmod(path_of(BOB), 0666) == 0 && ftruncate(fd, 100) == 0 ? 0 : 5;
 }
 
-/* Another user can neither read, lock, write, shorten, remove nor replace a ledger, nor put files beside it; one that its own user has spoilt is made anew for his next job. */
+/* Another user can neither read, lock, write, shorten, remove nor replace a ledger, nor put
+ * files beside it; one that its own user has spoilt is made anew for his next job. */
 static void test_other_users_cannot_touch_it(void **state)
 {
 	(void)state;

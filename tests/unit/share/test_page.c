@@ -370,7 +370,8 @@ static void test_a_copy(void **state)
 	munmap(shared, sizeof *shared);
 }
 
-/* What a job's user puts in place of its page, or does to it, makes no program wait or fail that opens it. */
+/* What a job's user puts in place of its page, or does to it, makes no program wait or fail that
+ * opens it. */
 static void test_what_stands_in_its_place(void **state)
 {
 	(void)state;
@@ -380,7 +381,8 @@ static void test_what_stands_in_its_place(void **state)
 	assert_int_equal(symlink("/dev/zero", path), 0);
 	assert_not_opened(SW_EIO);
 	assert_int_equal(unlink(path), 0);
-	/* A lease of the owner's makes every program wait that opens the file, for the better part of a minute, unless it says that it does not. */
+	/* A lease of the owner's makes every program wait that opens the file, for the better
+	 * part of a minute, unless it says that it does not. */
 	sw_share_page_close(make());
 	signal(SIGIO, SIG_IGN);
 	int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -400,7 +402,8 @@ static void test_what_stands_in_its_place(void **state)
 	munmap(shared, sizeof *shared);
 }
 
-/* Every byte of it may be anything: what is read are numbers within bounds, and no more processes than there are slots. */
+/* Every byte of it may be anything: what is read are numbers within bounds, and no more
+ * processes than there are slots. */
 static void test_garbage(void **state)
 {
 	(void)state;
@@ -441,7 +444,8 @@ static void test_garbage(void **state)
 	}
 }
 
-/* What a job tells those of other users stands in a file that others can be let to read; a process that is gone says nothing there any more. */
+/* What a job tells those of other users stands in a file that others can be let to read; a
+ * process that is gone says nothing there any more. */
 static void test_told(void **state)
 {
 	(void)state;
