@@ -20,6 +20,7 @@
 #include "agent/agent_state.h"
 #include "agent/cgroup.h"
 #include "agent/folder.h"
+#include "agent/identity.h"
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
@@ -189,7 +190,7 @@ void sw_agent_pump(struct sw_agent *agent)
 static void complain(struct sw_agent *agent, const char *problem)
 {
 	char words[sizeof agent->complaint];
-	snprintf(words, sizeof words, "%.199s", problem[0] != '\0' ? problem : "no answer");
+	snprintf(words, sizeof words, "%.599s", problem[0] != '\0' ? problem : "no answer");
 	if (strcmp(words, agent->complaint) == 0)
 		return;
 	memcpy(agent->complaint, words, sizeof words);
@@ -338,7 +339,7 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 	uint64_t random[2] = {0};
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
 		return fail(err, "read", "random numbers");
-	/* Sorts behind those of earlier starts: the controller ignores words of an earlier one that come late. */
+	/* Sorts behind those of earlier starts, for controllers of version 0.1. */
 	struct timespec now;
 	clock_gettime(CLOCK_REALTIME, &now);
 	char instance[40];
@@ -350,10 +351,17 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 			return fail(err, "read", "the name of this machine");
 		agent->node = agent->node_name;
 	}
-	struct sw_agent_brain_config config = {.node = agent->node, .instance = instance, .seed = random[1]};
+	char machine[SW_IDENTITY_MACHINE_SIZE];
+	struct sw_identity identity;
+	sw_identity_machine(machine);
+	int r = sw_identity_open(agent->state, machine, &identity, err);
+	if (r < 0)
+		return r;
+	struct sw_agent_brain_config config = {
+		.node = agent->node, .home = identity.home, .start = identity.start, .instance = instance, .seed = random[1]};
 	if (agent->options->throttle != NULL)
 		config.throttle = sw_throttle_find(agent->options->throttle);
-	int r = sw_agent_brain_new(&config, &agent->brain, err);
+	r = sw_agent_brain_new(&config, &agent->brain, err);
 	if (r < 0)
 		return r;
 	r = sw_epochs_open(&agent->epochs, agent->state, on_seen, agent->brain);

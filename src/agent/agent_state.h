@@ -48,7 +48,7 @@ struct sw_agent {
 	int timer; /* CLOCK_BOOTTIME, as the brain counts */
 	struct sw_agent_brain *brain;
 	struct sw_client *client;
-	char complaint[200];		   /* what the controller's silence was put down to last; empty: it answers */
+	char complaint[600];		   /* what the controller's silence was put down to last; empty: it answers */
 	char unread[220];		   /* what was said last of orders that cannot be read; empty: all could */
 	SW_VEC(struct sw_link_slot) links; /* ascending */
 	int nursery;			   /* socket; -1: none */

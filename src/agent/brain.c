@@ -27,9 +27,11 @@ int sw_agent_brain_new(const struct sw_agent_brain_config *config, struct sw_age
 	if (brain != NULL) {
 		brain->node = strdup(config->node);
 		brain->instance = strdup(config->instance);
+		brain->home = config->home != NULL ? strdup(config->home) : NULL;
+		brain->start = config->start;
 		brain->throttle = config->throttle != NULL ? config->throttle : sw_throttle_at(0);
 	}
-	if (brain == NULL || brain->node == NULL || brain->instance == NULL)
+	if (brain == NULL || brain->node == NULL || brain->instance == NULL || (config->home != NULL && brain->home == NULL))
 		return sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
 	sw_rng_seed(&brain->rng, config->seed);
 	brain->order = sw_hash_bytes(SW_HASH_START, config->instance, strlen(config->instance)) >> 12;
@@ -57,6 +59,7 @@ void sw_agent_brain_free(struct sw_agent_brain *brain)
 	free(brain->inventory);
 	free(brain->node);
 	free(brain->instance);
+	free(brain->home);
 	free(brain);
 }
 
@@ -419,6 +422,8 @@ bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	size_t count = sw_agent_brain_runs(brain, &runs);
 	*ret_sync = (struct sw_sync){
 		.node = brain->node,
+		.home = brain->home,
+		.start = brain->start,
 		.instance = brain->instance,
 		.number = brain->number,
 		.have = brain->have,

@@ -40,6 +40,8 @@ struct sw_throttle;
 
 struct sw_agent_brain_config {
 	const char *node;
+	const char *home; /* and `start`: as in a sync; NULL and 0: it says neither */
+	uint64_t start;
 	const char *instance;		    /* of this start; sorts behind those of earlier starts (strcmp) */
 	uint64_t seed;			    /* of the jitter */
 	const struct sw_throttle *throttle; /* how opportunistic runs keep out of the way of guaranteed ones; NULL: the default */

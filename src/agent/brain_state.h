@@ -154,6 +154,8 @@ struct sw_agent_gpu {
 
 struct sw_agent_brain {
 	char *node, *instance;
+	char *home; /* NULL: none */
+	uint64_t start;
 	const struct sw_throttle *throttle;
 	struct sw_rng rng;
 	SW_VEC(struct sw_agent_slot) runs; /* ascending */

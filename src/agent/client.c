@@ -7,6 +7,7 @@
 
 #include <curl/curl.h>
 #include <event2/event.h>
+#include <jansson.h>
 
 #include "agent/trust.h"
 #include "api/sync.h"
@@ -68,6 +69,19 @@ static void abandon(struct sw_client *client)
 	client->body = NULL;
 }
 
+/* What the controller says that it answers no more than an error with: fact, detail and hint, or the text as it came. */
+static void describe(const struct sw_client *client, long status, char *problem, size_t size)
+{
+	const char *fact = NULL, *detail = "", *hint = "";
+	json_t *body = client->size > 0 ? json_loadb(client->text, client->size, 0, NULL) : NULL;
+	if (body != NULL && json_unpack(body, "{s:{s:s, s?s, s?s}}", "error", "fact", &fact, "detail", &detail, "hint", &hint) == 0)
+		snprintf(problem, size, "%s%s%s%s%s (%ld)", fact, detail[0] != '\0' ? ": " : "", detail, hint[0] != '\0' ? ". " : "", hint,
+			 status);
+	else
+		snprintf(problem, size, "the controller answered %ld: %.400s", status, client->size > 0 ? client->text : "");
+	json_decref(body);
+}
+
 static void finish(struct sw_client *client, CURLcode result)
 {
 	long status = 0;
@@ -83,7 +97,7 @@ static void finish(struct sw_client *client, CURLcode result)
 	else if (result != CURLE_OK)
 		snprintf(problem, sizeof problem, "%s", client->problem[0] != '\0' ? client->problem : curl_easy_strerror(result));
 	else if (!good)
-		snprintf(problem, sizeof problem, "the controller answered %ld: %.400s", status, client->size > 0 ? client->text : "");
+		describe(client, status, problem, sizeof problem);
 	for (char *at = problem; !good && *at != '\0'; at++)
 		if ((unsigned char)*at < ' ')
 			*at = ' ';

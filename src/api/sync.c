@@ -148,6 +148,8 @@ static const struct sw_field stranger_fields[] = {
 #define THIS struct sw_sync
 static const struct sw_field sync_fields[] = {
 	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
+	{"home", SW_FIELD_TEXT, AT(home), .min = 1, .max = SW_SYNC_HOME_MAX, .brief = true},
+	{"start", SW_FIELD_U64, AT(start), .max = INT64_MAX, .brief = true},
 	{"instance", SW_FIELD_TEXT, AT(instance), .min = 1, .max = 64, .required = true},
 	{"number", SW_FIELD_U64, AT(number), .min = 1, .max = INT64_MAX, .required = true},
 	{"have", SW_FIELD_U64, AT(have), .max = INT64_MAX},

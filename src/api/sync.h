@@ -29,6 +29,8 @@
 #define SW_SYNC_PLACES_MAX 1024u /* bytes of a list of GPUs, by their UUIDs */
 #define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a GPU's name */
 #define SW_SYNC_UUID_MAX 47u	 /* bytes of a GPU's UUID */
+#define SW_SYNC_HOME_MAX 32u	 /* bytes of the id of an agent's folder */
+#define SW_SYNC_TOKEN_MAX 15u	 /* bytes of the id of a token */
 #define SW_SYNC_PATH_MAX 4095u
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
 #define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
@@ -206,10 +208,12 @@ struct sw_sync_stranger {
 
 struct sw_sync {
 	const char *node;
-	const char *instance;			   /* of this start of the agent; sorts behind those of its earlier starts (strcmp) */
-	uint64_t number;			   /* grows by 1 within an instance, from 1 */
-	uint64_t have;				   /* version of the wishes that it works on; 0: none, so the answer must hold every spec */
-	bool leases;				   /* it keeps the leases of its runs (spec.lease_ms); those of version 0.1 do not */
+	const char *home;     /* the id of the agent's state folder, which has its runs; NULL: of version 0.1 */
+	uint64_t start;	      /* how often an agent was started there; 0: of version 0.1 */
+	const char *instance; /* of this start; of agents without a home it sorts behind those of earlier starts (strcmp) */
+	uint64_t number;      /* grows by 1 within an instance, from 1 */
+	uint64_t have;	      /* version of the wishes that it works on; 0: none, so the answer must hold every spec */
+	bool leases;	      /* it keeps the leases of its runs (spec.lease_ms); those of version 0.1 do not */
 	const struct sw_sync_inventory *inventory; /* NULL: as before */
 	struct sw_sync_run *runs;
 	size_t run_count;
@@ -221,8 +225,9 @@ struct sw_sync {
 	struct sw_sync_stranger *strangers; /* on GPUs that are shut for it, or that jobs share with them */
 	size_t stranger_count;
 	/* Only of a decoded sync: */
-	const char *inventory_unread; /* why the inventory could not be read; NULL: it could, or there was none */
-	struct sw_unread *unread;     /* runs */
+	char token[SW_SYNC_TOKEN_MAX + 1]; /* the id of the token that it came with, by the controller; "": it came through the socket */
+	const char *inventory_unread;	   /* why the inventory could not be read; NULL: it could, or there was none */
+	struct sw_unread *unread;	   /* runs */
 	size_t unread_count;
 	void *owner; /* what a decoded sync points to; NULL in one that was made by hand */
 };

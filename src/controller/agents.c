@@ -12,19 +12,6 @@
 
 /* ---- hearing */
 
-/* False for words that are late or repeated. Instances sort by the time they started. A node that counts as lost may begin anew. */
-static bool is_news(const struct sw_brain_node *node, const struct sw_sync *sync)
-{
-	int order = strcmp(sync->instance, node->instance);
-	return order > 0 || !node->up || node->silent || (order == 0 && sync->number > node->number);
-}
-
-static void remember(struct sw_brain_node *node, const struct sw_sync *sync)
-{
-	snprintf(node->instance, sizeof node->instance, "%s", sync->instance);
-	node->number = sync->number;
-}
-
 static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
 {
 	uint64_t smallest = 0;
@@ -70,6 +57,12 @@ static int record_node(const struct sw_brain *brain, const struct sw_sync *sync,
 					changed ? json_true() : NULL, "shut", sw_brain_list_shut(sync, changed), "leases",
 					(int)sync->leases),
 			      err);
+}
+
+static int record_new_node(const struct sw_brain *brain, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+{
+	int r = record_node(brain, sync, false, records, err);
+	return r == 0 && sync->home != NULL ? sw_speaker_record(sync, records, err) : r;
 }
 
 static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, const char *reason, sw_records *records,
@@ -259,16 +252,20 @@ int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync,
 {
 	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
 	if (node == NULL)
-		return sync->inventory != NULL ? record_node(brain, sync, false, records, err) : 0;
-	if (!is_news(node, sync))
-		return 0;
-	remember(node, sync);
+		return sync->inventory != NULL ? record_new_node(brain, sync, records, err) : 0;
+	int r = sw_speaker_admit(node, now, sync, err);
+	if (r < 0 || !sw_speaker_is_news(node, sync))
+		return r;
+	sw_speaker_remember(node, sync);
 	node->heard_at = now;
-	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. */
-	bool changed = has_other_gpus(node, sync->inventory);
-	if (!node->up || node->silent || node->leases != sync->leases)
+	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. GPUs that no
+	 * cluster can have are not taken in: its runs are heard all the same. */
+	bool changed = has_other_gpus(node, sync->inventory) &&
+		       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
+	if (sw_speaker_is_new(node, sync))
+		r = sw_speaker_record(sync, records, err);
+	if (r == 0 && (!node->up || node->silent || node->leases != sync->leases))
 		return record_node(brain, sync, changed, records, err);
-	int r = 0;
 	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
 		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
 	bool garbled = is_garbled(sync);
@@ -496,10 +493,13 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 		sw_err_hint(err, "Its next sync must hold its inventory.");
 		return r;
 	}
+	int r = sw_speaker_admit(node, now, sync, err);
+	if (r < 0)
+		return r;
 	/* The first word of a node was heard before there was a node to remember it by. A copy that comes late must not count as news: the agent may have started what
 	 * this answer wants. */
-	if (is_news(node, sync))
-		remember(node, sync);
+	if (sw_speaker_is_news(node, sync))
+		sw_speaker_remember(node, sync);
 	struct answer *answer = calloc(1, sizeof *answer);
 	if (answer == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

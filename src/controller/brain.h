@@ -49,6 +49,7 @@ enum sw_record_kind {
 	SW_RECORD_NODE_REMOVE = 22, /* name, by, why: it is given up for good; see silence.c */
 	SW_RECORD_GPUS = 23,	    /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
 	SW_RECORD_FORGET,	    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
+	SW_RECORD_SPEAKER,	    /* name, home, token: which agent speaks for a node; see speakers.c */
 };
 
 /* What became of a job that has ended. */
@@ -159,8 +160,10 @@ int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, 
 			    struct sw_err *err);
 
 /* ---- agents */
-/* What a sync changes. An old or repeated sync changes nothing. */
+/* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that does not speak for its node. `sync->token` is believed. */
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+/* The connection that this sync came over has closed, unanswered. */
+void sw_brain_left(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync);
 /* Whether the node of this sync must be told something at once, or may wait. */
 bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync);
 /* How long its answer may be kept back. */

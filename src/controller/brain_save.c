@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -334,6 +334,10 @@ static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 	for (size_t f = 0; f < SW_FAULTS_KEPT; f++) {
 		sw_pack_near(pack, &node->faults[f].at, 0);
 		sw_pack_u32(pack, &node->faults[f].job);
+	}
+	if (!pack->reads || pack->format >= 8) {
+		sw_pack_chars(pack, node->home, sizeof node->home);
+		sw_pack_chars(pack, node->token, sizeof node->token);
 	}
 	sw_pack_u64(pack, &node->version);
 	pack_jobs_of(pack, node);

@@ -185,13 +185,17 @@ struct sw_brain_node {
 	enum sw_closed closed;
 	char closed_why[120];
 	bool up;
-	bool silent;	    /* it is up, as far as is known, and does not answer */
-	sw_ns silent_since; /* then it was heard last */
-	bool removed;	    /* an operator gave it up; it is not up */
-	bool leases;	    /* its agent gives runs the leases of their jobs; one of version 0.1 does not */
+	bool silent;			   /* it is up, as far as is known, and does not answer */
+	sw_ns silent_since;		   /* then it was heard last */
+	bool removed;			   /* an operator gave it up; it is not up */
+	bool leases;			   /* its agent gives runs the leases of their jobs; one of version 0.1 does not */
+	char home[SW_SYNC_HOME_MAX + 1];   /* the id of its agent's state folder; "": not known */
+	char token[SW_SYNC_TOKEN_MAX + 1]; /* what that agent came with, for the controller; "": not known */
 	/* Volatile. */
-	char instance[64]; /* of the agent that was heard last */
+	uint64_t start;	   /* of the agent that was heard last; 0: none was, or it does not say */
+	char instance[64]; /* the same, of one without a home */
 	uint64_t number;   /* of its last sync */
+	sw_ns left_at;	   /* when its connection closed, if it has not spoken since; 0: it has */
 	uint64_t version;  /* of the wish list */
 	sw_ns heard_at;
 	sw_ns answered_at; /* the last time, or later: leases there count from then at most */
@@ -274,6 +278,18 @@ struct sw_asked *sw_asked_share(struct sw_asked *asked);
 void sw_asked_drop(struct sw_asked *asked);
 SW_DEFINE_FREEP(struct sw_asked, sw_asked_drop)
 int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err);
+
+/* ---- which agent speaks for a node (speakers.c) */
+/* 0, or SW_EDENIED: another agent does, and why this one is not heard. */
+int sw_speaker_admit(const struct sw_brain_node *node, sw_ns now, const struct sw_sync *sync, struct sw_err *err);
+/* False for words that are late or repeated; of one that is admitted. */
+bool sw_speaker_is_news(const struct sw_brain_node *node, const struct sw_sync *sync);
+void sw_speaker_remember(struct sw_brain_node *node, const struct sw_sync *sync);
+/* It is not the one that the records name, or came with another token: a record says so. */
+bool sw_speaker_is_new(const struct sw_brain_node *node, const struct sw_sync *sync);
+int sw_speaker_record(const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+int sw_speaker_check(const struct sw_brain *brain, json_t *body, struct sw_err *err);
+int sw_speaker_apply(struct sw_brain *brain, json_t *body, struct sw_err *err);
 
 /* ---- helpers (brain.c) */
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);

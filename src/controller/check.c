@@ -116,6 +116,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 	case SW_RECORD_NODE_CLOSE:
 	case SW_RECORD_NODE_OPEN:
 		return check_door(brain, body, err);
+	case SW_RECORD_SPEAKER:
+		return sw_speaker_check(brain, body, err);
 	case SW_RECORD_POLICY:
 		return check_policy(brain, body, err);
 	default:

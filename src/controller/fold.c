@@ -512,6 +512,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return sw_brain_apply_change(brain, kind, body, err);
 	case SW_RECORD_NODE:
 		return apply_node(brain, body, err);
+	case SW_RECORD_SPEAKER:
+		return sw_speaker_apply(brain, body, err);
 	case SW_RECORD_NODE_LOST:
 		return apply_node_lost(brain, body, err);
 	case SW_RECORD_NODE_SILENT:

@@ -28,7 +28,15 @@ static void free_poll(struct sw_poll *poll)
 
 static void agent_left(void *attached)
 {
-	free_poll(attached);
+	struct sw_poll *poll = attached;
+	sw_brain_left(poll->server->brain, sw_server_now(poll->server), poll->request->sync);
+	free_poll(poll);
+}
+
+/* An agent that may not speak for its node hears that somebody else does. */
+static void refuse(struct sw_conn *conn, int code, const struct sw_err *err)
+{
+	sw_conn_reply_error(conn, code == SW_EDENIED ? 409 : sw_status_of(code), err);
 }
 
 static void answer(struct sw_server *server, struct sw_conn *conn, const struct sw_sync *sync)
@@ -43,7 +51,7 @@ static void answer(struct sw_server *server, struct sw_conn *conn, const struct 
 		sw_brain_answer_free(message);
 	}
 	if (r < 0)
-		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		refuse(conn, r, &err);
 	else
 		sw_conn_reply(conn, 200, "application/json", NULL, text, size);
 }
@@ -103,7 +111,6 @@ static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *co
 void sw_polls_hear(struct sw_server *server, struct sw_conn *conn)
 {
 	const struct sw_sync *sync = sw_conn_request(conn)->sync;
-	sw_machines_hear(&server->machines, sync);
 	struct sw_op *op = sw_op_new(conn, heard);
 	if (op == NULL)
 		return;
@@ -111,9 +118,10 @@ void sw_polls_hear(struct sw_server *server, struct sw_conn *conn)
 	int r = sw_brain_hear(server->brain, sw_server_now(server), sync, &op->records, &err);
 	if (r < 0) {
 		sw_op_free(op);
-		sw_conn_reply_error(conn, sw_status_of(r), &err);
+		refuse(conn, r, &err);
 		return;
 	}
+	sw_machines_hear(&server->machines, sync);
 	if (op->records.count > 0) {
 		sw_turn_add(server, op);
 		return;

@@ -54,7 +54,12 @@ void sw_system_controller_hears(struct system *s, const struct message *message)
 	if (sync == NULL)
 		return;
 	sw_records records = {0};
-	sw_system_check(s, sw_brain_hear(s->brain, s->now_ns, sync, &records, s->err), "a sync cannot be heard");
+	int r = sw_brain_hear(s->brain, s->now_ns, sync, &records, NULL);
+	if (r == SW_EDENIED) { /* of an agent that was started again since */
+		sw_sync_free(sync);
+		return;
+	}
+	sw_system_check(s, r, "a sync cannot be heard");
 	sw_system_commit(s, &records, NULL);
 	struct parked *parked = &s->machines[message->node].parked;
 	if (parked->waits)

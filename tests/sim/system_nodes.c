@@ -286,7 +286,14 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 	refit(s, machine);
 	snprintf(machine->name, sizeof machine->name, "n%u", n);
 	snprintf(machine->instance, sizeof machine->instance, "%06u", ++machine->starts);
-	const struct sw_agent_brain_config config = {.node = machine->name, .instance = machine->instance, .seed = s->plan->seed};
+	/* Every other one is of version 0.1, which has no home. */
+	char home[SW_SYNC_HOME_MAX + 1];
+	snprintf(home, sizeof home, "%032u", n);
+	const struct sw_agent_brain_config config = {.node = machine->name,
+						     .home = n % 2 != 0 ? home : NULL,
+						     .start = n % 2 != 0 ? machine->starts : 0,
+						     .instance = machine->instance,
+						     .seed = s->plan->seed};
 	sw_system_check(s, sw_agent_brain_new(&config, &machine->brain, s->err), "an agent does not start");
 	struct sw_sync_gpu gpus[GPUS];
 	char uuids[GPUS][32];

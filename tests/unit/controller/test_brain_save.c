@@ -223,6 +223,16 @@ static enum sw_record_kind draw_speed(struct sw_rng *rng, const struct sw_brain 
 	return SW_RECORD_SPEED;
 }
 
+/* There must be a node. */
+static enum sw_record_kind draw_speaker(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
+{
+	struct sw_node_view view;
+	sw_brain_node(brain, (uint32_t)sw_rng_below(rng, sw_brain_node_count(brain)), &view);
+	snprintf(body, size, "{\"name\": \"%s\", \"home\": \"%032u\", \"token\": \"%u\"}", view.name, (unsigned)sw_rng_below(rng, 3),
+		 (unsigned)sw_rng_below(rng, 3));
+	return SW_RECORD_SPEAKER;
+}
+
 /* Over a built-in one or not, anew, changed or taken back. */
 static enum sw_record_kind draw_profile(struct sw_rng *rng, char *body, size_t size)
 {
@@ -291,6 +301,8 @@ static enum sw_record_kind draw(struct sw_rng *rng, const struct sw_brain *brain
 		snprintf(body, size, "%s", choices[choice < 3 ? choice : 3]);
 		return SW_RECORD_POLICY;
 	}
+	if (kind < 95 && sw_brain_node_count(brain) > 0)
+		return draw_speaker(rng, brain, body, size);
 	if (kind < 97) {
 		snprintf(body, size, "{\"tenant\": \"t%u\", \"gpus\": %d}", (unsigned)sw_rng_below(rng, 4), (int)sw_rng_below(rng, 8) - 1);
 		return SW_RECORD_QUOTA;
@@ -399,6 +411,8 @@ static void same_live(const struct sw_live *a, const struct sw_live *b)
 
 static void same_node(const struct sw_brain_node *a, const struct sw_brain_node *b)
 {
+	same_text(a->home, b->home);
+	same_text(a->token, b->token);
 	same_text(a->name, b->name);
 	SAME(shape.rack);
 	SAME(shape.gpus);
@@ -698,7 +712,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_ghost), 12);
 	assert_int_equal(sizeof(struct sw_key), 48);
 	assert_int_equal(sizeof(struct sw_brain_gpu), 264);
-	assert_int_equal(sizeof(struct sw_brain_node), 408);
+	assert_int_equal(sizeof(struct sw_brain_node), 472);
 	assert_int_equal(sizeof(struct sw_lesson), 40);
 	assert_int_equal(sizeof(struct sw_brain), 3224);
 }
