@@ -15,7 +15,7 @@
 #define SW_CLI_TOKEN_MOST_NS (3650 * 86400 * SW_NS_PER_S)
 
 struct values {
-	const char *state, *role, *user, *name, *expires, *which;
+	const char *state, *role, *user, *name, *expires, *nodes, *which;
 	bool all_users, json, noheader;
 };
 
@@ -40,6 +40,22 @@ static int set_expiry(const char *text, struct sw_token_owner *owner, struct sw_
 	return 0;
 }
 
+static int set_nodes(const char *text, struct sw_token_owner *owner, struct sw_err *err)
+{
+	if (text == NULL)
+		return 0;
+	if (owner->role != SW_ROLE_AGENT)
+		return sw_err_set(err, SW_EINPUT, "--nodes is for tokens of agents");
+	if (!sw_token_nodes_are_good(text)) {
+		sw_err_set(err, SW_EINPUT, "'%.100s' are not names of nodes", text);
+		sw_err_hint(err, "Such as gpu1,gpu2 or 'gpu*': at most %u characters, commas between names, * and ? for any.",
+			    SW_TOKEN_NODES_MAX);
+		return SW_EINPUT;
+	}
+	snprintf(owner->nodes, sizeof owner->nodes, "%s", text);
+	return 0;
+}
+
 static int create(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
@@ -48,6 +64,7 @@ static int create(const struct sw_cli_call *call, struct sw_err *err)
 	char token[SW_TOKEN_SIZE];
 	int r = values->user != NULL ? sw_cli_user(values->user, &owner.uid, &owner.gid, err) : 0;
 	r = r < 0 ? r : set_expiry(values->expires, &owner, err);
+	r = r < 0 ? r : set_nodes(values->nodes, &owner, err);
 	r = r < 0 ? r : find_file(values, &places, err);
 	r = r < 0 ? r : sw_cli_places_make(&places, values->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
@@ -86,12 +103,15 @@ static const struct sw_cli_option create_options[] = {
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what to call it in the list", .offset = offsetof(struct values, name)},
 	{"expires", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "how long it is valid, such as 90d; for ever unless told",
 	 .offset = offsetof(struct values, expires)},
+	{"nodes", .kind = SW_CLI_TEXT, .argument = "NAMES",
+	 .about = "of an agent: the nodes that it may speak for, such as gpu1,gpu2 or 'gpu*'; unless told, the first 64 that it names",
+	 .offset = offsetof(struct values, nodes)},
 	PLACE_OPTIONS,
 };
 
 static const struct sw_cli_example create_examples[] = {
 	{"sharewell token create --user alice --name laptop --expires 90d", "let alice come from another machine, for 90 days"},
-	{"sharewell token create --role agent", "let another machine offer its GPUs"},
+	{"sharewell token create --role agent --nodes gpu7", "let another machine offer its GPUs"},
 };
 
 const struct sw_cli_command sw_cli_token_create = {
@@ -118,17 +138,15 @@ static int add_row(struct sw_cli_rows *rows, const struct sw_token_view *view)
 	if (view->owner.expires_at_s != 0)
 		sw_when_format(view->owner.expires_at_s * SW_NS_PER_S, when);
 	r = r < 0 ? r : sw_cli_rows_add(rows, when);
+	r = r < 0 ? r : sw_cli_rows_add(rows, view->owner.nodes[0] != '\0' ? view->owner.nodes : "-");
 	return r < 0 ? r : sw_cli_rows_add(rows, view->name[0] != '\0' ? view->name : "-");
 }
 
 static int print_table(const struct sw_tokens *tokens, bool headings, struct sw_err *err)
 {
-	static const struct sw_cli_column columns[] = {{"ID", .right = false},
-						       {"ROLE", .right = false},
-						       {"USER", .right = false},
-						       {"EXPIRES", .right = false},
-						       {"NAME", .right = false}};
-	struct sw_cli_rows rows = {.columns = columns, .column_count = 5};
+	static const struct sw_cli_column columns[] = {{"ID", .right = false},	    {"ROLE", .right = false},  {"USER", .right = false},
+						       {"EXPIRES", .right = false}, {"NODES", .right = false}, {"NAME", .right = false}};
+	struct sw_cli_rows rows = {.columns = columns, .column_count = 6};
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < sw_tokens_count(tokens); i++) {
 		struct sw_token_view view;
@@ -153,9 +171,9 @@ static int print_list(const struct sw_tokens *tokens, struct sw_err *err)
 	for (size_t i = 0; list != NULL && i < sw_tokens_count(tokens); i++) {
 		struct sw_token_view view;
 		sw_tokens_view(tokens, i, &view);
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", view.id, "role", view.role, "uid",
-						(json_int_t)view.owner.uid, "name", view.name, "expires", expiry(view.owner.expires_at_s)));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:o, s:s}", "id", view.id, "role", view.role, "uid",
+						      (json_int_t)view.owner.uid, "name", view.name, "expires",
+						      expiry(view.owner.expires_at_s), "nodes", view.owner.nodes));
 	}
 	return list != NULL ? sw_cli_print_json(list, err) : sw_err_set(err, SW_ENOMEM, "out of memory");
 }

@@ -62,7 +62,8 @@ static int record_node(const struct sw_brain *brain, const struct sw_sync *sync,
 static int record_new_node(const struct sw_brain *brain, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
 {
 	int r = record_node(brain, sync, false, records, err);
-	return r == 0 && sync->home != NULL ? sw_speaker_record(sync, records, err) : r;
+	bool says = sync->home != NULL || sync->token[0] != '\0';
+	return r == 0 && says ? sw_speaker_record(sync, records, err) : r;
 }
 
 static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, const char *reason, sw_records *records,

@@ -162,6 +162,9 @@ int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, 
 /* ---- agents */
 /* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that does not speak for its node. `sync->token` is believed. */
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+/* The id of the token that brought a node; NULL: there is no such node. And how many nodes a token brought. */
+const char *sw_brain_token_of(const struct sw_brain *brain, const char *node);
+size_t sw_brain_nodes_of_token(const struct sw_brain *brain, const char *token);
 /* The connection that this sync came over has closed, unanswered. */
 void sw_brain_left(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync);
 /* Whether the node of this sync must be told something at once, or may wait. */

@@ -110,11 +110,15 @@ static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *co
 
 void sw_polls_hear(struct sw_server *server, struct sw_conn *conn)
 {
-	const struct sw_sync *sync = sw_conn_request(conn)->sync;
+	struct sw_sync *sync = sw_conn_request(conn)->sync;
+	struct sw_err err = {0};
+	if (sw_bindings_admit(server, sw_conn_peer(conn), sync, &err) < 0) {
+		sw_conn_reply_error(conn, 403, &err);
+		return;
+	}
 	struct sw_op *op = sw_op_new(conn, heard);
 	if (op == NULL)
 		return;
-	struct sw_err err = {0};
 	int r = sw_brain_hear(server->brain, sw_server_now(server), sync, &op->records, &err);
 	if (r < 0) {
 		sw_op_free(op);

@@ -333,6 +333,10 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 void sw_events_send(struct sw_server *server);
 void sw_events_watch(struct sw_server *server, struct sw_conn *conn);
 
+/* ---- bindings.c: which nodes an agent may speak for, by its token */
+/* Notes the token in the sync. SW_EDENIED: it may not. */
+int sw_bindings_admit(struct sw_server *server, const struct sw_peer *peer, struct sw_sync *sync, struct sw_err *err);
+
 /* ---- polls.c: agents */
 struct sw_polls {
 	TAILQ_HEAD(sw_poll_list, sw_poll) parked; /* the first to be answered first */

@@ -128,3 +128,17 @@ void sw_brain_left(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync
 	if (node != NULL && !is_stranger(node, sync) && sync->start == node->start && sync->number == node->number)
 		node->left_at = now;
 }
+
+const char *sw_brain_token_of(const struct sw_brain *brain, const char *name)
+{
+	const struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	return node != NULL ? node->token : NULL;
+}
+
+size_t sw_brain_nodes_of_token(const struct sw_brain *brain, const char *token)
+{
+	size_t count = 0;
+	for (size_t n = 0; n < brain->nodes.count; n++)
+		count += strcmp(brain->nodes.items[n].token, token) == 0;
+	return count;
+}

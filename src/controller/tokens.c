@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -92,11 +93,40 @@ static bool parse_secret(const char *word, unsigned char digest[SW_TOKEN_DIGEST]
 	return word[2 * SW_TOKEN_DIGEST] == '\0';
 }
 
-/* "expires=1795000000". */
+bool sw_token_nodes_are_good(const char *nodes)
+{
+	size_t size = strlen(nodes);
+	for (size_t i = 0; i < size; i++)
+		if (nodes[i] <= ' ' || nodes[i] > '~' || strchr("#[]\\", nodes[i]) != NULL)
+			return false;
+	return size > 0 && size <= SW_TOKEN_NODES_MAX && nodes[0] != ',' && nodes[size - 1] != ',' && strstr(nodes, ",,") == NULL;
+}
+
+bool sw_token_nodes_match(const char *nodes, const char *name)
+{
+	char pattern[SW_TOKEN_NODES_MAX + 1];
+	for (const char *at = nodes; *at != '\0';) {
+		size_t size = strcspn(at, ",");
+		snprintf(pattern, sizeof pattern, "%.*s", (int)size, at);
+		if (fnmatch(pattern, name, 0) == 0)
+			return true;
+		at += size + (at[size] == ',');
+	}
+	return false;
+}
+
+/* "expires=1795000000", "nodes=gpu1,gpu2". */
 static bool parse_option(const char *word, struct sw_token_owner *owner)
 {
-	static const char expires[] = "expires=";
+	static const char expires[] = "expires=", nodes[] = "nodes=";
 	uint64_t at;
+	if (strncmp(word, nodes, sizeof nodes - 1) == 0) {
+		word += sizeof nodes - 1;
+		if (owner->role != SW_ROLE_AGENT || owner->nodes[0] != '\0' || !sw_token_nodes_are_good(word))
+			return false;
+		snprintf(owner->nodes, sizeof owner->nodes, "%s", word);
+		return true;
+	}
 	if (strncmp(word, expires, sizeof expires - 1) != 0 || owner->expires_at_s != 0)
 		return false;
 	word += sizeof expires - 1;
@@ -206,6 +236,24 @@ bool sw_tokens_find(const struct sw_tokens *tokens, const unsigned char digest[S
 	return true;
 }
 
+void sw_token_id(const unsigned char digest[SW_TOKEN_DIGEST], char ret_id[SW_TOKEN_ID_SIZE])
+{
+	for (size_t i = 0; i < (SW_TOKEN_ID_SIZE - 1) / 2; i++)
+		snprintf(ret_id + 2 * i, 3, "%02x", digest[i]);
+}
+
+bool sw_tokens_has(const struct sw_tokens *tokens, const char *id, int64_t now_s)
+{
+	for (size_t i = 0; i < tokens->entries.count; i++) {
+		const struct entry *entry = &tokens->entries.items[i];
+		char other[SW_TOKEN_ID_SIZE];
+		sw_token_id(entry->digest, other);
+		if (strcmp(other, id) == 0)
+			return entry->owner.expires_at_s == 0 || entry->owner.expires_at_s > now_s;
+	}
+	return false;
+}
+
 bool sw_tokens_ended(const struct sw_tokens *tokens, int64_t from_s, int64_t to_s)
 {
 	for (size_t i = 0; i < tokens->entries.count; i++) {
@@ -225,8 +273,7 @@ void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_toke
 {
 	const struct entry *entry = &tokens->entries.items[index];
 	*ret_view = (struct sw_token_view){.owner = entry->owner, .role = "", .name = entry->name};
-	for (size_t i = 0; i < (sizeof ret_view->id - 1) / 2; i++)
-		snprintf(ret_view->id + 2 * i, 3, "%02x", entry->digest[i]);
+	sw_token_id(entry->digest, ret_view->id);
 	for (size_t i = 0; i < ROLES; i++)
 		if (roles[i].role == entry->owner.role)
 			ret_view->role = roles[i].name;

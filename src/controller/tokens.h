@@ -7,7 +7,7 @@
  *
  * The secret is the hash of a token, so that who reads the file can use none of them; a token itself, as somebody may write it by hand, is taken as well. A user's token
  * names the user whose jobs it may see in full and change. Operators and agents act as the controller's own user unless one is named. A name "-" is none. Options are
- * "key=value": `expires`, in seconds since 1970, ends a token.
+ * "key=value": `expires`, in seconds since 1970, ends a token; `nodes` binds one of an agent to names of nodes, with commas between them, in which * and ? stand for any.
  */
 #ifndef SW_CONTROLLER_TOKENS_H
 #define SW_CONTROLLER_TOKENS_H
@@ -23,6 +23,11 @@
 #define SW_TOKEN_LEAST 32u /* characters */
 #define SW_TOKEN_DIGEST 32u
 #define SW_TOKEN_NAME_MAX 63u
+#define SW_TOKEN_ID_SIZE 13u
+#define SW_TOKEN_NODES_MAX 255u /* characters of the names of nodes */
+/* So many nodes a token can bring, without and with names that it is bound to. */
+#define SW_TOKEN_NODES_FREE 64u
+#define SW_TOKEN_NODES_BOUND 4096u
 #define SW_TOKEN_SIZE 65u /* of one that is made here, with its end */
 
 struct sw_tokens;
@@ -30,13 +35,14 @@ struct sw_tokens;
 struct sw_token_owner {
 	unsigned role; /* enum sw_role: one of them */
 	uint32_t uid, gid;
-	int64_t expires_at_s; /* since 1970; 0: never */
+	int64_t expires_at_s;		    /* since 1970; 0: never */
+	char nodes[SW_TOKEN_NODES_MAX + 1]; /* of an agent: the nodes that it may speak for; "": those that it was the first to speak for */
 };
 
 /* What can be told of a token. */
 struct sw_token_view {
 	struct sw_token_owner owner;
-	char id[13]; /* the beginning of its hash */
+	char id[SW_TOKEN_ID_SIZE];
 	const char *role, *name;
 };
 
@@ -49,6 +55,13 @@ void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST
 /* The token of this hash, if it has not ended at `now_s`. Looks at all of them, whichever it is. */
 bool sw_tokens_find(const struct sw_tokens *tokens, const unsigned char digest[SW_TOKEN_DIGEST], int64_t now_s,
 		    struct sw_token_owner *ret_owner);
+/* The beginning of its hash, as people see it. */
+void sw_token_id(const unsigned char digest[SW_TOKEN_DIGEST], char ret_id[SW_TOKEN_ID_SIZE]);
+/* Whether there is a token of that id that has not ended. */
+bool sw_tokens_has(const struct sw_tokens *tokens, const char *id, int64_t now_s);
+/* Whether the names of nodes are of the form, and whether they have this one. */
+bool sw_token_nodes_are_good(const char *nodes);
+bool sw_token_nodes_match(const char *nodes, const char *name);
 /* Whether a token ended after `from_s` and not after `to_s`. */
 bool sw_tokens_ended(const struct sw_tokens *tokens, int64_t from_s, int64_t to_s);
 

@@ -167,8 +167,9 @@ static int add_line(const char *path, const struct sw_token_owner *owner, const 
 	char expires[40] = "";
 	if (owner->expires_at_s != 0)
 		snprintf(expires, sizeof expires, " expires=%lld", (long long)owner->expires_at_s);
-	if (asprintf(&longer, "%.*s%s%s %s %u:%u %s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
-		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? name : "-", expires) < 0)
+	if (asprintf(&longer, "%.*s%s%s %s %u:%u %s%s%s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
+		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? name : "-", expires,
+		     owner->nodes[0] != '\0' ? " nodes=" : "", owner->nodes) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return write_file(path, longer, err);
 }

@@ -268,6 +268,12 @@ static void test_token_file(void **state)
 		"user 00112233445566778899aabbccddeeff 1000 name expires=99999999999999999999\n",
 		"user 00112233445566778899aabbccddeeff 1000 name expires=5 expires=6\n",
 		"user 00112233445566778899aabbccddeeff 1000 name unknown=5\n",
+		"user 00112233445566778899aabbccddeeff 1000 name nodes=n\n",
+		"agent 00112233445566778899aabbccddeeff 1000 name nodes=\n",
+		"agent 00112233445566778899aabbccddeeff 1000 name nodes=a,,b\n",
+		"agent 00112233445566778899aabbccddeeff 1000 name nodes=a,\n",
+		"agent 00112233445566778899aabbccddeeff 1000 name nodes=a[1]\n",
+		"agent 00112233445566778899aabbccddeeff 1000 name nodes=a nodes=b\n",
 		"operator sha256:00112233445566778899aabbccddeeff\n",
 		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeefg\n",
 		"operator sha256:00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff0\n",
@@ -337,6 +343,51 @@ static void test_expiry(void **state)
 	sw_tokens_free(tokens);
 }
 
+/* What a sync of this node is answered with. */
+static int sync_as(const char *token, const char *node)
+{
+	static unsigned number;
+	char body[400];
+	snprintf(body, sizeof body,
+		 "{\"node\": \"%s\", \"home\": \"%s\", \"start\": 1, \"instance\": \"i\", \"number\": %u, \"have\": 0, "
+		 "\"inventory\": {\"cpus\": 1, \"memory_bytes\": 1, \"gpus\": [{\"uuid\": \"GPU-%s\"}]}}",
+		 node, node, ++number, node);
+	return status_of("POST", "/v1/agents/sync", token, body);
+}
+
+/* A token with names of nodes speaks for those; one without for the nodes that it was the first to name, and for no more than so many. */
+static void test_tokens_are_bound_to_nodes(void **state)
+{
+	(void)state;
+	static const char bound[] = "50112233445566778899aabbccddeeff", first[] = "60112233445566778899aabbccddeeff",
+			  second[] = "70112233445566778899aabbccddeeff";
+	write_tokens("agent 50112233445566778899aabbccddeeff 0:0 - nodes=gpu-?,login\n"
+		     "agent 60112233445566778899aabbccddeeff\nagent 70112233445566778899aabbccddeeff\n");
+	assert_int_equal(sync_as(bound, "gpu-1"), 200);
+	assert_int_equal(sync_as(bound, "login"), 200);
+	assert_int_equal(sync_as(bound, "gpu-12"), 403);
+	assert_int_equal(sync_as(bound, "other"), 403);
+	/* The first to name a node has it. */
+	assert_int_equal(sync_as(first, "a"), 200);
+	assert_int_equal(sync_as(second, "a"), 403);
+	assert_int_equal(sync_as(second, "gpu-1"), 403);
+	assert_int_equal(sync_as(first, "a"), 200);
+	/* No more than so many are invented. */
+	char name[16];
+	for (unsigned i = 1; i < SW_TOKEN_NODES_FREE; i++) {
+		snprintf(name, sizeof name, "b%u", i);
+		assert_int_equal(sync_as(first, name), 200);
+	}
+	assert_int_equal(sync_as(first, "one-more"), 403);
+	assert_int_equal(sync_as(first, "b7"), 200);
+	assert_int_equal(sync_as(second, "one-more"), 200);
+	/* A new token takes over when the old one is gone, or when it names the node. */
+	write_tokens("agent 50112233445566778899aabbccddeeff 0:0 - nodes=one-*\nagent 70112233445566778899aabbccddeeff\n");
+	assert_int_equal(sync_as(second, "a"), 200);
+	assert_int_equal(sync_as(bound, "one-more"), 200);
+	assert_int_equal(sync_as(second, "one-more"), 403);
+}
+
 /* An operator's token never runs a job as root; one that names a user runs them as that user. */
 static void test_operators_are_not_root(void **state)
 {
@@ -395,9 +446,16 @@ static void test_change(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_tokens), TEST(test_bare_health), TEST(test_other_people),
-		TEST(test_peer),   TEST(test_addresses),   TEST(test_token_file),
-		TEST(test_change), TEST(test_expiry),	   TEST(test_operators_are_not_root),
+		TEST(test_tokens),
+		TEST(test_bare_health),
+		TEST(test_other_people),
+		TEST(test_peer),
+		TEST(test_addresses),
+		TEST(test_token_file),
+		TEST(test_change),
+		TEST(test_expiry),
+		TEST(test_tokens_are_bound_to_nodes),
+		TEST(test_operators_are_not_root),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
