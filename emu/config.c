@@ -159,6 +159,15 @@ static bool set(const char *key, const char *value)
 		config.gpu_count = (unsigned)number;
 		return good;
 	}
+	if (strcmp(key, "pids") == 0) {
+		static const char *const words[] = {"real", "foreign", "none"};
+		for (unsigned i = 0; i < 3; i++)
+			if (strcmp(words[i], value) == 0) {
+				config.pids = (enum emu_pids)i;
+				return true;
+			}
+		return false;
+	}
 	if (strcmp(key, "state") == 0)
 		return (size_t)snprintf(config.state_path, sizeof config.state_path, "%s", value) < sizeof config.state_path;
 	if (strcmp(key, "control") == 0)

@@ -32,6 +32,9 @@ struct emu_fault {
 	bool lose_device;
 };
 
+/* As outside a container; as in one: by numbers of another namespace, or not at all. */
+enum emu_pids { EMU_PIDS_REAL, EMU_PIDS_FOREIGN, EMU_PIDS_NONE };
+
 struct emu_config {
 	unsigned gpu_count;
 	struct emu_gpu_config gpus[EMU_GPUS_MAX];
@@ -39,7 +42,8 @@ struct emu_config {
 	char control_path[512]; /* faults that come and go while a job runs; "" when none */
 	struct emu_fault faults[EMU_FAULTS_MAX];
 	unsigned fault_count;
-	char problem[256]; /* what is wrong with the settings; "" when nothing */
+	enum emu_pids pids; /* how the management library names processes */
+	char problem[256];  /* what is wrong with the settings; "" when nothing */
 };
 
 /* The settings of this process, read once. Never NULL; look at `problem`. */

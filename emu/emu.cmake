@@ -1,7 +1,7 @@
 # The emulated driver: libcuda.so.1 and libnvidia-ml.so.1 in a folder of their own, where nothing finds them by accident. They are preloaded into, and
 # loaded by, programs that know nothing of sanitizers, so they have none; build/<preset>/emu-checked holds the same with the preset's sanitizers, for
 # tests/unit/emu.
-file(GLOB emu_common CONFIGURE_DEPENDS emu/config.c emu/shared.c emu/engine.c)
+file(GLOB emu_common CONFIGURE_DEPENDS emu/config.c emu/shared.c emu/engine.c emu/faults.c)
 file(GLOB emu_sources CONFIGURE_DEPENDS emu/*.c)
 set(emu_nvml ${emu_sources})
 list(FILTER emu_sources EXCLUDE REGEX "/emu/nvml[^/]*\\.c$")

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "config.h"
 #include "engine.h"
+#include "faults.h"
 #include "gpu/nvml_abi.h"
 #include "shared.h"
 
@@ -27,6 +28,17 @@ struct nvml_device {
 static struct nvml_device devices[EMU_GPUS_MAX];
 static atomic_int users; /* of nvmlInit */
 
+/* Faults of the library as a whole ("nvml"), of what is asked of one GPU ("nvml.2"), and a GPU that is lost. */
+static int look_at(unsigned gpu)
+{
+	char entry[16];
+	snprintf(entry, sizeof entry, "nvml.%u", gpu);
+	int code = emu_fault_at("nvml");
+	if (code == NVML_OK)
+		code = emu_fault_at(entry);
+	return code == NVML_OK && atomic_load(&emu_state()->engines[gpu].lost) ? NVML_GPU_IS_LOST : code;
+}
+
 /* The GPU of a handle, or why it cannot be asked. */
 static int enter(nvml_device device, unsigned *ret_gpu)
 {
@@ -35,7 +47,7 @@ static int enter(nvml_device device, unsigned *ret_gpu)
 	if (device < devices || device >= devices + emu_config()->gpu_count)
 		return INVALID_ARGUMENT;
 	*ret_gpu = (unsigned)(device - devices);
-	return atomic_load(&emu_state()->engines[*ret_gpu].lost) ? NVML_GPU_IS_LOST : NVML_OK;
+	return look_at(*ret_gpu);
 }
 
 static int write_text(char *place, unsigned size, const char *text)
@@ -49,8 +61,10 @@ static int start(void)
 {
 	if (emu_config()->problem[0] != '\0' || emu_state() == NULL)
 		return NVML_DRIVER_NOT_LOADED;
-	atomic_fetch_add(&users, 1);
-	return NVML_OK;
+	int code = emu_fault_at("nvml");
+	if (code == NVML_OK)
+		atomic_fetch_add(&users, 1);
+	return code;
 }
 
 ENTRY(nvmlInit_v2, void)
@@ -148,7 +162,7 @@ ENTRY(nvmlDeviceGetHandleByIndex_v2, unsigned index, nvml_device *ret_device)
 	if (ret_device == NULL || index >= emu_config()->gpu_count)
 		return INVALID_ARGUMENT;
 	*ret_device = &devices[index];
-	return atomic_load(&emu_state()->engines[index].lost) ? NVML_GPU_IS_LOST : NVML_OK;
+	return look_at(index);
 }
 
 ENTRY(nvmlDeviceGetHandleByIndex, unsigned index, nvml_device *ret_device)
@@ -416,7 +430,10 @@ static int list_processes(nvml_device device, unsigned *count, void *place, bool
 	static struct emu_process found[EMU_SLOTS];
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	pthread_mutex_lock(&lock);
-	unsigned room = *count, there = emu_processes(gpu, found, EMU_SLOTS);
+	unsigned room = *count, there = emu_config()->pids != EMU_PIDS_NONE ? emu_processes(gpu, found, EMU_SLOTS) : 0;
+	/* Beyond all that the kernel gives. */
+	for (unsigned i = 0; i < there && emu_config()->pids == EMU_PIDS_FOREIGN; i++)
+		found[i].pid += 1 << 24;
 	*count = there;
 	for (unsigned i = 0; i < there && there <= room; i++) {
 		if (old)

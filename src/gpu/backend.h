@@ -17,6 +17,9 @@ struct sw_gpus {
 	void *state;
 	uint32_t count;
 	struct sw_gpu_info infos[SW_GPUS_MAX];
+	uint32_t missing; /* that the driver has and that do not answer it */
+	bool silent;	  /* there are none, since the driver is not there or does not answer */
+	struct sw_gpus_care care;
 	char about[400];
 };
 
@@ -24,7 +27,7 @@ struct sw_gpus {
 
 /* NVIDIA's management library; `library` is what dlopen() takes. SW_ENOTFOUND, with the reason as detail, when the library or the driver is not
  * there. */
-int sw_gpu_nvml_open(const char *library, struct sw_gpus **ret_gpus, struct sw_err *err);
+int sw_gpu_nvml_open(const char *library, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err);
 /* A description file; `name` is for messages. */
 int sw_gpu_description_parse(const char *name, const char *text, size_t size, struct sw_gpus **ret_gpus, struct sw_err *err);
 

@@ -68,6 +68,7 @@ static int add_kind(const struct sw_yaml_node *node, const char *prefix, struct 
 		info->memory_bytes = kind.memory_bytes;
 		info->link_group = first_group + (uint32_t)(i / kind.link_group);
 		info->numa_node = (int32_t)kind.numa_node;
+		info->number = gpus->count;
 		gpus->count++;
 	}
 	return 0;

@@ -26,6 +26,16 @@ const char *sw_gpus_about(const struct sw_gpus *gpus)
 	return gpus->about;
 }
 
+uint32_t sw_gpus_missing(const struct sw_gpus *gpus)
+{
+	return gpus->missing;
+}
+
+bool sw_gpus_are_silent(const struct sw_gpus *gpus)
+{
+	return gpus->silent;
+}
+
 int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err)
 {
 	assert(index < gpus->count);
@@ -43,22 +53,23 @@ void sw_gpus_close(struct sw_gpus *gpus)
 	free(gpus);
 }
 
-static int open_none(const char *why, struct sw_gpus **ret_gpus, struct sw_err *err)
+static int open_none(const char *why, bool silent, struct sw_gpus **ret_gpus, struct sw_err *err)
 {
 	struct sw_gpus *gpus = calloc(1, sizeof *gpus);
 	if (gpus == NULL)
 		return sw_err_set(err, SW_ENOMEM, "no memory for the list of GPUs");
+	gpus->silent = silent;
 	snprintf(gpus->about, sizeof gpus->about, "no GPUs: %.380s", why);
 	*ret_gpus = gpus;
 	return 0;
 }
 
-static int open_auto(struct sw_gpus **ret_gpus, struct sw_err *err)
+static int open_auto(const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
 {
 	struct sw_err why = {0};
-	int r = sw_gpu_nvml_open(SW_GPU_NVML_LIBRARY, ret_gpus, &why);
+	int r = sw_gpu_nvml_open(SW_GPU_NVML_LIBRARY, care, ret_gpus, &why);
 	if (r == SW_ENOTFOUND)
-		return open_none(why.detail, ret_gpus, err);
+		return open_none(why.detail, true, ret_gpus, err);
 	if (r < 0 && err != NULL && err->code == 0)
 		*err = why;
 	return r;
@@ -78,11 +89,16 @@ static int open_description(const char *path, struct sw_gpus **ret_gpus, struct 
 
 int sw_gpus_open(const char *source, struct sw_gpus **ret_gpus, struct sw_err *err)
 {
+	return sw_gpus_open_with(source, &(struct sw_gpus_care){0}, ret_gpus, err);
+}
+
+int sw_gpus_open_with(const char *source, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
+{
 	if (strcmp(source, "auto") == 0)
-		return open_auto(ret_gpus, err);
+		return open_auto(care, ret_gpus, err);
 	if (strcmp(source, "nvml") == 0)
-		return sw_gpu_nvml_open(SW_GPU_NVML_LIBRARY, ret_gpus, err);
+		return sw_gpu_nvml_open(SW_GPU_NVML_LIBRARY, care, ret_gpus, err);
 	if (strcmp(source, "none") == 0)
-		return open_none("none were asked for", ret_gpus, err);
+		return open_none("none were asked for", false, ret_gpus, err);
 	return open_description(source, ret_gpus, err);
 }

@@ -30,6 +30,7 @@ struct sw_gpu_info {
 	uint64_t memory_bytes; /* 0: not known */
 	uint32_t link_group;   /* GPUs with the same number reach each other over fast links */
 	int32_t numa_node;     /* -1: not known */
+	uint32_t number;       /* as the driver counts, and nvidia-smi shows */
 	bool partitioned;      /* in MIG mode: the UUID of the whole GPU gives a job only its first part */
 };
 
@@ -49,6 +50,7 @@ enum {
 struct sw_gpu_process {
 	uint32_t pid;	       /* as the driver counts: in a container not necessarily as we do */
 	uint64_t memory_bytes; /* 0: not known */
+	bool draws;	       /* it is listed among those that draw, maybe beside those that compute */
 };
 
 struct sw_gpu_sample {
@@ -66,15 +68,22 @@ struct sw_gpu_sample {
 	uint64_t ecc_corrected; /* errors since the driver was loaded */
 	uint64_t ecc_uncorrected;
 	uint32_t process_total; /* all that compute on it; of very many none is listed */
-	uint32_t process_count; /* those listed */
+	uint32_t process_count; /* those listed: each once, those that draw too */
 	struct sw_gpu_process processes[SW_GPU_PROCESSES_MAX];
 };
 
 struct sw_gpus;
 
+/* For drivers that may never answer; all may be zero. */
+struct sw_gpus_care {
+	uint64_t skip;	     /* mask of GPUs, as the driver counts, that are not asked at all */
+	_Atomic int *asking; /* while the driver is asked about one GPU: 1 + its number; 0: about none. NULL: nobody watches */
+};
+
 /* `source` is "auto" (NVML; without library or driver: no GPUs), "nvml" (an error without them), "none", or the path of a description file.
  * That there are no GPUs is no error. */
 int sw_gpus_open(const char *source, struct sw_gpus **ret_gpus, struct sw_err *err);
+int sw_gpus_open_with(const char *source, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err);
 void sw_gpus_close(struct sw_gpus *gpus);
 SW_DEFINE_FREEP(struct sw_gpus, sw_gpus_close)
 
@@ -83,6 +92,10 @@ uint32_t sw_gpus_count(const struct sw_gpus *gpus);
 const struct sw_gpu_info *sw_gpus_info(const struct sw_gpus *gpus, uint32_t index);
 /* One line for people: where the GPUs come from, or why there are none. */
 const char *sw_gpus_about(const struct sw_gpus *gpus);
+/* GPUs that the driver has and that do not answer it, or were not asked. */
+uint32_t sw_gpus_missing(const struct sw_gpus *gpus);
+/* Whether there are none because the driver is not there or does not answer, which may pass. */
+bool sw_gpus_are_silent(const struct sw_gpus *gpus);
 
 /* What GPU `index` does now. An error when it cannot be asked at all, say because it fell off the bus. */
 int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <dlfcn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,7 @@ static int ask_memory(const struct nvml *nvml, nvml_device device, struct nvml_m
 static int describe(const struct nvml *nvml, unsigned index, struct found *found)
 {
 	struct sw_gpu_info *info = &found->info;
+	info->number = index;
 	char uuid[NVML_NAME_SIZE] = "", name[NVML_NAME_SIZE] = "";
 	int code = nvml->call.device(index, &found->device);
 	if (code == NVML_OK)
@@ -249,6 +251,13 @@ static void write_about(struct sw_gpus *gpus, unsigned there_are, unsigned first
 			 there_are - gpus->count, first_lost, words(nvml, code, buffer));
 }
 
+/* Says which GPU the driver is asked about: 1 + its number; 0: none. */
+static void ask_about(const struct sw_gpus *gpus, int which)
+{
+	if (gpus->care.asking != NULL)
+		atomic_store(gpus->care.asking, which);
+}
+
 static int find_all(struct sw_gpus *gpus, struct sw_err *err)
 {
 	struct nvml *nvml = gpus->state;
@@ -261,7 +270,11 @@ static int find_all(struct sw_gpus *gpus, struct sw_err *err)
 	if (code != NVML_OK)
 		return absent(err, "the NVIDIA driver does not say how many GPUs there are (%.200s)", words(nvml, code, buffer));
 	for (unsigned i = 0; i < there_are && count < SW_GPUS_MAX; i++) {
-		code = describe(nvml, i, &found[count]);
+		bool skipped = i < 64 && (gpus->care.skip >> i & 1) != 0;
+		ask_about(gpus, (int)i + 1);
+		code = skipped ? NVML_GPU_IS_LOST : describe(nvml, i, &found[count]);
+		ask_about(gpus, 0);
+		gpus->missing += code != NVML_OK;
 		if (code == NVML_OK) {
 			count++;
 			continue;
@@ -280,33 +293,64 @@ static int find_all(struct sw_gpus *gpus, struct sw_err *err)
 
 /* What they do. */
 
-static void ask_processes(struct nvml *nvml, nvml_device device, struct sw_gpu_sample *sample)
+/* One list of processes, by the newest call that the library has. NVML's code. */
+struct process_call {
+	int (*now)(nvml_device device, unsigned *count, struct nvml_process *list);
+	int (*before)(nvml_device device, unsigned *count, struct nvml_process *list);
+	int (*old)(nvml_device device, unsigned *count, struct nvml_process_v1 *list);
+};
+
+static void add_process(struct sw_gpu_sample *sample, unsigned pid, unsigned long long memory, bool draws)
+{
+	uint64_t bytes = memory == NVML_UNKNOWN_BYTES ? 0 : memory;
+	uint32_t at = 0;
+	/* One that is on several lists has the same figure on each. Several of number 0 are those that the driver does not name here. */
+	while (at < sample->process_count && (sample->processes[at].pid != pid || pid == 0))
+		at++;
+	if (at == SW_GPU_PROCESSES_MAX)
+		return;
+	if (at == sample->process_count)
+		sample->processes[sample->process_count++] = (struct sw_gpu_process){.pid = pid};
+	struct sw_gpu_process *process = &sample->processes[at];
+	process->memory_bytes = bytes > process->memory_bytes ? bytes : process->memory_bytes;
+	process->draws |= draws;
+}
+
+static int ask_list(struct nvml *nvml, nvml_device device, struct process_call call, bool draws, struct sw_gpu_sample *sample,
+		    unsigned *ret_count)
 {
 	unsigned count = PROCESSES;
-	bool old = false;
 	int code = NVML_NOT_SUPPORTED;
-	if (nvml->call.processes != NULL) {
-		code = nvml->call.processes(device, &count, nvml->processes.now);
-	} else if (nvml->call.processes_v2 != NULL) {
-		code = nvml->call.processes_v2(device, &count, nvml->processes.now);
-	} else if (nvml->call.processes_v1 != NULL) {
-		old = true;
-		code = nvml->call.processes_v1(device, &count, nvml->processes.old);
-	}
+	bool is_old = call.now == NULL && call.before == NULL;
+	if (call.now != NULL)
+		code = call.now(device, &count, nvml->processes.now);
+	else if (call.before != NULL)
+		code = call.before(device, &count, nvml->processes.now);
+	else if (call.old != NULL)
+		code = call.old(device, &count, nvml->processes.old);
 	if (code != NVML_OK && code != NVML_INSUFFICIENT_SIZE)
+		return code;
+	*ret_count = count;
+	for (unsigned i = 0; code == NVML_OK && count <= PROCESSES && i < count; i++) {
+		if (is_old)
+			add_process(sample, nvml->processes.old[i].pid, nvml->processes.old[i].memory, draws);
+		else
+			add_process(sample, nvml->processes.now[i].pid, nvml->processes.now[i].memory, draws);
+	}
+	return NVML_OK;
+}
+
+static void ask_processes(struct nvml *nvml, nvml_device device, struct sw_gpu_sample *sample)
+{
+	const struct nvml_functions *call = &nvml->call;
+	unsigned count = 0, ignored = 0;
+	if (ask_list(nvml, device, (struct process_call){call->processes, call->processes_v2, call->processes_v1}, false, sample, &count) !=
+	    NVML_OK)
 		return;
 	sample->known |= SW_GPU_KNOWS_PROCESSES;
 	sample->process_total = count;
-	if (code == NVML_INSUFFICIENT_SIZE || count > PROCESSES)
-		return;
-	for (unsigned i = 0; i < count && sample->process_count < SW_GPU_PROCESSES_MAX; i++) {
-		unsigned pid = old ? nvml->processes.old[i].pid : nvml->processes.now[i].pid;
-		unsigned long long memory = old ? nvml->processes.old[i].memory : nvml->processes.now[i].memory;
-		sample->processes[sample->process_count++] = (struct sw_gpu_process){
-			.pid = pid,
-			.memory_bytes = memory == NVML_UNKNOWN_BYTES ? 0 : memory,
-		};
-	}
+	(void)ask_list(nvml, device, (struct process_call){call->mps, call->mps_v2, call->mps_v1}, false, sample, &ignored);
+	(void)ask_list(nvml, device, (struct process_call){call->drawing, call->drawing_v2, call->drawing_v1}, true, sample, &ignored);
 }
 
 static void ask_load(const struct nvml *nvml, nvml_device device, struct sw_gpu_sample *sample)
@@ -352,7 +396,7 @@ static void ask_health(const struct nvml *nvml, nvml_device device, struct sw_gp
 	}
 }
 
-static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
+static int sample_it(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
 	struct nvml *nvml = gpus->state;
 	nvml_device device = nvml->devices[index];
@@ -375,7 +419,15 @@ static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sampl
 	return 0;
 }
 
-int sw_gpu_nvml_open(const char *library, struct sw_gpus **ret_gpus, struct sw_err *err)
+static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
+{
+	ask_about(gpus, (int)gpus->infos[index].number + 1);
+	int r = sample_it(gpus, index, sample, err);
+	ask_about(gpus, 0);
+	return r;
+}
+
+int sw_gpu_nvml_open(const char *library, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
 {
 	static const struct sw_gpu_backend backend = {.sample = sample_nvml, .close = close_nvml};
 	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = calloc(1, sizeof *gpus);
@@ -386,6 +438,7 @@ int sw_gpu_nvml_open(const char *library, struct sw_gpus **ret_gpus, struct sw_e
 	}
 	gpus->backend = &backend;
 	gpus->state = nvml;
+	gpus->care = *care;
 	int r = load(nvml, library, err);
 	if (r == 0)
 		r = find_all(gpus, err);

@@ -63,30 +63,37 @@ struct nvml_process {
 };
 
 /* X(member, symbol, whether we cannot do without it, arguments). Every function returns one of the codes above. */
-#define NVML_FUNCTIONS(X)                                                                                                                \
-	X(init, "nvmlInit_v2", true, (void))                                                                                             \
-	X(shutdown, "nvmlShutdown", true, (void))                                                                                        \
-	X(driver_version, "nvmlSystemGetDriverVersion", false, (char *text, unsigned size))                                              \
-	X(count, "nvmlDeviceGetCount_v2", true, (unsigned *count))                                                                       \
-	X(device, "nvmlDeviceGetHandleByIndex_v2", true, (unsigned index, nvml_device *device))                                          \
-	X(uuid, "nvmlDeviceGetUUID", true, (nvml_device device, char *text, unsigned size))                                              \
-	X(name, "nvmlDeviceGetName", true, (nvml_device device, char *text, unsigned size))                                              \
-	X(pci, "nvmlDeviceGetPciInfo_v3", false, (nvml_device device, struct nvml_pci * pci))                                            \
-	X(mig_mode, "nvmlDeviceGetMigMode", false, (nvml_device device, unsigned *now, unsigned *next))                                  \
-	X(p2p, "nvmlDeviceGetP2PStatus", false, (nvml_device a, nvml_device b, int index, int *status))                                  \
-	X(ancestor, "nvmlDeviceGetTopologyCommonAncestor", false, (nvml_device a, nvml_device b, int *level))                            \
-	X(memory, "nvmlDeviceGetMemoryInfo", true, (nvml_device device, struct nvml_memory * memory))                                    \
-	X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", false, (nvml_device device, struct nvml_memory_v2 * memory))                          \
-	X(utilisation, "nvmlDeviceGetUtilizationRates", false, (nvml_device device, struct nvml_utilisation * rate))                     \
-	X(power, "nvmlDeviceGetPowerUsage", false, (nvml_device device, unsigned *mw))                                                   \
-	X(energy, "nvmlDeviceGetTotalEnergyConsumption", false, (nvml_device device, unsigned long long *mj))                            \
-	X(temperature, "nvmlDeviceGetTemperature", false, (nvml_device device, int sensor, unsigned *celsius))                           \
-	X(clock, "nvmlDeviceGetClockInfo", false, (nvml_device device, int clock, unsigned *mhz))                                        \
-	X(ecc, "nvmlDeviceGetTotalEccErrors", false, (nvml_device device, int type, int since, unsigned long long *count))               \
-	X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", false, (nvml_device device, unsigned *count, struct nvml_process *list)) \
-	X(processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false,                                                                \
-	  (nvml_device device, unsigned *count, struct nvml_process *list))                                                              \
-	X(processes_v1, "nvmlDeviceGetComputeRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list))
+#define NVML_FUNCTIONS(X)                                                                                                                  \
+	X(init, "nvmlInit_v2", true, (void))                                                                                               \
+	X(shutdown, "nvmlShutdown", true, (void))                                                                                          \
+	X(driver_version, "nvmlSystemGetDriverVersion", false, (char *text, unsigned size))                                                \
+	X(count, "nvmlDeviceGetCount_v2", true, (unsigned *count))                                                                         \
+	X(device, "nvmlDeviceGetHandleByIndex_v2", true, (unsigned index, nvml_device *device))                                            \
+	X(uuid, "nvmlDeviceGetUUID", true, (nvml_device device, char *text, unsigned size))                                                \
+	X(name, "nvmlDeviceGetName", true, (nvml_device device, char *text, unsigned size))                                                \
+	X(pci, "nvmlDeviceGetPciInfo_v3", false, (nvml_device device, struct nvml_pci * pci))                                              \
+	X(mig_mode, "nvmlDeviceGetMigMode", false, (nvml_device device, unsigned *now, unsigned *next))                                    \
+	X(p2p, "nvmlDeviceGetP2PStatus", false, (nvml_device a, nvml_device b, int index, int *status))                                    \
+	X(ancestor, "nvmlDeviceGetTopologyCommonAncestor", false, (nvml_device a, nvml_device b, int *level))                              \
+	X(memory, "nvmlDeviceGetMemoryInfo", true, (nvml_device device, struct nvml_memory * memory))                                      \
+	X(memory_v2, "nvmlDeviceGetMemoryInfo_v2", false, (nvml_device device, struct nvml_memory_v2 * memory))                            \
+	X(utilisation, "nvmlDeviceGetUtilizationRates", false, (nvml_device device, struct nvml_utilisation * rate))                       \
+	X(power, "nvmlDeviceGetPowerUsage", false, (nvml_device device, unsigned *mw))                                                     \
+	X(energy, "nvmlDeviceGetTotalEnergyConsumption", false, (nvml_device device, unsigned long long *mj))                              \
+	X(temperature, "nvmlDeviceGetTemperature", false, (nvml_device device, int sensor, unsigned *celsius))                             \
+	X(clock, "nvmlDeviceGetClockInfo", false, (nvml_device device, int clock, unsigned *mhz))                                          \
+	X(ecc, "nvmlDeviceGetTotalEccErrors", false, (nvml_device device, int type, int since, unsigned long long *count))                 \
+	X(processes, "nvmlDeviceGetComputeRunningProcesses_v3", false, (nvml_device device, unsigned *count, struct nvml_process *list))   \
+	X(processes_v2, "nvmlDeviceGetComputeRunningProcesses_v2", false,                                                                  \
+	  (nvml_device device, unsigned *count, struct nvml_process *list))                                                                \
+	X(processes_v1, "nvmlDeviceGetComputeRunningProcesses", false,                                                                     \
+	  (nvml_device device, unsigned *count, struct nvml_process_v1 *list))                                                             \
+	X(drawing, "nvmlDeviceGetGraphicsRunningProcesses_v3", false, (nvml_device device, unsigned *count, struct nvml_process *list))    \
+	X(drawing_v2, "nvmlDeviceGetGraphicsRunningProcesses_v2", false, (nvml_device device, unsigned *count, struct nvml_process *list)) \
+	X(drawing_v1, "nvmlDeviceGetGraphicsRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list)) \
+	X(mps, "nvmlDeviceGetMPSComputeRunningProcesses_v3", false, (nvml_device device, unsigned *count, struct nvml_process *list))      \
+	X(mps_v2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", false, (nvml_device device, unsigned *count, struct nvml_process *list))   \
+	X(mps_v1, "nvmlDeviceGetMPSComputeRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list))
 
 struct nvml_functions {
 #define X(member, symbol, required, arguments) int(*member) arguments;

@@ -30,7 +30,7 @@ static struct sw_gpus *open_gpus(void)
 	struct sw_gpus *gpus = NULL;
 	struct sw_err err = {0};
 	snprintf(path, sizeof path, "%s/emu/libnvidia-ml.so.1", getenv("SW_BUILD_DIR"));
-	assert_int_equal(sw_gpu_nvml_open(path, &gpus, &err), 0);
+	assert_int_equal(sw_gpu_nvml_open(path, &(struct sw_gpus_care){0}, &gpus, &err), 0);
 	return gpus;
 }
 

@@ -81,7 +81,7 @@ static struct sw_gpus *must_open(int kind)
 {
 	struct sw_err err = {0};
 	struct sw_gpus *gpus = NULL;
-	if (sw_gpu_nvml_open(libraries[kind], &gpus, &err) < 0)
+	if (sw_gpu_nvml_open(libraries[kind], &(struct sw_gpus_care){0}, &gpus, &err) < 0)
 		fail_msg("%s: %s", err.fact, err.detail);
 	return gpus;
 }
@@ -90,7 +90,7 @@ static void absent(const char *library, const char *detail)
 {
 	struct sw_err err = {0};
 	struct sw_gpus *gpus = NULL;
-	assert_int_equal(sw_gpu_nvml_open(library, &gpus, &err), SW_ENOTFOUND);
+	assert_int_equal(sw_gpu_nvml_open(library, &(struct sw_gpus_care){0}, &gpus, &err), SW_ENOTFOUND);
 	assert_null(gpus);
 	assert_has(err.detail, detail);
 }
