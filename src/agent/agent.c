@@ -146,10 +146,7 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 
 static void send_sync(struct sw_agent *agent, struct sw_sync *sync)
 {
-	if (agent->samples != NULL) {
-		sync->samples = agent->samples->samples;
-		sync->sample_count = agent->samples->sample_count;
-	}
+	sw_agent_gpus_tell(agent, sync);
 	char *text = NULL;
 	size_t size;
 	struct sw_err err = {0};
@@ -217,8 +214,7 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 	int r = problem != NULL ? SW_EIO : sw_answer_decode(text, size, &answer, &err);
 	if (r == 0) {
 		/* What was sampled has arrived. */
-		sw_sync_free(agent->samples);
-		agent->samples = NULL;
+		agent->gpus.is_new = false;
 		complain_of_orders(agent, answer);
 		r = sw_agent_brain_answer(agent->brain, sw_boot_now(), number, answer);
 	}

@@ -11,24 +11,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/fitness.h"
 #include "api/sync.h"
 #include "base/error.h"
 
 struct sw_agent_options {
-	const char *node;	  /* NULL: the name of this machine */
-	const char *state;	  /* folder; made if it is missing */
-	const char *controller;	  /* "http://host:port", "https://...", "unix:/path" */
-	const char *token;	  /* NULL: none */
-	const char *ca_file;	  /* as in trust.h; NULL: whom the system believes */
-	const char *gpus;	  /* as sw_gpus_open() takes it; NULL: "auto" */
-	int64_t sample_ms;	  /* distance of samples; 0: 2000 */
-	const char *throttle;	  /* the rule by which opportunistic jobs keep out of the way (share/throttle.h); NULL: the default */
-	uint64_t host_bytes;	  /* of host memory for contents of GPUs, all programs of the machine together; 0: half of what it has */
-	const char *cgroup;	  /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */
-	const char *supervisor;	  /* the program that is called as `PROGRAM supervise -`; NULL: the one that is running */
-	uint64_t keep_logs_bytes; /* of the logs of runs that were forgotten; 0: they are deleted */
-	int stop_fd;		  /* ends the agent when it can be read; -1: none */
-	bool signals;		  /* SIGTERM and SIGINT end it, too */
+	const char *node;	     /* NULL: the name of this machine */
+	const char *state;	     /* folder; made if it is missing */
+	const char *controller;	     /* "http://host:port", "https://...", "unix:/path" */
+	const char *token;	     /* NULL: none */
+	const char *ca_file;	     /* as in trust.h; NULL: whom the system believes */
+	const char *gpus;	     /* as sw_gpus_open() takes it; NULL: "auto" */
+	int64_t sample_ms;	     /* distance of samples; 0: 2000 */
+	enum sw_strangers strangers; /* what to do about processes outside the queue */
+	uint64_t small_bytes;	     /* of GPU memory, from which processes that draw count as such; 0: SW_FITNESS_SMALL_BYTES */
+	const char *exclude_gpus;    /* numbers or UUIDs with commas between them; NULL: none */
+	bool stop_trespassers;	     /* runs on GPUs that are none of theirs are stopped; else it is said */
+	int64_t patience_ms;	     /* with the driver; 0: 20000 */
+	const char *throttle;	     /* the rule by which opportunistic jobs keep out of the way (share/throttle.h); NULL: the default */
+	uint64_t host_bytes;	     /* of host memory for contents of GPUs, all programs of the machine together; 0: half of what it has */
+	const char *cgroup;	     /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */
+	const char *supervisor;	     /* the program that is called as `PROGRAM supervise -`; NULL: the one that is running */
+	uint64_t keep_logs_bytes;    /* of the logs of runs that were forgotten; 0: they are deleted */
+	int stop_fd;		     /* ends the agent when it can be read; -1: none */
+	bool signals;		     /* SIGTERM and SIGINT end it, too */
 	void (*say)(void *context, const char *line); /* what an operator should know; NULL: nobody listens */
 	void *context;
 };

@@ -1,29 +1,143 @@
-/* The lines of the sampler become the inventory and the samples of the next sync. */
+/* The lines of the sampler become the inventory and the samples of the next sync. A sampler that hangs in its driver is replaced, with bounded retries. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agent/agent_state.h"
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
-enum { RESTART_S = 10, STEP = 1 << 16 };
+/* Patience is in slices: a process that was stopped itself finds one of them over, and not all. Opening the GPUs takes several times the patience. */
+enum { STEP = 1 << 16, SLICES = 4, OPENING = 3 };
+#define RETRY_MS INT64_C(10000)
+#define RETRY_MAX_MS INT64_C(600000)
+#define SKIP_MS INT64_C(60000)
+#define SKIP_MAX_MS INT64_C(3600000)
+
+/* ---- the life of samplers */
+
+static void set_timer(struct sw_agent *agent, bool restarting, int64_t in_ms)
+{
+	agent->gpus.restarting = restarting;
+	struct timeval in = {.tv_sec = in_ms / 1000, .tv_usec = in_ms % 1000 * 1000};
+	evtimer_add(agent->sampler_timer, &in);
+}
+
+static int64_t patience_ms(const struct sw_agent *agent)
+{
+	/* The sampler pauses between its looks. */
+	return agent->sampler_options.every_ms + (agent->options->patience_ms > 0 ? agent->options->patience_ms : 20000);
+}
+
+/* The next line is waited for from now on. */
+static void watch(struct sw_agent *agent, uint32_t times)
+{
+	agent->gpus.slices = SLICES * times;
+	set_timer(agent, false, patience_ms(agent) / SLICES);
+}
+
+/* How many that hang in their driver are still there. */
+static uint32_t count_hung(struct sw_agent *agent)
+{
+	uint32_t count = 0;
+	for (uint32_t i = 0; i < SW_AGENT_HUNG_MAX; i++) {
+		pid_t *pid = &agent->gpus.hung[i];
+		if (*pid != 0 && waitpid(*pid, NULL, WNOHANG) != 0)
+			*pid = 0;
+		count += *pid != 0;
+	}
+	return count;
+}
+
+static void stop(struct sw_agent *agent)
+{
+	if (agent->sampler_event != NULL)
+		event_free(agent->sampler_event);
+	agent->sampler_event = NULL;
+	pid_t hung = sw_sampler_stop(&agent->sampler);
+	agent->sampler_text.count = 0;
+	for (uint32_t i = 0; i < SW_AGENT_HUNG_MAX && hung != 0; i++)
+		if (agent->gpus.hung[i] == 0) {
+			agent->gpus.hung[i] = hung;
+			hung = 0;
+		}
+}
+
+static void retry_later(struct sw_agent *agent)
+{
+	int64_t ms = agent->gpus.retry_ms > 0 ? agent->gpus.retry_ms * 2 : RETRY_MS;
+	agent->gpus.retry_ms = ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
+	set_timer(agent, true, agent->gpus.retry_ms);
+}
+
+/* No line has come for too long. A sampler that hangs in the call for one GPU is replaced by one that leaves that GPU out. */
+static void on_silence(struct sw_agent *agent)
+{
+	int asking = atomic_load(&agent->sampler.page->asking);
+	stop(agent);
+	if (asking > 0 && asking <= 64 && (agent->gpus.skip >> (asking - 1) & 1) == 0) {
+		int64_t ms = agent->gpus.skip_ms > 0 ? agent->gpus.skip_ms * 2 : SKIP_MS;
+		agent->gpus.skip_ms = ms < SKIP_MAX_MS ? ms : SKIP_MAX_MS;
+		agent->gpus.skip |= UINT64_C(1) << (asking - 1);
+		agent->gpus.skip_until_ns = sw_boot_now() + agent->gpus.skip_ms * SW_NS_PER_MS;
+		sw_agent_say(agent, "GPU %d does not answer its driver; asked again in %lld s", asking - 1,
+			     (long long)(agent->gpus.skip_ms / 1000));
+		set_timer(agent, true, 0);
+	} else {
+		sw_agent_gpus_silence(agent, "it hangs");
+		retry_later(agent);
+	}
+	sw_agent_brain_nudge(agent->brain);
+	sw_agent_pump(agent);
+}
+
+/* ---- lines */
+
+/* Runs on GPUs that are none of theirs: said once of each, or stopped. */
+static void hear_trespass(struct sw_agent *agent, const struct sw_sync *seen)
+{
+	for (size_t s = 0; s < seen->sample_count; s++) {
+		const struct sw_sync_sample *sample = &seen->samples[s];
+		if (!sample->trespass || !sample->has_run)
+			continue;
+		if (sw_run_id_compare(agent->gpus.trespasser, sample->run) != 0)
+			sw_agent_say(agent, "job %" PRIu64 " uses GPU %s, which is none of its own%s", sample->run.job, sample->gpu,
+				     agent->options->stop_trespassers ? "; it is stopped" : "");
+		agent->gpus.trespasser = sample->run;
+		if (agent->options->stop_trespassers)
+			sw_agent_tell(agent, sample->run, "trespass %s\n", sample->gpu);
+	}
+}
 
 static void take_line(struct sw_agent *agent, const char *line, size_t size)
 {
-	SW_CLEANUP(sw_sync_freep) struct sw_sync *seen = NULL;
+	struct sw_sync *seen = NULL;
 	if (sw_sync_decode(line, size, &seen, NULL) < 0)
 		return;
-	if (seen->inventory != NULL && sw_agent_brain_inventory(agent->brain, seen->inventory) < 0)
-		sw_agent_say(agent, "this node has too many GPUs, or too little memory to list them");
-	if (seen->sample_count == 0)
-		return;
-	sw_agent_brain_look(agent->brain, sw_boot_now(), seen->samples, seen->sample_count);
-	sw_sync_free(agent->samples);
-	agent->samples = SW_TAKE(seen);
+	hear_trespass(agent, seen);
+	if (seen->sample_count > 0)
+		sw_agent_brain_look(agent->brain, sw_boot_now(), seen->samples, seen->sample_count);
+	sw_agent_gpus_hear(agent, seen);
 	sw_agent_brain_nudge(agent->brain);
+	if (agent->gpus.silent) {
+		/* It looks at processes; the driver is tried again by another one. */
+		if (!agent->gpus.restarting)
+			retry_later(agent);
+		return;
+	}
+	agent->gpus.retry_ms = 0;
+	watch(agent, 1);
+	if (agent->gpus.skip != 0 && sw_boot_now() >= agent->gpus.skip_until_ns) {
+		agent->gpus.skip = 0;
+		set_timer(agent, true, 0);
+	} else if (agent->gpus.skip == 0 && seen->inventory == NULL) {
+		agent->gpus.skip_ms = 0;
+	}
 }
 
 static void take_lines(struct sw_agent *agent)
@@ -60,23 +174,14 @@ static int read_some(struct sw_agent *agent)
 	}
 }
 
-static void stop(struct sw_agent *agent)
-{
-	if (agent->sampler_event != NULL)
-		event_free(agent->sampler_event);
-	agent->sampler_event = NULL;
-	sw_sampler_stop(&agent->sampler);
-	agent->sampler_text.count = 0;
-}
-
 static void on_lines(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what;
 	struct sw_agent *agent = context;
 	if (read_some(agent) < 0) {
-		sw_agent_say(agent, "looking at the GPUs has failed; trying again in %d s", RESTART_S);
 		stop(agent);
-		evtimer_add(agent->sampler_timer, &(struct timeval){.tv_sec = RESTART_S});
+		retry_later(agent);
+		sw_agent_say(agent, "looking at the GPUs has failed; trying again in %lld s", (long long)(agent->gpus.retry_ms / 1000));
 	}
 	sw_agent_pump(agent);
 }
@@ -88,33 +193,75 @@ static int listen_to(struct sw_agent *agent)
 	return agent->sampler_event == NULL || event_add(agent->sampler_event, NULL) != 0 ? SW_ENOMEM : 0;
 }
 
-static void on_restart(evutil_socket_t fd, short what, void *context)
+/* The greeting of one that is not the first tells nothing new: it is no sync, and left out. */
+static void restart(struct sw_agent *agent)
+{
+	stop(agent);
+	agent->sampler_options.skip = agent->gpus.skip;
+	if (count_hung(agent) == SW_AGENT_HUNG_MAX || sw_sampler_start(&agent->sampler_options, &agent->sampler, NULL) < 0 ||
+	    listen_to(agent) < 0)
+		retry_later(agent);
+	else
+		watch(agent, OPENING);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what;
 	struct sw_agent *agent = context;
-	if (sw_sampler_start(&agent->sampler_options, &agent->sampler, NULL) < 0 || listen_to(agent) < 0)
-		evtimer_add(agent->sampler_timer, &(struct timeval){.tv_sec = RESTART_S});
+	if (agent->gpus.restarting)
+		restart(agent);
+	else if (agent->sampler.pid <= 0)
+		retry_later(agent);
+	else if (--agent->gpus.slices > 0)
+		set_timer(agent, false, patience_ms(agent) / SLICES);
+	else
+		on_silence(agent);
+}
+
+/* The first one. Where GPUs are known to be here, a driver that does not answer keeps the agent from nothing. */
+static int start(struct sw_agent *agent, struct sw_err *err)
+{
+	struct sw_err why = {0};
+	char about[400];
+	int r = sw_sampler_start(&agent->sampler_options, &agent->sampler, err);
+	if (r < 0)
+		return r;
+	r = sw_sampler_greet(&agent->sampler, sw_agent_gpus_known(agent) ? OPENING * patience_ms(agent) : 60000, about, &why);
+	if (r == 0) {
+		sw_agent_say(agent, "%s", about);
+		if (listen_to(agent) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		watch(agent, OPENING);
+		return 0;
+	}
+	if (r != SW_EIO || !sw_agent_gpus_known(agent)) {
+		if (err != NULL)
+			*err = why;
+		return r;
+	}
+	stop(agent);
+	sw_agent_gpus_silence(agent, why.detail);
+	retry_later(agent);
+	return sw_agent_gpus_join(agent) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
 int sw_agent_samples_start(struct sw_agent *agent, struct sw_err *err)
 {
+	const struct sw_agent_options *options = agent->options;
 	agent->sampler_options = (struct sw_sampler_options){
-		.gpus = agent->options->gpus != NULL ? agent->options->gpus : "auto",
-		.state = agent->options->state,
-		.every_ms = agent->options->sample_ms > 0 ? agent->options->sample_ms : 2000,
+		.gpus = options->gpus != NULL ? options->gpus : "auto",
+		.state = options->state,
+		.every_ms = options->sample_ms > 0 ? options->sample_ms : 2000,
 		.runtime = agent->gpu_library[0] != '\0',
+		.strangers = options->strangers,
+		.small_bytes = options->small_bytes > 0 ? options->small_bytes : SW_FITNESS_SMALL_BYTES,
+		.exclude = options->exclude_gpus,
+		.cgroup = agent->cgroup,
 	};
-	int r = sw_sampler_start(&agent->sampler_options, &agent->sampler, err);
-	char about[400];
-	if (r == 0)
-		r = sw_sampler_greet(&agent->sampler, about, err);
-	if (r < 0)
-		return r;
-	sw_agent_say(agent, "%s", about);
-	agent->sampler_timer = evtimer_new(agent->base, on_restart, agent);
-	if (agent->sampler_timer == NULL || listen_to(agent) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return 0;
+	sw_agent_gpus_open(agent);
+	agent->sampler_timer = evtimer_new(agent->base, on_timer, agent);
+	return agent->sampler_timer != NULL ? start(agent, err) : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
 void sw_agent_samples_stop(struct sw_agent *agent)
@@ -123,5 +270,5 @@ void sw_agent_samples_stop(struct sw_agent *agent)
 	if (agent->sampler_timer != NULL)
 		event_free(agent->sampler_timer);
 	sw_vec_free(&agent->sampler_text);
-	sw_sync_free(agent->samples);
+	sw_agent_gpus_release(agent);
 }

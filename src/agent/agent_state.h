@@ -33,6 +33,33 @@ struct sw_link_slot {
 	struct sw_link *link;
 };
 
+#define SW_AGENT_HUNG_MAX 4u
+
+/* What is known of the GPUs, and how the sampler gets on. */
+struct sw_agent_gpus {
+	struct sw_sync *known; /* the last inventory with all GPUs, as in the file gpus.json; NULL: none */
+	struct sw_sync *seen;  /* the sampler's last line; NULL: none yet */
+	bool is_new;	       /* its samples have not arrived at the controller */
+	struct {
+		char uuid[SW_GPU_UUID_MAX];
+	} absent[SW_SYNC_GPUS_MAX]; /* known ones that do not answer the driver */
+	uint32_t absent_count;
+	int64_t absent_since_ns;
+	bool silent; /* the driver as a whole does not answer */
+	int64_t silent_since_ns;
+	char silent_why[200];
+	uint64_t skip;			  /* GPUs, as the driver counts, in whose calls a sampler hung */
+	int64_t skip_until_ns;		  /* when they are asked again, on the clock of leases */
+	int64_t skip_ms;		  /* how long they were left alone last */
+	int64_t retry_ms;		  /* before the next sampler, where none answers; grows */
+	bool restarting;		  /* the sampler's timer starts one; else it watches the one there is */
+	uint32_t slices;		  /* of patience that are left with that one */
+	pid_t hung[SW_AGENT_HUNG_MAX];	  /* samplers that were killed and are still there; 0: none */
+	struct sw_run_id trespasser;	  /* that was told of last */
+	SW_VEC(struct sw_sync_gpu) all;	  /* scratch */
+	SW_VEC(struct sw_sync_shut) shut; /* as told last */
+};
+
 struct sw_agent {
 	const struct sw_agent_options *options;
 	const char *node;
@@ -58,7 +85,7 @@ struct sw_agent {
 	struct sw_sampler sampler;
 	struct sw_sampler_options sampler_options;
 	SW_VEC(char) sampler_text; /* what came of the next line */
-	struct sw_sync *samples;   /* the last ones; NULL: none, or sent */
+	struct sw_agent_gpus gpus;
 };
 
 __attribute__((format(printf, 2, 3))) void sw_agent_say(struct sw_agent *agent, const char *fmt, ...);
@@ -77,6 +104,21 @@ void sw_agent_unlink(struct sw_agent *agent, struct sw_run_id id);
 /* agent_scan.c */
 /* Takes in what the folders say. */
 int sw_agent_scan(struct sw_agent *agent, struct sw_err *err);
+
+/* agent_gpus.c */
+/* What an agent before this one has noted. */
+void sw_agent_gpus_open(struct sw_agent *agent);
+void sw_agent_gpus_release(struct sw_agent *agent);
+/* Whether GPUs are known to be here, whether they answer now or not. */
+bool sw_agent_gpus_known(const struct sw_agent *agent);
+/* A line of the sampler, which it owns then. */
+void sw_agent_gpus_hear(struct sw_agent *agent, struct sw_sync *seen);
+/* The driver as a whole does not answer. */
+void sw_agent_gpus_silence(struct sw_agent *agent, const char *why);
+/* The node joins with the GPUs that are known, before the driver has said anything. */
+int sw_agent_gpus_join(struct sw_agent *agent);
+/* What was sampled, and which GPUs take no jobs; valid until the next call of these. */
+void sw_agent_gpus_tell(struct sw_agent *agent, struct sw_sync *sync);
 
 /* agent_samples.c */
 int sw_agent_samples_start(struct sw_agent *agent, struct sw_err *err);

@@ -5,6 +5,7 @@
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER
  *	move ORDER UUID,UUID...      goes on on these GPUs, as many as it has, if that can be
+ *	trespass UUID                it is on a GPU that is none of its own, and must end
  *	lease BOOT_NS                it may go on until then at least (CLOCK_BOOTTIME)
  *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time; 4294967295: no time at all), whether somebody gives way
  *	                             to it, and the runs ("12.1") to which it gives way

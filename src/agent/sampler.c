@@ -10,13 +10,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "agent/fitness.h"
 #include "agent/folder.h"
+#include "agent/lodgers.h"
 #include "agent/processes.h"
 #include "agent/supervisor_state.h"
 #include "api/json.h"
@@ -29,7 +33,7 @@
 #include "share/page.h"
 #include "share/terms.h"
 
-enum { OPEN_TIMEOUT_MS = 60000 };
+enum { STOP_TRIES = 20 };
 /* Runs that share a GPU are coordinated by what is seen, so often at least. */
 enum { SHARED_MS = 1000 };
 
@@ -44,6 +48,10 @@ struct watched {
 	uint32_t gpus[SW_PAGE_GPUS];   /* in the order of its page */
 	uint32_t gpu_count;
 	uint32_t outside[SW_PAGE_GPUS]; /* of its processes are outside the GPU runtime, as of the last look */
+	uint64_t listed;		/* GPUs on which processes of it are listed, at this look */
+	uint64_t astray, astray_before; /* of these, the ones that are none of its own, at this look and the one before */
+	uint64_t charged[SW_PAGE_GPUS];
+	bool has_page, moving;
 };
 
 /* A process of a run on a GPU. */
@@ -51,6 +59,15 @@ struct lodger {
 	struct sw_run_id run;
 	uint32_t gpu;
 	struct sw_gpu_process process;
+};
+
+/* What was seen on a GPU, at this look. */
+struct on_gpu {
+	char silent[200]; /* why it does not answer; "": it does */
+	bool knows_memory;
+	uint64_t used_bytes, reserved_bytes;
+	struct sw_lodger_view lodgers[SW_GPU_PROCESSES_MAX];
+	size_t lodger_count;
 };
 
 struct sampler {
@@ -62,6 +79,12 @@ struct sampler {
 	SW_VEC(struct watched) watched;
 	SW_VEC(struct sw_sync_sample) samples;
 	SW_VEC(struct lodger) lodgers;
+	const struct sw_sampler_options *options;
+	uint64_t excluded; /* GPUs, by their place in the list */
+	struct on_gpu seen[SW_GPUS_MAX];
+	struct sw_fitness fitness;
+	struct sw_lodgers known;
+	bool told; /* the inventory */
 };
 
 /* ------------------------------------------------------------------------------------------------ sending */
@@ -105,16 +128,22 @@ static uint32_t cpus_of_machine(void)
 	return count > 0 ? (uint32_t)count : 1;
 }
 
-static void send_inventory(struct sampler *sampler)
+static const struct sw_sync_inventory *make_inventory(struct sampler *sampler)
 {
 	static struct sw_sync_gpu list[SW_GPUS_MAX];
+	static struct sw_sync_inventory inventory;
 	uint32_t count = sw_gpus_count(sampler->gpus);
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sw_gpu_info *info = sw_gpus_info(sampler->gpus, i);
 		list[i] = (struct sw_sync_gpu){info->uuid, info->name, info->memory_bytes, info->link_group};
 	}
-	struct sw_sync_inventory inventory = {list, count, cpus_of_machine(), memory_of_machine()};
-	send_sync(sampler, &(struct sw_sync){.node = "-", .instance = "-", .number = 1, .inventory = &inventory});
+	inventory = (struct sw_sync_inventory){
+		.gpus = list,
+		.gpu_count = count,
+		.cpus = cpus_of_machine(),
+		.memory_bytes = memory_of_machine(),
+	};
+	return &inventory;
 }
 
 /* ------------------------------------------------------------------------------------------------ runs */
@@ -144,7 +173,10 @@ static void find_gpus(const struct sampler *sampler, int folder, struct watched 
 static void follow_gpus(const struct sampler *sampler, int folder, struct watched *run)
 {
 	SW_CLEANUP(sw_run_account_freep) struct sw_run_account *account = NULL;
-	if (run->gpu_count == 0 || sw_folder_account(folder, "status.json", &account, NULL) < 0 || account->run.gpus == NULL)
+	if (run->gpu_count == 0 || sw_folder_account(folder, "status.json", &account, NULL) < 0)
+		return;
+	run->moving = account->run.moving != NULL;
+	if (account->run.gpus == NULL)
 		return;
 	const char *text = account->run.gpus;
 	for (uint32_t i = 0; i < run->gpu_count && *text != '\0'; i++) {
@@ -243,7 +275,7 @@ static void sample_run(struct sampler *sampler, struct watched *run, int64_t at_
 /* ------------------------------------------------------------------------------------------------ GPUs */
 
 /* Which run a process belongs to; NULL: none. */
-static const struct watched *run_of(const struct sampler *sampler, uint32_t pid)
+static struct watched *run_of(const struct sampler *sampler, uint32_t pid)
 {
 	struct sw_process process;
 	for (int depth = 0; depth < 100 && pid > 1 && sw_process_read((pid_t)pid, &process); depth++) {
@@ -272,18 +304,48 @@ static struct sw_sync_sample *sample_of(struct sampler *sampler, struct sw_run_i
 	return sample;
 }
 
-static void add_share(struct sampler *sampler, const struct sw_gpu_process *process, uint32_t gpu, int64_t at_ns)
+static bool has_gpu(const struct watched *run, uint32_t gpu)
 {
-	const struct watched *run = run_of(sampler, process->pid);
-	const char *uuid = sw_gpus_info(sampler->gpus, gpu)->uuid;
-	struct lodger *lodger = run != NULL ? sw_vec_push(&sampler->lodgers) : NULL;
+	for (uint32_t i = 0; i < run->gpu_count; i++)
+		if (run->gpus[i] == gpu)
+			return true;
+	return false;
+}
+
+/* A process of a run on a GPU. One that is on a GPU of others only now may be on its way. */
+static void add_share(struct sampler *sampler, struct watched *run, const struct sw_gpu_process *process, uint32_t gpu, int64_t at_ns)
+{
+	uint64_t bit = UINT64_C(1) << gpu;
+	struct lodger *lodger = sw_vec_push(&sampler->lodgers);
 	if (lodger != NULL)
 		*lodger = (struct lodger){run->id, gpu, *process};
-	struct sw_sync_sample *sample = run != NULL ? sample_of(sampler, run->id, uuid, at_ns) : NULL;
+	run->listed |= bit;
+	if (run->gpu_count > 0 && !run->moving && !has_gpu(run, gpu))
+		run->astray |= bit;
+	struct sw_sync_sample *sample = sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, gpu)->uuid, at_ns);
 	if (sample == NULL)
 		return;
 	sample->memory_bytes += process->memory_bytes;
 	sample->processes++;
+	sample->trespass = (run->astray & run->astray_before & bit) != 0;
+}
+
+/* What a process on a GPU is: a run's, a stranger, or one whose number means nothing here. */
+static void add_lodger(struct sampler *sampler, const struct sw_gpu_process *process, uint32_t gpu, int64_t at_ns)
+{
+	struct on_gpu *seen = &sampler->seen[gpu];
+	struct sw_lodger_view *lodger = &seen->lodgers[seen->lodger_count++];
+	sw_lodgers_look(&sampler->known, process->pid, lodger);
+	lodger->memory_bytes = process->memory_bytes;
+	lodger->is_light |= process->draws;
+	if (lodger->kind == SW_LODGER_HIDDEN)
+		return;
+	struct watched *run = run_of(sampler, process->pid);
+	if (run != NULL || (pid_t)process->pid == getpid() || (pid_t)process->pid == getppid() ||
+	    sw_lodger_is_in_group(process->pid, sampler->options->cgroup))
+		lodger->kind = SW_LODGER_OURS;
+	if (run != NULL)
+		add_share(sampler, run, process, gpu, at_ns);
 }
 
 /* How many of its processes use that GPU of its page outside the runtime; those who do so only now may be ending. */
@@ -341,7 +403,9 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 		return;
 	sw_share_page_look(page, &figures);
 	sw_share_orders_get(page, &orders);
+	run->has_page = true;
 	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
+		run->charged[i] = figures.gpus[i].charged_bytes;
 		uint32_t outside = count_outside(sampler, run, i, page, real);
 		if (figures.processes == 0 && outside == 0)
 			continue;
@@ -358,20 +422,64 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 
 static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 {
-	static struct sw_gpu_sample seen;
-	if (sw_gpus_sample(sampler->gpus, index, &seen, NULL) < 0)
+	static struct sw_gpu_sample figures;
+	struct on_gpu *seen = &sampler->seen[index];
+	struct sw_err err = {0};
+	seen->silent[0] = '\0';
+	seen->knows_memory = false;
+	seen->lodger_count = 0;
+	if (sw_gpus_sample(sampler->gpus, index, &figures, &err) < 0) {
+		snprintf(seen->silent, sizeof seen->silent, "%.199s", err.detail[0] != '\0' ? err.detail : "no answer");
 		return;
+	}
+	seen->knows_memory = (figures.known & SW_GPU_KNOWS_MEMORY) != 0;
+	seen->used_bytes = figures.memory_used_bytes;
+	seen->reserved_bytes = figures.memory_reserved_bytes;
 	struct sw_sync_sample *sample = add(sampler, at_ns);
-	if (sample == NULL)
-		return;
-	sample->gpu = sw_gpus_info(sampler->gpus, index)->uuid;
-	sample->memory_bytes = seen.memory_used_bytes;
-	sample->busy_milli = seen.utilisation_milli;
-	sample->power_mw = seen.power_mw;
-	sample->temperature_c = seen.temperature_c;
-	sample->processes = seen.process_total;
-	for (uint32_t i = 0; i < seen.process_count; i++)
-		add_share(sampler, &seen.processes[i], index, at_ns);
+	if (sample != NULL) {
+		sample->gpu = sw_gpus_info(sampler->gpus, index)->uuid;
+		sample->memory_bytes = figures.memory_used_bytes;
+		sample->busy_milli = figures.utilisation_milli;
+		sample->power_mw = figures.power_mw;
+		sample->temperature_c = figures.temperature_c;
+		sample->processes = figures.process_total;
+	}
+	for (uint32_t i = 0; i < figures.process_count; i++)
+		add_lodger(sampler, &figures.processes[i], index, at_ns);
+}
+
+/* What runs of ours hold on the GPU whose processes the driver does not list, or lists by numbers of another namespace. */
+static void add_unseen(const struct sampler *sampler, uint32_t gpu, struct sw_fitness_look *look)
+{
+	for (size_t i = 0; i < sampler->watched.count; i++) {
+		const struct watched *run = &sampler->watched.items[i];
+		for (uint32_t g = 0; g < run->gpu_count; g++) {
+			if (run->gpus[g] != gpu || (run->listed >> gpu & 1) != 0)
+				continue;
+			look->has_unseen = true;
+			look->unseen_unknown |= !run->has_page;
+			look->unseen_bytes += run->charged[g];
+		}
+	}
+}
+
+/* Which GPUs may be given out. */
+static void judge(struct sampler *sampler, int64_t at_ns)
+{
+	for (uint32_t g = 0; g < sw_gpus_count(sampler->gpus); g++) {
+		const struct on_gpu *seen = &sampler->seen[g];
+		struct sw_fitness_look look = {
+			.silent = seen->silent[0] != '\0' ? seen->silent : NULL,
+			.excluded = (sampler->excluded >> g & 1) != 0,
+			.knows_memory = seen->knows_memory,
+			.used_bytes = seen->used_bytes,
+			.reserved_bytes = seen->reserved_bytes,
+			.lodgers = seen->lodgers,
+			.lodger_count = seen->lodger_count,
+		};
+		add_unseen(sampler, g, &look);
+		sw_fitness_note(&sampler->fitness, g, sw_boot_now(), at_ns, &look);
+	}
 }
 
 /* The host memory that contents of GPUs take, all programs of the machine together. */
@@ -389,10 +497,16 @@ static void sample_node(struct sampler *sampler, int64_t at_ns)
 
 static void look(struct sampler *sampler)
 {
-	int64_t at_ns = sw_real_now();
+	int64_t at_ns = sw_real_now(), began_ns = sw_boot_now();
 	sampler->samples.count = 0;
 	sampler->lodgers.count = 0;
 	find_runs(sampler);
+	for (size_t i = 0; i < sampler->watched.count; i++) {
+		struct watched *run = &sampler->watched.items[i];
+		run->astray_before = run->astray;
+		run->astray = run->listed = 0;
+		run->has_page = false;
+	}
 	if (sampler->watched.count > 0 && sw_processes_read(&sampler->processes) == 0)
 		for (size_t i = 0; i < sampler->watched.count; i++)
 			sample_run(sampler, &sampler->watched.items[i], at_ns);
@@ -402,11 +516,22 @@ static void look(struct sampler *sampler)
 		sample_page(sampler, &sampler->watched.items[i], at_ns);
 	if (sampler->runtime && sw_gpus_count(sampler->gpus) > 0)
 		sample_node(sampler, at_ns);
-	send_sync(sampler, &(struct sw_sync){.node = "-",
-					     .instance = "-",
-					     .number = 1,
-					     .samples = sampler->samples.items,
-					     .sample_count = sampler->samples.count});
+	judge(sampler, at_ns);
+	struct sw_sync sync = {.node = "-",
+			       .instance = "-",
+			       .number = 1,
+			       .inventory = sampler->told ? NULL : make_inventory(sampler),
+			       .samples = sampler->samples.items,
+			       .sample_count = sampler->samples.count,
+			       .look_ns = sw_boot_now() - began_ns};
+	if (!sampler->told) {
+		sync.missing = sw_gpus_missing(sampler->gpus);
+		sync.silent = sw_gpus_are_silent(sampler->gpus);
+		sync.about = sw_gpus_about(sampler->gpus);
+	}
+	sw_fitness_tell(&sampler->fitness, sampler->gpus, &sync);
+	send_sync(sampler, &sync);
+	sampler->told = true;
 }
 
 static bool any_is_shared(const struct sampler *sampler)
@@ -419,6 +544,41 @@ static bool any_is_shared(const struct sampler *sampler)
 				return true;
 	}
 	return false;
+}
+
+/* ------------------------------------------------------------------------------------------------ GPUs that are kept back */
+
+/* The GPU that goes by this number or UUID, or by the beginning of its UUID; the number of GPUs: none. */
+static uint32_t find_named(const struct sampler *sampler, const char *name, size_t size)
+{
+	uint32_t count = sw_gpus_count(sampler->gpus);
+	char number[16];
+	for (uint32_t g = 0; g < count; g++) {
+		const struct sw_gpu_info *info = sw_gpus_info(sampler->gpus, g);
+		snprintf(number, sizeof number, "%u", info->number);
+		if ((strlen(number) == size && memcmp(number, name, size) == 0) || (size >= 8 && strncmp(info->uuid, name, size) == 0))
+			return g;
+	}
+	return count;
+}
+
+static int exclude(struct sampler *sampler, const char *list, struct sw_err *err)
+{
+	for (const char *at = list; at != NULL && *at != '\0';) {
+		size_t size = strcspn(at, ",");
+		uint32_t gpu = find_named(sampler, at, size);
+		bool is_complete = sw_gpus_missing(sampler->gpus) == 0 && !sw_gpus_are_silent(sampler->gpus);
+		if (gpu < sw_gpus_count(sampler->gpus)) {
+			sampler->excluded |= UINT64_C(1) << gpu;
+		} else if (size > 0 && is_complete) { /* it may be among those that do not answer */
+			sw_err_set(err, SW_EINPUT, "there is no GPU '%.*s' to keep back", (int)(size < 60 ? size : 60), at);
+			sw_err_detail(err, "the machine has %u GPUs", sw_gpus_count(sampler->gpus));
+			sw_err_hint(err, "GPUs go by their numbers or UUIDs, as 'nvidia-smi -L' lists them, with commas between them.");
+			return SW_EINPUT;
+		}
+		at += size + (at[size] == ',');
+	}
+	return 0;
 }
 
 /* The first line. */
@@ -440,7 +600,7 @@ static void greet(const struct sampler *sampler, int result, const struct sw_err
 	put(sampler->pipe, "\n", 1);
 }
 
-static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, pid_t agent)
+static _Noreturn void serve(const struct sw_sampler_options *options, struct sw_sampler_page *page, int pipe, pid_t agent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "sw:sampler");
@@ -453,16 +613,21 @@ static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN);
 	signal(SIGTERM, SIG_DFL);
-	struct sampler sampler = {.pipe = pipe, .runtime = options->runtime};
+	static struct sampler sampler;
+	sampler.pipe = pipe;
+	sampler.runtime = options->runtime;
+	sampler.options = options;
+	sampler.fitness.rule = options->strangers;
+	sampler.fitness.small_bytes = options->small_bytes;
 	struct sw_err err = {0};
 	char runs[PATH_MAX];
 	snprintf(runs, sizeof runs, "%s/runs", options->state);
 	sampler.runs = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = sw_gpus_open(options->gpus, &sampler.gpus, &err);
+	int r = sw_gpus_open_with(options->gpus, &(struct sw_gpus_care){options->skip, &page->asking}, &sampler.gpus, &err);
+	r = r < 0 ? r : exclude(&sampler, options->exclude, &err);
 	greet(&sampler, r, &err);
 	if (r < 0)
 		_exit(1);
-	send_inventory(&sampler);
 	for (;;) {
 		look(&sampler);
 		bool soon = options->every_ms > SHARED_MS && any_is_shared(&sampler);
@@ -472,27 +637,34 @@ static _Noreturn void serve(const struct sw_sampler_options *options, int pipe, 
 
 int sw_sampler_start(const struct sw_sampler_options *options, struct sw_sampler *ret_sampler, struct sw_err *err)
 {
-	int ends[2];
+	int ends[2] = {-1, -1};
 	pid_t agent = getpid();
-	pid_t pid = pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
+	void *page = mmap(NULL, sizeof(struct sw_sampler_page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t pid = page != MAP_FAILED && pipe2(ends, O_CLOEXEC) == 0 ? fork() : -1;
 	if (pid == 0) {
 		close(ends[0]);
-		serve(options, ends[1], agent);
+		serve(options, page, ends[1], agent);
 	}
-	if (pid < 0)
-		return sw_err_set(err, SW_EIO, "cannot start looking at GPUs: %s", strerror(errno));
+	if (pid < 0) {
+		sw_err_set(err, SW_EIO, "cannot start looking at GPUs: %s", strerror(errno));
+		for (int i = 0; i < 2 && ends[i] >= 0; i++)
+			close(ends[i]);
+		if (page != MAP_FAILED)
+			munmap(page, sizeof(struct sw_sampler_page));
+		return SW_EIO;
+	}
 	close(ends[1]);
-	*ret_sampler = (struct sw_sampler){.pipe = ends[0], .pid = pid};
+	*ret_sampler = (struct sw_sampler){.pipe = ends[0], .pid = pid, .page = page};
 	return 0;
 }
 
 /* The first line, without its end; false: none came. */
-static bool read_line(int pipe, char *line, size_t size)
+static bool read_line(int pipe, int64_t timeout_ms, char *line, size_t size)
 {
 	/* Byte by byte: what follows belongs to somebody else. */
 	for (size_t used = 0; used < size; used++) {
 		struct pollfd wait = {.fd = pipe, .events = POLLIN};
-		if (poll(&wait, 1, OPEN_TIMEOUT_MS) <= 0 || read(pipe, &line[used], 1) != 1)
+		if (poll(&wait, 1, (int)timeout_ms) <= 0 || read(pipe, &line[used], 1) != 1)
 			return false;
 		if (line[used] == '\n') {
 			line[used] = '\0';
@@ -502,12 +674,12 @@ static bool read_line(int pipe, char *line, size_t size)
 	return false;
 }
 
-int sw_sampler_greet(const struct sw_sampler *sampler, char about[400], struct sw_err *err)
+int sw_sampler_greet(const struct sw_sampler *sampler, int64_t timeout_ms, char about[400], struct sw_err *err)
 {
 	char line[8192];
 	json_int_t result = SW_EIO;
 	const char *words = "", *fact = "cannot look at GPUs", *detail = "the driver does not answer", *hint = "";
-	json_t *root = read_line(sampler->pipe, line, sizeof line) ? json_loads(line, 0, NULL) : NULL;
+	json_t *root = read_line(sampler->pipe, timeout_ms, line, sizeof line) ? json_loads(line, 0, NULL) : NULL;
 	if (root != NULL)
 		(void)json_unpack(root, "{s:I, s:s, s:s, s:s, s:s}", "result", &result, "about", &words, "fact", &fact, "detail", &detail,
 				  "hint", &hint);
@@ -521,13 +693,20 @@ int sw_sampler_greet(const struct sw_sampler *sampler, char about[400], struct s
 	return (int)result;
 }
 
-void sw_sampler_stop(struct sw_sampler *sampler)
+pid_t sw_sampler_stop(struct sw_sampler *sampler)
 {
 	if (sampler->pid <= 0)
-		return;
+		return 0;
+	pid_t pid = sampler->pid;
 	close(sampler->pipe);
-	kill(sampler->pid, SIGKILL);
-	/* One that hangs in its driver cannot be waited for. */
-	waitpid(sampler->pid, NULL, WNOHANG);
+	kill(pid, SIGKILL);
+	munmap(sampler->page, sizeof *sampler->page);
 	sampler->pid = 0;
+	/* One that hangs in its driver cannot be waited for; any other takes a moment to go. */
+	for (int tries = 0; tries < STOP_TRIES; tries++) {
+		if (waitpid(pid, NULL, WNOHANG) != 0)
+			return 0;
+		nanosleep(&(struct timespec){.tv_nsec = SW_NS_PER_MS}, NULL);
+	}
+	return pid;
 }

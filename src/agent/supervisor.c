@@ -47,6 +47,15 @@ static bool obey(struct sw_supervisor *supervisor, const char *line)
 	return true;
 }
 
+/* The agent saw it on a GPU that is none of its own. */
+static void stop_trespasser(struct sw_supervisor *supervisor, const char *gpu)
+{
+	char detail[200];
+	snprintf(detail, sizeof detail, "a process of it used GPU %.60s, which is none of its own", gpu);
+	sw_supervisor_blame(supervisor, SW_REASON_TRESPASS, detail);
+	sw_supervisor_stop(supervisor, SW_REASON_TRESPASS, supervisor->spec->stop_signal, supervisor->spec->grace_ms);
+}
+
 static void on_request(void *context, int client, const char *line)
 {
 	static const char unknown[] = "{\"error\":\"unknown request\"}";
@@ -56,6 +65,8 @@ static void on_request(void *context, int client, const char *line)
 		sw_supervisor_say(supervisor, client);
 	else if (strncmp(line, "gpu ", 4) == 0)
 		sw_supervisor_gpu_terms(supervisor, line + 4);
+	else if (strncmp(line, "trespass ", 9) == 0)
+		stop_trespasser(supervisor, line + 9);
 	else if (sscanf(line, "lease %lld", &deadline) == 1)
 		supervisor->lease_ns = deadline > supervisor->lease_ns ? deadline : supervisor->lease_ns;
 	else

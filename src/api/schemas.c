@@ -163,6 +163,7 @@ static const struct sw_api_field job_gpu[] = {
 	{"host_bytes", "integer", "of its GPU memory whose contents lie in host memory for now"},
 	{"iteration_s", "number", "seconds that one step of its repeating work takes; null: none was found"},
 	{"outside_processes", "integer", "its processes, counted on each GPU, that use it outside the runtime, where no limit holds"},
+	{"trespass", "boolean", "a process of it uses a GPU that is none of its own"},
 	{"compute", "number", "percent of each GPU's time that it may take now; 0: it stands still; null: not known"},
 	{"yields", "boolean", "it works only while the guaranteed jobs on its GPUs do not"},
 	{"sampled_at", "string", "RFC 3339"},
@@ -223,6 +224,21 @@ static const struct sw_api_field gpu[] = {
 	{"power_w", "number", "watts"},
 	{"temperature_c", "integer", "degrees Celsius"},
 	{"sampled_at", "string", "RFC 3339"},
+	{"shut", "string",
+	 "why it takes no jobs: stranger (processes outside the queue use it), excluded (the operator keeps it back), dead (it does not "
+	 "answer "
+	 "its driver) or silent (the driver does not answer at all); null: it does"},
+	{"shut_by", "string", "what uses it, or what the driver says; null: nothing is known"},
+	{"shut_since", "string", "RFC 3339; not there: it takes jobs"},
+	{"strangers", "#Stranger[]", "processes outside the queue that use it"},
+	END,
+};
+static const struct sw_api_field stranger[] = {
+	{"pid", "integer", "null: not known, as where the driver counts in another namespace"},
+	{"user", "string", "null: not known"},
+	{"program", "string", "null: not known"},
+	{"memory_bytes", "integer", "of the GPU's"},
+	{"since", "string", "when it was seen first, RFC 3339"},
 	END,
 };
 static const struct sw_api_field node[] = {
@@ -234,6 +250,7 @@ static const struct sw_api_field node[] = {
 	{"reason", "string", "why it is closed; else empty"},
 	{"gpus", "integer", ""},
 	{"gpus_free", "integer", "that jobs may get"},
+	{"gpus_shut", "integer", "that take no jobs, whatever runs on them; see devices"},
 	{"cpus", "integer", ""},
 	{"memory_bytes", "integer", ""},
 	{"heard_at", "string", "when its agent spoke last; null: not since the controller started"},
@@ -303,7 +320,8 @@ static const struct sw_api_field event[] = {
 	{"seq", "integer", "its number; also the id of the server-sent event"},
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
-	 "submit cancel hold release requeue limit move node node_lost node_unreachable node_removed node_closed node_opened report policy "
+	 "submit cancel hold release requeue limit move node node_lost node_unreachable node_removed node_closed node_opened gpus report "
+	 "policy "
 	 "quota; ended: of a job that "
 	 "is "
 	 "watched "
@@ -348,6 +366,7 @@ const struct sw_schema sw_schemas[] = {
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},
 	{"Gpu", "A GPU and its last figures", gpu},
+	{"Stranger", "A process outside the queue that uses a GPU", stranger},
 	{"Node", "A node", node},
 	{"NodeList", "All nodes", node_list},
 	{"NodeChange", "A node that is closed to new jobs, or opened", node_change},

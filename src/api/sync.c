@@ -105,6 +105,7 @@ static const struct sw_field sample_fields[] = {
 	{"host_bytes", SW_FIELD_U64, AT(host_bytes), .max = INT64_MAX, .brief = true},
 	{"iteration_ns", SW_FIELD_U64, AT(iteration_ns), .max = INT64_MAX, .brief = true},
 	{"outside", SW_FIELD_U32, AT(outside), .max = UINT32_MAX, .brief = true},
+	{"trespass", SW_FIELD_BOOL, AT(trespass), .brief = true},
 	{"runtime", SW_FIELD_BOOL, AT(runtime), .brief = true},
 	{"suspended", SW_FIELD_BOOL, AT(suspended), .brief = true},
 	{"moving", SW_FIELD_BOOL, AT(moving), .brief = true},
@@ -154,6 +155,10 @@ static const struct sw_field sync_fields[] = {
 	{"number", SW_FIELD_U64, AT(number), .min = 1, .max = INT64_MAX, .required = true},
 	{"have", SW_FIELD_U64, AT(have), .max = INT64_MAX},
 	{"leases", SW_FIELD_BOOL, AT(leases), .brief = true},
+	{"look_ns", SW_FIELD_I64, AT(look_ns), .max = INT64_MAX, .brief = true},
+	{"missing", SW_FIELD_U32, AT(missing), .max = SW_SYNC_GPUS_MAX, .brief = true},
+	{"silent", SW_FIELD_BOOL, AT(silent), .brief = true},
+	{"about", SW_FIELD_TEXT, AT(about), .max = DETAIL_MAX, .brief = true},
 };
 #undef THIS
 

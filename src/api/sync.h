@@ -100,6 +100,7 @@ enum sw_run_depth {
 /* Why a run ended, where it was not the job's own doing ("" then). */
 #define SW_REASON_STOPPED "stopped" /* as the controller wished */
 #define SW_REASON_TIME_LIMIT "time-limit"
+#define SW_REASON_TRESPASS "trespass"	    /* it used a GPU that is none of its own, and the operator has such jobs stopped */
 #define SW_REASON_MEMORY_LIMIT "memory-limit"	    /* of its control group */
 #define SW_REASON_LEASE "lease"			    /* its own lease ran out */
 #define SW_REASON_LAUNCH "launch"		    /* its command could not be started; `detail` says why */
@@ -165,6 +166,7 @@ struct sw_sync_sample {
 	uint64_t host_bytes;   /* contents of its GPU memory that lie in host memory */
 	uint64_t iteration_ns; /* one step of its repeating work */
 	uint32_t outside;      /* of its processes use the GPU outside the runtime */
+	bool trespass;	       /* the GPU is none of the run's own */
 	/* The same, as the GPU runtime counts it. */
 	bool runtime;		       /* the rest is known */
 	bool suspended;		       /* none of its processes works */
@@ -219,6 +221,11 @@ struct sw_sync {
 	size_t run_count;
 	struct sw_sync_sample *samples;
 	size_t sample_count;
+	/* Between an agent and its sampler, beside an inventory: */
+	uint32_t missing;	   /* GPUs that the driver has and that do not answer it */
+	bool silent;		   /* there is no driver, or it does not answer */
+	const char *about;	   /* the GPUs in one line for people; may be NULL */
+	int64_t look_ns;	   /* the last look at GPUs and processes took; 0: not known */
 	bool looked;		   /* the agent knows which GPUs take no jobs: those below, and no others */
 	struct sw_sync_shut *shut; /* each GPU once */
 	size_t shut_count;

@@ -48,6 +48,13 @@ char *sw_cli_outside(const json_t *job, char *text, size_t size)
 	return text;
 }
 
+char *sw_cli_trespass(const json_t *job, char *text, size_t size)
+{
+	bool trespass = json_is_true(json_object_get(json_object_get(job, "gpu"), "trespass"));
+	snprintf(text, size, "%s", trespass ? "a process of it uses a GPU that is none of its own; see docs/gpu.md" : "");
+	return text;
+}
+
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size)
 {
 	const json_t *gpu = json_object_get(job, "gpu");

@@ -116,6 +116,8 @@ static void put_gpu(const json_t *job)
 		put("GPU memory", text);
 	if (sw_cli_outside(job, text, sizeof text)[0] != '\0')
 		put("Outside", text);
+	if (sw_cli_trespass(job, text, sizeof text)[0] != '\0')
+		put("Trespass", text);
 	if (sw_cli_gpu_time(job, text, sizeof text)[0] != '\0')
 		put("GPU time", text);
 	if (sw_cli_iteration(job, text, sizeof text)[0] != '\0')

@@ -72,6 +72,7 @@ char *sw_cli_limit(const json_t *job, char *text, size_t size);
 char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size);
 /* How many of its processes go around the runtime, and what of it; "" where none does. */
 char *sw_cli_outside(const json_t *job, char *text, size_t size);
+char *sw_cli_trespass(const json_t *job, char *text, size_t size);
 /* "30 %", or when it works beside guaranteed jobs; "" for all of the time, or where nobody knows. */
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size);
 /* "312 ms/it"; "" where nobody knows. */

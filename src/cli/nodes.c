@@ -18,7 +18,7 @@ static const struct sw_cli_column node_columns[] = {
 	{.name = "FREE", .right = true},
 	{.name = "CPUS", .right = true},
 	{.name = "MEMORY", .right = true},
-	{.name = "REASON", .most = 60},
+	{.name = "REASON", .most = 100},
 };
 static const struct sw_cli_column gpu_columns[] = {
 	{.name = "NODE"},
@@ -29,10 +29,11 @@ static const struct sw_cli_column gpu_columns[] = {
 	{.name = "MEMORY", .right = true},
 	{.name = "POWER", .right = true},
 	{.name = "TEMP", .right = true},
+	{.name = "SHUT", .most = 60},
 	{.name = "UUID"},
 };
 
-/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*; and for one that does not answer, unreachable. */
+/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*; unreachable for one that does not answer; shut for one none of whose GPUs takes jobs. */
 static const char *state_of(const json_t *node)
 {
 	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);
@@ -42,27 +43,59 @@ static const char *state_of(const json_t *node)
 		return "unreachable";
 	if (json_is_true(json_object_get(node, "closed")))
 		return json_is_true(json_object_get(node, "in_use")) ? "drng" : "drain";
+	if (gpus > 0 && sw_cli_number(node, "gpus_shut", 0) == gpus)
+		return "shut";
 	return spare == gpus ? "idle" : spare > 0 ? "mix" : "alloc";
+}
+
+/* Why a GPU takes no jobs, or what shares it; "-". */
+static const char *shut_of(const json_t *gpu, char *text, size_t size)
+{
+	const char *why = sw_cli_text(gpu, "shut", ""), *by = sw_cli_text(gpu, "shut_by", "");
+	const json_t *strangers = json_object_get(gpu, "strangers");
+	snprintf(text, size, "%s%s%s", why[0] != '\0' ? why : "-", by[0] != '\0' ? ": " : "", by);
+	if (why[0] == '\0' && json_array_size(strangers) > 0)
+		snprintf(text, size, "shared with %zu outside the queue", json_array_size(strangers));
+	return text;
+}
+
+/* Why the node, or which of its GPUs, takes no jobs. */
+static void find_reason(const json_t *node, char *text, size_t size)
+{
+	size_t i, used = 0;
+	const json_t *gpu;
+	char words[300];
+	snprintf(text, size, "%s", sw_cli_text(node, "reason", ""));
+	if (text[0] != '\0')
+		return;
+	snprintf(text, size, "-");
+	json_array_foreach(json_object_get(node, "devices"), i, gpu)
+	{
+		if (strcmp(shut_of(gpu, words, sizeof words), "-") == 0 || used >= size)
+			continue;
+		used += (size_t)snprintf(text + used, size - used, "%sgpu%zu %s", used > 0 ? "; " : "", i, words);
+	}
 }
 
 static int add_node(struct sw_cli_rows *rows, const json_t *node)
 {
-	char memory[32];
+	char memory[32], reason[600];
 	int r = sw_cli_rows_add(rows, sw_cli_text(node, "name", "?"));
 	r = r < 0 ? r : sw_cli_rows_add(rows, state_of(node));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus", 0));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "gpus_free", 0));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(node, "cpus", 0));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(node, "memory_bytes", 0), memory));
-	const char *reason = sw_cli_text(node, "reason", "");
 	if (json_is_true(json_object_get(node, "unreachable")))
-		return r < 0 ? r : sw_cli_rows_addf(rows, "not heard since %s", sw_cli_local_time(sw_cli_text(node, "heard_at", NULL), memory));
-	return r < 0 ? r : sw_cli_rows_add(rows, reason[0] != '\0' ? reason : "-");
+		return r < 0 ? r
+			     : sw_cli_rows_addf(rows, "not heard since %s", sw_cli_local_time(sw_cli_text(node, "heard_at", NULL), memory));
+	find_reason(node, reason, sizeof reason);
+	return r < 0 ? r : sw_cli_rows_add(rows, reason);
 }
 
 static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *gpu)
 {
-	char used[32], memory[32], text[32];
+	char used[32], memory[32], text[32], shut[300];
 	bool sampled = json_is_string(json_object_get(gpu, "sampled_at"));
 	int r = sw_cli_rows_add(rows, sw_cli_text(node, "name", "?"));
 	r = r < 0 ? r : sw_cli_rows_addf(rows, "%" PRId64, sw_cli_number(gpu, "index", 0));
@@ -72,6 +105,7 @@ static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *g
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), memory));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_power(gpu, text, sizeof text));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_heat(gpu, text, sizeof text));
+	r = r < 0 ? r : sw_cli_rows_add(rows, shut_of(gpu, shut, sizeof shut));
 	return r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "uuid", "-"));
 }
 
@@ -178,7 +212,9 @@ const struct sw_cli_command sw_cli_nodes = {
 	.name = "nodes",
 	.about = "list nodes and their GPUs; close one to new jobs",
 	.text = "States: idle (all GPUs are free), mix (some), alloc (none), drain and drng (closed to new jobs, without and with some "
-		"that still run), unreachable (its agent is not heard; its jobs go on, as far as is known, and keep their GPUs), down*. "
+		"that still run), unreachable (its agent is not heard; its jobs go on, as far as is known, and keep their GPUs), shut "
+		"(none of its GPUs takes jobs), down*. GPUs that processes outside the queue use take no jobs while those stay; nor do "
+		"GPUs that do not answer their driver, and those that the operator keeps back. "
 		"remove gives up a node that is unreachable: its jobs end as lost, with the state NODE_FAIL, but those with --on-lost "
 		"restart start anew elsewhere when their lease is over. What ran there may still be running; if the node comes back, it is "
 		"stopped. A node on which jobs keep failing for reasons of its own is closed without being told, while others "

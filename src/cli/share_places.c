@@ -18,6 +18,20 @@ static const char *throttle_word(size_t index)
 
 const struct sw_cli_words sw_cli_throttle_words = {.at = throttle_word};
 
+static const char *strangers_word(size_t index)
+{
+	static const char *const words[] = {"avoid", "share", "ignore"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+
+static const char *trespass_word(size_t index)
+{
+	static const char *const words[] = {"say", "stop"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+
+const struct sw_cli_words sw_cli_strangers_words = {.at = strangers_word}, sw_cli_trespass_words = {.at = trespass_word};
+
 int sw_cli_share_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err)
 {
 	if (sw_parse_bytes(text, strlen(text), ret_bytes) == 0 && *ret_bytes > 0)

@@ -39,6 +39,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 
 struct values {
 	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle, *host_memory;
+	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *driver_patience;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
 	bool detach;
@@ -301,6 +302,11 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--node", values->node},
 		{"--throttle", values->throttle},
 		{"--host-memory", values->host_memory},
+		{"--strangers", values->strangers},
+		{"--stranger-memory", values->stranger_memory},
+		{"--exclude-gpus", values->exclude_gpus},
+		{"--trespass", values->trespass},
+		{"--driver-patience", values->driver_patience},
 	};
 	cluster->children[CONTROLLER].name = "controller";
 	cluster->children[AGENT].name = "agent";
@@ -457,6 +463,21 @@ static const struct sw_cli_option options[] = {
 	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
 	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
 	 .offset = offsetof(struct values, throttle)},
+	{"strangers", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_strangers_words,
+	 .about = "GPUs that processes outside the queue use: avoid (they take no jobs, as long as that lasts), share or ignore (avoid)",
+	 .offset = offsetof(struct values, strangers)},
+	{"stranger-memory", .kind = SW_CLI_TEXT, .argument = "SIZE",
+	 .about = "processes that draw, and unknown ones, count as outside the queue from so much memory of a GPU on (512M)",
+	 .offset = offsetof(struct values, stranger_memory)},
+	{"exclude-gpus", .kind = SW_CLI_TEXT, .argument = "LIST",
+	 .about = "GPUs that are never given out: numbers or UUIDs as nvidia-smi has them, with commas between",
+	 .offset = offsetof(struct values, exclude_gpus)},
+	{"trespass", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_trespass_words,
+	 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",
+	 .offset = offsetof(struct values, trespass)},
+	{"driver-patience", .kind = SW_CLI_TEXT, .argument = "TIME",
+	 .about = "how long the GPU driver may take to answer before it counts as silent (20s)",
+	 .offset = offsetof(struct values, driver_patience)},
 	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
 	 .offset = offsetof(struct values, host_memory)},
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},

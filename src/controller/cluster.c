@@ -7,8 +7,55 @@
 
 /* ------------------------------------------------------------------------------------------------ nodes */
 
-static void write_device(struct sw_json *json, size_t index, const struct sw_device *device)
+static void write_text(struct sw_json *json, const char *key, const char *text)
 {
+	sw_json_key(json, key);
+	if (text[0] != '\0')
+		sw_json_string(json, text);
+	else
+		sw_json_null(json);
+}
+
+static void write_strangers(struct sw_json *json, const struct sw_machine *machine, const char *uuid)
+{
+	sw_json_key(json, "strangers");
+	sw_json_array(json);
+	for (size_t s = 0; s < machine->strangers.count; s++) {
+		const struct sw_stranger *stranger = &machine->strangers.items[s];
+		if (strcmp(stranger->gpu, uuid) != 0)
+			continue;
+		sw_json_object(json);
+		sw_json_key(json, "pid");
+		if (stranger->pid != 0)
+			sw_json_u64(json, stranger->pid);
+		else
+			sw_json_null(json);
+		write_text(json, "user", stranger->user);
+		write_text(json, "program", stranger->program);
+		sw_json_key_u64(json, "memory_bytes", stranger->memory_bytes);
+		sw_write_time(json, "since", stranger->since_ns);
+		sw_json_end_object(json);
+	}
+	sw_json_end_array(json);
+}
+
+/* Whether it takes jobs, and what is on it that is not ours. */
+static void write_shut(struct sw_server *server, struct sw_json *json, uint32_t node, const char *uuid)
+{
+	struct sw_node_view view;
+	struct sw_shut_view shut;
+	bool is_shut = false;
+	for (uint32_t g = 0; !is_shut && sw_brain_node(server->brain, node, &view) && g < view.gpus; g++)
+		is_shut = strcmp(sw_brain_gpu_uuid(server->brain, node, g), uuid) == 0 && sw_brain_gpu_shut(server->brain, node, g, &shut);
+	write_text(json, "shut", is_shut ? sw_shut_name(shut.why) : "");
+	write_text(json, "shut_by", is_shut ? shut.by : "");
+	if (is_shut)
+		sw_write_time(json, "shut_since", shut.since_ns);
+}
+
+static void write_device(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_machine *machine, size_t index)
+{
+	const struct sw_device *device = &machine->devices.items[index];
 	sw_json_object(json);
 	sw_json_key_u64(json, "index", index);
 	sw_json_key_string(json, "uuid", device->uuid);
@@ -27,6 +74,8 @@ static void write_device(struct sw_json *json, size_t index, const struct sw_dev
 		sw_json_key_i64(json, "temperature_c", device->temperature_c);
 		sw_write_time(json, "sampled_at", device->sampled_at_ns);
 	}
+	write_shut(server, json, node, device->uuid);
+	write_strangers(json, machine, device->uuid);
 	sw_json_end_object(json);
 }
 
@@ -39,7 +88,7 @@ static void write_host_memory(struct sw_json *json, const char *key, const struc
 		sw_json_null(json);
 }
 
-static void write_node(struct sw_server *server, struct sw_json *json, const struct sw_node_view *view)
+static void write_node(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_node_view *view)
 {
 	const struct sw_machine *machine = sw_machines_find(&server->machines, view->name);
 	sw_json_object(json);
@@ -51,6 +100,7 @@ static void write_node(struct sw_server *server, struct sw_json *json, const str
 	sw_json_key_string(json, "reason", view->reason);
 	sw_json_key_u64(json, "gpus", view->gpus);
 	sw_json_key_u64(json, "gpus_free", view->gpus_free);
+	sw_json_key_u64(json, "gpus_shut", view->gpus_shut);
 	sw_json_key_u64(json, "cpus", view->cpus);
 	sw_json_key_u64(json, "memory_bytes", view->memory_bytes);
 	sw_write_time(json, "heard_at", view->heard_at);
@@ -59,7 +109,7 @@ static void write_node(struct sw_server *server, struct sw_json *json, const str
 	sw_json_key(json, "devices");
 	sw_json_array(json);
 	for (size_t d = 0; machine != NULL && d < machine->devices.count; d++)
-		write_device(json, d, &machine->devices.items[d]);
+		write_device(server, json, node, machine, d);
 	sw_json_end_array(json);
 	sw_json_end_object(json);
 }
@@ -73,7 +123,7 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
 	sw_json_array(&json);
 	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++)
 		if (!view.removed)
-			write_node(server, &json, &view);
+			write_node(server, &json, n, &view);
 	sw_json_end_array(&json);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
@@ -92,7 +142,7 @@ static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn 
 	uint32_t n = 0;
 	while (sw_brain_node(server->brain, n, &view) && strcmp(view.name, op->request->node) != 0)
 		n++;
-	write_node(server, &json, &view);
+	write_node(server, &json, n, &view);
 	sw_conn_reply_json(conn, 200, &json);
 }
 

@@ -1,8 +1,10 @@
 /* What agents said of their GPUs, and how these did lately. Volatile: figures for people, nothing that decides. */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "controller/server_state.h"
+#include "failure/failure.h"
 
 static void clear_devices(struct sw_machine *machine)
 {
@@ -18,6 +20,7 @@ void sw_machines_clear(sw_machines *machines)
 	for (size_t m = 0; m < machines->count; m++) {
 		clear_devices(&machines->items[m]);
 		sw_vec_free(&machines->items[m].uses);
+		sw_vec_free(&machines->items[m].strangers);
 		free(machines->items[m].name);
 	}
 	sw_vec_free(machines);
@@ -87,6 +90,26 @@ static void take_sample(struct sw_machine *machine, const struct sw_sync_sample 
 	}
 }
 
+/* Agents may send anything: names are cleaned, and what is too long for a UUID is none. */
+static void take_strangers(struct sw_machine *machine, const struct sw_sync *sync)
+{
+	machine->strangers.count = 0;
+	for (size_t s = 0; s < sync->stranger_count; s++) {
+		const struct sw_sync_stranger *said = &sync->strangers[s];
+		struct sw_stranger *stranger = strlen(said->gpu) < sizeof stranger->gpu ? sw_vec_push(&machine->strangers) : NULL;
+		if (stranger == NULL)
+			continue;
+		snprintf(stranger->gpu, sizeof stranger->gpu, "%s", said->gpu);
+		stranger->pid = said->pid;
+		stranger->memory_bytes = said->memory_bytes;
+		stranger->since_ns = said->since_ns;
+		if (said->user != NULL)
+			sw_failure_clean(said->user, strlen(said->user), stranger->user, sizeof stranger->user);
+		if (said->program != NULL)
+			sw_failure_clean(said->program, strlen(said->program), stranger->program, sizeof stranger->program);
+	}
+}
+
 void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 {
 	bool is_known = sw_machines_find(machines, sync->node) != NULL;
@@ -96,6 +119,10 @@ void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 	if (machine == NULL)
 		return;
 	sw_uses_hear(machine, sync);
+	if (sync->looked)
+		take_strangers(machine, sync);
+	if (sync->look_ns > 0)
+		machine->look_ns = sync->look_ns;
 	if (sync->inventory != NULL) {
 		clear_devices(machine);
 		for (size_t g = 0; g < sync->inventory->gpu_count; g++) {

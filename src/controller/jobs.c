@@ -488,6 +488,10 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	sw_brain_explain(server->brain, sw_server_now(server), id, text, sizeof text);
 	if (strcmp(view.state, "R") == 0)
 		sw_company_say(server, id, text, sizeof text);
+	struct sw_use use;
+	size_t used = strlen(text);
+	if (sw_uses_sum(&server->machines, server->brain, id, &use) && use.trespass)
+		snprintf(text + used, sizeof text - used, "; a process of it uses a GPU that is none of its own");
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_u64(&json, "id", id);

@@ -197,6 +197,50 @@ static void write_devices(struct sw_server *server, struct sw_json *text, const 
 	}
 }
 
+/* GPUs that take no jobs, by why; and what is on them from outside the queue. */
+static void write_shut(struct sw_server *server, struct sw_json *text)
+{
+	uint64_t counts[SW_SHUT_KINDS] = {0};
+	struct sw_node_view node;
+	struct sw_shut_view shut;
+	char host[300], uuid[300];
+	for (uint32_t n = 0; sw_brain_node(server->brain, n, &node); n++)
+		for (uint32_t g = 0; node.up && g < node.gpus; g++)
+			if (sw_brain_gpu_shut(server->brain, n, g, &shut))
+				counts[shut.why]++;
+	head(text, "sharewell_gpus_shut", "gauge", "GPUs of the nodes that are up that take no jobs, by why.");
+	for (unsigned why = 0; why < SW_SHUT_KINDS; why++)
+		print(text, "sharewell_gpus_shut{why=\"%s\"} %" PRIu64 "\n", sw_shut_name((enum sw_shut)why), counts[why]);
+	head(text, "sharewell_gpu_stranger_bytes", "gauge", "Memory of a GPU that processes outside the queue hold.");
+	for (size_t m = 0; m < server->machines.count; m++) {
+		const struct sw_machine *machine = &server->machines.items[m];
+		for (size_t d = 0; d < machine->devices.count; d++) {
+			uint64_t bytes = 0, count = 0;
+			for (size_t s = 0; s < machine->strangers.count; s++)
+				if (strcmp(machine->strangers.items[s].gpu, machine->devices.items[d].uuid) == 0) {
+					bytes += machine->strangers.items[s].memory_bytes;
+					count++;
+				}
+			if (count > 0)
+				print(text, "sharewell_gpu_stranger_bytes{gpu=\"%zu\",UUID=\"%s\",Hostname=\"%s\"} %" PRIu64 "\n", d,
+				      label(machine->devices.items[d].uuid, uuid), label(machine->name, host), bytes);
+		}
+	}
+}
+
+/* How long agents take to look at their GPUs and processes. */
+static void write_looks(struct sw_server *server, struct sw_json *text)
+{
+	char host[300];
+	head(text, "sharewell_node_look_seconds", "gauge", "The last look of an agent at its GPUs and processes took.");
+	for (size_t m = 0; m < server->machines.count; m++) {
+		const struct sw_machine *machine = &server->machines.items[m];
+		if (machine->look_ns > 0)
+			print(text, "sharewell_node_look_seconds{Hostname=\"%s\"} %" PRId64 ".%09" PRId64 "\n", label(machine->name, host),
+			      machine->look_ns / SW_NS_PER_S, machine->look_ns % SW_NS_PER_S);
+	}
+}
+
 /* The host memory of every node whose agent told of it. */
 static void write_host_memory(struct sw_server *server, struct sw_json *text, const char *name, const char *help, bool limit)
 {
@@ -215,7 +259,7 @@ static void write_host_memory(struct sw_server *server, struct sw_json *text, co
 }
 
 /* Which figure of a use. */
-enum use_figure { USE_MEMORY, USE_HOST, USE_OUTSIDE, USE_LIMIT, USE_ITERATION };
+enum use_figure { USE_MEMORY, USE_HOST, USE_OUTSIDE, USE_TRESPASS, USE_LIMIT, USE_ITERATION };
 
 static uint64_t figure_of(const struct sw_use *use, enum use_figure which)
 {
@@ -226,6 +270,8 @@ static uint64_t figure_of(const struct sw_use *use, enum use_figure which)
 		return use->host_bytes;
 	case USE_OUTSIDE:
 		return use->outside;
+	case USE_TRESPASS:
+		return use->trespass;
 	case USE_LIMIT:
 		return use->limit_bytes;
 	default:
@@ -340,6 +386,9 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_uses(server, &text, "sharewell_job_gpu_limit_bytes", "Memory that a job may hold on a GPU.", USE_LIMIT);
 	write_uses(server, &text, "sharewell_job_gpu_outside_processes", "Processes of a job that use a GPU outside the runtime.",
 		   USE_OUTSIDE);
+	write_uses(server, &text, "sharewell_job_gpu_trespass", "1 where a job uses a GPU that is none of its own.", USE_TRESPASS);
+	write_shut(server, &text);
+	write_looks(server, &text);
 	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);
 	write_host_memory(server, &text, "sharewell_node_gpu_host_bytes",
 			  "Host memory that contents of GPUs take, also what is made ahead for them.", false);

@@ -376,12 +376,23 @@ struct sw_use {
 	uint32_t outside;		    /* of its processes use the GPU outside the runtime */
 	bool has_share;			    /* it has the GPU runtime, so the next two are known */
 	bool yields;			    /* it works only while guaranteed jobs beside it do not */
+	bool trespass;			    /* the GPU is none of the job's own */
 	uint32_t share_milli;		    /* of the GPU's time that it may take */
+};
+/* A process outside the queue on a GPU. */
+struct sw_stranger {
+	char gpu[48]; /* UUID */
+	uint32_t pid; /* 0: not known */
+	char user[64], program[64]; /* "": not known */
+	uint64_t memory_bytes;
+	int64_t since_ns;
 };
 struct sw_machine {
 	char *name;
 	SW_VEC(struct sw_device) devices;
 	SW_VEC(struct sw_use) uses;
+	SW_VEC(struct sw_stranger) strangers;
+	int64_t look_ns; /* its agent's last look took; 0: not known */
 	uint64_t host_bytes, host_limit_bytes; /* host memory that contents of GPUs take there, and may; the second is 0: not known */
 };
 typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */

@@ -66,6 +66,7 @@ void sw_uses_hear(struct sw_machine *machine, const struct sw_sync *sync)
 		use->has_share = sample->runtime;
 		use->share_milli = sample->share_milli;
 		use->yields = sample->yields;
+		use->trespass = sample->trespass;
 	}
 }
 
@@ -91,6 +92,7 @@ static void add(struct sw_use *sum, const struct sw_use *use, bool *limited)
 		sum->share_milli = use->share_milli;
 	sum->has_share = sum->has_share || use->has_share;
 	sum->yields = sum->yields || use->yields;
+	sum->trespass = sum->trespass || use->trespass;
 	if (use->sampled_at_ns > sum->sampled_at_ns)
 		sum->sampled_at_ns = use->sampled_at_ns;
 }

@@ -110,6 +110,7 @@ static void write_use(struct sw_server *server, struct sw_json *json, const stru
 	sw_json_key_u64(json, "host_bytes", use.host_bytes);
 	write_span(json, "iteration_s", (int64_t)use.iteration_ns);
 	sw_json_key_u64(json, "outside_processes", use.outside);
+	sw_json_key_bool(json, "trespass", use.trespass);
 	sw_json_key(json, "compute");
 	if (use.has_share)
 		sw_json_decimal(json, use.share_milli, 10);
