@@ -18,8 +18,8 @@
 static const struct sw_brain_config config = {
 	.policy = "las",
 	.placement = "pack",
-	.lease_ns = 30 * SECOND,
-	.lease_margin_ns = 5 * SECOND,
+	.silence_ns = 30 * SECOND,
+	.silence_margin_ns = 5 * SECOND,
 	.retry_backoff_ns = 10 * SECOND,
 };
 

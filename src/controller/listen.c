@@ -81,7 +81,9 @@ static bool know_local(struct sw_server *server, int fd, struct sw_peer *peer, s
 static struct sw_caller_key key_of_address(const union address *address)
 {
 	uint64_t id = 0;
-	if (address->any.sa_family == AF_INET6)
+	if (address->any.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&address->v6.sin6_addr))
+		memcpy(&id, &address->v6.sin6_addr.s6_addr[12], 4);
+	else if (address->any.sa_family == AF_INET6)
 		memcpy(&id, &address->v6.sin6_addr, sizeof id);
 	else
 		id = ntohl(address->v4.sin_addr.s_addr);

@@ -206,10 +206,12 @@ static bool frees(const struct sw_server *server, enum sw_record_kind kind)
 	case SW_RECORD_CANCEL:
 	case SW_RECORD_HOLD:
 	case SW_RECORD_NODE_CLOSE:
+	case SW_RECORD_NODE_REMOVE:
 		return true;
 	case SW_RECORD_REPORT:
 	case SW_RECORD_NODE_LOST:
 	case SW_RECORD_NODE_SILENT:
+	case SW_RECORD_GPUS:
 		return sw_reserve_left(server->reserve) > RESERVE_STEP * 4;
 	default:
 		return false;
