@@ -27,6 +27,7 @@ struct sw_conn {
 	size_t input_most;
 	size_t body_size;
 	char *body; /* while it is read; NULL: it is not */
+	bool is_read;
 	uint64_t body_counted;
 	uint64_t last_event_id;
 	bool has_last_event_id;
