@@ -284,6 +284,8 @@ uint64_t sw_brain_job_count(const struct sw_brain *brain);
 uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from);
 uint64_t sw_brain_known_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
+/* Its state alone, as sw_job_view has it, for those who ask about very many; NULL: it is not known. */
+const char *sw_brain_state_of(const struct sw_brain *brain, uint64_t id);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
 /* Whether it waits only because nodes are closed that could have it: true, with which and why ("Drained: n1 (new fans)"). Looks at all nodes. */

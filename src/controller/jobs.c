@@ -350,7 +350,6 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
 	struct sw_json json = {0};
-	struct sw_job_view view;
 	if (conn == NULL)
 		return;
 	if (failure != NULL) {
@@ -362,11 +361,12 @@ static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_c
 	sw_json_array(&json);
 	for (size_t i = 0; i < op->outcomes.count; i++) {
 		uint64_t id = op->request->change.jobs.items[i];
-		if (!sw_brain_job(server->brain, sw_server_now(server), id, &view))
+		const char *job_state = sw_brain_state_of(server->brain, id);
+		if (job_state == NULL)
 			continue;
 		sw_json_object(&json);
 		sw_json_key_u64(&json, "id", id);
-		sw_json_key_string(&json, "state", view.state);
+		sw_json_key_string(&json, "state", job_state);
 		sw_json_key_bool(&json, "changed", op->outcomes.items[i] == SW_OUTCOME_CHANGED);
 		sw_json_key_bool(&json, "ended", op->outcomes.items[i] == SW_OUTCOME_HAD_ENDED);
 		sw_json_end_object(&json);

@@ -146,6 +146,12 @@ static enum sw_run_depth depth_of(const struct sw_live *live)
 	return SW_DEPTH_OFF;
 }
 
+const char *sw_brain_state_of(const struct sw_brain *brain, uint64_t id)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	return live != NULL ? state_of(brain, live, sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})).brief : NULL;
+}
+
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);

@@ -252,15 +252,13 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 
 void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES])
 {
-	int64_t now_ns = sw_server_now(server);
-	struct sw_job_view view;
 	if (sw_brain_known_count(server->brain) > COUNTED_AT_ONCE) {
 		sw_waiting_states(server, counts);
 		return;
 	}
 	memset(counts, 0, SW_STATES * sizeof counts[0]);
 	for (uint64_t id = sw_brain_next_job(server->brain, 1); id != 0; id = sw_brain_next_job(server->brain, id + 1)) {
-		unsigned state = sw_brain_job(server->brain, now_ns, id, &view) ? sw_state_find(view.state) : SW_STATES;
+		unsigned state = sw_state_find(sw_brain_state_of(server->brain, id));
 		if (state < SW_STATES)
 			counts[state]++;
 	}
