@@ -7,6 +7,9 @@
 #include "store/journal.h"
 #include "store/mark.h"
 
+/* "SWJL": tells our files from other SQLite databases. */
+#define SW_JOURNAL_APPLICATION 0x53574a4c
+
 /* Statements that are prepared once and kept; their text is in sql.c. */
 enum sw_sql {
 	SW_SQL_BEGIN,

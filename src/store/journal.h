@@ -118,4 +118,12 @@ int sw_journal_set_numbers(struct sw_journal *journal, uint64_t floor, bool unsu
 /* errno of the last try to write the mark; 0: it is as it should be. Until then a loss could go unnoticed. */
 int sw_journal_mark_error(const struct sw_journal *journal);
 
+/* A copy into the empty file `to`, while the owner goes on: call sw_journal_backup_step() while *ret_more, between batches. The copy is the journal as it is at the last step; it is not synced.
+ * Freed before the journal is closed. */
+struct sw_journal_backup;
+int sw_journal_backup_begin(struct sw_journal *journal, const char *to, struct sw_journal_backup **ret_backup, struct sw_err *err);
+int sw_journal_backup_step(struct sw_journal_backup *backup, bool *ret_more, struct sw_err *err);
+void sw_journal_backup_free(struct sw_journal_backup *backup);
+SW_DEFINE_FREEP(struct sw_journal_backup, sw_journal_backup_free)
+
 #endif

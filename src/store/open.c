@@ -16,8 +16,6 @@
 #include "store/internal.h"
 #include "store/lock.h"
 
-/* "SWJL": tells our files from other SQLite databases. */
-#define APPLICATION_ID 0x53574a4c
 /* The log is copied into the file when it has this many pages of 4 KiB. More makes the pauses rarer and longer. */
 #define LOG_PAGES "1000"
 
@@ -163,7 +161,7 @@ int sw_journal_upgrade(sqlite3 *db, int64_t from_format)
 		 "INSERT OR REPLACE INTO meta VALUES ('unmarked', 1); INSERT OR REPLACE INTO meta VALUES ('id', %" PRIu64
 		 "); INSERT OR REPLACE INTO meta VALUES ('format', %d);"
 		 "PRAGMA application_id = %d;",
-		 id, SW_JOURNAL_FORMAT, APPLICATION_ID);
+		 id, SW_JOURNAL_FORMAT, SW_JOURNAL_APPLICATION);
 	int rc = from_format < 1 ? sqlite3_exec(db, schema, NULL, NULL, NULL) : SQLITE_OK;
 	if (rc == SQLITE_OK && from_format < 2)
 		rc = sqlite3_exec(db, schema_2, NULL, NULL, NULL);
@@ -222,7 +220,7 @@ static int identify(struct sw_journal *journal, struct sw_err *err)
 		return fail_sql(journal, rc, err);
 	if (application == 0 && objects == 0)
 		return journal->mark.seq > 0 ? fail_gone(journal, err) : make_tables(journal, 0, err);
-	if (application != APPLICATION_ID) {
+	if (application != SW_JOURNAL_APPLICATION) {
 		sw_err_set(err, SW_EINPUT, "cannot open the journal '%s'", journal->path);
 		sw_err_detail(err, "it is a database of another program");
 		return SW_EINPUT;
