@@ -93,6 +93,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	{SW_ROUTE_SYNC, SW_POST, "/v1/agents/sync", "syncAgent",
 	 "An agent tells all it knows and hears all that is wanted; waits up to 10 s", NULL, "#Sync", "#Answer", JSON, MIB(16),
 	 SW_ROLE_AGENT, 200},
+	{SW_ROUTE_BACKUP, SW_GET, "/v1/journal/backup", "backUpJournal", "Copy the journal while the controller goes on: one SQLite file",
+	 NULL, NULL, NULL, "application/vnd.sqlite3", 0, SW_ROLE_OPERATOR, 200},
 	{SW_ROUTE_METRICS, SW_GET, "/metrics", "getMetrics", "Figures for Prometheus", NULL, NULL, NULL, "text/plain; version=0.0.4", 0,
 	 ALL, 200},
 	{SW_ROUTE_HEALTH, SW_GET, "/healthz", "getHealth", "Say whether the controller can do its work (503: it cannot)", NULL, NULL,

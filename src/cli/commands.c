@@ -35,6 +35,10 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_token_create,
 	&sw_cli_token_list,
 	&sw_cli_token_revoke,
+	&sw_cli_journal_check,
+	&sw_cli_journal_repair,
+	&sw_cli_journal_backup,
+	&sw_cli_journal_restore,
 	&sw_cli_down,
 	&sw_cli_controller,
 	&sw_cli_agent,
@@ -54,6 +58,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 };
 
 const struct sw_cli_group sw_cli_groups[] = {
+	{"journal", "look after the file that a cluster lives in: check, repair, back up, restore"},
 	{"token", "say who may come over TCP: make tokens, list them, take them back"},
 	{"trace", "look into trace files, convert, make and check them"},
 	{NULL, NULL},

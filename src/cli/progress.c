@@ -44,8 +44,8 @@ void sw_cli_progress_format(const struct sw_cli_progress *progress, uint64_t don
 	done = done > progress->total ? progress->total : done;
 	double share = progress->total > 0 ? (double)done / (double)progress->total : 1;
 	double rate = elapsed_ns > 0 ? (double)done * SW_NS_PER_S / (double)elapsed_ns : 0;
-	snprintf(figures, sizeof figures, " %3u %%  %s of %s jobs", (unsigned)(share * 100), sw_text_count(done, count),
-		 sw_text_count(progress->total, total));
+	snprintf(figures, sizeof figures, " %3u %%  %s of %s %s", (unsigned)(share * 100), sw_text_count(done, count),
+		 sw_text_count(progress->total, total), progress->unit != NULL ? progress->unit : "jobs");
 	if (rate >= 1) {
 		size_t used = strlen(figures);
 		/* Whole seconds: what is left of the last one flickers. */

@@ -11,6 +11,7 @@ struct sw_cli_progress {
 	bool utf8;
 	unsigned width;
 	uint64_t total;
+	const char *unit; /* what is counted; NULL: jobs */
 	int64_t began_ns;
 	bool drawn;
 };

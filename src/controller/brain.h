@@ -45,6 +45,7 @@ enum sw_record_kind {
 	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
 	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
 	SW_RECORD_MOVE,		    /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
+	SW_RECORD_NUMBERS = 18,	    /* above: the next job gets a number above this one, after a restore or a loss */
 	SW_RECORD_NODE_SILENT = 20, /* name, since: it does not answer; see silence.c */
 	SW_RECORD_NODE_REMOVE = 22, /* name, by, why: it is given up for good; see silence.c */
 	SW_RECORD_GPUS = 23,	    /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */

@@ -118,6 +118,10 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 		return check_door(brain, body, err);
 	case SW_RECORD_SPEAKER:
 		return sw_speaker_check(brain, body, err);
+	case SW_RECORD_NUMBERS:
+		return json_integer_value(json_object_get(body, "above")) > 0
+			       ? 0
+			       : sw_err_set(err, SW_EINPUT, "a record of numbers lacks its number");
 	case SW_RECORD_POLICY:
 		return check_policy(brain, body, err);
 	default:

@@ -541,6 +541,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return sw_brain_apply_speeds(brain, body, err);
 	case SW_RECORD_FORGET:
 		return sw_brain_apply_forget(brain, body, err);
+	case SW_RECORD_NUMBERS:
+		return sw_brain_skip_numbers(brain, (uint64_t)json_integer_value(json_object_get(body, "above")), err);
 	case SW_RECORD_PROFILE:
 		return sw_brain_apply_profile(brain, body, err);
 	default:

@@ -14,7 +14,8 @@
 #include "base/number.h"
 #include "controller/server_state.h"
 
-#define BAD_MAX 100000u /* then something else is wrong */
+#define NUMBERS_GAP UINT64_C(100000) /* where nothing tells which were given out */
+#define BAD_MAX 100000u		     /* then something else is wrong */
 
 static int pass_over(struct sw_server *server, uint64_t seq, const struct sw_err *why)
 {
@@ -133,6 +134,31 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 	}
 }
 
+/* Numbers that may have been given out and are not known here, since the journal was restored, repaired, or lost its mark, are not given again. */
+static int skip_numbers(struct sw_server *server, struct sw_err *err)
+{
+	uint64_t last = sw_brain_job_count(server->brain), above = sw_journal_floor(server->journal), seq;
+	bool unsure = sw_journal_is_unsure(server->journal);
+	if (unsure && above < (last / NUMBERS_GAP + 1) * NUMBERS_GAP)
+		above = (last / NUMBERS_GAP + 1) * NUMBERS_GAP;
+	if (above > last) {
+		char body[64];
+		int size = snprintf(body, sizeof body, "{\"above\":%" PRIu64 "}", above);
+		int64_t at_ns = sw_clock_real_ns() > server->clock.last_ns ? sw_clock_real_ns() : server->clock.last_ns;
+		sw_journal_append(server->journal, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, &seq);
+		int r = sw_journal_commit(server->journal, err);
+		if (r == 0)
+			r = sw_brain_apply(server->brain, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, NULL, err);
+		if (r < 0)
+			return r;
+		server->turn.applied_seq = sw_journal_last_seq(server->journal);
+		server->clock.last_ns = at_ns;
+		sw_events_note(server, server->turn.applied_seq, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, 0);
+		sw_server_note(server, "job numbers go on above %" PRIu64 ", so that none is used twice", above);
+	}
+	return unsure ? sw_journal_set_numbers(server->journal, 0, false, err) : 0;
+}
+
 int sw_recover_start(struct sw_server *server, struct sw_err *err)
 {
 	const char *news = sw_journal_news(server->journal);
@@ -145,6 +171,9 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	if (server->turn.applied_seq < sw_journal_last_seq(server->journal))
 		server->turn.applied_seq = sw_journal_last_seq(server->journal);
 	sw_recover_set_aside(server);
+	r = skip_numbers(server, err);
+	if (r < 0)
+		return r;
 	if (sw_journal_aside_count(server->journal) > 0)
 		sw_server_note(server, "%" PRIu64 " records of the journal are set aside: 'sharewell journal check' lists them",
 			       sw_journal_aside_count(server->journal));

@@ -456,6 +456,7 @@ void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_door(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_backup(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);
@@ -536,7 +537,8 @@ struct sw_server {
 	struct sw_submits submits;
 	struct sw_snapshots snapshots;
 	struct sw_recovery recovery;
-	uint64_t replayed; /* records, at the start */
+	struct sw_backup *backup; /* of the journal, under way; NULL */
+	uint64_t replayed;	  /* records, at the start */
 	struct sw_events events;
 	struct sw_polls polls;
 	struct sw_followers followers;

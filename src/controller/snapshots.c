@@ -364,6 +364,7 @@ int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *co
 struct recall {
 	struct sw_server *server;
 	uint64_t submits; /* not seen yet */
+	uint64_t numbers; /* the last record that let numbers go on with a gap: what was submitted before is not counted; 0: none */
 	bool counts;
 };
 
@@ -375,9 +376,11 @@ static int recall_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 		return 1; /* enough */
 	bool submits = kind == SW_RECORD_SUBMIT;
 	if (recall->counts) {
-		recall->submits += submits;
+		recall->submits = kind == SW_RECORD_NUMBERS ? 0 : recall->submits + submits;
+		recall->numbers = kind == SW_RECORD_NUMBERS ? seq : recall->numbers;
 		return 0;
 	}
+	submits = submits && seq > recall->numbers;
 	uint64_t job = submits ? sw_brain_job_count(server->brain) - recall->submits + 1 : 0;
 	recall->submits -= submits;
 	sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
