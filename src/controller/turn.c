@@ -142,6 +142,8 @@ static bool append(struct sw_server *server, int64_t until_ns)
 			const struct sw_record *record = &records->items[turn->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
 			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
+			if (record->kind == SW_RECORD_FORGET)
+				sw_past_keep(server, record);
 			bool look = ++turn->appended % 64 == 0 || record->size > RECORD_LARGE;
 			if (look && sw_clock_boot_ns() > until_ns)
 				return false;

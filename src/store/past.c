@@ -69,6 +69,12 @@ int sw_past_put(struct sw_journal *journal, const struct sw_past_row *row)
 	return rc == SQLITE_DONE ? 0 : sw_journal_doom(journal, rc);
 }
 
+void sw_past_spoil(struct sw_journal *journal)
+{
+	if (sw_journal_open_batch(journal) == 0)
+		sw_journal_doom(journal, SQLITE_NOMEM);
+}
+
 static const char *text_at(sqlite3_stmt *rows, int column)
 {
 	const unsigned char *text = sqlite3_column_text(rows, column);

@@ -30,6 +30,9 @@ struct sw_past_row {
 /* Adds the row to the batch, which must be open; one that is there already stays as it is. As with sw_journal_append(), a failure dooms the batch. */
 int sw_past_put(struct sw_journal *journal, const struct sw_past_row *row);
 
+/* What belongs to the batch could not be made: nothing of it is to be stored. */
+void sw_past_spoil(struct sw_journal *journal);
+
 /* Called for each row; what it points to lives until it returns. It must not use the journal. Other than 0 ends the walk and is its result. */
 typedef int sw_past_fn(void *user, const struct sw_past_row *row);
 struct sw_past_query {
