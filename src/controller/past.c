@@ -106,10 +106,17 @@ static int keep_job(void *user, uint64_t job)
 	return r;
 }
 
+static void schedule(struct sw_server *server, bool soon)
+{
+	const struct timeval pause = {.tv_sec = soon ? 0 : LATER_S, .tv_usec = soon ? STEP_US : 0};
+	evtimer_add(server->past.step, &pause);
+}
+
 void sw_past_keep(struct sw_server *server, const struct sw_record *record)
 {
 	if (sw_brain_each_forgotten(server->brain, record->body, record->size, keep_job, server, NULL) < 0)
 		sw_past_spoil(server->journal); /* no job leaves without its row */
+	schedule(server, true);
 }
 
 /* ------------------------------------------------------------------------------------------------ looking */
@@ -338,12 +345,6 @@ bool sw_past_page(struct sw_page *page, uint32_t wanted_states, int64_t since_ns
 }
 
 /* ------------------------------------------------------------------------------------------------ retention */
-
-static void schedule(struct sw_server *server, bool soon)
-{
-	const struct timeval pause = {.tv_sec = soon ? 0 : LATER_S, .tv_usec = soon ? STEP_US : 0};
-	evtimer_add(server->past.step, &pause);
-}
 
 static void on_step(evutil_socket_t fd, short what, void *user)
 {

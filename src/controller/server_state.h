@@ -587,7 +587,6 @@ struct sw_server {
 	struct sw_backup *backup; /* of the journal, under way; NULL */
 	uint64_t replayed;	  /* records, at the start */
 	struct sw_pasts past;
-	uint64_t replayed; /* records, at the start */
 	struct sw_events events;
 	struct sw_polls polls;
 	struct sw_followers followers;
