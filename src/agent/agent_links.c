@@ -264,22 +264,6 @@ void sw_agent_spawn(struct sw_agent *agent, struct sw_run_id id)
 	check_later(link);
 }
 
-/* Connects to the socket in the folder; its path may be too long for a socket, so it goes through /proc. 0 or an errno. */
-static int connect_to(int folder, int *ret_fd)
-{
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" SW_CONTROL_SOCKET, folder);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
-		int error = errno;
-		if (fd >= 0)
-			close(fd);
-		return error;
-	}
-	*ret_fd = fd;
-	return 0;
-}
-
 static void say_gone(struct sw_agent *agent, struct sw_run_id id, const char *detail)
 {
 	struct sw_sync_run run = {.id = id, .state = SW_RUN_EXITED, .reason = SW_REASON_SUPERVISOR_LOST, .detail = detail};
@@ -322,7 +306,7 @@ void sw_agent_check(struct sw_agent *agent, struct sw_run_id id)
 	if (take_exit(agent, id, folder)) {
 		/* nothing more to do */
 	} else if (sw_folder_is_locked(folder, "spec.json")) {
-		if (connect_to(folder, &fd) == 0) {
+		if (sw_control_connect(folder, &fd) == 0) {
 			use_stream(link, fd);
 			sw_agent_tell(agent, id, "status\n");
 		} else {

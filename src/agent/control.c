@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -44,6 +45,22 @@ bool sw_control_has_clients(const struct sw_control *control)
 		if (control->clients[i].fd >= 0)
 			return true;
 	return false;
+}
+
+/* Its path may be too long for a socket, so it goes through /proc. */
+int sw_control_connect(int folder, int *ret_fd)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/" SW_CONTROL_SOCKET, folder);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) != 0) {
+		int error = errno;
+		if (fd >= 0)
+			close(fd);
+		return error;
+	}
+	*ret_fd = fd;
+	return 0;
 }
 
 int sw_control_listen(struct sw_control *control)

@@ -38,6 +38,8 @@ void sw_control_open(struct sw_control *control, int link);
 void sw_control_close(struct sw_control *control);
 /* Listens in the current folder. 0 or an errno. */
 int sw_control_listen(struct sw_control *control);
+/* Connects to the socket of the supervisor of a folder. 0 or an errno. */
+int sw_control_connect(int folder, int *ret_fd);
 bool sw_control_has_clients(const struct sw_control *control);
 
 /* What to wait for; SW_CONTROL_POLLS of them. */

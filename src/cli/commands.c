@@ -40,6 +40,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_journal_backup,
 	&sw_cli_journal_restore,
 	&sw_cli_down,
+	&sw_cli_upgrade,
 	&sw_cli_controller,
 	&sw_cli_agent,
 	&sw_cli_supervise,

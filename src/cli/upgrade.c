@@ -1,0 +1,57 @@
+/* sharewell upgrade */
+#include <stdio.h>
+
+#include "agent/renew.h"
+#include "cli/command.h"
+#include "cli/places.h"
+
+struct values {
+	const char *state;
+	bool all_users;
+};
+
+static int run(const struct sw_cli_call *call, struct sw_err *err)
+{
+	const struct values *values = call->values;
+	struct sw_cli_places places;
+	struct sw_renewed renewed = {0};
+	int r = sw_cli_places(values->state, values->all_users, &places, err);
+	r = r < 0 ? r : sw_agent_renew(places.state, &renewed, err);
+	if (r < 0)
+		return r;
+	printf("%u %s will go on while Sharewell is stopped.\n", renewed.told, renewed.told == 1 ? "job" : "jobs");
+	if (renewed.leased > 0)
+		printf("%u more %s submitted with --on-lost restart, and will do so for the length of the lease.\n", renewed.leased,
+		       renewed.leased == 1 ? "was" : "were");
+	if (renewed.deaf > 0) {
+		sw_err_set(err, SW_EIO, "%u supervisors did not answer", renewed.deaf);
+		sw_err_hint(err, "They may have been about to start or to end: say it again before you stop anything.");
+		return SW_EIO;
+	}
+	return 0;
+}
+
+static const struct sw_cli_option options[] = {
+	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
+	 .about = "as it was given to 'sharewell up' or 'sharewell agent'", .offset = offsetof(struct values, state)},
+	{"all-users", .about = "the one that serves every user of this machine", .offset = offsetof(struct values, all_users)},
+};
+
+static const struct sw_cli_example examples[] = {
+	{"sharewell upgrade && sharewell down && sharewell up --detach", "go from version 0.1 to this one while jobs run"},
+};
+
+const struct sw_cli_command sw_cli_upgrade = {
+	.name = "upgrade",
+	.about = "let the jobs of version 0.1 on this machine go on while it is replaced",
+	.text = "Supervisors of version 0.1 kill their job some 25 s after agent or controller are gone. This tells all of this machine "
+		"that "
+		"they need not, before anything is stopped: run it with the new program while the old one is still up, then stop the old "
+		"one and start the new one. Jobs that start in between are not told; stop the old one within 20 s, or drain the node "
+		"first. "
+		"Later versions need none of this.",
+	SW_CLI_OPTIONS(options),
+	SW_CLI_EXAMPLES(examples),
+	.values_size = sizeof(struct values),
+	.run = run,
+};
