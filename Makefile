@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench compare soak fuzz install clean help
+.PHONY: all release demo test check format bench compare soak outages fuzz install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
@@ -38,6 +38,10 @@ compare: release ## every policy on four traces: writes docs/comparison.md and i
 soak: release ## thousands of random clusters and faults, checked after every step; a live cluster under kill -9
 	@tools/deps build test
 	@tools/soak
+
+outages: release ## jobs go on through outages of ten minutes, a node that stands still for five, and clocks that jump; takes 40 minutes
+	@tools/deps build test
+	@OUTAGES=full SW_SOURCE_DIR=$(CURDIR) SHAREWELL=$(CURDIR)/build/release/sharewell tests/e2e/live-outage.sh
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS
 	@tools/deps build test

@@ -12,7 +12,7 @@
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
  *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
  *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, or wanted once more by a suspended
- *     one that is to stop, still to leave them whole or taken to be elsewhere, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only within the lease; and START only while no other run of the same job is alive.
+ *     one that is to stop, still to leave them whole or taken to be elsewhere, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only while the last answer is fresh, and START within the lease of the run, if it has one; and START only while no other run of the same job is alive.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
  *  5. a stop is never taken back.
@@ -82,11 +82,11 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 /* ---- outputs */
 
 enum sw_agent_act {
-	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease */
+	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease, if it has one */
 	SW_ACT_STOP,	/* tell the supervisor: order, signal, grace */
 	SW_ACT_SUSPEND, /* tell the supervisor: order */
 	SW_ACT_RESUME,	/* tell the supervisor: order */
-	SW_ACT_LEASE,	/* tell the supervisor the new deadline */
+	SW_ACT_LEASE,	/* tell the supervisor until when the run may go on without a word */
 	SW_ACT_TERMS,	/* tell the supervisor what the run may have of its GPUs */
 	SW_ACT_RECOVER, /* see that nothing of the run is left alive, and record its exit */
 	SW_ACT_DELETE,	/* remove the folder */
@@ -109,7 +109,7 @@ struct sw_agent_action {
 	uint64_t order;			    /* STOP, SUSPEND, RESUME, MOVE: its number */
 	const char *gpus;		    /* MOVE: where to, UUIDs with commas; valid until the next input or act */
 	const struct sw_want *want;	    /* START; valid until the next answer or act */
-	int64_t lease_boot_ns;		    /* START, LEASE */
+	int64_t lease_boot_ns;		    /* START, LEASE; 0: it has none */
 	int64_t grace_ms;		    /* STOP; -1: the spec's */
 	const struct sw_agent_terms *terms; /* TERMS; valid until the next input or act */
 	bool deep;			    /* SUSPEND: off its GPUs whole */

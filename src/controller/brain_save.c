@@ -752,7 +752,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	struct choice choice = {0};
 	pack_choice(pack, &choice);
 	pack_time(pack, brain);
-	int r = brain->now < 0 || brain->now > INT64_MAX / 2 ? SW_EINPUT : pack->failed;
+	int r = brain->now < 0 || brain->now > SW_ENGINE_TIME_MAX ? SW_EINPUT : pack->failed;
 	r = r < 0 ? r : sw_brain_find_failures(brain, err);
 	r = r < 0 ? r : load_tenants(pack, brain);
 	r = r < 0 ? r : load_nodes(pack, brain);

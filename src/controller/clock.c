@@ -1,12 +1,14 @@
 #include "controller/clock.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 #include "base/number.h"
 
 void sw_clock_start(struct sw_clock *clock, int64_t boot_ns, int64_t real_ns, int64_t floor_ns)
 {
-	int64_t start_ns = real_ns > floor_ns ? real_ns : floor_ns;
+	bool is_sensible = real_ns >= 0 && real_ns <= SW_CLOCK_SENSIBLE_NS;
+	int64_t start_ns = is_sensible && real_ns > floor_ns ? real_ns : floor_ns;
 	*clock = (struct sw_clock){.offset_ns = start_ns - boot_ns, .last_ns = start_ns};
 }
 

@@ -1,12 +1,15 @@
 /* The controller's clock: real time at the start, then as steady as the machine's uptime.
  *
  * A wall clock that is set while the controller runs moves nothing here, so no lease ends early and no job runs backwards. After a restart the clock goes on
- * from the real time again, but never behind the last record of the journal.
+ * from the real time again, but never behind the last record of the journal. A real time that cannot be is not believed: the clock goes on from that record.
  */
 #ifndef SW_CONTROLLER_CLOCK_H
 #define SW_CONTROLLER_CLOCK_H
 
 #include <stdint.h>
+
+/* In 2100. */
+#define SW_CLOCK_SENSIBLE_NS INT64_C(4102444800000000000)
 
 struct sw_clock {
 	int64_t offset_ns; /* from uptime (CLOCK_BOOTTIME) to ours */

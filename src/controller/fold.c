@@ -95,8 +95,8 @@ static int read_fates(struct sw_asked *asked, json_t *list)
 		return SW_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		json_t *fate = json_array_get(list, i);
-		asked->fates[asked->fate_count++] = (struct sw_fate){.job = (uint64_t)json_integer_value(json_object_get(fate, "job")),
-								     .ok = json_is_true(json_object_get(fate, "ok"))};
+		asked->fates[asked->fate_count++] = (struct sw_fate){(uint64_t)json_integer_value(json_object_get(fate, "job")),
+								     json_is_true(json_object_get(fate, "ok"))};
 	}
 	return 0;
 }
@@ -562,7 +562,8 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 		json_decref(json);
 		return r;
 	}
-	if (at > brain->now)
+	/* A clock that was wrong by centuries wrote what is beyond: a state of that time could not be read again. */
+	if (at > brain->now && at <= SW_ENGINE_TIME_MAX)
 		brain->now = at;
 	sw_brain_learn(brain);
 	bool is_change = kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE;

@@ -152,14 +152,13 @@ void sw_logs_wake(struct sw_server *server)
 /* ------------------------------------------------------------------------------------------------ the request */
 
 /* Whether there is something to read for this peer; if not, it is told why. */
-static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_found_job *seen)
+static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_job_view *view)
 {
 	uint64_t id = sw_conn_request(conn)->job;
 	struct sw_err err = {0};
 	int status = 0;
-	const struct sw_job_view *view = &seen->view;
 	struct sw_job_request *job = NULL;
-	if (!sw_find_job(server, id, seen)) {
+	if (!sw_brain_job(server->brain, sw_server_now(server), id, view)) {
 		status = 404;
 		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
 	} else if (!sw_may_see(sw_conn_peer(conn), view)) {
@@ -219,11 +218,10 @@ static bool follow(struct sw_server *server, struct sw_reader *reader)
 void sw_logs_read(struct sw_server *server, struct sw_conn *conn)
 {
 	const struct sw_request *request = sw_conn_request(conn);
-	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
+	struct sw_job_view view;
 	struct sw_err err = {0};
-	if (!admit(server, conn, &seen))
+	if (!admit(server, conn, &view))
 		return;
-	const struct sw_job_view view = seen.view;
 	uint32_t epoch = request->logs.run != 0 ? request->logs.run : view.epoch;
 	int fd = epoch != 0 ? open_log(server->options, view.id, epoch) : -1;
 	if (fd < 0 && !(request->logs.follow && view.ended_at == SW_TIME_NEVER)) {

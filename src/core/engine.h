@@ -28,6 +28,8 @@
 #include "core/topology.h"
 
 #define SW_PREEMPTIONS_PER_STEP 8u
+/* In 2160. A moment beyond is none: a hundred years more would not fit into the number. */
+#define SW_ENGINE_TIME_MAX INT64_C(6000000000000000000)
 #define SW_PREEMPTION_STEPS_MAX 16u
 
 struct sw_engine;

@@ -585,7 +585,7 @@ static int load_facts(struct sw_pack *pack, const struct sw_engine_config *confi
 	engine->fell_back = whole.fell_back;
 	engine->recheck = whole.recheck;
 	memcpy(engine->notes, whole.notes, sizeof engine->notes);
-	if (engine->now < 0 || engine->now > INT64_MAX / 2)
+	if (engine->now < 0 || engine->now > SW_ENGINE_TIME_MAX)
 		return SW_EINPUT;
 	for (uint32_t n = 0; n < topology->node_count; n++) {
 		sw_ledger_set_up(&engine->ledger, n, !sw_bitmap_has(&doors.down, n));

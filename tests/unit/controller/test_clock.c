@@ -31,8 +31,25 @@ static void test_floor(void **state)
 	assert_int_equal(sw_clock_read(&clock, 101), 9001);
 }
 
+/* A wall clock that is wrong by centuries is not believed, so that the records that follow can be read again, and the clock is right again once the machine's is. */
+static void test_nonsense(void **state)
+{
+	(void)state;
+	struct sw_clock clock;
+	const int64_t year_ns = INT64_C(365) * 86400 * 1000000000;
+	sw_clock_start(&clock, 100, 150 * year_ns, 5000);
+	assert_int_equal(sw_clock_read(&clock, 101), 5001);
+	sw_clock_start(&clock, 100, INT64_MAX, 0);
+	assert_int_equal(sw_clock_read(&clock, 101), 1);
+	sw_clock_start(&clock, 100, -year_ns, 5000);
+	assert_int_equal(sw_clock_read(&clock, 101), 5001);
+	sw_clock_start(&clock, 100, 57 * year_ns, 5001);
+	assert_true(sw_clock_read(&clock, 100) == 57 * year_ns);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_follows_uptime), cmocka_unit_test(test_floor)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_follows_uptime), cmocka_unit_test(test_floor),
+					   cmocka_unit_test(test_nonsense)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

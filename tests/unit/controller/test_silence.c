@@ -262,6 +262,22 @@ static void test_choice_for_a_class(void **state)
 	sw_brain_free(brain);
 }
 
+/* Aim: records of a clock that was beyond all sense leave a state that can be read again. */
+static void test_records_of_a_clock_beyond_sense(void **state)
+{
+	struct desk *desk = *state;
+	uint64_t job = start(desk, "");
+	desk->now = INT64_C(9000000000000000000);
+	change(desk, SW_RECORD_HOLD, job);
+	struct sw_pack pack = {0};
+	struct sw_brain *loaded = NULL;
+	bool adopted;
+	sw_brain_save(desk->brain, &pack);
+	assert_int_equal(sw_brain_load(&desk_config, pack.bytes, pack.size, &loaded, &adopted, NULL), 0);
+	sw_brain_free(loaded);
+	sw_pack_release(&pack);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +289,7 @@ int main(void)
 		DESK_TEST(test_requeue_waits_for_the_node),
 		DESK_TEST(test_remove),
 		DESK_TEST(test_doors_of_a_silent_node),
+		DESK_TEST(test_records_of_a_clock_beyond_sense),
 		cmocka_unit_test(test_choice_for_a_class),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
