@@ -78,6 +78,8 @@ static const struct sw_api_field job[] = {
 	{"submitted_at", "string", "RFC 3339"},
 	{"started_at", "string", "its first run; null: not yet"},
 	{"ended_at", "string", "null: not yet"},
+	{"past", "boolean",
+	 "it has left the controller's memory: what is told of it comes from a row on disk, which holds all but its environment"},
 	{"name", "string", "this and all that follows: only for its owner and for operators"},
 	{"tenant", "string", "on whose quota"},
 	{"reason", "string", "why it waits or ended, short"},

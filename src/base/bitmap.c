@@ -131,3 +131,28 @@ uint32_t sw_bitmap_row(const struct sw_bitmap *bitmap, uint32_t from)
 	}
 	return at - from;
 }
+
+uint32_t sw_bitmap_prev(const struct sw_bitmap *bitmap, uint32_t from)
+{
+	if (bitmap->count == 0)
+		return SW_BITMAP_NONE;
+	if (from >= bitmap->capacity)
+		from = bitmap->capacity - 1;
+	uint32_t level = 0;
+	for (;;) {
+		uint64_t rest = bitmap->levels[level][from / BITS] << (BITS - 1 - from % BITS);
+		if (rest != 0) {
+			from -= (uint32_t)__builtin_clzll(rest);
+			break;
+		}
+		/* Nothing before it in this word: look one level up, before the word's own bit. */
+		if (from < BITS || ++level >= bitmap->level_count)
+			return SW_BITMAP_NONE;
+		from = from / BITS - 1;
+	}
+	while (level > 0) {
+		level--;
+		from = from * BITS + BITS - 1 - (uint32_t)__builtin_clzll(bitmap->levels[level][from]);
+	}
+	return from;
+}

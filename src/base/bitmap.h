@@ -25,6 +25,8 @@ void sw_bitmap_remove(struct sw_bitmap *bitmap, uint32_t value);
 /* The smallest member that is not below `from`; SW_BITMAP_NONE: there is none. */
 uint32_t sw_bitmap_next(const struct sw_bitmap *bitmap, uint32_t from);
 
+/* The largest member that is not above `from`. */
+uint32_t sw_bitmap_prev(const struct sw_bitmap *bitmap, uint32_t from);
 /* How many members follow each other from this one on. */
 uint32_t sw_bitmap_row(const struct sw_bitmap *bitmap, uint32_t from);
 

@@ -1,4 +1,5 @@
-/* A log line that could come thousands of times a second is said once in a while, with how often it was held back since.
+/* A log line that could come thousands of times a second is said once in a while, with how often
+ * it was held back since.
  *
  *	static struct sw_often often;
  *	if (sw_often_may(&often, now_ns, 10 * SW_NS_PER_S, &missed))
@@ -17,7 +18,8 @@ struct sw_often {
 	uint64_t missed;
 };
 
-/* Whether the line may be said now: the first time, and when `every_ns` have passed since the last one. *ret_missed: how often the answer was no since then. */
+/* Whether the line may be said now: the first time, and when `every_ns` have passed since the
+ * last one. *ret_missed: how often the answer was no since then. */
 bool sw_often_may(struct sw_often *often, int64_t now_ns, int64_t every_ns, uint64_t *ret_missed);
 
 #endif

@@ -99,6 +99,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	};
 	r = doors->bounds != NULL ? sw_user_bounds_parse(doors->bounds, &options.bounds, err) : 0;
 	r = r < 0 ? r : sw_cli_lost_read(&values->lost, &options, err);
+	r = r < 0 ? r : sw_cli_doors_keep(doors, &options, err);
 	return r < 0 ? r : sw_controller_run(&options, err);
 }
 
@@ -134,7 +135,9 @@ const struct sw_cli_command sw_cli_controller = {
 		"token take: over a bound a client is told to come back later, and the commands do so by themselves. SIGHUP makes it "
 		"read tokens and certificate again. Every request is in the journal before it is answered; after a crash it goes on where "
 		"it "
-		"was.",
+		"was. Jobs that have ended leave its memory (--keep-jobs, --keep-for); ps, history, show, why and logs then answer from "
+		"rows in "
+		"the journal's file (--keep-history), which hold all but the environment.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct values),

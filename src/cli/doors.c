@@ -102,6 +102,40 @@ int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], cons
 	return 0;
 }
 
+static int read_time(const char *option, const char *text, int64_t *ret_ns, struct sw_err *err)
+{
+	if (sw_parse_duration(text, strlen(text), ret_ns) == 0 && *ret_ns > 0)
+		return 0;
+	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
+	sw_err_detail(err, "it takes a time such as 12h or 30d%s", strcmp(option, "keep-history") == 0 ? ", or a number of jobs" : "");
+	return SW_EINPUT;
+}
+
+static int read_number(const char *option, const char *text, uint64_t most, uint64_t *ret_number, struct sw_err *err)
+{
+	if (sw_parse_u64(text, strlen(text), ret_number) == 0 && *ret_number >= 1 && *ret_number <= most)
+		return 0;
+	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
+	sw_err_detail(err, "it takes a number from 1 to %llu", (unsigned long long)most);
+	return SW_EINPUT;
+}
+
+int sw_cli_doors_keep(const struct sw_cli_doors *doors, struct sw_controller_options *options, struct sw_err *err)
+{
+	uint64_t jobs = 0, rows = 0;
+	int r = doors->keep_jobs != NULL ? read_number("keep-jobs", doors->keep_jobs, 10000000, &jobs, err) : 0;
+	if (r == 0 && doors->keep_for != NULL)
+		r = read_time("keep-for", doors->keep_for, &options->keep_for_ns, err);
+	bool counts = doors->keep_history != NULL && doors->keep_history[strspn(doors->keep_history, "0123456789")] == '\0';
+	if (r == 0 && counts)
+		r = read_number("keep-history", doors->keep_history, UINT32_MAX, &rows, err);
+	else if (r == 0 && doors->keep_history != NULL)
+		r = read_time("keep-history", doors->keep_history, &options->keep_history_ns, err);
+	options->keep_jobs = (uint32_t)jobs;
+	options->keep_history = rows;
+	return r;
+}
+
 int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err)
 {
 	sw_cli_users operators = {0};
@@ -112,6 +146,7 @@ int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, s
 	r = r < 0 ? r : sw_cli_doors_address(doors, address, &options.listen, err);
 	if (r == 0 && doors->bounds != NULL)
 		r = sw_user_bounds_parse(doors->bounds, &options.bounds, err);
+	r = r < 0 ? r : sw_cli_doors_keep(doors, &options, err);
 	return r < 0 ? r : sw_controller_check(&options, doors->self_signed, err);
 }
 

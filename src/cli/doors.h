@@ -13,6 +13,7 @@
 
 struct sw_cli_doors {
 	const char *port, *listen, *tls_cert, *tls_key, *socket, *operators, *bounds;
+	const char *keep_jobs, *keep_for, *keep_history;
 	bool self_signed, all_users;
 };
 
@@ -52,6 +53,14 @@ struct sw_cli_doors {
 		 .about = "what one user may take: connections=256, heads=32, streams=128, requests=1000 (a second), bodies=64M, "   \
 			  "jobs=200000, held=512M",                                                                                  \
 		 .offset = offsetof(type, doors.bounds)},                                                                            \
+		{"keep-jobs", .kind = SW_CLI_TEXT, .argument = "N",                                                                  \
+		 .about = "jobs that have ended stay in memory, the last N of them: 10000; then rows on disk answer for them",       \
+		 .offset = offsetof(type, doors.keep_jobs)},                                                                         \
+		{"keep-for", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "and for so long at most: 1d",                        \
+		 .offset = offsetof(type, doors.keep_for)},                                                                          \
+		{"keep-history", .kind = SW_CLI_TEXT, .argument = "N|TIME",                                                          \
+		 .about = "rows of jobs that have ended are kept, the last N of them, or for so long: 1000000, or 90d",              \
+		 .offset = offsetof(type, doors.keep_history)},                                                                      \
 	{                                                                                                                            \
 		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                               \
 			     .about = "users, with commas between, who may do on the socket what root may",                          \
@@ -71,6 +80,10 @@ int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct s
 int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err);
 /* Whether a controller could be started so, before anything is made for it. `failures`: its file of classes; NULL: none. */
 int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err);
+
+/* How long jobs that have ended are kept, into the options of a controller. */
+struct sw_controller_options;
+int sw_cli_doors_keep(const struct sw_cli_doors *doors, struct sw_controller_options *options, struct sw_err *err);
 
 /* What people on other machines need, with lines to copy. `address`: "https://0.0.0.0:8443"; `pin`: "" where an authority signed. */
 void sw_cli_doors_print(const char *address, const char *pin, FILE *out);

@@ -16,8 +16,8 @@
 /* What the running cluster adds to what was said. */
 struct said {
 	struct sw_cli_sim_values values;
-	json_t *policy; /* of the controller; NULL: from a file */
-	uint64_t never_ran;
+	json_t *policy;			 /* of the controller; NULL: from a file */
+	uint64_t never_ran, rows, first; /* as in struct sw_cli_past */
 	const char *settings[SETTINGS_MAX];
 	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
 };
@@ -127,6 +127,8 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 		return SW_ENOTFOUND;
 	}
 	said->never_ran = past.never_ran;
+	said->rows = past.rows;
+	said->first = past.first;
 	if (said->values.placement == NULL && said->policy != NULL)
 		said->values.placement = sw_cli_text(said->policy, "placement", NULL);
 	return 0;
@@ -135,12 +137,13 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 /* ---- what is said about it */
 
 /* "History: jobs run as long as they really did, however they ended (2 did not end well, 1 is not over yet); 3 that never ran are left out." */
-static int describe(struct sw_cli_study *study, uint64_t never_ran, struct sw_err *err)
+static int describe(struct sw_cli_study *study, const struct said *said, struct sw_err *err)
 {
 	uint64_t ends[SW_TRACE_ENDS];
 	sw_recorded_count(study->trace, ends);
 	uint64_t bad = ends[SW_TRACE_FAILED] + ends[SW_TRACE_CANCELLED] + ends[SW_TRACE_TIMED_OUT], open = ends[SW_TRACE_UNFINISHED];
-	char badly[64] = "", unfinished[64] = "", left_out[64] = "";
+	uint64_t never_ran = said->never_ran;
+	char badly[64] = "", unfinished[64] = "", left_out[64] = "", rows[100] = "", older[80] = "";
 	if (bad > 0)
 		snprintf(badly, sizeof badly, "%" PRIu64 " did not end well", bad);
 	if (open > 0)
@@ -148,9 +151,14 @@ static int describe(struct sw_cli_study *study, uint64_t never_ran, struct sw_er
 			 open == 1 ? "is" : "are");
 	if (never_ran > 0)
 		snprintf(left_out, sizeof left_out, "; %" PRIu64 " that never ran %s left out", never_ran, never_ran == 1 ? "is" : "are");
+	if (said->rows > 0)
+		snprintf(rows, sizeof rows, "; %" PRIu64 " %s known by %s rows on disk", said->rows, said->rows == 1 ? "is" : "are",
+			 said->rows == 1 ? "its" : "their");
+	if (said->first > 1)
+		snprintf(older, sizeof older, "; those before job %" PRIu64 " are no longer kept", said->first);
 	bool brackets = bad + open > 0;
-	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s.", brackets ? ", however they ended (" : "",
-		     badly, unfinished, brackets ? ")" : "", left_out) < 0) {
+	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s%s%s.", brackets ? ", however they ended (" : "",
+		     badly, unfinished, brackets ? ")" : "", left_out, rows, older) < 0) {
 		study->basis = NULL;
 		return no_memory(err);
 	}
@@ -181,7 +189,7 @@ int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli
 		r = sw_cli_study_prepare(&said.values, &study, err);
 	if (r == 0) {
 		r = record(&said, &study, err);
-		r = r < 0 ? r : describe(&study, said.never_ran, err);
+		r = r < 0 ? r : describe(&study, &said, err);
 		if (r < 0)
 			sw_cli_study_release(&study);
 	}

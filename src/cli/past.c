@@ -112,7 +112,11 @@ static int take_job(struct gathering *all, const json_t *job)
 {
 	struct sw_trace *trace = all->past->trace;
 	int64_t ran_ns = run_time(job, all->now_ns), gpus = sw_cli_number(job, "gpus", 0);
+	uint64_t number = (uint64_t)sw_cli_number(job, "id", 0);
 	all->past->hidden += json_object_get(job, "ran_s") == NULL;
+	all->past->rows += json_is_true(json_object_get(job, "past"));
+	if (all->past->first == 0 || number < all->past->first)
+		all->past->first = number;
 	int r = note_end(all, job);
 	if (r < 0)
 		return r;

@@ -16,6 +16,8 @@
 struct sw_cli_past {
 	struct sw_trace *trace; /* time zero is the first submit */
 	uint64_t never_ran;	/* left out */
+	uint64_t rows;		/* have left the controller's memory: known by their rows on disk */
+	uint64_t first;		/* the lowest number there is; those before are no longer kept. 0: there is none */
 	uint64_t hidden;	/* other people's: only their sizes and times are known */
 };
 

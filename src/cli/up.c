@@ -290,6 +290,9 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--tls-key", doors->tls_key},
 		{"--operators", doors->operators},
 		{"--bounds", doors->bounds},
+		{"--keep-jobs", doors->keep_jobs},
+		{"--keep-for", doors->keep_for},
+		{"--keep-history", doors->keep_history},
 		{NULL, doors->self_signed ? "--tls-self-signed" : NULL},
 		{NULL, doors->all_users ? "--all-users" : NULL},
 	};

@@ -56,7 +56,8 @@ enum sw_record_kind {
 /* What became of a job that has ended. */
 struct sw_fate {
 	uint64_t job;
-	bool ok; /* it ended well */
+	bool ok;      /* it ended well */
+	uint32_t uid; /* of its owner */
 };
 
 struct sw_record {
@@ -283,6 +284,7 @@ bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, st
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
 /* The first job that is known from this number on, and the last up to it; 0: there is none. And how many there are. */
 uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from);
+uint64_t sw_brain_prev_job(const struct sw_brain *brain, uint64_t from);
 uint64_t sw_brain_known_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 /* Its state alone, as sw_job_view has it, for those who ask about very many; NULL: it is not known. */

@@ -380,7 +380,11 @@ uint64_t sw_brain_command_key(const struct sw_job_request *request);
 /* The first of what the job waits for that is still to come; NULL: it waits for no job. */
 const struct sw_depend *sw_brain_awaits(const struct sw_live *live);
 
-/* ---- jobs that have ended leave (forget.c) */
+/* ---- jobs that have ended leave (forget.c, propose.c) */
+/* Of a job that has ended, here or as the driver remembers it; false: it has not, or is not known. */
+bool sw_brain_find_fate(const struct sw_brain *brain, uint64_t job, struct sw_fate *ret_fate);
+/* Whether the number was given to a job that is not known any more: a record that names it came late. */
+bool sw_brain_has_left(const struct sw_brain *brain, int64_t job);
 /* The job has ended. 0 or SW_ENOMEM. */
 int sw_brain_note_end(struct sw_brain *brain, uint32_t job);
 /* After a load: lists those that have ended. 0 or SW_ENOMEM. */

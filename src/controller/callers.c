@@ -1,5 +1,7 @@
-/* What each caller takes of the server: connections, unfinished heads, bodies, streams, requests. A caller is a user, an address without a token that is known, or an
- * agent's token. The bounds of one caller come before those of all, so that a caller who takes much is in its own way and in nobody else's.
+/* What each caller takes of the server: connections, unfinished heads, bodies, streams,
+ * requests. A caller is a user, an address without a token that is known, or an agent's token.
+ * The bounds of one caller come before those of all, so that a caller that takes much is in
+ * its own way only.
  *
  *  1. Counts are those of the connections that are there; connection.c and places.c keep them.
  *  2. A caller without connections is remembered only for as long as its requests weigh on it.
@@ -13,7 +15,8 @@
 #include "controller/server_state.h"
 
 #define BURST_NS (4 * SW_NS_PER_S)
-/* Files that are no connections with a place: the journal, snapshots, listeners, the loop; connections that are told that there is no room, or on their way out. */
+/* Files that are no connections with a place: the journal, snapshots, listeners, the loop;
+ * connections that are told that there is no room, or on their way out. */
 #define FILES_KEPT 192u
 #define OWN_MOST 1024u
 
@@ -27,7 +30,7 @@ const struct sw_user_bound_row sw_user_bound_rows[SW_USER_BOUNDS] = {
 	[SW_USER_BOUND_HELD] = {"held", "bytes of environments and scripts of jobs that wait or run", true, (uint64_t)512 << 20},
 };
 
-/* ------------------------------------------------------------------------------------------------ bounds */
+/* ---- bounds */
 
 static int set_bound(struct sw_user_bounds *bounds, enum sw_user_bound bound, uint64_t value)
 {
@@ -96,7 +99,8 @@ static void fit_to_files(struct sw_callers *callers, uint64_t files)
 	uint64_t all = 0, left;
 	if (callers->stream_most > files / 8)
 		callers->stream_most = files / 8 > 4 ? (uint32_t)(files / 8) : 4;
-	/* A stream of a log has a file beside its connection; users and owners have so many streams each. */
+	/* A stream of a log has a file beside its connection; users and owners have so many
+	 * streams each. */
 	uint64_t taken = FILES_KEPT + 2 * (uint64_t)callers->stream_most;
 	left = files > taken ? files - taken : 0;
 	for (int c = 0; c < SW_CALLER_CLASSES; c++)
@@ -151,7 +155,7 @@ int sw_user_bound_refuse(struct sw_server *server, enum sw_user_bound bound, boo
 	return 503;
 }
 
-/* ------------------------------------------------------------------------------------------------ callers */
+/* ---- callers */
 
 static size_t bucket_of(const struct sw_caller_key *key)
 {
@@ -187,7 +191,8 @@ void sw_caller_leave(struct sw_server *server, struct sw_caller *caller)
 {
 	if (caller->conn_count > 0)
 		return;
-	/* A user who asked too often stays known: coming anew does not help. There are no more of these than users. */
+	/* A user that asked too often stays known: coming anew does not help. There are no more
+	 * of these than users. */
 	if (caller->key.class != SW_CALLER_USER || caller->paid_ns <= sw_clock_boot_ns())
 		forget(server, caller);
 }

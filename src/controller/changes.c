@@ -18,16 +18,19 @@
 static int check_there(const struct sw_brain *brain, const struct sw_user *user, uint64_t job, struct sw_err *err)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
-	if (live == NULL)
+	struct sw_fate fate;
+	bool has_left = live == NULL && sw_brain_find_fate(brain, job, &fate);
+	if (live == NULL && !has_left)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
-	if (!sw_brain_may_change(user, live))
+	if (has_left ? !user->is_operator && user->uid != fate.uid : !sw_brain_may_change(user, live))
 		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
 	return 0;
 }
 
 bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job)
 {
-	return sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state > SW_JOB_RUNNING;
+	const struct sw_live *live = sw_brain_live(brain, job);
+	return live == NULL || live->is_over;
 }
 
 static int check_alive(const struct sw_brain *brain, const char *verb, uint64_t job, struct sw_err *err)
@@ -162,6 +165,8 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 	if (json_unpack(body, "{s:I, s?I}", "job", &number, "by", &by) != 0)
 		return sw_err_set(err, SW_EBUG, "a record lacks its job");
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
+	if (sw_brain_has_left(brain, number))
+		return 0; /* it ended and left in the meantime */
 	if (live == NULL)
 		return sw_err_set(err, SW_EBUG, "a record names job %lld, which is not there", (long long)number);
 	struct sw_job_id id = {(uint32_t)(number - 1)};

@@ -62,7 +62,8 @@ static int check_job(const struct sw_brain *brain, json_t *body, struct sw_err *
 	json_t *job = json_object_get(body, "job");
 	if (!json_is_integer(job))
 		return sw_err_set(err, SW_EINPUT, "a record lacks its job");
-	if (sw_brain_live(brain, (uint64_t)json_integer_value(job)) == NULL)
+	/* One that has left in the meantime is no fault of the record. */
+	if (sw_brain_live(brain, (uint64_t)json_integer_value(job)) == NULL && !sw_brain_has_left(brain, json_integer_value(job)))
 		return sw_err_set(err, SW_EINPUT, "a record names job %lld, which is not there", (long long)json_integer_value(job));
 	return 0;
 }
@@ -122,6 +123,9 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 		return json_integer_value(json_object_get(body, "above")) > 0
 			       ? 0
 			       : sw_err_set(err, SW_EINPUT, "a record of numbers lacks its number");
+	case SW_RECORD_FORGET:
+		return json_is_array(json_object_get(body, "jobs")) ? 0
+								    : sw_err_set(err, SW_EINPUT, "a record of jobs that leave names none");
 	case SW_RECORD_POLICY:
 		return check_policy(brain, body, err);
 	default:

@@ -37,7 +37,8 @@ struct sw_conn {
 	bool patient;
 };
 
-/* Closes it when the loop comes to it; not at once, since its owner may be at work on it or on a list that it is in. */
+/* Closes it when the loop comes to it; not at once, since its owner may be at work on it or on a
+ * list that it is in. */
 void sw_conn_end_soon(struct sw_conn *conn);
 
 /* ---- places.c. Those that return a status return 0, 429 or 503. */

@@ -157,17 +157,19 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 		return;
 	struct sw_server *server = watcher->server;
 	SW_CLEANUP(sw_json_releasep) struct sw_json json = {0};
-	struct sw_job_view view;
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen = {0};
 	sw_json_object(&json);
 	sw_json_key_u64(&json, "seq", happening->seq);
 	sw_write_time(&json, "at", happening->at_ns);
 	sw_json_key_string(&json, "kind", kind);
 	bool in_full = true;
-	if (happening->job != 0 && sw_brain_job(server->brain, sw_server_now(server), happening->job, &view)) {
-		in_full = sw_may_see(&watcher->peer, &view);
-		watcher->told_end |= watcher->job != 0 && view.ended_at != SW_TIME_NEVER;
+	if (happening->job != 0 && sw_find_job(server, happening->job, &seen)) {
+		in_full = sw_may_see(&watcher->peer, &seen.view);
+		watcher->told_end |= watcher->job != 0 && seen.view.ended_at != SW_TIME_NEVER;
 		sw_json_key(&json, "job");
-		sw_write_job(server, &json, &view, in_full, SW_WITHOUT_REQUEST);
+		sw_found_write(server, &json, &seen, in_full, SW_WITHOUT_REQUEST);
+	} else if (happening->job != 0) {
+		in_full = false; /* whose it was is not known any more */
 	}
 	/* Where somebody else's job runs is not for everybody. */
 	if (happening->node != NULL && in_full)
@@ -201,12 +203,13 @@ static bool feed(struct sw_watcher *watcher, int64_t until_ns)
 static void feed_end(struct sw_watcher *watcher)
 {
 	struct sw_server *server = watcher->server;
-	struct sw_job_view view;
 	uint64_t last = server->turn.applied_seq;
-	if (watcher->job == 0 || watcher->told_end || watcher->next <= last ||
-	    !sw_brain_job(server->brain, sw_server_now(server), watcher->job, &view) || view.ended_at == SW_TIME_NEVER)
+	if (watcher->job == 0 || watcher->told_end || watcher->next <= last)
 		return;
-	const struct sw_happening end = {.seq = last, .at_ns = view.ended_at, .job = watcher->job};
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
+	if (!sw_find_job(server, watcher->job, &seen) || seen.view.ended_at == SW_TIME_NEVER)
+		return;
+	const struct sw_happening end = {.seq = last, .at_ns = seen.view.ended_at, .job = watcher->job};
 	send_happening(watcher, &end, "ended");
 }
 

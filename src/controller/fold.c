@@ -95,8 +95,8 @@ static int read_fates(struct sw_asked *asked, json_t *list)
 		return SW_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		json_t *fate = json_array_get(list, i);
-		asked->fates[asked->fate_count++] = (struct sw_fate){(uint64_t)json_integer_value(json_object_get(fate, "job")),
-								     json_is_true(json_object_get(fate, "ok"))};
+		asked->fates[asked->fate_count++] = (struct sw_fate){.job = (uint64_t)json_integer_value(json_object_get(fate, "job")),
+								     .ok = json_is_true(json_object_get(fate, "ok"))};
 	}
 	return 0;
 }

@@ -229,6 +229,11 @@ int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size
 	return r;
 }
 
+bool sw_brain_has_left(const struct sw_brain *brain, int64_t job)
+{
+	return job >= 1 && (uint64_t)job <= brain->jobs.count && sw_brain_live(brain, (uint64_t)job) == NULL;
+}
+
 int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err *err)
 {
 	if (above <= brain->jobs.count)

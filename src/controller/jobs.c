@@ -10,6 +10,7 @@
 
 /* Jobs looked at for one page: a filter that nothing passes must not hold up everybody. */
 #define LOOKED_AT_MAX 200000u
+#define PAGE_NS (20 * SW_NS_PER_MS)
 /* Of requests decoded for one page, for the same reason. */
 #define ASKED_BYTES_MAX ((size_t)512 << 10)
 /* Of proposing the jobs of one request, before others are heard. */
@@ -30,13 +31,16 @@ struct made {
 
 static uint64_t next_made(struct sw_server *server, const struct made *made, size_t index, uint64_t last)
 {
-	struct sw_job_view view;
 	if (made->ids != NULL)
 		return made->ids[index];
 	uint64_t id = index == 0 ? made->first : last + 1;
-	while (sw_brain_job(server->brain, sw_server_now(server), id, &view) && view.is_prerun)
-		id++;
-	return id;
+	for (;; id++) {
+		struct sw_found_job seen;
+		bool passes = sw_find_job(server, id, &seen) && seen.view.is_prerun;
+		sw_found_release(&seen);
+		if (!passes)
+			return id;
+	}
 }
 
 /* What the user should hear about the inputs of these jobs; each once. */
@@ -281,17 +285,25 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 
 /* ------------------------------------------------------------------------------------------------ change */
 
+/* There never was one, or what was kept about it is gone. */
+static void say_missing(const struct sw_server *server, uint64_t id, struct sw_err *err)
+{
+	sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
+	if (id >= 1 && id <= sw_brain_job_count(server->brain))
+		sw_err_detail(err, "it has ended, and its row is older than what is kept");
+}
+
 static void reply_job(struct sw_server *server, struct sw_conn *conn, uint64_t id, int status, enum sw_job_extra extra)
 {
-	struct sw_job_view view;
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
 	struct sw_err err = {0};
-	if (!sw_brain_job(server->brain, sw_server_now(server), id, &view)) {
-		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
+	if (!sw_find_job(server, id, &seen)) {
+		say_missing(server, id, &err);
 		sw_conn_reply_error(conn, 404, &err);
 		return;
 	}
 	struct sw_json json = {0};
-	sw_write_job(server, &json, &view, sw_may_see(sw_conn_peer(conn), &view), extra);
+	sw_found_write(server, &json, &seen, sw_may_see(sw_conn_peer(conn), &seen.view), extra);
 	sw_conn_reply_json(conn, status, &json);
 }
 
@@ -361,12 +373,14 @@ static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_c
 	sw_json_array(&json);
 	for (size_t i = 0; i < op->outcomes.count; i++) {
 		uint64_t id = op->request->change.jobs.items[i];
+		struct sw_found_job seen = {0};
 		const char *job_state = sw_brain_state_of(server->brain, id);
-		if (job_state == NULL)
+		if (job_state == NULL && !sw_find_job(server, id, &seen))
 			continue;
 		sw_json_object(&json);
 		sw_json_key_u64(&json, "id", id);
-		sw_json_key_string(&json, "state", job_state);
+		sw_json_key_string(&json, "state", job_state != NULL ? job_state : seen.view.state);
+		sw_found_release(&seen);
 		sw_json_key_bool(&json, "changed", op->outcomes.items[i] == SW_OUTCOME_CHANGED);
 		sw_json_key_bool(&json, "ended", op->outcomes.items[i] == SW_OUTCOME_HAD_ENDED);
 		sw_json_end_object(&json);
@@ -475,17 +489,22 @@ void sw_handle_job(struct sw_server *server, struct sw_conn *conn)
 void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 {
 	uint64_t id = sw_conn_request(conn)->job;
-	struct sw_job_view view;
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
 	struct sw_err err = {0};
-	bool found = sw_brain_job(server->brain, sw_server_now(server), id, &view);
+	bool found = sw_find_job(server, id, &seen);
+	const struct sw_job_view view = seen.view;
 	if (!found || !sw_may_see(sw_conn_peer(conn), &view)) {
-		sw_err_set(&err, found ? SW_EDENIED : SW_ENOTFOUND,
-			   found ? "job %" PRIu64 " belongs to somebody else" : "there is no job %" PRIu64, id);
+		say_missing(server, id, &err);
+		if (found)
+			sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to somebody else", id);
 		sw_conn_reply_error(conn, found ? 403 : 404, &err);
 		return;
 	}
 	char text[1500] = "";
-	sw_brain_explain(server->brain, sw_server_now(server), id, text, sizeof text);
+	if (seen.is_past)
+		snprintf(text, sizeof text, "%s", sw_found_why(&seen));
+	else
+		sw_brain_explain(server->brain, sw_server_now(server), id, text, sizeof text);
 	if (strcmp(view.state, "R") == 0)
 		sw_company_say(server, id, text, sizeof text);
 	struct sw_use use;
@@ -549,27 +568,59 @@ static bool passes(const struct filter *filter, const struct sw_peer *peer, cons
 	return filter->is_prefix || view->name[filter->name_size] == '\0';
 }
 
+/* A page on its way into an answer. */
+struct page {
+	struct sw_page walk; /* first: what is given here is given to this */
+	const struct sw_request *request;
+	const struct filter *filter;
+	const struct sw_peer *peer;
+	struct sw_json *json;
+	uint32_t written, looked;
+	size_t decoded;
+	int64_t until_ns;
+};
+
+static bool take_job(struct sw_page *walk, const struct sw_found_job *seen)
+{
+	struct page *page = (struct page *)walk;
+	const struct sw_request *request = page->request;
+	if (page->written == request->list.limit || page->looked == LOOKED_AT_MAX || page->decoded > ASKED_BYTES_MAX ||
+	    (page->looked % 64 == 63 && sw_clock_boot_ns() > page->until_ns))
+		return false;
+	page->looked++;
+	if (seen == NULL || !passes(page->filter, page->peer, &seen->view))
+		return true;
+	sw_found_write(walk->server, page->json, seen, sw_may_see(page->peer, &seen->view),
+		      request->list.asked ? SW_WITH_ASKED : SW_WITHOUT_REQUEST);
+	page->decoded += request->list.asked ? strlen(seen->view.request) : 0;
+	page->written++;
+	return true;
+}
+
 /* Writes a page and returns the cursor of the next one; 0: there is none. */
 static uint64_t write_page(struct sw_server *server, const struct sw_request *request, const struct filter *filter,
 			   const struct sw_peer *peer, struct sw_json *json)
 {
 	uint64_t jobs = sw_brain_job_count(server->brain), cursor = request->list.cursor;
-	int64_t now_ns = sw_server_now(server);
 	bool down = request->list.descending;
-	uint64_t id = down ? (cursor == 0 || cursor > jobs ? jobs : cursor - 1) : cursor + 1;
-	uint32_t written = 0, looked = 0;
-	size_t decoded = 0;
-	struct sw_job_view view;
-	for (; id >= 1 && id <= jobs; id += down ? -1 : 1) {
-		if (written == request->list.limit || looked++ == LOOKED_AT_MAX || decoded > ASKED_BYTES_MAX)
-			return down ? id + 1 : id - 1;
-		if (!sw_brain_job(server->brain, now_ns, id, &view) || !passes(filter, peer, &view))
-			continue;
-		sw_write_job(server, json, &view, sw_may_see(peer, &view), request->list.asked ? SW_WITH_ASKED : SW_WITHOUT_REQUEST);
-		decoded += request->list.asked ? strlen(view.request) : 0;
-		written++;
-	}
-	return 0;
+	struct page page = {
+		.walk = {.server = server,
+			 .descending = down,
+			 .by_user = filter->by_user,
+			 .uid = filter->uid,
+			 .at = down ? (cursor == 0 || cursor > jobs ? jobs : cursor - 1) : cursor + 1,
+			 .now_ns = sw_server_now(server),
+			 .give = take_job},
+		.request = request,
+		.filter = filter,
+		.peer = peer,
+		.json = json,
+		.until_ns = sw_clock_boot_ns() + PAGE_NS,
+	};
+	struct sw_err err = {0};
+	if (sw_past_page(&page.walk, filter->states, filter->since_ns, &err))
+		return 0;
+	return down ? page.walk.at + 1 : page.walk.at - 1;
 }
 
 void sw_handle_list(struct sw_server *server, struct sw_conn *conn)

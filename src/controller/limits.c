@@ -91,6 +91,8 @@ int sw_brain_apply_limit(struct sw_brain *brain, json_t *body, struct sw_err *er
 	if (json_unpack(body, "{s:I, s?I, s?I}", "job", &job, "memory_bytes", &memory, "share_milli", &share) != 0)
 		return sw_err_set(err, SW_EBUG, "a limit record lacks its job");
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)job);
+	if (sw_brain_has_left(brain, job))
+		return 0; /* in the meantime */
 	if (live == NULL || memory > (json_int_t)SW_JOB_BYTES_MAX || share >= 1000)
 		return sw_err_set(err, SW_EBUG, "a limit record names job %lld, which is not there, or cannot have it", (long long)job);
 	if (live->ended_at != SW_TIME_NEVER)

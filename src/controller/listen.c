@@ -1,4 +1,5 @@
-/* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must, and beyond this machine it travels encrypted. */
+/* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must,
+ * and beyond this machine it travels encrypted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,8 @@
 #include "controller/server_state.h"
 
 #define BACKLOG 512
-/* Connections taken at one go: between two goes those that are there are heard, so a flood of new ones cannot push them out unheard. */
+/* Connections taken at one go: between two goes those that are there are heard, so a flood of
+ * new ones cannot push them out unheard. */
 #define ACCEPTS_MAX 32
 /* After an accept that failed for want of files or memory. */
 #define AGAIN_MS 100
@@ -51,7 +53,7 @@ static int refuse(struct sw_err *err, int code, const char *where, const char *d
 	return code;
 }
 
-/* ------------------------------------------------------------------------------------------------ who connects */
+/* ---- who connects */
 
 static bool is_listed(const struct sw_controller_options *options, uid_t uid)
 {
@@ -77,7 +79,8 @@ static bool know_local(struct sw_server *server, int fd, struct sw_peer *peer, s
 	return true;
 }
 
-/* Until a token says more, an address is all that is known of a caller on TCP. Of IPv6, the half that a network gives out. */
+/* Until a token says more, an address is all that is known of a caller on TCP. Of IPv6, the half
+ * that a network gives out. */
 static struct sw_caller_key key_of_address(const union address *address)
 {
 	uint64_t id = 0;
@@ -107,7 +110,8 @@ static void take(struct listener *listener, int fd, const union address *address
 		close(fd);
 }
 
-/* Out of files or memory: connections that wait go on waiting, and are looked for again after a pause. */
+/* Out of files or memory: connections that wait go on waiting, and are looked for again after a
+ * pause. */
 static void pause_listener(struct listener *listener, int error)
 {
 	struct sw_server *server = listener->server;
@@ -173,7 +177,7 @@ static void close_listener(struct listener *listener)
 	close(listener->fd);
 }
 
-/* ------------------------------------------------------------------------------------------------ the UNIX socket */
+/* ---- the UNIX socket */
 
 /* The folders above the socket, for nobody else to enter. */
 static int make_folders(const char *path, struct sw_err *err)
@@ -254,7 +258,7 @@ static int listen_local(struct sw_server *server, struct sw_listeners *listeners
 	return open_listener(&listeners->local, server, fd, false, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ TCP */
+/* ---- TCP */
 
 /* "127.0.0.1:7411" or "[::1]:7411"; "localhost" is the first. */
 static int parse_address(const char *text, bool with_tls, union address *ret_address, socklen_t *ret_size, struct sw_err *err)

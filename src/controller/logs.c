@@ -152,13 +152,14 @@ void sw_logs_wake(struct sw_server *server)
 /* ------------------------------------------------------------------------------------------------ the request */
 
 /* Whether there is something to read for this peer; if not, it is told why. */
-static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_job_view *view)
+static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_found_job *seen)
 {
 	uint64_t id = sw_conn_request(conn)->job;
 	struct sw_err err = {0};
 	int status = 0;
+	const struct sw_job_view *view = &seen->view;
 	struct sw_job_request *job = NULL;
-	if (!sw_brain_job(server->brain, sw_server_now(server), id, view)) {
+	if (!sw_find_job(server, id, seen)) {
 		status = 404;
 		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
 	} else if (!sw_may_see(sw_conn_peer(conn), view)) {
@@ -218,10 +219,11 @@ static bool follow(struct sw_server *server, struct sw_reader *reader)
 void sw_logs_read(struct sw_server *server, struct sw_conn *conn)
 {
 	const struct sw_request *request = sw_conn_request(conn);
-	struct sw_job_view view;
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
 	struct sw_err err = {0};
-	if (!admit(server, conn, &view))
+	if (!admit(server, conn, &seen))
 		return;
+	const struct sw_job_view view = seen.view;
 	uint32_t epoch = request->logs.run != 0 ? request->logs.run : view.epoch;
 	int fd = epoch != 0 ? open_log(server->options, view.id, epoch) : -1;
 	if (fd < 0 && !(request->logs.follow && view.ended_at == SW_TIME_NEVER)) {

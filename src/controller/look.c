@@ -108,6 +108,12 @@ uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from)
 	return id == SW_BITMAP_NONE ? 0 : id + UINT64_C(1);
 }
 
+uint64_t sw_brain_prev_job(const struct sw_brain *brain, uint64_t from)
+{
+	uint32_t id = from > 0 ? sw_bitmap_prev(&brain->known, from > UINT32_MAX ? UINT32_MAX : (uint32_t)(from - 1)) : SW_BITMAP_NONE;
+	return id == SW_BITMAP_NONE ? 0 : id + UINT64_C(1);
+}
+
 uint64_t sw_brain_known_count(const struct sw_brain *brain)
 {
 	return brain->known.count;

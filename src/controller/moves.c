@@ -140,6 +140,8 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 int sw_brain_check_move(const struct sw_brain *brain, uint64_t job, uint64_t mask, struct sw_err *err)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live == NULL)
+		return refuse(job, "it has ended", NULL, err);
 	const struct sw_run *run = live->run_count == 1 ? &live->runs[0] : NULL;
 	if (run != NULL && (mask != 0 ? run->mask == mask : run->from != 0))
 		return 0;
@@ -157,6 +159,8 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (json_unpack(body, "{s:I, s:I, s:I}", "job", &job, "epoch", &epoch, "mask", &mask) != 0)
 		return sw_err_set(err, SW_EBUG, "a move record lacks a field");
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)job);
+	if (sw_brain_has_left(brain, job))
+		return 0;
 	if (live == NULL)
 		return sw_err_set(err, SW_EBUG, "a move record names job %lld, which is not there", (long long)job);
 	/* In the meantime: sw_brain_check_move() says so to whoever asked. */

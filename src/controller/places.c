@@ -1,16 +1,18 @@
 /* Which connections, bodies and streams there is room for.
  *
- * Strangers, users, the owner with the operators, and agents have places of their own: none can take another's. Within one of these, a caller that would have less than
- * the caller that has most takes a place of that one; a caller at its own bound makes room for itself.
+ * Strangers, users, the owner with the operators, and agents have places of their own: none can
+ * take another's. Within one of these, a caller that would have less than the caller that has
+ * most takes a place of that one; a caller at its own bound makes room for itself.
  *
- *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when it is told to make room.
+ *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when
+ *     it is told to make room.
  */
 #include "controller/connection_state.h"
 
 /* Bodies below this are not counted: a connection may have as much unread. */
 #define BODY_SMALL ((uint64_t)64 << 10)
 
-/* ------------------------------------------------------------------------------------------------ counting */
+/* ---- counting */
 
 static void uncount(struct sw_conn *conn)
 {
@@ -53,14 +55,15 @@ static void make_way(struct sw_conn *conn)
 	sw_conn_end_soon(conn);
 }
 
-/* ------------------------------------------------------------------------------------------------ connections */
+/* ---- connections */
 
 static uint64_t conns_of(const struct sw_caller *caller)
 {
 	return caller->conn_count;
 }
 
-/* How easily a connection makes way: one that asks nothing, then one whose head or body has not come, then a stream. Never one that waits for an answer. */
+/* How easily a connection makes way: one that asks nothing, then one whose head or body has not
+ * come, then a stream. Never one that waits for an answer. */
 static int ease_of(const struct sw_conn *conn)
 {
 	if (conn->ends_soon || conn->turned_away)
@@ -79,7 +82,8 @@ static int ease_of(const struct sw_conn *conn)
 	}
 }
 
-/* The one that makes way most easily, of those that do at least so easily; the one that is so for longest. NULL: none. */
+/* The one that makes way most easily, of those that do at least so easily; the one that is so
+ * for longest. NULL: none. */
 static struct sw_conn *easiest(struct sw_caller *caller, int least)
 {
 	struct sw_conn *conn, *found = NULL;
@@ -152,7 +156,7 @@ int sw_place_settle(struct sw_conn *conn, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ heads */
+/* ---- heads */
 
 int sw_place_head(struct sw_conn *conn, bool begun, struct sw_err *err)
 {
@@ -167,7 +171,7 @@ int sw_place_head(struct sw_conn *conn, bool begun, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ bodies */
+/* ---- bodies */
 
 static uint64_t bodies_of(const struct sw_caller *caller)
 {
@@ -183,7 +187,8 @@ static struct sw_conn *oldest_body(struct sw_caller *caller)
 	return found;
 }
 
-/* Bodies of callers that have more on their way than this one would have make way, until there is room. */
+/* Bodies of callers that have more on their way than this one would have make way, until there
+ * is room. */
 static bool make_room_for_body(struct sw_server *server, const struct sw_caller *caller, uint64_t size)
 {
 	while (server->callers.body_bytes[caller->key.class] + size > SW_BODIES_MAX) {
@@ -221,7 +226,7 @@ int sw_place_body(struct sw_conn *conn, uint64_t size, struct sw_err *err)
 	return size > BODY_SMALL ? count_body(conn, size, err) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ streams */
+/* ---- streams */
 
 static uint64_t streams_of(const struct sw_caller *caller)
 {

@@ -59,14 +59,16 @@ static int check_size(const struct sw_brain *brain, const struct sw_job_request 
 }
 
 /* Of a job that has ended, here or as the driver remembers it. */
-static bool find_fate(const struct sw_brain *brain, uint64_t job, struct sw_fate *ret_fate)
+bool sw_brain_find_fate(const struct sw_brain *brain, uint64_t job, struct sw_fate *ret_fate)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
 	const struct sw_brain_config *config = &brain->config;
 	if (live == NULL)
 		return job >= 1 && job <= brain->jobs.count && config->find_fate != NULL &&
 		       config->find_fate(config->find_context, job, ret_fate);
-	*ret_fate = (struct sw_fate){job, sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state == SW_JOB_FINISHED};
+	*ret_fate = (struct sw_fate){.job = job,
+				     .ok = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state == SW_JOB_FINISHED,
+				     .uid = live->uid};
 	return live->is_over;
 }
 
@@ -74,7 +76,7 @@ static int check_depends(const struct sw_brain *brain, const struct sw_job_reque
 {
 	struct sw_fate fate;
 	for (size_t d = 0; d < request->depend_count; d++)
-		if (sw_brain_live(brain, request->depends[d].job) == NULL && !find_fate(brain, request->depends[d].job, &fate))
+		if (sw_brain_live(brain, request->depends[d].job) == NULL && !sw_brain_find_fate(brain, request->depends[d].job, &fate))
 			return sw_err_set(err, SW_EINPUT, "the job depends on job %llu, which does not exist",
 					  (unsigned long long)request->depends[d].job);
 	return 0;
@@ -95,7 +97,7 @@ static void write_fates(const struct sw_brain *brain, const struct sw_job_reques
 	struct sw_fate fate;
 	bool any = false;
 	for (size_t d = 0; d < request->depend_count; d++) {
-		if (!find_fate(brain, request->depends[d].job, &fate))
+		if (!sw_brain_find_fate(brain, request->depends[d].job, &fate))
 			continue;
 		if (!any) {
 			sw_json_key(json, "past");

@@ -89,7 +89,7 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 	return 0;
 }
 
-static struct sw_brain_config brain_config(const struct sw_server *server)
+static struct sw_brain_config brain_config(struct sw_server *server)
 {
 	const struct sw_controller_options *options = server->options;
 	return (struct sw_brain_config){
@@ -103,6 +103,11 @@ static struct sw_brain_config brain_config(const struct sw_server *server)
 		.retry_backoff_ns = options->retry_backoff_ns > 0 ? options->retry_backoff_ns : 30 * SW_NS_PER_S,
 		.failures = server->failures,
 		.profiles = server->profiles,
+		.forgets = true,
+		.keep_jobs = options->keep_jobs > 0 ? options->keep_jobs : SW_KEEP_JOBS,
+		.keep_for_ns = options->keep_for_ns > 0 ? options->keep_for_ns : SW_KEEP_FOR_NS,
+		.find_fate = sw_past_fate,
+		.find_context = server,
 	};
 }
 

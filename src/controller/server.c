@@ -141,6 +141,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	int r = sw_turn_start(server, err);
 	r = r < 0 ? r : sw_submits_start(server, err);
 	r = r < 0 ? r : sw_snapshots_start(server, err);
+	r = r < 0 ? r : sw_past_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
 	return r < 0 ? r : sw_reload_start(server, err);
@@ -221,6 +222,7 @@ static void stop(struct sw_server *server)
 	if (server->turn.soon != NULL)
 		sw_turn_stop(server);
 	sw_snapshots_stop(server);
+	sw_past_stop(server);
 	sw_events_stop(server);
 	sw_polls_stop(server);
 	sw_reload_stop(server);

@@ -79,6 +79,10 @@ struct sw_controller_options {
 	uint32_t strangers_max;	   /* connections on TCP that have not shown a token that is known: 256 */
 	uint32_t head_ms;	   /* for a request's head to arrive: 10,000, and half of that for strangers */
 	uint64_t reserve_bytes;	   /* of disk space, for cancels and reports while the disk is full: 8 MiB */
+	uint32_t keep_jobs;	   /* jobs that have ended stay in memory, so many at most: 10,000 */
+	sw_ns keep_for_ns;	   /* and for so long at most: a day */
+	uint64_t keep_history;	   /* rows of jobs that have left are kept, so many at most: 1,000,000, or all that are young enough */
+	sw_ns keep_history_ns;	   /* and for so long at most; 0: however old */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */

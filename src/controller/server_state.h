@@ -32,6 +32,7 @@
 #include "controller/tls.h"
 #include "controller/tokens.h"
 #include "store/journal.h"
+#include "store/past.h"
 #include "store/reserve.h"
 
 #define SW_STREAMS_MAX 1024u /* of all users together, and as many of the owner and operators */
@@ -440,6 +441,52 @@ struct sw_user_name {
 	char name[64];
 };
 
+/* The parts of the above, for rows of the past. */
+void sw_write_job_brief(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool past);
+void sw_write_job_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view);
+void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view); /* the value */
+
+/* ---- past.c: jobs that have left the state */
+/* A job as the brain knows it, or as its row tells. Of a row, the view has what all may see, its name, node, epoch and request. */
+struct sw_found_job {
+	struct sw_job_view view;
+	bool is_past;
+	const char *texts[SW_PAST_TEXTS]; /* of the row */
+	char *own;
+};
+/* False: there is no such job, or no longer. Release what was found. */
+bool sw_find_job(struct sw_server *server, uint64_t job, struct sw_found_job *ret_seen);
+void sw_found_release(struct sw_found_job *seen);
+void sw_found_write(struct sw_server *server, struct sw_json *json, const struct sw_found_job *seen, bool in_full, enum sw_job_extra extra);
+/* Why it ended, of a row. */
+const char *sw_found_why(const struct sw_found_job *seen);
+/* A walk over jobs by number, those of the brain and rows. */
+struct sw_page {
+	struct sw_server *server;
+	bool descending, by_user;
+	uint32_t uid;
+	uint64_t at;	   /* the next number that is looked at; 0: the walk is over */
+	uint64_t stops_at; /* rows below this one are of no interest */
+	int64_t now_ns;
+	/* False: it takes no more. NULL: a job that is gone. */
+	bool (*give)(struct sw_page *page, const struct sw_found_job *seen);
+};
+/* False: it was not taken all. */
+bool sw_past_page(struct sw_page *page, uint32_t wanted_states, int64_t since_ns, struct sw_err *err);
+/* Rows of the jobs that the record lets go, into the batch that it is in. */
+void sw_past_keep(struct sw_server *server, const struct sw_record *record);
+bool sw_past_fate(void *server, uint64_t job, struct sw_fate *ret_fate);
+void sw_past_add_counts(struct sw_server *server, uint64_t counts[SW_STATES]);
+int sw_past_start(struct sw_server *server, struct sw_err *err);
+void sw_past_stop(struct sw_server *server);
+struct sw_pasts {
+	struct event *step; /* that removes rows */
+};
+/* What is kept unless the options say otherwise. */
+#define SW_KEEP_JOBS 10000u
+#define SW_KEEP_FOR_NS (INT64_C(86400) * SW_NS_PER_S)
+#define SW_KEEP_HISTORY 1000000u
+
 /* ---- jobs.c, cluster.c, metrics.c: handlers */
 void sw_handle_submit(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_list(struct sw_server *server, struct sw_conn *conn);
@@ -539,6 +586,7 @@ struct sw_server {
 	struct sw_recovery recovery;
 	struct sw_backup *backup; /* of the journal, under way; NULL */
 	uint64_t replayed;	  /* records, at the start */
+	struct sw_pasts past;
 	struct sw_events events;
 	struct sw_polls polls;
 	struct sw_followers followers;

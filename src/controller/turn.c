@@ -16,6 +16,7 @@
 #define TURN_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)
 #define RETRY_S 1
+#define RECORDS_MANY 1000u
 /* A record that takes long by itself. */
 #define RECORD_LARGE ((size_t)16 << 10)
 /* Of the reserve, at first; twice as much with each try. */
@@ -142,6 +143,8 @@ static bool append(struct sw_server *server, int64_t until_ns)
 			const struct sw_record *record = &records->items[turn->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
 			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
+			if (record->kind == SW_RECORD_FORGET)
+				sw_past_keep(server, record);
 			bool look = ++turn->appended % 64 == 0 || record->size > RECORD_LARGE;
 			if (look && sw_clock_boot_ns() > until_ns)
 				return false;
@@ -316,6 +319,9 @@ static bool store(struct sw_server *server, int64_t until_ns)
 		begin_storing(server);
 	if (!append(server, until_ns))
 		return false;
+	/* A large batch takes long to commit, and has a slice of its own for that. */
+	if (turn->appended > RECORDS_MANY && sw_clock_boot_ns() > until_ns - SLICE_NS * 3 / 4)
+		return false;
 	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says nothing about the disk. */
 	bool writes = turn->appended > 0, proves = writes && proves_room(server);
 	if (writes && commit_batch(server, &err) < 0) {
@@ -394,8 +400,8 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 			if (look && sw_clock_boot_ns() > until_ns)
 				return false;
 		}
-		/* What it is answered may take as long again. */
-		if (sw_clock_boot_ns() > until_ns)
+		/* What it is answered may take as long again; a long answer has a slice of its own. */
+		if (sw_clock_boot_ns() > (op->records.count > RECORDS_MANY ? until_ns - SLICE_NS * 3 / 4 : until_ns))
 			return false;
 		TAILQ_REMOVE(&server->turn.stored, op, link);
 		/* No number is heard before the mark has it. */

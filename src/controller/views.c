@@ -131,7 +131,7 @@ static const char *name_depth(const struct sw_job_view *view, char *reason, size
 	return words[view->depth];
 }
 
-static void write_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
+void sw_write_job_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
 	sw_json_key_string(json, "name", view->name);
 	sw_json_key_string(json, "tenant", view->tenant);
@@ -191,13 +191,14 @@ static void write_details(struct sw_server *server, struct sw_json *json, const 
 }
 
 /* The request in short, without its command and environment. */
-static void write_asked(struct sw_json *json, const struct sw_job_view *view)
+void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 {
 	static const char *const classes[] = {"guaranteed", "opportunistic", "auto"};
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
 	if (sw_job_request_decode("journal", view->request, strlen(view->request), &asked, NULL) < 0)
-		return; /* out of memory: it is not there */
-	sw_json_key(json, "asked");
+		json->failed = true; /* out of memory */
+	if (json->failed)
+		return;
 	sw_json_object(json);
 	sw_json_key_u64(json, "gpus", asked->gpus);
 	sw_json_key_u64(json, "min_gpus", asked->min_gpus);
@@ -225,9 +226,8 @@ static void write_asked(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_end_object(json);
 }
 
-void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra)
+void sw_write_job_brief(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool past)
 {
-	sw_json_object(json);
 	sw_json_key_u64(json, "id", view->id);
 	sw_json_key_string(json, "state", view->state);
 	sw_json_key_string(json, "state_long", view->state_long);
@@ -237,14 +237,23 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	sw_write_time(json, "submitted_at", view->submitted_at);
 	sw_write_time(json, "started_at", view->started_at);
 	sw_write_time(json, "ended_at", view->ended_at);
+	sw_json_key_bool(json, "past", past);
+}
+
+void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra)
+{
+	sw_json_object(json);
+	sw_write_job_brief(server, json, view, false);
 	if (in_full)
-		write_details(server, json, view);
+		sw_write_job_details(server, json, view);
 	if (in_full && extra == SW_WITH_REQUEST) {
 		sw_json_key(json, "request");
 		sw_job_view_request(view, json);
 	}
-	if (in_full && extra == SW_WITH_ASKED)
-		write_asked(json, view);
+	if (in_full && extra == SW_WITH_ASKED) {
+		sw_json_key(json, "asked");
+		sw_write_job_asked(json, view);
+	}
 	if (extra == SW_CHANGED || extra == SW_UNCHANGED)
 		sw_json_key_bool(json, "changed", extra == SW_CHANGED);
 	sw_json_end_object(json);
@@ -254,6 +263,7 @@ void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES])
 {
 	if (sw_brain_known_count(server->brain) > COUNTED_AT_ONCE) {
 		sw_waiting_states(server, counts);
+		sw_past_add_counts(server, counts);
 		return;
 	}
 	memset(counts, 0, SW_STATES * sizeof counts[0]);
@@ -262,4 +272,5 @@ void sw_count_jobs(struct sw_server *server, uint64_t counts[SW_STATES])
 		if (state < SW_STATES)
 			counts[state]++;
 	}
+	sw_past_add_counts(server, counts);
 }

@@ -1,7 +1,10 @@
-/* What each user has in the queue: jobs that wait or run, and the bytes of their environments and scripts. And jobs by state, where there are too many to count at one go.
+/* What each user has in the queue: jobs that wait or run, and the bytes of their environments
+ * and scripts. And jobs by state, where there are too many to count at one go.
  *
- * A submit adds to the figures; nothing takes away from them. When a user seems to be at a bound, all jobs are counted anew, in slices, and the user is asked to come back
- * meanwhile. So the figures are never too low, and right whenever it matters, without a hook at each place where a job may end.
+ * A submit adds to the figures; nothing takes away from them. When a user seems to be at a
+ * bound, all jobs are counted anew, in slices, and the user is asked to come back meanwhile. So
+ * the figures are never too low, and right whenever it matters, without a hook at each place
+ * where a job may end.
  */
 #include <string.h>
 
@@ -37,7 +40,7 @@ static struct sw_user_jobs *find(struct sw_waiting *waiting, uint32_t uid)
 	return slot;
 }
 
-/* ------------------------------------------------------------------------------------------------ counting anew */
+/* ---- counting anew */
 
 static void ask_for_count(struct sw_waiting *waiting)
 {
@@ -130,7 +133,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 		evtimer_add(waiting->step, &(struct timeval){0});
 }
 
-/* ------------------------------------------------------------------------------------------------ asking */
+/* ---- asking */
 
 static int check(struct sw_server *server, const struct sw_user *user, const struct sw_user_jobs *has, uint64_t jobs, uint64_t bytes,
 		 struct sw_err *err)

@@ -32,6 +32,21 @@ enum sw_sql {
 	SW_SQL_ASIDE_LIST,
 	SW_SQL_ASIDE_FORGET,
 	SW_SQL_META_SET,
+	SW_SQL_PAST_PUT,
+	SW_SQL_PAST_COUNT,
+	SW_SQL_PAST_COUNTS,
+	SW_SQL_PAST_FIND,
+	SW_SQL_PAST_UP,
+	SW_SQL_PAST_DOWN,
+	SW_SQL_PAST_UP_USER,
+	SW_SQL_PAST_DOWN_USER,
+	SW_SQL_PAST_SINCE,
+	SW_SQL_PAST_OLDEST,
+	SW_SQL_PAST_REMOVE,
+	SW_SQL_BLOB_PUT,
+	SW_SQL_BLOB_GET,
+	SW_SQL_BLOB_LIST,
+	SW_SQL_BLOB_REMOVE,
 	SW_SQL_COUNT,
 };
 
@@ -89,6 +104,11 @@ int sw_journal_fail(const struct sw_journal *journal, int rc, struct sw_err *err
 int sw_journal_damaged(const struct sw_journal *journal, struct sw_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* SW_EBUG, with the words, when a batch or a replay is under way; 0 otherwise. `verb` is what cannot be done meanwhile. */
 int sw_journal_must_rest(const struct sw_journal *journal, const char *verb, struct sw_err *err);
+
+/* Begins a batch where there is none; its code where that is doomed. */
+int sw_journal_open_batch(struct sw_journal *journal);
+/* Rolls the batch back and remembers why, for the commit that will come; returns our code. */
+int sw_journal_doom(struct sw_journal *journal, int rc);
 
 /* The statements that make a file what this program writes, from a new one (`from_format` 0) or an older format on; SQLITE_OK or SQLite's code. */
 int sw_journal_upgrade(sqlite3 *db, int64_t from_format);

@@ -82,13 +82,22 @@ static int64_t checksum(uint64_t seq, int64_t at_ns, uint32_t kind, const void *
 	return (int64_t)sw_hash_bytes(hash, bytes, size);
 }
 
-/* Rolls the batch back and remembers why, for the commit that will come. */
-static int doom(struct sw_journal *journal, int rc)
+int sw_journal_doom(struct sw_journal *journal, int rc)
 {
 	int code = sw_journal_fail(journal, rc, &journal->doom, "cannot append to the journal '%s'", journal->path);
 	/* No commit was tried, so none can come back. */
 	sw_sql_roll_back(journal, rc);
 	return code;
+}
+
+int sw_journal_open_batch(struct sw_journal *journal)
+{
+	bool first = !journal->in_batch;
+	journal->in_batch = true;
+	if (journal->doom.code != 0)
+		return journal->doom.code;
+	int rc = first ? sw_sql_run(journal, SW_SQL_BEGIN) : SQLITE_DONE;
+	return rc == SQLITE_DONE ? 0 : sw_journal_doom(journal, rc);
 }
 
 static int insert(struct sw_journal *journal, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
@@ -108,17 +117,14 @@ int sw_journal_append(struct sw_journal *journal, int64_t at_ns, uint32_t kind, 
 	assert(!journal->replaying);
 	if (size > SW_JOURNAL_RECORD_MAX)
 		return SW_ELIMIT;
-	bool first = !journal->in_batch;
-	journal->in_batch = true;
 	journal->pending++;
-	if (journal->doom.code != 0)
-		return journal->doom.code;
-	int rc = first ? sw_sql_run(journal, SW_SQL_BEGIN) : SQLITE_DONE;
+	int r = sw_journal_open_batch(journal);
+	if (r < 0)
+		return r;
 	uint64_t seq = journal->last_seq + journal->pending;
-	if (rc == SQLITE_DONE)
-		rc = insert(journal, seq, at_ns, kind, bytes, size);
+	int rc = insert(journal, seq, at_ns, kind, bytes, size);
 	if (rc != SQLITE_DONE)
-		return doom(journal, rc);
+		return sw_journal_doom(journal, rc);
 	*ret_seq = seq;
 	return 0;
 }

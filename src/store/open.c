@@ -37,6 +37,15 @@ static const char schema[] =
 static const char schema_2[] =
 	"CREATE TABLE aside (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, body BLOB, reason TEXT NOT NULL,"
 	" set_at INTEGER NOT NULL);";
+/* Of format 2 too: files that were made between may be without. */
+static const char schema_past[] =
+	"CREATE TABLE IF NOT EXISTS past (job INTEGER PRIMARY KEY, uid INTEGER NOT NULL, epoch INTEGER NOT NULL, state INTEGER NOT NULL,"
+	" submitted_at INTEGER NOT NULL, ended_at INTEGER NOT NULL, sum INTEGER NOT NULL, name TEXT NOT NULL, node TEXT NOT NULL,"
+	" t0 TEXT NOT NULL, t1 TEXT NOT NULL, t2 TEXT NOT NULL, t3 TEXT NOT NULL, t4 TEXT NOT NULL);"
+	"CREATE INDEX IF NOT EXISTS past_user ON past (uid, job);"
+	"CREATE INDEX IF NOT EXISTS past_end ON past (ended_at, job);"
+	"CREATE TABLE IF NOT EXISTS past_counts (state INTEGER PRIMARY KEY, count INTEGER NOT NULL);"
+	"CREATE TABLE IF NOT EXISTS blobs (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, sum INTEGER NOT NULL, body BLOB NOT NULL);";
 
 static int fail_errno(const struct sw_journal *journal, int error, const char *what, struct sw_err *err)
 {
@@ -165,6 +174,8 @@ int sw_journal_upgrade(sqlite3 *db, int64_t from_format)
 	int rc = from_format < 1 ? sqlite3_exec(db, schema, NULL, NULL, NULL) : SQLITE_OK;
 	if (rc == SQLITE_OK && from_format < 2)
 		rc = sqlite3_exec(db, schema_2, NULL, NULL, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_exec(db, schema_past, NULL, NULL, NULL);
 	return rc == SQLITE_OK ? sqlite3_exec(db, rest, NULL, NULL, NULL) : rc;
 }
 
@@ -369,7 +380,9 @@ static int open_database(struct sw_journal *journal, struct sw_err *err)
 		r = check_all(journal, err);
 	if (r < 0)
 		return r;
-	rc = sw_sql_prepare(journal);
+	rc = run_all(journal, schema_past);
+	if (rc == SQLITE_OK)
+		rc = sw_sql_prepare(journal);
 	r = rc == SQLITE_OK ? find_bounds(journal, err) : fail_sql(journal, rc, err);
 	r = r < 0 ? r : read_numbers(journal, &unmarked, err);
 	r = r < 0 ? r : hold_against_mark(journal, found, unmarked, err);

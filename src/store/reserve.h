@@ -1,7 +1,9 @@
-/* A reserve of disk space: a file that holds room, beside the journal. When the disk is full some of it is given back, for records that must get through.
+/* A reserve of disk space: a file that holds room, beside the journal. When the disk is full
+ * some of it is given back, for records that must get through.
  *
  *  1. Its space is taken when it is made, not when it is needed.
- *  2. It is given back in small pieces: whatever else writes to the same disk may take a piece, not all of them.
+ *  2. It is given back in small pieces: whatever else writes to the same disk may take a piece,
+ *     not all of them.
  */
 #ifndef SW_STORE_RESERVE_H
 #define SW_STORE_RESERVE_H

@@ -7,6 +7,8 @@
 
 #include "store/internal.h"
 
+#define PAST_ROWS "SELECT job, uid, epoch, state, submitted_at, ended_at, sum, name, node, t0, t1, t2, t3, t4 FROM past"
+
 static const char *const statements[SW_SQL_COUNT] = {
 	[SW_SQL_BEGIN] = "BEGIN IMMEDIATE",
 	[SW_SQL_COMMIT] = "COMMIT",
@@ -32,6 +34,23 @@ static const char *const statements[SW_SQL_COUNT] = {
 	[SW_SQL_ASIDE_COUNT] = "SELECT count(*) FROM aside WHERE seq BETWEEN ?1 AND ?2",
 	[SW_SQL_ASIDE_LIST] = "SELECT seq, at, kind, body, reason, set_at FROM aside ORDER BY seq DESC LIMIT ?1",
 	[SW_SQL_ASIDE_FORGET] = "DELETE FROM aside WHERE seq < ?1 AND seq IN (SELECT seq FROM aside ORDER BY seq DESC LIMIT -1 OFFSET ?2)",
+	[SW_SQL_PAST_PUT] = "INSERT INTO past (job, uid, epoch, state, submitted_at, ended_at, sum, name, node, t0, t1, t2, t3, t4)"
+			    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) ON CONFLICT (job) DO NOTHING",
+	[SW_SQL_PAST_COUNT] = "INSERT INTO past_counts (state, count) VALUES (?1, ?2) ON CONFLICT (state) DO UPDATE SET count = count + ?2",
+	[SW_SQL_PAST_COUNTS] = "SELECT state, count FROM past_counts",
+	[SW_SQL_PAST_FIND] = PAST_ROWS " WHERE job = ?1",
+	[SW_SQL_PAST_UP] = PAST_ROWS " WHERE job >= ?1 ORDER BY job",
+	[SW_SQL_PAST_DOWN] = PAST_ROWS " WHERE job <= ?1 ORDER BY job DESC",
+	[SW_SQL_PAST_UP_USER] = PAST_ROWS " INDEXED BY past_user WHERE uid = ?2 AND job >= ?1 ORDER BY job",
+	[SW_SQL_PAST_DOWN_USER] = PAST_ROWS " INDEXED BY past_user WHERE uid = ?2 AND job <= ?1 ORDER BY job DESC",
+	[SW_SQL_PAST_SINCE] = "SELECT min(job), count(*) FROM (SELECT job FROM past WHERE ended_at >= ?1 LIMIT ?2)",
+	[SW_SQL_PAST_OLDEST] =
+		"SELECT state, count(*) FROM (SELECT state FROM past WHERE ended_at < ?1 ORDER BY ended_at, job LIMIT ?2) GROUP BY state",
+	[SW_SQL_PAST_REMOVE] = "DELETE FROM past WHERE job IN (SELECT job FROM past WHERE ended_at < ?1 ORDER BY ended_at, job LIMIT ?2)",
+	[SW_SQL_BLOB_PUT] = "INSERT INTO blobs (digest, sum, body) VALUES (?1, ?2, ?3) ON CONFLICT (digest) DO NOTHING",
+	[SW_SQL_BLOB_GET] = "SELECT sum, body FROM blobs WHERE digest = ?1",
+	[SW_SQL_BLOB_LIST] = "SELECT id, digest FROM blobs WHERE id > ?1 ORDER BY id LIMIT ?2",
+	[SW_SQL_BLOB_REMOVE] = "DELETE FROM blobs WHERE id = ?1",
 	[SW_SQL_META_SET] = "INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)",
 };
 

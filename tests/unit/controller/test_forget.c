@@ -19,15 +19,15 @@ static bool find_fate(void *context, uint64_t job, struct sw_fate *ret_fate)
 static int remember(void *user, uint64_t job)
 {
 	struct bench *bench = user;
-	remembered[remembered_count++] = (struct sw_fate){job, strcmp(look(bench, job).state, "CD") == 0};
+	remembered[remembered_count++] = (struct sw_fate){.job = job, .ok = strcmp(look(bench, job).state, "CD") == 0, .uid = 1000};
 	return 0;
 }
 
 static const struct sw_brain_config few = {
 	.policy = "srtf",
 	.placement = "pack",
-	.lease_ns = 3000 * SW_NS_PER_S,
-	.lease_margin_ns = 5 * SW_NS_PER_S,
+	.silence_ns = 3000 * SW_NS_PER_S,
+	.silence_margin_ns = 5 * SW_NS_PER_S,
 	.retry_backoff_ns = 10 * SW_NS_PER_S,
 	.forgets = true,
 	.keep_jobs = 2,
@@ -92,7 +92,7 @@ static void test_keeps_some(void **state)
 	assert_int_equal(sw_brain_next_job(bench->brain, 1), 4);
 	/* Nothing can be done about one that has left. */
 	sw_records records = {0};
-	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), SW_ENOTFOUND);
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), SW_EINPUT);
 	/* A late word of its agent is answered: it may forget the run. */
 	bench->runs[0] = (struct sw_sync_run){.id = {2, 1}, .state = SW_RUN_EXITED, .reason = ""};
 	bench->run_count = 1;

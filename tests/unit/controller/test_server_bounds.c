@@ -55,7 +55,8 @@ static int keep_tcp(void)
 	return fds[fd_count++] = dial_tcp(&served);
 }
 
-/* The status of a request on a connection of its own; an error must say what, and 429 and 503 when to come back. */
+/* The status of a request on a connection of its own; an error must say what, and 429 and 503
+ * when to come back. */
 static int status_of(const char *method, const char *target, const char *token, const char *body)
 {
 	int fd = dial_tcp(&served);
@@ -120,7 +121,8 @@ static int sync_status(int fd, const char *token, int number)
 	return status;
 }
 
-/* Connections without a token, one byte each, keep nobody out: neither the owner on the socket, nor an agent or a user with a token. */
+/* Connections without a token, one byte each, keep nobody out: neither the owner on the socket,
+ * nor an agent or a user with a token. */
 static void test_strangers(void **state)
 {
 	(void)state;
@@ -145,7 +147,8 @@ static void test_strangers(void **state)
 	free(token);
 }
 
-/* A head that does not come whole in its time ends with 408, also of a client that sends a byte now and then; and so does one of a stranger. */
+/* A head that does not come whole in its time ends with 408, also of a client that sends a byte
+ * now and then; and so does one of a stranger. */
 static void test_slow_head(void **state)
 {
 	(void)state;
@@ -191,7 +194,8 @@ static void test_connections(void **state)
 	}
 }
 
-/* Where the places of all users are taken, the user that has most of them loses one to a user that has few. */
+/* Where the places of all users are taken, the user that has most of them loses one to a user
+ * that has few. */
 static void test_places_of_all(void **state)
 {
 	(void)state;
@@ -221,7 +225,8 @@ static void test_heads(void **state)
 	assert_int_equal(status_of("GET", "/v1/cluster", ALICE, NULL), 200);
 }
 
-/* Large bodies that are announced and do not come: those of one user keep no other user from sending one. */
+/* Large bodies that are announced and do not come: those of one user keep no other user from
+ * sending one. */
 static void test_bodies(void **state)
 {
 	(void)state;
@@ -347,7 +352,8 @@ static void test_held(void **state)
 	free(body);
 }
 
-/* Out of files: connections wait, the loop does not spin, and all goes on once there are files again. */
+/* Out of files: connections wait, the loop does not spin, and all goes on once there are files
+ * again. */
 static void test_no_files(void **state)
 {
 	(void)state;

@@ -23,7 +23,8 @@ static size_t taken(const char *path)
 	return (size_t)info.st_blocks * 512;
 }
 
-/* Space is really taken, is given back piece by piece, and taken again; the next start goes on with the same file. */
+/* Space is really taken, is given back piece by piece, and taken again; the next start goes on
+ * with the same file. */
 static void test_give_and_refill(void **state)
 {
 	(void)state;
