@@ -169,6 +169,10 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	const char *news = sw_journal_news(server->journal);
 	if (news[0] != '\0')
 		sw_server_note(server, "%s", news);
+	int mark_error = sw_journal_mark_error(server->journal);
+	if (mark_error != 0)
+		sw_server_note(server, "the mark '%s.mark' cannot be written: %s; until it can be, a loss of records could go unnoticed",
+			       server->options->journal_path, strerror(mark_error));
 	int r = rebuild(server, UINT64_MAX, true, err);
 	if (r < 0)
 		return r;
