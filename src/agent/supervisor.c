@@ -215,12 +215,15 @@ static void open_cgroup(struct sw_supervisor *supervisor, const char *name)
 		snprintf(note, sizeof note, "it has no control group: %s", strerror(error));
 	if (note[0] != '\0')
 		sw_supervisor_add_note(supervisor, note);
+	sw_supervisor_keep_gpus(supervisor);
 }
 
 static void release(struct sw_supervisor *supervisor)
 {
 	sw_processes_release(&supervisor->processes);
 	sw_supervisor_gpu_close(supervisor);
+	if (supervisor->device_program >= 0)
+		close(supervisor->device_program);
 	sw_cgroup_close(&supervisor->cgroup);
 	close(supervisor->signals);
 	close(supervisor->timer);
@@ -255,6 +258,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.deep = {.look_at_ns = SW_NEVER},
 		.move = {.look_at_ns = SW_NEVER},
 		.cgroup = {.folder = -1},
+		.device_program = -1,
 	};
 	r = open_loop(&supervisor, err);
 	sw_control_open(&supervisor.control, link);

@@ -9,7 +9,9 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "agent/device_group.h"
 #include "agent/supervisor_state.h"
 #include "gpu/gpu.h"
 
@@ -116,6 +118,36 @@ static void stay(struct sw_supervisor *supervisor, const char *why)
 	supervisor->account.run.unmoved = move->why;
 }
 
+static bool add_minor(const char *uuid, uint32_t *minors, size_t *count)
+{
+	int minor = *count < SW_DEVICE_GPUS_MAX ? sw_device_minor(SW_DEVICE_PROC, uuid) : -1;
+	if (minor >= 0)
+		minors[(*count)++] = (uint32_t)minor;
+	return minor >= 0;
+}
+
+void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
+{
+	const struct sw_supervisor_move *move = &supervisor->move;
+	const struct sw_texts *own = &supervisor->order->want.gpus;
+	uint32_t minors[SW_DEVICE_GPUS_MAX];
+	size_t count = 0;
+	bool was_moved = move->gpus[0] != '\0', good = own->count > 0 && geteuid() == 0 && supervisor->cgroup.folder >= 0;
+	for (size_t i = 0; good && !was_moved && i < own->count; i++)
+		good = add_minor(own->items[i], minors, &count);
+	for (uint32_t i = 0; good && (was_moved || move->leaving) && i < move->count; i++)
+		good = add_minor(move->to[i], minors, &count) && (!move->leaving || add_minor(move->from[i], minors, &count));
+	/* GPUs without device files that we know are emulated ones. */
+	if (!good)
+		return;
+	int program = sw_device_keep(supervisor->cgroup.folder, minors, count, supervisor->device_program);
+	if (program >= 0)
+		supervisor->device_program = program;
+	else if (supervisor->device_program < 0)
+		sw_supervisor_add_note(supervisor,
+				       "nothing but its environment keeps it to its GPUs: the kernel takes no rule for device files");
+}
+
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words)
 {
 	struct sw_supervisor_move *move = &supervisor->move;
@@ -134,6 +166,7 @@ void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words)
 	supervisor->account.run.moving = move->moving;
 	supervisor->account.run.unmoved = NULL;
 	move->leaving = true;
+	sw_supervisor_keep_gpus(supervisor);
 	move->look_step_ns = FIRST_LOOK_NS;
 	move->look_at_ns = sw_boot_now();
 	move->until_ns = sw_boot_now() + SHUT_NS;
@@ -156,6 +189,7 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	}
 	if (!moved)
 		stay(supervisor, why);
+	sw_supervisor_keep_gpus(supervisor);
 	/* Now that it is known where whoever comes will be. */
 	if (move->shut && supervisor->gpu.page != NULL)
 		sw_share_page_admit(supervisor->gpu.page);

@@ -105,6 +105,7 @@ struct sw_supervisor {
 	char token[33];
 	struct sw_control control;
 	struct sw_cgroup cgroup;
+	int device_program;	       /* that keeps the group to its GPUs; -1: none */
 	struct sw_processes processes; /* scratch */
 	struct sw_log_tail *tail;      /* shared with the log writer */
 	int signals, timer;
@@ -201,6 +202,8 @@ bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor);
 
 /* supervisor_move.c */
 /* "UUID,UUID...": its GPUs from now on, if that can be; else `unmoved` says why it stays, and it goes on where it was. */
+/* Its processes can open the device files of its GPUs, and of those that it is on its way to, and of no others; where the system lets us. */
+void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor);
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words);
 void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 /* It is there (NULL), or is not and why. Whoever calls this sees to it that its memory comes back. */
