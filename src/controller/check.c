@@ -76,6 +76,13 @@ static int check_door(const struct sw_brain *brain, json_t *body, struct sw_err 
 	return 0;
 }
 
+static int check_shut(const struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	if (!json_is_array(json_object_get(body, "shut")))
+		return sw_err_set(err, SW_EINPUT, "a record of GPUs that take no jobs lacks their list");
+	return check_door(brain, body, err);
+}
+
 /* A policy that is missing, or a file that a setting names, is no fault of the record: it may only have been forgotten. */
 static int check_policy(const struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
@@ -111,6 +118,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 	case SW_RECORD_LIMIT:
 	case SW_RECORD_MOVE:
 		return check_job(brain, body, err);
+	case SW_RECORD_GPUS:
+		return check_shut(brain, body, err);
 	case SW_RECORD_NODE_LOST:
 	case SW_RECORD_NODE_SILENT:
 	case SW_RECORD_NODE_REMOVE:

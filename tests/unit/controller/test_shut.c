@@ -124,9 +124,9 @@ static void test_loss_and_change(void **state)
 	shut(desk, "GPU-1", SW_SHUT_DEAD, NULL);
 	desk_sync_and_drop(desk);
 	desk_pass_time(desk, 40 * SW_NS_PER_S);
-	assert_false(look(desk).up);
+	assert_true(look(desk).silent);
 	desk_sync_and_drop(desk);
-	assert_true(look(desk).up);
+	assert_true(look(desk).up && !look(desk).silent);
 	assert_int_equal(look(desk).gpus_free, 1);
 	struct sw_sync_gpu swapped[] = {{.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30},
 					{.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
