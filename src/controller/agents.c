@@ -339,12 +339,14 @@ static bool name_gpus(struct answer *answer, const struct sw_brain_node *node, u
 }
 
 /* What the job asked for, decoded; members of one array are often neighbours. 0, SW_ENOMEM, or why it cannot be read. */
-static int recall(struct answer *answer, const struct sw_live *live, const struct sw_job_request **ret_request, struct sw_err *err)
+static int recall(const struct sw_brain *brain, struct answer *answer, const struct sw_live *live,
+		  const struct sw_job_request **ret_request, struct sw_err *err)
 {
 	size_t count = answer->requests.count;
 	if (count == 0 || answer->requests.items[count - 1].asked != live->asked) {
 		struct sw_job_request *request = NULL;
 		int r = sw_asked_decode(live, &request, err);
+		r = r < 0 ? r : sw_bulk_fill(brain, live->asked, request, err);
 		struct request *slot = r == 0 ? sw_vec_push(&answer->requests) : NULL;
 		if (slot == NULL) {
 			sw_job_request_free(request);
@@ -383,7 +385,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 	const struct sw_job_request *request = NULL;
 	struct sw_made_spec *made = NULL, **slot = NULL;
 	struct sw_err err = {0};
-	int r = recall(answer, live, &request, &err);
+	int r = recall(brain, answer, live, &request, &err);
 	if (r == 0)
 		r = sw_run_spec_make(request, &facts, &made, &err);
 	if (r == SW_ENOMEM)

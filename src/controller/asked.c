@@ -35,8 +35,21 @@ void sw_asked_drop(struct sw_asked *asked)
 {
 	if (asked == NULL || --asked->users > 0)
 		return;
+	for (int b = 0; b < SW_BULKS && asked->uses != NULL; b++)
+		if (asked->bulk[b].size > 0)
+			sw_bulk_drop(asked->uses, asked->bulk[b].digest);
+	free(asked->warning);
 	free(asked->fates);
 	free(asked);
+}
+
+int sw_asked_add_bulk(struct sw_brain *brain, struct sw_asked *asked, int which, const struct sw_bulk *bulk)
+{
+	if (sw_bulk_use(&brain->uses, bulk->digest) < 0)
+		return SW_ENOMEM;
+	asked->uses = &brain->uses;
+	asked->bulk[which] = *bulk;
+	return 0;
 }
 
 const struct sw_fate *sw_asked_fate(const struct sw_asked *asked, uint64_t job)

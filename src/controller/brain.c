@@ -160,5 +160,6 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_failure_free(brain->own_failures);
 	sw_brain_free_known(brain);
 	sw_heap_release(&brain->retries);
+	free(brain->uses.items);
 	free(brain);
 }

@@ -28,7 +28,7 @@ struct sw_profiles;
 
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
-		1, /* user, request; past: what became of jobs that it depends on, and that had ended; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
+		1, /* user, request; env, argv: digests of large parts that are kept beside the records, see bulk.c, and warning: about what they name; past: what became of jobs that it depends on, and that had ended; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
 	SW_RECORD_CANCEL,  /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
 	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE, /* job, by */
@@ -60,10 +60,20 @@ struct sw_fate {
 	uint32_t uid; /* of its owner */
 };
 
+/* Large parts of a request, which records name by their digest. */
+enum { SW_BULK_ENV, SW_BULK_COMMAND, SW_BULKS };
+#define SW_BULK_DIGEST 32u
+struct sw_record_text {
+	unsigned char digest[SW_BULK_DIGEST];
+	char *bytes; /* owned; NULL: none */
+	size_t size;
+};
+
 struct sw_record {
 	enum sw_record_kind kind;
 	char *body; /* JSON; owned */
 	size_t size;
+	struct sw_record_text texts[SW_BULKS]; /* to be stored with it */
 };
 typedef SW_VEC(struct sw_record) sw_records;
 void sw_records_clear(sw_records *records);
@@ -94,6 +104,9 @@ struct sw_brain_config {
 	/* What became of a job that has left: asked where a request depends on one. NULL: nothing is known of these. */
 	bool (*find_fate)(void *context, uint64_t job, struct sw_fate *ret_fate);
 	void *find_context;
+	/* A text that was stored with a record, by its digest; the brain frees it. NULL: nothing is kept beside records, so they hold all. */
+	int (*load_text)(void *context, const unsigned char digest[SW_BULK_DIGEST], char **ret_bytes, size_t *ret_size, struct sw_err *err);
+	void *load_context;
 };
 
 struct sw_brain;
@@ -214,7 +227,10 @@ struct sw_job_view {
 	uint64_t id;
 	const char *state;	/* Slurm's short names: PD CF R S CG CD F CA TO NF OOM; and UN, see unreachable */
 	const char *state_long; /* PENDING RUNNING ... */
-	const char *request;	/* JSON; of a member of an array without its index: sw_job_view_request() writes that too */
+	const char *
+		request; /* JSON; of a member of an array without its index: sw_job_view_request() writes that too. Without what is `bulky` */
+	bool bulky;	 /* its environment or command is kept elsewhere: sw_brain_whole_request() has all */
+	size_t request_size; /* of all of it */
 	bool is_member;
 	uint32_t array_index;
 	const char *name;
@@ -289,6 +305,10 @@ uint64_t sw_brain_known_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
 /* Its state alone, as sw_job_view has it, for those who ask about very many; NULL: it is not known. */
 const char *sw_brain_state_of(const struct sw_brain *brain, uint64_t id);
+/* What the job asked for, with all that is kept elsewhere; the caller frees. NULL: it is not there, or why. */
+char *sw_brain_whole_request(const struct sw_brain *brain, uint64_t job, struct sw_err *err);
+/* Whether a job that is known needs this text. */
+bool sw_brain_needs_text(const struct sw_brain *brain, const unsigned char digest[SW_BULK_DIGEST]);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
 /* Whether it waits only because nodes are closed that could have it: true, with which and why ("Drained: n1 (new fans)"). Looks at all nodes. */

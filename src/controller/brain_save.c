@@ -168,8 +168,25 @@ static void pack_fates(struct sw_pack *pack, struct sw_asked *asked)
 	}
 }
 
+static void pack_bulk(struct sw_pack *pack, struct sw_brain *brain, struct sw_asked *asked)
+{
+	bool warns = asked->warning != NULL;
+	pack_fates(pack, asked);
+	for (int b = 0; b < SW_BULKS && pack->failed == 0; b++) {
+		struct sw_bulk bulk = asked->bulk[b];
+		sw_pack_u32(pack, &bulk.size);
+		if (bulk.size > 0)
+			sw_pack_raw(pack, bulk.digest, sizeof bulk.digest);
+		if (pack->reads && pack->failed == 0 && bulk.size > 0 && sw_asked_add_bulk(brain, asked, b, &bulk) < 0)
+			pack->failed = SW_ENOMEM;
+	}
+	sw_pack_bool(pack, &warns);
+	if (warns)
+		sw_pack_text(pack, &asked->warning);
+}
+
 /* What it asked for; the members of an array share that with the one before. */
-static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
+static void pack_asked(struct sw_pack *pack, struct sw_brain *brain, struct sw_live *live, const struct sw_live *before)
 {
 	bool same = !pack->reads && before != NULL && live->asked == before->asked;
 	sw_pack_bool(pack, &same);
@@ -181,7 +198,7 @@ static void pack_asked(struct sw_pack *pack, struct sw_live *live, const struct 
 		if (pack->reads)
 			free(text);
 		if (pack->failed == 0 && (!pack->reads || pack->format >= 8))
-			pack_fates(pack, live->asked);
+			pack_bulk(pack, brain, live->asked);
 	} else if (pack->reads && before != NULL && before->asked != NULL) {
 		live->asked = sw_asked_share(before->asked);
 	} else if (pack->reads) {
@@ -230,9 +247,9 @@ static void pack_lease(struct sw_pack *pack, struct sw_live *live)
 }
 
 /* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
-static void pack_live(struct sw_pack *pack, struct sw_live *live, const struct sw_live *before)
+static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_live *live, const struct sw_live *before)
 {
-	pack_asked(pack, live, before);
+	pack_asked(pack, brain, live, before);
 	sw_pack_text(pack, &live->name);
 	pack_depends(pack, live);
 	sw_pack_u32(pack, &live->uid);
@@ -427,7 +444,7 @@ static void save_jobs(struct sw_pack *out, struct sw_brain *brain)
 			sw_pack_u32(out, &row);
 			end = id + row;
 		}
-		pack_live(out, &brain->jobs.items[id], before);
+		pack_live(out, brain, &brain->jobs.items[id], before);
 		before = &brain->jobs.items[id];
 	}
 }
@@ -560,7 +577,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 		struct sw_live *live = sw_brain_add(brain);
 		if (live == NULL)
 			return SW_ENOMEM;
-		pack_live(pack, live, last != SW_BITMAP_NONE ? &brain->jobs.items[last] : NULL);
+		pack_live(pack, brain, live, last != SW_BITMAP_NONE ? &brain->jobs.items[last] : NULL);
 		last = (uint32_t)brain->jobs.count - 1;
 		if (pack->format < 8 && live->is_member)
 			live->array_first =

@@ -14,6 +14,7 @@
 #include "failure/failure.h"
 
 #define SW_NOBODY UINT32_MAX
+#define SW_BULK_LEAST 1024u /* a request below has no large parts */
 
 /* How far a run has come, as its agent reported it. */
 enum sw_heard {
@@ -35,11 +36,28 @@ struct sw_run {
 	int code, signal;
 };
 
+/* A large part of it, which is kept elsewhere. */
+struct sw_bulk {
+	unsigned char digest[SW_BULK_DIGEST];
+	uint32_t size; /* 0: it is in the text */
+};
+struct sw_bulk_use {
+	unsigned char digest[SW_BULK_DIGEST];
+	uint32_t count; /* 0: nobody uses this place */
+};
+struct sw_bulk_uses {
+	struct sw_bulk_use *items;
+	size_t room, used; /* the room is a power of two */
+};
+
 /* What a job asked for: canonical JSON. The members of an array share one, without their index. */
 struct sw_asked {
 	uint32_t users;
 	uint32_t fate_count;
-	struct sw_fate *fates; /* of those that it depends on, and that had ended when it was submitted; owned */
+	char *warning; /* about what the large parts name, as it was at the submit; NULL: none. Owned */
+	struct sw_bulk bulk[SW_BULKS];
+	struct sw_bulk_uses *uses; /* the brain's; NULL: it has none of the large parts */
+	struct sw_fate *fates;	   /* of those that it depends on, and that had ended when it was submitted; owned */
 	char text[];
 };
 
@@ -250,9 +268,10 @@ struct sw_brain {
 		uint32_t known; /* how many of them are */
 		sw_ns look_at;	/* volatile: not before, since those that are left are still needed */
 	} past;
-	struct sw_heap retries; /* jobs that wait for their next try, by when */
-	sw_ns now;		/* of the last record */
-	sw_ns wake_at;		/* 0: changes were heard of that are not decided on, see changes.c */
+	struct sw_bulk_uses uses; /* of large parts of requests; made anew when the state is loaded */
+	struct sw_heap retries;	  /* jobs that wait for their next try, by when */
+	sw_ns now;		  /* of the last record */
+	sw_ns wake_at;		  /* 0: changes were heard of that are not decided on, see changes.c */
 };
 
 /* ---- records (record.c): build and read their JSON. The builders steal `body` and fail with SW_ENOMEM. */
@@ -290,6 +309,17 @@ bool sw_speaker_is_new(const struct sw_brain_node *node, const struct sw_sync *s
 int sw_speaker_record(const struct sw_sync *sync, sw_records *records, struct sw_err *err);
 int sw_speaker_check(const struct sw_brain *brain, json_t *body, struct sw_err *err);
 int sw_speaker_apply(struct sw_brain *brain, json_t *body, struct sw_err *err);
+
+/* ---- large parts of requests (bulk.c). 0 or SW_ENOMEM where nothing else is said */
+int sw_bulk_use(struct sw_bulk_uses *uses, const unsigned char *digest);
+void sw_bulk_drop(struct sw_bulk_uses *uses, const unsigned char *digest);
+int sw_asked_add_bulk(struct sw_brain *brain, struct sw_asked *asked, int which, const struct sw_bulk *bulk);
+/* Takes them out of a request that is about to become a record. */
+int sw_bulk_take(const struct sw_brain *brain, struct sw_job_request *request, struct sw_record_text texts[SW_BULKS]);
+/* Puts them back; or why they are not there. */
+int sw_bulk_fill(const struct sw_brain *brain, const struct sw_asked *asked, struct sw_job_request *request, struct sw_err *err);
+void sw_bulk_write(struct sw_json *json, const struct sw_record_text texts[SW_BULKS]);
+int sw_bulk_read(struct sw_brain *brain, json_t *body, struct sw_asked *asked, struct sw_err *err);
 
 /* ---- helpers (brain.c) */
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
@@ -373,7 +403,7 @@ int sw_brain_note_failure(struct sw_brain *brain, uint32_t id, uint32_t node, js
 /* The whole run has ended, well or badly; or it was interrupted from outside, at least in part. */
 int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, struct sw_err *err);
 /* Notes for the user whether the request names an input that others failed on. */
-void sw_brain_warn(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
+void sw_brain_warn(const struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request);
 uint64_t sw_brain_command_key(const struct sw_job_request *request);
 
 /* ---- what people see (look.c) */

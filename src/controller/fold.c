@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "controller/brain_state.h"
 #include "failure/decide.h"
 
@@ -113,8 +114,13 @@ static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, 
 	if (r < 0)
 		return r;
 	SW_CLEANUP(sw_asked_dropp) struct sw_asked *asked = sw_asked_new(request);
-	if (asked == NULL || read_fates(asked, json_object_get(body, "past")) < 0)
+	const char *warning = json_string_value(json_object_get(body, "warning"));
+	if (asked == NULL || read_fates(asked, json_object_get(body, "past")) < 0 ||
+	    (warning != NULL && (asked->warning = strdup(warning)) == NULL))
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	r = sw_bulk_read(brain, body, asked, err);
+	if (r < 0)
+		return r;
 	sw_job_request_free(brain->model);
 	sw_asked_drop(brain->model_of);
 	brain->model = SW_TAKE(request);
@@ -148,6 +154,14 @@ static int read_member(struct sw_brain *brain, json_int_t index, uint32_t *ret_u
 	return 0;
 }
 
+/* The command by which failures are counted; of a large one the digest says which it is. */
+static uint64_t command_key(const struct sw_job_request *request, const struct sw_asked *asked)
+{
+	uint64_t key = sw_brain_command_key(request);
+	const struct sw_bulk *bulk = &asked->bulk[SW_BULK_COMMAND];
+	return bulk->size > 0 ? sw_hash_bytes(key, bulk->digest, sizeof bulk->digest) : key;
+}
+
 /* One job of a submit. Takes `asked`. */
 static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const struct sw_job_request *request, struct sw_asked *asked,
 		   struct sw_awaited awaited, struct sw_err *err)
@@ -178,7 +192,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.ended_at = SW_TIME_NEVER,
 		.user_held = request->held,
 		.asked_retries = request->retries_said,
-		.command_hash = sw_brain_command_key(request),
+		.command_hash = command_key(request, asked),
 		.parks = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
 		.held_by = SW_NOBODY,
 		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
@@ -189,7 +203,10 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 	if (live->name == NULL || (request->model != NULL && live->model == NULL) ||
 	    sw_depends_begin(brain, (uint32_t)brain->jobs.count - 1, request, &awaited) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	sw_brain_warn(brain, live, request);
+	if (asked->uses == NULL)
+		sw_brain_warn(brain, live, request);
+	else if (asked->warning != NULL)
+		live->warning = strdup(asked->warning);
 	if (brain->jobs.count == 1 || live[-1].asked != asked) /* once for an array */
 		sw_brain_warn_model(brain, live, request);
 	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
@@ -201,8 +218,13 @@ static int add_prerun(struct sw_brain *brain, uint32_t uid, uint32_t gid, const 
 {
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = sw_prerun_request(request);
 	struct sw_asked *asked = first != NULL ? sw_asked_new(first) : NULL;
-	if (asked == NULL)
+	bool good = asked != NULL;
+	for (int b = 0; b < SW_BULKS && good; b++)
+		good = brain->model_of->bulk[b].size == 0 || sw_asked_add_bulk(brain, asked, b, &brain->model_of->bulk[b]) == 0;
+	if (!good) {
+		sw_asked_drop(asked);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
 	int r = add_job(brain, uid, gid, first, asked, (struct sw_awaited){0}, err);
 	if (r == 0) {
 		struct sw_live *live = sw_brain_live(brain, brain->jobs.count);

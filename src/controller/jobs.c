@@ -591,7 +591,7 @@ static bool take_job(struct sw_page *walk, const struct sw_found_job *seen)
 	if (seen == NULL || !passes(page->filter, page->peer, &seen->view))
 		return true;
 	sw_found_write(walk->server, page->json, seen, sw_may_see(page->peer, &seen->view),
-		      request->list.asked ? SW_WITH_ASKED : SW_WITHOUT_REQUEST);
+		       request->list.asked ? SW_WITH_ASKED : SW_WITHOUT_REQUEST);
 	page->decoded += request->list.asked ? strlen(seen->view.request) : 0;
 	page->written++;
 	return true;

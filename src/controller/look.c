@@ -174,6 +174,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.state = state.brief,
 		.state_long = state.full,
 		.request = live->asked->text,
+		.bulky = live->asked->uses != NULL,
+		.request_size = strlen(live->asked->text) + live->asked->bulk[SW_BULK_ENV].size + live->asked->bulk[SW_BULK_COMMAND].size,
 		.is_member = live->is_member,
 		.array_index = live->array_index,
 		.name = live->name,

@@ -116,7 +116,29 @@ void sw_past_keep(struct sw_server *server, const struct sw_record *record)
 {
 	if (sw_brain_each_forgotten(server->brain, record->body, record->size, keep_job, server, NULL) < 0)
 		sw_past_spoil(server->journal); /* no job leaves without its row */
+	server->past.sweeps = true;
 	schedule(server, true);
+}
+
+_Static_assert(SW_BULK_DIGEST == SW_BLOB_DIGEST, "texts are known by one kind of digest");
+
+void sw_past_keep_texts(struct sw_server *server, const struct sw_record *record)
+{
+	for (int b = 0; b < SW_BULKS; b++)
+		if (record->texts[b].bytes != NULL)
+			(void)sw_blob_put(server->journal, record->texts[b].digest, record->texts[b].bytes, record->texts[b].size);
+}
+
+int sw_past_load_text(void *context, const unsigned char *digest, char **ret_bytes, size_t *ret_size, struct sw_err *err)
+{
+	struct sw_server *server = context;
+	return sw_blob_get(server->journal, digest, ret_bytes, ret_size, err);
+}
+
+static bool is_needed(void *context, const unsigned char *digest)
+{
+	const struct sw_server *server = context;
+	return sw_brain_needs_text(server->brain, digest);
 }
 
 /* ------------------------------------------------------------------------------------------------ looking */
@@ -365,7 +387,13 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	if (!server->turn.failing &&
 	    sw_past_trim(server->journal, keep, keep_ns > 0 && now_ns > keep_ns ? now_ns - keep_ns : 0, &more, &err) < 0)
 		sw_server_note(server, "%s: %s; it is tried again", err.fact, err.detail);
-	schedule(server, more);
+	/* Texts whose records are stored and not applied would look as if they were of no use. */
+	if (!more && server->past.sweeps && !server->turn.failing && sw_turn_rests(server)) {
+		if (sw_blob_sweep(server->journal, &server->past.cursor, is_needed, server, &err) < 0)
+			sw_server_note(server, "%s: %s; it is tried again", err.fact, err.detail);
+		server->past.sweeps = server->past.cursor != 0;
+	}
+	schedule(server, more || server->past.sweeps);
 }
 
 int sw_past_start(struct sw_server *server, struct sw_err *err)
@@ -374,6 +402,7 @@ int sw_past_start(struct sw_server *server, struct sw_err *err)
 	if (server->past.step == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	event_priority_set(server->past.step, SW_LAST);
+	server->past.sweeps = true;
 	schedule(server, true);
 	return 0;
 }

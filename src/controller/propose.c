@@ -113,17 +113,43 @@ static void write_fates(const struct sw_brain *brain, const struct sw_job_reques
 		sw_json_end_array(json);
 }
 
+/* The request without its large parts, which go to `texts`. What would be said of them at the submit is said now: the fold does not see them. */
+static char *encode_slim(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_record_text texts[SW_BULKS],
+			 char **ret_warning)
+{
+	char *text = sw_job_request_encode(request);
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *slim = NULL;
+	struct sw_live trial = {0};
+	if (text == NULL || brain->config.load_text == NULL || strlen(text) < SW_BULK_LEAST)
+		return text;
+	if (sw_job_request_decode("request", text, strlen(text), &slim, NULL) < 0 || sw_bulk_take(brain, slim, texts) < 0) {
+		for (int b = 0; b < SW_BULKS; b++)
+			free(texts[b].bytes);
+		free(text);
+		return NULL;
+	}
+	free(text);
+	sw_brain_warn(brain, &trial, request);
+	*ret_warning = trial.warning;
+	return sw_job_request_encode(slim);
+}
+
 /* The text is put together without a detour through a tree. */
 static int push_submit(const struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
 		       const struct sw_submit_key *key, sw_records *records, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(request);
+	struct sw_record_text texts[SW_BULKS] = {0};
+	SW_CLEANUP(sw_freep) char *warning = NULL;
+	SW_CLEANUP(sw_freep) char *text = encode_slim(brain, request, texts, &warning);
 	struct sw_json json = {0};
 	if (text == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_json_object(&json);
 	sw_json_key_i64(&json, "gid", (int)user->gid);
 	write_fates(brain, request, &json);
+	sw_bulk_write(&json, texts);
+	if (warning != NULL)
+		sw_json_key_string(&json, "warning", warning);
 	sw_json_key(&json, "request");
 	sw_json_raw(&json, text, strlen(text));
 	sw_json_key_i64(&json, "uid", (int)user->uid);
@@ -134,7 +160,12 @@ static int push_submit(const struct sw_brain *brain, const struct sw_user *user,
 	}
 	sw_json_end_object(&json);
 	size_t size = json.size;
-	return sw_record_push_text(records, SW_RECORD_SUBMIT, sw_json_take(&json, NULL), size, err);
+	int r = sw_record_push_text(records, SW_RECORD_SUBMIT, sw_json_take(&json, NULL), size, err);
+	if (r == 0)
+		memcpy(records->items[records->count - 1].texts, texts, sizeof texts);
+	for (int b = 0; r < 0 && b < SW_BULKS; b++)
+		free(texts[b].bytes);
+	return r;
 }
 
 /* Thousands of these may be one request, each with a whole environment: that is told once. */

@@ -18,7 +18,7 @@ int sw_record_push_text(sw_records *records, enum sw_record_kind kind, char *tex
 		free(text);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	*record = (struct sw_record){kind, text, size};
+	*record = (struct sw_record){.kind = kind, .body = text, .size = size};
 	return 0;
 }
 
@@ -35,7 +35,10 @@ json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err)
 
 void sw_records_clear(sw_records *records)
 {
-	for (size_t r = 0; r < records->count; r++)
+	for (size_t r = 0; r < records->count; r++) {
 		free(records->items[r].body);
+		for (int b = 0; b < SW_BULKS; b++)
+			free(records->items[r].texts[b].bytes);
+	}
 	sw_vec_free(records);
 }

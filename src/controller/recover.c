@@ -108,6 +108,8 @@ static struct sw_brain_config brain_config(struct sw_server *server)
 		.keep_for_ns = options->keep_for_ns > 0 ? options->keep_for_ns : SW_KEEP_FOR_NS,
 		.find_fate = sw_past_fate,
 		.find_context = server,
+		.load_text = sw_past_load_text,
+		.load_context = server,
 	};
 }
 

@@ -382,8 +382,8 @@ struct sw_use {
 };
 /* A process outside the queue on a GPU. */
 struct sw_stranger {
-	char gpu[48]; /* UUID */
-	uint32_t pid; /* 0: not known */
+	char gpu[48];		    /* UUID */
+	uint32_t pid;		    /* 0: not known */
 	char user[64], program[64]; /* "": not known */
 	uint64_t memory_bytes;
 	int64_t since_ns;
@@ -393,7 +393,7 @@ struct sw_machine {
 	SW_VEC(struct sw_device) devices;
 	SW_VEC(struct sw_use) uses;
 	SW_VEC(struct sw_stranger) strangers;
-	int64_t look_ns; /* its agent's last look took; 0: not known */
+	int64_t look_ns;		       /* its agent's last look took; 0: not known */
 	uint64_t host_bytes, host_limit_bytes; /* host memory that contents of GPUs take there, and may; the second is 0: not known */
 };
 typedef SW_VEC(struct sw_machine) sw_machines; /* sorted by name */
@@ -476,11 +476,16 @@ bool sw_past_page(struct sw_page *page, uint32_t wanted_states, int64_t since_ns
 /* Rows of the jobs that the record lets go, into the batch that it is in. */
 void sw_past_keep(struct sw_server *server, const struct sw_record *record);
 bool sw_past_fate(void *server, uint64_t job, struct sw_fate *ret_fate);
+/* A text that a record named, and the texts of a record into the batch that it is in. */
+int sw_past_load_text(void *server, const unsigned char *digest, char **ret_bytes, size_t *ret_size, struct sw_err *err);
+void sw_past_keep_texts(struct sw_server *server, const struct sw_record *record);
 void sw_past_add_counts(struct sw_server *server, uint64_t counts[SW_STATES]);
 int sw_past_start(struct sw_server *server, struct sw_err *err);
 void sw_past_stop(struct sw_server *server);
 struct sw_pasts {
-	struct event *step; /* that removes rows */
+	struct event *step; /* that removes rows and texts */
+	int64_t cursor;	    /* texts up to this one were looked at */
+	bool sweeps;	    /* some may be of no use any more */
 };
 /* What is kept unless the options say otherwise. */
 #define SW_KEEP_JOBS 10000u

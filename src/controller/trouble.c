@@ -384,7 +384,7 @@ int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, stru
 
 /* ---- inputs at submit */
 
-void sw_brain_warn(struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request)
+void sw_brain_warn(const struct sw_brain *brain, struct sw_live *live, const struct sw_job_request *request)
 {
 	for (size_t i = 0; i < brain->inputs.count; i++) {
 		const struct sw_bad_input *input = &brain->inputs.items[i];

@@ -142,6 +142,7 @@ static bool append(struct sw_server *server, int64_t until_ns)
 		while (turn->appended_of_op < records->count) {
 			const struct sw_record *record = &records->items[turn->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
+			sw_past_keep_texts(server, record);
 			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
 			if (record->kind == SW_RECORD_FORGET)
 				sw_past_keep(server, record);
@@ -478,7 +479,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 		evtimer_add(server->turn.retry, &wait);
 		return;
 	}
-	*record = (struct sw_record){SW_RECORD_WAKE, body, 2};
+	*record = (struct sw_record){.kind = SW_RECORD_WAKE, .body = body, .size = 2};
 	op->probes = true;
 	sw_turn_add(server, op);
 }

@@ -247,8 +247,12 @@ void sw_write_job(struct sw_server *server, struct sw_json *json, const struct s
 	if (in_full)
 		sw_write_job_details(server, json, view);
 	if (in_full && extra == SW_WITH_REQUEST) {
+		SW_CLEANUP(sw_freep) char *whole = view->bulky ? sw_brain_whole_request(server->brain, view->id, NULL) : NULL;
 		sw_json_key(json, "request");
-		sw_job_view_request(view, json);
+		if (whole != NULL)
+			sw_json_raw(json, whole, strlen(whole));
+		else
+			sw_job_view_request(view, json);
 	}
 	if (in_full && extra == SW_WITH_ASKED) {
 		sw_json_key(json, "asked");

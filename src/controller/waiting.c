@@ -102,8 +102,8 @@ static void count_job(struct sw_server *server, uint64_t id, uint64_t *bytes)
 	if (view.request == waiting->request)
 		return;
 	waiting->request = view.request;
-	user->next_bytes += strlen(view.request);
-	*bytes += strlen(view.request);
+	user->next_bytes += view.request_size;
+	*bytes += view.request_size;
 }
 
 static void on_step(evutil_socket_t fd, short what, void *user)

@@ -194,7 +194,7 @@ static void test_record_of_another_time(void **state)
 	uint64_t lives = submit(bench, 100, "");
 	sw_records records = {0};
 	static const char body[] = "{\"jobs\": [1, 3, 1, 77, -4, 2]}";
-	*sw_vec_push(&records) = (struct sw_record){SW_RECORD_FORGET, strdup(body), strlen(body)};
+	*sw_vec_push(&records) = (struct sw_record){.kind = SW_RECORD_FORGET, .body = strdup(body), .size = strlen(body)};
 	apply_all(bench, &records, NULL);
 	assert_false(knows(bench, 1) || knows(bench, 2));
 	assert_true(knows(bench, lives));
