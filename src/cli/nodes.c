@@ -205,7 +205,7 @@ static const struct sw_cli_example examples[] = {
 	{"sharewell nodes", "see the nodes and how many of their GPUs are free"},
 	{"sharewell nodes --gpus", "see what every GPU does"},
 	{"sharewell nodes drain gpu-07 --reason fans", "let the jobs of a node finish and send it no others"},
-	{"sharewell nodes remove gpu-07 --reason 'burnt down'", "give up a node that will not come back, with its jobs"},
+	{"sharewell nodes remove gpu-07 --reason fire", "give up a node that will not come back, with its jobs"},
 };
 
 const struct sw_cli_command sw_cli_nodes = {

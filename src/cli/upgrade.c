@@ -38,7 +38,7 @@ static const struct sw_cli_option options[] = {
 };
 
 static const struct sw_cli_example examples[] = {
-	{"sharewell upgrade && sharewell down && sharewell up --detach", "go from version 0.1 to this one while jobs run"},
+	{"sharewell upgrade", "before version 0.1 is stopped: its jobs go on"},
 };
 
 const struct sw_cli_command sw_cli_upgrade = {

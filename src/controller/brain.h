@@ -213,7 +213,7 @@ int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size
 			    struct sw_err *err);
 /* In place of a record that is set aside: what follows from its absence. */
 void sw_brain_pass_over(struct sw_brain *brain, enum sw_record_kind kind, const char *body, size_t size);
-/* After a restart: every node has just been answered, for all we know. */
+/* After a restart: every node has just been heard and answered, for all we know. */
 void sw_brain_assume_answers(struct sw_brain *brain, sw_ns now);
 
 /* All of the state that is not volatile, as bytes at the end of `out`, which fails only for want of memory; and back. A brain loaded from them goes on as the one that was

@@ -248,6 +248,7 @@ struct sw_brain {
 	bool array_refused; /* the last submit of an array was, and its members go with it; not saved: there is no snapshot between them */
 	uint32_t closed_nodes;	   /* how many; made anew with the nodes */
 	uint32_t far_nodes;	   /* likewise: that are silent or removed */
+	sw_ns assumed_at;	   /* then every node was taken to be heard and answered; volatile */
 	SW_VEC(uint32_t) stranded; /* jobs that are; ascending */
 	struct sw_keys keys;	   /* of submits */
 	SW_VEC(struct sw_bad_input) inputs;

@@ -300,14 +300,19 @@ static sw_ns next_lease(const struct sw_brain *brain, const struct sw_brain_node
 	return next;
 }
 
+/* When the node counts as silent unless it is heard before. What is answered does not count: the words that it answers may be none that are listened to. */
+static sw_ns silent_at(const struct sw_brain *brain, const struct sw_brain_node *node)
+{
+	sw_ns last = node->heard_at > brain->assumed_at ? node->heard_at : brain->assumed_at;
+	return last + brain->config.silence_ns + brain->config.silence_margin_ns;
+}
+
 sw_ns sw_brain_next_silence(const struct sw_brain *brain)
 {
 	sw_ns next = SW_TIME_NEVER;
 	for (size_t n = 0; n < brain->nodes.count; n++) {
 		const struct sw_brain_node *node = &brain->nodes.items[n];
-		sw_ns at = is_out_of_reach(node) ? next_lease(brain, node)
-			   : node->up		 ? node->answered_at + brain->config.silence_ns + brain->config.silence_margin_ns
-						 : SW_TIME_NEVER;
+		sw_ns at = is_out_of_reach(node) ? next_lease(brain, node) : node->up ? silent_at(brain, node) : SW_TIME_NEVER;
 		next = at < next ? at : next;
 	}
 	return next;
@@ -346,7 +351,7 @@ int sw_brain_tick_silence(struct sw_brain *brain, sw_ns now, sw_records *records
 		const struct sw_brain_node *node = &brain->nodes.items[n];
 		if (is_out_of_reach(node))
 			r = report_over(brain, node, now, records, err);
-		else if (node->up && node->answered_at + brain->config.silence_ns + brain->config.silence_margin_ns <= now)
+		else if (node->up && silent_at(brain, node) <= now)
 			r = sw_record_push(records, SW_RECORD_NODE_SILENT,
 					   json_pack("{s:s, s:I}", "name", node->name, "since", (json_int_t)node->heard_at), err);
 	}
@@ -355,6 +360,7 @@ int sw_brain_tick_silence(struct sw_brain *brain, sw_ns now, sw_records *records
 
 void sw_brain_assume_answers(struct sw_brain *brain, sw_ns now)
 {
+	brain->assumed_at = now;
 	for (size_t n = 0; n < brain->nodes.count; n++)
 		brain->nodes.items[n].answered_at = now;
 }

@@ -107,7 +107,7 @@ holds 'the cancelled job has ended' until_holds 60 is_state "$cancelled" CA
 holds 'the job with a lease runs again' until_holds 60 is_state "$leased" R
 holds 'and never ran twice at a time' sh -c '[ "$(tr "\n" " " <"$0")" = "begun signal grace begun " ]' "$scratch/leased"
 ends 'the new job runs' "$later" 0
-"$SHAREWELL" cancel "$leased"
+"$SHAREWELL" cancel "$leased" >/dev/null
 
 # The controller cannot start: its journal is locked. All that is left are the jobs.
 stop
@@ -129,7 +129,7 @@ go_on 'after the controller was kept from starting'
 
 # Clocks: a day ahead, a day behind, far beyond what is sensible, and none at all; live, with a new agent, and over a restart.
 day=86400
-for wrong in $day -$day 0 4000000000 -$(date +%s) 0; do
+for wrong in $day -$day 4000000000 -$(date +%s) 0; do
 	echo "$wrong" >"$scratch/clock"
 	go_on "clock wrong by $wrong s"
 	kill -KILL "$(child agent)"

@@ -22,7 +22,7 @@ static char *copy(const char *text)
 static struct sw_job_request *small_request(void)
 {
 	struct sw_job_request *request = NULL;
-	static const char text[] = "{\"command\":[\"true\"],\"gpus\":2}";
+	static const char text[] = "{\"command\":[\"true\"],\"gpus\":2,\"on_lost\":\"restart\"}";
 	assert_int_equal(sw_job_request_decode("test", text, sizeof text - 1, &request, NULL), 0);
 	return request;
 }

@@ -52,7 +52,7 @@ struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number)
 				     {.uuid = "GPU-1", .name = "g", .memory_bytes = UINT64_C(80) << 30}};
 	const struct sw_sync_inventory inventory = {gpus, 2, 16, UINT64_C(64) << 30};
 	const struct sw_sync sync = {.node = "n",
-				     .instance = "a1",
+				     .instance = desk->instance != NULL ? desk->instance : "a1",
 				     .number = number,
 				     .have = desk->have,
 				     .leases = !desk->old_agent,

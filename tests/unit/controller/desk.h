@@ -30,6 +30,7 @@ struct desk {
 	size_t unread_count;
 	uint64_t have;
 	bool old_agent;				   /* of version 0.1 */
+	const char *instance;			   /* of the agent; NULL: "a1" */
 	const struct sw_sync_inventory *inventory; /* NULL: two GPUs */
 	bool looked;				   /* the agent knows which of them take no jobs */
 	struct sw_sync_shut shut[8];

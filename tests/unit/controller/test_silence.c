@@ -134,6 +134,23 @@ static void test_old_agents_have_long_leases(void **state)
 	assert_string_equal(desk_state(desk, job), "PD");
 }
 
+/* Aim: an agent without a counter of its starts, whose clock was set back before it came again, is listened to once the node counts as silent: its job goes on, and the exit arrives. */
+static void test_an_agent_whose_clock_went_back(void **state)
+{
+	struct desk *desk = *state;
+	uint64_t job = start(desk, "");
+	desk->instance = "a0";
+	desk->number = 0;
+	desk_say(desk, job, 1, SW_RUN_EXITED, 5);
+	for (int i = 0; i < 20; i++) {
+		desk_sync_and_drop(desk);
+		WAIT_S(2);
+	}
+	assert_string_equal(desk_state(desk, job), "F");
+	assert_int_equal(view_of(desk, job).code, 5);
+	assert_int_equal(view_of(desk, job).epoch, 1);
+}
+
 /* Aim: a cancel of an unreachable job is taken, and carried out when the node is back. */
 static void test_cancel_waits_for_the_node(void **state)
 {
@@ -285,6 +302,7 @@ int main(void)
 		DESK_TEST(test_a_lease_ends),
 		DESK_TEST(test_answers_renew_leases),
 		DESK_TEST(test_old_agents_have_long_leases),
+		DESK_TEST(test_an_agent_whose_clock_went_back),
 		DESK_TEST(test_cancel_waits_for_the_node),
 		DESK_TEST(test_requeue_waits_for_the_node),
 		DESK_TEST(test_remove),
