@@ -401,7 +401,7 @@ static void test_controller_away(void **state)
 {
 	struct fake *fake = *state;
 	start_agent(fake);
-	want(fake, 2, 1, SW_WANT_RUN, 2, "trap 'echo x >>signals' TERM; while :; do echo x >>endless; sleep 0.02; done");
+	want(fake, 2, 1, SW_WANT_RUN, 2, "trap 'echo x >>signals' TERM; until [ -e enough ]; do echo x >>endless; sleep 0.02; done");
 	fake->lease_ms = 2500;
 	want(fake, 1, 1, SW_WANT_RUN, 1, "trap 'sleep 0.3; echo x >last; exit 7' TERM; while :; do echo x >>count; sleep 0.02; done");
 	await(fake, 1, 1, SW_RUN_RUNNING);
@@ -433,6 +433,12 @@ static void test_controller_away(void **state)
 	start_agent(fake);
 	await(fake, 2, 1, SW_RUN_RUNNING);
 	assert_string_equal(harness_read(fake->harness, "signals"), "");
+	char enough[128];
+	snprintf(enough, sizeof enough, "%s/enough", fake->harness->state);
+	FILE *file = fopen(enough, "we");
+	assert_non_null(file);
+	fclose(file);
+	await(fake, 2, 1, SW_RUN_EXITED);
 }
 
 /* One GPU, two jobs: the second starts when the first stands still, and only then. */
