@@ -304,6 +304,30 @@ static void test_one_job(void **state)
 	assert_string_equal(run->reason, SW_REASON_STALE);
 }
 
+/* An order that cannot be read ends its own run with the reason; the run beside it goes on, and the next order is carried out. */
+static void test_unreadable_order(void **state)
+{
+	struct fake *fake = *state;
+	start_agent(fake);
+	want(fake, 1, 1, SW_WANT_RUN, 1, "exec sleep 600");
+	uint32_t pid = await(fake, 1, 1, SW_RUN_RUNNING)->pid;
+	want(fake, 2, 1, SW_WANT_RUN, 2, "true");
+	const struct sw_run_spec *own = fake->wants[1].spec;
+	struct sw_run_spec beyond = *own;
+	beyond.time_limit_ms = INT64_MAX;
+	fake->wants[1].spec = &beyond;
+	const struct sw_sync_run *run = await(fake, 2, 1, SW_RUN_EXITED);
+	assert_string_equal(run->reason, SW_REASON_ORDER);
+	assert_non_null(strstr(run->detail, "time_limit_ms"));
+	assert_int_equal(run->code, 125);
+	want(fake, 2, 1, SW_WANT_FORGET, 0, NULL);
+	want(fake, 3, 1, SW_WANT_RUN, 2, "exit 7");
+	assert_int_equal(await(fake, 3, 1, SW_RUN_EXITED)->code, 7);
+	run = await(fake, 1, 1, SW_RUN_RUNNING);
+	assert_int_equal(run->pid, pid);
+	fake->wants[1].spec = own; /* it is freed in the end */
+}
+
 /* Samples of GPUs and of the job's processes come along. */
 static void test_samples(void **state)
 {
@@ -639,9 +663,9 @@ int main(int argc, char **argv)
 	harness_main(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_job),	    TEST(test_samples),	     TEST(test_agent_killed), TEST(test_supervisor_killed),
-		TEST(test_controller_away), TEST(test_take_turns),   TEST(test_second_agent), TEST(test_late_lock),
-		TEST(test_unix_socket),	    TEST(test_random_kills), TEST(test_many_jobs),
+		TEST(test_one_job),	      TEST(test_unreadable_order), TEST(test_samples),	    TEST(test_agent_killed),
+		TEST(test_supervisor_killed), TEST(test_controller_away),  TEST(test_take_turns),   TEST(test_second_agent),
+		TEST(test_late_lock),	      TEST(test_unix_socket),	   TEST(test_random_kills), TEST(test_many_jobs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
