@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static struct sw_brain_config config = {
 	.policy = "las",
 	.placement = "pack",
-	.lease_ns = INT64_C(30000000000),
-	.lease_margin_ns = INT64_C(5000000000),
+	.silence_ns = INT64_C(30000000000),
+	.silence_margin_ns = INT64_C(5000000000),
 	.retry_backoff_ns = INT64_C(10000000000),
 };
 
