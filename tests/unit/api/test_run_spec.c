@@ -116,6 +116,8 @@ static void set_texts(struct sw_job_request *request, const struct sw_bound *bou
 /* Sets the field to its bound, or `beyond` it by one. */
 static void set_field(struct sw_job_request *request, const struct sw_bound *bound, uint64_t beyond)
 {
+	if (strcmp(bound->field, "lease") == 0)
+		request->on_lost = SW_ON_LOST_RESTART; /* the only jobs that hold one */
 	char *at = (char *)request + bound->offset;
 	char **text = (char **)(void *)at;
 	switch (bound->kind) {

@@ -116,7 +116,8 @@ static void test_other_people(void **state)
 	assert_int_equal(reply.status, 200);
 	assert_null(strstr(reply.body, "secret"));
 	json_t *job = json_loads(reply.body, 0, NULL);
-	static const char *const seen[] = {"id", "state", "state_long", "user", "uid", "gpus", "submitted_at", "started_at", "ended_at"};
+	static const char *const seen[] = {"id",   "state",	   "state_long", "user",     "uid",
+					   "gpus", "submitted_at", "started_at", "ended_at", "past"};
 	assert_int_equal(json_object_size(job), sizeof seen / sizeof seen[0]);
 	for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++)
 		assert_non_null(json_object_get(job, seen[i]));
