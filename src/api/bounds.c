@@ -33,6 +33,6 @@ const struct sw_bound sw_job_bounds[] = {
 	{"deadline", SW_BOUND_I64, AT(deadline_at_ns), .most = SW_WHEN_MAX_NS},
 	{"class", SW_BOUND_WORD, AT(kind), .most = SW_KIND_AUTO},
 	{"on_lost", SW_BOUND_WORD, AT(on_lost), .most = SW_ON_LOST_RESTART},
-	{"preempt", SW_BOUND_WORD, AT(preempt_by), .most = SW_PREEMPT_BY_SUSPEND},
+	{"preempt", SW_BOUND_WORD, AT(preempt_by), .most = SW_PREEMPT_UNSAID},
 };
 const size_t sw_job_bound_count = sizeof sw_job_bounds / sizeof sw_job_bounds[0];

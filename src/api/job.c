@@ -205,6 +205,25 @@ static int check_gpus(const char *what, const struct sw_job_request *request, st
 	return 0;
 }
 
+static int check_preempt(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	bool yields = request->kind == SW_KIND_OPPORTUNISTIC;
+	if (yields && (request->preempt_by == SW_PREEMPT_NEVER || (request->preempt_by == SW_PREEMPT_UNSAID && request->bare_gpu))) {
+		refuse(err, SW_EINPUT, what,
+		       request->preempt_by == SW_PREEMPT_NEVER
+			       ? "an opportunistic job works in what others leave: it cannot be one that is never stopped"
+			       : "an opportunistic job has to make way, and without the GPU runtime it would lose its run");
+		sw_err_hint(
+			err,
+			"'preempt: requeue' (--preempt requeue) allows that it is stopped and starts anew; or choose class guaranteed.");
+		return SW_EINPUT;
+	}
+	if (request->no_requeue && (request->preempt_by == SW_PREEMPT_BY_REQUEUE || (request->retries_said && request->retries > 0)))
+		return refuse(err, SW_EINPUT, what, "'requeue: false' forbids a second start, '%s' asks for one",
+			      request->preempt_by == SW_PREEMPT_BY_REQUEUE ? "preempt: requeue" : "retries");
+	return 0;
+}
+
 static int check_floor(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
 	if (request->lease_ns > 0 && request->on_lost != SW_ON_LOST_RESTART)
@@ -269,6 +288,7 @@ int sw_job_request_check(const char *what, const struct sw_job_request *request,
 	r = r < 0 ? r : check_paths(what, request, err);
 	r = r < 0 ? r : check_env(what, request, err);
 	r = r < 0 ? r : check_gpus(what, request, err);
+	r = r < 0 ? r : check_preempt(what, request, err);
 	r = r < 0 ? r : check_floor(what, request, err);
 	r = r < 0 ? r : check_array(what, request, err);
 	if (r < 0)

@@ -8,6 +8,7 @@
  *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control characters; paths of workdir are absolute;
  *  3. the environment is sorted by name, each name stands there once;
  *  4. durations >= 0, and grace_ns > 0; lease_ns > 0 exactly where a lost run is restarted;
+ *     an opportunistic job can be made to give way, one that is not requeued is not preempted that way;
  *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and decoded again, and is the same.
  */
 #ifndef SW_API_JOB_H
@@ -66,10 +67,12 @@ struct sw_depend {
 	uint64_t job; /* as people see it: counted from 1 */
 };
 
-/* What preempting this job means. */
+/* How the job may be made to give its GPUs to others. */
 enum sw_preempt_by {
 	SW_PREEMPT_BY_REQUEUE = 0, /* signal, grace, kill; it starts anew and goes on from its own checkpoint */
 	SW_PREEMPT_BY_SUSPEND,	   /* its processes are stopped and continued */
+	SW_PREEMPT_NEVER,	   /* not at all: it runs to its end */
+	SW_PREEMPT_UNSAID,	   /* never; an opportunistic job is suspended */
 };
 
 /* What happens to a run whose node does not answer any more. */
@@ -98,8 +101,8 @@ struct sw_job_request {
 	uint64_t memory_bytes;	   /* of the host, per GPU; 0: unknown */
 	uint32_t weight_milli;
 	uint32_t retries;
-	bool retries_said;	/* else: as failures of their kind are */
-	uint32_t umask;		/* of its processes, and whether it was said; else 022 */
+	bool retries_said; /* else: as failures of their kind are */
+	uint32_t umask;	   /* of its processes, and whether it was said; else 022 */
 	bool umask_said;
 	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
 	int64_t grace_ns;	/* between that and SIGKILL */
@@ -111,9 +114,10 @@ struct sw_job_request {
 	enum sw_job_kind kind;
 	enum sw_preempt_by preempt_by;
 	enum sw_on_lost on_lost;
-	bool held;	/* submitted on hold */
-	bool slurm_env; /* SLURM_* beside SHAREWELL_* in its environment */
-	bool bare_gpu;	/* without the GPU runtime: nothing stands between it and the driver */
+	bool no_requeue; /* it is never started a second time, whatever ended its run */
+	bool held;	 /* submitted on hold */
+	bool slurm_env;	 /* SLURM_* beside SHAREWELL_* in its environment */
+	bool bare_gpu;	 /* without the GPU runtime: nothing stands between it and the driver */
 	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
 	size_t depend_count;
 	bool is_array;

@@ -408,6 +408,19 @@ static int read_preempt(const struct reader *reader, const char *field, const js
 	return r;
 }
 
+/* Slurm's word: true says too that others may stop it, where nothing else is said about that. */
+static int read_requeue(const struct reader *reader, const char *field, const json_t *value)
+{
+	bool may;
+	int r = read_bool(reader, field, value, &may);
+	if (r < 0)
+		return r;
+	reader->request->no_requeue = !may;
+	if (may && reader->request->preempt_by == SW_PREEMPT_UNSAID)
+		reader->request->preempt_by = SW_PREEMPT_BY_REQUEUE;
+	return 0;
+}
+
 static int read_gpu_runtime(const struct reader *reader, const char *field, const json_t *value)
 {
 	unsigned word;
@@ -481,6 +494,7 @@ static const struct field {
 	{"on_lost", read_on_lost},
 	{"preempt", read_preempt},
 	{"prerun", read_prerun},
+	{"requeue", read_requeue},
 	{"retries", read_retries},
 	{"signal", read_signal},
 	{"slurm_env", read_slurm_env},
@@ -523,6 +537,7 @@ int sw_job_request_from_json(const char *what, const json_t *root, struct sw_job
 	struct reader reader = {what, request, err};
 	if (request == NULL)
 		return no_memory(&reader);
+	request->preempt_by = SW_PREEMPT_UNSAID;
 	if (!json_is_object(root)) {
 		sw_err_set(err, SW_EINPUT, "cannot take the job of %s", what);
 		sw_err_detail(err, "it is not an object");

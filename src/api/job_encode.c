@@ -190,8 +190,11 @@ static void write_later_fields(struct sw_json *json, const struct sw_job_request
 	write_text(json, "name", request->name);
 	if (request->on_lost != SW_ON_LOST_UNSAID)
 		sw_json_key_string(json, "on_lost", sw_job_on_lost_names[request->on_lost - SW_ON_LOST_WAIT]);
-	sw_json_key_string(json, "preempt", sw_job_preempt_names[request->preempt_by]);
+	if (request->preempt_by != SW_PREEMPT_UNSAID)
+		sw_json_key_string(json, "preempt", sw_job_preempt_names[request->preempt_by]);
 	write_duration(json, "prerun", request->prerun_ns);
+	if (request->no_requeue)
+		sw_json_key_bool(json, "requeue", false);
 	if (request->retries_said || request->retries > 0)
 		sw_json_key_u64(json, "retries", request->retries);
 	write_signal(json, request->signal);

@@ -236,7 +236,7 @@ static int take_parameter(struct sw_request *request, const char *name, const ch
 	case SW_ROUTE_LOGS:
 		return take_log_parameter(request, name, value, err);
 	case SW_ROUTE_SUSPEND:
-		return read_bool(name, value, &request->deep, err);
+		return read_bool(name, value, strcmp(name, "force") == 0 ? &request->force : &request->deep, err);
 	default:
 		return take_event_parameter(request, name, value, err);
 	}

@@ -380,14 +380,16 @@ static int read_change(struct sw_request *request, json_t *root, struct sw_err *
 	json_t *value;
 	json_object_foreach(root, name, value)
 	{
-		if (strcmp(name, "verb") != 0 && strcmp(name, "jobs") != 0 && strcmp(name, "deep") != 0 && strcmp(name, "skip_ended") != 0)
+		if (strcmp(name, "verb") != 0 && strcmp(name, "jobs") != 0 && strcmp(name, "deep") != 0 && strcmp(name, "force") != 0 &&
+		    strcmp(name, "skip_ended") != 0)
 			return unknown_field(name, err);
 	}
 	int r = read_verb(request, json_object_get(root, "verb"), err);
 	r = r < 0 ? r : read_flag(root, "deep", &request->deep, err);
+	r = r < 0 ? r : read_flag(root, "force", &request->force, err);
 	r = r < 0 ? r : read_flag(root, "skip_ended", &request->change.skips_ended, err);
-	if (r == 0 && request->deep && request->change.verb != SW_ROUTE_SUSPEND)
-		r = refuse(err, SW_EINPUT, "'deep' goes with 'suspend' alone");
+	if (r == 0 && (request->deep || request->force) && request->change.verb != SW_ROUTE_SUSPEND)
+		r = refuse(err, SW_EINPUT, request->deep ? "'deep' goes with 'suspend' alone" : "'force' goes with 'suspend' alone");
 	return r < 0 ? r : read_ids(request, json_object_get(root, "jobs"), err);
 }
 

@@ -33,6 +33,7 @@ static const struct sw_api_field log_parameters[] = {
 };
 static const struct sw_api_field suspend_parameters[] = {
 	{"deep", "boolean", "off its GPUs whole, contexts and all, if the driver can; its processes stay. Else it is suspended as usual"},
+	{"force", "boolean", "stop it even if it would lose its run and start anew; without this, that is refused"},
 	{NULL, NULL, NULL},
 };
 static const struct sw_api_field event_parameters[] = {
@@ -50,8 +51,9 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 200},
 	{SW_ROUTE_JOB, SW_GET, "/v1/jobs/{id}", "getJob", "Show one job, with what was asked for", NULL, NULL, "#Job", JSON, 0, USERS, 200},
 	{SW_ROUTE_CANCEL, SW_POST, "/v1/jobs/{id}/cancel", "cancelJob", "End a job for good", NULL, NULL, "#Job", JSON, KIB(1), USERS, 200},
-	{SW_ROUTE_HOLD, SW_POST, "/v1/jobs/{id}/hold", "holdJob", "Keep a job from running until it is released; stops it if it runs", NULL,
-	 NULL, "#Job", JSON, KIB(1), USERS, 200},
+	{SW_ROUTE_HOLD, SW_POST, "/v1/jobs/{id}/hold", "holdJob",
+	 "Keep a job from starting until it is released; a run goes on, and the job is held once that is over", NULL, NULL, "#Job", JSON,
+	 KIB(1), USERS, 200},
 	{SW_ROUTE_RELEASE, SW_POST, "/v1/jobs/{id}/release", "releaseJob", "Let a held job compete again", NULL, NULL, "#Job", JSON, KIB(1),
 	 USERS, 200},
 	{SW_ROUTE_REQUEUE, SW_POST, "/v1/jobs/{id}/requeue", "requeueJob", "Stop a running job and let it start anew", NULL, NULL, "#Job",

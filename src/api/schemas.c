@@ -41,10 +41,14 @@ static const struct sw_api_field job_request[] = {
 	 "where its node, or the controller, does not answer: `wait` (unless told: it runs on, and is found again) or `restart` (it is "
 	 "stopped "
 	 "when its `lease` is over, and starts anew elsewhere)"},
-	{"preempt", "string", "`requeue` (it is stopped and starts anew) or `suspend` (it stands still and goes on)"},
+	{"preempt", "string",
+	 "how it may be made to give its GPUs to others: `never` (unless told), `suspend` (it stands still and goes on where it was; "
+	 "unless told for opportunistic jobs) or `requeue` (it is stopped and starts anew)"},
 	{"prerun", "number|string",
 	 "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU instead of "
 	 "all"},
+	{"requeue", "boolean",
+	 "false: it is never started a second time, whatever ended its run. true: `preempt` is `requeue` unless told"},
 	{"retries", "integer",
 	 "how often it is tried again after it failed, where that can help; unless told 3 times, and never for failures that are not "
 	 "understood"},
@@ -145,6 +149,7 @@ static const struct sw_api_field change[] = {
 	{"verb", "string", "`cancel`, `hold`, `release`, `requeue`, `suspend` or `resume`: as the path of one job says"},
 	{"jobs", "integer[]", "1 to 100000 of them; one that is named twice is changed once"},
 	{"deep", "boolean", "of `suspend`: as the parameter for one job"},
+	{"force", "boolean", "of `suspend`: as the parameter for one job"},
 	{"skip_ended", "boolean", "jobs that have ended are left alone; unless told, one such job is a conflict and none is changed"},
 	END,
 };

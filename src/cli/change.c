@@ -12,7 +12,7 @@
 struct values {
 	struct sw_cli_texts jobs;
 	const char *name, *user, *states, *controller;
-	bool json, deep;
+	bool json, deep, force;
 };
 
 /* What is done: its word, how it is told afterwards, and to jobs in which states where nobody said. */
@@ -85,22 +85,11 @@ struct wish {
 	size_t answered;
 };
 
-/* Whoever takes "suspended" for "goes on where it was" learns it in time. That it cannot be found out is no failure: the job is suspended. */
-static bool is_stopped(struct sw_cli_client *client, uint64_t id)
-{
-	SW_JSON *job = NULL;
-	if (sw_cli_get_job(client, id, &job, NULL) < 0)
-		return false;
-	return strcmp(sw_cli_text(json_object_get(job, "request"), "preempt", "suspend"), "suspend") != 0;
-}
-
-static void tell(const struct wish *wish, struct sw_cli_client *client, uint64_t id, bool changed)
+static void tell(const struct wish *wish, uint64_t id, bool changed)
 {
 	const struct change *verb = wish->verb;
 	if (!changed)
 		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
-	else if (strcmp(verb->name, "suspend") == 0 && is_stopped(client, id))
-		printf("Job %" PRIu64 " is stopped and will start anew: it was not submitted with --preempt suspend\n", id);
 }
 
 static int change_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
@@ -109,7 +98,10 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 	const struct values *values = wish->values;
 	SW_JSON *job = NULL;
 	char path[64];
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s", id, wish->verb->name, values->deep ? "?deep=true" : "");
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s%s%s", id, wish->verb->name, values->deep ? "?deep=true" : "",
+		 !values->force ? ""
+		 : values->deep ? "&force=true"
+				: "?force=true");
 	int r = sw_cli_client_post(client, path, NULL, &job, err);
 	if (r < 0)
 		return r;
@@ -117,7 +109,10 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 	wish->done += changed;
 	if (values->json)
 		return sw_cli_print_json(job, err);
-	tell(wish, client, id, changed);
+	tell(wish, id, changed);
+	const char *state = sw_cli_text(job, "state", "");
+	if (strcmp(wish->verb->name, "hold") == 0 && (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0))
+		printf("Job %" PRIu64 " runs on: it is held once this run is over\n", id);
 	return 0;
 }
 
@@ -151,7 +146,7 @@ static int tell_next(void *user, struct sw_cli_client *client, uint64_t id, stru
 	}
 	if (wish->values->json)
 		return print_job(client, id, changed, err);
-	tell(wish, client, id, changed);
+	tell(wish, id, changed);
 	return 0;
 }
 
@@ -183,6 +178,8 @@ static json_t *make_body(const struct wish *wish, const uint64_t *ids, size_t co
 	json_t *body = json_pack("{s:s, s:o, s:b}", "verb", wish->verb->name, "jobs", jobs, "skip_ended", skips);
 	if (body != NULL && wish->values->deep)
 		json_object_set_new(body, "deep", json_true());
+	if (body != NULL && wish->values->force)
+		json_object_set_new(body, "force", json_true());
 	return body;
 }
 
@@ -248,11 +245,13 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	return r;
 }
 
-/* The first is for suspend alone. */
+/* The first two are for suspend alone. */
 static const struct sw_cli_option options[] = {
 	{"deep", .kind = SW_CLI_FLAG,
 	 .about = "off their GPUs whole, contexts and all, if the driver can; others may then have all the memory",
 	 .offset = offsetof(struct values, deep)},
+	{"force", .kind = SW_CLI_FLAG, .about = "also those that would lose their run and start anew later; without this, that is refused",
+	 .offset = offsetof(struct values, force)},
 	{"name", 'n', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "jobs with this name; a * at the end stands for anything",
 	 .offset = offsetof(struct values, name)},
 	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "NAME",
@@ -295,16 +294,16 @@ CHANGE(cancel, "Cancelled", "PD,CF,R,S,UN", false, "end jobs for good",
        "A job that runs gets its signal (TERM unless it asked for another), then its grace time, then SIGKILL, with all its processes. "
        "Of jobs that are named, all are cancelled or none: where one is not there or not yours, nothing happens. Those that have ended "
        "already are told, and do not keep the others.",
-       "end job 12", 1);
+       "end job 12", 2);
 CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
-       "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. It keeps its memory, "
-       "of the GPU too; where others need that, and for every other job, suspending is stopping: it gets its signal and its grace time, "
-       "and starts anew later. With --deep the driver takes off the GPU what the runtime leaves there: others may then have all of its "
-       "memory, and the job stays. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as "
-       "usual. " ALL_OR_NONE,
+       "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. Its GPU memory "
+       "is copied to the host; with --deep the driver takes off the GPU what the runtime leaves there, and others may then have all of "
+       "its memory. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as usual. A job that would lose "
+       "its run (--preempt never or requeue) is not suspended without --force: the refusal says how much it would lose. " ALL_OR_NONE,
        "let others use the GPUs of job 12", 0);
-CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", ALL_OR_NONE, "let job 12 go on as soon as there is room", 1);
+CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", ALL_OR_NONE, "let job 12 go on as soon as there is room", 2);
 CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", ALL_OR_NONE,
-       "run job 12 again from the beginning, or from its own checkpoint", 1);
-CHANGE(hold, "Held", "PD", false, "keep jobs from running until they are released", ALL_OR_NONE, "keep job 12 waiting", 1);
-CHANGE(release, "Released", "active", true, "let held jobs compete again", ALL_OR_NONE, "let job 12 run when its turn comes", 1);
+       "run job 12 again from the beginning, or from its own checkpoint", 2);
+CHANGE(hold, "Held", "PD", false, "keep jobs from starting until they are released",
+       "A run goes on: the job is held once that is over, if it would start again. " ALL_OR_NONE, "keep job 12 waiting", 2);
+CHANGE(release, "Released", "active", true, "let held jobs compete again", ALL_OR_NONE, "let job 12 run when its turn comes", 2);

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 
-#define SW_CLI_OPTIONS_MAX 48u
+#define SW_CLI_OPTIONS_MAX 64u
 #define SW_CLI_TEXTS_MAX 5000u
 #define SW_CLI_WORDS_MAX 100u
 

@@ -26,7 +26,7 @@ const struct sw_cli_words sw_cli_class_words = {.at = class_at};
 
 static const char *preempt_at(size_t index)
 {
-	static const char *const words[] = {"requeue", "suspend"};
+	static const char *const words[] = {"never", "suspend", "requeue"};
 	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
 }
 const struct sw_cli_words sw_cli_preempt_words = {.at = preempt_at};
@@ -392,6 +392,10 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 	r = r < 0 ? r : sw_cli_job_resources(options, fields, &tasks, err);
 	if (r == 0 && options->hold)
 		json_object_set_new(fields, "hold", json_true());
+	if (r == 0 && options->requeue && options->no_requeue)
+		return sw_err_set(err, SW_EINPUT, "--requeue and --no-requeue contradict each other");
+	if (r == 0 && (options->requeue || options->no_requeue))
+		json_object_set_new(fields, "requeue", json_boolean(options->requeue));
 	if (r == 0 && options->slurm_env)
 		json_object_set_new(fields, "slurm_env", json_true());
 	r = r < 0 ? r : set_duration(fields, "time_limit", "time", options->time, err);

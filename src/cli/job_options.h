@@ -16,6 +16,7 @@ struct sw_cli_job_options {
 	const char *nodes, *ntasks, *ntasks_per_node, *gres, *gpus_per_node, *gpus_per_task, *partition, *nice;
 	struct sw_cli_texts env;
 	bool hold, slurm_env;
+	bool requeue, no_requeue;
 	struct sw_cli_texts words; /* the operands */
 };
 
@@ -84,7 +85,8 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 		 .kind = SW_CLI_WORD,                                                                                                      \
 		 .argument = "HOW",                                                                                                        \
 		 .words = &sw_cli_preempt_words,                                                                                           \
-		 .about = "how it makes room for others: it starts anew, or stands still where it is",                                     \
+		 .about = "how it may be made to give its GPUs to others: never (unless told), suspend (it goes on where it was; unless "  \
+			  "told for opportunistic jobs), requeue (it starts anew)",                                                        \
 		 .offset = offsetof(type, job.preempt)},                                                                                   \
 		{"on-lost",                                                                                                                \
 		 .kind = SW_CLI_WORD,                                                                                                      \
@@ -116,6 +118,10 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 		 .argument = "[=N]",                                                                                                       \
 		 .about = "for scripts from Slurm: it is not heeded, and a note says so; see --weight",                                    \
 		 .offset = offsetof(type, job.nice)},                                                                                      \
+		SW_CLI_JOB_FLAG(type, "requeue", '\0', requeue,                                                                            \
+				"may start a second time; others may stop it, unless --preempt says more"),                                \
+		SW_CLI_JOB_FLAG(type, "no-requeue", '\0', no_requeue,                                                                      \
+				"is never started a second time: after a failure or a lost node it ends, and says why"),                   \
 		SW_CLI_JOB_FLAG(type, "hold", 'H', hold, "does not run before 'sharewell resume'"),                                        \
 		SW_CLI_JOB_TEXT(type, "comment", '\0', "TEXT", comment, "a note for people"),                                              \
 		SW_CLI_JOB_TEXT(type, "wrap", '\0', "LINE", wrap, "a line for /bin/sh instead of a command"),                              \

@@ -104,12 +104,11 @@ static const struct translation {
 	enum fate fate;
 	const char *ours;
 } translations[] = {
-	{"account", 'A', true, SAME, "tenant"}, {"workdir", '\0', true, SAME, "chdir"},	     {"cpus-per-task", 'c', true, SAME, "cpus"},
-	{"requeue", '\0', false, QUIET, NULL},	{"open-mode", '\0', true, QUIET, NULL},	     {"mail-type", '\0', true, QUIET, NULL},
-	{"mail-user", '\0', true, QUIET, NULL}, {"verbose", 'v', false, QUIET, NULL},	     {"no-requeue", '\0', false, LEFT_OUT, NULL},
-	{"qos", 'q', true, LEFT_OUT, NULL},	{"constraint", 'C', true, LEFT_OUT, NULL},   {"nodelist", 'w', true, LEFT_OUT, NULL},
-	{"exclude", 'x', true, LEFT_OUT, NULL}, {"exclusive", '\0', false, LEFT_OUT, NULL},  {"mem-per-cpu", '\0', true, LEFT_OUT, NULL},
-	{"begin", 'b', true, LEFT_OUT, NULL},	{"reservation", '\0', true, LEFT_OUT, NULL},
+	{"account", 'A', true, SAME, "tenant"},	     {"workdir", '\0', true, SAME, "chdir"}, {"cpus-per-task", 'c', true, SAME, "cpus"},
+	{"open-mode", '\0', true, QUIET, NULL},	     {"mail-type", '\0', true, QUIET, NULL}, {"mail-user", '\0', true, QUIET, NULL},
+	{"verbose", 'v', false, QUIET, NULL},	     {"qos", 'q', true, LEFT_OUT, NULL},     {"constraint", 'C', true, LEFT_OUT, NULL},
+	{"nodelist", 'w', true, LEFT_OUT, NULL},     {"exclude", 'x', true, LEFT_OUT, NULL}, {"exclusive", '\0', false, LEFT_OUT, NULL},
+	{"mem-per-cpu", '\0', true, LEFT_OUT, NULL}, {"begin", 'b', true, LEFT_OUT, NULL},   {"reservation", '\0', true, LEFT_OUT, NULL},
 };
 
 static const struct translation *find_translation(const char *word)

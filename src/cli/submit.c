@@ -78,15 +78,17 @@ static void print_ids(const json_t *answer, const json_t *jobs, bool parsable)
 		printf("%s%" JSON_INTEGER_FORMAT "\n", parsable ? "" : "Submitted batch job ", json_integer_value(id));
 }
 
-/* A job that cannot stand still beside any other, though it would like to. */
-static void warn_of_memory(const json_t *jobs)
+/* What follows from one that is never stopped. */
+static void note_never(const json_t *jobs)
 {
 	for (size_t i = 0; i < (json_is_array(jobs) ? json_array_size(jobs) : 1); i++) {
 		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
-		if (strcmp(sw_cli_text(job, "preempt", ""), "suspend") != 0 || json_object_get(job, "gpu_memory") != NULL)
+		bool lent = strcmp(sw_cli_text(job, "class", ""), "auto") == 0 && json_object_get(job, "requeue") == NULL;
+		const char *preempt = sw_cli_text(job, "preempt", lent ? "never" : "");
+		if (strcmp(preempt, "never") != 0)
 			continue;
-		sw_cli_print_note("without --gpu-memory a job takes whole GPUs: nobody can use them while it stands still, so it will make "
-				  "room by starting anew");
+		sw_cli_print_note("it is never stopped for others (--preempt never): it waits for GPUs of its own, and never runs on "
+				  "GPUs that are lent");
 		return;
 	}
 }
@@ -138,7 +140,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		r = sw_cli_print_json(answer, err);
 	else
 		print_ids(answer, jobs, values->parsable);
-	warn_of_memory(jobs);
+	note_never(jobs);
 	fflush(stdout);
 	print_warnings(answer);
 	return r == 0 && values->wait ? wait_for_all(values, client, answer, err) : r;
@@ -184,16 +186,14 @@ const struct sw_cli_command sw_cli_submit = {
 		"class, "
 		"deadline, weight, "
 		"tenant, env, workdir, "
-		"time_limit, expected, prerun, retries, depends, signal, grace, preempt, on_lost, lease, array, stdout, stderr, hold, "
+		"time_limit, expected, prerun, retries, depends, signal, grace, preempt, requeue, on_lost, lease, array, stdout, stderr, "
+		"hold, "
 		"comment, "
 		"slurm_env.\n\n"
-		"With --preempt suspend a job that has to make room stands still, all its processes, and goes on where it was. Its GPU "
-		"memory moves to the host meanwhile, unless --gpu-runtime is off; the scheduler keeps room for it all the same, so it "
-		"stands still "
-		"only beside jobs whose --gpu-memory fits into the GPU together with its own; a job that does not say takes all of it. "
-		"Where they "
-		"do not fit, it is asked to "
-		"stop, and starts anew later.",
+		"A running job is stopped for others only if you allow it. --preempt never, the rule unless told: it runs to its end, and "
+		"never on GPUs that are lent. --preempt suspend, the rule of opportunistic jobs: it stands still, its GPU memory moves to "
+		"the host, and it goes on where it was. --preempt requeue: it gets its signal and its grace time and starts anew. With "
+		"--no-requeue a job is never started a second time.",
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

@@ -130,22 +130,27 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 		       uint64_t *ret_first);
 /* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
-/* Hold a job that runs, or stands still, so that it leaves its GPUs whole if that can be. */
-int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err);
 /* What was measured of a model, before the submit of a job that needs it; NULL: nobody knows more of it than what is built in. No record where the brain knows that already, or one of the
  * last records says so. */
 int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
 			     struct sw_err *err);
-/* Cancel, hold, release, requeue. `verb`: what the user calls it, in complaints. */
-int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
-			    sw_records *records, struct sw_err *err);
-/* The same with many jobs, all of them or none: where one cannot be changed there is no record, and the error names it. The engine decides once for all of them. */
+/* What people do to jobs that are there: cancel, hold, release, requeue. */
 struct sw_change {
 	enum sw_record_kind kind;
-	const char *verb;
-	bool deep;	  /* of a hold: as sw_brain_propose_deep() */
+	const char *verb; /* what the user calls it, in complaints */
+	bool deep;	  /* of a hold: a job that runs, or stands still, leaves its GPUs whole if that can be */
 	bool skips_ended; /* those that have ended are left alone, and are no error */
+	bool leaves;	  /* of a hold: a run goes on, and the job is held once that is over */
+	bool force;	  /* of a hold: also one that would lose its run, which else is an error */
+	sw_ns now;	  /* for such errors; 0: that of the last record */
 };
+int sw_brain_propose_one(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job,
+			 sw_records *records, struct sw_err *err);
+/* The same in short; and a suspend that is deep. */
+int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
+			    sw_records *records, struct sw_err *err);
+int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err);
+/* The same with many jobs, all of them or none: where one cannot be changed there is no record, and the error names it. The engine decides once for all of them. */
 int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
 			     size_t count, sw_records *records, struct sw_err *err);
 /* Also while its last processes are still stopping. The job must be there. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "controller/brain_state.h"
 
 /* ---- proposing */
@@ -57,11 +58,56 @@ static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err 
 		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
 	if (!live->parks)
 		return refuse_deep(job, "it was not submitted with --preempt suspend, so it would be stopped and start anew",
-				   "'sharewell suspend' without --deep does that.", err);
+				   "'sharewell suspend --force' does that.", err);
 	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->cannot_pause)
 		return refuse_deep(job, "it was submitted with --gpu-runtime off",
 				   "'sharewell suspend' without --deep lets it stand still.", err);
 	return 0;
+}
+
+/* Whether its run is stopped by a suspend, with what it has done so far: it is under way, and would not stand still. */
+static bool would_lose(const struct sw_brain *brain, uint64_t job)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	bool runs = false;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		runs |= live->runs[r].heard == SW_HEARD_RUNNING;
+	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	return runs && !live->parked && !(live->parks && sw_job_may_stop(sw_engine_view(brain->engine), own));
+}
+
+static const char *why_lost(const struct sw_brain *brain, uint64_t job)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	if (own->stop_rule == SW_STOP_NEVER)
+		return "it was not submitted with --preempt suspend: it would be stopped and start anew";
+	if (!live->parks)
+		return "it was submitted with --preempt requeue: it would be stopped and start anew";
+	return "its run cannot stand still, so it would be stopped and start anew";
+}
+
+/* What it would lose, before it does. */
+static int check_loss(const struct sw_brain *brain, const struct sw_change *change, uint64_t job, struct sw_err *err)
+{
+	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	char span[32];
+	bool ends = own->no_restart && (change->kind == SW_RECORD_REQUEUE || (change->force && would_lose(brain, job)));
+	if (ends && sw_brain_live(brain, job)->run_count > 0) {
+		sw_err_set(err, SW_EINPUT, "cannot %s job %llu", change->verb, (unsigned long long)job);
+		sw_err_detail(err, "it was submitted with --no-requeue, so it would never start again");
+		sw_err_hint(err, "'sharewell cancel %llu' ends it.", (unsigned long long)job);
+		return SW_EINPUT;
+	}
+	if (change->kind != SW_RECORD_HOLD || change->leaves || change->force || !would_lose(brain, job))
+		return 0;
+	sw_ns now = change->now > brain->now ? change->now : brain->now;
+	sw_format_duration(now > own->since ? now - own->since : 0, span);
+	sw_err_set(err, SW_EINPUT, "suspending job %llu would lose its run of %s", (unsigned long long)job, span);
+	sw_err_detail(err, "%s", why_lost(brain, job));
+	sw_err_hint(err, "'sharewell suspend --force %llu' stops it all the same; 'sharewell hold %llu' leaves the run alone.",
+		    (unsigned long long)job, (unsigned long long)job);
+	return SW_EINPUT;
 }
 
 /* `rest`: what it says beside the job and who did it. Thousands of these may be one request, so the text is put together without a detour through a tree. */
@@ -69,8 +115,9 @@ static int push_change(const struct sw_user *user, const struct sw_change *chang
 		       struct sw_err *err)
 {
 	char *text = NULL;
-	int size = asprintf(&text, "{\"by\":%d%s,\"job\":%llu%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
-			    (unsigned long long)job, rest);
+	int size =
+		asprintf(&text, "{\"by\":%d%s%s,\"job\":%llu%s%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
+			 change->force ? ",\"force\":true" : "", (unsigned long long)job, change->leaves ? ",\"leaves\":true" : "", rest);
 	return sw_record_push_text(records, change->kind, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
 }
 
@@ -80,22 +127,28 @@ static int check(const struct sw_brain *brain, const struct sw_user *user, const
 	if (r < 0 || (change->skips_ended && sw_brain_has_ended(brain, job)))
 		return r;
 	r = check_alive(brain, change->verb, job, err);
-	return r < 0 || !change->deep ? r : check_deep(brain, job, err);
+	r = r < 0 || !change->deep ? r : check_deep(brain, job, err);
+	return r < 0 ? r : check_loss(brain, change, job, err);
+}
+
+int sw_brain_propose_one(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job,
+			 sw_records *records, struct sw_err *err)
+{
+	int r = check(brain, user, change, job, err);
+	return r < 0 ? r : push_change(user, change, job, "", records, err);
 }
 
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err)
 {
-	const struct sw_change change = {.kind = kind, .verb = verb};
-	int r = check(brain, user, &change, job, err);
-	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+	const struct sw_change change = {.kind = kind, .verb = verb, .leaves = strcmp(verb, "hold") == 0};
+	return sw_brain_propose_one(brain, user, &change, job, records, err);
 }
 
 int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err)
 {
 	const struct sw_change change = {.kind = SW_RECORD_HOLD, .verb = "suspend", .deep = true};
-	int r = check(brain, user, &change, job, err);
-	return r < 0 ? r : push_change(user, &change, job, "", records, err);
+	return sw_brain_propose_one(brain, user, &change, job, records, err);
 }
 
 /* Beside what is said of the one job. */
@@ -159,6 +212,28 @@ static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err 
 	return step(brain, SW_EV_CANCEL, job->id, err);
 }
 
+/* Its run is over, parked or not, and nothing of it is kept. With `competes` it waits for another at once; else as it did, or held. */
+static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool competes, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[id.v];
+	struct sw_event events[3];
+	size_t count = 0;
+	bool runs = sw_engine_job(brain->engine, id)->state == SW_JOB_RUNNING;
+	if (!runs && !live->parked)
+		return 0;
+	if (runs)
+		events[count++] = (struct sw_event){.kind = SW_EV_HOLD, .job = id};
+	/* What had kept something has a home, where it would have to go on. */
+	if (live->parks)
+		events[count++] =
+			(struct sw_event){.kind = SW_EV_FAIL, .job = id, .epoch = live->epoch, .left_ns = -1, .verdict = SW_FAIL_FREE};
+	if (competes)
+		events[count++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = id};
+	if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return sw_brain_step(brain, events, count, err);
+}
+
 static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
 {
 	json_int_t number, by = -1;
@@ -192,6 +267,10 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 	case SW_RECORD_HOLD:
 		live->user_held = true;
 		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
+		if (json_is_true(json_object_get(body, "leaves")))
+			return step(brain, SW_EV_HOLD_NEXT, id, err);
+		if (json_is_true(json_object_get(body, "force")) && would_lose(brain, (uint64_t)number))
+			return begin_again(brain, id, false, err);
 		/* What cannot be parked is dropped by the step, and this with it. */
 		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
 			sw_brain_set_deep(brain, live);
@@ -206,12 +285,8 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 				    : step(brain, SW_EV_RELEASE, (struct sw_job_id){(uint32_t)(prerun - 1)}, err);
 		}
 		return live->depend_count > 0 || live->stranded || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
-	default: { /* requeue: stop it and let it compete again; what would be parked or is goes too */
-		if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = id}, {.kind = SW_EV_RELEASE, .job = id}};
-		return job->state == SW_JOB_RUNNING ? sw_brain_step(brain, events, 2, err) : 0;
-	}
+	default: /* requeue: stop it and let it compete again; what would be parked or is goes too */
+		return begin_again(brain, id, job->state == SW_JOB_RUNNING && !live->user_held, err);
 	}
 }
 

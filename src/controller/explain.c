@@ -247,6 +247,10 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 		snprintf(text, size,
 			 job->paused ? "it is paused on node %s, where another has the turn, since %s" : "it runs on node %s, since %s",
 			 brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
+		if (live->user_held)
+			add(text, size, "; it is held once this run is over");
+		else if (!sw_job_may_stop(sw_engine_view(brain->engine), job))
+			add(text, size, "; it is not stopped for others");
 		add_neighbours(brain, id, text, size);
 	}
 	sw_brain_add_company(brain, id, text, size);
@@ -326,7 +330,7 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 		explain_dependency(sw_brain_awaits(live), text, size);
 	else if (live->parked)
 		explain_parked(brain, id, &view, text, size);
-	else if (live->user_held)
+	else if (live->user_held && live->run_count == 0)
 		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
 		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,

@@ -46,6 +46,19 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 /* ---- applying records */
 
+/* Nobody loses work by a default. An opportunistic job has to make way, so it stands still. */
+static enum sw_stop_rule rule_of(const struct sw_job_request *request)
+{
+	switch (request->preempt_by) {
+	case SW_PREEMPT_BY_REQUEUE:
+		return SW_STOP_RESTART;
+	case SW_PREEMPT_NEVER:
+		return SW_STOP_NEVER;
+	default:
+		return request->preempt_by == SW_PREEMPT_UNSAID && request->kind != SW_KIND_OPPORTUNISTIC ? SW_STOP_NEVER : SW_STOP_SUSPEND;
+	}
+}
+
 static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
 {
 	uint32_t retries = request->retries_said ? request->retries : SW_FAILURE_RETRIES;
@@ -69,7 +82,9 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
 		.held = request->held || waits,
 		.cannot_pause = request->bare_gpu,
-		.prefers_home = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
+		.prefers_home = rule_of(request) == SW_STOP_SUSPEND,
+		.stop_rule = (uint8_t)rule_of(request),
+		.no_restart = request->no_requeue,
 	};
 }
 
@@ -193,7 +208,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.user_held = request->held,
 		.asked_retries = request->retries_said,
 		.command_hash = command_key(request, asked),
-		.parks = request->preempt_by == SW_PREEMPT_BY_SUSPEND,
+		.parks = rule_of(request) == SW_STOP_SUSPEND,
 		.held_by = SW_NOBODY,
 		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
 		.grace_ns = request->grace_ns,
@@ -350,7 +365,8 @@ static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	while (node->ghosts.count > 0)
 		sw_brain_lay_ghost(brain, node, node->ghosts.count - 1);
-	return step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+	int r = step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
+	return r < 0 ? r : sw_brain_settle(brain, err); /* some may not start a second time */
 }
 
 /* Whether a parked run that ended did so by itself, before it stood still. */
@@ -369,6 +385,34 @@ static bool is_interruption(const char *reason)
 		if (strcmp(reason, reasons[i]) == 0)
 			return true;
 	return false;
+}
+
+/* Once all of its parts run, the engine hears that the run can be suspended: its processes stand still, whatever holds its GPU memory. */
+static int tell_keeps(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (live->runs[r].heard != SW_HEARD_RUNNING)
+			return 0;
+	if (!live->parks || live->parked)
+		return 0;
+	return step_one(brain, (struct sw_event){.kind = SW_EV_KEEPS, .job = {id}, .epoch = live->epoch, .gpus = 1}, err);
+}
+
+/* What it had kept is gone: it starts anew, or has ended where it may not. */
+static int lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[id];
+	uint32_t epoch = live->epoch;
+	snprintf(live->reason, sizeof live->reason, "lost while suspended");
+	if (sw_brain_drop_runs(brain, id) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = step_one(brain, (struct sw_event){.kind = SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
+			 err);
+	if (r < 0 || sw_engine_job(brain->engine, (struct sw_job_id){id})->state <= SW_JOB_RUNNING)
+		return r;
+	live->ended_at = brain->now;
+	return sw_brain_settle(brain, err);
 }
 
 static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err)
@@ -411,16 +455,13 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
 		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
 			live->started_at = brain->now;
-		return 0;
+		return tell_keeps(brain, (uint32_t)(number - 1), err);
 	}
 	run->heard = SW_HEARD_EXITED;
 	run->code = code;
 	run->signal = signal;
-	if (live->parked && !ended_by_itself(signal, reason)) {
-		/* Nobody's fault: the job starts anew. */
-		snprintf(live->reason, sizeof live->reason, "lost while suspended");
-		return sw_brain_drop_runs(brain, (uint32_t)(number - 1)) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
-	}
+	if (live->parked && !ended_by_itself(signal, reason))
+		return lose_parked(brain, (uint32_t)(number - 1), err);
 	json_t *failure = json_object_get(body, "failure");
 	int r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
 	if (r < 0)

@@ -318,26 +318,21 @@ static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *
 }
 
 /* What a verb of the API does. */
-struct change {
-	enum sw_record_kind kind;
-	const char *verb;
-};
-
-static struct change change_of(enum sw_route_id id)
+static struct sw_change change_of(enum sw_route_id id, const struct sw_request *request)
 {
 	switch (id) {
 	case SW_ROUTE_CANCEL:
-		return (struct change){SW_RECORD_CANCEL, "cancel"};
+		return (struct sw_change){.kind = SW_RECORD_CANCEL, .verb = "cancel"};
 	case SW_ROUTE_HOLD:
-		return (struct change){SW_RECORD_HOLD, "hold"};
+		return (struct sw_change){.kind = SW_RECORD_HOLD, .verb = "hold", .leaves = true};
 	case SW_ROUTE_SUSPEND:
-		return (struct change){SW_RECORD_HOLD, "suspend"};
+		return (struct sw_change){.kind = SW_RECORD_HOLD, .verb = "suspend", .deep = request->deep, .force = request->force};
 	case SW_ROUTE_RELEASE:
-		return (struct change){SW_RECORD_RELEASE, "release"};
+		return (struct sw_change){.kind = SW_RECORD_RELEASE, .verb = "release"};
 	case SW_ROUTE_RESUME:
-		return (struct change){SW_RECORD_RELEASE, "resume"};
+		return (struct sw_change){.kind = SW_RECORD_RELEASE, .verb = "resume"};
 	default:
-		return (struct change){SW_RECORD_REQUEUE, "requeue"};
+		return (struct sw_change){.kind = SW_RECORD_REQUEUE, .verb = "requeue"};
 	}
 }
 
@@ -349,9 +344,9 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	struct sw_op *op = sw_op_new(conn, changed);
 	if (op == NULL)
 		return;
-	struct change change = change_of(request->route->id);
-	int r = request->deep ? sw_brain_propose_deep(server->brain, &user, request->job, &op->records, &err)
-			      : sw_brain_propose_change(server->brain, &user, change.kind, change.verb, request->job, &op->records, &err);
+	struct sw_change change = change_of(request->route->id, request);
+	change.now = sw_server_now(server);
+	int r = sw_brain_propose_one(server->brain, &user, &change, request->job, &op->records, &err);
 	/* The record is made all the same: what is under way may still give it something to do. */
 	op->idle = !sw_brain_would_change(server->brain, change.kind, request->job);
 	/* The request is right in itself, but not for a job in this state. */
@@ -432,14 +427,15 @@ void sw_handle_changes(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	struct sw_request *request = op->request;
-	struct change verb = change_of(request->change.verb);
-	const struct sw_change change = {verb.kind, verb.verb, request->deep, request->change.skips_ended};
+	struct sw_change change = change_of(request->change.verb, request);
+	change.skips_ended = request->change.skips_ended;
+	change.now = sw_server_now(server);
 	int r = drop_repeats(server->brain, request);
 	if (r == 0)
 		r = sw_brain_propose_changes(server->brain, &op->user, &change, request->change.jobs.items, request->change.jobs.count,
 					     &op->records, &err);
 	if (r == 0)
-		r = foresee(server->brain, verb.kind, op);
+		r = foresee(server->brain, change.kind, op);
 	if (r == SW_ENOMEM)
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
 	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);

@@ -37,8 +37,7 @@ static struct state_name state_of(const struct sw_brain *brain, const struct sw_
 	case SW_JOB_SUSPENDED:
 		return (struct state_name){"S", "SUSPENDED"};
 	case SW_JOB_HELD:
-		return live->parked || (live->user_held && live->epoch > 0) ? (struct state_name){"S", "SUSPENDED"}
-									    : (struct state_name){"PD", "PENDING"};
+		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_RUNNING:
 		return has_started(live) ? (struct state_name){"R", "RUNNING"} : (struct state_name){"CF", "CONFIGURING"};
 	case SW_JOB_FINISHED:

@@ -345,6 +345,10 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 								 : "preempted";
 	if (!may_stay || !can_park(live)) {
 		snprintf(live->reason, sizeof live->reason, "%s", why);
+		/* It may not start a second time. */
+		if (sw_engine_job(brain->engine, (struct sw_job_id){command->job})->state == SW_JOB_FAILED)
+			live->ended_at = brain->now;
+		sw_depends_end(brain, command->job);
 		return sw_brain_drop_runs(brain, command->job);
 	}
 	snprintf(live->reason, sizeof live->reason, "suspended in place");

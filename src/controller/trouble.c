@@ -241,6 +241,10 @@ static struct sw_failure_decision decide(struct sw_brain *brain, uint32_t id)
 		.can_have_more_memory = job->gpu_memory_bytes > 0,
 	};
 	struct sw_failure_decision decision = sw_failure_decide(&failure);
+	if (job->no_restart) {
+		decision.verdict = SW_VERDICT_STOP;
+		decision.why = "it was submitted with --no-requeue";
+	}
 	trouble->again = decision.verdict != SW_VERDICT_STOP;
 	trouble->elsewhere = decision.elsewhere;
 	snprintf(trouble->why, sizeof trouble->why, "%s", decision.why);

@@ -51,6 +51,8 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		.running = sw_oset_empty(),
 		.waiting = sw_oset_empty(),
 	};
+	if (lane.lone != 0)
+		lane.gpus = sw_ledger_count_gpus(&engine->ledger, own->home);
 	/* A whole GPU is large enough for most: then how much of it a job uses does not matter to its place. */
 	if (job->gpu_memory_bytes > engine->topology->gpu_memory_min_bytes)
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;

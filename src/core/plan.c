@@ -223,6 +223,9 @@ static enum sw_answer put(struct sw_plan *plan, struct sw_core_job *job, uint32_
 {
 	struct sw_engine *engine = plan->engine;
 	uint32_t parts;
+	/* It goes on with what it had. */
+	if (sw_plan_is_homebound(engine, job))
+		gpus = sw_ledger_count_gpus(&engine->ledger, job->home);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
 	if (!find_spot(plan, job, gpus, where, &parts))

@@ -620,8 +620,10 @@ static int load_lanes(struct sw_pack *pack, struct sw_order_book *book)
 static bool fits_its_state(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	const struct sw_order *rule = engine->order.rule;
-	if (job->lane >= engine->order.lanes.count || engine->order.lanes.items[job->lane].gpus != job->seen.gpus ||
-	    engine->order.lanes.items[job->lane].avoid != job->avoid)
+	uint32_t lone = sw_plan_is_homebound(engine, job) ? job->seen.id.v + 1 : 0;
+	uint32_t gpus = lone != 0 ? sw_ledger_count_gpus(&engine->ledger, job->home) : job->seen.gpus;
+	if (job->lane >= engine->order.lanes.count || engine->order.lanes.items[job->lane].gpus != gpus ||
+	    engine->order.lanes.items[job->lane].lone != lone || engine->order.lanes.items[job->lane].avoid != job->avoid)
 		return false;
 	if (rule == NULL || job->seen.state == SW_JOB_HELD)
 		return job->order_set == SW_ORDER_NOWHERE;

@@ -21,7 +21,7 @@ works 'the policy is put in charge' '' policy antman
 start first
 first=$job
 holds 'a guaranteed job runs by right' until_holds 60 is "$first" 'job["state"] == "R" and job["class"] == "guaranteed"'
-start second
+start second --preempt requeue
 second=$job
 holds 'the next one runs as an opportunistic one beside it' until_holds 60 is "$second" 'job["state"] == "R" and job["class"] == "opportunistic"'
 start third --class opportunistic

@@ -36,7 +36,7 @@ if [ "$(id -u)" -eq 0 ] && as_other test -r "$SW_BUILD_DIR/emu/libcuda.so.1" 2>/
 	chmod 666 "$scratch"/emu.*
 	export SHAREWELL_CONTROLLER="unix:$door"
 fi
-up ${other:+--all-users --state "$SHAREWELL_STATE" --socket "$door"}
+up --strangers share ${other:+--all-users --state "$SHAREWELL_STATE" --socket "$door"}
 
 # It changes its memory in 100 rounds, and then keeps it until it is told to end.
 submit_here -J big --preempt suspend --gpu-memory 100M -o "$scratch/disturbed" -- sh -c 'echo $$ >>"$0/pids"; exec "$0/gpu_load" --rounds 100 --kernels 1 --kernel-us 20000 --memory 12M --end "$0/enough"' "$scratch"

@@ -57,7 +57,7 @@ sees() { [ "$(tail -n 1 "$scratch/$1" 2>/dev/null)" = "$2" ]; }
 up --plugin ./even.so
 works 'it is listed with the others' 'halves and grows' policy
 works 'and put in charge' 'In charge: even' policy even
-submit -J elastic -G 1-4 -- "$scratch/work.sh" "$scratch/a"
+submit -J elastic -G 1-4 --preempt requeue -- "$scratch/work.sh" "$scratch/a"
 elastic=$job
 holds 'an elastic job starts on all GPUs, and sees them' until_holds 20 sees a '1: 4 4'
 submit -J rigid -G 2 -- "$scratch/work.sh" "$scratch/b"

@@ -103,9 +103,11 @@ works 'logs -f stays until the end' 'line 5' logs -f "$job"
 # Suspend, resume, requeue, hold.
 submit -- sh -c 'sleep 60'
 holds 'a job runs' until_holds 20 is_state "$job" R
-works 'it is suspended' "Suspended job $job" suspend "$job"
-holds 'and whoever did not ask for more hears that it is stopped' grep -q 'will start anew' "$scratch/out"
-holds 'and shown as such' until_holds 20 is_state "$job" S
+refuses 2 'it is not suspended: it would lose its run' "would lose its run" suspend "$job"
+holds 'and runs on' is_state "$job" R
+works 'by force it is stopped' "Suspended job $job" suspend --force "$job"
+holds 'and shown as such' until_holds 20 is_state "$job" PD
+works 'with what lets it go' "sharewell resume $job" why "$job"
 works 'it is resumed' "Resumed job $job" resume "$job"
 holds 'and runs again' until_holds 20 is_state "$job" R
 works 'it is requeued' "Requeued job $job" requeue "$job"

@@ -116,7 +116,10 @@ static void submit_some(struct system *s)
 			 "{\"command\": [\"job\"], \"gpus\": %u, \"min_gpus\": %u, \"max_gpus\": %u, \"retries\": %u, "
 			 "\"gpu_memory\": \"%uGiB\", \"preempt\": \"%s\", \"expected\": %u%s}",
 			 gpus, elastic ? 1 : gpus, elastic ? GPUS : gpus, (unsigned)sw_rng_below(&s->rng, 2), gib,
-			 chance(s, 600) ? "suspend" : "requeue", 1 + (unsigned)sw_rng_below(&s->rng, 90), draw_fate(s, fate, sizeof fate));
+			 chance(s, 600)	  ? "suspend"
+			 : chance(s, 600) ? "requeue"
+					  : "never",
+			 1 + (unsigned)sw_rng_below(&s->rng, 90), draw_fate(s, fate, sizeof fate));
 		struct sw_job_request *request = NULL;
 		sw_records records = {0};
 		uint64_t job = 0;
@@ -148,7 +151,9 @@ static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t 
 static void propose_changes(struct system *s, enum sw_record_kind kind, const uint64_t *jobs, size_t count)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
-	const struct sw_change change = {.kind = kind, .verb = "change", .skips_ended = true};
+	/* A hold of several leaves runs alone, or stops them for certain. */
+	bool hold = kind == SW_RECORD_HOLD, leaves = hold && chance(s, 300);
+	const struct sw_change change = {.kind = kind, .verb = "change", .skips_ended = true, .leaves = leaves, .force = hold && !leaves};
 	sw_records records = {0};
 	sw_system_check(s, sw_brain_propose_changes(s->brain, &user, &change, jobs, count, &records, s->err), "changes are refused");
 	sw_system_commit(s, &records, NULL);

@@ -180,7 +180,8 @@ static void end_move(struct system *s, struct machine *machine, struct process *
 static void carry_out(struct system *s, struct machine *machine, const struct sw_agent_action *action)
 {
 	struct process *process = find_process(machine, action->id);
-	if (process != NULL && action->order > process->order)
+	/* As the supervisor does: the numbers of another agent may be lower. */
+	if (process != NULL && action->order != 0)
 		process->order = action->order;
 	switch (action->act) {
 	case SW_ACT_START:

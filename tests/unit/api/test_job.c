@@ -222,7 +222,7 @@ static void test_canonical(void **state)
 	char *text = sw_job_request_encode(job);
 	assert_string_equal(text,
 			    "{\"class\":\"guaranteed\",\"command\":[\"a\\u001F\\\"\\\\/\xC3\xA9\"],\"env\":{\"a\":\"\",\"b\":\"\\n\"},"
-			    "\"gpus\":1,\"grace\":\"1500ms\",\"name\":\"\xC3\xA9\",\"preempt\":\"requeue\",\"signal\":40,"
+			    "\"gpus\":1,\"grace\":\"1500ms\",\"name\":\"\xC3\xA9\",\"signal\":40,"
 			    "\"weight\":\"1.001\"}");
 	json_t *root = json_loads(text, 0, NULL);
 	char *sorted = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);

@@ -69,7 +69,7 @@ static void test_slurm(void **state)
 	ASSERT_WORDS("#SBATCH --gpus-per-node=2\n#SBATCH -G h100:3\n", "--gpus-per-node=2 -G h100:3");
 	ASSERT_WORDS("#SBATCH -c8 --cpus-per-task 4\n", "--cpus=8 --cpus=4");
 	ASSERT_WORDS("#SBATCH --signal=B:USR1@120\n#SBATCH -N2 -n 1 -p x --nice --requeue --open-mode=append\n",
-		     "--signal=B:USR1@120 -N2 -n 1 -p x --nice");
+		     "--signal=B:USR1@120 -N2 -n 1 -p x --nice --requeue");
 	assert_string_equal(warnings, "");
 }
 

@@ -35,7 +35,7 @@ static void submit(struct desk *desk, int count)
 {
 	desk_sync_and_drop(desk);
 	for (int job = 0; job < count; job++)
-		desk_submit(desk, "{\"command\": [\"x\"]}");
+		desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"requeue\"}");
 }
 
 /* Aim: where one job cannot be changed none is, and the error names it as that of the job alone would. */
@@ -64,7 +64,7 @@ static void test_all_or_none(void **state)
 	const struct sw_change deep = {.kind = SW_RECORD_HOLD, .verb = "suspend", .deep = true};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &alice, &deep, (uint64_t[]){1, 2}, 2, &records, &err), SW_EINPUT);
 	assert_string_equal(err.fact, "cannot take job 1 off its GPUs whole");
-	assert_non_null(strstr(err.hint, "without --deep does that. None of the 2 jobs"));
+	assert_non_null(strstr(err.hint, "--force' does that. None of the 2 jobs"));
 	assert_int_equal(records.count, 0);
 }
 

@@ -63,11 +63,21 @@ static void test_gives_way_where_memory_does_not_fit(void **state)
 	}
 }
 
-/* Aim: a job that does not say how it is to be preempted is stopped and started anew. */
+/* Aim: a job whose owner allows it is stopped and started anew; one that does not say, is left alone. */
 static void test_others_are_stopped(void **state)
 {
 	struct bench *bench = *state;
 	submit(bench, 100, ", \"gpus\": 2, \"gpu_memory\": \"20GiB\"");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	submit(bench, 5, ", \"gpus\": 2, \"gpu_memory\": \"20GiB\", \"preempt\": \"requeue\"");
+	sync_now(bench);
+	STATE(1, "R");
+	STATE(2, "PD");
+	tear_down(state);
+	set_up(state);
+	bench = *state;
+	submit(bench, 100, ", \"gpus\": 2, \"gpu_memory\": \"20GiB\", \"preempt\": \"requeue\"");
 	sync_now(bench);
 	runs(bench, 1, 1);
 	submit(bench, 5, WITH(20));
@@ -76,7 +86,7 @@ static void test_others_are_stopped(void **state)
 	STATE(1, "PD");
 }
 
-/* Aim: what was not seen running is not parked: it has nothing to keep. */
+/* Aim: what was not seen running is not stopped yet: nobody knows what it has to keep. */
 static void test_what_has_not_started_is_not_parked(void **state)
 {
 	struct bench *bench = *state;
@@ -84,8 +94,11 @@ static void test_what_has_not_started_is_not_parked(void **state)
 	sync_now(bench);
 	submit(bench, 5, WITH(20));
 	sync_now(bench);
-	STATE(1, "PD");
-	assert_true(wish(bench, 1, 1) != SW_WANT_SUSPEND);
+	STATE(1, "CF");
+	STATE(2, "PD");
+	runs(bench, 1, 1);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	WISH(2, 1, SW_WANT_RUN);
 }
 
 /* Aim: of several that are parked, the one that has been for longest gives way first. */
@@ -240,6 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_goes_on_where_it_was),
+
 		TEST(test_gives_way_where_memory_does_not_fit),
 		TEST(test_others_are_stopped),
 		TEST(test_what_has_not_started_is_not_parked),

@@ -37,7 +37,7 @@ static void test_off_its_gpus(void **state)
 	submit(bench, 100, WITH(60));
 	sync_now(bench);
 	runs(bench, 1, 1);
-	submit(bench, 200, ", \"gpus\": 2");
+	submit(bench, 200, ", \"gpus\": 2, \"preempt\": \"requeue\"");
 	assert_int_equal(propose_deep(bench, 1, NULL), 0);
 	WISH(1, 1, SW_WANT_SUSPEND);
 	assert_true(is_wished_deep(bench, 1));
@@ -94,7 +94,7 @@ static void test_not_off_its_gpus(void **state)
 	WISH(2, 1, SW_WANT_RUN);
 	stands(bench, 0, SW_DEPTH_REFUSED, NULL);
 	WISH(1, 1, SW_WANT_STOP);
-	STATE(1, "S"); /* held */
+	STATE(1, "PD"); /* held, and nothing of it is left that stands still */
 }
 
 /* Aim: one that was said to be off before it went on, in an answer that came late, and cannot be taken off this time, is not waited for. */
@@ -119,7 +119,7 @@ static void test_cannot_be_deep(void **state)
 	struct sw_err err = {0};
 	submit(bench, 100, "");
 	submit(bench, 100, ", \"preempt\": \"suspend\", \"gpu_runtime\": \"off\"");
-	submit(bench, 100, ", \"preempt\": \"suspend\"");
+	submit(bench, 200, ", \"preempt\": \"suspend\"");
 	sync_now(bench);
 	runs(bench, 1, 1);
 	runs(bench, 2, 1);

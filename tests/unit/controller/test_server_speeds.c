@@ -86,9 +86,9 @@ static void share(const char *first, const char *second)
 {
 	char body[300];
 	sync_once("");
-	snprintf(body, sizeof body, "{\"name\": \"%s\", \"command\": [\"x\"], \"gpu_memory\": \"2G\"}", first);
+	snprintf(body, sizeof body, "{\"name\": \"%s\", \"command\": [\"x\"], \"gpu_memory\": \"2G\", \"preempt\": \"requeue\"}", first);
 	assert_int_equal(submit(&served, body), 1);
-	snprintf(body, sizeof body, "{\"name\": \"%s\", \"command\": [\"x\"], \"gpu_memory\": \"2G\"}", second);
+	snprintf(body, sizeof body, "{\"name\": \"%s\", \"command\": [\"x\"], \"gpu_memory\": \"2G\", \"preempt\": \"requeue\"}", second);
 	sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]");
 	sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\", \"alone_ns\": 10000000}]");
 	assert_int_equal(submit(&served, body), 2);

@@ -265,7 +265,7 @@ static void test_choice_for_a_class(void **state)
 		{"{\"command\": [\"a\"], \"class\": \"opportunistic\"}", "\"on_lost\":\"restart\""},
 		{"{\"command\": [\"a\"], \"class\": \"opportunistic\"}", "\"lease\":600"},
 		{"{\"command\": [\"a\"], \"class\": \"opportunistic\", \"on_lost\": \"wait\"}", "\"on_lost\":\"wait\""},
-		{"{\"command\": [\"a\"]}", "\"name\":\"a\",\"preempt\""},
+		{"{\"command\": [\"a\"]}", "\"name\":\"a\",\"weight\""},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		sw_records records = {0};
@@ -283,7 +283,7 @@ static void test_choice_for_a_class(void **state)
 static void test_records_of_a_clock_beyond_sense(void **state)
 {
 	struct desk *desk = *state;
-	uint64_t job = start(desk, "");
+	uint64_t job = start(desk, ", \"preempt\": \"suspend\"");
 	desk->now = INT64_C(9000000000000000000);
 	change(desk, SW_RECORD_HOLD, job);
 	struct sw_pack pack = {0};

@@ -148,6 +148,27 @@ static void test_goes_home_only(void **state)
 	rig_close(&rig);
 }
 
+static void start_with_both(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 2), SW_YES);
+}
+
+/* Aim: an elastic job that was suspended with another number of GPUs than it asked for goes on with that number. */
+static void test_elastic_goes_home(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 2, live);
+	uint32_t job = submit_ruled(&rig, 0, 1, 100, SW_STOP_SUSPEND);
+	run_script(&rig, 0, start_with_both);
+	say_keeps(&rig, 1, job, true);
+	expected = SW_YES;
+	run_script(&rig, 2, stop_first);
+	run_script(&rig, 3, try_all);
+	assert_string_equal(rig_place(&rig, job), "0:3");
+	rig_close(&rig);
+}
+
 /* Aim: what stood still on a node that is lost starts anew, wherever there is room; one that may not start a second time has failed. */
 static void test_home_is_lost(void **state)
 {
@@ -356,9 +377,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_never),	       cmocka_unit_test(test_restart),	    cmocka_unit_test(test_suspend),
-		cmocka_unit_test(test_goes_home_only), cmocka_unit_test(test_home_is_lost), cmocka_unit_test(test_no_restart),
-		cmocka_unit_test(test_never_lent),     cmocka_unit_test(test_hold_next),    cmocka_unit_test(test_stays),
-		cmocka_unit_test(test_order),	       cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_goes_home_only), cmocka_unit_test(test_home_is_lost), cmocka_unit_test(test_elastic_goes_home),
+		cmocka_unit_test(test_no_restart),     cmocka_unit_test(test_never_lent),   cmocka_unit_test(test_hold_next),
+		cmocka_unit_test(test_stays),	       cmocka_unit_test(test_order),	    cmocka_unit_test(test_saved),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
