@@ -327,6 +327,42 @@ static void read_snapshots(struct patient *patient)
 	sqlite3_finalize(rows);
 }
 
+/* ---- the past, and texts that records name */
+
+/* As many rows as can be read, from both ends: what is damaged lies between. A file of before has none. */
+static void copy_rows(struct patient *patient, const char *select, const char *insert)
+{
+	static const char *const ways[] = {"", " DESC"};
+	for (int w = 0; w < 2 && patient->rc == SQLITE_OK; w++) {
+		char text[240];
+		sqlite3_stmt *rows = NULL;
+		int rc = SQLITE_DONE;
+		snprintf(text, sizeof text, "%s%s", select, ways[w]);
+		if (sqlite3_prepare_v2(patient->journal.db, text, -1, &rows, NULL) == SQLITE_OK)
+			while (patient->rc == SQLITE_OK && (rc = sqlite3_step(rows)) == SQLITE_ROW)
+				patient->rc = put_row(patient->into, insert, rows, NULL);
+		sqlite3_finalize(rows);
+		if (rc == SQLITE_DONE)
+			return;
+	}
+}
+
+static void copy_past(struct patient *patient)
+{
+	if (patient->into == NULL)
+		return;
+	copy_rows(patient,
+		  "SELECT job, uid, epoch, state, submitted_at, ended_at, sum, name, node, t0, t1, t2, t3, t4 FROM past ORDER BY job",
+		  "INSERT OR IGNORE INTO past (job, uid, epoch, state, submitted_at, ended_at, sum, name, node, t0, t1, t2, t3, t4)"
+		  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)");
+	copy_rows(patient, "SELECT id, digest, sum, body FROM blobs ORDER BY id",
+		  "INSERT OR IGNORE INTO blobs (id, digest, sum, body) VALUES (?1, ?2, ?3, ?4)");
+	if (patient->rc == SQLITE_OK)
+		patient->rc =
+			sqlite3_exec(patient->into, "INSERT OR REPLACE INTO past_counts SELECT state, count(*) FROM past GROUP BY state",
+				     NULL, NULL, NULL);
+}
+
 /* ---- the whole */
 
 static void judge_mark(struct patient *patient)
@@ -359,6 +395,7 @@ static int examine(struct patient *patient, struct sw_err *err)
 	int r = read_records(patient, err);
 	if (r < 0)
 		return r;
+	copy_past(patient);
 	report->aside = (uint64_t)ask(db, "SELECT count(*) FROM aside", 0);
 	int64_t last_aside = ask(db, "SELECT max(seq) FROM aside", 0);
 	uint64_t end = report->snapshot > (uint64_t)last_aside ? report->snapshot : (uint64_t)last_aside;

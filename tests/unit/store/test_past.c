@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "scratch.h"
+#include "store/care.h"
 #include "store/past.h"
 
 static struct sw_past_row row_of(uint64_t job)
@@ -201,6 +202,37 @@ static void test_blobs(void **state)
 	sw_journal_close(journal);
 }
 
+/* Aim: a repair keeps rows and texts, and counts them anew. */
+static void test_repair(void **state)
+{
+	const char *path = ((struct scratch *)*state)->path;
+	struct sw_journal *journal = must_open(path);
+	const unsigned char digest[SW_BLOB_DIGEST] = {7};
+	char *bytes = NULL;
+	size_t size = 0;
+	put(journal, 1, 20);
+	assert_int_equal(sw_blob_put(journal, digest, "text", 4), 0);
+	assert_int_equal(sw_journal_commit(journal, NULL), 0);
+	sw_journal_close(journal);
+	sqlite3 *db = NULL;
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, "UPDATE records SET body = x'00' WHERE seq = 1", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	struct sw_journal_report report;
+	struct sw_err err = {0};
+	if (sw_journal_repair(path, NULL, &report, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	journal = must_open(path);
+	struct seen seen = {.most = 64};
+	assert_int_equal(sw_past_each(journal, &(struct sw_past_query){0}, see, &seen, NULL), 0);
+	assert_int_equal(seen.count, 20);
+	assert_int_equal(total(journal), 20);
+	assert_int_equal(sw_blob_get(journal, digest, &bytes, &size, NULL), 0);
+	assert_string_equal(bytes, "text");
+	free(bytes);
+	sw_journal_close(journal);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +240,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_whole_or_not, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_trims, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_damage, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(test_repair, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(test_blobs, scratch_setup, scratch_teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
