@@ -661,7 +661,7 @@ int sw_sampler_start(const struct sw_sampler_options *options, struct sw_sampler
 /* The first line, without its end; false: none came. */
 static bool read_line(int pipe, int64_t timeout_ms, char *line, size_t size)
 {
-	/* Byte by byte: what follows belongs to somebody else. */
+	/* Byte by byte: what follows belongs to another user. */
 	for (size_t used = 0; used < size; used++) {
 		struct pollfd wait = {.fd = pipe, .events = POLLIN};
 		if (poll(&wait, 1, (int)timeout_ms) <= 0 || read(pipe, &line[used], 1) != 1)

@@ -155,7 +155,7 @@ static void print_job(const json_t *job, const char *why)
 	if (why[0] != '\0')
 		put("Why", why);
 	if (json_object_get(job, "name") == NULL) {
-		puts("  It belongs to somebody else, who alone sees the rest.");
+		puts("  It belongs to another user, who alone sees the rest.");
 		return;
 	}
 	snprintf(text, sizeof text, "%.60s (uid %" PRId64 "), tenant %.60s", sw_cli_text(job, "user", "-"), sw_cli_number(job, "uid", 0),

@@ -24,7 +24,7 @@ static int check_there(const struct sw_brain *brain, const struct sw_user *user,
 	if (live == NULL && !has_left)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
 	if (has_left ? !user->is_operator && user->uid != fate.uid : !sw_brain_may_change(user, live))
-		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
+		return sw_err_set(err, SW_EDENIED, "job %llu belongs to another user", (unsigned long long)job);
 	return 0;
 }
 

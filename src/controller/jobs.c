@@ -490,9 +490,10 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	bool found = sw_find_job(server, id, &seen);
 	const struct sw_job_view view = seen.view;
 	if (!found || !sw_may_see(sw_conn_peer(conn), &view)) {
-		say_missing(server, id, &err);
 		if (found)
-			sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to somebody else", id);
+			sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to another user", id);
+		else
+			say_missing(server, id, &err);
 		sw_conn_reply_error(conn, found ? 403 : 404, &err);
 		return;
 	}

@@ -65,7 +65,7 @@ int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, u
 	if (live == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, job);
 	if (!sw_brain_may_change(user, live))
-		return sw_err_set(err, SW_EDENIED, "job %" PRIu64 " belongs to somebody else", job);
+		return sw_err_set(err, SW_EDENIED, "job %" PRIu64 " belongs to another user", job);
 	if (live->ended_at != SW_TIME_NEVER) {
 		sw_err_set(err, SW_EINPUT, "cannot limit job %" PRIu64, job);
 		sw_err_detail(err, "it has ended");

@@ -164,7 +164,7 @@ static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_foun
 		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
 	} else if (!sw_may_see(sw_conn_peer(conn), view)) {
 		status = 403;
-		sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to somebody else", id);
+		sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to another user", id);
 	} else if ((status = sw_conn_admit_stream(conn, &err)) != 0) {
 		;
 	} else if (sw_job_request_decode("journal", view->request, strlen(view->request), &job, &err) == 0 && job->stdout_path != NULL) {

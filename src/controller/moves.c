@@ -109,7 +109,7 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 	if (live == NULL)
 		return sw_err_set(err, SW_ENOTFOUND, "there is no job %llu", (unsigned long long)job);
 	if (!sw_brain_may_change(user, live))
-		return sw_err_set(err, SW_EDENIED, "job %llu belongs to somebody else", (unsigned long long)job);
+		return sw_err_set(err, SW_EDENIED, "job %llu belongs to another user", (unsigned long long)job);
 	if (live->ended_at != SW_TIME_NEVER)
 		return refuse(job, "it has ended", NULL, err);
 	const struct sw_run *run = live->run_count > 0 ? &live->runs[0] : NULL;

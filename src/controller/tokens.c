@@ -185,7 +185,7 @@ static int check_file(const char *path, struct sw_err *err)
 	if ((info.st_mode & 077) == 0 && (info.st_uid == geteuid() || info.st_uid == 0))
 		return 0;
 	sw_err_set(err, SW_EDENIED, "cannot use the tokens of '%s'", path);
-	sw_err_detail(err, "others can read it, or it belongs to somebody else");
+	sw_err_detail(err, "others can read it, or it belongs to another user");
 	sw_err_hint(err, "chmod 600 it, and make new tokens if they may have been read.");
 	return SW_EDENIED;
 }

@@ -46,7 +46,7 @@ struct sw_token_view {
 	const char *role, *name;
 };
 
-/* Refused: a file that others can read, or that belongs to somebody else; lines that are not of the form; tokens that are too short. */
+/* Refused: a file that others can read, or that belongs to another user; lines that are not of the form; tokens that are too short. */
 int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_err *err);
 void sw_tokens_free(struct sw_tokens *tokens);
 SW_DEFINE_FREEP(struct sw_tokens, sw_tokens_free)

@@ -138,7 +138,7 @@ as_user $bob ps --json --all
 python3 - "$scratch/out" "$hers" "$alice" <<'PY'
 import json, sys
 job = [j for j in json.load(open(sys.argv[1]))["jobs"] if j["id"] == int(sys.argv[2])][0]
-assert sorted(job) == ["ended_at", "gpus", "id", "started_at", "state", "state_long", "submitted_at", "uid", "user"], sorted(job)
+assert sorted(job) == ["ended_at", "gpus", "id", "past", "started_at", "state", "state_long", "submitted_at", "uid", "user"], sorted(job)
 assert job["state"] == "R" and job["gpus"] == 1 and job["uid"] == int(sys.argv[3])
 PY
 said $? 'but that it is there, whose it is, its state, its GPUs and its times'
@@ -148,12 +148,12 @@ said $? 'a filter by name finds nothing of hers'
 http $bob GET '/v1/events?after=0' "\"id\":$hers,\"state\":\"R\""
 lacks_secrets && out_has '"kind":"submit"' && grep -q "\"uid\":$alice" "$scratch/out" && ! grep "\"uid\":$alice" "$scratch/out" | grep -q '"node"'
 said $? 'nor do the events tell, or where it runs'
-denied 'why it waits is not for others' 'belongs to somebody else' $bob why "$hers"
+denied 'why it waits is not for others' 'belongs to another user' $bob why "$hers"
 for verb in cancel suspend resume requeue hold release; do
-	denied "another user cannot $verb it" 'belongs to somebody else' $bob $verb "$hers"
+	denied "another user cannot $verb it" 'belongs to another user' $bob $verb "$hers"
 done
-denied 'nor read its log' 'belongs to somebody else' $bob logs "$hers"
-denied 'nor follow it' 'belongs to somebody else' $bob logs -f "$hers"
+denied 'nor read its log' 'belongs to another user' $bob logs "$hers"
+denied 'nor follow it' 'belongs to another user' $bob logs -f "$hers"
 is_state "$hers" R
 said $? 'it runs on'
 

@@ -55,7 +55,7 @@ static void test_all_or_none(void **state)
 	assert_string_equal(err.detail, "it has ended");
 	err = (struct sw_err){0};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &cancels, (uint64_t[]){1, 2}, 2, &records, &err), SW_EDENIED);
-	assert_string_equal(err.fact, "job 1 belongs to somebody else");
+	assert_string_equal(err.fact, "job 1 belongs to another user");
 	/* Whose job it is comes before whether it has ended: somebody else's is never left alone. */
 	const struct sw_change skips = {.kind = SW_RECORD_CANCEL, .verb = "cancel", .skips_ended = true};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &skips, (uint64_t[]){3}, 1, &records, NULL), SW_EDENIED);

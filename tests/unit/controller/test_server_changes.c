@@ -141,7 +141,7 @@ static void test_none(void **state)
 	struct reply reply =
 		ask(fd, "POST", "/v1/jobs/change", SERVED_STRANGER, "{\"verb\": \"cancel\", \"jobs\": [1, 3], \"skip_ended\": true}");
 	assert_int_equal(reply.status, 403);
-	assert_non_null(strstr(reply.body, "job 1 belongs to somebody else"));
+	assert_non_null(strstr(reply.body, "job 1 belongs to another user"));
 	reply_free(&reply);
 	close(fd);
 	assert_true(figure(&served, "sharewell_journal_records_total") == records);
