@@ -175,8 +175,12 @@ static int propose_next(struct sw_server *server, struct sw_op *op, struct sw_er
 		return r;
 	}
 	op->proposed++;
-	for (; op->counted < op->records.count; op->counted++)
-		op->bytes += op->records.items[op->counted].size;
+	for (; op->counted < op->records.count; op->counted++) {
+		const struct sw_record *record = &op->records.items[op->counted];
+		op->bytes += record->size;
+		for (int b = 0; b < SW_BULKS; b++)
+			op->bytes += record->texts[b].size;
+	}
 	if (op->bytes > RECORDS_BYTES_MAX) {
 		sw_err_set(err, SW_ELIMIT, "the jobs of this request take more than %zu MiB all together", RECORDS_BYTES_MAX >> 20);
 		sw_err_hint(err, "Send them in several requests, or keep large environments in a file.");

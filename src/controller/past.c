@@ -138,7 +138,8 @@ int sw_past_load_text(void *context, const unsigned char *digest, char **ret_byt
 static bool is_needed(void *context, const unsigned char *digest)
 {
 	const struct sw_server *server = context;
-	return sw_brain_needs_text(server->brain, digest);
+	/* A start that failed has no state: nothing can be said to be unneeded. */
+	return server->brain == NULL || sw_brain_needs_text(server->brain, digest);
 }
 
 /* ------------------------------------------------------------------------------------------------ looking */

@@ -93,7 +93,7 @@ works 'it is opened again' 'takes jobs' nodes resume here
 ends 'and takes jobs' "$job" 0
 "$SHAREWELL" cancel "$second"
 refuses 2 'a node that is not there' 'no node' nodes drain nowhere
-refuses 2 'an action that is not there' 'drain or resume' nodes paint here
+refuses 2 'an action that is not there' 'drain, resume or remove' nodes paint here
 refuses 2 'a drain without a node' 'name of a node' nodes drain
 
 end
