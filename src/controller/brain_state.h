@@ -352,6 +352,7 @@ struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 
 /* ---- nodes that have other GPUs than they had (reshape.c) */
 #define SW_BRAIN_GPUS_GONE "its GPUs are gone"
+#define SW_BRAIN_GAVE_MEMORY "gave its memory to others"
 /* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs that are gone start anew. */
 int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
 		     struct sw_err *err);

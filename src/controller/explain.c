@@ -175,6 +175,7 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
+	char at[SW_WHEN_SIZE];
 	const char *depth = view->depth == SW_DEPTH_OFF	      ? ", off its GPUs whole,"
 			    : view->depth == SW_DEPTH_LEAVING ? ", on its way off its GPUs whole,"
 							      : "";
@@ -187,6 +188,7 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 			 depth, (unsigned long long)occupant);
 	else
 		snprintf(text, size, "it stands still on node %s%s and goes on when the policy chooses it again", node, depth);
+	add(text, size, "; it was suspended at %s", moment(live->parked_at, at));
 	if (view->depth == SW_DEPTH_REFUSED)
 		add(text, size, "; %s", view->not_deep);
 	size_t used = strlen(text);
@@ -299,6 +301,18 @@ static void explain_dependency(const struct sw_depend *depend, char *text, size_
 		snprintf(text, size, "it waits for job %llu to end", number);
 }
 
+/* When and for which job its last run was stopped, where that was for others. */
+static void add_stop(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
+{
+	const struct sw_live *live = sw_brain_live(brain, id);
+	char at[SW_WHEN_SIZE];
+	if (live->run_epoch > 0 && strncmp(live->reason, "preempted", strlen("preempted")) == 0)
+		add(text, size, "; its last run was stopped at %s: %s",
+		    moment(sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->since, at), live->reason);
+	else if (live->run_epoch > 0 && strcmp(live->reason, SW_BRAIN_GAVE_MEMORY) == 0)
+		add(text, size, "; its last run was stopped while it was suspended: it %s", live->reason);
+}
+
 static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	char drained[400], shut[600];
@@ -307,6 +321,7 @@ static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t
 		add(text, size, "; nodes that could have it take no jobs. %s", drained);
 	if (sw_brain_shut_out(brain, id, shut, sizeof shut))
 		add(text, size, "; %s", shut);
+	add_stop(brain, id, text, size);
 }
 
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size)

@@ -175,7 +175,7 @@ int sw_brain_make_way(struct sw_brain *brain, uint32_t id)
 			if (victim == NULL)
 				break; /* of active runs the engine takes care */
 			struct sw_live *other = &brain->jobs.items[*victim];
-			snprintf(other->reason, sizeof other->reason, "gave its memory to others");
+			snprintf(other->reason, sizeof other->reason, SW_BRAIN_GAVE_MEMORY);
 			if (sw_brain_drop_runs(brain, *victim) < 0)
 				return SW_ENOMEM;
 		}
@@ -335,7 +335,21 @@ static const char *name_loss(const struct sw_brain *brain, const struct sw_live 
 	return SW_BRAIN_GPUS_GONE;
 }
 
-static int stop(struct sw_brain *brain, const struct sw_command *command)
+/* The first job that is given GPUs of this one in the same step, from 1; 0: there is none. */
+static uint64_t find_successor(const struct sw_brain *brain, const struct sw_step *step, const struct sw_live *live)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	for (size_t c = 0; c < step->command_count; c++)
+		for (uint32_t p = step->commands[c].kind == SW_CMD_START ? step->commands[c].parts : SW_NO_PART; p != SW_NO_PART;
+		     p = ledger->parts[p].next) {
+			const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
+			if (run != NULL && (run->mask & ledger->parts[p].mask) != 0)
+				return step->commands[c].job + UINT64_C(1);
+		}
+	return 0;
+}
+
+static int stop(struct sw_brain *brain, const struct sw_step *step, const struct sw_command *command)
 {
 	struct sw_live *live = &brain->jobs.items[command->job];
 	bool may_stay = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_HELD;
@@ -344,7 +358,8 @@ static int stop(struct sw_brain *brain, const struct sw_command *command)
 			  : command->reason == SW_REASON_MOVED	 ? "moved"
 								 : "preempted";
 	if (!may_stay || !can_park(live)) {
-		snprintf(live->reason, sizeof live->reason, "%s", why);
+		uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
+		snprintf(live->reason, sizeof live->reason, successor != 0 ? "%s for job %llu" : "%s", why, (unsigned long long)successor);
 		/* It may not start a second time. */
 		if (sw_engine_job(brain->engine, (struct sw_job_id){command->job})->state == SW_JOB_FAILED)
 			live->ended_at = brain->now;
@@ -431,7 +446,7 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			r = start(brain, command);
 			break;
 		case SW_CMD_STOP:
-			r = goes_on(brain, step, c) ? 0 : stop(brain, command);
+			r = goes_on(brain, step, c) ? 0 : stop(brain, step, command);
 			break;
 		case SW_CMD_MOVE:
 			sw_brain_relocate(brain, live, command->mask);
