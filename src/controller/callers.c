@@ -4,7 +4,9 @@
  * its own way only.
  *
  *  1. Counts are those of the connections that are there; connection.c and places.c keep them.
- *  2. A caller without connections is remembered only for as long as its requests weigh on it.
+ *  2. A caller whose requests have held the loop for its slice of a round waits for the next
+ *     round: requests on all of its connections together keep others waiting no longer than one.
+ *  3. A caller without connections is remembered only for as long as its requests weigh on it.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -15,6 +17,9 @@
 #include "controller/server_state.h"
 
 #define BURST_NS (4 * SW_NS_PER_S)
+/* What one caller, and all of them, have of one round of the loop. */
+#define SLICE_NS (10 * SW_NS_PER_MS)
+#define ROUND_NS (30 * SW_NS_PER_MS)
 /* Files that are no connections with a place: the journal, snapshots, listeners, the loop;
  * connections that are told that there is no room, or on their way out. */
 #define FILES_KEPT 192u
@@ -231,6 +236,16 @@ struct sw_caller_key sw_caller_key_of(const struct sw_peer *peer, const struct s
 bool sw_caller_is_bounded(const struct sw_caller *caller)
 {
 	return caller->key.class == SW_CALLER_USER || caller->key.class == SW_CALLER_STRANGER;
+}
+
+bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller)
+{
+	if (caller->round_ns != server->loop.entered_ns) {
+		caller->round_ns = server->loop.entered_ns;
+		caller->used_ns = 0;
+	}
+	/* Each is heard once in every round, however long others take. */
+	return caller->used_ns > SLICE_NS || (caller->used_ns > 0 && sw_clock_boot_ns() - server->loop.entered_ns > ROUND_NS);
 }
 
 int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, struct sw_err *err)

@@ -396,13 +396,28 @@ static bool try_head(struct sw_conn *conn)
 	return true;
 }
 
-/* One slice of reading the body; true: it is read, or cannot be, and the client has its answer or waits for it. */
+/* For how long a caller holds the loop. */
+struct use {
+	struct sw_caller *caller;
+	int64_t began_ns;
+};
+
+static void end_use(struct use *use)
+{
+	int64_t took_ns = sw_clock_boot_ns() - use->began_ns;
+	use->caller->used_ns += took_ns > 0 ? took_ns : 1;
+}
+
+/* One slice of reading the body, or of none while its caller has to wait; true: it is read, or cannot be, and the client has its answer or waits for it. */
 static bool read_body(struct sw_conn *conn)
 {
 	struct sw_err err = {0};
 	int status = 503, r;
 	bool more = false;
-	int64_t until_ns = sw_clock_boot_ns() + READ_SLICE_NS;
+	if (sw_caller_waits(conn->server, conn->caller))
+		return false;
+	SW_CLEANUP(end_use) struct use use = {conn->caller, sw_clock_boot_ns()};
+	int64_t until_ns = use.began_ns + READ_SLICE_NS;
 	do
 		r = conn->is_read ? 0 : sw_request_read_some(conn->request, conn->body, conn->body_size, &more, &status, &err);
 	while (r == 0 && more && sw_clock_boot_ns() < until_ns);

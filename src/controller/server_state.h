@@ -73,6 +73,7 @@ struct sw_caller {
 	uint32_t conn_count, head_count, stream_count;
 	uint64_t body_bytes;
 	int64_t paid_ns; /* uptime until which its requests have used up its share of them */
+	int64_t round_ns, used_ns; /* the round of the loop in which it was heard last, and how long it held the loop in it */
 };
 /* What was refused for want of room: of the caller's own bound, or of all. */
 enum sw_user_bound {
@@ -105,6 +106,8 @@ void sw_caller_leave(struct sw_server *server, struct sw_caller *caller);
 /* Which caller a request is from, once its head is known. */
 struct sw_caller_key sw_caller_key_of(const struct sw_peer *peer, const struct sw_request *request, const struct sw_caller_key *before);
 bool sw_caller_is_bounded(const struct sw_caller *caller);
+/* Whether what it asks has to wait for the next round of the loop, so that others are heard before. */
+bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller);
 /* The caller that has most of it. */
 typedef uint64_t sw_caller_amount_fn(const struct sw_caller *caller);
 struct sw_caller *sw_callers_most(struct sw_server *server, enum sw_caller_class class, sw_caller_amount_fn *amount);
