@@ -10,6 +10,11 @@
 #include "base/number.h"
 #include "base/suggest.h"
 
+/* A change of many jobs has one for each, any other request less. */
+#define PARTS_MOST (SW_REQUEST_CHANGES_MAX + 1000u)
+/* Those of all runs and samples of a node, with all of their fields and some to come. */
+#define SYNC_PARTS_MOST (40u * (SW_SYNC_RUNS_MAX + SW_SYNC_SAMPLES_MAX))
+
 static int refuse(struct sw_err *err, int code, const char *detail)
 {
 	sw_err_set(err, code, "the body of the request cannot be used");
@@ -17,9 +22,28 @@ static int refuse(struct sw_err *err, int code, const char *detail)
 	return code;
 }
 
+/* Whether it has more parts, lists within lists and all, than `most`. A look at megabytes of them costs nothing; parsing them would hold up everybody. */
+static bool has_many_parts(const char *body, size_t size, size_t most)
+{
+	size_t parts = 0;
+	bool in_text = false;
+	for (size_t at = 0; at < size; at++) {
+		char byte = body[at];
+		if (in_text && byte == '\\')
+			at++;
+		else if (byte == '"')
+			in_text = !in_text;
+		else if (!in_text)
+			parts += byte == ',' || byte == '[' || byte == '{';
+	}
+	return parts > most;
+}
+
 static int parse(const char *body, size_t size, json_t **ret_root, struct sw_err *err)
 {
 	json_error_t error;
+	if (has_many_parts(body, size, PARTS_MOST))
+		return refuse(err, SW_ELIMIT, "it has more parts than any request");
 	json_t *root = json_loadb(body, size, JSON_REJECT_DUPLICATES, &error);
 	if (root == NULL) {
 		if (json_error_code(&error) == json_error_out_of_memory)
@@ -72,10 +96,18 @@ static int read_next(struct sw_request *request, const char *body, size_t size, 
 	if (number == 1 && at < size && body[at] == ']')
 		return refuse(err, SW_EINPUT, "its list of jobs is empty");
 	snprintf(what, sizeof what, "the request, number %zu of its list", number);
-	json_t *value = json_loadb(body + at, size - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
+	/* No more is read at one go than one job may have: what is longer would hold up everybody, only to be refused. */
+	size_t most = SW_JOB_TEXT_MAX + 1;
+	bool is_cut = size - at > most;
+	json_t *value = json_loadb(body + at, is_cut ? most : size - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
 	if (value == NULL) {
-		if (json_error_code(&error) == json_error_out_of_memory)
+		enum json_error_code code = json_error_code(&error);
+		if (code == json_error_out_of_memory)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
+		if (is_cut && (code == json_error_premature_end_of_input || (size_t)error.position + 8 > most)) {
+			snprintf(detail, sizeof detail, "number %zu of its list is larger than a job may be", number);
+			return refuse(err, SW_ELIMIT, detail);
+		}
 		snprintf(detail, sizeof detail, "number %zu of its list is no job in JSON: line %d of that, column %d: %s", number,
 			 error.line, error.column, error.text);
 		return refuse(err, SW_EINPUT, detail);
@@ -424,7 +456,8 @@ int sw_request_read_some(struct sw_request *request, const char *body, size_t si
 			r = read_submit(request, body, size, ret_more, err);
 			break;
 		case SW_ROUTE_SYNC:
-			r = sw_sync_decode(body, size, &request->sync, err);
+			r = has_many_parts(body, size, SYNC_PARTS_MOST) ? refuse(err, SW_ELIMIT, "it has more parts than a node")
+									: sw_sync_decode(body, size, &request->sync, err);
 			break;
 		default:
 			r = read_object(request, body, size, err);

@@ -389,12 +389,67 @@ static void test_list_in_steps(void **state)
 	free(body);
 }
 
+/* A member of a list that is larger than a job may be is refused for that, and not read to its end, where it is broken: megabytes at one go would hold up everybody. */
+static void test_large_member(void **state)
+{
+	(void)state;
+	static const char *const fillings[] = {"[],", "{\"a\":1},", "\u00e9", " "};
+	const size_t size = (size_t)2 << 20;
+	char *body = malloc(size + 100);
+	for (size_t i = 0; i < sizeof fillings / sizeof fillings[0]; i++) {
+		size_t used = (size_t)sprintf(body, "[{\"command\": [\"x\"], \"env\": {\"A\": %s",
+					      fillings[i][0] == '[' || fillings[i][0] == '{' ? "[" : "\"");
+		while (used < size)
+			used += (size_t)sprintf(body + used, "%s", fillings[i]);
+		strcpy(body + used, "broken");
+		struct sw_request *request = open_request(SW_POST, "/v1/jobs");
+		struct sw_err err = {0};
+		int status = 0;
+		assert_int_equal(sw_request_read(request, body, strlen(body), &status, &err), SW_ELIMIT);
+		assert_int_equal(status, 413);
+		assert_string_equal(err.detail, "number 1 of its list is larger than a job may be");
+		sw_request_free(request);
+	}
+	free(body);
+}
+
+/* Bodies of very many parts are refused before they are parsed; commas in text are no parts. */
+static void test_many_parts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *path, *head;
+		size_t most;
+	} rows[] = {{"/v1/jobs/change", "{\"verb\": \"cancel\", \"jobs\": [[", 101000},
+		    {"/v1/agents/sync", "{\"node\": \"a\", \"x\": [", 491520}};
+	const size_t size = (size_t)2 << 20;
+	char *body = malloc(size);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		size_t used = (size_t)sprintf(body, "%s", rows[i].head);
+		for (size_t part = 0; part <= rows[i].most; part++)
+			used += (size_t)sprintf(body + used, "1,");
+		struct sw_request *request = open_request(SW_POST, rows[i].path);
+		int status = 0;
+		assert_int_equal(read_body(request, body, &status), SW_ELIMIT);
+		assert_int_equal(status, 413);
+		sw_request_free(request);
+		used = (size_t)sprintf(body, "%s\"\\\"", rows[i].head);
+		while (used < size - 100)
+			used += (size_t)sprintf(body + used, ",[{");
+		request = open_request(SW_POST, rows[i].path);
+		assert_int_equal(read_body(request, body, &status), SW_EINPUT);
+		sw_request_free(request);
+	}
+	free(body);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_routes),	cmocka_unit_test(test_parameters),   cmocka_unit_test(test_bodies),
-		cmocka_unit_test(test_limits),	cmocka_unit_test(test_moves),	     cmocka_unit_test(test_most_jobs),
-		cmocka_unit_test(test_changes), cmocka_unit_test(test_most_changes), cmocka_unit_test(test_list_in_steps),
+		cmocka_unit_test(test_routes),	     cmocka_unit_test(test_parameters),	  cmocka_unit_test(test_bodies),
+		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_moves),	  cmocka_unit_test(test_most_jobs),
+		cmocka_unit_test(test_changes),	     cmocka_unit_test(test_most_changes), cmocka_unit_test(test_list_in_steps),
+		cmocka_unit_test(test_large_member), cmocka_unit_test(test_many_parts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
