@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench compare soak outages fuzz install clean help
+.PHONY: all release demo test check format bench compare soak outages attacks fuzz install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
@@ -42,6 +42,10 @@ soak: release ## thousands of random clusters and faults, checked after every st
 outages: release ## jobs go on through outages of ten minutes, a node that stands still for five, and clocks that jump; takes 40 minutes
 	@tools/deps build test
 	@OUTAGES=full SW_SOURCE_DIR=$(CURDIR) SHAREWELL=$(CURDIR)/build/release/sharewell tests/e2e/live-outage.sh
+
+attacks: release ## as other users, jobs, agents and strangers, try to stop the jobs of an innocent user of a live cluster; needs root
+	@tools/deps build test
+	@tools/attacks
 
 fuzz: ## run each fuzzer for FUZZ_SECONDS
 	@tools/deps build test
