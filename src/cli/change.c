@@ -80,6 +80,7 @@ static int find_jobs(struct sw_cli_client *client, const struct change *verb, co
 struct wish {
 	const struct change *verb;
 	const struct values *values;
+	bool alone; /* one job is changed */
 	size_t done;
 	const json_t *answers; /* about many jobs, in their order */
 	size_t answered;
@@ -111,7 +112,7 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 		return sw_cli_print_json(job, err);
 	tell(wish, id, changed);
 	const char *state = sw_cli_text(job, "state", "");
-	if (strcmp(wish->verb->name, "hold") == 0 && (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0))
+	if (wish->alone && strcmp(wish->verb->name, "hold") == 0 && (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0))
 		printf("Job %" PRIu64 " runs on: it is held once this run is over\n", id);
 	return 0;
 }
@@ -235,12 +236,15 @@ static int change(const struct change *verb, const struct sw_cli_call *call, str
 	int r = sw_cli_client_open(values->controller, &client, err);
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
+	wish.alone = ids.count == 1;
 	if (found)
 		r = ids.count > 1 ? change_many(client, &ids, &wish, err) : sw_cli_try_jobs(client, &ids, change_one, &wish, err);
 	if (found && !values->json && ids.count == 1 && wish.done == 1)
 		printf("%s job %" PRIu64 "\n", verb->done, ids.items[0]);
 	else if (found && !values->json && (wish.done > 0 || chooses(values)))
 		printf("%s %s\n", verb->done, sw_text_plural(wish.done, "job", "jobs", jobs));
+	if (!values->json && ids.count > 1 && wish.done > 0 && strcmp(verb->name, "hold") == 0)
+		printf("Those that run go on: they are held once their runs are over\n");
 	sw_vec_free(&ids);
 	return r;
 }

@@ -43,6 +43,9 @@ run cancel "$e" "$d" "$e"
 [ "$status" -eq 2 ] && err_has "cannot cancel job $e: it has ended" && ! err_has None && [ "$(cat "$scratch/out")" = 'Cancelled 1 job' ] && is_state "$d" CA
 said $? 'it does not keep others'
 
+works 'runs of jobs that are held end only by a requeue' '' requeue "$a" "$b"
+until_holds 20 is_state "$a" PD && until_holds 20 is_state "$b" PD
+said $? 'and then they wait'
 run hold --json "$a"
 plain >"$scratch/alone"
 run hold --json "$a" "$b"
@@ -58,7 +61,7 @@ works 'by name they are let go' 'Released 3 jobs' release --name turns
 until_holds 20 is_state "$job" R
 said $? 'in their own order: the first of them runs first'
 works 'and go too' 'Cancelled 3 jobs' cancel --name turns
-submit --array 1-3 -H -- sleep 1000
+submit --array 1-3 -H --preempt suspend -- sleep 1000
 a=$job b=$((job + 1)) c=$((job + 2))
 
 # An old controller: the same words by other means.
