@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench compare soak outages attacks fuzz install clean help
+.PHONY: all release demo test check format bench compare soak outages fuzz mutants install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
@@ -52,6 +52,10 @@ fuzz: ## run each fuzzer for FUZZ_SECONDS
 	@cmake --preset fuzz > /dev/null
 	@cmake --build build/fuzz -j $(JOBS) -- --quiet tests-fuzz
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) ctest --test-dir build/fuzz -L fuzz -j $(JOBS) --timeout $$(($(FUZZ_SECONDS) + 300)) --output-on-failure
+
+mutants: ## put small faults into a copy of the source, one at a time: which tests notice?
+	@tools/deps build test
+	@tools/mutants
 
 install: release ## install to PREFIX (below DESTDIR)
 	@cmake --install build/release --prefix $(PREFIX)

@@ -82,7 +82,8 @@ static void read_accusation(struct evidence *evidence, const char *line)
 	static const struct {
 		const char *word;
 		enum check check;
-	} words[] = {{"V started-twice ", CHECK_STARTED_ONCE}, {"V job ", CHECK_ALONE}, {"V gpu ", CHECK_GPUS}};
+	} words[] = {
+		{"V started-twice ", CHECK_STARTED_ONCE}, {"V job ", CHECK_ALONE}, {"V gpu ", CHECK_GPUS}, {"V memory ", CHECK_MEMORY}};
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strncmp(line, words[i].word, strlen(words[i].word)) == 0)
 			violation(evidence->cluster, words[i].check, "seen by a job: %s", line + 2);
@@ -223,8 +224,7 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->requeue_sent || evidence->plan->has_outage ||
-				 evidence->cluster->has_stalled;
+		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE];
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;
@@ -244,6 +244,39 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 			  shown->id, shown->name, sure_failures, plan->retries);
 }
 
+/* How much a run had done, by its own count; whole, where it ended by itself. */
+static uint64_t work_ms(const struct evidence *evidence, uint64_t job, uint32_t epoch)
+{
+	uint64_t most = 0;
+	for (size_t i = 0; i < evidence->runs.count; i++) {
+		const struct seen *run = &evidence->runs.items[i];
+		char path[PATH_MAX];
+		uint64_t done = 0;
+		snprintf(path, sizeof path, "%s/work/%" PRIu64 ".%" PRIu32 ".%s", evidence->cluster->folder, job, epoch, run->node);
+		SW_CLEANUP(sw_fclosep) FILE *file = run->job == job && run->epoch == epoch ? fopen(path, "re") : NULL;
+		if (file != NULL && fread(&done, sizeof done, 1, file) == 1 && done > most)
+			most = done;
+	}
+	return most;
+}
+
+/* A run that began is the last one unless it failed by itself, the storm killed it, or its owner allowed another: no work is lost. Outages, of whatever length, are no excuse. */
+static void check_work(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
+{
+	for (uint32_t epoch = 1; epoch < shown->epoch; epoch++) {
+		struct epoch_end end = sum_up(evidence, shown->id, epoch);
+		if (end.parts == 0)
+			continue;
+		evidence->cluster->tally->checked[CHECK_WORK]++;
+		bool failed = end.ended > 0 && (end.code > 0 || end.signal > 0);
+		bool killed = was_killed(evidence, shown->id, epoch) || lost_supervisor(evidence, shown->id, epoch);
+		if (!failed && !killed && plan->keep != KEEP_REQUEUE && !plan->was_sent[VERB_REQUEUE])
+			violation(evidence->cluster, CHECK_WORK,
+				  "job %" PRIu64 " (%s) lost %" PRIu64 " ms of work in epoch %" PRIu32 " and began anew, reason '%s'",
+				  shown->id, shown->name, work_ms(evidence, shown->id, epoch), epoch, shown->reason);
+	}
+}
+
 static void check_job(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
 {
 	struct tally *tally = evidence->cluster->tally;
@@ -251,7 +284,7 @@ static void check_job(struct evidence *evidence, const struct shown *shown, cons
 	     cancelled = strcmp(shown->state, "CA") == 0;
 	tally->jobs++;
 	tally->checked[CHECK_ENDED]++;
-	if (!failed && !completed && !(cancelled && plan->cancel_sent)) {
+	if (!failed && !completed && !(cancelled && plan->was_sent[VERB_CANCEL])) {
 		violation(evidence->cluster, CHECK_ENDED, "job %" PRIu64 " (%s) is %s, reason '%s'", shown->id, shown->name, shown->state,
 			  shown->reason);
 		return;
@@ -263,6 +296,8 @@ static void check_job(struct evidence *evidence, const struct shown *shown, cons
 				  "job %" PRIu64 " (%s) ended in epoch %" PRIu32 " and ran in epoch %" PRIu32, shown->id, shown->name,
 				  shown->epoch, evidence->runs.items[i].epoch);
 	check_gpus(evidence, shown, plan);
+	check_work(evidence, shown, plan);
+	tally->checked[CHECK_MEMORY] += plan->gpu_kib > 0;
 	if (cancelled)
 		return;
 	tally->checked[CHECK_CODE]++;
@@ -310,8 +345,8 @@ static void check_submit(struct cluster *cluster, const struct job_plan *plan, c
 	tally->acknowledged += plan->sent == SENT_ACKNOWLEDGED ? asked : 0;
 	tally->repeats += plan->repeats;
 	tally->unanswered += plan->sent == SENT_UNANSWERED;
-	tally->cancels += plan->cancel_sent;
-	tally->requeues += plan->requeue_sent;
+	for (int verb = 0; verb < VERBS; verb++)
+		tally->verbs[verb] += plan->was_sent[verb];
 	if (plan->sent == SENT_REFUSED || plan->sent == SENT_NOT)
 		violation(cluster, CHECK_HEALTH, "%s was %s", plan->name, plan->sent == SENT_REFUSED ? "refused" : "never taken");
 	if (plan->sent == SENT_ACKNOWLEDGED) {

@@ -120,19 +120,24 @@ int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns
 
 static char *describe(const struct client *client, const struct job_plan *job)
 {
+	static const char *const keeps[KEEP_KINDS] = {NULL, "never", "suspend", "requeue"};
 	char array[32];
 	snprintf(array, sizeof array, "0-%u", job->array - 1);
 	char numbers[8][16];
-	const uint32_t values[8] = {job->duration_ms, job->code, job->signal, job->fails, job->children, (uint32_t)job->child_kind,
-				    job->is_deaf,     0};
+	const uint32_t values[8] = {job->duration_ms,	       job->code,    job->signal, job->fails, job->children,
+				    (uint32_t)job->child_kind, job->is_deaf, job->gpu_kib};
 	for (int i = 0; i < 8; i++)
 		snprintf(numbers[i], sizeof numbers[i], "%u", values[i]);
-	json_t *request = json_pack("{s:[s,s,s,s,s,s,s,s,s,s,s,s], s:s, s:i, s:i, s:f}", "command", client->cluster->self, "--job",
-				    job->name, client->cluster->folder, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4],
-				    numbers[5], numbers[6], numbers[7], "name", job->name, "gpus", (int)job->gpus, "retries",
-				    (int)job->retries, "grace", (double)job->grace_ms / 1000);
+	json_t *request = json_pack("{s:[s,s,s,s,s,s,s,s,s,s,s], s:s, s:i, s:i, s:f, s:{s:s}}", "command", client->cluster->job, job->name,
+				    client->cluster->folder, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
+				    numbers[6], numbers[7], "name", job->name, "gpus", (int)job->gpus, "retries", (int)job->retries,
+				    "grace", (double)job->grace_ms / 1000, "env", "LD_LIBRARY_PATH", client->cluster->emu);
 	if (job->array > 0)
 		json_object_set_new(request, "array", json_string(array));
+	if (keeps[job->keep] != NULL)
+		json_object_set_new(request, "preempt", json_string(keeps[job->keep]));
+	if (job->gpu_kib > 0)
+		json_object_set_new(request, "gpu_memory", json_string("256M"));
 	char *text = json_dumps(request, JSON_COMPACT);
 	json_decref(request);
 	return text;
@@ -146,7 +151,7 @@ static void submit(const struct client *client, struct job_plan *job)
 	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves it open, but for those who have a key: they ask again. */
 	for (int64_t end_ns = boot_now_ns() + PATIENCE_S * SW_NS_PER_S; body != NULL && boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
 		status = ask(client->cluster->socket, "POST", "/v1/jobs", body, job->has_key ? job->name : NULL, &answer);
-		if (status > 0 && status != 503)
+		if (status > 0 && status != 503 && status != 429)
 			break;
 		if (status == 0 && !job->has_key)
 			break;
@@ -161,17 +166,28 @@ static void submit(const struct client *client, struct job_plan *job)
 	json_decref(answer);
 }
 
-/* A wish for the first job of the plan; whether it is heard does not matter, whether it was sent does. */
-static bool change(const struct client *client, const struct job_plan *job, const char *verb)
+/* A wish for the first job of the plan; whether it is heard does not matter, whether it was sent does. The status of the answer. */
+static int change(const struct client *client, struct job_plan *job, enum verb verb)
 {
 	if (job->id_count == 0)
-		return false;
+		return -1;
 	char path[80];
 	json_t *answer = NULL;
-	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", job->ids[0], verb);
-	int status = ask(client->cluster->socket, "POST", path, "", NULL, &answer);
+	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/%s", job->ids[0], verb_names[verb]);
+	int status = ask(client->cluster->socket, "POST", path, verb == VERB_MOVE ? "{}" : "", NULL, &answer);
 	json_decref(answer);
-	return status >= 0;
+	job->was_sent[verb] = job->was_sent[verb] || status >= 0;
+	return status;
+}
+
+/* Nothing stays suspended or held: the wish is repeated until there is an answer. */
+static void let_go(const struct client *client, struct job_plan *job, enum verb verb)
+{
+	for (int64_t end_ns = boot_now_ns() + PATIENCE_S * SW_NS_PER_S; boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
+		int status = change(client, job, verb);
+		if (job->id_count == 0 || (status > 0 && status != 503 && status != 429))
+			break;
+	}
 }
 
 static void wait_until(const struct client *client, uint32_t at_us)
@@ -181,13 +197,13 @@ static void wait_until(const struct client *client, uint32_t at_us)
 		rest_us(left_ns / SW_NS_PER_US);
 }
 
-/* The next thing to do that is later than (after_us, after_step); SIZE_MAX: nothing. Each job has three steps. */
+/* The next thing to do that is later than (after_us, after_step); SIZE_MAX: nothing. Each job has a step for each verb. */
 static size_t next_step(const struct client *client, uint32_t after_us, size_t after_step, uint32_t *ret_at_us)
 {
 	size_t best = SIZE_MAX;
-	for (size_t i = 0; i < 3 * client->plan->job_count; i++) {
-		const struct job_plan *job = &client->plan->jobs[i / 3];
-		uint32_t at_us = i % 3 == 0 ? job->submit_at_us : i % 3 == 1 ? job->cancel_at_us : job->requeue_at_us;
+	for (size_t i = 0; i < VERBS * client->plan->job_count; i++) {
+		const struct job_plan *job = &client->plan->jobs[i / VERBS];
+		uint32_t at_us = job->at_us[i % VERBS];
 		bool is_later = at_us > after_us || (at_us == after_us && after_step != SIZE_MAX && i > after_step);
 		if (job->client == client->number && at_us > 0 && is_later && (best == SIZE_MAX || at_us < *ret_at_us)) {
 			best = i;
@@ -202,15 +218,20 @@ void *run_client(void *context)
 	const struct client *client = context;
 	uint32_t at_us = 0, next_us = 0;
 	for (size_t step = SIZE_MAX; (step = next_step(client, at_us, step, &next_us)) != SIZE_MAX;) {
-		struct job_plan *job = &client->plan->jobs[step / 3];
+		struct job_plan *job = &client->plan->jobs[step / VERBS];
 		at_us = next_us;
 		wait_until(client, at_us);
-		if (step % 3 == 0)
+		if (step % VERBS == VERB_SUBMIT)
 			submit(client, job);
-		else if (step % 3 == 1)
-			job->cancel_sent = change(client, job, "cancel");
 		else
-			job->requeue_sent = change(client, job, "requeue");
+			change(client, job, (enum verb)(step % VERBS));
+	}
+	for (size_t i = 0; i < client->plan->job_count; i++) {
+		struct job_plan *job = &client->plan->jobs[i];
+		if (job->client == client->number && job->was_sent[VERB_HOLD])
+			let_go(client, job, VERB_RELEASE);
+		if (job->client == client->number && job->was_sent[VERB_SUSPEND])
+			let_go(client, job, VERB_RESUME);
 	}
 	return NULL;
 }

@@ -72,12 +72,27 @@ int run_controller(const char *folder, const char *placement)
 	return r < 0 ? 1 : 0;
 }
 
+/* Its GPUs are emulated, each agent's its own. Their jobs find them by the same settings (job.c). */
+static void become_agent(const struct cluster *cluster, const struct daemon *daemon, const char *controller, const char *state)
+{
+	char folder[PATH_MAX], settings[1000];
+	snprintf(folder, sizeof folder, "%s/emu-%s", cluster->folder, daemon->name);
+	int used = snprintf(settings, sizeof settings, "gpus=%d;memory=1G;context=1M;launch_us=0;copy_latency_us=0", GPUS_PER_NODE);
+	for (int gpu = 0; gpu < GPUS_PER_NODE; gpu++)
+		used += snprintf(settings + used, sizeof settings - (size_t)used, ";gpu.%d.uuid=GPU-e300000%s-0000-0000-0000-00000000000%d",
+				 gpu, daemon->name, gpu);
+	setenv("SHAREWELL_EMU", settings, 1);
+	setenv("SHAREWELL_EMU_STATE", folder, 1);
+	setenv("SHAREWELL_HOST_LEDGER", cluster->ledger, 1);
+	setenv("LD_LIBRARY_PATH", cluster->emu, 1);
+	execl(cluster->program, "sharewell", "agent", "--controller", controller, "--state", state, "--node", daemon->name, (char *)NULL);
+}
+
 static _Noreturn void become(const struct cluster *cluster, const struct daemon *daemon)
 {
-	char log[PATH_MAX], state[PATH_MAX], gpus[PATH_MAX], controller[PATH_MAX + 8];
+	char log[PATH_MAX], state[PATH_MAX], controller[PATH_MAX + 8];
 	snprintf(log, sizeof log, "%s/%s.log", cluster->folder, daemon->name);
 	snprintf(state, sizeof state, "%s/%s", cluster->folder, daemon->name);
-	snprintf(gpus, sizeof gpus, "%s/%s.yaml", cluster->folder, daemon->name);
 	snprintf(controller, sizeof controller, "unix:%s", cluster->socket);
 	int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a storm that is interrupted leaves no cluster behind */
@@ -86,8 +101,7 @@ static _Noreturn void become(const struct cluster *cluster, const struct daemon 
 	if (daemon->kind == DAEMON_CONTROLLER)
 		execl(cluster->self, "storm", "--controller", cluster->folder, cluster->placement, (char *)NULL);
 	else
-		execl(cluster->program, "sharewell", "agent", "--controller", controller, "--gpus", gpus, "--state", state, "--node",
-		      daemon->name, (char *)NULL);
+		become_agent(cluster, daemon, controller, state);
 	_exit(127);
 }
 
@@ -148,7 +162,11 @@ static bool make_file(const struct cluster *cluster, const char *name, const cha
 
 bool cluster_start(struct cluster *cluster)
 {
-	char path[PATH_MAX], text[200];
+	char path[PATH_MAX];
+	snprintf(cluster->ledger, sizeof cluster->ledger, "%s/host-ledger", cluster->folder);
+	snprintf(path, sizeof path, "%s/work", cluster->folder);
+	if (mkdir(path, 0777) != 0)
+		return false;
 	snprintf(cluster->socket, sizeof cluster->socket, "%s/controller.sock", cluster->folder);
 	snprintf(path, sizeof path, "%s/locks", cluster->folder);
 	if (mkdir(path, 0777) != 0 || !make_file(cluster, "witness", ""))
@@ -157,10 +175,6 @@ bool cluster_start(struct cluster *cluster)
 	for (int i = 0; i < NODES; i++) {
 		struct daemon *agent = &cluster->daemons[1 + i];
 		*agent = (struct daemon){.kind = DAEMON_AGENT, .name = {(char)('a' + i)}};
-		snprintf(path, sizeof path, "%s.yaml", agent->name);
-		snprintf(text, sizeof text, "uuid_prefix: GPU-e300000%d\ngpus:\n  - count: %d\n    memory: 8G\n", i, GPUS_PER_NODE);
-		if (!make_file(cluster, path, text))
-			return false;
 	}
 	cluster_pump(cluster);
 	return true;

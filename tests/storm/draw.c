@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "storm.h"
 
+const char *const verb_names[VERBS] = {"submit", "cancel", "requeue", "suspend", "resume", "hold", "release", "move"};
 const char *const target_names[KILL_KINDS] = {"controller", "agent", "nursery", "supervisor", "log writer", "job", "all but the jobs"};
 
 enum { SPAN_US = 500000, CLOSE_US = 12000 };
@@ -48,17 +49,37 @@ static void draw_shape(struct sw_rng *rng, struct job_plan *job)
 	job->grace_ms = 50 + below(rng, 350);
 }
 
+/* What its owner allows, and the ways in which it may stand still. */
+static void draw_keeping(struct sw_rng *rng, struct job_plan *job)
+{
+	uint32_t at_us = job->at_us[VERB_SUBMIT];
+	job->keep = chance(rng, 40) ? KEEP_DEFAULT : (enum keep)(1 + below(rng, KEEP_KINDS - 1));
+	if (job->gpus <= GPUS_PER_NODE && chance(rng, 50))
+		job->gpu_kib = 64 << below(rng, 7);
+	if (chance(rng, 20))
+		job->at_us[VERB_HOLD] = at_us + 1 + below(rng, 200000);
+	if (chance(rng, 30)) {
+		job->at_us[VERB_SUSPEND] = at_us + 1 + below(rng, 250000);
+		if (chance(rng, 60))
+			job->at_us[VERB_RESUME] = job->at_us[VERB_SUSPEND] + 1 + below(rng, 150000);
+	}
+	if (job->gpu_kib > 0 && job->gpus < GPUS_PER_NODE && chance(rng, 20))
+		job->at_us[VERB_MOVE] = at_us + 1 + below(rng, 250000);
+}
+
 static void draw_job(struct sw_rng *rng, uint64_t seed, size_t number, struct job_plan *job)
 {
-	*job = (struct job_plan){.client = below(rng, CLIENTS), .submit_at_us = 1 + below(rng, SPAN_US / 2)};
+	*job = (struct job_plan){.client = below(rng, CLIENTS)};
+	uint32_t at_us = job->at_us[VERB_SUBMIT] = 1 + below(rng, SPAN_US / 2);
 	snprintf(job->name, sizeof job->name, "r%llu-%zu", (unsigned long long)seed, number);
 	draw_shape(rng, job);
 	draw_end(rng, job);
 	job->has_key = chance(rng, 60);
 	if (chance(rng, 8))
-		job->cancel_at_us = job->submit_at_us + below(rng, 200000);
+		job->at_us[VERB_CANCEL] = at_us + below(rng, 200000);
 	else if (chance(rng, 15))
-		job->requeue_at_us = job->submit_at_us + below(rng, 200000);
+		job->at_us[VERB_REQUEUE] = at_us + below(rng, 200000);
+	draw_keeping(rng, job);
 }
 
 /* Half of the kills come close behind a submit: the moments between a decision and a running process are short, and the most dangerous. */
@@ -72,7 +93,7 @@ static void draw_kill(struct sw_rng *rng, const struct round_plan *plan, struct 
 	bool close = chance(rng, 50);
 	*kill = (struct kill_plan){
 		.target = (enum target)target,
-		.at_us = close ? job->submit_at_us + below(rng, CLOSE_US) : 1 + below(rng, SPAN_US),
+		.at_us = close ? job->at_us[VERB_SUBMIT] + below(rng, CLOSE_US) : 1 + below(rng, SPAN_US),
 		.pick = below(rng, UINT32_MAX),
 		.back_after_us = chance(rng, 60) ? 0 : below(rng, 200000),
 	};
@@ -114,14 +135,14 @@ void print_round(const struct round_plan *plan)
 	printf("round %llu:\n", (unsigned long long)plan->seed);
 	for (size_t i = 0; i < plan->job_count; i++) {
 		const struct job_plan *job = &plan->jobs[i];
-		printf("  %7.1f ms  submit %s: %u GPUs, %u ms, exit %u signal %u in its first %u runs, %u retries, array %u, %u children "
+		printf("  %7.1f ms  submit %s: %u GPUs, %u KiB, keep %u, %u ms, exit %u signal %u in its first %u runs, %u retries, array "
+		       "%u, %u children "
 		       "of kind %u%s",
-		       (double)job->submit_at_us / 1000, job->name, job->gpus, job->duration_ms, job->code, job->signal, job->fails,
-		       job->retries, job->array, job->children, job->child_kind, job->is_deaf ? ", deaf" : "");
-		if (job->cancel_at_us > 0)
-			printf(", cancelled at %.1f ms", (double)job->cancel_at_us / 1000);
-		if (job->requeue_at_us > 0)
-			printf(", requeued at %.1f ms", (double)job->requeue_at_us / 1000);
+		       (double)job->at_us[VERB_SUBMIT] / 1000, job->name, job->gpus, job->gpu_kib, job->keep, job->duration_ms, job->code,
+		       job->signal, job->fails, job->retries, job->array, job->children, job->child_kind, job->is_deaf ? ", deaf" : "");
+		for (int verb = VERB_SUBMIT + 1; verb < VERBS; verb++)
+			if (job->at_us[verb] > 0)
+				printf(", %s at %.1f ms", verb_names[verb], (double)job->at_us[verb] / 1000);
 		putchar('\n');
 	}
 	for (size_t i = 0; i < plan->kill_count; i++)

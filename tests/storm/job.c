@@ -1,4 +1,4 @@
-/* Inside a job of the storm: it takes its locks, says when it starts, does what its arguments say, and says how it ends.
+/* A job of the storm: it takes its locks, says when it starts, does what its arguments say, and says how it ends. Each millisecond of its work is counted in a file of its run.
  *
  *	S name job epoch node pid boot_ns gpus   it runs and holds all locks
  *	E name job epoch node pid code signal    it ends now
@@ -6,11 +6,15 @@
  *
  * Every line is one write to a file that is opened for appending.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "storm.h"
+#include "cuda/driver.h"
+
+enum { CHILDREN_AWAY = 1, CHILDREN_BARE = 2 }; /* as storm.h has them */
 
 struct witness {
 	const char *name;
@@ -46,6 +52,13 @@ __attribute__((format(printf, 3, 4))) static void accuse(const struct witness *w
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
 	say(witness, "V %s %s %" PRIu64 " %" PRIu64 " %s %s\n", what, witness->name, witness->job, witness->epoch, witness->node, text);
+}
+
+static int64_t boot_now_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static uint64_t number_of(const char *name)
@@ -147,18 +160,94 @@ static void beget(uint64_t count, uint64_t kind, uint64_t duration_ms)
 	}
 }
 
-int run_job(int argc, char **argv)
+/* ------------------------------------------------------------------------------------------------ work */
+
+/* Counts each millisecond in a file of the run, so that what is lost with it is known. */
+static void work(const struct witness *witness, uint64_t duration_ms)
 {
-	if (argc != 10)
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/work/%" PRIu64 ".%" PRIu64 ".%s", witness->folder, witness->job, witness->epoch, witness->node);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	for (uint64_t done = 0; done < duration_ms;) {
+		sleep_ms(1);
+		done++;
+		if (fd >= 0)
+			(void)!pwrite(fd, &done, sizeof done, 0);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ------------------------------------------------------------------------------------------------ GPU memory */
+
+static struct {
+	CUresult (*init)(unsigned);
+	CUresult (*retain)(CUcontext *, CUdevice);
+	CUresult (*set)(CUcontext);
+	CUresult (*alloc)(CUdeviceptr *, size_t);
+	CUresult (*to_device)(CUdeviceptr, const void *, size_t);
+	CUresult (*to_host)(void *, CUdeviceptr, size_t);
+} driver;
+
+static bool find(void *library, const char *name, void *ret_function)
+{
+	void *address = library != NULL ? dlsym(library, name) : NULL;
+	memcpy(ret_function, &address, sizeof address);
+	return address != NULL;
+}
+
+/* The node's own emulated GPUs: as tests/storm/cluster.c describes them to its agent. */
+static bool open_driver(const struct witness *witness)
+{
+	char folder[PATH_MAX], settings[1000];
+	snprintf(folder, sizeof folder, "%s/emu-%s", witness->folder, witness->node);
+	int used = snprintf(settings, sizeof settings, "gpus=4;memory=1G;context=1M;launch_us=0;copy_latency_us=0");
+	for (int gpu = 0; gpu < 4; gpu++)
+		used += snprintf(settings + used, sizeof settings - (size_t)used, ";gpu.%d.uuid=GPU-e300000%s-0000-0000-0000-00000000000%d",
+				 gpu, witness->node, gpu);
+	setenv("SHAREWELL_EMU", settings, 1);
+	setenv("SHAREWELL_EMU_STATE", folder, 1);
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+	CUcontext context = NULL;
+	return find(library, "cuInit", &driver.init) && find(library, "cuDevicePrimaryCtxRetain", &driver.retain) &&
+	       find(library, "cuCtxSetCurrent", &driver.set) && find(library, "cuMemAlloc_v2", &driver.alloc) &&
+	       find(library, "cuMemcpyHtoD_v2", &driver.to_device) && find(library, "cuMemcpyDtoH_v2", &driver.to_host) &&
+	       driver.init(0) == CUDA_SUCCESS && driver.retain(&context, 0) == CUDA_SUCCESS && driver.set(context) == CUDA_SUCCESS;
+}
+
+/* Works with GPU memory full of a pattern; it must be there in the end, wherever it has been meanwhile. */
+static void work_on_gpu(const struct witness *witness, uint64_t duration_ms, size_t bytes)
+{
+	CUdeviceptr memory = 0;
+	uint32_t *pattern = malloc(bytes), *back = malloc(bytes);
+	size_t words = bytes / sizeof *pattern;
+	for (size_t i = 0; pattern != NULL && i < words; i++)
+		pattern[i] = (uint32_t)(i * 2654435761u + witness->job);
+	bool good = pattern != NULL && back != NULL && open_driver(witness) && driver.alloc(&memory, bytes) == CUDA_SUCCESS &&
+		    driver.to_device(memory, pattern, bytes) == CUDA_SUCCESS;
+	if (!good)
+		accuse(witness, "memory", "its GPU cannot be used");
+	work(witness, duration_ms);
+	if (good && (driver.to_host(back, memory, bytes) != CUDA_SUCCESS || memcmp(back, pattern, bytes) != 0))
+		accuse(witness, "memory", "%zu bytes are not what was put there", bytes);
+	free(pattern);
+	free(back);
+}
+
+/* ------------------------------------------------------------------------------------------------ all of it */
+
+int main(int argc, char **argv)
+{
+	if (argc != 11)
 		_exit(99);
 	uint64_t numbers[8] = {0};
 	for (int i = 0; i < 8; i++)
-		numbers[i] = strtoull(argv[2 + i], NULL, 10);
+		numbers[i] = strtoull(argv[3 + i], NULL, 10);
 	uint64_t duration_ms = numbers[0], code = numbers[1], signal_number = numbers[2], fails = numbers[3], children = numbers[4],
-		 child_kind = numbers[5], is_deaf = numbers[6];
+		 child_kind = numbers[5], is_deaf = numbers[6], gpu_kib = numbers[7];
 	struct witness witness = {
-		.name = argv[0],
-		.folder = argv[1],
+		.name = argv[1],
+		.folder = argv[2],
 		.node = getenv("SHAREWELL_NODE"),
 		.job = number_of("SHAREWELL_JOB_ID"),
 		.epoch = number_of("SHAREWELL_EPOCH"),
@@ -178,7 +267,10 @@ int run_job(int argc, char **argv)
 	say(&witness, "S %s %" PRIu64 " %" PRIu64 " %s %ld %" PRId64 " %s\n", witness.name, witness.job, witness.epoch, witness.node,
 	    (long)getpid(), boot_now_ns(), getenv("CUDA_VISIBLE_DEVICES"));
 	beget(children, child_kind, duration_ms);
-	sleep_ms(duration_ms);
+	if (gpu_kib > 0)
+		work_on_gpu(&witness, duration_ms, gpu_kib << 10);
+	else
+		work(&witness, duration_ms);
 	bool fails_now = witness.epoch <= fails;
 	say(&witness, "E %s %" PRIu64 " %" PRIu64 " %s %ld %" PRIu64 " %" PRIu64 "\n", witness.name, witness.job, witness.epoch,
 	    witness.node, (long)getpid(), fails_now && signal_number == 0 ? code : 0, fails_now ? signal_number : 0);

@@ -32,6 +32,8 @@ static const char *const check_names[CHECKS] = {
 	[CHECK_GPUS] = "no GPU is given twice, none is missing",
 	[CHECK_OVER] = "no job runs after its end",
 	[CHECK_RETRIES] = "only a job's own failures cost retries",
+	[CHECK_WORK] = "no work is lost unless its owner allows it",
+	[CHECK_MEMORY] = "GPU memory has what the job put there",
 	[CHECK_REPLAY] = "a restart changes nothing",
 	[CHECK_LEFT] = "no process is left",
 	[CHECK_HEALTH] = "nobody dies unless killed",
@@ -63,7 +65,8 @@ static void print_table(const struct options *options, const struct tally *tally
 	printf("  %-48s %10" PRIu64 "\n", "jobs ended", tally->jobs);
 	printf("  %-48s %10" PRIu64 "\n", "runs (parts of gangs each)", tally->runs);
 	printf("  %-48s %10" PRIu64 "\n", "of them again", tally->reruns);
-	printf("  %-48s %10" PRIu64 "\n", "cancelled, requeued on request", tally->cancels + tally->requeues);
+	for (int verb = VERB_SUBMIT + 1; verb < VERBS; verb++)
+		printf("  %-48s %10" PRIu64 "\n", verb_names[verb], tally->verbs[verb]);
 	printf("%-7s %-42s %10s %10s\n", "held", "", "checked", "violated");
 	for (int i = 0; i < CHECKS; i++)
 		printf("%-7s %-42s %10" PRIu64 " %10" PRIu64 "\n", tally->violations[i] == 0 ? "ok" : "not ok", check_names[i],
@@ -190,13 +193,14 @@ static bool find_programs(struct cluster *cluster)
 		snprintf(beside, sizeof beside, "%.*s/../sharewell", (int)(strrchr(cluster->self, '/') - cluster->self), cluster->self);
 		cluster->program = beside;
 	}
-	return access(cluster->program, X_OK) == 0;
+	int folder = (int)(strrchr(cluster->self, '/') - cluster->self);
+	snprintf(cluster->job, sizeof cluster->job, "%.*s/storm_job", folder, cluster->self);
+	snprintf(cluster->emu, sizeof cluster->emu, "%.*s/../emu", folder, cluster->self);
+	return access(cluster->program, X_OK) == 0 && access(cluster->job, X_OK) == 0;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc > 2 && strcmp(argv[1], "--job") == 0)
-		return run_job(argc - 2, argv + 2);
 	if (argc == 4 && strcmp(argv[1], "--controller") == 0)
 		return run_controller(argv[2], argv[3]);
 	struct options options;

@@ -3,8 +3,8 @@
  * A round is drawn from its seed: jobs, who submits them when, and who is killed when. The plan of a seed is always the same; how the processes of the
  * machine interleave is not, so a replay plays the same plan and not the same race. Rounds share a cluster, a batch of them at a time.
  *
- * Each job is a witness of its own: it is this program again (job.c), notes when it starts and ends, and holds locks on its run, its job and its GPUs
- * while any of its processes lives. Locks die with their holders, so they tell of two at once whoever is killed.
+ * Each job is a witness of its own (job.c, a program without sanitizers, since the GPU runtime is preloaded into it): it notes when it starts and ends, counts its work, and
+ * holds locks on its run, its job and its GPUs while any of its processes lives. Locks die with their holders, so they tell of two at once whoever is killed.
  */
 #ifndef SW_TESTS_STORM_H
 #define SW_TESTS_STORM_H
@@ -28,6 +28,13 @@ enum children { CHILDREN_PLAIN, CHILDREN_AWAY /* sessions of their own */, CHILD
 
 enum sent { SENT_NOT, SENT_UNANSWERED, SENT_ACKNOWLEDGED, SENT_REFUSED };
 
+/* What its owner allows to be done to it while it runs. */
+enum keep { KEEP_DEFAULT, KEEP_NEVER, KEEP_SUSPEND, KEEP_REQUEUE, KEEP_KINDS };
+
+/* What a client does to a job that it submitted. What was suspended or held goes on in the end. */
+enum verb { VERB_SUBMIT, VERB_CANCEL, VERB_REQUEUE, VERB_SUSPEND, VERB_RESUME, VERB_HOLD, VERB_RELEASE, VERB_MOVE, VERBS };
+extern const char *const verb_names[VERBS];
+
 struct job_plan {
 	char name[24];
 	uint32_t client;
@@ -42,11 +49,13 @@ struct job_plan {
 	bool is_deaf; /* ignores SIGTERM */
 	bool has_key; /* its submit names a key, and is repeated until there is an answer */
 	uint32_t grace_ms;
-	uint32_t submit_at_us, cancel_at_us, requeue_at_us; /* 0: not */
+	enum keep keep;
+	uint32_t gpu_kib;      /* of GPU memory that it fills and looks at in the end; 0: none */
+	uint32_t at_us[VERBS]; /* when; 0: not */
 
 	/* What became of it; written by its client, read when that has ended. */
 	enum sent sent;
-	bool cancel_sent, requeue_sent;
+	bool was_sent[VERBS];
 	uint32_t repeats;
 	size_t id_count;
 	uint64_t ids[ARRAY_MAX];
@@ -85,6 +94,8 @@ enum check {
 	CHECK_GPUS,
 	CHECK_OVER,
 	CHECK_RETRIES,
+	CHECK_WORK,
+	CHECK_MEMORY,
 	CHECK_REPLAY,
 	CHECK_LEFT,
 	CHECK_HEALTH,
@@ -92,7 +103,8 @@ enum check {
 };
 
 struct tally {
-	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, cancels, requeues, outages, stalls;
+	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, outages, stalls;
+	uint64_t verbs[VERBS];
 	uint64_t kills[KILL_KINDS], missed_kills;
 	uint64_t checked[CHECKS], violations[CHECKS];
 };
@@ -120,8 +132,11 @@ struct victim {
 struct cluster {
 	const char *program; /* sharewell */
 	char self[PATH_MAX]; /* this program */
+	char job[PATH_MAX];  /* that of its jobs, beside it */
+	char emu[PATH_MAX];  /* the folder of the emulated driver */
 	char folder[PATH_MAX / 2];
 	char socket[PATH_MAX];
+	char ledger[PATH_MAX];		  /* of host memory; not the machine's */
 	struct daemon daemons[1 + NODES]; /* the controller first */
 	const char *placement;		  /* the rule of this batch */
 	uint64_t seed;			  /* of the round that is played, for messages */
@@ -176,8 +191,5 @@ json_t *list_jobs(struct cluster *cluster, const char *prefix);
 
 /* check.c */
 void check_round(struct cluster *cluster, const struct round_plan *plan, const json_t *jobs, long *witness_offset);
-
-/* job.c */
-int run_job(int argc, char **argv);
 
 #endif
