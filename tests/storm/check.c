@@ -224,7 +224,9 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE];
+		/* A run that is suspended before it says that it runs has not begun, for all that is known, and begins later. */
+		bool disturbed =
+			lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || plan->was_sent[VERB_SUSPEND];
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;
