@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench compare soak outages fuzz mutants install clean help
+.PHONY: all release demo test check format bench compare soak outages attacks fuzz mutants install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
