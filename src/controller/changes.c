@@ -69,10 +69,12 @@ static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err 
 static bool would_lose(const struct sw_brain *brain, uint64_t job)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
-	bool runs = false;
-	for (uint32_t r = 0; r < live->run_count; r++)
-		runs |= live->runs[r].heard == SW_HEARD_RUNNING;
 	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	bool runs = false;
+	/* What was ordered may have begun, though its agent has not said so yet. */
+	enum sw_heard least = own->stop_rule == SW_STOP_RESTART ? SW_HEARD_RUNNING : SW_HEARD_NOTHING;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		runs |= live->runs[r].heard >= least && live->runs[r].heard <= SW_HEARD_RUNNING;
 	return runs && !live->parked && !(live->parks && sw_job_may_stop(sw_engine_view(brain->engine), own));
 }
 
@@ -82,6 +84,9 @@ static const char *why_lost(const struct sw_brain *brain, uint64_t job)
 	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
 	if (own->stop_rule == SW_STOP_NEVER)
 		return "it was not submitted with --preempt suspend: it would be stopped and start anew";
+	for (uint32_t r = 0; r < live->run_count; r++)
+		if (live->runs[r].heard < SW_HEARD_RUNNING)
+			return "it is just starting, and can stand still once it runs; try again in a moment";
 	if (!live->parks)
 		return "it was submitted with --preempt requeue: it would be stopped and start anew";
 	return "its run cannot stand still, so it would be stopped and start anew";

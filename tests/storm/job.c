@@ -110,6 +110,23 @@ static void lock_epoch(const struct witness *witness)
 	}
 }
 
+/* A run that is suspended keeps its locks, and not its GPUs. */
+static bool stands_still(const char *holder)
+{
+	long pid = 0;
+	char path[40], state = '?';
+	const char *at = strstr(holder, "process ");
+	if (at == NULL || sscanf(at, "process %ld", &pid) != 1)
+		return false;
+	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+	FILE *file = fopen(path, "re");
+	if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	if (file != NULL)
+		fclose(file);
+	return state == 'T' || state == 't';
+}
+
 static void lock_gpus(const struct witness *witness)
 {
 	char list[1000];
@@ -122,6 +139,8 @@ static void lock_gpus(const struct witness *witness)
 		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
 			if (fd >= 0)
 				(void)!pread(fd, holder, sizeof holder - 1, 0);
+			if (stands_still(holder))
+				continue;
 			accuse(witness, "gpu", "%s is used by run %s", gpu, holder);
 			continue;
 		}
