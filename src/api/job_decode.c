@@ -411,7 +411,7 @@ static int read_preempt(const struct reader *reader, const char *field, const js
 /* Slurm's word: true says too that others may stop it, where nothing else is said about that. */
 static int read_requeue(const struct reader *reader, const char *field, const json_t *value)
 {
-	bool may;
+	bool may = true;
 	int r = read_bool(reader, field, value, &may);
 	if (r < 0)
 		return r;

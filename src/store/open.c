@@ -236,7 +236,7 @@ static int identify(struct sw_journal *journal, struct sw_err *err)
 		sw_err_detail(err, "it is a database of another program");
 		return SW_EINPUT;
 	}
-	int64_t format;
+	int64_t format = 0;
 	int r = check_format(journal, &format, err);
 	if (r < 0)
 		return r;
