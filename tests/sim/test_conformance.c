@@ -164,7 +164,8 @@ static void submit(struct live *live, const struct scenario *scenario, uint32_t 
 	static const struct sw_user user = {.uid = 1, .gid = 1};
 	struct sw_job_request *request = NULL;
 	sw_records records = {0};
-	const char *json = "{\"command\": [\"x\"]}";
+	/* Jobs of a trace may be stopped; live, their owners say so. */
+	const char *json = "{\"command\": [\"x\"], \"preempt\": \"requeue\"}";
 	assert_int_equal(sw_job_request_decode("test", json, strlen(json), &request, NULL), 0);
 	request->gpus = request->min_gpus = request->max_gpus = scenario->gpus[j];
 	request->expected_ns = expected ? scenario->work_ns[j] : 0;
