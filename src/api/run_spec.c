@@ -14,7 +14,7 @@
 
 /* The longest that the patterns can become. */
 #define NUMBER_MOST 10u /* digits of a job, a user, an index */
-static const char prerun_suffix[] = ".prerun";
+#define PRERUN_SUFFIX_SIZE (sizeof ".prerun" - 1)
 
 /* What stands for one pattern; NULL: it is none. `number` has room for the digits. */
 static const char *filling(char pattern, const struct sw_run_facts *facts, char number[24])
@@ -79,7 +79,7 @@ static size_t longest_of(char pattern, const struct sw_job_request *request)
 	case 'u':
 		return NUMBER_MOST;
 	case 'x':
-		name += request->prerun_ns > 0 ? sizeof prerun_suffix - 1 : 0;
+		name += request->prerun_ns > 0 ? PRERUN_SUFFIX_SIZE : 0;
 		return name < SW_JOB_NAME_MAX ? name : SW_JOB_NAME_MAX;
 	case 'N':
 		return SW_SYNC_NAME_MAX;
