@@ -310,7 +310,7 @@ static void save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 		pack_lane(pack, &engine->order.lanes.items[l]);
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		char *own = engine->job_states + id * per_job;
+		char *own = per_job > 0 ? engine->job_states + id * per_job : NULL;
 		/* One byte for most of those that have ended. */
 		bool lives = job->seen.state <= SW_JOB_RUNNING, keeps = !is_zero(own, per_job);
 		uint8_t what = (uint8_t)((job->seen.fresh != 0) | keeps << 1);
@@ -676,7 +676,7 @@ static int load_conduct(struct sw_pack *pack, struct sw_engine *engine)
 		if (job->seen.state <= SW_JOB_RUNNING)
 			load_place(pack, engine, job);
 		if ((what & 2) != 0)
-			pack_own(pack, engine->job_states + id * per_job, per_job, &sum);
+			pack_own(pack, per_job > 0 ? engine->job_states + id * per_job : NULL, per_job, &sum);
 	}
 	sw_pack_word(pack, &saved);
 	if (saved != sum || sw_pack_left(pack) > 0)
