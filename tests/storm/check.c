@@ -269,11 +269,12 @@ static void check_work(struct evidence *evidence, const struct shown *shown, con
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
 		if (end.parts == 0)
 			continue;
-		evidence->cluster->tally->checked[CHECK_WORK]++;
 		bool failed = end.ended > 0 && (end.code > 0 || end.signal > 0);
 		bool killed = was_killed(evidence, shown->id, epoch) || lost_supervisor(evidence, shown->id, epoch);
 		/* A run that stands still gives way where the memory of its GPUs does not suffice for both: its owner asked to stand still, and docs/quickstart.md says so. */
 		bool allowed = plan->keep == KEEP_REQUEUE || plan->keep == KEEP_SUSPEND || plan->was_sent[VERB_REQUEUE];
+		/* Only runs that it could accuse are counted. */
+		evidence->cluster->tally->checked[CHECK_WORK] += !allowed;
 		if (!failed && !killed && !allowed)
 			violation(evidence->cluster, CHECK_WORK,
 				  "job %" PRIu64 " (%s) lost %" PRIu64 " ms of work in epoch %" PRIu32 " and began anew, reason '%s'",
