@@ -335,7 +335,7 @@ static void write_slowdowns(struct sw_server *server, struct sw_json *text)
 			      lines[i].quantile, lines[i].milli / 1000, lines[i].milli % 1000);
 	}
 	struct sw_speed_view speed;
-	for (uint64_t id = 1; id <= sw_brain_job_count(server->brain); id++) {
+	for (uint64_t id = sw_brain_next_job(server->brain, 1); id != 0; id = sw_brain_next_job(server->brain, id + 1)) {
 		if (!sw_brain_speed(server->brain, id, &speed) || speed.slow_milli == 0)
 			continue;
 		if (!started)

@@ -30,13 +30,15 @@
 #define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
 #define CHILD_S 600			 /* more than this, a child does not take */
 
-/* A snapshot costs as much as the state is large, so larger ones are taken less often: together they cost no more than the records do. */
+/* A snapshot costs as much as the state is large, so larger ones are taken less often: together they
+ * cost no more than the records do. Jobs that have left are no part of the state: a start after a kill
+ * applies as many records after the millionth job as after the first. */
 static bool is_due(const struct sw_server *server)
 {
 	const struct sw_snapshots *snapshots = &server->snapshots;
 	uint64_t records = server->turn.applied_seq - snapshots->seq;
 	uint64_t least = server->options->snapshot_records > 0 ? server->options->snapshot_records : RECORDS_LEAST;
-	uint64_t jobs = sw_brain_job_count(server->brain) / 2;
+	uint64_t jobs = sw_brain_known_count(server->brain) / 2;
 	uint64_t bytes = snapshots->size / 2 > BYTES_LEAST ? snapshots->size / 2 : BYTES_LEAST;
 	return records > 0 && (records >= (jobs > least ? jobs : least) || snapshots->bytes_since >= bytes);
 }
