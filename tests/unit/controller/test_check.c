@@ -107,16 +107,18 @@ static void test_policy_that_does_not_start(void **state)
 	assert_string_equal(sw_brain_policy(desk->brain), "las");
 }
 
-#define WHOLE 64u
+enum { OF_A_NODE = 64 };
 
 /* A sync of a node that has this many GPUs. */
 static int hear(struct desk *desk, const char *node, size_t gpus, sw_records *records, struct sw_err *err)
 {
-	static struct sw_sync_gpu list[WHOLE];
-	char name[16] = "G";
+	static struct sw_sync_gpu list[OF_A_NODE];
+	static char names[OF_A_NODE][40];
+	assert_true(gpus <= OF_A_NODE);
 	for (size_t g = 0; g < gpus; g++) {
-		list[g].uuid = name;
-		list[g].name = name;
+		snprintf(names[g], sizeof names[g], "%s-%zu", node, g);
+		list[g].uuid = names[g];
+		list[g].name = names[g];
 		list[g].memory_bytes = 1 << 30;
 	}
 	const struct sw_sync_inventory inventory = {.gpus = list, .gpu_count = gpus, .cpus = 1, .memory_bytes = 1 << 30};
@@ -126,6 +128,35 @@ static int hear(struct desk *desk, const char *node, size_t gpus, sw_records *re
 	return sw_brain_hear(desk->brain, desk->now, &sync, records, err);
 }
 
+/* The bound of a cluster, here in place of a million GPUs. The linker puts this function between the brain and its engine. */
+enum { GPUS_MAX = 200 };
+struct sw_engine_room __real_sw_engine_room(const struct sw_engine *engine); /* NOLINT(bugprone-reserved-identifier): the linker's name */
+struct sw_engine_room __wrap_sw_engine_room(const struct sw_engine *engine); /* NOLINT(bugprone-reserved-identifier): the linker's name */
+struct sw_engine_room __wrap_sw_engine_room(const struct sw_engine *engine)  /* NOLINT(bugprone-reserved-identifier): the linker's name */
+{
+	struct sw_engine_room room = __real_sw_engine_room(engine);
+	const uint32_t held = SW_CLUSTER_GPUS_MAX - room.gpus;
+	room.gpus = held < GPUS_MAX ? GPUS_MAX - held : 0;
+	return room;
+}
+
+/* Nodes that nobody has, until there is room for `left` GPUs. */
+static void invent_nodes(struct desk *desk, uint32_t left)
+{
+	const struct sw_topology *topology = desk->brain->engine->topology;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	for (unsigned i = 0; topology->gpu_count < GPUS_MAX - left; i++) {
+		char name[16];
+		uint32_t room = GPUS_MAX - left - topology->gpu_count;
+		snprintf(name, sizeof name, "i%u", i);
+		if (hear(desk, name, room < OF_A_NODE ? room : OF_A_NODE, &records, &err) < 0)
+			fail_msg("node %u: %s: %s", i, err.fact, err.detail);
+		desk_apply(desk, &records, NULL);
+	}
+	assert_int_equal(topology->gpu_count, GPUS_MAX - left);
+}
+
 /* Aim: nodes that are invented until the cluster is full end there: the next one is refused before it is stored, and its record, where it was stored all the same, changes nothing. */
 static void test_full_cluster(void **state)
 {
@@ -133,23 +164,22 @@ static void test_full_cluster(void **state)
 	struct sw_err err = {0};
 	sw_records records = {0};
 	desk_sync_and_drop(desk);
-	/* As if 15,625 nodes were there already: only the count is looked at. */
-	struct sw_topology *topology = desk->brain->engine->topology;
-	uint32_t before = topology->gpu_count;
-	topology->gpu_count = SW_CLUSTER_GPUS_MAX - 3;
+	invent_nodes(desk, 3);
 	assert_int_equal(hear(desk, "m", 4, &records, &err), SW_EINPUT);
 	assert_int_equal(records.count, 0);
 	assert_non_null(strstr(err.fact, "no room for node 'm' with 4 GPUs"));
 	assert_non_null(strstr(err.detail, "and 3 GPUs more"));
 	/* Each of two that are heard in one turn fits, and both together do not. */
 	sw_err_clear(&err);
-	assert_int_equal(hear(desk, "m", 2, &records, &err), 0);
-	assert_int_equal(hear(desk, "o", 2, &records, &err), 0);
-	assert_int_equal(records.count, 2);
-	topology->gpu_count += 2; /* the first is there */
-	const struct sw_record *second = &records.items[1];
+	sw_records first = {0}, second = {0};
+	assert_int_equal(hear(desk, "m", 2, &first, &err), 0);
+	assert_int_equal(hear(desk, "o", 2, &second, &err), 0);
+	assert_true(first.count == 1 && second.count == 1);
+	desk_apply(desk, &first, NULL);
+	assert_non_null(sw_brain_find_node(desk->brain, "m"));
+	const struct sw_record *late = &second.items[0];
 	uint64_t hash = sw_brain_log_hash(desk->brain);
-	assert_int_equal(sw_brain_apply(desk->brain, desk->now, second->kind, second->body, second->size, NULL, &err), SW_EINPUT);
+	assert_int_equal(sw_brain_apply(desk->brain, desk->now, late->kind, late->body, late->size, NULL, &err), SW_EINPUT);
 	assert_non_null(strstr(err.fact, "no room for node 'o'"));
 	assert_true(hash == sw_brain_log_hash(desk->brain));
 	assert_null(sw_brain_find_node(desk->brain, "o"));
@@ -158,8 +188,13 @@ static void test_full_cluster(void **state)
 	static const char changed[] =
 		"{\"name\":\"n\",\"cpus\":1,\"memory_bytes\":1,\"gpu_memory_bytes\":1,\"gpus\":[\"a\",\"b\",\"c\"],\"changed\":true}";
 	assert_int_equal(apply(desk, SW_RECORD_NODE, changed, &err), SW_EINPUT);
-	topology->gpu_count = before;
-	sw_records_clear(&records);
+	assert_true(hash == sw_brain_log_hash(desk->brain));
+	/* The last place can be taken. */
+	sw_err_clear(&err);
+	assert_int_equal(hear(desk, "o", 1, &records, &err), 0);
+	desk_apply(desk, &records, NULL);
+	assert_non_null(sw_brain_find_node(desk->brain, "o"));
+	sw_records_clear(&second);
 }
 
 int main(void)
