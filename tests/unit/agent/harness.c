@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -74,8 +75,38 @@ static int start_nursery(void)
 	return ends[0];
 }
 
+/* ---- what a case has started */
+
+static void kill_children(pid_t of)
+{
+	char path[64], text[4096];
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", of, of);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	for (char *at = text, *end; *at != '\0'; at = end) {
+		long pid = strtol(at, &end, 10);
+		if (pid <= 0)
+			return;
+		kill((pid_t)pid, SIGKILL);
+	}
+}
+
+/* A case that failed leaves its supervisors, which outlive everybody by design, and they their jobs. Whatever loses its parent becomes our child: so they die one generation
+ * after the other. */
+static void kill_descendants(void)
+{
+	for (pid_t pid = 0; pid >= 0;) {
+		kill_children(getpid());
+		pid = waitpid(-1, NULL, 0);
+	}
+}
+
 int harness_set_up(void **state)
 {
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	struct harness *harness = calloc(1, sizeof *harness);
 	strcpy(harness->state, "/tmp/sharewell-agent-XXXXXX");
 	if (mkdtemp(harness->state) == NULL)
@@ -97,12 +128,11 @@ int harness_tear_down(void **state)
 	struct harness *harness = *state;
 	close(harness->nursery);
 	close(harness->runs);
+	kill_descendants();
 	char command[128];
 	snprintf(command, sizeof command, "rm -rf '%s'", harness->state);
 	int status = system(command);
 	free(harness);
-	while (waitpid(-1, NULL, WNOHANG) > 0)
-		;
 	return status;
 }
 

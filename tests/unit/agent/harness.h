@@ -19,7 +19,7 @@ struct harness {
 	uint64_t next_job;
 	const char *gpu_library; /* of the runs that are made from now on; NULL: none */
 };
-/* For cmocka: *state is a struct harness. */
+/* For cmocka: *state is a struct harness. The tear-down kills whatever the case has started, also what a failed one left. */
 int harness_set_up(void **state);
 int harness_tear_down(void **state);
 
