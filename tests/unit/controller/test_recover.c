@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <sqlite3.h>
 
 #include <sharewell/policy.h>
 
@@ -186,10 +187,51 @@ static void test_live(void **state)
 	json_decref(policy);
 }
 
+/* Puts the journal that version 0.1 wrote in place of the controller's. */
+static void bring_old_journal(bool with_snapshot)
+{
+	char command[512];
+	snprintf(command, sizeof command, "rm -f '%s'* && cp '%s' '%s' && chmod 600 '%s'", served.journal,
+		 SW_SOURCE_DIR "/tests/unit/store/journal-0.1.db", served.journal, served.journal);
+	assert_int_equal(system(command), 0);
+	sqlite3 *db;
+	assert_int_equal(sqlite3_open(served.journal, &db), SQLITE_OK);
+	if (!with_snapshot)
+		assert_int_equal(sqlite3_exec(db, "DELETE FROM snapshots; DELETE FROM snapshot_parts", NULL, NULL, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Aim: the jobs of a journal that version 0.1 wrote are all there, each in its state, from its snapshot and from its records alone; nothing is set aside, and numbers go on. */
+static void test_version_0_1(void **state)
+{
+	(void)state;
+	static const char *const states[] = {"CD", "F", "PD", "PD", "CD", "CD", "CA"};
+	for (int round = 0; round < 2; round++) {
+		served_stop(&served);
+		bring_old_journal(round == 0);
+		served_start(&served);
+		assert_int_equal(served.records, 21);
+		assert_int_equal(served.replayed, round == 0 ? 0 : 21);
+		for (int start = 0; start < 2; start++) {
+			expect_jobs(7);
+			for (int i = 0; i < 7; i++)
+				expect_state(&served, i + 1, states[i]);
+			assert_true(figure(&served, "sharewell_journal_aside") == 0);
+			json_t *job = ask_json(&served, "GET", "/v1/jobs/2", NULL, 200);
+			assert_int_equal(json_integer_value(json_object_get(job, "code")), 7);
+			json_decref(job);
+			served_kill(&served);
+			served_start(&served);
+		}
+		assert_int_equal(submit(&served, "{\"command\": [\"x\"], \"hold\": true}"), 8);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_at_start), TEST(test_newer), TEST(test_log_removed), TEST(test_live)};
+	const struct CMUnitTest tests[] = {TEST(test_at_start), TEST(test_newer), TEST(test_log_removed), TEST(test_live),
+					   TEST(test_version_0_1)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

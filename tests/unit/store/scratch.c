@@ -77,6 +77,12 @@ void scratch_copy(const struct scratch *from, const struct scratch *to)
 	}
 }
 
+void scratch_bring(const struct scratch *scratch, const char *path)
+{
+	assert_int_equal(access(path, R_OK), 0);
+	copy_file(path, scratch->path);
+}
+
 unsigned char *record_new(uint64_t seq, size_t *ret_size)
 {
 	struct sw_rng rng;

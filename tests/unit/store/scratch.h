@@ -20,6 +20,8 @@ void scratch_make(struct scratch *scratch);
 void scratch_remove(const struct scratch *scratch);
 /* Copies the journal, its log and its mark, as they are on disk now. */
 void scratch_copy(const struct scratch *from, const struct scratch *to);
+/* Copies a file there, as the journal. */
+void scratch_bring(const struct scratch *scratch, const char *path);
 
 /* The record with this number: 0 to 3000 bytes, now and then 60,000. The caller frees. */
 unsigned char *record_new(uint64_t seq, size_t *ret_size);

@@ -262,34 +262,58 @@ static void test_torn(void **state)
 	assert_string_equal(news, "");
 }
 
-/* A journal of format 1, which had no mark, opens without a word and has one then. */
+struct found {
+	uint64_t seq;
+	unsigned submits;
+};
+
+static int count_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
+{
+	struct found *found = user;
+	(void)kind;
+	assert_int_equal(seq, ++found->seq);
+	assert_true(at_ns > 0 && size > 2 && ((const char *)bytes)[0] == '{' && ((const char *)bytes)[size - 1] == '}');
+	found->submits += memmem(bytes, size, "\"request\":", 10) != NULL;
+	return 0;
+}
+
+/* A journal that version 0.1 wrote (format 1, without a mark) opens without a word, holds what that version stored, and has a mark then. */
 static void test_format_1(void **state)
 {
 	const struct scratch *scratch = *state;
-	struct sw_journal *journal = must_open(scratch->path);
-	assert_int_equal(append(journal, 25), 0);
-	must_commit(journal);
-	sw_journal_close(journal);
-	sqlite3 *db;
-	assert_int_equal(sqlite3_open(scratch->path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db,
-				      "DROP TABLE aside; DELETE FROM meta WHERE name NOT IN ('created', 'format');"
-				      "UPDATE meta SET value = 1 WHERE name = 'format'",
-				      NULL, NULL, NULL),
-			 SQLITE_OK);
-	assert_int_equal(sqlite3_close(db), SQLITE_OK);
-	assert_int_equal(unlink(beside(scratch, ".mark")), 0);
+	scratch_bring(scratch, SW_SOURCE_DIR "/tests/unit/store/journal-0.1.db");
 	for (int round = 0; round < 2; round++) {
-		journal = must_open(scratch->path);
+		struct sw_journal *journal = must_open(scratch->path);
 		assert_string_equal(sw_journal_news(journal), "");
 		assert_false(sw_journal_is_unsure(journal));
-		assert_int_equal(sw_journal_last_seq(journal), 25);
-		must_be_whole(journal);
+		assert_int_equal(sw_journal_first_seq(journal), 1);
+		assert_int_equal(sw_journal_last_seq(journal), 21);
+		struct sw_err err = {0};
+		struct found found = {0};
+		if (sw_journal_replay(journal, 1, count_record, &found, &err) != 0)
+			fail_msg("%s: %s", err.fact, err.detail);
+		assert_int_equal(found.seq, 21);
+		assert_int_equal(found.submits, 6);
+		SW_CLEANUP(sw_freep) void *bytes = NULL;
+		uint64_t seq = 0;
+		size_t size = 0;
+		assert_int_equal(sw_journal_snapshot_read(journal, &seq, &bytes, &size, &err), 0);
+		assert_int_equal(seq, 21);
+		assert_int_equal(size, 9734);
+		assert_memory_equal((char *)bytes, "swbrain1", 8);
 		sw_journal_close(journal);
 	}
 	struct sw_mark mark;
 	assert_int_equal(sw_mark_read(beside(scratch, ".mark"), &mark), SW_MARK_FOUND);
-	assert_int_equal(mark.seq, 25);
+	assert_int_equal(mark.seq, 21);
+	/* It can be written from now on, as any other. */
+	struct sw_journal *journal = must_open(scratch->path);
+	assert_int_equal(append(journal, 3), 0);
+	must_commit(journal);
+	sw_journal_close(journal);
+	journal = must_open(scratch->path);
+	assert_int_equal(sw_journal_last_seq(journal), 24);
+	sw_journal_close(journal);
 }
 
 /* A mark that cannot be written stops nothing, and is told. */
