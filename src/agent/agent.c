@@ -110,6 +110,12 @@ static void tell_terms(struct sw_agent *agent, struct sw_run_id id, const struct
 	sw_agent_tell(agent, id, "gpu %" PRIu64 " %" PRIu32 " %d%s\n", terms->limit_bytes, terms->share_milli, terms->watched, names);
 }
 
+/* Before the order that it is about. Supervisors of earlier versions do not know this line, and leave it alone. */
+static void tell_why(struct sw_agent *agent, const struct sw_agent_action *action)
+{
+	sw_agent_tell(agent, action->id, "why %s\n", action->why);
+}
+
 static void carry_out(struct sw_agent *agent, const struct sw_agent_action *action)
 {
 	switch (action->act) {
@@ -117,16 +123,19 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 		start_run(agent, action);
 		break;
 	case SW_ACT_STOP:
+		tell_why(agent, action);
 		sw_agent_tell(agent, action->id, "stop %" PRIu64 " %" PRIu32 " %" PRId64 "\n", action->order, action->signal,
 			      action->grace_ms);
 		break;
 	case SW_ACT_SUSPEND:
+		tell_why(agent, action);
 		sw_agent_tell(agent, action->id, "suspend %" PRIu64 "%s\n", action->order, action->deep ? " deep" : "");
 		break;
 	case SW_ACT_RESUME:
 		sw_agent_tell(agent, action->id, "resume %" PRIu64 "\n", action->order);
 		break;
 	case SW_ACT_MOVE:
+		tell_why(agent, action);
 		sw_agent_tell(agent, action->id, "move %" PRIu64 " %s\n", action->order, action->gpus);
 		break;
 	case SW_ACT_LEASE:

@@ -113,6 +113,7 @@ struct sw_agent_action {
 	int64_t grace_ms;		    /* STOP; -1: the spec's */
 	const struct sw_agent_terms *terms; /* TERMS; valid until the next input or act */
 	bool deep;			    /* SUSPEND: off its GPUs whole */
+	const char *why; /* STOP, SUSPEND, MOVE: for people, one line; "": not known. Valid until the next input or act */
 };
 
 /* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */

@@ -30,6 +30,7 @@ static struct sw_agent_action *tell(struct sw_agent_brain *brain, struct collect
 {
 	struct sw_agent_action *action = give(out, act, run);
 	action->order = run->told_order = ++brain->order;
+	action->why = run->why;
 	run->told = told;
 	return action;
 }

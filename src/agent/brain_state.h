@@ -117,7 +117,8 @@ struct sw_agent_run {
 	bool wishes_gpus;
 	bool stays; /* it cannot go there, and why */
 	char why_stays[256];
-	struct sw_sync_run said; /* its texts are these: */
+	char why[SW_SYNC_WHY_MAX + 1]; /* of the last wish, in one line; "": it does not say */
+	struct sw_sync_run said;       /* its texts are these: */
 	char reason[65], detail[256], failure[SW_FAILURE_NAME_MAX + 1], failure_line[SW_FAILURE_LINE_MAX + 1],
 		failure_path[SW_FAILURE_PATH_MAX + 1], unmoved[256];
 	char gpus_text[SW_SYNC_PLACES_MAX], moving_text[SW_SYNC_PLACES_MAX], going_text[SW_SYNC_PLACES_MAX];

@@ -69,6 +69,19 @@ static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, boo
 	return 0;
 }
 
+/* One line, whatever it was: it goes to the supervisor in a line, and to people's terminals. */
+static void note_why(struct sw_agent_run *run, const char *why)
+{
+	snprintf(run->why, sizeof run->why, "%s", why != NULL ? why : "");
+	for (unsigned char *at = (unsigned char *)run->why; *at != '\0'; at++) {
+		bool is_two_bytes = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* the other control characters */
+		if (is_two_bytes)
+			at[0] = at[1] = '?';
+		else if (*at < ' ' || *at == 0x7f)
+			*at = ' ';
+	}
+}
+
 static void note(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_want *want)
 {
 	if (want->want == SW_WANT_RUN || want->want == SW_WANT_SUSPEND)
@@ -77,6 +90,7 @@ static void note(struct sw_agent_brain *brain, struct sw_agent_run *run, const s
 	run->wish = (enum sw_agent_wish)want->want;
 	run->signal = want->signal;
 	run->grace_ms = want->grace_ms;
+	note_why(run, want->why);
 	run->limit_bytes = want->gpu_limit_bytes;
 	run->share_milli = want->gpu_share_milli;
 	run->paused = want->paused;
@@ -93,6 +107,7 @@ static bool settle(struct sw_agent_brain *brain, struct sw_agent_run *run)
 	}
 	if (!run->listed) {
 		run->wish = SW_WISH_STOP;
+		run->why[0] = '\0';
 		run->signal = 0;
 		run->grace_ms = -1;
 	}

@@ -1,6 +1,7 @@
 /* The socket of a supervisor, and who is connected to it. Requests are lines:
  *
  *	status                       says the account of the run
+ *	why TEXT                     of the next stop, suspend or move: by whom and why, for the job's log; may be empty
  *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER

@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static _Noreturn void give_up(const struct
 /* Ends of pipes and files that belong to the supervisor would keep locks and streams alive. */
 static void close_others(const struct sw_logger *logger)
 {
-	int kept[2 * SW_LOGGER_STREAMS + 1], count = 0;
+	int kept[2 * SW_LOGGER_STREAMS + 2], count = 0;
 	for (size_t i = 0; i < logger->count; i++) {
 		kept[count++] = logger->streams[i].pipe;
 		if (logger->streams[i].file >= 0)
@@ -41,6 +41,8 @@ static void close_others(const struct sw_logger *logger)
 	}
 	if (logger->ready >= 0)
 		kept[count++] = logger->ready;
+	if (logger->notes >= 0)
+		kept[count++] = logger->notes;
 	unsigned next = 0;
 	while (next <= INT_MAX) {
 		unsigned first = INT_MAX + 1u;
@@ -53,6 +55,13 @@ static void close_others(const struct sw_logger *logger)
 	}
 }
 
+/* A file, and what the job has written to it so far. */
+struct output {
+	struct sw_bounded_log log;
+	bool is_mid_line;
+	bool has_text, is_binary; /* of one that the user named for standard output */
+};
+
 static int open_file(const struct sw_logger *logger, const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (logger->spec->append ? 0 : O_TRUNC), 0666);
@@ -61,7 +70,7 @@ static int open_file(const struct sw_logger *logger, const char *path)
 	return fd;
 }
 
-static void open_files(const struct sw_logger *logger, struct sw_bounded_log logs[SW_LOGGER_STREAMS])
+static void open_files(const struct sw_logger *logger, struct output outputs[SW_LOGGER_STREAMS])
 {
 	const struct sw_run_spec *spec = logger->spec;
 	int error = sw_become_user(spec->uid, spec->gid);
@@ -76,7 +85,7 @@ static void open_files(const struct sw_logger *logger, struct sw_bounded_log log
 				give_up(logger, "cannot change to folder '%.300s': %s", spec->workdir, strerror(errno));
 			fd = open_file(logger, path);
 		}
-		error = sw_bounded_log_init(&logs[i], fd, spec->log_limit_bytes);
+		error = sw_bounded_log_init(&outputs[i].log, fd, spec->log_limit_bytes);
 		if (error != 0)
 			give_up(logger, "cannot write its output to '%.300s': %s", path != NULL ? path : "its folder",
 				error == EINVAL ? "it is not a file" : strerror(error));
@@ -107,17 +116,49 @@ size_t sw_log_tail_copy(const struct sw_log_tail *tail, char ret_text[SW_FAILURE
 	return sizeof tail->ring;
 }
 
+static bool is_binary(const char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+		if (c < '\a' || (c > '\r' && c < ' ' && c != '\033'))
+			return true;
+	}
+	return false;
+}
+
 /* True: there is more to come. */
-static bool take(struct sw_bounded_log *log, int pipe, char *buffer, struct sw_log_tail *tail)
+static bool take(struct output *output, int pipe, char *buffer, struct sw_log_tail *tail, bool is_named)
 {
 	ssize_t n = read(pipe, buffer, STEP);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return true;
 	if (n <= 0)
 		return false;
-	sw_bounded_log_write(log, buffer, (size_t)n);
+	sw_bounded_log_write(&output->log, buffer, (size_t)n);
 	sw_log_tail_add(tail, buffer, (size_t)n);
+	output->is_mid_line = buffer[n - 1] != '\n';
+	output->has_text = true;
+	output->is_binary = output->is_binary || (is_named && is_binary(buffer, (size_t)n));
 	return true;
+}
+
+/* Only standard output may be there for programs; a file for errors is for people. */
+static bool is_for_output(const struct sw_logger *logger, size_t stream)
+{
+	return stream == 0 && logger->streams[0].path != NULL;
+}
+
+static void take_notes(const struct sw_logger *logger, struct output *outputs, char *buffer)
+{
+	struct output *output = &outputs[logger->count - 1];
+	for (ssize_t n; logger->notes >= 0 && (n = read(logger->notes, buffer, STEP)) > 0;) {
+		if (is_for_output(logger, logger->count - 1) && (!output->has_text || output->is_binary))
+			continue;
+		if (output->is_mid_line)
+			sw_bounded_log_write(&output->log, "\n", 1);
+		output->is_mid_line = false;
+		sw_bounded_log_write(&output->log, buffer, (size_t)n);
+	}
 }
 
 _Noreturn void sw_logger_run(const struct sw_logger *logger)
@@ -126,26 +167,34 @@ _Noreturn void sw_logger_run(const struct sw_logger *logger)
 	for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
 		signal(ignored[i], SIG_IGN);
 	close_others(logger);
-	struct sw_bounded_log logs[SW_LOGGER_STREAMS];
+	struct output outputs[SW_LOGGER_STREAMS] = {0};
 	char *buffer = malloc(STEP);
 	if (buffer == NULL)
 		give_up(logger, "out of memory");
-	open_files(logger, logs);
+	open_files(logger, outputs);
 	if (logger->ready >= 0) {
 		(void)!write(logger->ready, "", 1);
 		close(logger->ready);
 	}
-	struct pollfd polls[SW_LOGGER_STREAMS];
+	struct pollfd polls[SW_LOGGER_STREAMS + 1];
 	for (size_t i = 0; i < logger->count; i++)
 		polls[i] = (struct pollfd){.fd = logger->streams[i].pipe, .events = POLLIN};
+	polls[logger->count] = (struct pollfd){.fd = logger->notes, .events = POLLIN};
 	for (size_t open_count = logger->count; open_count > 0;) {
-		if (poll(polls, logger->count, -1) < 0)
+		if (poll(polls, logger->count + 1, -1) < 0)
 			continue;
+		/* Nobody writes there any more: the supervisor is gone. */
+		if ((polls[logger->count].revents & (POLLIN | POLLHUP)) == POLLHUP)
+			polls[logger->count].fd = -1;
+		/* First: what the job says to being stopped comes behind the line about it. */
+		take_notes(logger, outputs, buffer);
 		for (size_t i = 0; i < logger->count; i++)
-			if (polls[i].fd >= 0 && polls[i].revents != 0 && !take(&logs[i], polls[i].fd, buffer, logger->tail)) {
+			if (polls[i].fd >= 0 && polls[i].revents != 0 &&
+			    !take(&outputs[i], polls[i].fd, buffer, logger->tail, is_for_output(logger, i))) {
 				polls[i].fd = -1;
 				open_count--;
 			}
 	}
+	take_notes(logger, outputs, buffer);
 	_exit(0);
 }

@@ -63,6 +63,8 @@ static void on_request(void *context, int client, const char *line)
 	long long deadline;
 	if (strcmp(line, "status") == 0 || obey(supervisor, line))
 		sw_supervisor_say(supervisor, client);
+	else if (strncmp(line, "why ", 4) == 0)
+		sw_supervisor_hear_why(supervisor, line + 4);
 	else if (strncmp(line, "gpu ", 4) == 0)
 		sw_supervisor_gpu_terms(supervisor, line + 4);
 	else if (strncmp(line, "trespass ", 9) == 0)
@@ -222,6 +224,8 @@ static void release(struct sw_supervisor *supervisor)
 {
 	sw_processes_release(&supervisor->processes);
 	sw_supervisor_gpu_close(supervisor);
+	if (supervisor->notes >= 0)
+		close(supervisor->notes);
 	if (supervisor->device_program >= 0)
 		close(supervisor->device_program);
 	sw_cgroup_close(&supervisor->cgroup);
@@ -247,6 +251,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.ready = -1,
 		.report = -1,
 		.streams = {-1, -1},
+		.notes = -1,
 		.account = {.run = {.id = order->want.id, .reason = ""}, .supervisor = (uint32_t)getpid()},
 		.lease_ns = order->lease_boot_ns != 0 ? order->lease_boot_ns : SW_NEVER,
 		.kill_at_ns = SW_NEVER,

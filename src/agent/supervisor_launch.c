@@ -68,6 +68,16 @@ static bool is_split(const struct sw_run_spec *spec)
 	return spec->stderr_path != NULL && (spec->stdout_path == NULL || strcmp(spec->stdout_path, spec->stderr_path) != 0);
 }
 
+/* The way for lines of our own; a run whose log has none of these is better than none. */
+static void open_notes(struct sw_supervisor *supervisor, struct sw_logger *logger)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+		return;
+	logger->notes = ends[0];
+	supervisor->notes = ends[1];
+}
+
 /* Pipes and files of the log writer; 0 or an errno. */
 static int set_up_streams(struct sw_supervisor *supervisor, struct sw_logger *logger)
 {
@@ -84,6 +94,7 @@ static int set_up_streams(struct sw_supervisor *supervisor, struct sw_logger *lo
 		}
 		logger->count++;
 	}
+	open_notes(supervisor, logger);
 	return 0;
 }
 
@@ -94,6 +105,7 @@ static void close_logger_ends(struct sw_logger *logger)
 		close_if_open(&logger->streams[i].file);
 	}
 	close_if_open(&logger->ready);
+	close_if_open(&logger->notes);
 }
 
 static void start_job(struct sw_supervisor *supervisor)
@@ -151,7 +163,7 @@ static int start_logger(struct sw_supervisor *supervisor)
 void sw_supervisor_begin(struct sw_supervisor *supervisor)
 {
 	struct sw_logger *logger = &supervisor->log;
-	*logger = (struct sw_logger){.spec = supervisor->spec, .tail = supervisor->tail, .ready = -1};
+	*logger = (struct sw_logger){.spec = supervisor->spec, .tail = supervisor->tail, .ready = -1, .notes = -1};
 	for (int i = 0; i < SW_LOGGER_STREAMS; i++)
 		logger->streams[i].pipe = logger->streams[i].file = -1;
 	int error = set_up_streams(supervisor, logger);

@@ -189,6 +189,8 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	}
 	if (!moved)
 		stay(supervisor, why);
+	else
+		sw_supervisor_log_move(supervisor);
 	sw_supervisor_keep_gpus(supervisor);
 	/* Now that it is known where whoever comes will be. */
 	if (move->shut && supervisor->gpu.page != NULL)

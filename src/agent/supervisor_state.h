@@ -112,6 +112,7 @@ struct sw_supervisor {
 	int ready;	      /* of the log writer; -1: not waited for */
 	int report;	      /* of the launch; -1: over */
 	int streams[2];	      /* the ends of the pipes for the job; -1 once it has them */
+	int notes;	      /* to the log writer, for lines of our own; -1: none */
 	pid_t job, logger;    /* 0: none, or reaped */
 	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
 	struct sw_supervisor_gpu gpu;
@@ -125,7 +126,8 @@ struct sw_supervisor {
 	char failure_name[SW_FAILURE_NAME_MAX + 1];
 	struct sw_failure_found failure; /* its texts are those of the account */
 	bool stopping, killing;
-	uint32_t stop_signal; /* that was sent */
+	uint32_t stop_signal;	       /* that was sent */
+	char why[SW_SYNC_WHY_MAX + 1]; /* of the order that was given last; "": not said */
 
 	/* CLOCK_BOOTTIME; SW_NEVER: off */
 	int64_t lease_ns; /* SW_NEVER: it may go on for ever */
@@ -138,6 +140,7 @@ struct sw_supervisor {
 	int64_t settle_at_ns;	  /* SW_NEVER: it has settled */
 	int64_t running_since_ns; /* for the time limit; SW_NEVER: it stands still */
 	int64_t ran_ns;		  /* before that */
+	int64_t stands_since_ns;  /* 0: it does not */
 	bool warned;
 };
 
@@ -153,6 +156,15 @@ int sw_supervisor_unread(const struct sw_supervisor *supervisor);
 void sw_supervisor_on_output(struct sw_supervisor *supervisor);
 void sw_supervisor_on_ready(struct sw_supervisor *supervisor);
 void sw_supervisor_on_report(struct sw_supervisor *supervisor);
+
+/* supervisor_words.c */
+/* By whom and why the next order comes. */
+void sw_supervisor_hear_why(struct sw_supervisor *supervisor, const char *why);
+/* A line in the job's log: it stands still now, goes on, has other GPUs, is about to be stopped. */
+void sw_supervisor_log_suspend(struct sw_supervisor *supervisor, int64_t now_ns);
+void sw_supervisor_log_resume(struct sw_supervisor *supervisor, int64_t now_ns);
+void sw_supervisor_log_move(struct sw_supervisor *supervisor);
+void sw_supervisor_log_stop(struct sw_supervisor *supervisor, const char *reason);
 
 /* supervisor_tree.c */
 void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, uint32_t signal, int64_t grace_ms);

@@ -102,6 +102,8 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 	/* The same wish may be told again; its signal is sent once. */
 	bool news = !supervisor->stopping || supervisor->stop_signal != signal;
 	sw_supervisor_move_cancel(supervisor, "it is to end");
+	if (!supervisor->stopping)
+		sw_supervisor_log_stop(supervisor, reason);
 	supervisor->stopping = true;
 	supervisor->stop_signal = signal;
 	if (grace_ms <= 0) {
@@ -146,6 +148,7 @@ static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 	if (supervisor->running_since_ns != SW_NEVER)
 		supervisor->ran_ns += now_ns - supervisor->running_since_ns;
 	supervisor->running_since_ns = SW_NEVER;
+	sw_supervisor_log_suspend(supervisor, now_ns);
 	sw_supervisor_enter(supervisor, SW_RUN_SUSPENDED);
 }
 
@@ -196,6 +199,7 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 		supervisor->look_at_ns = SW_NEVER;
 	/* First, so that nobody who wakes up goes on with leaving. */
 	sw_supervisor_deep_return(supervisor, sw_boot_now());
+	sw_supervisor_log_resume(supervisor, sw_boot_now());
 	signal_tree(supervisor, SIGCONT);
 	if (!stood)
 		return;

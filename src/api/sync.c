@@ -207,6 +207,9 @@ static const struct sw_field want_head_fields[] = {
 	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
 	{"want", SW_FIELD_WORD, AT(want), .words = want_names, .required = true},
 };
+static const struct sw_field want_words_fields[] = {
+	{"why", SW_FIELD_TEXT, AT(why), .max = SW_SYNC_WHY_MAX, .brief = true},
+};
 static const struct sw_field want_fields[] = {
 	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
 	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = SW_SPEC_DURATION_MAX_MS},
@@ -566,15 +569,17 @@ static int decode_want(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_want *want = target;
 	want->grace_ms = -1;
+	const char *why = NULL;
+	bool vital = false;
 	int r = DECODE(want_head_fields, value, want);
+	/* What is only for people spoils no order. */
+	if (r == 0)
+		r = sw_decode_readable(decoder, value, want_words_fields, SW_FIELD_COUNT(want_words_fields), want, &why, &vital);
 	if (r < 0)
 		return r;
 	/* To stop or to forget a run, no more is needed than to know which: a field that cannot be read has its default. */
-	if (want->want == SW_WANT_STOP || want->want == SW_WANT_FORGET) {
-		const char *why = NULL;
-		bool vital = false;
+	if (want->want == SW_WANT_STOP || want->want == SW_WANT_FORGET)
 		return sw_decode_readable(decoder, value, want_fields, SW_FIELD_COUNT(want_fields), want, &why, &vital);
-	}
 	r = DECODE(want_fields, value, want);
 	json_t *body = r == 0 ? json_object_get(value, "spec") : NULL;
 	if (body == NULL || json_is_null(body))
@@ -779,6 +784,7 @@ int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size
 static void encode_want(struct sw_json *json, const struct sw_want *want)
 {
 	ENCODE(want_head_fields, want);
+	ENCODE(want_words_fields, want);
 	ENCODE(want_fields, want);
 	if (want->spec == NULL)
 		return;

@@ -30,6 +30,7 @@
 #define SW_SYNC_NAME_MAX 255u	 /* bytes of a node's name, a GPU's name */
 #define SW_SYNC_UUID_MAX 47u	 /* bytes of a GPU's UUID */
 #define SW_SYNC_HOME_MAX 32u	 /* bytes of the id of an agent's folder */
+#define SW_SYNC_WHY_MAX 299u	 /* bytes of the reason of a wish, for people */
 #define SW_SYNC_TOKEN_MAX 15u	 /* bytes of the id of a token */
 #define SW_SYNC_PATH_MAX 4095u
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
@@ -295,7 +296,9 @@ struct sw_want {
 	bool upgraded;		  /* guaranteed by now, whatever the spec says */
 	bool paused;		  /* stands still on its GPUs, within its memory limit */
 	bool deep;		  /* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
-	const char *unfit;	  /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
+	const char *
+		why; /* of a suspend, a stop or a move: by whom, why, what comes next; for the job's log. "for job 7 (user ann): it goes on when that job ends"; NULL */
+	const char *unfit; /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
 };
 
 struct sw_answer_message {

@@ -51,6 +51,7 @@ static void walk(struct bump *bump, const struct sw_want *want, struct sw_want *
 	take(bump, sizeof *copy, alignof(struct sw_want));
 	*copy = *want;
 	copy_texts(bump, &want->gpus, &copy->gpus);
+	copy->why = copy_text(bump, want->why);
 	copy->unfit = copy_text(bump, want->unfit);
 	if (want->spec != NULL) {
 		struct sw_run_spec *spec = take(bump, sizeof *spec, alignof(struct sw_run_spec));

@@ -101,6 +101,29 @@ static void test_unfit(void **state)
 	RUNS("");
 }
 
+/* The reason of a wish reaches the order that follows from it, in one line: what it is made of can neither be a second order nor move a cursor. A wish without one has none. */
+static void test_why(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	struct sw_agent_action action[3];
+	fixture_start(brain, now, 1, 1, 1, 1);
+	now += 100 * MS;
+	struct sw_want want = SUSPEND(1, 1);
+	want.why = "for job 7\nstop 9 9 0\033[2J \xc2\x9b"
+		   "1m";
+	ANSWER(now, 2, want);
+	assert_int_equal(sw_agent_brain_act(brain, now, action, 3), 1);
+	assert_true(action[0].act == SW_ACT_SUSPEND);
+	assert_string_equal(action[0].why, "for job 7 stop 9 9 0 [2J ??1m");
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_SUSPENDED, .reason = ""}, action[0].order);
+	now += 100 * MS;
+	ANSWER(now, 3, STOP(1, 1));
+	assert_int_equal(sw_agent_brain_act(brain, now, action, 3), 1);
+	assert_true(action[0].act == SW_ACT_STOP);
+	assert_string_equal(action[0].why, "");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fixture_up, fixture_down)
 
 int main(void)
@@ -110,6 +133,7 @@ int main(void)
 		TEST(test_running_run_goes_on),
 		TEST(test_any_run_may_be_meant),
 		TEST(test_unfit),
+		TEST(test_why),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

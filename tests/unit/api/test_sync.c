@@ -218,7 +218,7 @@ static void test_answer_round_trip(void **state)
 		 .gpu_share_milli = 300,
 		 .upgraded = true,
 		 .paused = true},
-		{.id = {2, 3}, .want = SW_WANT_STOP, .grace_ms = 0, .signal = 2},
+		{.id = {2, 3}, .want = SW_WANT_STOP, .grace_ms = 0, .signal = 2, .why = "by user ann (cancel)"},
 		{.id = {SW_SYNC_JOB_MAX, UINT32_MAX}, .want = SW_WANT_FORGET, .grace_ms = -1},
 	};
 	struct sw_answer_message answer = {.version = 9, .lease_ms = 30000, .retry_ms = 1000, .wants = wants, .want_count = 3};
@@ -234,6 +234,8 @@ static void test_answer_round_trip(void **state)
 	assert_null(back->wants[1].spec);
 	assert_true(back->wants[0].gpu_limit_bytes == UINT64_C(10) << 30 && back->wants[0].gpu_share_milli == 300);
 	assert_true(back->wants[1].gpu_limit_bytes == 0 && back->wants[1].gpu_share_milli == 0);
+	assert_null(back->wants[0].why);
+	assert_string_equal(back->wants[1].why, "by user ann (cancel)");
 	assert_true(back->wants[0].upgraded && !back->wants[1].upgraded);
 	assert_true(back->wants[0].paused && !back->wants[1].paused);
 	assert_true(back->wants[2].id.job == SW_SYNC_JOB_MAX && back->wants[2].id.epoch == UINT32_MAX);
@@ -256,10 +258,12 @@ static void test_copy(void **state)
 {
 	(void)state;
 	struct sw_run_spec spec = full_spec();
-	struct sw_want want = {.id = {1, 1}, .gpus = {gpu_items, 2}, .spec = &spec, .grace_ms = 7}, *copy = NULL, *bare = NULL;
+	struct sw_want want = {.id = {1, 1}, .gpus = {gpu_items, 2}, .spec = &spec, .grace_ms = 7, .why = "a reason"}, *copy = NULL,
+		       *bare = NULL;
 	assert_int_equal(sw_want_copy(&want, &copy), 0);
 	assert_true(copy->spec != &spec && copy->gpus.items != gpu_items && copy->grace_ms == 7);
 	assert_same_spec(copy->spec, &spec);
+	assert_true(copy->why != want.why && strcmp(copy->why, "a reason") == 0);
 	assert_same_texts(&copy->gpus, &want.gpus);
 	free(copy);
 	assert_int_equal(sw_want_copy(&(struct sw_want){.id = {2, 2}}, &bare), 0);
@@ -284,6 +288,31 @@ static void test_defaults_and_unknown_fields(void **state)
 	assert_true(spec->umask == 022 && spec->stop_signal == 15 && spec->grace_ms == preset.grace_ms && spec->env.count == 0);
 	assert_true(spec->log_limit_bytes == preset.log_limit_bytes && answer->wants[0].grace_ms == -1);
 	sw_answer_free(answer);
+}
+
+/* The reason of a wish is for people: one that cannot be read, or is too long, is left out, and the wish stands. */
+static void test_reason_spoils_nothing(void **state)
+{
+	(void)state;
+	char text[1000], why[SW_SYNC_WHY_MAX + 2];
+	for (size_t size = SW_SYNC_WHY_MAX; size <= SW_SYNC_WHY_MAX + 1; size++) {
+		memset(why, 'x', size);
+		why[size] = '\0';
+		snprintf(text, sizeof text,
+			 "{\"version\":1,\"lease_ms\":1,\"wants\":[{\"job\":1,\"epoch\":1,\"want\":\"suspend\",\"deep\":true,\"why\":\"%"
+			 "s\"},"
+			 "{\"job\":2,\"epoch\":1,\"want\":\"suspend\",\"deep\":true,\"why\":{\"a\":1}}]}",
+			 why);
+		struct sw_answer_message *answer = NULL;
+		assert_int_equal(sw_answer_decode(text, strlen(text), &answer, NULL), 0);
+		assert_true(answer->want_count == 2 && answer->unread_count == 0 && answer->wants[0].deep && answer->wants[1].deep);
+		assert_null(answer->wants[1].why);
+		if (size == SW_SYNC_WHY_MAX)
+			assert_string_equal(answer->wants[0].why, why);
+		else
+			assert_null(answer->wants[0].why);
+		sw_answer_free(answer);
+	}
 }
 
 static void refuse_sync(const char *text, const char *complaint)
@@ -553,6 +582,7 @@ int main(void)
 		cmocka_unit_test(test_sync_round_trip),
 		cmocka_unit_test(test_answer_round_trip),
 		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_reason_spoils_nothing),
 		cmocka_unit_test(test_defaults_and_unknown_fields),
 		cmocka_unit_test(test_bad_syncs),
 		cmocka_unit_test(test_runs_one_by_one),
