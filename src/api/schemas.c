@@ -101,6 +101,7 @@ static const struct sw_api_field job[] = {
 	{"gpu_indexes", "integer[]", "its GPUs there"},
 	{"ran_s", "number", "seconds it has run, all runs together; of one that is unreachable, until its node was heard last"},
 	{"retry_at", "string", "when it is tried again after a failure; null: it does not wait for that"},
+	{"stop", "#Stop", "the last time that its run was suspended, stopped or moved from outside; null: it never was"},
 	{"epoch", "integer", "number of its present or last run"},
 	{"restarts", "integer", "runs that started anew"},
 	{"preemptions", "integer", "times it had to make room"},
@@ -134,6 +135,18 @@ static const struct sw_api_field asked[] = {
 	{"deadline", "string", "RFC 3339; null: none"},
 	{"depends", "integer[]", "jobs that it waits or waited for"},
 	{"depends_on_failure", "integer[]", "those of them after whose failure it runs"},
+	END,
+};
+static const struct sw_api_field stop[] = {
+	{"kind", "string",
+	 "`suspended` (it stands still), `stopped` (it starts anew, if it may), `cancelled`, or `moved` (to other GPUs of its node)"},
+	{"at", "string", "when: RFC 3339"},
+	{"by", "string", "`user` (its owner), `operator`, `policy`, or `node` (that was lost, or has other GPUs now)"},
+	{"user", "string", "who that was, of the first two; null"},
+	{"job", "integer", "for which it had to make room; null: for none"},
+	{"why", "string", "the same in words: `for job 7 (guaranteed, user ann)`"},
+	{"next", "string", "what has to happen before it goes on: `it goes on when job 7 ends or makes way`; else empty"},
+	{"until", "string", "when it went on, or started anew; null: not yet"},
 	END,
 };
 static const struct sw_api_field limit[] = {
@@ -217,9 +230,13 @@ static const struct sw_api_field job_list[] = {
 	END,
 };
 static const struct sw_api_field why[] = {
-	{"id", "integer", "the job"},	      {"state", "string", "as in Job"},
-	{"why", "string", "one sentence"},    {"held", "boolean", "somebody holds it back"},
-	{"sharing", "#Sharing", "as in Job"}, END,
+	{"id", "integer", "the job"},
+	{"state", "string", "as in Job"},
+	{"why", "string", "one sentence"},
+	{"held", "boolean", "somebody holds it back"},
+	{"stop", "#Stop", "as in Job; null for one that has left the controller's memory"},
+	{"sharing", "#Sharing", "as in Job"},
+	END,
 };
 static const struct sw_api_field gpu[] = {
 	{"index", "integer", "on its node"},
@@ -370,6 +387,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", sharing},
 	{"Neighbour", "A job on the same GPUs", neighbour},
 	{"Failure", "Why a run failed", failure},
+	{"Stop", "By whom, when and why a run was stopped", stop},
 	{"JobList", "A page of jobs", job_list},
 	{"Why", "Why a job waits", why},
 	{"Gpu", "A GPU and its last figures", gpu},

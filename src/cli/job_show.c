@@ -106,6 +106,23 @@ static void put_place(const json_t *job)
 		put("Stays", sw_cli_text(job, "unmoved", ""));
 }
 
+/* By whom, when and why it was stopped last, and when it goes on. */
+static void put_stop(const json_t *job)
+{
+	const json_t *stop = json_object_get(job, "stop");
+	char text[600], time[32];
+	if (!json_is_object(stop))
+		return;
+	int used = snprintf(text, sizeof text, "%s %.40s %.200s", sw_cli_local_time(sw_cli_text(stop, "at", NULL), time),
+			    sw_cli_text(stop, "kind", "stopped"), sw_cli_text(stop, "why", ""));
+	const char *next = sw_cli_text(stop, "next", ""), *until = sw_cli_text(stop, "until", NULL);
+	if (next[0] != '\0')
+		snprintf(text + used, sizeof text - (size_t)used, "; %.200s", next);
+	else if (until != NULL && strcmp(until, sw_cli_text(stop, "at", "")) != 0)
+		snprintf(text + used, sizeof text - (size_t)used, "; it went on at %s", sw_cli_local_time(until, time));
+	put("Last stop", text);
+}
+
 /* What it may have of its GPUs, and how it does there. */
 static void put_gpu(const json_t *job)
 {
@@ -173,6 +190,7 @@ static void print_job(const json_t *job, const char *why)
 	snprintf(text, sizeof text, "%" PRId64 ", restarts %" PRId64 ", preemptions %" PRId64, sw_cli_number(job, "epoch", 0),
 		 sw_cli_number(job, "restarts", 0), sw_cli_number(job, "preemptions", 0));
 	put("Runs", text);
+	put_stop(job);
 	put_gpu(job);
 	put_failure(job);
 	if (sw_cli_text(job, "warning", "")[0] != '\0')

@@ -408,6 +408,17 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 	return 0;
 }
 
+/* By whom and why it is stopped, for its log; false: out of memory. */
+static bool say_why(const struct sw_brain *brain, struct answer *answer, struct sw_want *want)
+{
+	char text[SW_SYNC_WHY_MAX + 1];
+	if (sw_stop_order_words(brain, want->id, text) == NULL)
+		return true;
+	char *copy = own(answer, strlen(text) + 1, 1);
+	want->why = copy != NULL ? strcpy(copy, text) : NULL;
+	return copy != NULL;
+}
+
 /* Adds a wish for the run of a job. Runs that the agent does not know yet get their orders as long as there is room in the answer: it asks again for the rest. */
 static int want_run(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, uint32_t id,
 		    const struct sw_run *run, bool is_known)
@@ -416,6 +427,8 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 	struct sw_want *want = &answer->message.wants[answer->message.want_count++];
 	*want = (struct sw_want){.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
 	want->deep = live->parked && live->deep;
+	if ((live->parked || run->from != 0) && !say_why(brain, answer, want))
+		return SW_ENOMEM;
 	sw_brain_limit(brain, id, want);
 	if (!name_gpus(answer, node, run->mask, &want->gpus))
 		return SW_ENOMEM;
@@ -450,19 +463,23 @@ static int want_runs(const struct sw_brain *brain, struct answer *answer, const 
 	return r;
 }
 
-static void want_the_rest_gone(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node,
-			       const struct sw_sync *sync)
+static int want_the_rest_gone(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node,
+			      const struct sw_sync *sync)
 {
 	for (size_t s = 0; s < sync->run_count; s++) {
 		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
 		if (run != NULL && run->heard != SW_HEARD_EXITED)
 			continue;
-		answer->message.wants[answer->message.want_count++] = (struct sw_want){
+		struct sw_want *want = &answer->message.wants[answer->message.want_count++];
+		*want = (struct sw_want){
 			.id = sync->runs[s].id,
 			.want = sync->runs[s].state == SW_RUN_EXITED ? SW_WANT_FORGET : SW_WANT_STOP,
 			.grace_ms = -1,
 		};
+		if (want->want == SW_WANT_STOP && !say_why(brain, answer, want))
+			return SW_ENOMEM;
 	}
+	return 0;
 }
 
 bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
@@ -510,11 +527,11 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 	answer->message.lease_ms = SW_LEASE_OF_OLD_MS;
 	answer->message.retry_ms = 200;
 	answer->message.wants = calloc(node->jobs.count + sync->run_count + 1, sizeof *answer->message.wants);
-	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync) < 0) {
+	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync) < 0 ||
+	    want_the_rest_gone(brain, answer, node, sync) < 0) {
 		sw_brain_answer_free(&answer->message);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	want_the_rest_gone(brain, answer, node, sync);
 	if (now > node->answered_at)
 		node->answered_at = now;
 	*ret_answer = &answer->message;

@@ -40,6 +40,7 @@ void sw_brain_drop_live(struct sw_live *live)
 		free(live->trouble->cause.line);
 	free(live->trouble);
 	free(live->pace);
+	free(live->stop);
 	*live = (struct sw_live){0};
 }
 

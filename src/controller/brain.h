@@ -107,6 +107,9 @@ struct sw_brain_config {
 	/* A text that was stored with a record, by its digest; the brain frees it. NULL: nothing is kept beside records, so they hold all. */
 	int (*load_text)(void *context, const unsigned char digest[SW_BULK_DIGEST], char **ret_bytes, size_t *ret_size, struct sw_err *err);
 	void *load_context;
+	/* The name of a user, for people; NULL: they are numbers. */
+	const char *(*user_name)(void *context, uint32_t uid);
+	void *user_context;
 };
 
 struct sw_brain;
@@ -270,6 +273,18 @@ struct sw_job_view {
 	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
 	char failure_done[240]; /* what was done about it */
 };
+/* The last time that its run was suspended, stopped or moved by others than itself; false: that never was. */
+#define SW_STOP_WORDS 200u
+struct sw_stop_view {
+	const char *kind;	  /* suspended, stopped, cancelled, moved */
+	const char *by;		  /* user (its owner), operator, policy, node */
+	uint32_t uid;		  /* of the first two; UINT32_MAX: nobody */
+	uint64_t job;		  /* for which; 0: none */
+	sw_ns at, until;	  /* it went on, or started anew, then; SW_TIME_NEVER: not yet */
+	char why[SW_STOP_WORDS];  /* "for job 7 (guaranteed, user ann)" */
+	char next[SW_STOP_WORDS]; /* "it goes on when job 7 ends or makes way"; "": nothing, or it did */
+};
+bool sw_brain_stop(const struct sw_brain *brain, uint64_t id, struct sw_stop_view *ret_view);
 /* A part of its present run; false: there are not so many. */
 struct sw_part_view {
 	const char *node;

@@ -95,6 +95,27 @@ struct sw_pace {
 	struct sw_sync_jobs beside;
 };
 
+/* The last stop of a job; see stops.c. */
+enum sw_stop_kind {
+	SW_STOP_SUSPENDED = 0,
+	SW_STOP_ANEW, /* its run is lost; it starts anew, if it may */
+	SW_STOP_CANCELLED,
+	SW_STOP_MOVED,
+};
+enum sw_stop_cause {
+	SW_STOPPED_BY_PERSON = 0,
+	SW_STOPPED_BY_POLICY,
+	SW_STOPPED_FOR_MEMORY, /* it stood still, and another job needed its memory */
+	SW_STOPPED_BY_NODE,
+};
+struct sw_stop {
+	uint8_t kind, cause;
+	uint32_t by;	/* a user; SW_NOBODY */
+	uint32_t epoch; /* of the run, as the agents count */
+	uint64_t job;	/* for this one, as people count; 0: for none */
+	sw_ns at, until;
+};
+
 struct sw_live {
 	struct sw_asked *asked;
 	bool is_member; /* of an array */
@@ -143,6 +164,7 @@ struct sw_live {
 	uint32_t failures;
 	struct sw_trouble *trouble; /* NULL: none */
 	struct sw_pace *pace;	    /* NULL: nobody measured it */
+	struct sw_stop *stop;	    /* NULL: it was never stopped */
 	char *warning;		    /* what the user was told at submit; NULL: nothing */
 	uint64_t command_hash;
 	bool asked_retries; /* the user said how many */
@@ -244,6 +266,8 @@ struct sw_brain {
 	struct sw_asked *model_of;	/* the same as text */
 	uint64_t model_first;		/* the first job that was made of it, as people count */
 	uint32_t over_first, over_last; /* ended jobs whose waiting jobs are to be looked at, as people count; 0: none (dependents.c) */
+	uint32_t actor;			/* the user whose record is being applied, to this job, as people count; 0: no such record is */
+	uint64_t acts_on;
 	bool gathers;	    /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
 	bool array_refused; /* the last submit of an array was, and its members go with it; not saved: there is no snapshot between them */
 	uint32_t closed_nodes;	   /* how many; made anew with the nodes */
@@ -370,6 +394,21 @@ int sw_brain_apply_shut(struct sw_brain *brain, json_t *body, struct sw_err *err
 void sw_brain_describe_shut(const struct sw_brain *brain, char *text, size_t size);
 /* Adds what else uses the GPUs of a job that runs. */
 void sw_brain_add_company(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
+
+/* ---- the last stop of a job (stops.c) */
+/* A record of a person about a job is about to be applied; acts_on = 0 ends it. */
+void sw_stop_begin(struct sw_brain *brain, const json_t *body);
+/* While a record of a person is applied to the job, that person is the cause, whatever `cause` says. 0 or SW_ENOMEM. */
+int sw_stop_note(struct sw_brain *brain, uint32_t id, enum sw_stop_kind kind, enum sw_stop_cause cause, uint64_t job);
+/* A policy stopped it for this job, as is known now. */
+void sw_stop_name(struct sw_live *live, uint64_t job);
+/* It goes on, or starts anew. */
+void sw_stop_end(const struct sw_brain *brain, struct sw_live *live);
+void sw_stop_pack(struct sw_pack *pack, struct sw_live *live);
+/* The name of a user, or the number. */
+char *sw_stop_user(const struct sw_brain *brain, uint32_t uid, char *text, size_t size);
+/* What the order to stop this run says for the job's log: `text`, or NULL. */
+char *sw_stop_order_words(const struct sw_brain *brain, struct sw_run_id run, char text[SW_SYNC_WHY_MAX + 1]);
 
 /* ---- runs: what the engine decided, as wishes to nodes (runs.c). 0 or SW_ENOMEM. */
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);

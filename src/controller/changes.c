@@ -226,6 +226,8 @@ static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool compete
 	bool runs = sw_engine_job(brain->engine, id)->state == SW_JOB_RUNNING;
 	if (!runs && !live->parked)
 		return 0;
+	if (sw_stop_note(brain, id.v, SW_STOP_ANEW, SW_STOPPED_BY_POLICY, 0) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (runs)
 		events[count++] = (struct sw_event){.kind = SW_EV_HOLD, .job = id};
 	/* What had kept something has a home, where it would have to go on. */
@@ -262,6 +264,8 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 	case SW_RECORD_CANCEL:
 		snprintf(live->reason, sizeof live->reason, "cancelled");
 		live->ended_at = brain->now;
+		if (sw_stop_note(brain, id.v, SW_STOP_CANCELLED, SW_STOPPED_BY_POLICY, 0) < 0)
+			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		/* The engine does not know of a parked run. */
 		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -304,7 +308,9 @@ int sw_brain_apply_change(struct sw_brain *brain, enum sw_record_kind kind, json
 {
 	const json_t *more = json_object_get(body, "more");
 	brain->gathers = more != NULL;
+	sw_stop_begin(brain, body);
 	int r = change_job(brain, kind, body, err);
 	brain->gathers = false;
+	brain->acts_on = 0;
 	return r < 0 || !json_is_false(more) ? r : sw_brain_conclude_changes(brain, err);
 }

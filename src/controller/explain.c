@@ -46,11 +46,14 @@ static void add_exit(const struct sw_job_view *view, char *text, size_t size)
 		add(text, size, " with exit code %d", view->code);
 }
 
-static void explain_end(const struct sw_job_view *view, char *text, size_t size)
+static void explain_end(const struct sw_brain *brain, const struct sw_job_view *view, char *text, size_t size)
 {
-	char at[SW_WHEN_SIZE], ran[48] = ", before it ran", span[32];
+	char at[SW_WHEN_SIZE], ran[48] = ", before it ran", span[32], by[100] = "", name[72];
+	struct sw_stop_view stop;
 	bool cancelled = strcmp(view->state, "CA") == 0, refused = view->epoch == 0 && strcmp(view->state, "F") == 0;
 	moment(view->ended_at, at);
+	if (cancelled && sw_brain_stop(brain, view->id, &stop) && strcmp(stop.kind, "cancelled") == 0)
+		snprintf(by, sizeof by, " by %s %s", stop.by, sw_stop_user(brain, stop.uid, name, sizeof name));
 	if (view->epoch > 0)
 		snprintf(ran, sizeof ran, ", after running for %s", sw_format_duration(view->ran_ns, span));
 	if (strcmp(view->state, "CD") == 0)
@@ -60,7 +63,7 @@ static void explain_end(const struct sw_job_view *view, char *text, size_t size)
 	else if (strcmp(view->state, "NF") == 0)
 		snprintf(text, size, "it was given up at %s: its node %s did not answer, and an operator removed it", at, view->node);
 	else if (cancelled && strcmp(view->reason, "cancelled") == 0)
-		snprintf(text, size, "it was cancelled at %s%s", at, ran);
+		snprintf(text, size, "it was cancelled at %s%s%s", at, by, ran);
 	else if (cancelled)
 		snprintf(text, size, "it was cancelled at %s%s: %s", at, ran, view->reason);
 	else if (refused && view->failure[0] == '\0')
@@ -175,6 +178,7 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
+	struct sw_stop_view stop;
 	char at[SW_WHEN_SIZE];
 	const char *depth = view->depth == SW_DEPTH_OFF	      ? ", off its GPUs whole,"
 			    : view->depth == SW_DEPTH_LEAVING ? ", on its way off its GPUs whole,"
@@ -189,6 +193,8 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 	else
 		snprintf(text, size, "it stands still on node %s%s and goes on when the policy chooses it again", node, depth);
 	add(text, size, "; it was suspended at %s", moment(live->parked_at, at));
+	if (sw_brain_stop(brain, id, &stop))
+		add(text, size, " %s", stop.why);
 	if (view->depth == SW_DEPTH_REFUSED)
 		add(text, size, "; %s", view->not_deep);
 	size_t used = strlen(text);
@@ -301,16 +307,14 @@ static void explain_dependency(const struct sw_depend *depend, char *text, size_
 		snprintf(text, size, "it waits for job %llu to end", number);
 }
 
-/* When and for which job its last run was stopped, where that was for others. */
+/* When, by whom and for which job its last run was stopped, where it waits for another. */
 static void add_stop(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
+	struct sw_stop_view stop;
 	char at[SW_WHEN_SIZE];
-	if (live->run_epoch > 0 && strncmp(live->reason, "preempted", strlen("preempted")) == 0)
-		add(text, size, "; its last run was stopped at %s: %s",
-		    moment(sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)})->since, at), live->reason);
-	else if (live->run_epoch > 0 && strcmp(live->reason, SW_BRAIN_GAVE_MEMORY) == 0)
-		add(text, size, "; its last run was stopped while it was suspended: it %s", live->reason);
+	if (live->run_epoch > 0 && sw_brain_stop(brain, id, &stop) && stop.until == SW_TIME_NEVER)
+		add(text, size, "; its last run was %s at %s %s", stop.kind, moment(stop.at, at), stop.why);
 }
 
 static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t size)
@@ -338,16 +342,17 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	else if (strcmp(view.state, "UN") == 0)
 		explain_silence(live, &view, text, size);
 	else if (live->ended_at != SW_TIME_NEVER)
-		explain_end(&view, text, size);
+		explain_end(brain, &view, text, size);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)) && !live->user_held && view.failure[0] != '\0')
 		add_failure(&view, text, size);
 	else if (live->depend_count > 0)
 		explain_dependency(sw_brain_awaits(live), text, size);
 	else if (live->parked)
 		explain_parked(brain, id, &view, text, size);
-	else if (live->user_held && live->run_count == 0)
+	else if (live->user_held && live->run_count == 0) {
 		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
-	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
+		add_stop(brain, id, text, size);
+	} else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
 		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,
 			 (long long)((sw_heap_key(&brain->retries, (uint32_t)(id - 1)) - brain->now) / 1000000000));
 	else if (live->run_count > 0)

@@ -518,6 +518,7 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	sw_json_key_string(&json, "state", view.state);
 	sw_json_key_string(&json, "why", text);
 	sw_json_key_bool(&json, "held", view.held);
+	sw_write_stop(server, &json, id);
 	sw_company_write(server, &json, id);
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);

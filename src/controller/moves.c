@@ -170,7 +170,9 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 	live->unmoved = NULL;
 	live->unmoved_until = 0;
 	const struct sw_event event = {.kind = SW_EV_MOVE, .job = {(uint32_t)(job - 1)}, .epoch = live->epoch, .mask = (uint64_t)mask};
+	sw_stop_begin(brain, body);
 	int r = sw_brain_step(brain, &event, 1, err);
+	brain->acts_on = 0;
 	bool stays = r == 0 && live->run_epoch == epoch && live->run_count == 1 && live->runs[0].mask != (uint64_t)mask && !live->parked;
 	if (stays)
 		live->unmoved = strdup("others got these GPUs first");
@@ -185,6 +187,8 @@ void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t ma
 	} else {
 		run->from = run->mask;
 		run->moved_at = brain->now;
+		/* Words for people: without memory for them it moves all the same. */
+		(void)sw_stop_note(brain, (uint32_t)(live - brain->jobs.items), SW_STOP_MOVED, SW_STOPPED_BY_POLICY, 0);
 		free(live->unmoved);
 		live->unmoved = NULL;
 		live->unmoved_until = 0;

@@ -89,6 +89,11 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 	return 0;
 }
 
+static const char *name_user(void *context, uint32_t uid)
+{
+	return sw_user_name(context, uid);
+}
+
 static struct sw_brain_config brain_config(struct sw_server *server)
 {
 	const struct sw_controller_options *options = server->options;
@@ -110,6 +115,8 @@ static struct sw_brain_config brain_config(struct sw_server *server)
 		.find_context = server,
 		.load_text = sw_past_load_text,
 		.load_context = server,
+		.user_name = name_user,
+		.user_context = server,
 	};
 }
 

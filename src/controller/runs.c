@@ -176,7 +176,8 @@ int sw_brain_make_way(struct sw_brain *brain, uint32_t id)
 				break; /* of active runs the engine takes care */
 			struct sw_live *other = &brain->jobs.items[*victim];
 			snprintf(other->reason, sizeof other->reason, SW_BRAIN_GAVE_MEMORY);
-			if (sw_brain_drop_runs(brain, *victim) < 0)
+			if (sw_stop_note(brain, *victim, SW_STOP_ANEW, SW_STOPPED_FOR_MEMORY, id + UINT64_C(1)) < 0 ||
+			    sw_brain_drop_runs(brain, *victim) < 0)
 				return SW_ENOMEM;
 		}
 	}
@@ -191,8 +192,10 @@ static void name_reason(struct sw_brain *brain, uint32_t id)
 		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
-			if (other->parked && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0)
+			if (other->parked && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0) {
 				snprintf(other->reason, sizeof other->reason, "suspended in place for job %u", id + 1);
+				sw_stop_name(other, id + UINT64_C(1));
+			}
 		}
 	}
 }
@@ -321,6 +324,7 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	}
 	live->epoch = command->epoch;
 	live->reason[0] = '\0';
+	sw_stop_end(brain, live);
 	r = r < 0 ? r : sw_brain_make_way(brain, command->job);
 	name_reason(brain, command->job);
 	return r;
@@ -357,8 +361,13 @@ static int stop(struct sw_brain *brain, const struct sw_step *step, const struct
 			  : command->reason == SW_REASON_HELD	 ? "held"
 			  : command->reason == SW_REASON_MOVED	 ? "moved"
 								 : "preempted";
-	if (!may_stay || !can_park(live)) {
-		uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
+	bool stays = may_stay && can_park(live);
+	uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
+	enum sw_stop_cause cause =
+		command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED ? SW_STOPPED_BY_POLICY : SW_STOPPED_BY_NODE;
+	if (sw_stop_note(brain, command->job, stays ? SW_STOP_SUSPENDED : SW_STOP_ANEW, cause, successor) < 0)
+		return SW_ENOMEM;
+	if (!stays) {
 		snprintf(live->reason, sizeof live->reason, successor != 0 ? "%s for job %llu" : "%s", why, (unsigned long long)successor);
 		/* It may not start a second time. */
 		if (sw_engine_job(brain->engine, (struct sw_job_id){command->job})->state == SW_JOB_FAILED)

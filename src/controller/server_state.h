@@ -72,7 +72,7 @@ struct sw_caller {
 	TAILQ_HEAD(, sw_conn) conns;
 	uint32_t conn_count, head_count, stream_count;
 	uint64_t body_bytes;
-	int64_t paid_ns; /* uptime until which its requests have used up its share of them */
+	int64_t paid_ns;	   /* uptime until which its requests have used up its share of them */
 	int64_t round_ns, used_ns; /* the round of the loop in which it was heard last, and how long it held the loop in it */
 };
 /* What was refused for want of room: of the caller's own bound, or of all. */
@@ -434,6 +434,8 @@ bool sw_may_see(const struct sw_peer *peer, const struct sw_job_view *view);
 /* What is said beside how the job stands: what was asked for; whether a change found anything to do. */
 enum sw_job_extra { SW_WITHOUT_REQUEST = 0, SW_WITH_REQUEST, SW_WITH_ASKED, SW_CHANGED, SW_UNCHANGED };
 void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra);
+/* "stop": the last stop of the job. */
+void sw_write_stop(struct sw_server *server, struct sw_json *json, uint64_t job);
 void sw_write_time(struct sw_json *json, const char *key, int64_t ns); /* null for never */
 const char *sw_user_name(struct sw_server *server, uint32_t uid);
 /* Jobs in each state; where there are very many, as they were a second or so ago. */

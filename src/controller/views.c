@@ -64,6 +64,34 @@ static void write_failure(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_end_object(json);
 }
 
+void sw_write_stop(struct sw_server *server, struct sw_json *json, uint64_t job)
+{
+	struct sw_stop_view stop;
+	sw_json_key(json, "stop");
+	if (!sw_brain_stop(server->brain, job, &stop)) {
+		sw_json_null(json);
+		return;
+	}
+	sw_json_object(json);
+	sw_json_key_string(json, "kind", stop.kind);
+	sw_write_time(json, "at", stop.at);
+	sw_json_key_string(json, "by", stop.by);
+	sw_json_key(json, "user");
+	if (stop.uid != UINT32_MAX)
+		sw_json_string(json, sw_user_name(server, stop.uid));
+	else
+		sw_json_null(json);
+	sw_json_key(json, "job");
+	if (stop.job != 0)
+		sw_json_u64(json, stop.job);
+	else
+		sw_json_null(json);
+	sw_json_key_string(json, "why", stop.why);
+	sw_json_key_string(json, "next", stop.next);
+	sw_write_time(json, "until", stop.until);
+	sw_json_end_object(json);
+}
+
 static void write_span(struct sw_json *json, const char *key, int64_t ns)
 {
 	sw_json_key(json, key);
@@ -174,6 +202,7 @@ void sw_write_job_details(struct sw_server *server, struct sw_json *json, const 
 	sw_json_key(json, "ran_s");
 	sw_json_decimal(json, view->ran_ns, SW_NS_PER_S);
 	sw_write_time(json, "retry_at", view->retry_at);
+	sw_write_stop(server, json, view->id);
 	sw_json_key_u64(json, "epoch", view->epoch);
 	sw_json_key_u64(json, "restarts", view->restarts);
 	sw_json_key_u64(json, "preemptions", view->preemptions);

@@ -386,7 +386,7 @@ static void test_why_tells_where_a_job_runs_and_how_it_ended(void **state)
 	desk_submit(desk, "{\"command\": [\"b\"], \"hold\": true}");
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), 0);
 	desk_apply(desk, &records, NULL);
-	desk_expect_why(desk, 2, "it was cancelled at 2023-11-14T22:13:32Z, before it ran");
+	desk_expect_why(desk, 2, "it was cancelled at 2023-11-14T22:13:32Z by user 1000, before it ran");
 	desk_submit(desk, "{\"command\": [\"c\"], \"depends\": \"afternotok:1\"}");
 	desk_expect_why(desk, 3, "before it ran: dependency never satisfied");
 	desk_submit(desk, "{\"command\": [\"d\"], \"retries\": 0}");

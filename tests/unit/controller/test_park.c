@@ -87,7 +87,7 @@ static void test_others_are_stopped(void **state)
 	char why[600];
 	sw_brain_explain(bench->brain, bench->now, 1, why, sizeof why);
 	assert_non_null(strstr(why, "its last run was stopped at 1970-01-01T"));
-	assert_non_null(strstr(why, ": preempted for job 2"));
+	assert_non_null(strstr(why, "Z for job 2 (guaranteed, user 1000)"));
 }
 
 /* Aim: what was not seen running is not stopped yet: nobody knows what it has to keep. */
