@@ -179,22 +179,21 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
 	struct sw_stop_view stop;
+	bool has_stop = sw_brain_stop(brain, id, &stop);
 	char at[SW_WHEN_SIZE];
 	const char *depth = view->depth == SW_DEPTH_OFF	      ? ", off its GPUs whole,"
 			    : view->depth == SW_DEPTH_LEAVING ? ", on its way off its GPUs whole,"
 							      : "";
 	uint64_t occupant = sw_brain_occupant(brain, (uint32_t)(id - 1));
+	/* Moments come first: behind a quote clients leave them as they are. */
+	add(text, size, "it was suspended at %s%s%s, ", moment(live->parked_at, at), has_stop ? " " : "", has_stop ? stop.why : "");
 	if (live->user_held)
-		snprintf(text, size, "it stands still on node %s%s until 'sharewell resume %llu'", node, depth, (unsigned long long)id);
+		add(text, size, "stands still on node %s%s until 'sharewell resume %llu'", node, depth, (unsigned long long)id);
 	else if (occupant != 0)
-		snprintf(text, size,
-			 "it stands still on node %s%s and goes on when job %llu, which is ahead of it there, ends or makes way", node,
-			 depth, (unsigned long long)occupant);
+		add(text, size, "stands still on node %s%s and goes on when job %llu, which is ahead of it there, ends or makes way", node,
+		    depth, (unsigned long long)occupant);
 	else
-		snprintf(text, size, "it stands still on node %s%s and goes on when the policy chooses it again", node, depth);
-	add(text, size, "; it was suspended at %s", moment(live->parked_at, at));
-	if (sw_brain_stop(brain, id, &stop))
-		add(text, size, " %s", stop.why);
+		add(text, size, "stands still on node %s%s and goes on when the policy chooses it again", node, depth);
 	if (view->depth == SW_DEPTH_REFUSED)
 		add(text, size, "; %s", view->not_deep);
 	size_t used = strlen(text);
@@ -314,7 +313,7 @@ static void add_stop(const struct sw_brain *brain, uint64_t id, char *text, size
 	struct sw_stop_view stop;
 	char at[SW_WHEN_SIZE];
 	if (live->run_epoch > 0 && sw_brain_stop(brain, id, &stop) && stop.until == SW_TIME_NEVER)
-		add(text, size, "; its last run was %s at %s %s", stop.kind, moment(stop.at, at), stop.why);
+		add(text, size, "%sits last run was %s at %s %s", text[0] != '\0' ? "; " : "", stop.kind, moment(stop.at, at), stop.why);
 }
 
 static void explain_wait(struct sw_brain *brain, uint64_t id, char *text, size_t size)
@@ -350,8 +349,8 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	else if (live->parked)
 		explain_parked(brain, id, &view, text, size);
 	else if (live->user_held && live->run_count == 0) {
-		snprintf(text, size, "it is on hold; 'sharewell resume %llu' lets it go", (unsigned long long)id);
 		add_stop(brain, id, text, size);
+		add(text, size, "%sit is on hold; 'sharewell resume %llu' lets it go", text[0] != '\0' ? "; " : "", (unsigned long long)id);
 	} else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)))
 		snprintf(text, size, "its last run failed (%s); it is tried again %lld s from the last event", live->reason,
 			 (long long)((sw_heap_key(&brain->retries, (uint32_t)(id - 1)) - brain->now) / 1000000000));

@@ -103,8 +103,7 @@ static void say_by(const struct sw_brain *brain, const struct sw_live *live, cha
 	switch ((enum sw_stop_cause)stop->cause) {
 	case SW_STOPPED_BY_PERSON:
 		sw_stop_user(brain, stop->by, name, sizeof name);
-		snprintf(text, SW_STOP_WORDS, "by %s %s%s", stop->by == live->uid ? "user" : "operator", name,
-			 stop->kind == SW_STOP_CANCELLED ? " (cancel)" : "");
+		snprintf(text, SW_STOP_WORDS, "by %s %s", stop->by == live->uid ? "user" : "operator", name);
 		break;
 	case SW_STOPPED_BY_POLICY:
 		name_job(brain, stop->job, name, sizeof name);
@@ -170,6 +169,7 @@ char *sw_stop_order_words(const struct sw_brain *brain, struct sw_run_id run, ch
 	const struct sw_live *live = sw_brain_live(brain, run.job);
 	if (live == NULL || live->stop == NULL || live->stop->epoch != run.epoch || !sw_brain_stop(brain, run.job, &view))
 		return NULL;
-	snprintf(text, SW_SYNC_WHY_MAX + 1, "%.190s%s%.100s", view.why, view.next[0] != '\0' ? ": " : "", view.next);
+	snprintf(text, SW_SYNC_WHY_MAX + 1, "%.180s%s%s%.100s", view.why, live->stop->kind == SW_STOP_CANCELLED ? " (cancel)" : "",
+		 view.next[0] != '\0' ? ": " : "", view.next);
 	return text;
 }

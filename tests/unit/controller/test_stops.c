@@ -142,7 +142,7 @@ static void test_starts_anew(void **state)
 	change_as(bench, &alice, &(struct sw_change){.kind = SW_RECORD_HOLD, .verb = "suspend", .force = true}, 1);
 	assert_string_equal(order_of(bench, 1, 1), "by user alice: it starts anew after 'sharewell resume 1'");
 	tell(bench, 1, 1, SW_RUN_EXITED, 15, "stopped");
-	expect_why(bench, 1, "; its last run was stopped at ");
+	expect_why(bench, 1, "its last run was stopped at ");
 	/* What was said of the run before is not said to the next. */
 	change_as(bench, &alice, &(struct sw_change){.kind = SW_RECORD_RELEASE, .verb = "resume"}, 1);
 	runs(bench, 1, 2);
