@@ -123,6 +123,18 @@ char *sw_cli_device_power(const json_t *gpu, char *text, size_t size)
 	return say(watts > 0, watts, "W", text, size);
 }
 
+char *sw_cli_device_shut(const json_t *gpu, char *text, size_t size)
+{
+	const char *why = sw_cli_text(gpu, "shut", ""), *by = sw_cli_text(gpu, "shut_by", "");
+	size_t strangers = json_array_size(json_object_get(gpu, "strangers"));
+	text[0] = '\0';
+	if (why[0] != '\0')
+		snprintf(text, size, "%s%s%s", why, by[0] != '\0' ? ": " : "", by);
+	else if (strangers > 0)
+		snprintf(text, size, "shared with %zu outside the queue", strangers);
+	return text;
+}
+
 char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size)
 {
 	int64_t celsius = sw_cli_number(gpu, "temperature_c", 0);

@@ -87,6 +87,8 @@ char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size);
 /* "312W"; no GPU that is on draws nothing. */
 char *sw_cli_device_power(const json_t *gpu, char *text, size_t size);
 /* "41C" */
+/* Why it takes no jobs, or what shares it with them: "stranger: ann's train (pid 7, 3 GiB)"; "": nothing. */
+char *sw_cli_device_shut(const json_t *gpu, char *text, size_t size);
 char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size);
 
 /* ---- printing */

@@ -48,17 +48,6 @@ static const char *state_of(const json_t *node)
 	return spare == gpus ? "idle" : spare > 0 ? "mix" : "alloc";
 }
 
-/* Why a GPU takes no jobs, or what shares it; "-". */
-static const char *shut_of(const json_t *gpu, char *text, size_t size)
-{
-	const char *why = sw_cli_text(gpu, "shut", ""), *by = sw_cli_text(gpu, "shut_by", "");
-	const json_t *strangers = json_object_get(gpu, "strangers");
-	snprintf(text, size, "%s%s%s", why[0] != '\0' ? why : "-", by[0] != '\0' ? ": " : "", by);
-	if (why[0] == '\0' && json_array_size(strangers) > 0)
-		snprintf(text, size, "shared with %zu outside the queue", json_array_size(strangers));
-	return text;
-}
-
 /* Why the node, or which of its GPUs, takes no jobs. */
 static void find_reason(const json_t *node, char *text, size_t size)
 {
@@ -71,7 +60,7 @@ static void find_reason(const json_t *node, char *text, size_t size)
 	snprintf(text, size, "-");
 	json_array_foreach(json_object_get(node, "devices"), i, gpu)
 	{
-		if (strcmp(shut_of(gpu, words, sizeof words), "-") == 0 || used >= size)
+		if (sw_cli_device_shut(gpu, words, sizeof words)[0] == '\0' || used >= size)
 			continue;
 		used += (size_t)snprintf(text + used, size - used, "%sgpu%zu %s", used > 0 ? "; " : "", i, words);
 	}
@@ -105,7 +94,7 @@ static int add_gpu(struct sw_cli_rows *rows, const json_t *node, const json_t *g
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_format_bytes((uint64_t)sw_cli_number(gpu, "memory_bytes", 0), memory));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_power(gpu, text, sizeof text));
 	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_heat(gpu, text, sizeof text));
-	r = r < 0 ? r : sw_cli_rows_add(rows, shut_of(gpu, shut, sizeof shut));
+	r = r < 0 ? r : sw_cli_rows_add(rows, sw_cli_device_shut(gpu, shut, sizeof shut)[0] != '\0' ? shut : "-");
 	return r < 0 ? r : sw_cli_rows_add(rows, sw_cli_text(gpu, "uuid", "-"));
 }
 

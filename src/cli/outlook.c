@@ -26,8 +26,10 @@ struct making {
 	SW_VEC(struct sw_forecast_job) jobs;
 	SW_VEC(uint32_t) depends; /* of all jobs, one after the other */
 	SW_VEC(struct sw_forecast_quota) quotas;
-	json_t *living; /* all pages together */
-	json_t *closed; /* names of nodes that take no more jobs */
+	json_t *living;	       /* all pages together */
+	json_t *closed;	       /* names of nodes that take no more jobs */
+	json_t *places;	       /* of the other nodes: name, number in the forecast's topology */
+	SW_VEC(uint64_t) shut; /* by that number: GPUs that take no jobs */
 };
 
 static int no_memory(struct sw_err *err)
@@ -139,11 +141,31 @@ static const char *riddle_of(const struct making *making, const json_t *job)
 	return NULL;
 }
 
+static uint64_t gpus_of(const json_t *job)
+{
+	uint64_t mask = 0;
+	size_t i;
+	json_t *index;
+	json_array_foreach(json_object_get(job, "gpu_indexes"), i, index) if (json_integer_value(index) < 64) mask |=
+		UINT64_C(1) << json_integer_value(index);
+	return mask;
+}
+
+/* Of one that runs: whether some of its GPUs take no other after it. Then the rest of them is left out with these: nobody else starts there before it ends. */
+static bool is_on_shut(const struct making *making, const json_t *job)
+{
+	int64_t place = sw_cli_number(making->places, sw_cli_text(job, "node", ""), -1);
+	if (place < 0 || (size_t)place >= making->shut.count || (making->shut.items[place] & gpus_of(job)) == 0)
+		return false;
+	making->shut.items[place] |= gpus_of(job);
+	return true;
+}
+
 static enum sw_forecast_state state_of(const struct making *making, const json_t *job)
 {
 	const char *state = sw_cli_text(job, "state", ""), *node = sw_cli_text(job, "node", "");
 	if (strcmp(state, "R") == 0 || strcmp(state, "CF") == 0)
-		return json_object_get(making->closed, node) != NULL ? SW_FORECAST_AWAY : SW_FORECAST_RUNS;
+		return json_object_get(making->closed, node) != NULL || is_on_shut(making, job) ? SW_FORECAST_AWAY : SW_FORECAST_RUNS;
 	if (strcmp(state, "UN") == 0)
 		return SW_FORECAST_AWAY;
 	if (riddle_of(making, job) != NULL)
@@ -302,6 +324,8 @@ static int predict(struct sw_cli_client *client, struct making *making, uint64_t
 	return sw_forecast(
 		&(struct sw_forecast_config){
 			.topology = topology,
+			/* Nodes may have come or gone between two questions. */
+			.shut = making->shut.count == topology->node_count ? making->shut.items : NULL,
 			.policy = policy,
 			.params = params,
 			.placement = placement,
@@ -329,16 +353,39 @@ static int count_living(struct sw_cli_client *client, struct sw_cli_outlook *out
 	return 0;
 }
 
-/* What runs on a node that takes no more jobs leaves nothing behind that others could have. */
-static int find_closed(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+static uint64_t shut_on(const json_t *node)
+{
+	uint64_t mask = 0;
+	size_t g;
+	json_t *gpu;
+	json_array_foreach(json_object_get(node, "devices"), g, gpu) if (g < 64 && sw_cli_text(gpu, "shut", "")[0] != '\0') mask |=
+		UINT64_C(1) << g;
+	return mask;
+}
+
+/* What runs on a node that takes no more jobs leaves nothing behind that others could have; nor do GPUs that take none. */
+static int find_doors(struct sw_cli_client *client, struct making *making, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	size_t i;
 	json_t *node;
 	making->closed = json_object();
-	int r = making->closed != NULL ? sw_cli_client_get(client, "/v1/nodes", &answer, err) : no_memory(err);
-	json_array_foreach(json_object_get(answer, "nodes"), i, node) if (json_is_true(json_object_get(node, "closed")))
-		json_object_set_new(making->closed, sw_cli_text(node, "name", ""), json_true());
+	making->places = json_object();
+	int r = making->closed != NULL && making->places != NULL ? sw_cli_client_get(client, "/v1/nodes", &answer, err) : no_memory(err);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+	{
+		const char *name = sw_cli_text(node, "name", "");
+		if (json_is_true(json_object_get(node, "closed")))
+			json_object_set_new(making->closed, name, json_true());
+		if (!sw_cli_past_counts(node, true))
+			continue;
+		json_object_set_new(making->places, name, json_integer((json_int_t)making->shut.count));
+		uint64_t *mask = sw_vec_push(&making->shut);
+		if (mask == NULL)
+			return no_memory(err);
+		*mask = shut_on(node);
+		making->outlook->shut += (uint32_t)__builtin_popcountll(*mask);
+	}
 	return r;
 }
 
@@ -350,7 +397,7 @@ static int gather(struct sw_cli_client *client, struct making *making, struct sw
 		return no_memory(err);
 	int r = sw_cli_each_page(client, "state=PD,CF,R,S,UN&asked=true&", take_page, making, err);
 	r = r < 0 ? r : fetch_past(client, making, err);
-	r = r < 0 ? r : find_closed(client, making, err);
+	r = r < 0 ? r : find_doors(client, making, err);
 	r = r < 0 ? r : add_jobs(making, err);
 	return r < 0 ? r : add_quotas(client, making, err);
 }
@@ -361,6 +408,8 @@ static void release(struct making *making)
 	json_decref(making->tenants);
 	json_decref(making->living);
 	json_decref(making->closed);
+	json_decref(making->places);
+	sw_vec_free(&making->shut);
 	sw_vec_free(&making->jobs);
 	sw_vec_free(&making->depends);
 	sw_vec_free(&making->quotas);
@@ -478,6 +527,11 @@ char *sw_cli_outlook_say(const struct sw_cli_outlook *outlook, uint64_t id, char
 			why = outlook->riddles.items[i].why;
 	if (why[0] != '\0') {
 		snprintf(text, size, "nobody can tell when it starts: %s", why);
+	} else if (start == NULL && outlook->shut > 0) {
+		snprintf(text, size,
+			 "nobody can tell when it starts: %u GPU%s no jobs now, as 'sharewell nodes' says, or the jobs ahead of it may run "
+			 "for ever",
+			 outlook->shut, outlook->shut == 1 ? " takes" : "s take");
 	} else if (start == NULL) {
 		snprintf(text, size, "nobody can tell when it starts: how long jobs ahead of it run is not known; time limits would tell");
 	} else if (start->in_ns < SW_NS_PER_S) {

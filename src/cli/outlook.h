@@ -17,6 +17,7 @@ struct sw_cli_outlook {
 	SW_VEC(uint64_t) ids; /* of the living jobs, ascending */
 	struct sw_forecast_start *starts;
 	SW_VEC(struct sw_cli_riddle) riddles;
+	uint32_t shut;	/* GPUs that take no jobs now */
 	int64_t now_ns; /* of the controller */
 	char none[200]; /* why there is no forecast, as half a sentence; "" when there is one */
 };

@@ -239,7 +239,7 @@ static int64_t gpu_memory(const json_t *node)
 	return bytes >= 1 << 20 ? bytes : (int64_t)SW_CLUSTER_GPU_MEM_BYTES;
 }
 
-static bool counts(const json_t *node, bool open_only)
+bool sw_cli_past_counts(const json_t *node, bool open_only)
 {
 	bool closed = json_is_true(json_object_get(node, "closed")) || json_is_true(json_object_get(node, "unreachable"));
 	return !(open_only && closed) && json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
@@ -260,10 +260,10 @@ static void describe(FILE *out, const json_t *nodes, bool open_only)
 	fputs("nodes:\n", out);
 	for (size_t i = 0, next; i < json_array_size(nodes); i = next) {
 		const json_t *node = json_array_get(nodes, i);
-		int64_t count = counts(node, open_only), cpus = sw_cli_number(node, "cpus", 0),
+		int64_t count = sw_cli_past_counts(node, open_only), cpus = sw_cli_number(node, "cpus", 0),
 			bytes = sw_cli_number(node, "memory_bytes", 0);
 		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next)); next++)
-			count += counts(json_array_get(nodes, next), open_only);
+			count += sw_cli_past_counts(json_array_get(nodes, next), open_only);
 		if (count == 0)
 			continue;
 		fprintf(out, "  - {count: %" PRId64 ", gpus: %" PRId64 ", gpu_memory: %" PRId64, count, sw_cli_number(node, "gpus", 1),
@@ -286,7 +286,7 @@ int sw_cli_past_cluster(struct sw_cli_client *client, bool open_only, struct sw_
 	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
-	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node, open_only);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || sw_cli_past_counts(node, open_only);
 	if (!any) {
 		sw_err_set(err, SW_ENOTFOUND, open_only ? "no node takes jobs at present" : "the cluster has no GPUs at present");
 		sw_err_detail(err, open_only ? "none is up and open" : "no node is up");

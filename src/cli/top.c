@@ -69,6 +69,14 @@ static const char *host_memory_of(const json_t *node, char text[96])
 	return text;
 }
 
+/* The GPU takes no jobs, and why; or who uses it beside the jobs. */
+static void add_shut(struct picture *picture, const json_t *gpu)
+{
+	char words[300];
+	if (sw_cli_device_shut(gpu, words, sizeof words)[0] != '\0')
+		add(picture, "     %s", words);
+}
+
 static void add_gpu(struct picture *picture, const json_t *gpu)
 {
 	double used = sw_cli_real(gpu, "memory_used_bytes", 0), all = sw_cli_real(gpu, "memory_bytes", 0);
@@ -86,12 +94,20 @@ static void add_gpus(struct picture *picture, const json_t *nodes)
 	json_array_foreach(nodes, i, node)
 	{
 		char host[96];
-		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free%s", sw_cli_text(node, "name", "?"),
+		int64_t shut = sw_cli_number(node, "gpus_shut", 0);
+		char closed[64] = "";
+		if (shut > 0)
+			snprintf(closed, sizeof closed, ", %" PRId64 " take%s no jobs", shut, shut == 1 ? "s" : "");
+		add(picture, "%s%s: %" PRId64 " of %" PRId64 " GPUs free%s%s", sw_cli_text(node, "name", "?"),
 		    json_is_true(json_object_get(node, "unreachable")) ? " (unreachable)"
 		    : json_is_true(json_object_get(node, "up"))	       ? ""
 								       : " (down)",
-		    sw_cli_number(node, "gpus_free", 0), sw_cli_number(node, "gpus", 0), host_memory_of(node, host));
-		json_array_foreach(json_object_get(node, "devices"), g, gpu) add_gpu(picture, gpu);
+		    sw_cli_number(node, "gpus_free", 0), sw_cli_number(node, "gpus", 0), closed, host_memory_of(node, host));
+		json_array_foreach(json_object_get(node, "devices"), g, gpu)
+		{
+			add_gpu(picture, gpu);
+			add_shut(picture, gpu);
+		}
 	}
 }
 

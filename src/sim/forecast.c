@@ -227,12 +227,15 @@ static int pass_until(struct run *run, sw_ns until, struct sw_err *err)
 
 /* ---- to the present */
 
-/* All of them, in their order, and held; quotas first. */
+/* All of them, in their order, and held; GPUs that take none and quotas first. */
 static int submit_all(struct run *run, sw_ns way_ns, struct sw_err *err)
 {
 	const struct sw_forecast_config *config = run->config;
 	SW_CLEANUP(sw_freep) struct sw_job_spec *specs = calloc(config->count + 1, sizeof *specs);
 	int r = specs != NULL ? 0 : SW_ENOMEM;
+	for (uint32_t n = 0; r == 0 && config->shut != NULL && n < config->topology->node_count; n++)
+		if (config->shut[n] != 0)
+			r = push(run, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {n}, .mask = config->shut[n]});
 	for (uint32_t q = 0; r == 0 && q < config->quota_count; q++)
 		r = push(run, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = config->quotas[q].tenant, .gpus = config->quotas[q].gpus});
 	for (uint32_t j = 0; r == 0 && j < config->count; j++) {

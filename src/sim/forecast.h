@@ -70,6 +70,7 @@ struct sw_forecast_quota {
 
 struct sw_forecast_config {
 	const struct sw_topology *topology; /* the nodes that take jobs */
+	const uint64_t *shut;		    /* of each of them, a mask of GPUs that take none, nobody knows until when; NULL: all do */
 	const struct sw_policy *policy;
 	const struct sw_params *params; /* NULL: presets */
 	const struct sw_placement *placement;

@@ -258,6 +258,26 @@ static void test_too_many(void **state)
 	assert_int_equal(sw_forecast(&config, NULL, &err), SW_ELIMIT);
 }
 
+/* Aim: GPUs that take no jobs do not count: who fits only with them starts at no time that anybody could tell, and others wait for those that run elsewhere. */
+static void test_shut_gpus(void **state)
+{
+	(void)state;
+	static const uint64_t shut[] = {1, 0}; /* one GPU of the first node */
+	struct fixture fixture;
+	for (int round = 0; round < 2; round++) {
+		make(&fixture, &sw_policy_fifo, 2, 2);
+		fixture.config.shut = round > 0 ? shut : NULL;
+		add(&fixture, SW_FORECAST_RUNS, 2, 10, 50);
+		add(&fixture, SW_FORECAST_WAITS, 2, 0, 100);
+		add(&fixture, SW_FORECAST_WAITS, 1, 0, 100);
+		expect_starts(&fixture, (const sw_ns[]){-1, round > 0 ? 50 : 0, 50});
+	}
+	make(&fixture, &sw_policy_fifo, 1, 2);
+	fixture.config.shut = shut;
+	add(&fixture, SW_FORECAST_WAITS, 2, 0, 100);
+	expect_starts(&fixture, (const sw_ns[]){-1});
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -273,6 +293,7 @@ int main(void)
 		cmocka_unit_test(test_quota),
 		cmocka_unit_test(test_target),
 		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_shut_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
