@@ -66,6 +66,10 @@ foreach(kind unit sim golden)
 		if(name STREQUAL "unit/controller/dependents")
 			target_link_options(${target} PRIVATE LINKER:--wrap=sw_brain_live)
 		endif()
+		# Its requests are costly.
+		if(name STREQUAL "unit/controller/server_bounds")
+			target_link_options(${target} PRIVATE LINKER:--wrap=sw_request_read_some)
+		endif()
 		# Its cluster is full after a few nodes.
 		if(name STREQUAL "unit/controller/check")
 			target_link_options(${target} PRIVATE LINKER:--wrap=sw_engine_room)

@@ -1,5 +1,6 @@
 /* Bounds: whatever one caller takes, the others, the owner and the agents find room. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "api/request.h"
 #include "api/routes.h"
 #include "unit/controller/served.h"
 
@@ -335,6 +339,70 @@ static void test_jobs(void **state)
 	assert_int_equal(status, 429);
 }
 
+/* Each request of the controller that starts next takes so long to read, at least. The linker puts this function before the one that reads. */
+static int64_t slow_ns;
+/* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
+int __real_sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status,
+				struct sw_err *err);
+int __wrap_sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status,
+				struct sw_err *err);
+int __wrap_sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status,
+				struct sw_err *err)
+{
+	if (slow_ns > 0)
+		nanosleep(&(struct timespec){.tv_nsec = slow_ns}, NULL);
+	return __real_sw_request_read_some(request, body, size, ret_more, ret_status, err);
+}
+/* NOLINTEND(bugprone-reserved-identifier) */
+
+static void begin(int fd, const char *target, const char *token)
+{
+	char text[300];
+	snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nAuthorization: Bearer %s\r\n\r\n", target, token);
+	say_text(fd, text);
+}
+
+/* Costly requests on all connections of one user, which came first: a request of another user is heard after a few of them. */
+static void test_slices(void **state)
+{
+	(void)state;
+	enum { CONNS = 40 };
+	static const char count[] = "\nsharewell_http_requests_total{operation=\"getCluster\"} ";
+	slow_ns = 11000000;
+	served_start(&served);
+	slow_ns = 0;
+	int alices[CONNS], bob = keep_tcp();
+	for (int i = 0; i <= CONNS; i++) {
+		int fd = i < CONNS ? alices[i] = keep_tcp() : bob;
+		struct reply reply = ask(fd, "GET", "/v1/cluster", i < CONNS ? ALICE : BOB, NULL);
+		assert_int_equal(reply.status, 200);
+		reply_free(&reply);
+	}
+	/* All of it is there when the controller looks again. */
+	int stopped = 0;
+	assert_int_equal(kill(served.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(served.pid, &stopped, WUNTRACED), served.pid);
+	assert_true(WIFSTOPPED(stopped));
+	for (int i = 0; i < CONNS; i++)
+		begin(alices[i], "/v1/cluster", ALICE);
+	begin(bob, "/metrics", BOB);
+	assert_int_equal(kill(served.pid, SIGCONT), 0);
+	struct reply reply = hear(bob);
+	assert_int_equal(reply.status, 200);
+	const char *found = strstr(reply.body, count);
+	assert_non_null(found);
+	/* What Bob hears says how many were heard before. */
+	long before = strtol(found + strlen(count), NULL, 10) - (CONNS + 1);
+	reply_free(&reply);
+	for (int i = 0; i < CONNS; i++) {
+		reply = hear(alices[i]);
+		assert_int_equal(reply.status, 200);
+		reply_free(&reply);
+	}
+	if (before < 0 || before > 8)
+		fail_msg("the other user was heard after %ld requests", before);
+}
+
 /* Bytes of environments of one user. The members of an array hold one together. */
 static void test_held(void **state)
 {
@@ -380,7 +448,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_places_of_all),
 		TEST(test_heads),     TEST(test_bodies),    TEST(test_streams),	    TEST(test_requests),
-		TEST(test_jobs),      TEST(test_held),	    TEST(test_no_files),
+		TEST(test_slices),    TEST(test_jobs),	    TEST(test_held),	    TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
