@@ -136,6 +136,35 @@ static void test_runs_keep_the_name(void **state)
 	expect_heard(desk, (struct word){.home = HOME_A, .start = 2, .number = 1}, 1);
 }
 
+/* Once an operator has removed the node, another agent is heard under its name, hears of no old run and gets new ones; the old agent is refused then, also after a restart of the
+ * controller. */
+static void test_removed_node_leaves_its_name(void **state)
+{
+	struct desk *desk = *state;
+	expect_heard(desk, (struct word){.home = HOME_A, .start = 1, .number = 1}, 0);
+	uint64_t old = desk_submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	struct sw_sync_run run = {.id = {old, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	expect_heard(desk, (struct word){.home = HOME_A, .start = 1, .number = 2, .run = &run}, 1);
+	desk_pass_time(desk, 40 * SW_NS_PER_S);
+	expect_refused(desk, (struct word){.home = HOME_B, .start = 1, .number = 1},
+		       "node 'n' has jobs of an agent with another state folder");
+	sw_records records = {0};
+	struct sw_err err = {0};
+	if (sw_brain_propose_remove(desk->brain, &root, "n", "on fire", &records, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	desk_apply(desk, &records, NULL);
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 2}, 0);
+	assert_string_equal(desk_state(desk, old), "NF");
+	uint64_t fresh = desk_submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 3}, 1);
+	run.id = (struct sw_run_id){fresh, 1};
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 4, .run = &run}, 1);
+	assert_string_equal(desk_state(desk, fresh), "R");
+	expect_refused(desk, (struct word){.home = HOME_A, .start = 1, .number = 3}, "node 'n' has an agent already");
+	expect_refused(desk, (struct word){.home = HOME_A, .start = 2, .number = 1}, "node 'n' has an agent already");
+	assert_string_equal(desk_state(desk, fresh), "R");
+}
+
 /* Agents of version 0.1 are ordered by the moment of their start, and one that is upgraded is heard at once. */
 static void test_upgrade(void **state)
 {
@@ -167,9 +196,13 @@ static void test_restart_of_the_controller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DESK_TEST(test_second_agent_is_refused),    DESK_TEST(test_restart_is_heard_at_once),
-		DESK_TEST(test_gone_agent_leaves_its_name), DESK_TEST(test_replaced_sync_is_no_end),
-		DESK_TEST(test_runs_keep_the_name),	    DESK_TEST(test_upgrade),
+		DESK_TEST(test_second_agent_is_refused),
+		DESK_TEST(test_restart_is_heard_at_once),
+		DESK_TEST(test_gone_agent_leaves_its_name),
+		DESK_TEST(test_replaced_sync_is_no_end),
+		DESK_TEST(test_runs_keep_the_name),
+		DESK_TEST(test_removed_node_leaves_its_name),
+		DESK_TEST(test_upgrade),
 		DESK_TEST(test_restart_of_the_controller),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
