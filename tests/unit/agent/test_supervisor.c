@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -499,6 +500,41 @@ static void test_time_limit(void **state)
 	sw_run_account_free(account);
 }
 
+/* All the time that it runs counts towards the limit, however often it is suspended in between. */
+static void test_time_limit_in_pieces(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	struct sw_run_spec *spec = harness_spec(harness, "while :; do sleep 0.02; done");
+	spec->time_limit_ms = 1000;
+	harness_start(harness, spec, &run);
+	sw_run_account_free(harness_wait(&run, SW_RUN_RUNNING));
+	bool ended = false;
+	unsigned pieces = 0;
+	/* 100 ms at least in each: ten of them are enough, and few are longer than the limit. */
+	for (unsigned order = 1; !ended && pieces < 60; pieces++) {
+		harness_sleep_ms(100);
+		/* It may have ended meanwhile. */
+		char words[64];
+		int size = snprintf(words, sizeof words, "suspend %u\n", order++);
+		(void)send(run.link, words, (size_t)size, MSG_NOSIGNAL);
+		for (bool suspended = false; !ended && !suspended;) {
+			struct sw_run_account *account = harness_next(&run);
+			ended = account == NULL || account->run.state == SW_RUN_EXITED;
+			suspended = !ended && account->run.state == SW_RUN_SUSPENDED;
+			if (ended && account != NULL)
+				assert_string_equal(account->run.reason, SW_REASON_TIME_LIMIT);
+			sw_run_account_free(account);
+		}
+		size = snprintf(words, sizeof words, "resume %u\n", order++);
+		if (!ended)
+			(void)send(run.link, words, (size_t)size, MSG_NOSIGNAL);
+	}
+	if (!ended)
+		fail_msg("it ran %u times for 100 ms and more", pieces);
+	harness_close(&run);
+}
+
 /* A gigabyte of output costs no more disk than the limit, neither kills nor blocks the job, and leaves the beginning and the end. */
 static void test_huge_output(void **state)
 {
@@ -588,12 +624,12 @@ int main(int argc, char **argv)
 {
 	harness_main(argc, argv);
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit_codes),	     TEST(test_signals),       TEST(test_launch_failures), TEST(test_account),
-		TEST(test_surroundings),     TEST(test_output_files),  TEST(test_other_user),	   TEST(test_stop_reaches_all),
-		TEST(test_stop_signal),	     TEST(test_leftovers),     TEST(test_fork_race),	   TEST(test_suspend),
-		TEST(test_not_off_its_gpus), TEST(test_no_suspend),    TEST(test_lease),	   TEST(test_lease_obeyed),
-		TEST(test_no_lease),	     TEST(test_late_start),    TEST(test_time_limit),	   TEST(test_huge_output),
-		TEST(test_log_path),	     TEST(test_failure_class),
+		TEST(test_exit_codes),	     TEST(test_signals),      TEST(test_launch_failures), TEST(test_account),
+		TEST(test_surroundings),     TEST(test_output_files), TEST(test_other_user),	  TEST(test_stop_reaches_all),
+		TEST(test_stop_signal),	     TEST(test_leftovers),    TEST(test_fork_race),	  TEST(test_suspend),
+		TEST(test_not_off_its_gpus), TEST(test_no_suspend),   TEST(test_lease),		  TEST(test_lease_obeyed),
+		TEST(test_no_lease),	     TEST(test_late_start),   TEST(test_time_limit),	  TEST(test_time_limit_in_pieces),
+		TEST(test_huge_output),	     TEST(test_log_path),     TEST(test_failure_class),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,16 +157,15 @@ static void test_unknown_duration(void **state)
 
 /* ---- failure ---- */
 
-/* Aim: a run that fails is tried again while there are retries, with the work that was lost; then the job has failed. */
-static void test_fail_with_retries(void **state)
+/* Fails until it is not tried again. */
+static void fail_with_retries(uint32_t retries)
 {
-	(void)state;
 	struct rig rig;
 	open_fifo(&rig, (struct sw_engine_config){.keeps_state = true});
 	struct sw_job_spec spec = rig_spec(2, 100);
-	spec.retries = 2;
+	spec.retries = retries;
 	uint32_t id = rig_submit(&rig, 0, &spec);
-	for (uint32_t attempt = 1; attempt <= 2; attempt++) {
+	for (uint32_t attempt = 1; attempt <= retries; attempt++) {
 		struct sw_event failure = rig_answer(&rig, SW_EV_FAIL, id);
 		failure.left_ns = 90 * SW_NS_PER_S;
 		rig_event(&rig, 20 * attempt, failure);
@@ -175,14 +174,22 @@ static void test_fail_with_retries(void **state)
 		assert_int_equal(start->epoch, attempt + 1);
 		assert_false(start->resume); /* what failed is not resumed, also where state is kept */
 		assert_int_equal(rig_job(&rig, id)->restarts, attempt);
-		assert_int_equal(rig_job(&rig, id)->retries_left, 2 - attempt);
+		assert_int_equal(rig_job(&rig, id)->retries_left, retries - attempt);
 		assert_int_equal(sw_job_remaining(sw_engine_view(rig.engine), rig_job(&rig, id)), 90 * SW_NS_PER_S);
 	}
-	rig_event(&rig, 60, rig_answer(&rig, SW_EV_FAIL, id));
+	rig_event(&rig, 90, rig_answer(&rig, SW_EV_FAIL, id));
 	assert_int_equal(rig_state(&rig, id), SW_JOB_FAILED);
 	assert_int_equal(rig_job(&rig, id)->preemptions, 0);
 	assert_int_equal(sw_view_gpus_free(sw_engine_view(rig.engine)), 4);
 	rig_close(&rig);
+}
+
+/* Aim: a run that fails is tried again while there are retries, with the work that was lost; then the job has failed. */
+static void test_fail_with_retries(void **state)
+{
+	(void)state;
+	for (uint32_t retries = 0; retries <= 3; retries++)
+		fail_with_retries(retries);
 }
 
 /* ---- cancel, hold, release ---- */

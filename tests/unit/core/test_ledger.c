@@ -512,6 +512,38 @@ static void test_copies(void **state)
 	sw_ledger_release(&ledger);
 }
 
+/* Aim: a rule that names a node by itself gets nothing there while the node is closed or down, and all of it when it is open again. */
+static void test_doors(void **state)
+{
+	(void)state;
+	const struct sw_topology_node nodes[] = {{.gpus = 2, .cpus = 4}, {.gpus = 2, .cpus = 4}};
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
+	struct sw_ledger ledger;
+	struct sw_spot spot;
+	assert_int_equal(sw_topology_new(nodes, 2, &topology, NULL), 0);
+	assert_int_equal(sw_ledger_init(&ledger, topology), 0);
+	for (int round = 0; round < 2; round++) {
+		if (round == 0)
+			sw_ledger_set_closed(&ledger, 1, true);
+		else
+			sw_ledger_set_up(&ledger, 1, false);
+		assert_int_equal(ledger.gpus_free, 2);
+		sw_spot_begin(&spot, &ledger, whole);
+		assert_false(sw_spot_add(&spot, (struct sw_node_id){1}, 1, 0, 0));
+		assert_true(sw_spot_add(&spot, (struct sw_node_id){0}, 1, 0, 0));
+		assert_int_equal(sw_spot_gpus(&spot), 1);
+		sw_ledger_drop_parts(&ledger, spot.head);
+		if (round == 0)
+			sw_ledger_set_closed(&ledger, 1, false);
+		else
+			sw_ledger_set_up(&ledger, 1, true);
+		sw_spot_begin(&spot, &ledger, whole);
+		assert_true(sw_spot_add(&spot, (struct sw_node_id){1}, 2, 0, 0));
+		sw_ledger_drop_parts(&ledger, spot.head);
+	}
+	sw_ledger_release(&ledger);
+}
+
 /* Aim: a cluster that grows is the same as one that was large from the start, also when the new node is the largest. */
 static void test_growing(void **state)
 {
@@ -544,8 +576,13 @@ static void test_growing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_against_a_naive_model), cmocka_unit_test(test_distances), cmocka_unit_test(test_link_groups_first),
-		cmocka_unit_test(test_widest_node),	      cmocka_unit_test(test_copies),	cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_against_a_naive_model),
+		cmocka_unit_test(test_distances),
+		cmocka_unit_test(test_link_groups_first),
+		cmocka_unit_test(test_widest_node),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_doors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
