@@ -5,7 +5,9 @@
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/terminal.h"
 #include "cli/waiting.h"
+#include "policy/registry.h"
 
 struct values {
 	struct sw_cli_job_options job;
@@ -78,19 +80,44 @@ static void print_ids(const json_t *answer, const json_t *jobs, bool parsable)
 		printf("%s%" JSON_INTEGER_FORMAT "\n", parsable ? "" : "Submitted batch job ", json_integer_value(id));
 }
 
-/* What follows from one that is never stopped. */
-static void note_never(const json_t *jobs)
+/* The rule by which a job may be stopped for others: as it says, or NULL. */
+static const char *rule_of(const json_t *job)
 {
+	const char *preempt = sw_cli_text(job, "preempt", NULL);
+	return preempt != NULL || json_object_get(job, "requeue") == NULL ? preempt : "requeue";
+}
+
+/* Whether the policy in charge would stop jobs for others, as far as is known here. */
+static bool policy_stops(struct sw_cli_client *client)
+{
+	SW_JSON *answer = NULL;
+	struct sw_err ignored = {0};
+	if (sw_cli_client_get(client, "/v1/policy", &answer, &ignored) < 0)
+		return false;
+	const struct sw_policy *policy = sw_policy_find(sw_cli_text(answer, "policy", ""));
+	return policy != NULL && policy->order != NULL && policy->order->preemptive;
+}
+
+/* What follows from the rule by which a job may be stopped, in one line, where the owner may have expected something else: one that asks for lent GPUs and never gets them; and, for a
+ * person at a terminal, one that says nothing under a policy that would stop jobs. */
+static void note_rule(struct sw_cli_client *client, const json_t *jobs)
+{
+	const char *plain = NULL;
 	for (size_t i = 0; i < (json_is_array(jobs) ? json_array_size(jobs) : 1); i++) {
 		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
-		bool lent = strcmp(sw_cli_text(job, "class", ""), "auto") == 0 && json_object_get(job, "requeue") == NULL;
-		const char *preempt = sw_cli_text(job, "preempt", lent ? "never" : "");
-		if (strcmp(preempt, "never") != 0)
-			continue;
-		sw_cli_print_note("it is never stopped for others (--preempt never): it waits for GPUs of its own, and never runs on "
-				  "GPUs that are lent");
-		return;
+		const char *class_name = sw_cli_text(job, "class", "guaranteed"), *rule = rule_of(job);
+		bool is_auto = strcmp(class_name, "auto") == 0;
+		if (rule != NULL ? strcmp(rule, "never") == 0 : is_auto) {
+			sw_cli_print_note(
+				"it is never stopped for others (--preempt never): it waits for GPUs of its own, and never runs on "
+				"GPUs that are lent");
+			return;
+		}
+		if (rule == NULL && strcmp(class_name, "guaranteed") == 0)
+			plain = "it runs to its end once started; --preempt suspend would let it make way for others, and go on later";
 	}
+	if (plain != NULL && sw_cli_terminal(stderr).is_terminal && policy_stops(client))
+		sw_cli_print_note("%s", plain);
 }
 
 /* The highest exit status of them all. */
@@ -140,8 +167,9 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		r = sw_cli_print_json(answer, err);
 	else
 		print_ids(answer, jobs, values->parsable);
-	note_never(jobs);
 	fflush(stdout);
+	if (!values->json)
+		note_rule(client, jobs);
 	print_warnings(answer);
 	return r == 0 && values->wait ? wait_for_all(values, client, answer, err) : r;
 }
