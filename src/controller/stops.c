@@ -82,8 +82,8 @@ char *sw_stop_user(const struct sw_brain *brain, uint32_t uid, char *text, size_
 	return text;
 }
 
-/* "job 7 (guaranteed, user ann)": no more than a list of jobs shows to everybody. */
-static void name_job(const struct sw_brain *brain, uint64_t job, char *text, size_t size)
+/* "job 7 (guaranteed, user ann)", for the owner of a job that was stopped for it. Of another user's job no more than lists of jobs show to everybody: "job 7 (user ann)". */
+static void name_job(const struct sw_brain *brain, uint64_t job, uint32_t viewer, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
 	char user[72];
@@ -92,8 +92,9 @@ static void name_job(const struct sw_brain *brain, uint64_t job, char *text, siz
 		return;
 	}
 	bool guaranteed = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->job_class == SW_CLASS_GUARANTEED;
+	const char *class_name = live->uid != viewer ? "" : guaranteed ? "guaranteed, " : "opportunistic, ";
 	sw_stop_user(brain, live->uid, user, sizeof user);
-	snprintf(text, size, "job %" PRIu64 " (%s, user %s)", job, guaranteed ? "guaranteed" : "opportunistic", user);
+	snprintf(text, size, "job %" PRIu64 " (%suser %s)", job, class_name, user);
 }
 
 static void say_by(const struct sw_brain *brain, const struct sw_live *live, char text[SW_STOP_WORDS])
@@ -106,14 +107,14 @@ static void say_by(const struct sw_brain *brain, const struct sw_live *live, cha
 		snprintf(text, SW_STOP_WORDS, "by %s %s", stop->by == live->uid ? "user" : "operator", name);
 		break;
 	case SW_STOPPED_BY_POLICY:
-		name_job(brain, stop->job, name, sizeof name);
+		name_job(brain, stop->job, live->uid, name, sizeof name);
 		if (stop->job != 0)
 			snprintf(text, SW_STOP_WORDS, "for %s", name);
 		else
 			snprintf(text, SW_STOP_WORDS, "by policy %s", sw_brain_policy(brain));
 		break;
 	case SW_STOPPED_FOR_MEMORY:
-		name_job(brain, stop->job, name, sizeof name);
+		name_job(brain, stop->job, live->uid, name, sizeof name);
 		snprintf(text, SW_STOP_WORDS, "to make room in GPU memory for %s", name);
 		break;
 	case SW_STOPPED_BY_NODE:

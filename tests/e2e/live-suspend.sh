@@ -43,6 +43,9 @@ holds 'a shorter one takes its GPUs' until_holds 20 beyond b 5
 holds 'the long one is suspended' is_state "$long" S
 holds 'none of its processes moves' stands a b
 works 'why says for whom' "goes on when job $short" why "$long"
+works 'with its user, and when' "for job $short (guaranteed, user $(id -un)), stands still" why "$long"
+works 'show says by whom, and when it goes on' "suspended for job $short (guaranteed, user $(id -un)); it goes on when job $short ends or makes way" show "$long"
+works 'and the job its log' "suspended for job $short (guaranteed, user $(id -un)): it goes on when job $short ends or makes way" logs "$long"
 works 'and so does the list' "suspended in place for job $short" ps --noheader -j "$long"
 stood=$(counter a)
 touch "$scratch/b.end"
@@ -57,6 +60,9 @@ holds 'its child too' moves a
 works 'a user suspends it' '' suspend "$long"
 holds 'it is suspended' until_holds 20 is_state "$long" S
 works 'by whom is said' "suspended by user $(id -un)" ps --noheader -j "$long"
+works 'in its log too, behind that it had gone on' "suspended by user $(id -un): it goes on after 'sharewell resume $long'" logs "$long"
+out_has 'goes on, after standing still for '
+said $? 'which says for how long it stood still' out err
 works 'and how it goes on' "sharewell resume $long" why "$long"
 submit -J guest -G 4 --gpu-memory 20G --expected 1h -- "$scratch/count.sh" "$scratch/c"
 holds 'others use its GPUs' until_holds 20 beyond c 5

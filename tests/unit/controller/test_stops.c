@@ -126,6 +126,23 @@ static void test_not_by_who_let_another_go(void **state)
 	assert_string_equal(stop_of(bench, 1).why, "for job 2 (guaranteed, user alice)");
 }
 
+/* Aim: of another user's job no more is named than everybody sees: its number and its user. */
+static void test_for_another_user(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_job_request *asked = NULL;
+	static const char json[] = "{\"command\": [\"job\"], \"expected\": 5" WITH(40) "}";
+	sw_records records = {0};
+	uint64_t job = 0;
+	run_one(bench, WITH(20));
+	assert_int_equal(sw_job_request_decode("test", json, sizeof json - 1, &asked, NULL), 0);
+	assert_int_equal(sw_brain_propose_submit(bench->brain, &root, asked, &records, NULL), 0);
+	sw_job_request_free(asked);
+	apply_all(bench, &records, &job);
+	sync_now(bench);
+	assert_string_equal(order_of(bench, 1, 1), "for job 2 (user root): it goes on when job 2 ends or makes way");
+}
+
 /* Aim: a run that is lost says what comes next: it starts anew by itself, or when its user says so. */
 static void test_starts_anew(void **state)
 {
@@ -217,6 +234,7 @@ int main(void)
 		TEST(test_by_people),
 		TEST(test_not_by_who_let_another_go),
 		TEST(test_starts_anew),
+		TEST(test_for_another_user),
 		TEST(test_is_kept),
 		cmocka_unit_test_setup_teardown(test_longest_words, set_up_long, tear_down),
 	};
