@@ -19,6 +19,7 @@
 
 #include "agent/agent_state.h"
 #include "agent/cgroup.h"
+#include "agent/device_group.h"
 #include "agent/folder.h"
 #include "agent/identity.h"
 #include "agent/supervisor_state.h"
@@ -55,6 +56,7 @@ static void start_run(struct sw_agent *agent, const struct sw_agent_action *acti
 		.node = agent->node,
 		.lease_boot_ns = action->lease_boot_ns,
 		.cgroup = agent->cgroup[0] != '\0' ? agent->cgroup : NULL,
+		.no_device_rule = agent->options->no_device_rules,
 		.gpu_library = agent->gpu_library[0] != '\0' ? agent->gpu_library : NULL,
 		.want = *action->want,
 	};
@@ -318,6 +320,24 @@ static void open_cgroup(struct sw_agent *agent)
 	}
 }
 
+/* What keeps jobs to their GPUs. Only root's agents run jobs of several users, and only they can have the kernel refuse files. */
+static void say_device_rules(struct sw_agent *agent)
+{
+	char why[200] = "";
+	if (geteuid() != 0)
+		return;
+	if (agent->options->no_device_rules)
+		snprintf(why, sizeof why, "--device-rules off");
+	else if (agent->cgroup[0] == '\0')
+		snprintf(why, sizeof why, "there are no control groups of version 2");
+	else if (sw_device_try() < 0)
+		snprintf(why, sizeof why, "the kernel takes no rule for device files");
+	if (why[0] == '\0')
+		sw_agent_say(agent, "device rules: the kernel keeps jobs to their GPUs");
+	else
+		sw_agent_say(agent, "device rules: none, jobs are kept to their GPUs by their environment alone (%s)", why);
+}
+
 /* GPUs that a file describes have no driver, and nothing to run under. */
 static void find_gpu_library(struct sw_agent *agent)
 {
@@ -409,6 +429,7 @@ static int set_up(struct sw_agent *agent, struct sw_err *err)
 	if (r < 0)
 		return r;
 	open_cgroup(agent);
+	say_device_rules(agent);
 	find_gpu_library(agent);
 	r = open_brain(agent, err);
 	if (r == 0)

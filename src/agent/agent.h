@@ -31,6 +31,7 @@ struct sw_agent_options {
 	const char *throttle;	     /* the rule by which opportunistic jobs keep out of the way (share/throttle.h); NULL: the default */
 	uint64_t host_bytes;	     /* of host memory for contents of GPUs, all programs of the machine together; 0: half of what it has */
 	const char *cgroup;	     /* a folder of cgroup v2 for the runs' groups; "auto": below the agent's own; NULL: none */
+	bool no_device_rules;	     /* runs are not kept to the device files of their GPUs by the kernel, where it could */
 	const char *supervisor;	     /* the program that is called as `PROGRAM supervise -`; NULL: the one that is running */
 	uint64_t keep_logs_bytes;    /* of the logs of runs that were forgotten; 0: they are deleted */
 	int stop_fd;		     /* ends the agent when it can be read; -1: none */

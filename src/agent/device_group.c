@@ -107,7 +107,8 @@ static int attach(int command, int group, int program, uint32_t flags)
 	return syscall(SYS_bpf, command, &attributes, sizeof attributes) != 0 ? -errno : 0;
 }
 
-int sw_device_keep(int group, const uint32_t *minors, size_t count, int before)
+/* The program in the kernel: its file descriptor, or a negative errno. */
+static int load_program(const uint32_t *minors, size_t count)
 {
 	struct bpf_insn program[SW_DEVICE_PROGRAM_MAX];
 	union bpf_attr attributes;
@@ -117,8 +118,22 @@ int sw_device_keep(int group, const uint32_t *minors, size_t count, int before)
 	attributes.insns = (uint64_t)(uintptr_t)program;
 	attributes.license = (uint64_t)(uintptr_t) "MIT";
 	int fd = (int)syscall(SYS_bpf, BPF_PROG_LOAD, &attributes, sizeof attributes);
+	return fd < 0 ? -errno : fd;
+}
+
+int sw_device_try(void)
+{
+	int fd = load_program(NULL, 0);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? fd : 0;
+}
+
+int sw_device_keep(int group, const uint32_t *minors, size_t count, int before)
+{
+	int fd = load_program(minors, count);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	/* Others may have programs of theirs above this group: all of them must agree. */
 	int r = attach(BPF_PROG_ATTACH, group, fd, BPF_F_ALLOW_MULTI);
 	if (r < 0) {

@@ -17,6 +17,8 @@
 int sw_device_minor(const char *proc, const char *uuid);
 /* The program that lets in the device files of these GPUs; returns how many instructions it has. */
 size_t sw_device_assemble(const uint32_t *minors, size_t count, struct bpf_insn program[SW_DEVICE_PROGRAM_MAX]);
+/* Whether the kernel takes such a program at all: 0 or a negative errno. */
+int sw_device_try(void);
 /* Puts such a program on the group, in the place of `before` (-1: none): its file descriptor, or a negative errno. */
 int sw_device_keep(int group, const uint32_t *minors, size_t count, int before);
 

@@ -118,27 +118,37 @@ static void stay(struct sw_supervisor *supervisor, const char *why)
 	supervisor->account.run.unmoved = move->why;
 }
 
-static bool add_minor(const char *uuid, uint32_t *minors, size_t *count)
+static bool add_minor(const char *proc, const char *uuid, uint32_t *minors, size_t *count)
 {
-	int minor = *count < SW_DEVICE_GPUS_MAX ? sw_device_minor(SW_DEVICE_PROC, uuid) : -1;
+	int minor = *count < SW_DEVICE_GPUS_MAX ? sw_device_minor(proc, uuid) : -1;
 	if (minor >= 0)
 		minors[(*count)++] = (uint32_t)minor;
 	return minor >= 0;
 }
 
-void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
+bool sw_supervisor_minors(const struct sw_supervisor *supervisor, const char *proc, uint32_t minors[SW_DEVICE_GPUS_MAX], size_t *ret_count)
 {
 	const struct sw_supervisor_move *move = &supervisor->move;
 	const struct sw_texts *own = &supervisor->order->want.gpus;
+	size_t count = 0;
+	bool was_moved = move->gpus[0] != '\0', moves = supervisor->account.run.moving != NULL, good = own->count > 0;
+	for (size_t i = 0; good && !was_moved && i < own->count; i++)
+		good = add_minor(proc, own->items[i], minors, &count);
+	for (uint32_t i = 0; good && (was_moved || moves) && i < move->count; i++)
+		good = add_minor(proc, move->to[i], minors, &count) && (!moves || add_minor(proc, move->from[i], minors, &count));
+	if (good)
+		*ret_count = count;
+	return good;
+}
+
+void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
+{
 	uint32_t minors[SW_DEVICE_GPUS_MAX];
 	size_t count = 0;
-	bool was_moved = move->gpus[0] != '\0', good = own->count > 0 && geteuid() == 0 && supervisor->cgroup.folder >= 0;
-	for (size_t i = 0; good && !was_moved && i < own->count; i++)
-		good = add_minor(own->items[i], minors, &count);
-	for (uint32_t i = 0; good && (was_moved || move->leaving) && i < move->count; i++)
-		good = add_minor(move->to[i], minors, &count) && (!move->leaving || add_minor(move->from[i], minors, &count));
+	if (supervisor->order->no_device_rule || geteuid() != 0 || supervisor->cgroup.folder < 0)
+		return;
 	/* GPUs without device files that we know are emulated ones. */
-	if (!good)
+	if (!sw_supervisor_minors(supervisor, SW_DEVICE_PROC, minors, &count))
 		return;
 	int program = sw_device_keep(supervisor->cgroup.folder, minors, count, supervisor->device_program);
 	if (program >= 0)

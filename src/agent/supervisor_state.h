@@ -10,6 +10,7 @@
 
 #include "agent/cgroup.h"
 #include "agent/control.h"
+#include "agent/device_group.h"
 #include "agent/logger.h"
 #include "agent/processes.h"
 #include "api/sync.h"
@@ -216,6 +217,8 @@ bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor);
 /* "UUID,UUID...": its GPUs from now on, if that can be; else `unmoved` says why it stays, and it goes on where it was. */
 /* Its processes can open the device files of its GPUs, and of those that it is on its way to, and of no others; where the system lets us. */
 void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor);
+/* The numbers of these files, as the driver's folder `proc` has them; one may be there twice. False: of one it is not known. */
+bool sw_supervisor_minors(const struct sw_supervisor *supervisor, const char *proc, uint32_t minors[SW_DEVICE_GPUS_MAX], size_t *ret_count);
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words);
 void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 /* It is there (NULL), or is not and why. Whoever calls this sees to it that its memory comes back. */

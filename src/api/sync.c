@@ -236,6 +236,7 @@ static const struct sw_field order_fields[] = {
 	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
 	{"lease_boot_ns", SW_FIELD_I64, AT(lease_boot_ns), .max = INT64_MAX, .required = true},
 	{"cgroup", SW_FIELD_TEXT, AT(cgroup), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
+	{"no_device_rule", SW_FIELD_BOOL, AT(no_device_rule), .brief = true},
 	{"gpu_library", SW_FIELD_TEXT, AT(gpu_library), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
 };
 #undef THIS

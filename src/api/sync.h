@@ -337,6 +337,7 @@ struct sw_run_order {
 	const char *node;
 	int64_t lease_boot_ns;	 /* how long it may run at first; 0: for ever */
 	const char *cgroup;	 /* folder of cgroup v2 below which the run may have its own; NULL: none */
+	bool no_device_rule;	 /* nothing in the kernel keeps it to the device files of its GPUs, as the operator wishes */
 	const char *gpu_library; /* libsharewell-gpu.so; NULL: its GPUs are as the driver gives them */
 	struct sw_want want;
 	void *owner;

@@ -18,7 +18,7 @@
 
 struct values {
 	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle, *host_memory;
-	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *driver_patience;
+	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *device_rules, *driver_patience;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -72,6 +72,7 @@ static int read_gpu_rules(const struct values *values, struct sw_agent_options *
 	int64_t patience = 0;
 	options->exclude_gpus = values->exclude_gpus;
 	options->stop_trespassers = values->trespass != NULL && strcmp(values->trespass, "stop") == 0;
+	options->no_device_rules = values->device_rules != NULL && strcmp(values->device_rules, "off") == 0;
 	options->strangers = values->strangers == NULL || strcmp(values->strangers, "avoid") == 0 ? SW_STRANGERS_AVOID
 			     : strcmp(values->strangers, "share") == 0				  ? SW_STRANGERS_SHARE
 												  : SW_STRANGERS_IGNORE;
@@ -153,6 +154,10 @@ static const struct sw_cli_option options[] = {
 	{"trespass", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_trespass_words,
 	 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",
 	 .offset = offsetof(struct values, trespass)},
+	{"device-rules", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_device_rules_words,
+	 .about = "auto: under root, where control groups of version 2 are there, the kernel keeps jobs to the device files of their "
+		  "GPUs; off: their environment alone does (auto)",
+	 .offset = offsetof(struct values, device_rules)},
 	{"driver-patience", .kind = SW_CLI_TEXT, .argument = "TIME",
 	 .about = "how long the GPU driver may take to answer before it counts as silent (20s)",
 	 .offset = offsetof(struct values, driver_patience)},

@@ -30,6 +30,13 @@ static const char *trespass_word(size_t index)
 	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
 }
 
+static const char *device_rules_word(size_t index)
+{
+	static const char *const words[] = {"auto", "off"};
+	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+}
+
+const struct sw_cli_words sw_cli_device_rules_words = {.at = device_rules_word};
 const struct sw_cli_words sw_cli_strangers_words = {.at = strangers_word}, sw_cli_trespass_words = {.at = trespass_word};
 
 int sw_cli_share_size(const char *option, const char *text, uint64_t *ret_bytes, struct sw_err *err)

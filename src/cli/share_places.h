@@ -9,7 +9,7 @@
 #include "share/page.h"
 
 extern const struct sw_cli_words sw_cli_throttle_words;
-extern const struct sw_cli_words sw_cli_strangers_words, sw_cli_trespass_words;
+extern const struct sw_cli_words sw_cli_strangers_words, sw_cli_trespass_words, sw_cli_device_rules_words;
 
 /* For those who start an agent. */
 #define SW_CLI_HOST_MEMORY_ABOUT "host memory that contents of GPUs may take on this machine, all programs together (half of what it has)"

@@ -39,7 +39,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 
 struct values {
 	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle, *host_memory;
-	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *driver_patience;
+	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *device_rules, *driver_patience;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
 	bool detach;
@@ -309,6 +309,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--stranger-memory", values->stranger_memory},
 		{"--exclude-gpus", values->exclude_gpus},
 		{"--trespass", values->trespass},
+		{"--device-rules", values->device_rules},
 		{"--driver-patience", values->driver_patience},
 	};
 	cluster->children[CONTROLLER].name = "controller";
@@ -478,6 +479,10 @@ static const struct sw_cli_option options[] = {
 	{"trespass", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_trespass_words,
 	 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",
 	 .offset = offsetof(struct values, trespass)},
+	{"device-rules", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_device_rules_words,
+	 .about = "auto: under root, where control groups of version 2 are there, the kernel keeps jobs to the device files of their "
+		  "GPUs; off: their environment alone does (auto)",
+	 .offset = offsetof(struct values, device_rules)},
 	{"driver-patience", .kind = SW_CLI_TEXT, .argument = "TIME",
 	 .about = "how long the GPU driver may take to answer before it counts as silent (20s)",
 	 .offset = offsetof(struct values, driver_patience)},

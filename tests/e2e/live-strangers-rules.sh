@@ -103,4 +103,15 @@ holds 'with stop it is stopped' is_state "$job" F
 holds 'for that' why_says "$job" 'it used a GPU that was none of its own'
 submit_here -- "$train" --steps 60 --memory 6M
 ends 'others are not' "$job" 0
+
+# What keeps jobs to their GPUs is said by the agent of root, and can be turned off.
+if [ "$(id -u)" -eq 0 ]; then
+	again '' --device-rules off
+	holds 'the agent says that the kernel keeps nobody to a GPU' grep -qF 'device rules: none, jobs are kept to their GPUs by their environment alone (--device-rules off)' "$scratch/up.out"
+	again ''
+	holds 'or what does, unless it is turned off' grep -qE 'device rules: (the kernel keeps jobs to their GPUs|none, .*(control groups|the kernel takes no rule))' "$scratch/up.out"
+	submit_here -- "$train" --steps 60 --memory 6M
+	ends 'a job runs' "$job" 0
+fi
+refuses 2 'another word is refused' "device-rules" up --device-rules maybe
 end

@@ -17,6 +17,7 @@
 
 #include "agent/cgroup.h"
 #include "agent/device_group.h"
+#include "agent/supervisor_state.h"
 
 /* What the program answers; fails on an instruction that it should not have, on a jump out of it or back, and where it does not end. */
 static uint64_t interpret(const struct bpf_insn *program, size_t size, const struct bpf_cgroup_dev_ctx *context)
@@ -116,6 +117,61 @@ static void test_minor(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Whether these are the files that the run may open, whatever their order. */
+static void expect_minors(const struct sw_supervisor *supervisor, const char *proc, uint64_t expected)
+{
+	uint32_t minors[SW_DEVICE_GPUS_MAX];
+	size_t count = 0;
+	uint64_t found = 0;
+	assert_true(sw_supervisor_minors(supervisor, proc, minors, &count));
+	for (size_t i = 0; i < count; i++)
+		found |= UINT64_C(1) << minors[i];
+	assert_int_equal(found, expected);
+}
+
+/* Aim: a run may open the files of its own GPUs; on its way to others of both, until it has arrived or stays; then of those that it has, and of no others. */
+static void test_move(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/test_device_XXXXXX", path[100], text[100];
+	assert_non_null(mkdtemp(folder));
+	for (int g = 0; g < 5; g++) {
+		snprintf(path, sizeof path, "%s/%d", folder, g);
+		mkdir(path, 0700);
+		snprintf(path, sizeof path, "%s/%d/information", folder, g);
+		snprintf(text, sizeof text, "GPU UUID: \t GPU-%d\nDevice Minor: \t %d\n", g, g);
+		write_file(path, text);
+	}
+	const char *own[] = {"GPU-0", "GPU-1", NULL};
+	struct sw_run_order order = {.want.gpus = {own, 2}};
+	struct sw_supervisor supervisor = {.order = &order};
+	struct sw_supervisor_move *move = &supervisor.move;
+	expect_minors(&supervisor, folder, 0x3);
+	/* Of one of its two GPUs to another, and it arrives. */
+	*move = (struct sw_supervisor_move){.count = 2, .from = {"GPU-0", "GPU-1"}, .to = {"GPU-0", "GPU-3"}};
+	supervisor.account.run.moving = "GPU-0,GPU-3";
+	expect_minors(&supervisor, folder, 0xb);
+	supervisor.account.run.moving = NULL;
+	snprintf(move->gpus, sizeof move->gpus, "GPU-0,GPU-3");
+	expect_minors(&supervisor, folder, 0x9);
+	/* To others, and it stays: `to` is where it is then. */
+	*move = (struct sw_supervisor_move){.count = 2, .from = {"GPU-0", "GPU-3"}, .to = {"GPU-2", "GPU-4"}, .gpus = "GPU-0,GPU-3"};
+	supervisor.account.run.moving = "GPU-2,GPU-4";
+	expect_minors(&supervisor, folder, 0x1d);
+	supervisor.account.run.moving = NULL;
+	memcpy(move->to, move->from, sizeof move->to);
+	expect_minors(&supervisor, folder, 0x9);
+	/* A GPU without a file that is known: no rule at all, instead of one that keeps it from its own. */
+	own[1] = "GPU-7";
+	move->gpus[0] = '\0';
+	uint32_t minors[SW_DEVICE_GPUS_MAX];
+	size_t count = 0;
+	assert_false(sw_supervisor_minors(&supervisor, folder, minors, &count));
+	char command[120];
+	snprintf(command, sizeof command, "rm -r '%s'", folder);
+	assert_int_equal(system(command), 0);
+}
+
 /* Opens the files as a process of the group: the errno of each, as the two digits of its exit code. */
 static int try_open(const struct sw_cgroup *group, const char *own, const char *other)
 {
@@ -137,7 +193,7 @@ static int try_open(const struct sw_cgroup *group, const char *own, const char *
 	return WEXITSTATUS(status);
 }
 
-/* Aim: the kernel takes the program: a process of the group may not open the device file of another GPU, and after the change may. Files of devices that do not exist tell: they are refused for another reason. */
+/* Aim: the kernel takes the program: a process of the group may not open the device file of another GPU; while it moves it may open both, and then that of the other alone. Files of devices that do not exist tell: they are refused for another reason. */
 static void test_kernel(void **state)
 {
 	(void)state;
@@ -152,13 +208,15 @@ static void test_kernel(void **state)
 	snprintf(other, sizeof other, "/tmp/%s-other", name);
 	struct sw_cgroup group;
 	assert_int_equal(sw_cgroup_open(&group, path, "run", 0, 0, note, sizeof note), 0);
-	const uint32_t first = 250, second = 251;
+	const uint32_t first = 250, second = 251, both[] = {second, first};
 	bool made = mknod(own, S_IFCHR | 0600, makedev(195, first)) == 0 && mknod(other, S_IFCHR | 0600, makedev(195, second)) == 0;
 	int program = made ? sw_device_keep(group.folder, &first, 1, -1) : -EPERM;
-	int before = -1, after = -1;
+	int before = -1, between = -1, after = -1;
 	if (program >= 0) {
 		before = try_open(&group, own, other);
-		program = sw_device_keep(group.folder, &second, 1, program);
+		program = sw_device_keep(group.folder, both, 2, program);
+		between = program >= 0 ? try_open(&group, own, other) : -1;
+		program = program >= 0 ? sw_device_keep(group.folder, &second, 1, program) : program;
 		after = program >= 0 ? try_open(&group, own, other) : -1;
 	}
 	unlink(own);
@@ -172,12 +230,14 @@ static void test_kernel(void **state)
 	close(program);
 	assert_int_equal(before % 10, 1);
 	assert_int_not_equal(before / 10, 1);
+	assert_true(between >= 0 && between / 10 != 1 && between % 10 != 1);
 	assert_int_equal(after / 10, 1);
 	assert_int_not_equal(after % 10, 1);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_minor), cmocka_unit_test(test_kernel)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_minor), cmocka_unit_test(test_move),
+					   cmocka_unit_test(test_kernel)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
