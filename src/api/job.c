@@ -278,6 +278,33 @@ static size_t text_size(const struct sw_job_request *request)
 	return size;
 }
 
+const char sw_job_stored[] = "journal";
+
+/* Cut to `most` bytes, without a part of a character at its end; and without what would disturb a table. */
+static void mend_line(char *text, size_t most)
+{
+	size_t size = strlen(text);
+	if (size > most) {
+		for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80;)
+			size--;
+		text[size] = '\0';
+	}
+	for (size_t i = 0, width; i < size; i += width) {
+		width = (unsigned char)text[i] == 0xC2 && i + 1 < size ? 2 : 1;
+		if (has_control(text + i, width))
+			memset(text + i, '?', width);
+	}
+}
+
+void sw_job_mend_lines(struct sw_job_request *request)
+{
+	for (size_t i = 0; i < sw_job_bound_count; i++) {
+		char *text = sw_job_bounds[i].kind == SW_BOUND_LINE ? *(char **)((char *)request + sw_job_bounds[i].offset) : NULL;
+		if (text != NULL)
+			mend_line(text, sw_job_bounds[i].most);
+	}
+}
+
 int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
 	if (request->argc < 1 || request->argv[0][0] == '\0')

@@ -139,6 +139,8 @@ struct sw_job_limit {
 bool sw_job_request_defaults(struct sw_job_request *request);
 /* Whether a request made by hand keeps the invariants above; SW_EINPUT or SW_ELIMIT and what is wrong. `what` as below. */
 int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err);
+/* The source of jobs that were taken once, maybe by an earlier version with other bounds ("journal"): names, tenants, models and comments of these are cleaned and cut instead of refused. */
+extern const char sw_job_stored[];
 /* `what` names the source in messages ("job.yaml", "request"). */
 int sw_job_request_decode(const char *what, const char *json, size_t size, struct sw_job_request **ret_request, struct sw_err *err);
 /* As sw_job_request_decode(), from a value of jansson's that was parsed. */

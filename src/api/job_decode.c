@@ -555,6 +555,8 @@ int sw_job_request_from_json(const char *what, const json_t *root, struct sw_job
 	}
 	if (!sw_job_request_defaults(request))
 		return no_memory(&reader);
+	if (what == sw_job_stored)
+		sw_job_mend_lines(request);
 	int r = sw_job_request_check(what, request, err);
 	if (r < 0)
 		return r;

@@ -19,4 +19,7 @@ extern const char *const sw_job_depend_names[];
 /* The names of all fields in ascending order; NULL behind the last. */
 const char *sw_job_field_name(size_t index);
 
+/* Makes the lines of a request keep their bounds: control characters become '?', and what is too long is cut. */
+void sw_job_mend_lines(struct sw_job_request *request);
+
 #endif

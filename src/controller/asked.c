@@ -62,7 +62,7 @@ const struct sw_fate *sw_asked_fate(const struct sw_asked *asked, uint64_t job)
 
 int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err)
 {
-	int r = sw_job_request_decode("journal", live->asked->text, strlen(live->asked->text), ret_request, err);
+	int r = sw_job_request_decode(sw_job_stored, live->asked->text, strlen(live->asked->text), ret_request, err);
 	if (r == 0 && live->is_member) {
 		(*ret_request)->is_member = true;
 		(*ret_request)->array_index = live->array_index;

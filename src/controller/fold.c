@@ -125,7 +125,7 @@ static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, 
 	if (json_unpack(body, "{s:i, s:i, s:o}", "uid", &uid, "gid", &gid, "request", &wanted) != 0)
 		return sw_err_set(err, SW_EBUG, "a submit record lacks a field");
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	int r = sw_job_request_from_json("journal", wanted, &request, err);
+	int r = sw_job_request_from_json(sw_job_stored, wanted, &request, err);
 	if (r < 0)
 		return r;
 	SW_CLEANUP(sw_asked_dropp) struct sw_asked *asked = sw_asked_new(request);

@@ -167,7 +167,8 @@ static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_foun
 		sw_err_set(&err, SW_EDENIED, "job %" PRIu64 " belongs to another user", id);
 	} else if ((status = sw_conn_admit_stream(conn, &err)) != 0) {
 		;
-	} else if (sw_job_request_decode("journal", view->request, strlen(view->request), &job, &err) == 0 && job->stdout_path != NULL) {
+	} else if (sw_job_request_decode(sw_job_stored, view->request, strlen(view->request), &job, &err) == 0 &&
+		   job->stdout_path != NULL) {
 		status = 409;
 		sw_err_set(&err, SW_EINPUT, "the output of job %" PRIu64 " is not kept here", id);
 		if (job->stdout_path[0] == '/' || job->workdir == NULL)

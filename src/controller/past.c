@@ -66,7 +66,7 @@ static char *write_part(struct sw_server *server, const struct sw_job_view *view
 static char *write_request(const struct sw_job_view *view)
 {
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	if (sw_job_request_decode("journal", view->request, strlen(view->request), &request, NULL) < 0)
+	if (sw_job_request_decode(sw_job_stored, view->request, strlen(view->request), &request, NULL) < 0)
 		return NULL;
 	for (size_t i = 0; i < request->env_count; i++)
 		free(request->env[i]);

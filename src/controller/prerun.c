@@ -16,7 +16,7 @@ struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)
 	whole.is_member = false;
 	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(&whole);
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = NULL;
-	if (text == NULL || sw_job_request_decode("journal", text, strlen(text), &first, NULL) < 0)
+	if (text == NULL || sw_job_request_decode(sw_job_stored, text, strlen(text), &first, NULL) < 0)
 		return NULL;
 	first->is_member = request->is_member;
 	first->array_index = request->array_index;

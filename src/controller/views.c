@@ -224,7 +224,7 @@ void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 {
 	static const char *const classes[] = {"guaranteed", "opportunistic", "auto"};
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
-	if (sw_job_request_decode("journal", view->request, strlen(view->request), &asked, NULL) < 0)
+	if (sw_job_request_decode(sw_job_stored, view->request, strlen(view->request), &asked, NULL) < 0)
 		json->failed = true; /* out of memory */
 	if (json->failed)
 		return;

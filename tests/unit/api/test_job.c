@@ -423,13 +423,40 @@ static void test_signals(void **state)
 	assert_null(sw_job_signal_name(32));
 }
 
+/* Aim: a job that an earlier version took, with control characters of two bytes or a longer name, is taken again with a name that can be shown; a new one is refused. */
+static void test_stored_jobs_are_mended(void **state)
+{
+	(void)state;
+	char json[SW_JOB_NAME_MAX + 200], wanted[SW_JOB_NAME_MAX + 1];
+	struct sw_job_request *request = NULL;
+	static const char odd[] = "{\"command\":[\"true\"],\"name\":\"a\\u0085b\\u009b1m\\u0007\\u00e9\",\"comment\":\"x\\ny\"}";
+	assert_int_equal(sw_job_request_decode("request", odd, sizeof odd - 1, &request, NULL), SW_EINPUT);
+	assert_int_equal(sw_job_request_decode(sw_job_stored, odd, sizeof odd - 1, &request, NULL), 0);
+	assert_string_equal(request->name, "a??b??1m?\xc3\xa9");
+	assert_string_equal(request->comment, "x?y");
+	sw_job_request_free(request);
+	/* One byte too long, in the middle of a character. */
+	memset(wanted, 'n', SW_JOB_NAME_MAX - 1);
+	wanted[SW_JOB_NAME_MAX - 1] = '\0';
+	snprintf(json, sizeof json, "{\"command\":[\"true\"],\"name\":\"%s\xc3\xa9\"}", wanted);
+	assert_int_equal(sw_job_request_decode("request", json, strlen(json), &request, NULL), SW_ELIMIT);
+	assert_int_equal(sw_job_request_decode(sw_job_stored, json, strlen(json), &request, NULL), 0);
+	assert_string_equal(request->name, wanted);
+	sw_job_request_free(request);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),	  cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_refusals),	  cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_canonical),	  cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_repeated_variable), cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_canonical),
+		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_repeated_variable),
+		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_stored_jobs_are_mended),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
