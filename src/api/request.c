@@ -62,8 +62,8 @@ void sw_request_free(struct sw_request *request)
 	free(request->tenant);
 	free(request->node);
 	free(request->reason);
-	if (request->sync != NULL)
-		sw_sync_free(request->sync);
+	sw_sync_reader_free(request->reader);
+	sw_sync_free(request->sync);
 	free(request);
 }
 

@@ -78,12 +78,13 @@ struct sw_request {
 	char *node, *reason; /* that is closed, opened or removed */
 	bool closed, removed;
 	struct sw_job_limit limit;
-	uint64_t gpu_mask; /* where it is to go; 0: anywhere */
+	uint64_t gpu_mask;	       /* where it is to go; 0: anywhere */
+	struct sw_sync_reader *reader; /* of a sync that is not read to its end; it points into the body */
 	struct sw_sync *sync;
 };
 
 int sw_request_open(enum sw_method method, const char *target, struct sw_request **ret_request, int *ret_status, struct sw_err *err);
-/* Reads the body, a long list of jobs in steps: *ret_more, call again with the same body. */
+/* Reads the body, a long list of jobs or a long sync in steps: *ret_more, call again with the same body. */
 int sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status, struct sw_err *err);
 int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err);
 void sw_request_free(struct sw_request *request);

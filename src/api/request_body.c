@@ -12,8 +12,6 @@
 
 /* A change of many jobs has one for each, any other request less. */
 #define PARTS_MOST (SW_REQUEST_CHANGES_MAX + 1000u)
-/* Those of all runs and samples of a node, with all of their fields and some to come. */
-#define SYNC_PARTS_MOST (40u * (SW_SYNC_RUNS_MAX + SW_SYNC_SAMPLES_MAX))
 
 static int refuse(struct sw_err *err, int code, const char *detail)
 {
@@ -444,6 +442,24 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 	return r;
 }
 
+/* ------------------------------------------------------------------------------------------------ syncs */
+
+static int read_sync(struct sw_request *request, const char *body, size_t size, bool *ret_more, struct sw_err *err)
+{
+	int r = request->reader == NULL ? sw_sync_reader_new(body, size, &request->reader, err) : 0;
+	if (r < 0)
+		return r;
+	size_t from = sw_sync_reader_at(request->reader);
+	while (r == 0 && request->sync == NULL && sw_sync_reader_at(request->reader) - from < SW_REQUEST_STEP_BYTES / 4)
+		r = sw_sync_reader_step(request->reader, &request->sync, err);
+	*ret_more = r == 0 && request->sync == NULL;
+	if (!*ret_more) {
+		sw_sync_reader_free(request->reader);
+		request->reader = NULL;
+	}
+	return r;
+}
+
 int sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status, struct sw_err *err)
 {
 	int r = 0;
@@ -456,8 +472,7 @@ int sw_request_read_some(struct sw_request *request, const char *body, size_t si
 			r = read_submit(request, body, size, ret_more, err);
 			break;
 		case SW_ROUTE_SYNC:
-			r = has_many_parts(body, size, SYNC_PARTS_MOST) ? refuse(err, SW_ELIMIT, "it has more parts than a node")
-									: sw_sync_decode(body, size, &request->sync, err);
+			r = read_sync(request, body, size, ret_more, err);
 			break;
 		default:
 			r = read_object(request, body, size, err);

@@ -7,10 +7,16 @@
 #include <string.h>
 
 #include "api/bounds.h"
+#include "api/pieces.h"
 #include "api/sync_fields.h"
 
 #define DETAIL_MAX 1000
 #define UNREAD_CODE 125 /* as of a run that could not be started */
+/* Commas and brackets of all runs and samples of a node, with all of their fields and some to come. */
+#define SYNC_PARTS_MOST ((size_t)40 * (SW_SYNC_RUNS_MAX + SW_SYNC_SAMPLES_MAX))
+/* Bytes of text that are parsed at one go: of a member of a list or a field, of an inventory. Those at all their bounds, every byte escaped, have less. */
+#define PIECE_BYTES_MAX ((size_t)64 << 10)
+#define INVENTORY_BYTES_MAX ((size_t)512 << 10)
 
 static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
 static const char *const depth_names[] = {"usual", "leaving", "off", "refused", NULL};
@@ -399,11 +405,8 @@ static int decode_inventory(struct sw_decoder *decoder, json_t *value, void *tar
 }
 
 /* What the node has. One that cannot be read is the node's own trouble: its runs are heard all the same. */
-static int decode_readable_inventory(struct sw_decoder *decoder, struct sw_sync *sync)
+static int decode_readable_inventory(struct sw_decoder *decoder, json_t *value, struct sw_sync *sync)
 {
-	json_t *value = json_object_get(decoder->decoded->root, "inventory");
-	if (value == NULL || json_is_null(value))
-		return 0;
 	struct sw_err *outer = decoder->err, err = {0};
 	decoder->err = &err;
 	int r = decode_inventory(decoder, value, sync);
@@ -458,57 +461,303 @@ static int decode_stranger(struct sw_decoder *decoder, json_t *value, void *targ
 	return DECODE(stranger_fields, value, target);
 }
 
-/* Which GPUs take no jobs, where the agent knows. */
-static int decode_doors(struct sw_decoder *decoder, json_t *root, struct sw_sync *sync)
+/* ---- a sync, piece by piece */
+
+/* A list of a sync, as far as it has been read. */
+struct listed {
+	const char *name;
+	size_t most, size; /* members; bytes of one as a struct */
+	sw_decode_member *member;
+	sw_decode_spoiled *spoiled; /* NULL: those that cannot be read are dropped */
+	bool is_there;
+	char *items;
+	size_t count, room;
+	size_t total; /* members of the list, readable or not */
+};
+enum { RUNS = 0, SAMPLES, SHUT, STRANGERS, LISTS };
+
+struct sw_sync_reader {
+	struct sw_decoder decoder;
+	struct sw_pieces pieces;
+	struct listed lists[LISTS];
+	struct spoiled spoiled;
+	struct sw_sync *sync; /* owns what was decoded, as decoder.decoded */
+	json_t *head;	      /* the fields of the sync itself */
+	bool has_inventory;
+};
+
+static const char *const list_names[LISTS + 1] = {"jobs", "samples", "shut", "strangers", NULL};
+
+void sw_sync_reader_free(struct sw_sync_reader *reader)
 {
-	json_t *list = json_object_get(root, "shut");
-	void *shut = NULL, *strangers = NULL;
-	if (list == NULL || json_is_null(list))
+	if (reader == NULL)
+		return;
+	if (reader->decoder.decoded != NULL)
+		sw_decoded_free(reader->decoder.decoded);
+	json_decref(reader->head);
+	free(reader);
+}
+
+int sw_sync_reader_new(const char *text, size_t size, struct sw_sync_reader **ret_reader, struct sw_err *err)
+{
+	static const char what[] = "cannot read the sync";
+	if (size > SW_SYNC_BYTES_MAX) {
+		sw_err_set(err, SW_ELIMIT, "%s", what);
+		sw_err_detail(err, "it has %zu bytes, expected at most %zu", size, SW_SYNC_BYTES_MAX);
+		return SW_ELIMIT;
+	}
+	SW_CLEANUP(sw_sync_reader_freep) struct sw_sync_reader *reader = calloc(1, sizeof *reader);
+	if (reader != NULL) {
+		reader->decoder = (struct sw_decoder){.what = what, .copies = true, .decoded = calloc(1, sizeof *reader->decoder.decoded)};
+		reader->pieces =
+			(struct sw_pieces){.what = what, .text = text, .size = size, .lists = list_names, .parts_most = SYNC_PARTS_MOST};
+		reader->head = json_object();
+	}
+	if (reader != NULL && reader->decoder.decoded != NULL)
+		reader->sync = sw_decoded_alloc(reader->decoder.decoded, 1, sizeof *reader->sync);
+	if (reader == NULL || reader->sync == NULL || reader->head == NULL) {
+		sw_err_set(err, SW_ENOMEM, "%s", what);
+		sw_err_detail(err, "out of memory");
+		return SW_ENOMEM;
+	}
+	struct listed *lists = reader->lists;
+	lists[RUNS] = (struct listed){.most = SW_SYNC_RUNS_MAX, .size = sizeof(struct sw_sync_run), .member = decode_run, .spoiled = spoil};
+	lists[SAMPLES] = (struct listed){.most = SW_SYNC_SAMPLES_MAX, .size = sizeof(struct sw_sync_sample), .member = decode_sample};
+	lists[SHUT] = (struct listed){.most = SW_SYNC_GPUS_MAX, .size = sizeof(struct sw_sync_shut), .member = decode_shut};
+	lists[STRANGERS] =
+		(struct listed){.most = SW_SYNC_STRANGERS_MAX, .size = sizeof(struct sw_sync_stranger), .member = decode_stranger};
+	for (size_t l = 0; l < LISTS; l++)
+		lists[l].name = list_names[l];
+	*ret_reader = SW_TAKE(reader);
+	return 0;
+}
+
+static struct listed *find_list(struct sw_sync_reader *reader, const char *name)
+{
+	for (size_t l = 0; l < LISTS; l++)
+		if (strcmp(reader->lists[l].name, name) == 0)
+			return &reader->lists[l];
+	return NULL;
+}
+
+/* The piece as JSON. It is refused as a whole where it is none. */
+static int parse_piece(struct sw_decoder *decoder, const struct sw_piece *piece, json_t **ret_value)
+{
+	json_error_t error;
+	json_t *value = json_loadb(piece->text, piece->size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+	if (value != NULL) {
+		*ret_value = value;
 		return 0;
-	int r = sw_decode_each(decoder, root, "shut", SW_SYNC_GPUS_MAX, sizeof *sync->shut, decode_shut, NULL, NULL, &shut,
-			       &sync->shut_count);
+	}
+	if (json_error_code(&error) == json_error_out_of_memory)
+		return sw_decoder_out_of_memory(decoder);
+	sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+	if (piece->kind == SW_PIECE_ELEMENT)
+		sw_err_detail(decoder->err, "it is not JSON: '%s[%zu]', line %d of that, column %d: %s", piece->name, piece->index,
+			      error.line, error.column, error.text);
+	else
+		sw_err_detail(decoder->err, "it is not JSON: '%s', line %d of that, column %d: %s", piece->name, error.line, error.column,
+			      error.text);
+	return SW_EINPUT;
+}
+
+/* "'jobs[3]' has 70000 bytes, expected at most 65536", kept; NULL: out of memory. */
+static const char *say_long(struct sw_decoder *decoder, const char *name, long index, size_t size, size_t most)
+{
+	char *why = sw_decoded_alloc(decoder->decoded, 120, 1);
+	char place[24] = "";
+	if (index >= 0)
+		snprintf(place, sizeof place, "[%ld]", index);
+	if (why != NULL)
+		snprintf(why, 120, "'%.40s%s' has %zu bytes, expected at most %zu", name, place, size, most);
+	return why;
+}
+
+static int grow(struct sw_decoder *decoder, struct listed *list)
+{
+	size_t room = list->room > 0 ? list->room * 2 : 16;
+	if (room > list->most)
+		room = list->most;
+	char *grown = sw_decoded_alloc(decoder->decoded, room, list->size);
+	if (grown == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	if (list->count > 0)
+		memcpy(grown, list->items, list->count * list->size);
+	list->items = grown;
+	list->room = room;
+	return 0;
+}
+
+static int read_element(struct sw_sync_reader *reader, const struct sw_piece *piece)
+{
+	struct sw_decoder *decoder = &reader->decoder;
+	struct listed *list = find_list(reader, piece->name);
+	assert(list != NULL);
+	if (list->total++ >= list->most)
+		return 0;
+	if (piece->size > PIECE_BYTES_MAX) {
+		const char *why = say_long(decoder, list->name, (long)piece->index, piece->size, PIECE_BYTES_MAX);
+		if (why == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		return list->spoiled != NULL ? list->spoiled(decoder, NULL, why, &reader->spoiled) : 0;
+	}
+	json_t *value = NULL;
+	bool is_good = false;
+	int r = list->count == list->room ? grow(decoder, list) : 0;
 	if (r == 0)
-		r = sw_decode_each(decoder, root, "strangers", SW_SYNC_STRANGERS_MAX, sizeof *sync->strangers, decode_stranger, NULL, NULL,
-				   &strangers, &sync->stranger_count);
-	sync->looked = true;
-	sync->shut = shut;
-	sync->strangers = strangers;
+		r = parse_piece(decoder, piece, &value);
+	if (r == 0)
+		r = sw_decode_member_at(decoder, value, list->name, (long)piece->index, list->items + list->count * list->size, list->size,
+					list->member, list->spoiled, &reader->spoiled, &is_good);
+	json_decref(value);
+	list->count += is_good;
 	return r;
+}
+
+static int refuse_twice(struct sw_decoder *decoder, const char *name)
+{
+	sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+	sw_err_detail(decoder->err, "it is not JSON: it has '%s' twice", name);
+	return SW_EINPUT;
+}
+
+static int begin_list(struct sw_sync_reader *reader, const char *name)
+{
+	struct listed *list = find_list(reader, name);
+	assert(list != NULL);
+	if (list->is_there || json_object_get(reader->head, name) != NULL)
+		return refuse_twice(&reader->decoder, name);
+	list->is_there = true;
+	return 0;
+}
+
+static int read_inventory(struct sw_sync_reader *reader, const struct sw_piece *piece)
+{
+	struct sw_decoder *decoder = &reader->decoder;
+	if (reader->has_inventory)
+		return refuse_twice(decoder, piece->name);
+	reader->has_inventory = true;
+	if (piece->size > INVENTORY_BYTES_MAX) {
+		reader->sync->inventory_unread = say_long(decoder, piece->name, -1, piece->size, INVENTORY_BYTES_MAX);
+		return reader->sync->inventory_unread != NULL ? 0 : sw_decoder_out_of_memory(decoder);
+	}
+	json_t *value = NULL;
+	int r = parse_piece(decoder, piece, &value);
+	if (r == 0 && !json_is_null(value))
+		r = decode_readable_inventory(decoder, value, reader->sync);
+	json_decref(value);
+	return r;
+}
+
+/* A field of the sync itself, kept until all are there. A list of another kind than a list is refused; what no table has is not looked at. */
+static int read_field(struct sw_sync_reader *reader, const struct sw_piece *piece)
+{
+	struct sw_decoder *decoder = &reader->decoder;
+	bool is_list = find_list(reader, piece->name) != NULL, is_field = false;
+	for (size_t f = 0; f < SW_FIELD_COUNT(sync_fields); f++)
+		is_field = is_field || strcmp(sync_fields[f].name, piece->name) == 0;
+	if (!is_list && !is_field)
+		return 0;
+	if (json_object_get(reader->head, piece->name) != NULL || (is_list && find_list(reader, piece->name)->is_there))
+		return refuse_twice(decoder, piece->name);
+	if (piece->size > PIECE_BYTES_MAX) {
+		const char *why = say_long(decoder, piece->name, -1, piece->size, PIECE_BYTES_MAX);
+		if (why == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+		sw_err_detail(decoder->err, "%s", why);
+		return SW_EINPUT;
+	}
+	json_t *value = NULL;
+	int r = parse_piece(decoder, piece, &value);
+	if (r < 0)
+		return r;
+	if (is_list && !json_is_null(value)) {
+		r = sw_decoder_refuse(decoder, piece->name, value, "a list");
+		json_decref(value);
+		return r;
+	}
+	return json_object_set_new(reader->head, piece->name, value) == 0 ? 0 : sw_decoder_out_of_memory(decoder);
+}
+
+/* All pieces have come. */
+static int complete(struct sw_sync_reader *reader)
+{
+	struct sw_decoder *decoder = &reader->decoder;
+	struct sw_sync *sync = reader->sync;
+	struct listed *runs = &reader->lists[RUNS], *shut = &reader->lists[SHUT], *strangers = &reader->lists[STRANGERS];
+	int r = DECODE(sync_fields, reader->head, sync);
+	if (r == 0 && runs->total > runs->most) {
+		char *why = sw_decoded_alloc(decoder->decoded, 120, 1);
+		if (why == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		snprintf(why, 120, "'%s' is a list of %zu, expected at most %zu", runs->name, runs->total, runs->most);
+		r = spoil(decoder, NULL, why, &reader->spoiled);
+	}
+	if (r == 0)
+		r = drop_twins(decoder, runs->name, runs->items, &runs->count, runs->size, &reader->spoiled);
+	if (r < 0)
+		return r;
+	sync->runs = (struct sw_sync_run *)(void *)runs->items;
+	sync->run_count = runs->count;
+	sync->unread = reader->spoiled.items;
+	sync->unread_count = reader->spoiled.count;
+	sync->samples = (struct sw_sync_sample *)(void *)reader->lists[SAMPLES].items;
+	sync->sample_count = reader->lists[SAMPLES].count;
+	/* Which GPUs take no jobs, where the agent knows. */
+	sync->looked = shut->is_there;
+	if (sync->looked) {
+		sync->shut = (struct sw_sync_shut *)(void *)shut->items;
+		sync->shut_count = shut->count;
+		sync->strangers = (struct sw_sync_stranger *)(void *)strangers->items;
+		sync->stranger_count = strangers->count;
+	}
+	sync->owner = decoder->decoded;
+	return 0;
+}
+
+int sw_sync_reader_step(struct sw_sync_reader *reader, struct sw_sync **ret_sync, struct sw_err *err)
+{
+	struct sw_piece piece;
+	reader->decoder.err = err;
+	int r = sw_pieces_next(&reader->pieces, &piece, err);
+	if (r < 0)
+		return r;
+	switch (piece.kind) {
+	case SW_PIECE_NONE:
+		return 0;
+	case SW_PIECE_LIST:
+		return begin_list(reader, piece.name);
+	case SW_PIECE_ELEMENT:
+		return read_element(reader, &piece);
+	case SW_PIECE_MEMBER:
+		return strcmp(piece.name, "inventory") == 0 ? read_inventory(reader, &piece) : read_field(reader, &piece);
+	case SW_PIECE_END:
+		break;
+	}
+	r = complete(reader);
+	if (r < 0)
+		return r;
+	reader->decoder.decoded = NULL; /* the sync owns it */
+	*ret_sync = SW_TAKE(reader->sync);
+	return 0;
+}
+
+size_t sw_sync_reader_at(const struct sw_sync_reader *reader)
+{
+	return reader->pieces.at;
 }
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err)
 {
-	struct sw_decoder context = {.what = "cannot read the sync", .err = err}, *decoder = &context;
-	void *made = NULL;
-	int r = begin(decoder, text, size, SW_SYNC_BYTES_MAX, sizeof(struct sw_sync), &made);
-	if (r < 0)
-		return r;
-	struct sw_sync *sync = made;
-	assert(sync != NULL);
-	sync->owner = decoder->decoded;
-	json_t *root = decoder->decoded->root;
-	void *runs = NULL, *samples = NULL;
-	struct spoiled spoiled = {0};
-	r = DECODE(sync_fields, root, sync);
+	SW_CLEANUP(sw_sync_reader_freep) struct sw_sync_reader *reader = NULL;
+	struct sw_sync *sync = NULL;
+	int r = sw_sync_reader_new(text, size, &reader, err);
+	while (r == 0 && sync == NULL)
+		r = sw_sync_reader_step(reader, &sync, err);
 	if (r == 0)
-		r = decode_readable_inventory(decoder, sync);
-	if (r == 0)
-		r = decode_runs(decoder, "jobs", SW_SYNC_RUNS_MAX, sizeof *sync->runs, decode_run, &spoiled, &runs, &sync->run_count);
-	if (r == 0)
-		r = sw_decode_each(decoder, root, "samples", SW_SYNC_SAMPLES_MAX, sizeof *sync->samples, decode_sample, NULL, NULL,
-				   &samples, &sync->sample_count);
-	if (r == 0)
-		r = decode_doors(decoder, root, sync);
-	if (r < 0) {
-		sw_sync_free(sync);
-		return r;
-	}
-	sync->runs = runs;
-	sync->samples = samples;
-	sync->unread = spoiled.items;
-	sync->unread_count = spoiled.count;
-	*ret_sync = sync;
-	return 0;
+		*ret_sync = sync;
+	return r;
 }
 
 void sw_sync_free(struct sw_sync *sync)

@@ -315,6 +315,13 @@ struct sw_answer_message {
 /* ------------------------------------------------------------------------------------------------ JSON */
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
+/* The same in steps of at most a millisecond or two: until *ret_sync is written. The text must stay where it is until then. */
+struct sw_sync_reader;
+int sw_sync_reader_new(const char *text, size_t size, struct sw_sync_reader **ret_reader, struct sw_err *err);
+int sw_sync_reader_step(struct sw_sync_reader *reader, struct sw_sync **ret_sync, struct sw_err *err);
+size_t sw_sync_reader_at(const struct sw_sync_reader *reader); /* bytes that are read */
+void sw_sync_reader_free(struct sw_sync_reader *reader);
+SW_DEFINE_FREEP(struct sw_sync_reader, sw_sync_reader_free)
 /* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. A sync that would be too long goes without its samples, and then without
  * the sentences for people: what became of the runs is always told. */
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);

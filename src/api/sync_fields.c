@@ -244,6 +244,20 @@ static int decode_word(struct sw_decoder *decoder, json_t *value, const struct s
 	return refuse_field(decoder, field, value);
 }
 
+static int take_text(struct sw_decoder *decoder, const json_t *value, const char **target)
+{
+	const char *text = json_string_value(value);
+	if (decoder->copies) {
+		char *copy = sw_decoded_alloc(decoder->decoded, json_string_length(value) + 1, 1);
+		if (copy == NULL)
+			return sw_decoder_out_of_memory(decoder);
+		memcpy(copy, text, json_string_length(value));
+		text = copy;
+	}
+	*target = text;
+	return 0;
+}
+
 static int decode_field(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
 {
 	switch (field->kind) {
@@ -256,8 +270,7 @@ static int decode_field(struct sw_decoder *decoder, json_t *value, const struct 
 		if (!json_is_string(value) || json_string_length(value) < (size_t)field->min ||
 		    json_string_length(value) > (size_t)field->max)
 			return refuse_field(decoder, field, value);
-		*(const char **)target = json_string_value(value);
-		return 0;
+		return take_text(decoder, value, target);
 	case SW_FIELD_TEXTS:
 		return decode_texts(decoder, value, field, target);
 	case SW_FIELD_JOBS:
@@ -322,17 +335,19 @@ int sw_decode_readable(struct sw_decoder *decoder, json_t *object, const struct 
 	return r;
 }
 
-/* One member of a list whose members do not share a fate. *ret_good: it could be read. */
-static int decode_one(struct sw_decoder *decoder, json_t *value, void *target, sw_decode_member *member, sw_decode_spoiled *spoiled,
-		      void *context, bool *ret_good)
+int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const char *name, long index, void *target, size_t size,
+			sw_decode_member *member, sw_decode_spoiled *spoiled, void *context, bool *ret_good)
 {
 	struct sw_err *outer = decoder->err, err = {0};
+	size_t mark = sw_decoder_enter(decoder, name, index);
+	memset(target, 0, size);
 	decoder->err = &err;
 	int r = member(decoder, value, target);
 	decoder->err = outer;
-	*ret_good = r == 0;
+	sw_decoder_leave(decoder, mark);
 	if (r == SW_ENOMEM)
 		return sw_decoder_out_of_memory(decoder);
+	*ret_good = r == 0;
 	if (r == 0 || spoiled == NULL)
 		return 0;
 	const char *why = keep_complaint(decoder, &err);
@@ -351,11 +366,9 @@ int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name,
 	if (items == NULL)
 		return sw_decoder_out_of_memory(decoder);
 	for (size_t i = 0; i < count && i < most; i++) {
-		size_t mark = sw_decoder_enter(decoder, name, (long)i);
 		bool is_good = false;
-		memset(items + good * size, 0, size);
-		int r = decode_one(decoder, json_array_get(list, i), items + good * size, member, spoiled, context, &is_good);
-		sw_decoder_leave(decoder, mark);
+		int r = sw_decode_member_at(decoder, json_array_get(list, i), name, (long)i, items + good * size, size, member, spoiled,
+					    context, &is_good);
 		if (r < 0)
 			return r;
 		good += is_good;

@@ -52,6 +52,7 @@ struct sw_decoder {
 	const char *what; /* opens every complaint: "cannot read the sync" */
 	struct sw_decoded *decoded;
 	struct sw_err *err;
+	bool copies;	 /* texts are copied, so that the JSON they are from may go */
 	char place[200]; /* where it is now: "jobs[3]"; "" at the top */
 };
 
@@ -76,6 +77,9 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
 typedef int sw_decode_spoiled(struct sw_decoder *decoder, json_t *value, const char *why, void *context);
 int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
 		   sw_decode_spoiled *spoiled, void *context, void **ret_items, size_t *ret_count);
+/* One member of such a list, into the `size` bytes of `target`. *ret_good: it could be read. */
+int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const char *name, long index, void *target, size_t size,
+			sw_decode_member *member, sw_decode_spoiled *spoiled, void *context, bool *ret_good);
 /* Steps into `name` (and its member `index`, if not negative) and back to what it was. */
 size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index);
 void sw_decoder_leave(struct sw_decoder *decoder, size_t mark);

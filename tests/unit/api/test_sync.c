@@ -333,7 +333,14 @@ static void test_bad_syncs(void **state)
 	(void)state;
 	refuse_sync("", "not JSON");
 	refuse_sync("{\"node\":\"n\",\"node\":\"m\"}", "not JSON");
-	refuse_sync("[1]", "it is a list of 1, expected an object");
+	refuse_sync("{\"jobs\":[],\"node\":\"m\",\"jobs\":[]}", "'jobs' twice");
+	refuse_sync("{\"jobs\":null,\"node\":\"m\",\"jobs\":[]}", "'jobs' twice");
+	refuse_sync("{\"inventory\":null,\"inventory\":{}}", "'inventory' twice");
+	refuse_sync("{\"node\":\"n\"", "ends too soon");
+	refuse_sync("{\"node\":\"n\"} x", "not JSON: line 1, column 14");
+	refuse_sync("{\"node\":\"n\",\n\"jobs\":[1 2]}", "line 2");
+	refuse_sync("{\"node\":\"n\",\"jobs\":[{},{\"job\":1,}]}", "'jobs[1]'");
+	refuse_sync("[1]", "it is a list, expected an object");
 	refuse_sync("{}", "'node' is missing, expected a text of 1 to 255 bytes");
 	refuse_sync("{\"node\":\"\",\"instance\":\"i\",\"number\":1}", "'node' is the text \"\"");
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":0}", "'number' is 0, expected a whole number from 1 to");
@@ -576,6 +583,90 @@ static void test_bounds(void **state)
 	free(big);
 }
 
+/* A sync in steps: the same as at one go, and no step takes more than a piece of it. */
+static void test_in_steps(void **state)
+{
+	(void)state;
+	enum { RUNS = 4096, DETAIL = 900 };
+	char detail[DETAIL + 1];
+	memset(detail, 'd', DETAIL);
+	detail[DETAIL] = '\0';
+	struct sw_sync_run *runs = calloc(RUNS, sizeof *runs);
+	assert_non_null(runs);
+	for (size_t i = 0; i < RUNS; i++)
+		runs[i] = (struct sw_sync_run){.id = {RUNS - i, 1}, .state = SW_RUN_EXITED, .reason = "", .detail = detail};
+	struct sw_sync sync = {.node = "n", .instance = "i", .number = 1, .runs = runs, .run_count = RUNS};
+	char *text = NULL, *again = NULL;
+	size_t size = 0, again_size = 0, at = 0, steps = 0;
+	assert_int_equal(sw_sync_encode(&sync, &text, &size, NULL), 0);
+	struct sw_sync_reader *reader = NULL;
+	struct sw_sync *read = NULL;
+	assert_int_equal(sw_sync_reader_new(text, size, &reader, NULL), 0);
+	for (; read == NULL; steps++) {
+		assert_int_equal(sw_sync_reader_step(reader, &read, NULL), 0);
+		assert_true(sw_sync_reader_at(reader) - at <= (16u << 10) + 2);
+		at = sw_sync_reader_at(reader);
+	}
+	assert_true(steps > RUNS && at == size);
+	sw_sync_reader_free(reader);
+	assert_int_equal(sw_sync_encode(read, &again, &again_size, NULL), 0);
+	assert_true(size == again_size && memcmp(text, again, size) == 0);
+	sw_sync_free(read);
+	free(again);
+	/* One that is given up in the middle leaves nothing behind. */
+	assert_int_equal(sw_sync_reader_new(text, size, &reader, NULL), 0);
+	for (read = NULL, steps = 0; steps < 100; steps++)
+		assert_int_equal(sw_sync_reader_step(reader, &read, NULL), 0);
+	assert_null(read);
+	sw_sync_reader_free(reader);
+	free(text);
+	free(runs);
+}
+
+/* What is too long to be parsed at one go is not read: of a run nobody knows which, of an inventory that it is the node's trouble; what no table knows may be of any size. */
+static void test_long_pieces(void **state)
+{
+	(void)state;
+	enum { LONG = 600000 };
+	static const char *const forms[] = {
+		"{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":[{\"job\":1,\"epoch\":1,\"state\":\"running\"},{\"detail\":\"%"
+		"s\"}]}",
+		"{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"inventory\":{\"x\":\"%s\"}}",
+		"{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"future\":[\"%s\"],\"samples\":[[\"%1$s\"]]}",
+		"{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"about\":\"%s\"}",
+	};
+	char *filler = malloc(LONG + 1), *text = malloc(2 * LONG + 500);
+	assert_true(filler != NULL && text != NULL);
+	memset(filler, 'x', LONG);
+	filler[LONG] = '\0';
+	for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+		struct sw_sync *sync = NULL;
+		struct sw_err err = {0};
+		size_t size = 0;
+		for (const char *at = forms[f]; *at != '\0'; at++) {
+			bool here = at[0] == '%';
+			size += (size_t)sprintf(text + size, "%.*s", here ? LONG : 1, here ? filler : at);
+			at += here ? (at[1] == 's' ? 1 : 3) : 0;
+		}
+		int r = sw_sync_decode(text, size, &sync, &err);
+		if (f == 3) {
+			assert_int_equal(r, SW_EINPUT);
+			assert_non_null(strstr(err.detail, "'about' has 600002 bytes"));
+			continue;
+		}
+		assert_int_equal(r, 0);
+		assert_int_equal(sync->run_count, f == 0);
+		assert_int_equal(sync->unread_count, f == 0);
+		if (f == 0)
+			assert_false(sync->unread[0].has_id);
+		assert_int_equal(sync->inventory_unread != NULL, f == 1);
+		assert_int_equal(sync->sample_count, 0);
+		sw_sync_free(sync);
+	}
+	free(filler);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -593,6 +684,8 @@ int main(void)
 		cmocka_unit_test(test_wishes_one_by_one),
 		cmocka_unit_test(test_stop_is_heard),
 		cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_in_steps),
+		cmocka_unit_test(test_long_pieces),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
