@@ -36,8 +36,9 @@
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
 #define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
 #define SW_ANSWER_BYTES_MAX ((size_t)64 << 20)
-/* New orders are added to an answer until they have so many bytes as text; the agent asks again for the others. */
-#define SW_ANSWER_ORDERS_BYTES ((size_t)4 << 20)
+/* New orders are added to an answer until they are so many, or have so many bytes as text; the agent asks again for the others. */
+#define SW_ANSWER_ORDERS_MAX 256u
+#define SW_ANSWER_ORDERS_BYTES ((size_t)1 << 20)
 #define SW_LEASE_MS_MAX INT64_C(86400000)
 /* What an agent of version 0.1 gives all its runs with every answer. Other agents take it as a sign that the controller counts leases by run. */
 #define SW_LEASE_OF_OLD_MS SW_LEASE_MS_MAX
@@ -327,6 +328,20 @@ SW_DEFINE_FREEP(struct sw_sync_reader, sw_sync_reader_free)
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
 void sw_sync_free(struct sw_sync *sync); /* of a decoded one */
 SW_DEFINE_FREEP(struct sw_sync, sw_sync_free)
+
+/* Which runs a sync speaks of, found by their ids. Points into the sync. */
+struct sw_told_run {
+	struct sw_run_id id;
+	const struct sw_sync_run *run; /* NULL: what was said of it cannot be read */
+};
+struct sw_told {
+	struct sw_told_run *items; /* by id */
+	size_t count;
+};
+int sw_told_make(const struct sw_sync *sync, struct sw_told *ret_told); /* 0 or SW_ENOMEM */
+void sw_told_release(struct sw_told *told);
+/* NULL: nothing was said of it. */
+const struct sw_told_run *sw_told_find(const struct sw_told *told, struct sw_run_id id);
 
 int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **ret_answer, struct sw_err *err);
 int sw_answer_encode(const struct sw_answer_message *answer, char **ret_text, size_t *ret_size, struct sw_err *err);

@@ -9,6 +9,9 @@
 #include "controller/brain_state.h"
 
 #define UNFIT_SIZE 640
+/* Records that are made of a sync at one go, and how often; more than an agent can have runs. */
+#define HEAR_RECORDS 64u
+#define HEAR_SLICES (4 * SW_SYNC_RUNS_MAX / HEAR_RECORDS)
 
 /* ---- hearing */
 
@@ -201,30 +204,17 @@ static bool is_garbled(const struct sw_sync *sync)
 	return false;
 }
 
-/* Something was said of the run, readable or not. */
-static bool mentions(const struct sw_sync *sync, uint64_t job, uint32_t epoch)
-{
-	for (size_t r = 0; r < sync->run_count; r++)
-		if (sync->runs[r].id.job == job && sync->runs[r].id.epoch == epoch)
-			return true;
-	for (size_t u = 0; u < sync->unread_count; u++)
-		if (sync->unread[u].has_id && sync->unread[u].id.job == job && sync->unread[u].id.epoch == epoch)
-			return true;
-	return false;
-}
-
 /* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. */
-static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records,
-			struct sw_err *err)
+static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_told *told, size_t most,
+			sw_records *records, struct sw_err *err)
 {
-	for (size_t j = 0; j < node->jobs.count; j++) {
+	for (size_t j = 0; j < node->jobs.count && records->count < most; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
-		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED ||
-		    mentions(sync, node->jobs.items[j] + 1, live->run_epoch))
+		const struct sw_run_id id = {node->jobs.items[j] + UINT64_C(1), live->run_epoch};
+		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || sw_told_find(told, id) != NULL)
 			continue;
-		int r = sw_brain_record_loss(brain, node->name, (struct sw_run_id){node->jobs.items[j] + 1, live->run_epoch}, "lost",
-					     records, err);
+		int r = sw_brain_record_loss(brain, node->name, id, "lost", records, err);
 		if (r < 0)
 			return r;
 	}
@@ -232,15 +222,12 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 }
 
 /* Ghosts that have exited, or that the agent does not know: it heeds only the answer to its latest sync, so it will not start them either. */
-static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+static int hear_ghosts(const struct sw_brain_node *node, const struct sw_told *told, size_t most, sw_records *records, struct sw_err *err)
 {
-	for (size_t g = 0; g < node->ghosts.count; g++) {
+	for (size_t g = 0; g < node->ghosts.count && records->count < most; g++) {
 		const struct sw_ghost *ghost = &node->ghosts.items[g];
-		bool alive = mentions(sync, ghost->job + UINT64_C(1), ghost->epoch);
-		for (size_t s = 0; s < sync->run_count; s++)
-			if (sync->runs[s].id.job == ghost->job + 1 && sync->runs[s].id.epoch == ghost->epoch)
-				alive = sync->runs[s].state != SW_RUN_EXITED;
-		if (alive)
+		const struct sw_told_run *said = sw_told_find(told, (struct sw_run_id){ghost->job + UINT64_C(1), ghost->epoch});
+		if (said != NULL && (said->run == NULL || said->run->state != SW_RUN_EXITED))
 			continue;
 		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", "", records, err);
 		if (r < 0)
@@ -249,37 +236,78 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_sync *s
 	return 0;
 }
 
-int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+/* What follows from all of what was said. Applying the records of one call makes the next one begin behind them. */
+static int hear_rest(struct sw_brain *brain, sw_ns now, struct sw_brain_node *node, const struct sw_sync *sync, size_t most,
+		     struct sw_hearing *hearing, sw_records *records, struct sw_err *err)
 {
-	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
-	if (node == NULL)
-		return sync->inventory != NULL ? record_new_node(brain, sync, records, err) : 0;
-	int r = sw_speaker_admit(node, now, sync, err);
-	if (r < 0 || !sw_speaker_is_news(node, sync))
-		return r;
-	sw_speaker_remember(node, sync);
-	node->heard_at = now;
-	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. GPUs that no
-	 * cluster can have are not taken in: its runs are heard all the same. */
-	bool changed = has_other_gpus(node, sync->inventory) &&
-		       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
-	if (sw_speaker_is_new(node, sync))
-		r = sw_speaker_record(sync, records, err);
-	if (r == 0 && (!node->up || node->silent || node->leases != sync->leases))
-		return record_node(brain, sync, changed, records, err);
-	for (size_t s = 0; r == 0 && s < sync->run_count; s++)
-		r = hear_run(brain, node, &sync->runs[s], sync->have == node->version, records, err);
+	struct sw_told told;
 	bool garbled = is_garbled(sync);
-	if (r == 0 && !garbled)
-		r = hear_ghosts(node, sync, records, err);
+	if (sw_told_make(sync, &told) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = garbled ? 0 : hear_ghosts(node, &told, most, records, err);
 	if (r == 0)
 		r = sw_brain_hear_speeds(brain, now, sync, (uint32_t)(node - brain->nodes.items), records, err);
 	if (r == 0 && !garbled)
-		r = hear_silence(brain, node, sync, records, err);
-	/* Last: who has ended well needs no GPU. */
-	if (r == 0 && changed)
-		return record_node(brain, sync, true, records, err);
-	return r == 0 ? sw_brain_hear_shut(node, sync, records, err) : r;
+		r = hear_silence(brain, node, &told, most, records, err);
+	sw_told_release(&told);
+	if (r < 0)
+		return r;
+	if (records->count >= most) {
+		hearing->more = hearing->slices < HEAR_SLICES;
+		return 0;
+	}
+	/* Last: who has ended well needs no GPU. GPUs that no cluster can have are not taken in: its runs are heard all the same. */
+	bool changed = has_other_gpus(node, sync->inventory) &&
+		       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
+	return changed ? record_node(brain, sync, true, records, err) : sw_brain_hear_shut(node, sync, records, err);
+}
+
+/* Up to `most` records and a few. */
+static int hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, size_t most, struct sw_hearing *hearing, sw_records *records,
+		struct sw_err *err)
+{
+	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
+	bool begins = !hearing->begun;
+	hearing->begun = true;
+	hearing->more = false;
+	hearing->slices++;
+	if (node == NULL)
+		return begins && sync->inventory != NULL ? record_new_node(brain, sync, records, err) : 0;
+	int r = sw_speaker_admit(node, now, sync, err);
+	if (r < 0 || (begins ? !sw_speaker_is_news(node, sync) : !sw_speaker_is_last(node, sync)))
+		return r;
+	if (begins) {
+		sw_speaker_remember(node, sync);
+		node->heard_at = now;
+		if (sw_speaker_is_new(node, sync))
+			r = sw_speaker_record(sync, records, err);
+	}
+	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. */
+	if (r == 0 && (!node->up || node->silent || node->leases != sync->leases)) {
+		bool changed = has_other_gpus(node, sync->inventory) &&
+			       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
+		return begins ? record_node(brain, sync, changed, records, err) : 0;
+	}
+	for (; r == 0 && hearing->at < sync->run_count && records->count < most; hearing->at++)
+		r = hear_run(brain, node, &sync->runs[hearing->at], sync->have == node->version, records, err);
+	if (r < 0)
+		return r;
+	if (records->count >= most) {
+		hearing->more = true;
+		return 0;
+	}
+	return hear_rest(brain, now, node, sync, most, hearing, records, err);
+}
+
+int sw_brain_hear_some(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_hearing *hearing, sw_records *records,
+		       struct sw_err *err)
+{
+	return hear(brain, now, sync, records->count + HEAR_RECORDS, hearing, records, err);
+}
+
+int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err)
+{
+	return hear(brain, now, sync, SIZE_MAX, &(struct sw_hearing){0}, records, err);
 }
 
 /* ---- answering */
@@ -432,7 +460,7 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 	sw_brain_limit(brain, id, want);
 	if (!name_gpus(answer, node, run->mask, &want->gpus))
 		return SW_ENOMEM;
-	if (live->parked || is_known || answer->order_bytes >= SW_ANSWER_ORDERS_BYTES)
+	if (live->parked || is_known || answer->order_bytes >= SW_ANSWER_ORDERS_BYTES || answer->orders.count >= SW_ANSWER_ORDERS_MAX)
 		return 0;
 	int r = make_order(brain, answer, id + UINT64_C(1), run, node->name, want);
 	if (r == 0 && want->spec != NULL)
@@ -440,11 +468,12 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 	return r;
 }
 
-static int want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync)
+static int want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync,
+		     const struct sw_told *told)
 {
 	/* The agent keeps no more runs than a sync can tell of: those that it knows come first, and new ones as long as there is room. */
-	size_t told = sync->run_count + sync->unread_count;
-	size_t room = told < SW_SYNC_RUNS_MAX ? SW_SYNC_RUNS_MAX - told : 0;
+	size_t known = sync->run_count + sync->unread_count;
+	size_t room = known < SW_SYNC_RUNS_MAX ? SW_SYNC_RUNS_MAX - known : 0;
 	int r = 0;
 	for (size_t j = 0; r == 0 && j < node->jobs.count; j++) {
 		uint32_t id = node->jobs.items[j];
@@ -454,7 +483,7 @@ static int want_runs(const struct sw_brain *brain, struct answer *answer, const 
 			continue; /* the run before this one may still be alive */
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
-		bool is_known = mentions(sync, id + UINT64_C(1), live->run_epoch);
+		bool is_known = sw_told_find(told, (struct sw_run_id){id + UINT64_C(1), live->run_epoch}) != NULL;
 		if (!is_known && room == 0)
 			continue;
 		room -= !is_known;
@@ -491,8 +520,10 @@ bool sw_brain_has_word(const struct sw_brain *brain, const struct sw_sync *sync)
 	if (node->heard_at - node->answered_at > sw_brain_keeps_poll_for(brain, node))
 		return true;
 	for (size_t s = 0; s < sync->run_count; s++) {
+		if (sync->runs[s].state != SW_RUN_EXITED)
+			continue;
 		const struct sw_run *run = wished(brain, node, &sync->runs[s]);
-		if (sync->runs[s].state == SW_RUN_EXITED && (run == NULL || run->heard == SW_HEARD_EXITED))
+		if (run == NULL || run->heard == SW_HEARD_EXITED)
 			return true;
 	}
 	return false;
@@ -520,14 +551,15 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 	 * this answer wants. */
 	if (sw_speaker_is_news(node, sync))
 		sw_speaker_remember(node, sync);
-	struct answer *answer = calloc(1, sizeof *answer);
+	SW_CLEANUP(sw_told_release) struct sw_told told = {0};
+	struct answer *answer = sw_told_make(sync, &told) == 0 ? calloc(1, sizeof *answer) : NULL;
 	if (answer == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	answer->message.version = node->version;
 	answer->message.lease_ms = SW_LEASE_OF_OLD_MS;
 	answer->message.retry_ms = 200;
 	answer->message.wants = calloc(node->jobs.count + sync->run_count + 1, sizeof *answer->message.wants);
-	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync) < 0 ||
+	if (answer->message.wants == NULL || want_runs(brain, answer, node, sync, &told) < 0 ||
 	    want_the_rest_gone(brain, answer, node, sync) < 0) {
 		sw_brain_answer_free(&answer->message);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

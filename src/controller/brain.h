@@ -185,6 +185,14 @@ int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, 
 /* ---- agents */
 /* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that does not speak for its node. `sync->token` is believed. */
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
+/* The same, some records at a time: as long as `more` is set, apply the records and call again. What is left is dropped when the agent has said something newer. */
+struct sw_hearing {
+	bool begun, more;
+	size_t at;	 /* the run that is heard next */
+	unsigned slices; /* so far */
+};
+int sw_brain_hear_some(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_hearing *hearing, sw_records *records,
+		       struct sw_err *err);
 /* The id of the token that brought a node; NULL: there is no such node. And how many nodes a token brought. */
 const char *sw_brain_token_of(const struct sw_brain *brain, const char *node);
 size_t sw_brain_nodes_of_token(const struct sw_brain *brain, const char *token);

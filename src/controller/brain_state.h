@@ -328,6 +328,8 @@ int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_requ
 int sw_speaker_admit(const struct sw_brain_node *node, sw_ns now, const struct sw_sync *sync, struct sw_err *err);
 /* False for words that are late or repeated; of one that is admitted. */
 bool sw_speaker_is_news(const struct sw_brain_node *node, const struct sw_sync *sync);
+/* Nothing newer was heard of its agent. */
+bool sw_speaker_is_last(const struct sw_brain_node *node, const struct sw_sync *sync);
 void sw_speaker_remember(struct sw_brain_node *node, const struct sw_sync *sync);
 /* It is not the one that the records name, or came with another token: a record says so. */
 bool sw_speaker_is_new(const struct sw_brain_node *node, const struct sw_sync *sync);

@@ -1,6 +1,7 @@
 /* What agents said of their GPUs, and how these did lately. Volatile: figures for people, nothing that decides. */
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "controller/server_state.h"
@@ -75,11 +76,27 @@ static bool add_device(struct sw_machine *machine, const char *uuid, const char 
 	return true;
 }
 
-static void take_sample(struct sw_machine *machine, const struct sw_sync_sample *sample)
+static int compare_devices(const void *left, const void *right)
 {
-	for (size_t d = 0; d < machine->devices.count; d++) {
-		struct sw_device *device = &machine->devices.items[d];
-		if (strcmp(device->uuid, sample->gpu) != 0 || (device->sampled && device->sampled_at_ns > sample->at_ns))
+	const struct sw_device *a = *(struct sw_device *const *)left, *b = *(struct sw_device *const *)right;
+	int order = strcmp(a->uuid, b->uuid);
+	return order != 0 ? order : (a > b) - (a < b);
+}
+
+/* Of all devices of that name, sorted by it. */
+static void take_sample(struct sw_device **sorted, size_t count, const struct sw_sync_sample *sample)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(sorted[middle]->uuid, sample->gpu) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < count && strcmp(sorted[low]->uuid, sample->gpu) == 0; low++) {
+		struct sw_device *device = sorted[low];
+		if (device->sampled && device->sampled_at_ns > sample->at_ns)
 			continue;
 		device->sampled = true;
 		device->sampled_at_ns = sample->at_ns;
@@ -88,6 +105,25 @@ static void take_sample(struct sw_machine *machine, const struct sw_sync_sample 
 		device->power_mw = sample->power_mw;
 		device->temperature_c = sample->temperature_c;
 	}
+}
+
+static void take_samples(struct sw_machine *machine, const struct sw_sync *sync)
+{
+	size_t count = machine->devices.count;
+	SW_CLEANUP(sw_freep) struct sw_device **sorted = calloc(count + 1, sizeof(struct sw_device *));
+	if (sorted == NULL)
+		return;
+	for (size_t d = 0; d < count; d++)
+		sorted[d] = &machine->devices.items[d];
+	if (count > 1)
+		qsort(sorted, count, sizeof(struct sw_device *), compare_devices);
+	for (size_t s = 0; s < sync->sample_count; s++)
+		if (sync->samples[s].gpu != NULL && !sync->samples[s].has_run)
+			take_sample(sorted, count, &sync->samples[s]);
+		else if (sync->samples[s].gpu == NULL && !sync->samples[s].has_run) {
+			machine->host_bytes = sync->samples[s].host_bytes;
+			machine->host_limit_bytes = sync->samples[s].limit_bytes;
+		}
 }
 
 /* Agents may send anything: names are cleaned, and what is too long for a UUID is none. */
@@ -131,13 +167,7 @@ void sw_machines_hear(sw_machines *machines, const struct sw_sync *sync)
 				return;
 		}
 	}
-	for (size_t s = 0; s < sync->sample_count; s++)
-		if (sync->samples[s].gpu != NULL && !sync->samples[s].has_run)
-			take_sample(machine, &sync->samples[s]);
-		else if (sync->samples[s].gpu == NULL && !sync->samples[s].has_run) {
-			machine->host_bytes = sync->samples[s].host_bytes;
-			machine->host_limit_bytes = sync->samples[s].limit_bytes;
-		}
+	take_samples(machine, sync);
 }
 
 void sw_machines_recall_all(sw_machines *machines, const struct sw_brain *brain)

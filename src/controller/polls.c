@@ -101,10 +101,43 @@ static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struc
 	sw_conn_attach(conn, poll, agent_left, false);
 }
 
+static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure);
+
+/* Goes on with what the sync says: some of it becomes records of a turn, or nothing is left to be heard. Takes the request. */
+static void hear(struct sw_server *server, struct sw_conn *conn, struct sw_request *request, struct sw_hearing hearing)
+{
+	struct sw_err err = {0};
+	struct sw_op *op = sw_op_new(conn, heard);
+	if (op == NULL) {
+		sw_request_free(request);
+		return;
+	}
+	/* From the second slice on the connection has its request no more. */
+	op->request = op->request != NULL ? op->request : request;
+	op->hearing = hearing;
+	int r = sw_brain_hear_some(server->brain, sw_server_now(server), op->request->sync, &op->hearing, &op->records, &err);
+	if (r == 0 && !hearing.begun)
+		sw_machines_hear(&server->machines, op->request->sync);
+	if (r < 0) {
+		sw_op_free(op);
+		refuse(conn, r, &err);
+	} else if (op->records.count > 0) {
+		sw_turn_add(server, op);
+	} else {
+		struct sw_request *done = SW_TAKE(op->request);
+		sw_op_free(op);
+		answer_or_park(server, conn, done);
+	}
+}
+
 static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
-	(void)failure;
-	if (conn != NULL)
+	if (conn == NULL)
+		return;
+	/* What could not be stored is said again. */
+	if (op->hearing.more && failure == NULL)
+		hear(server, conn, SW_TAKE(op->request), op->hearing);
+	else
 		answer_or_park(server, conn, SW_TAKE(op->request));
 }
 
@@ -116,23 +149,7 @@ void sw_polls_hear(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 403, &err);
 		return;
 	}
-	struct sw_op *op = sw_op_new(conn, heard);
-	if (op == NULL)
-		return;
-	int r = sw_brain_hear(server->brain, sw_server_now(server), sync, &op->records, &err);
-	if (r < 0) {
-		sw_op_free(op);
-		refuse(conn, r, &err);
-		return;
-	}
-	sw_machines_hear(&server->machines, sync);
-	if (op->records.count > 0) {
-		sw_turn_add(server, op);
-		return;
-	}
-	struct sw_request *request = SW_TAKE(op->request);
-	sw_op_free(op);
-	answer_or_park(server, conn, request);
+	hear(server, conn, NULL, (struct sw_hearing){0});
 }
 
 static void let_go(struct sw_server *server, struct sw_poll *poll)

@@ -226,8 +226,9 @@ struct sw_op {
 	size_t applied;
 	struct sw_err *refusal; /* one of its records could not be applied; NULL: each could */
 	int64_t stored_at_ns;
-	SW_VEC(uint64_t) jobs; /* that were made */
-	sw_op_fn *done;	       /* called once: applied, or not stored (failure) */
+	SW_VEC(uint64_t) jobs;	   /* that were made */
+	sw_op_fn *done;		   /* called once: applied, or not stored (failure) */
+	struct sw_hearing hearing; /* of a sync */
 };
 TAILQ_HEAD(sw_ops, sw_op);
 

@@ -122,10 +122,16 @@ void sw_speaker_remember(struct sw_brain_node *node, const struct sw_sync *sync)
 	node->left_at = 0;
 }
 
+bool sw_speaker_is_last(const struct sw_brain_node *node, const struct sw_sync *sync)
+{
+	return !is_stranger(node, sync) && sync->start == node->start && sync->number == node->number &&
+	       strncmp(sync->instance, node->instance, sizeof node->instance - 1) == 0;
+}
+
 void sw_brain_left(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync)
 {
 	struct sw_brain_node *node = sw_brain_find_node(brain, sync->node);
-	if (node != NULL && !is_stranger(node, sync) && sync->start == node->start && sync->number == node->number)
+	if (node != NULL && sw_speaker_is_last(node, sync))
 		node->left_at = now;
 }
 

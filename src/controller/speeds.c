@@ -11,6 +11,8 @@
 /* However often agents change their mind. */
 #define SPACING_NS (2 * SW_NS_PER_S)
 #define SLOWEST_MILLI UINT32_C(1000000)
+/* Runs that one record tells of: the others are still news in the next sync. */
+#define SPEEDS_MAX 256u
 /* So many jobs before it are asked what an iteration takes alone. */
 #define LIKE_MAX 1024u
 
@@ -50,7 +52,7 @@ int sw_brain_hear_speeds(struct sw_brain *brain, sw_ns now, const struct sw_sync
 			 struct sw_err *err)
 {
 	json_t *speeds = NULL;
-	for (size_t s = 0; s < sync->run_count; s++) {
+	for (size_t s = 0; s < sync->run_count && json_array_size(speeds) < SPEEDS_MAX; s++) {
 		const struct sw_sync_run *said = &sync->runs[s];
 		const struct sw_live *live = sw_brain_live(brain, said->id.job);
 		if (live == NULL || live->run_count == 0 || live->run_epoch != said->id.epoch || live->parked ||
