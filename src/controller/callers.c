@@ -24,6 +24,9 @@
  * connections that are told that there is no room, or on their way out. */
 #define FILES_KEPT 192u
 #define OWN_MOST 1024u
+/* A token that has brought fewer nodes may sync as if it had so many. So many bytes of a sync count as one more. */
+#define SYNC_NODES_LEAST 8u
+#define SYNC_BYTES ((uint64_t)20 << 10)
 
 const struct sw_user_bound_row sw_user_bound_rows[SW_USER_BOUNDS] = {
 	[SW_USER_BOUND_CONNECTIONS] = {"connections", "connections", false, 256},
@@ -33,6 +36,7 @@ const struct sw_user_bound_row sw_user_bound_rows[SW_USER_BOUNDS] = {
 	[SW_USER_BOUND_BODIES] = {"bodies", "bytes of requests on their way", true, (uint64_t)64 << 20},
 	[SW_USER_BOUND_JOBS] = {"jobs", "jobs that wait or run", false, 200000},
 	[SW_USER_BOUND_HELD] = {"held", "bytes of environments and scripts of jobs that wait or run", true, (uint64_t)512 << 20},
+	[SW_USER_BOUND_SYNCS] = {"syncs", "syncs a second for each node of a token", false, 100},
 };
 
 /* ---- bounds */
@@ -45,6 +49,7 @@ static int set_bound(struct sw_user_bounds *bounds, enum sw_user_bound bound, ui
 		[SW_USER_BOUND_HEADS] = &bounds->heads,
 		[SW_USER_BOUND_STREAMS] = &bounds->streams,
 		[SW_USER_BOUND_REQUESTS] = &bounds->requests,
+		[SW_USER_BOUND_SYNCS] = &bounds->syncs,
 	};
 	uint64_t *const sizes[SW_USER_BOUNDS] = {
 		[SW_USER_BOUND_BODIES] = &bounds->bodies, [SW_USER_BOUND_JOBS] = &bounds->jobs, [SW_USER_BOUND_HELD] = &bounds->held};
@@ -73,8 +78,8 @@ static int parse_one(const char *word, size_t size, struct sw_user_bounds *bound
 		break;
 	}
 	sw_err_set(err, SW_EINPUT, "'%.*s' is no bound", (int)(size < 60 ? size : 60), word);
-	sw_err_detail(
-		err, "it takes NAME=NUMBER, with a number above 0, and connections, heads, streams, requests, bodies, jobs, held for NAME");
+	sw_err_detail(err, "it takes NAME=NUMBER, with a number above 0, and connections, heads, streams, requests, bodies, jobs, held, "
+			   "syncs for NAME");
 	sw_err_hint(err, "Write, for example, connections=512,held=1G.");
 	return SW_EINPUT;
 }
@@ -131,6 +136,7 @@ void sw_callers_start(struct sw_server *server)
 		[SW_USER_BOUND_BODIES] = given->bodies,
 		[SW_USER_BOUND_JOBS] = given->jobs,
 		[SW_USER_BOUND_HELD] = given->held,
+		[SW_USER_BOUND_SYNCS] = given->syncs,
 	};
 	for (int b = 0; b < SW_USER_BOUNDS; b++)
 		callers->bounds[b] = values[b] > 0 ? values[b] : sw_user_bound_rows[b].usual;
@@ -196,9 +202,9 @@ void sw_caller_leave(struct sw_server *server, struct sw_caller *caller)
 {
 	if (caller->conn_count > 0)
 		return;
-	/* A user that asked too often stays known: coming anew does not help. There are no more
-	 * of these than users. */
-	if (caller->key.class != SW_CALLER_USER || caller->paid_ns <= sw_clock_boot_ns())
+	/* One that asked too often stays known: coming anew does not help. There are no more
+	 * of these than users and tokens. */
+	if (caller->paid_ns <= sw_clock_boot_ns() || caller->key.class == SW_CALLER_STRANGER)
 		forget(server, caller);
 }
 
@@ -248,16 +254,48 @@ bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller)
 	return caller->used_ns > SLICE_NS || (caller->used_ns > 0 && sw_clock_boot_ns() - server->loop.entered_ns > ROUND_NS);
 }
 
-int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, struct sw_err *err)
+/* What one request takes of the caller's time; false: there is no more of it for now. */
+static bool pay(struct sw_caller *caller, int64_t cost_ns)
 {
 	int64_t now_ns = sw_clock_boot_ns();
-	if (!sw_caller_is_bounded(caller))
-		return 0;
 	if (caller->paid_ns < now_ns)
 		caller->paid_ns = now_ns;
-	int64_t paid_ns = caller->paid_ns + SW_NS_PER_S / (int64_t)server->callers.bounds[SW_USER_BOUND_REQUESTS];
-	if (paid_ns - now_ns > BURST_NS)
-		return sw_user_bound_refuse(server, SW_USER_BOUND_REQUESTS, true, err);
-	caller->paid_ns = paid_ns;
-	return 0;
+	if (caller->paid_ns + cost_ns - now_ns > BURST_NS && caller->paid_ns > now_ns)
+		return false;
+	caller->paid_ns += cost_ns;
+	return true;
+}
+
+/* A token may sync for each of its nodes, and for some that it is about to bring. A large sync counts for several. */
+static int ask_sync(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err)
+{
+	int64_t now_ns = sw_clock_boot_ns();
+	if (caller->node_count == 0 || now_ns - caller->counted_ns > SW_NS_PER_S) {
+		char id[SW_TOKEN_ID_SIZE];
+		sw_token_id(peer->token, id);
+		caller->node_count = sw_brain_nodes_of_token(server->brain, id);
+		if (caller->node_count < SYNC_NODES_LEAST)
+			caller->node_count = SYNC_NODES_LEAST;
+		caller->counted_ns = now_ns;
+	}
+	uint64_t bound = server->callers.bounds[SW_USER_BOUND_SYNCS];
+	int64_t cost_ns = SW_NS_PER_S / (int64_t)(bound * caller->node_count) * (int64_t)(1 + size / SYNC_BYTES);
+	if (pay(caller, cost_ns))
+		return 0;
+	server->callers.refused[SW_USER_BOUND_SYNCS][0]++;
+	sw_err_set(err, SW_ELIMIT, "the agents of this token sync too often");
+	sw_err_detail(err, "the bound is %" PRIu64 " a second for each node; large ones count for several", bound);
+	sw_err_hint(err, "Try again in a moment; the operator can raise '%s' with --bounds.", sw_user_bound_rows[SW_USER_BOUND_SYNCS].name);
+	return 429;
+}
+
+int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err)
+{
+	static const unsigned char none[SW_TOKEN_DIGEST];
+	/* What comes through the socket is root's or the controller's own user's. */
+	if (caller->key.class == SW_CALLER_AGENT && memcmp(peer->token, none, sizeof none) != 0)
+		return ask_sync(server, caller, peer, size, err);
+	if (!sw_caller_is_bounded(caller) || pay(caller, SW_NS_PER_S / (int64_t)server->callers.bounds[SW_USER_BOUND_REQUESTS]))
+		return 0;
+	return sw_user_bound_refuse(server, SW_USER_BOUND_REQUESTS, true, err);
 }

@@ -329,7 +329,7 @@ static int admit(struct sw_conn *conn, const struct sw_http_head *head, struct s
 	if (status == 0)
 		status = sw_place_settle(conn, err);
 	if (status == 0)
-		status = sw_caller_ask(conn->server, conn->caller, err);
+		status = sw_caller_ask(conn->server, conn->caller, &conn->peer, head->body_size, err);
 	return status != 0 ? status : admit_body(conn, head->body_size, err);
 }
 

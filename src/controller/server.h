@@ -39,8 +39,9 @@ struct sw_user_bounds {
 	uint64_t bodies;      /* (*) bytes of large bodies on their way: 64 MiB */
 	uint64_t jobs;	      /* (*) that wait or run: 200,000 */
 	uint64_t held;	      /* bytes of environments and scripts of those: 512 MiB */
+	uint32_t syncs;	      /* (*) a second, of one agent's token for each of its nodes, after such a burst: 100 */
 };
-#define SW_USER_BOUNDS 7
+#define SW_USER_BOUNDS 8
 /* The members by name, with what is usual. */
 struct sw_user_bound_row {
 	const char *name, *about;

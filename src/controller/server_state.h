@@ -72,7 +72,9 @@ struct sw_caller {
 	TAILQ_HEAD(, sw_conn) conns;
 	uint32_t conn_count, head_count, stream_count;
 	uint64_t body_bytes;
-	int64_t paid_ns;	   /* uptime until which its requests have used up its share of them */
+	int64_t paid_ns;    /* uptime until which its requests have used up its share of them */
+	int64_t counted_ns; /* of an agent's token: when its nodes were counted */
+	size_t node_count;
 	int64_t round_ns, used_ns; /* the round of the loop in which it was heard last, and how long it held the loop in it */
 };
 /* What was refused for want of room: of the caller's own bound, or of all. */
@@ -83,7 +85,8 @@ enum sw_user_bound {
 	SW_USER_BOUND_REQUESTS,
 	SW_USER_BOUND_BODIES,
 	SW_USER_BOUND_JOBS,
-	SW_USER_BOUND_HELD
+	SW_USER_BOUND_HELD,
+	SW_USER_BOUND_SYNCS /* of an agent's token */
 };
 #define SW_CALLER_BUCKETS 256u
 struct sw_callers {
@@ -111,8 +114,8 @@ bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller);
 /* The caller that has most of it. */
 typedef uint64_t sw_caller_amount_fn(const struct sw_caller *caller);
 struct sw_caller *sw_callers_most(struct sw_server *server, enum sw_caller_class class, sw_caller_amount_fn *amount);
-/* 0, or 429: the caller has asked too often. */
-int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, struct sw_err *err);
+/* 0, or 429: the caller has asked too often. `size`: of the body that comes. */
+int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err);
 /* Counts a refusal and words it. 429 where the bound is the caller's own, 503 where it is the cluster's. */
 int sw_user_bound_refuse(struct sw_server *server, enum sw_user_bound bound, bool own, struct sw_err *err);
 

@@ -312,6 +312,33 @@ static void test_requests(void **state)
 	assert_true(refused("requests", "user") >= late);
 }
 
+/* An agent's token that syncs too often hears 429, also on new connections and for fewer but larger syncs; another token's agent and the users do not notice. */
+static void test_syncs(void **state)
+{
+	(void)state;
+	served.options.bounds.syncs = 1;
+	FILE *file = fopen(served.tokens, "a");
+	assert_non_null(file);
+	fputs("agent c0112233445566778899aabbccddeeff00112233\n", file);
+	assert_int_equal(fclose(file), 0);
+	served_start(&served);
+	char *token = served_token(&served, SW_ROLE_AGENT);
+	int status = 200, count = 0;
+	for (; status == 200 && count < 200; count++) {
+		int fd = dial_tcp(&served);
+		status = sync_status(fd, token, count + 1);
+		close(fd);
+	}
+	/* Four seconds' worth for eight nodes, and what time brought meanwhile. */
+	assert_int_equal(status, 429);
+	assert_true(count > 32);
+	assert_true(refused("syncs", "user") > 0);
+	assert_int_equal(status_of("POST", "/v1/agents/sync", token, "{}"), 429);
+	assert_int_equal(status_of("POST", "/v1/agents/sync", "c0112233445566778899aabbccddeeff00112233", "{}"), 400);
+	assert_int_equal(status_of("GET", "/v1/cluster", ALICE, NULL), 200);
+	free(token);
+}
+
 /* Jobs of one user: the bound is of those that wait or run. What has ended counts no more. */
 static void test_jobs(void **state)
 {
@@ -446,9 +473,9 @@ static void test_no_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_places_of_all),
-		TEST(test_heads),     TEST(test_bodies),    TEST(test_streams),	    TEST(test_requests),
-		TEST(test_slices),    TEST(test_jobs),	    TEST(test_held),	    TEST(test_no_files),
+		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_places_of_all), TEST(test_heads),
+		TEST(test_bodies),    TEST(test_streams),   TEST(test_requests),    TEST(test_syncs),	      TEST(test_slices),
+		TEST(test_jobs),      TEST(test_held),	    TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
