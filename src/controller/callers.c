@@ -128,6 +128,7 @@ void sw_callers_start(struct sw_server *server)
 	const struct sw_user_bounds *given = &options->bounds;
 	struct sw_callers *callers = &server->callers;
 	struct rlimit files;
+	TAILQ_INIT(&callers->away);
 	const uint64_t values[SW_USER_BOUNDS] = {
 		[SW_USER_BOUND_CONNECTIONS] = given->connections,
 		[SW_USER_BOUND_HEADS] = given->heads,
@@ -289,13 +290,18 @@ static int ask_sync(struct sw_server *server, struct sw_caller *caller, const st
 	return 429;
 }
 
+bool sw_caller_may_ask(struct sw_server *server, struct sw_caller *caller)
+{
+	return !sw_caller_is_bounded(caller) || pay(caller, SW_NS_PER_S / (int64_t)server->callers.bounds[SW_USER_BOUND_REQUESTS]);
+}
+
 int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err)
 {
 	static const unsigned char none[SW_TOKEN_DIGEST];
 	/* What comes through the socket is root's or the controller's own user's. */
 	if (caller->key.class == SW_CALLER_AGENT && memcmp(peer->token, none, sizeof none) != 0)
 		return ask_sync(server, caller, peer, size, err);
-	if (!sw_caller_is_bounded(caller) || pay(caller, SW_NS_PER_S / (int64_t)server->callers.bounds[SW_USER_BOUND_REQUESTS]))
+	if (sw_caller_may_ask(server, caller))
 		return 0;
 	return sw_user_bound_refuse(server, SW_USER_BOUND_REQUESTS, true, err);
 }

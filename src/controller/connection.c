@@ -26,8 +26,6 @@
 #define IDLE_MS 90000
 #define WRITE_S 60
 #define LINGER_MS 2000
-/* Of connections that only hear that there is no room for them. */
-#define TURNED_AWAY_MAX 64u
 #define INPUT_USUAL ((size_t)64 << 10)
 #define READ_SLICE_NS (5 * SW_NS_PER_MS)
 static void advance(struct sw_conn *conn);
@@ -595,6 +593,11 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 	sw_conn_reply_error(conn, 408, &err);
 }
 
+void sw_conn_end_now(struct sw_conn *conn)
+{
+	close_conn(conn);
+}
+
 void sw_conn_end_soon(struct sw_conn *conn)
 {
 	conn->ends_soon = true;
@@ -627,7 +630,7 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	int status = caller != NULL ? sw_place_admit(server, caller, &err) : 503;
 	bool turned_away = status != 0;
 	/* There is nothing to say before a handshake. */
-	bool heard = !turned_away || (caller != NULL && server->callers.turned_away < TURNED_AWAY_MAX && !(is_tcp && server->tls != NULL));
+	bool heard = !turned_away || (caller != NULL && !(is_tcp && server->tls != NULL) && sw_place_turn_away(server, caller));
 	struct sw_conn *conn = heard ? make_conn(server, fd, is_tcp) : NULL;
 	if (conn == NULL) {
 		if (caller != NULL)

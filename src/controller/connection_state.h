@@ -9,7 +9,7 @@ enum phase { HEAD, BODY, READING, BUSY, STREAM, LINGER };
 struct bufferevent;
 
 struct sw_conn {
-	TAILQ_ENTRY(sw_conn) link, caller_link;
+	TAILQ_ENTRY(sw_conn) link, caller_link, away_link;
 	struct sw_server *server;
 	struct sw_caller *caller;
 	struct bufferevent *bev;
@@ -40,10 +40,14 @@ struct sw_conn {
 /* Closes it when the loop comes to it; not at once, since its owner may be at work on it or on a
  * list that it is in. */
 void sw_conn_end_soon(struct sw_conn *conn);
+/* Only where no request is at work. */
+void sw_conn_end_now(struct sw_conn *conn);
 
 /* ---- places.c. Those that return a status return 0, 429 or 503. */
 /* Whether there is room for one more connection of this caller; makes some. */
 int sw_place_admit(struct sw_server *server, struct sw_caller *caller, struct sw_err *err);
+/* Whether one more connection of this caller, for which there is no room, may hear that. One that has heard it makes way. */
+bool sw_place_turn_away(struct sw_server *server, struct sw_caller *caller);
 void sw_place_take(struct sw_conn *conn, struct sw_caller *caller, bool turned_away);
 void sw_place_leave(struct sw_conn *conn);
 /* Once the head tells whose it is. */

@@ -7,10 +7,16 @@
  *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when
  *     it is told to make room.
  */
+#include "base/number.h"
 #include "controller/connection_state.h"
 
 /* Bodies below this are not counted: a connection may have as much unread. */
 #define BODY_SMALL ((uint64_t)64 << 10)
+/* Connections that only hear that there is no room for them, of all and of one caller. */
+#define AWAY_MAX 64u
+#define AWAY_OF_ONE 16u
+/* A head or body that has not come for so long makes way for its own user's next connection. */
+#define STALE_NS (5 * SW_NS_PER_S)
 
 /* ---- counting */
 
@@ -26,9 +32,11 @@ void sw_place_take(struct sw_conn *conn, struct sw_caller *caller, bool turned_a
 	struct sw_callers *callers = &conn->server->callers;
 	conn->caller = caller;
 	conn->turned_away = turned_away;
-	if (turned_away)
-		callers->turned_away++;
-	else
+	if (turned_away) {
+		TAILQ_INSERT_TAIL(&callers->away, conn, away_link);
+		callers->away_count++;
+		caller->away_count++;
+	} else
 		callers->conn_count[caller->key.class]++;
 	caller->conn_count++;
 	TAILQ_INSERT_TAIL(&caller->conns, conn, caller_link);
@@ -39,9 +47,11 @@ void sw_place_leave(struct sw_conn *conn)
 	struct sw_caller *caller = conn->caller;
 	struct sw_callers *callers = &conn->server->callers;
 	uncount(conn);
-	if (conn->turned_away)
-		callers->turned_away--;
-	else
+	if (conn->turned_away) {
+		TAILQ_REMOVE(&callers->away, conn, away_link);
+		callers->away_count--;
+		caller->away_count--;
+	} else
 		callers->conn_count[caller->key.class]--;
 	caller->conn_count--;
 	TAILQ_REMOVE(&caller->conns, conn, caller_link);
@@ -97,6 +107,35 @@ static struct sw_conn *easiest(struct sw_caller *caller, int least)
 	return found;
 }
 
+/* The head or body that has been on its way for longest, if that is too long. NULL: none. */
+static struct sw_conn *stalest(struct sw_caller *caller)
+{
+	struct sw_conn *conn, *found = NULL;
+	int64_t before_ns = sw_clock_boot_ns() - STALE_NS;
+	TAILQ_FOREACH(conn, &caller->conns, caller_link)
+	if (ease_of(conn) >= 2 && conn->since_ns < (found != NULL ? found->since_ns : before_ns))
+		found = conn;
+	return found;
+}
+
+bool sw_place_turn_away(struct sw_server *server, struct sw_caller *caller)
+{
+	struct sw_callers *callers = &server->callers;
+	struct sw_conn *oldest = TAILQ_FIRST(&callers->away);
+	if (!sw_caller_may_ask(server, caller))
+		return false;
+	bool is_many = caller->away_count >= AWAY_OF_ONE;
+	while (is_many && oldest != NULL && oldest->caller != caller)
+		oldest = TAILQ_NEXT(oldest, away_link);
+	/* What it was told has left, or its reader does not read. */
+	if (oldest != NULL && (is_many || callers->away_count >= AWAY_MAX)) {
+		caller->conn_count++; /* it stays known, though this may be its last */
+		sw_conn_end_now(oldest);
+		caller->conn_count--;
+	}
+	return true;
+}
+
 /* How many of a class are on their way out. They count until they are gone, but not here. */
 static uint32_t leaving(struct sw_caller *caller)
 {
@@ -116,6 +155,8 @@ int sw_place_admit(struct sw_server *server, struct sw_caller *caller, struct sw
 	if (class == SW_CALLER_USER && caller->conn_count >= callers->bounds[SW_USER_BOUND_CONNECTIONS] &&
 	    caller->conn_count - leaving(caller) >= callers->bounds[SW_USER_BOUND_CONNECTIONS]) {
 		conn = easiest(caller, 4);
+		if (conn == NULL)
+			conn = stalest(caller);
 		if (conn == NULL)
 			return sw_user_bound_refuse(server, SW_USER_BOUND_CONNECTIONS, true, err);
 	} else if (count >= most) {

@@ -71,6 +71,7 @@ struct sw_caller {
 	struct sw_caller_key key;
 	TAILQ_HEAD(, sw_conn) conns;
 	uint32_t conn_count, head_count, stream_count;
+	uint32_t away_count; /* of its connections, those that only hear that there is no room */
 	uint64_t body_bytes;
 	int64_t paid_ns;    /* uptime until which its requests have used up its share of them */
 	int64_t counted_ns; /* of an agent's token: when its nodes were counted */
@@ -95,7 +96,8 @@ struct sw_callers {
 	uint32_t conn_count[SW_CALLER_CLASSES], conn_most[SW_CALLER_CLASSES];
 	uint32_t stream_count[SW_CALLER_CLASSES], stream_most; /* of each class */
 	uint64_t body_bytes[SW_CALLER_CLASSES];
-	uint32_t turned_away; /* connections that only hear that there is no room */
+	TAILQ_HEAD(, sw_conn) away; /* connections that only hear that there is no room, the oldest first */
+	uint32_t away_count;
 	uint64_t bounds[SW_USER_BOUNDS];
 	uint64_t refused[SW_USER_BOUNDS][2];
 };
@@ -116,6 +118,8 @@ typedef uint64_t sw_caller_amount_fn(const struct sw_caller *caller);
 struct sw_caller *sw_callers_most(struct sw_server *server, enum sw_caller_class class, sw_caller_amount_fn *amount);
 /* 0, or 429: the caller has asked too often. `size`: of the body that comes. */
 int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err);
+/* The same without a word. */
+bool sw_caller_may_ask(struct sw_server *server, struct sw_caller *caller);
 /* Counts a refusal and words it. 429 where the bound is the caller's own, 503 where it is the cluster's. */
 int sw_user_bound_refuse(struct sw_server *server, enum sw_user_bound bound, bool own, struct sw_err *err);
 

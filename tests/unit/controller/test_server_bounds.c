@@ -198,6 +198,33 @@ static void test_connections(void **state)
 	}
 }
 
+/* A connection for which there is no room hears that, however many others were told so and stay. */
+static void test_turned_away(void **state)
+{
+	(void)state;
+	served.options.connections_max = 4;
+	served_start(&served);
+	for (int i = 0; i < 4; i++) {
+		fds[fd_count++] = dial(&served);
+		say_text(fds[fd_count - 1], "POST /v1/jobs HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n");
+		struct reply reply = hear(fds[fd_count - 1]);
+		assert_int_equal(reply.status, 100);
+		reply_free(&reply);
+	}
+	for (int i = 0; i < 100; i++)
+		fds[fd_count++] = dial(&served);
+	for (int i = 0; i < 3; i++) {
+		int fd = dial(&served);
+		struct reply reply = ask(fd, "GET", "/v1/cluster", NULL, NULL);
+		assert_int_equal(reply.status, 503);
+		assert_non_null(strstr(reply.head, "Retry-After: 1"));
+		reply_free(&reply);
+		close(fd);
+	}
+	close_kept();
+	json_decref(ask_json(&served, "GET", "/v1/cluster", NULL, 200));
+}
+
 /* Where the places of all users are taken, the user that has most of them loses one to a user
  * that has few. */
 static void test_places_of_all(void **state)
@@ -473,9 +500,9 @@ static void test_no_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_places_of_all), TEST(test_heads),
-		TEST(test_bodies),    TEST(test_streams),   TEST(test_requests),    TEST(test_syncs),	      TEST(test_slices),
-		TEST(test_jobs),      TEST(test_held),	    TEST(test_no_files),
+		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_turned_away), TEST(test_places_of_all),
+		TEST(test_heads),     TEST(test_bodies),    TEST(test_streams),	    TEST(test_requests),    TEST(test_syncs),
+		TEST(test_slices),    TEST(test_jobs),	    TEST(test_held),	    TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
