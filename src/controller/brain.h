@@ -156,6 +156,8 @@ int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, ui
 /* The same with many jobs, all of them or none: where one cannot be changed there is no record, and the error names it. The engine decides once for all of them. */
 int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
 			     size_t count, sw_records *records, struct sw_err *err);
+/* Adds to the refusal of one of so many that none was changed. */
+void sw_brain_say_none(struct sw_err *err, size_t count);
 /* Also while its last processes are still stopping. The job must be there. */
 bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job);
 /* False: it has ended, or a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */

@@ -157,7 +157,7 @@ int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, ui
 }
 
 /* Beside what is said of the one job. */
-static void say_none(struct sw_err *err, size_t count)
+void sw_brain_say_none(struct sw_err *err, size_t count)
 {
 	size_t used = err != NULL ? strlen(err->hint) : 0;
 	if (err != NULL && count > 1)
@@ -171,7 +171,7 @@ int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user,
 	for (size_t j = 0; j < count; j++) {
 		int r = check(brain, user, change, jobs[j], err);
 		if (r < 0) {
-			say_none(err, count);
+			sw_brain_say_none(err, count);
 			return r;
 		}
 		last = sw_brain_has_ended(brain, jobs[j]) ? last : j;

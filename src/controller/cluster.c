@@ -7,128 +7,6 @@
 
 /* ------------------------------------------------------------------------------------------------ nodes */
 
-static void write_text(struct sw_json *json, const char *key, const char *text)
-{
-	sw_json_key(json, key);
-	if (text[0] != '\0')
-		sw_json_string(json, text);
-	else
-		sw_json_null(json);
-}
-
-static void write_strangers(struct sw_json *json, const struct sw_machine *machine, const char *uuid)
-{
-	sw_json_key(json, "strangers");
-	sw_json_array(json);
-	for (size_t s = 0; s < machine->strangers.count; s++) {
-		const struct sw_stranger *stranger = &machine->strangers.items[s];
-		if (strcmp(stranger->gpu, uuid) != 0)
-			continue;
-		sw_json_object(json);
-		sw_json_key(json, "pid");
-		if (stranger->pid != 0)
-			sw_json_u64(json, stranger->pid);
-		else
-			sw_json_null(json);
-		write_text(json, "user", stranger->user);
-		write_text(json, "program", stranger->program);
-		sw_json_key_u64(json, "memory_bytes", stranger->memory_bytes);
-		sw_write_time(json, "since", stranger->since_ns);
-		sw_json_end_object(json);
-	}
-	sw_json_end_array(json);
-}
-
-/* Whether it takes jobs, and what is on it that is not ours. */
-static void write_shut(struct sw_server *server, struct sw_json *json, uint32_t node, const char *uuid)
-{
-	struct sw_node_view view;
-	struct sw_shut_view shut;
-	bool is_shut = false;
-	for (uint32_t g = 0; !is_shut && sw_brain_node(server->brain, node, &view) && g < view.gpus; g++)
-		is_shut = strcmp(sw_brain_gpu_uuid(server->brain, node, g), uuid) == 0 && sw_brain_gpu_shut(server->brain, node, g, &shut);
-	write_text(json, "shut", is_shut ? sw_shut_name(shut.why) : "");
-	write_text(json, "shut_by", is_shut ? shut.by : "");
-	if (is_shut)
-		sw_write_time(json, "shut_since", shut.since_ns);
-}
-
-static void write_device(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_machine *machine, size_t index)
-{
-	const struct sw_device *device = &machine->devices.items[index];
-	sw_json_object(json);
-	sw_json_key_u64(json, "index", index);
-	sw_json_key_string(json, "uuid", device->uuid);
-	sw_json_key(json, "name");
-	if (device->name != NULL)
-		sw_json_string(json, device->name);
-	else
-		sw_json_null(json);
-	sw_json_key_u64(json, "memory_bytes", device->memory_bytes);
-	if (device->sampled) {
-		sw_json_key_u64(json, "memory_used_bytes", device->memory_used_bytes);
-		sw_json_key(json, "busy");
-		sw_json_decimal(json, device->busy_milli, 1000);
-		sw_json_key(json, "power_w");
-		sw_json_decimal(json, device->power_mw, 1000);
-		sw_json_key_i64(json, "temperature_c", device->temperature_c);
-		sw_write_time(json, "sampled_at", device->sampled_at_ns);
-	}
-	write_shut(server, json, node, device->uuid);
-	write_strangers(json, machine, device->uuid);
-	sw_json_end_object(json);
-}
-
-static void write_host_memory(struct sw_json *json, const char *key, const struct sw_machine *machine, bool limit)
-{
-	sw_json_key(json, key);
-	if (machine != NULL && machine->host_limit_bytes > 0)
-		sw_json_u64(json, limit ? machine->host_limit_bytes : machine->host_bytes);
-	else
-		sw_json_null(json);
-}
-
-static void write_node(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_node_view *view)
-{
-	const struct sw_machine *machine = sw_machines_find(&server->machines, view->name);
-	sw_json_object(json);
-	sw_json_key_string(json, "name", view->name);
-	sw_json_key_bool(json, "up", view->up);
-	sw_json_key_bool(json, "unreachable", view->silent);
-	sw_json_key_bool(json, "closed", view->closed);
-	sw_json_key_bool(json, "in_use", view->in_use);
-	sw_json_key_string(json, "reason", view->reason);
-	sw_json_key_u64(json, "gpus", view->gpus);
-	sw_json_key_u64(json, "gpus_free", view->gpus_free);
-	sw_json_key_u64(json, "gpus_shut", view->gpus_shut);
-	sw_json_key_u64(json, "cpus", view->cpus);
-	sw_json_key_u64(json, "memory_bytes", view->memory_bytes);
-	sw_write_time(json, "heard_at", view->heard_at);
-	write_host_memory(json, "gpu_host_bytes", machine, false);
-	write_host_memory(json, "gpu_host_limit_bytes", machine, true);
-	sw_json_key(json, "devices");
-	sw_json_array(json);
-	for (size_t d = 0; machine != NULL && d < machine->devices.count; d++)
-		write_device(server, json, node, machine, d);
-	sw_json_end_array(json);
-	sw_json_end_object(json);
-}
-
-void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
-{
-	struct sw_json json = {0};
-	struct sw_node_view view;
-	sw_json_object(&json);
-	sw_json_key(&json, "nodes");
-	sw_json_array(&json);
-	for (uint32_t n = 0; sw_brain_node(server->brain, n, &view); n++)
-		if (!view.removed)
-			write_node(server, &json, n, &view);
-	sw_json_end_array(&json);
-	sw_json_end_object(&json);
-	sw_conn_reply_json(conn, 200, &json);
-}
-
 static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
 	if (conn == NULL)
@@ -142,7 +20,7 @@ static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn 
 	uint32_t n = 0;
 	while (sw_brain_node(server->brain, n, &view) && strcmp(view.name, op->request->node) != 0)
 		n++;
-	write_node(server, &json, n, &view);
+	sw_write_node(server, &json, n, &view);
 	sw_conn_reply_json(conn, 200, &json);
 }
 

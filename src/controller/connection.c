@@ -8,7 +8,9 @@
  *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in finish();
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
  *  3. what a connection takes is counted at its caller (places.c) from when it begins until it ends, or is told to end;
- *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one.
+ *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one;
+ *  5. when a round of the loop has taken long, connections that are ready wait for the next, in the order in which they were: a thousand that speak in the same moment do not
+ *     keep out those that come after.
  */
 #include <assert.h>
 #include <errno.h>
@@ -28,6 +30,9 @@
 #define LINGER_MS 2000
 #define INPUT_USUAL ((size_t)64 << 10)
 #define READ_SLICE_NS (5 * SW_NS_PER_MS)
+/* When a round is long, and what those that had to wait have of the next. */
+#define ROUND_NS (20 * SW_NS_PER_MS)
+#define LATE_NS (10 * SW_NS_PER_MS)
 static void advance(struct sw_conn *conn);
 
 /* 0: none. */
@@ -107,6 +112,8 @@ static void close_conn(struct sw_conn *conn)
 	}
 	drop_request(conn);
 	sw_place_leave(conn);
+	if (conn->is_late)
+		TAILQ_REMOVE(&server->late, conn, late_link);
 	TAILQ_REMOVE(&server->conns, conn, link);
 	server->conn_count--;
 	event_free(conn->timer);
@@ -188,6 +195,58 @@ void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json)
 		sw_conn_reply(conn, status, "application/json", NULL, json->text, json->size);
 	}
 	sw_json_release(json);
+}
+
+struct sw_shared {
+	char *text;
+	size_t size;
+	unsigned count; /* answers that hold it, and its maker */
+};
+
+struct sw_shared *sw_shared_take(struct sw_json *json)
+{
+	struct sw_shared *shared = json->failed ? NULL : calloc(1, sizeof *shared);
+	if (shared != NULL)
+		shared->text = sw_json_take(json, &shared->size);
+	sw_json_release(json);
+	if (shared == NULL || shared->text == NULL) {
+		free(shared);
+		return NULL;
+	}
+	shared->count = 1;
+	return shared;
+}
+
+void sw_shared_drop(struct sw_shared *shared)
+{
+	if (shared == NULL || --shared->count > 0)
+		return;
+	free(shared->text);
+	free(shared);
+}
+
+static void shared_sent(const void *bytes, size_t size, void *user)
+{
+	(void)bytes;
+	(void)size;
+	sw_shared_drop(user);
+}
+
+void sw_conn_reply_shared(struct sw_conn *conn, int status, struct sw_shared *shared)
+{
+	struct sw_err err = {0};
+	if (shared == NULL) {
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+		sw_conn_reply_error(conn, 503, &err);
+		return;
+	}
+	struct evbuffer *output = bufferevent_get_output(conn->bev);
+	start_answer(conn, status, "application/json", NULL);
+	evbuffer_add_printf(output, "Content-Length: %zu\r\n\r\n", shared->size);
+	shared->count++;
+	if (evbuffer_add_reference(output, shared->text, shared->size, shared_sent, shared) < 0)
+		sw_shared_drop(shared);
+	finish(conn);
 }
 
 void sw_conn_reply_later(struct sw_conn *conn, int status, const struct sw_err *err, unsigned seconds)
@@ -344,7 +403,9 @@ static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 	conn->last_event_id = head->last_event_id;
 	if (sw_request_open(head->method, head->target, &conn->request, &status, &err) == 0)
 		status = admit(conn, head, &err);
-	if (status == 0 && head->key[0] != '\0' && (conn->request->key = strdup(head->key)) == NULL) {
+	bool keeps_key = status == 0 && head->key[0] != '\0';
+	if (status == 0 &&
+	    ((keeps_key && (conn->request->key = strdup(head->key)) == NULL) || (conn->body = malloc(conn->body_size + 1)) == NULL)) {
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
 		status = 503;
 	}
@@ -353,8 +414,8 @@ static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
 		return;
 	}
 	conn->phase = BODY;
+	conn->body_have = 0;
 	set_deadline(conn, BODY_MS);
-	bound_input(conn, conn->body_size > INPUT_USUAL ? conn->body_size : INPUT_USUAL);
 	if (head->expects_continue && evbuffer_get_length(bufferevent_get_input(conn->bev)) < conn->body_size)
 		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
 }
@@ -436,26 +497,17 @@ static bool read_body(struct sw_conn *conn)
 	return true;
 }
 
+/* A large body is moved as it comes: a copy of it all would hold the loop. */
 static bool try_body(struct sw_conn *conn)
 {
 	struct evbuffer *input = bufferevent_get_input(conn->bev);
-	struct sw_err err = {0};
-	if (evbuffer_get_length(input) < conn->body_size)
+	int moved = evbuffer_remove(input, conn->body + conn->body_have, conn->body_size - conn->body_have);
+	conn->body_have += moved > 0 ? (size_t)moved : 0;
+	if (conn->body_have < conn->body_size)
 		return false;
 	set_deadline(conn, 0);
 	conn->phase = READING;
-	conn->body = malloc(conn->body_size + 1);
-	if (conn->body == NULL) {
-		evbuffer_drain(input, conn->body_size);
-		conn->body_size = 0;
-		conn->phase = BUSY;
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-		refuse(conn, 503, &err);
-		return true;
-	}
-	evbuffer_remove(input, conn->body, conn->body_size);
 	conn->body[conn->body_size] = '\0';
-	bound_input(conn, INPUT_USUAL);
 	if (!read_body(conn))
 		evtimer_add(conn->timer, &(struct timeval){0});
 	return true;
@@ -492,6 +544,54 @@ static void go_on_reading(struct sw_conn *conn)
 
 /* ------------------------------------------------------------------------------------------------ libevent */
 
+/* Whether it has to wait for the next round; then it does. */
+static bool is_late(struct sw_conn *conn)
+{
+	struct sw_server *server = conn->server;
+	if (conn->is_late)
+		return true;
+	if (sw_clock_boot_ns() - server->loop.entered_ns < ROUND_NS)
+		return false;
+	TAILQ_INSERT_TAIL(&server->late, conn, late_link);
+	conn->is_late = true;
+	if (!evtimer_pending(server->late_step, NULL))
+		evtimer_add(server->late_step, &(struct timeval){0});
+	return true;
+}
+
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_conn *conn;
+	int64_t until_ns = sw_clock_boot_ns() + LATE_NS;
+	while ((conn = TAILQ_FIRST(&server->late)) != NULL) {
+		if (sw_clock_boot_ns() > until_ns) {
+			evtimer_add(server->late_step, &(struct timeval){0});
+			return;
+		}
+		TAILQ_REMOVE(&server->late, conn, late_link);
+		conn->is_late = false;
+		if (!conn->ends_soon && (conn->phase == HEAD || conn->phase == BODY))
+			advance(conn);
+	}
+}
+
+int sw_conns_start(struct sw_server *server, struct sw_err *err)
+{
+	TAILQ_INIT(&server->late);
+	server->late_step = evtimer_new(server->base, on_late, server);
+	return server->late_step != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+void sw_conns_stop(struct sw_server *server)
+{
+	if (server->late_step != NULL)
+		event_free(server->late_step);
+}
+
 static void on_read(struct bufferevent *bev, void *user)
 {
 	struct sw_conn *conn = user;
@@ -500,7 +600,7 @@ static void on_read(struct bufferevent *bev, void *user)
 		return;
 	if (conn->phase == LINGER)
 		evbuffer_drain(bufferevent_get_input(bev), evbuffer_get_length(bufferevent_get_input(bev)));
-	else if (conn->phase == HEAD || conn->phase == BODY)
+	else if ((conn->phase == HEAD || conn->phase == BODY) && !is_late(conn))
 		advance(conn);
 	else
 		mind_input(conn);

@@ -9,7 +9,7 @@ enum phase { HEAD, BODY, READING, BUSY, STREAM, LINGER };
 struct bufferevent;
 
 struct sw_conn {
-	TAILQ_ENTRY(sw_conn) link, caller_link, away_link;
+	TAILQ_ENTRY(sw_conn) link, caller_link, away_link, late_link;
 	struct sw_server *server;
 	struct sw_caller *caller;
 	struct bufferevent *bev;
@@ -22,11 +22,13 @@ struct sw_conn {
 	bool asked;		       /* one whole head has come */
 	bool turned_away;	       /* there was no room for it: it hears that, and counts elsewhere */
 	bool ends_soon;		       /* it makes room for another, and counts no more */
+	bool is_late;		       /* it waits for the next round of the loop */
 	bool counts_head, counts_stream;
 	int64_t since_ns; /* uptime: when it came, or became or ceased to be idle */
 	size_t input_most;
 	size_t body_size;
-	char *body; /* while it is read; NULL: it is not */
+	char *body;	  /* from when it begins to come until it is read; NULL */
+	size_t body_have; /* bytes of it that have come */
 	bool is_read;
 	uint64_t body_counted;
 	uint64_t last_event_id;

@@ -220,6 +220,14 @@ static bool propose_some(struct sw_server *server, struct sw_op *op, int64_t unt
 	return true;
 }
 
+static bool change_some(struct sw_server *server, struct sw_op *op, int64_t until_ns);
+
+static void go_on_later(struct sw_server *server, struct sw_op *op)
+{
+	TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
+	evtimer_add(server->submits.step, &(struct timeval){0});
+}
+
 /* Long lists take turns. */
 static void on_step(evutil_socket_t fd, short what, void *user)
 {
@@ -234,7 +242,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	/* A client that has gone was promised nothing. */
 	if (op->conn == NULL)
 		sw_op_free(op);
-	else if (!propose_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS))
+	else if (!(op->done == submitted ? propose_some : change_some)(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS))
 		TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
 	if (!TAILQ_EMPTY(&server->submits.ops))
 		evtimer_add(server->submits.step, &(struct timeval){0});
@@ -282,8 +290,7 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 	if (again) {
 		sw_turn_add(server, op);
 	} else if (!propose_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS)) {
-		TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
-		evtimer_add(server->submits.step, &(struct timeval){0});
+		go_on_later(server, op);
 	}
 }
 
@@ -372,9 +379,11 @@ static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_c
 	sw_json_array(&json);
 	for (size_t i = 0; i < op->outcomes.count; i++) {
 		uint64_t id = op->request->change.jobs.items[i];
+		uint8_t fate = op->fates.items[i];
 		struct sw_found_job seen = {0};
-		const char *job_state = sw_brain_state_of(server->brain, id);
-		if (job_state == NULL && !sw_find_job(server, id, &seen))
+		const char *job_state =
+			fate > 0 && fate <= SW_STATES ? sw_state_names[fate - 1].brief : sw_brain_state_of(server->brain, id);
+		if (fate == SW_FATE_NONE || (job_state == NULL && !sw_find_job(server, id, &seen)))
 			continue;
 		sw_json_object(&json);
 		sw_json_key_u64(&json, "id", id);
@@ -424,25 +433,79 @@ static int foresee(const struct sw_brain *brain, enum sw_record_kind kind, struc
 	return 0;
 }
 
+/* The next job: one that has left the state has a row, which is read now, and never changes. Those in the state are looked at together, in the end. */
+static int look_next(struct sw_server *server, struct sw_op *op, const struct sw_change *change, struct sw_err *err)
+{
+	const uint64_t *jobs = op->request->change.jobs.items;
+	size_t at = op->proposed++;
+	uint8_t fate = 0;
+	if (sw_brain_state_of(server->brain, jobs[at]) == NULL) {
+		struct sw_found_job seen;
+		int r = sw_brain_propose_changes(server->brain, &op->user, change, &jobs[at], 1, &op->records, err);
+		if (r < 0) {
+			sw_brain_say_none(err, op->request->change.jobs.count);
+			return r;
+		}
+		bool is_there = sw_find_job(server, jobs[at], &seen);
+		fate = is_there ? (uint8_t)(1 + sw_state_find(seen.view.state)) : SW_FATE_NONE;
+		sw_found_release(&seen);
+	}
+	uint8_t *slot = sw_vec_push(&op->fates);
+	if (slot == NULL)
+		return SW_ENOMEM;
+	*slot = fate;
+	return 0;
+}
+
+/* All or none of those in the state. */
+static int propose_changes(struct sw_server *server, struct sw_op *op, const struct sw_change *change, struct sw_err *err)
+{
+	const struct sw_request *request = op->request;
+	size_t count = 0;
+	SW_CLEANUP(sw_freep) uint64_t *jobs = calloc(request->change.jobs.count + 1, sizeof *jobs);
+	if (jobs == NULL)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < request->change.jobs.count; i++)
+		if (op->fates.items[i] == 0)
+			jobs[count++] = request->change.jobs.items[i];
+	int r = sw_brain_propose_changes(server->brain, &op->user, change, jobs, count, &op->records, err);
+	return r < 0 ? r : foresee(server->brain, change->kind, op);
+}
+
+/* As many as fit into the time. False: there are more. */
+static bool change_some(struct sw_server *server, struct sw_op *op, int64_t until_ns)
+{
+	struct sw_err err = {0};
+	struct sw_change change = change_of(op->request->change.verb, op->request);
+	change.skips_ended = op->request->change.skips_ended;
+	change.now = sw_server_now(server);
+	int r = 0;
+	while (r == 0 && op->proposed < op->request->change.jobs.count) {
+		r = look_next(server, op, &change, &err);
+		if (r == 0 && op->proposed % 32 == 0 && sw_clock_boot_ns() > until_ns)
+			return false;
+	}
+	if (r == 0)
+		r = propose_changes(server, op, &change, &err);
+	if (r == SW_ENOMEM)
+		sw_err_set(&err, SW_ENOMEM, "out of memory");
+	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+	return true;
+}
+
 void sw_handle_changes(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_err err = {0};
 	struct sw_op *op = sw_op_new(conn, changed_many);
 	if (op == NULL)
 		return;
-	struct sw_request *request = op->request;
-	struct sw_change change = change_of(request->change.verb, request);
-	change.skips_ended = request->change.skips_ended;
-	change.now = sw_server_now(server);
-	int r = drop_repeats(server->brain, request);
-	if (r == 0)
-		r = sw_brain_propose_changes(server->brain, &op->user, &change, request->change.jobs.items, request->change.jobs.count,
-					     &op->records, &err);
-	if (r == 0)
-		r = foresee(server->brain, change.kind, op);
-	if (r == SW_ENOMEM)
+	int r = drop_repeats(server->brain, op->request);
+	if (r < 0) {
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
-	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+		sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
+	} else if (!change_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS)) {
+		go_on_later(server, op);
+	}
 }
 
 void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)

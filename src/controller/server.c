@@ -138,11 +138,13 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	server->tick = evtimer_new(server->base, on_tick, server);
 	if (server->tick == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_turn_start(server, err);
+	int r = sw_conns_start(server, err);
+	r = r < 0 ? r : sw_turn_start(server, err);
 	r = r < 0 ? r : sw_submits_start(server, err);
 	r = r < 0 ? r : sw_snapshots_start(server, err);
 	r = r < 0 ? r : sw_past_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
+	r = r < 0 ? r : sw_nodes_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
 	return r < 0 ? r : sw_reload_start(server, err);
 }
@@ -224,6 +226,8 @@ static void stop(struct sw_server *server)
 	sw_snapshots_stop(server);
 	sw_past_stop(server);
 	sw_events_stop(server);
+	sw_conns_stop(server);
+	sw_nodes_stop(server);
 	sw_polls_stop(server);
 	sw_reload_stop(server);
 	sw_learned_stop(server);

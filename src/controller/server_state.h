@@ -12,7 +12,7 @@
  *	recover.c	from the journal to the state, and records that cannot be applied
  *	snapshots.c	the state beside the journal
  *	loop.c		how long the loop is held
- *	jobs.c cluster.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
+ *	jobs.c cluster.c nodes.c views.c devices.c logs.c events.c polls.c metrics.c	what is answered
  */
 #ifndef SW_CONTROLLER_SERVER_STATE_H
 #define SW_CONTROLLER_SERVER_STATE_H
@@ -154,6 +154,11 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 /* Answers the request at hand. `headers` are whole lines with CR LF, or NULL. */
 void sw_conn_reply(struct sw_conn *conn, int status, const char *media, const char *headers, const char *body, size_t size);
 void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json); /* releases it */
+/* One answer for many: its text is there once. */
+struct sw_shared;
+struct sw_shared *sw_shared_take(struct sw_json *json); /* releases it; NULL: out of memory */
+void sw_shared_drop(struct sw_shared *shared);
+void sw_conn_reply_shared(struct sw_conn *conn, int status, struct sw_shared *shared); /* NULL: says so */
 void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err);
 /* The same with when to come back. */
 void sw_conn_reply_later(struct sw_conn *conn, int status, const struct sw_err *err, unsigned seconds);
@@ -172,6 +177,8 @@ struct sw_request *sw_conn_request(struct sw_conn *conn);
 struct sw_request *sw_conn_take_request(struct sw_conn *conn);
 const struct sw_peer *sw_conn_peer(const struct sw_conn *conn);
 bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id);
+int sw_conns_start(struct sw_server *server, struct sw_err *err);
+void sw_conns_stop(struct sw_server *server);
 void sw_conns_close_all(struct sw_server *server);
 /* Ends what goes on for tokens that are no more, or not the same any more. Not from within a request. */
 void sw_conns_close_revoked(struct sw_server *server);
@@ -218,6 +225,8 @@ typedef void sw_op_fn(struct sw_server *server, struct sw_op *op, struct sw_conn
 /* What a change finds, when it comes. */
 enum sw_outcome { SW_OUTCOME_CHANGED = 0, SW_OUTCOME_IDLE, SW_OUTCOME_HAD_ENDED };
 
+#define SW_FATE_NONE UINT8_MAX
+
 /* Records that somebody waits for. */
 struct sw_op {
 	TAILQ_ENTRY(sw_op) link;
@@ -226,10 +235,12 @@ struct sw_op {
 	struct sw_user user; /* who asked */
 	sw_records records;
 	bool idle;		  /* there was nothing to do when it came */
-	size_t proposed, counted; /* of a submit: jobs that have records, and records whose bytes are counted */
+	size_t proposed, counted; /* jobs that have records or were looked at, and records whose bytes are counted */
 	uint64_t bytes;		  /* of those */
 	bool probes;		  /* it is there to see whether the journal can be written */
 	SW_VEC(uint8_t) outcomes; /* the same of each of many jobs: enum sw_outcome */
+	SW_VEC(uint8_t)
+	fates; /* of each of many jobs that were looked at: 0, or, once it has left the state, 1 + how it ended, or SW_FATE_NONE */
 	size_t applied;
 	struct sw_err *refusal; /* one of its records could not be applied; NULL: each could */
 	int64_t stored_at_ns;
@@ -239,7 +250,7 @@ struct sw_op {
 };
 TAILQ_HEAD(sw_ops, sw_op);
 
-/* ---- jobs.c: submits of many jobs, which are proposed in slices */
+/* ---- jobs.c: submits and changes of many jobs, which are proposed in slices */
 struct sw_submits {
 	struct sw_ops ops;
 	struct event *step;
@@ -526,6 +537,18 @@ void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);
 
+/* ---- nodes.c: nodes for people */
+struct sw_node_lists {
+	TAILQ_HEAD(, sw_node_reader) readers, next; /* of the list that is being written; of the one after it */
+	struct event *step;
+	struct sw_json json;
+	uint32_t at; /* the node that is written next */
+	bool is_busy;
+};
+int sw_nodes_start(struct sw_server *server, struct sw_err *err);
+void sw_nodes_stop(struct sw_server *server);
+void sw_write_node(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_node_view *view);
+
 /* ---- loop.c: how long the loop is held at one go */
 #define SW_LOOP_BOUNDS 8
 extern const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS];
@@ -592,6 +615,8 @@ struct sw_server {
 
 	struct sw_conns conns;
 	uint32_t conn_count;
+	struct sw_conns late; /* those that were ready when a round of the loop was over; the first to be heard first */
+	struct event *late_step;
 	struct sw_callers callers;
 	struct sw_waiting waiting;
 
@@ -606,6 +631,7 @@ struct sw_server {
 	uint64_t replayed;	  /* records, at the start */
 	struct sw_pasts past;
 	struct sw_events events;
+	struct sw_node_lists node_lists;
 	struct sw_polls polls;
 	struct sw_followers followers;
 	sw_machines machines;

@@ -32,6 +32,7 @@ void sw_op_free(struct sw_op *op)
 	sw_request_free(op->request);
 	sw_vec_free(&op->jobs);
 	sw_vec_free(&op->outcomes);
+	sw_vec_free(&op->fates);
 	free(op->refusal);
 	free(op);
 }

@@ -75,14 +75,25 @@ static void expect_error(json_t *error, const char *fact, const char *hint)
 	json_decref(error);
 }
 
-static bool is_held(long long id)
+static bool is(const char *word, long long id)
 {
 	char target[64];
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id);
 	json_t *job = ask_json(&served, "GET", target, NULL, 200);
-	bool held = json_is_true(json_object_get(job, "held"));
+	bool yes = json_is_true(json_object_get(job, word));
 	json_decref(job);
-	return held;
+	return yes;
+}
+
+static bool is_held(long long id)
+{
+	return is("held", id);
+}
+
+/* It has left the state. */
+static bool is_past(long long id)
+{
+	return is("past", id);
 }
 
 /* All are changed with one commit, and the answer is in the order of the request, with each job once; every job has its event. */
@@ -120,6 +131,35 @@ static void test_all(void **state)
 		expect(answer, i, words);
 	}
 	json_decref(answer);
+}
+
+/* Jobs that have left the state are told as what they were; without 'skip_ended' they are refused as others that have ended. */
+static void test_past(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	served.options.keep_jobs = 1;
+	served_start(&served);
+	for (int i = 0; i < 5; i++)
+		submit(&served, "{\"command\": [\"x\"]}");
+	json_decref(change("{\"verb\": \"cancel\", \"jobs\": [1, 2, 3, 4]}", 200));
+	for (int i = 0; i < 300 && !(is_past(1) && is_past(3)); i++)
+		usleep(20000);
+	assert_true(is_past(1) && is_past(3) && !is_past(5));
+	json_t *answer = change("{\"verb\": \"hold\", \"skip_ended\": true, \"jobs\": [3, 5, 1]}", 200);
+	assert_int_equal(json_array_size(json_object_get(answer, "jobs")), 3);
+	expect(answer, 0, "3 CA ended");
+	expect(answer, 1, "5 PD changed");
+	expect(answer, 2, "1 CA ended");
+	json_decref(answer);
+	expect_error(change("{\"verb\": \"release\", \"jobs\": [5, 1]}", 409), "cannot release job 1", "None of the 2 jobs was changed.");
+	assert_true(is_held(5));
+	int fd = dial_tcp(&served);
+	struct reply reply =
+		ask(fd, "POST", "/v1/jobs/change", SERVED_STRANGER, "{\"verb\": \"cancel\", \"skip_ended\": true, \"jobs\": [1]}");
+	assert_int_equal(reply.status, 403);
+	reply_free(&reply);
+	close(fd);
 }
 
 /* One job that cannot be changed, and none is; the error is that of the job alone, with word of the others. */
@@ -205,6 +245,6 @@ static void test_killed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_all), TEST(test_none), TEST(test_killed)};
+	const struct CMUnitTest tests[] = {TEST(test_all), TEST(test_past), TEST(test_none), TEST(test_killed)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

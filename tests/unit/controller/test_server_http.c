@@ -250,6 +250,35 @@ static void test_many_connections(void **state)
 		close(fds[i]);
 }
 
+/* The list of nodes is written once for many: each that asks gets it whole, again and again on one connection, and one that goes meanwhile is no trouble. */
+static void test_shared_answers(void **state)
+{
+	(void)state;
+	enum { CLIENTS = 20, EACH = 10 };
+	int fds[CLIENTS];
+	for (int i = 0; i < CLIENTS; i++) {
+		fds[i] = dial(&served);
+		for (int k = 0; k < EACH; k++)
+			say_text(fds[i], "GET /v1/nodes HTTP/1.1\r\n\r\n");
+		if (i % 5 == 4) {
+			close(fds[i]);
+			fds[i] = -1;
+		}
+	}
+	for (int k = 0; k < EACH; k++)
+		for (int i = 0; i < CLIENTS; i++) {
+			if (fds[i] < 0)
+				continue;
+			struct reply reply = hear(fds[i]);
+			assert_int_equal(reply.status, 200);
+			assert_string_equal(reply.body, "{\"nodes\":[]}\n");
+			reply_free(&reply);
+		}
+	for (int i = 0; i < CLIENTS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -257,7 +286,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_malformed),  TEST(test_oversized),	    TEST(test_answer_before_the_end),
 		TEST(test_pipelining), TEST(test_byte_by_byte),	    TEST(test_manners),
-		TEST(test_noise),      TEST(test_many_connections),
+		TEST(test_noise),      TEST(test_many_connections), TEST(test_shared_answers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
