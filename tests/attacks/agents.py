@@ -20,7 +20,7 @@ class Rogue:
         self.nodes.add(node)
         message = {"node": node, "home": "f" * 32, "start": 1, "instance": "00000001", "number": self.numbers[node], "have": 0,
                    "inventory": {"cpus": 8, "memory_bytes": 1 << 36, "gpus": [{"uuid": f"GPU-{node[:16]}-{i}", "name": "Invented", "memory_bytes": 16 << 30} for i in range(gpus)]},
-                   "runs": [], "samples": []}
+                   "jobs": [], "samples": []}
         message.update(more)
         return {name: value for name, value in message.items() if value is not None}
 
@@ -180,7 +180,7 @@ def foreign_reports(arena):
     for state in ("exited", "running", "starting", "suspended"):
         for epoch in (0, 1, 2, 4294967295):
             for reason in ("", "never-started", "supervisor-lost", "lease", "stopped"):
-                bodies.append(rogue.body("liar", runs=[{"job": job, "epoch": epoch, "state": state, "code": 0, "reason": reason, "started_at_ns": 1, "ended_at_ns": 2} for job in jobs]))
+                bodies.append(rogue.body("liar", jobs=[{"job": job, "epoch": epoch, "state": state, "code": 0, "reason": reason, "started_at_ns": 1, "ended_at_ns": 2} for job in jobs]))
     result = rogue.tell(bodies if arena.full else bodies[::4], (200, 400, 404, 409))
     shown_well(arena)
     rogue.leave()
@@ -194,10 +194,10 @@ def invented_runs(arena):
     result = []
     for base in (1, 2**31, 2**53 - 5000):
         runs = [{"job": base + i, "epoch": i % 7 + 1, "state": states[i % 4], "code": i % 256, "signal": i % 65, "detail": "d" * 900, "failure_line": "\x1b" * 900, "log_bytes": 2**62} for i in range(4096)]
-        result.append(rogue.say(rogue.body("runs", runs=runs))[0])
-    result.append(rogue.say(rogue.body("runs", runs=[{"job": i, "epoch": 1, "state": "running"} for i in range(1, 4098)]))[0])
-    result.append(rogue.say(rogue.body("runs", runs=[{"job": 1, "epoch": 1, "state": "running"}] * 4096))[0])
-    check(set(result) <= {200, 400, 413}, f"answered with {result}")
+        result.append(rogue.say(rogue.body("runs", jobs=runs))[0])
+    result.append(rogue.say(rogue.body("runs", jobs=[{"job": i, "epoch": 1, "state": "running"} for i in range(1, 4098)]))[0])
+    result.append(rogue.say(rogue.body("runs", jobs=[{"job": 1, "epoch": 1, "state": "running"}] * 4096))[0])
+    check(set(result) <= {200, 400, 413, 429}, f"answered with {result}")
     shown_well(arena)
     rogue.leave()
     return wire.tally(result)
@@ -244,7 +244,7 @@ def absurd_samples(arena):
             bodies.append(rogue.body("samples", samples=[dict({"at_ns": 1, "gpu": gpu}, **value), dict({"at_ns": 1, "gpu": gpu, "job": job, "epoch": 1}, **value)]))
     bodies.append(rogue.body("samples", samples=[{"at_ns": i, "gpu": "GPU-samples-0", "busy_milli": i} for i in range(8192)]))
     bodies.append(rogue.body("samples", samples=[{"at_ns": i, "gpu": "GPU-samples-0"} for i in range(8193)]))
-    bodies.append(rogue.body("samples", runs=[{"job": job, "epoch": 1, "state": "running", "iteration_ns": 2**63 - 1, "alone_ns": 1, "iterations": 2**63 - 1, "beside": [job] * 8}]))
+    bodies.append(rogue.body("samples", jobs=[{"job": job, "epoch": 1, "state": "running", "iteration_ns": 2**63 - 1, "alone_ns": 1, "iterations": 2**63 - 1, "beside": [job] * 8}]))
     result = rogue.tell(bodies, (200, 400, 409, 413))
     shown_well(arena)
     rogue.leave()
@@ -271,16 +271,86 @@ def foreign_shuts(arena):
 @attack("fields that no version knows, deep and large messages")
 def odd_syncs(arena):
     rogue = Rogue(arena)
-    bodies = [json.dumps(rogue.body("odd", future={"a": [1] * 1000}, runs=[{"job": 1, "epoch": 1, "state": "running", "future": 1}])).encode(), b"[" * 100_000, b"null", b"{}", b"",
+    bodies = [json.dumps(rogue.body("odd", future={"a": [1] * 1000}, jobs=[{"job": 1, "epoch": 1, "state": "running", "future": 1}])).encode(), b"[" * 100_000, b"null", b"{}", b"",
               json.dumps(rogue.body("odd")).encode()[:-1] + b',"node":"here"}', json.dumps(rogue.body("odd", future="x" * (arena.size(15, 2) << 20))).encode(), b" " * (17 << 20), b"[" + b"[]," * (arena.size(15, 3) << 18) + b"1]", b'{"node":"x","y":[' + b'{"a":1},' * (arena.size(15, 3) << 16) + b"1]}",
-              json.dumps(rogue.body("odd", runs={"job": 1})).encode(), json.dumps(rogue.body("odd", runs=[[]] * 4096, samples=[None] * 8192)).encode(),
+              json.dumps(rogue.body("odd", jobs={"job": 1})).encode(), json.dumps(rogue.body("odd", jobs=[[]] * 4096, samples=[None] * 8192)).encode(),
               json.dumps(rogue.body("odd", inventory={"gpus": [{"uuid": f"g{i}", "name": "\u0001" * 255} for i in range(256)]})).encode()]
     found = []
     for body in bodies:
         with arena.tcp() as connection:
             rogue.send(connection, body)
             found.append(wire.read_answer(connection)[0])
-    check(set(found) <= {0, 200, 400, 403, 404, 409, 413}, f"answered with {found}")
+    check(set(found) <= {0, 200, 400, 403, 404, 409, 413, 429}, f"answered with {found}")
+    shown_well(arena)
+    rogue.leave()
+    return wire.tally(found)
+
+
+@attack("syncs at all their bounds: runs, samples, GPUs, strangers, of many nodes; and what people see of these")
+def full_syncs(arena):
+    rogue = Rogue(arena)
+    found, gpus = [], 64
+    for n in range(arena.size(12, 2)):
+        node = f"full-{n}"
+        uuids = [f"GPU-{node[:16]}-{i}" for i in range(gpus)]
+        runs = [{"job": 10**6 + i, "epoch": 1, "state": "running", "detail": "\x01" * 300, "gpus": "g" * 1000, "iteration_ns": 5, "alone_ns": 4, "beside": [1, 2, 3, 4, 5, 6, 7, 8]} for i in range(4096)]
+        samples = [{"at_ns": 5, "gpu": uuids[i % gpus], "job": 10**6 + i // 2, "epoch": 1, "memory_bytes": 1, "runtime": True, "iterations": 5} for i in range(8192)]
+        body = rogue.body(node, gpus, jobs=runs, samples=samples, looked=True, shut=[{"gpu": uuid, "why": "dead", "since_ns": 1, "detail": "d" * 900} for uuid in uuids],
+                          strangers=[{"gpu": uuids[i % gpus], "pid": i + 1, "user": "u" * 60, "program": "p" * 60, "memory_bytes": i} for i in range(256)])
+        # Told twice, the second time with news: the first made the node.
+        for _ in range(2):
+            found.append(rogue.say(body)[0])
+            body["number"] += 1
+            rogue.numbers[node] += 1
+        for sample in samples:
+            sample["gpu"] = "GPU-elsewhere-" + sample["gpu"][-6:]
+        found.append(rogue.say(body)[0])
+    check(set(found) <= {200, 429}, f"answered with {wire.tally(found)}")
+    shown_well(arena)
+    for target in ("/v1/nodes", "/v1/cluster", "/v1/jobs?limit=1000", "/metrics"):
+        check(arena.ask(arena.innocent if target != "/metrics" else 0, "GET", target)[0] == 200, f"{target} is not answered")
+    rogue.leave()
+    return wire.tally(found)
+
+
+@attack("syncs as fast as they can be sent, small and large: 429, and the innocent node is heard all the same")
+def sync_flood(arena):
+    rogue = Rogue(arena)
+    small = [rogue.body(f"flood-{i}", 1) for i in range(4)]
+    large = rogue.body("flood-0", 1, future="x" * (arena.size(8, 1) << 20))
+    found = []
+    for i in range(arena.size(6000, 200)):
+        body = large if i % 500 == 499 else small[i % 4]
+        body["number"] = i + 1
+        with arena.tcp() as connection:
+            rogue.send(connection, body)
+            if i % 3 == 0:
+                found.append(wire.read_answer(connection)[0])
+    check(set(found) <= {0, 200, 409, 429}, f"answered with {wire.tally(found)}")
+    check(429 in found or not arena.full, "no sync was too many")
+    check(arena.submit_and_end(), "a job on the innocent node does not run")
+    shown_well(arena)
+    rogue.leave()
+    return wire.tally(found)
+
+
+@attack("syncs that are cut, swollen and nested everywhere: every byte of them, and every list")
+def spoilt_syncs(arena):
+    rogue = Rogue(arena)
+    whole = json.dumps(rogue.body("spoilt", 1, jobs=[{"job": 1, "epoch": 1, "state": "running", "detail": "\u00e9\"\\"}], samples=[{"at_ns": 1, "gpu": "g"}])).encode()
+    bodies = [whole[:i] for i in range(0, len(whole), arena.size(1, 40))] + [whole[:i] + b"[" * 5000 + whole[i:] for i in range(0, len(whole), arena.size(7, 60))]
+    size = arena.size(15, 1) << 20
+    for name in ("jobs", "samples", "shut", "strangers", "inventory", "about", "node", "x"):
+        for value in (b"[" + b"[]," * 100_000 + b"[]]", b'"' + b"\\u0001" * (size // 6) + b'"', b"[" + b'{"job":1,"epoch":1,"state":"running"},' * 12_000 + b"1]", b'[{"job":1,"epoch":1,"state":"running","detail":"' + b"x" * size + b'"}]',
+                      b"9" * 100_000, b"{" + b'"a":{' * 20_000 + b"}" * 20_000 + b"}"):
+            bodies.append(b'{"node":"spoilt","instance":"00000001","number":9,"' + name.encode() + b'":' + value + b"}")
+    found = []
+    for body in bodies:
+        with arena.tcp() as connection:
+            connection.settimeout(0.3)  # one that is not news waits for ten seconds
+            rogue.send(connection, body)
+            found.append(wire.read_answer(connection)[0])
+    check(set(found) <= {0, 200, 400, 403, 404, 409, 413, 429}, f"answered with {wire.tally(found)}")
     shown_well(arena)
     rogue.leave()
     return wire.tally(found)
@@ -327,14 +397,14 @@ def lies_about_jobs(arena):
         for i in range(3):
             run = {"job": job, "epoch": i + 1, "state": state, "code": code, "reason": reason, "detail": "\x1b[2J" * 100, "started_at_ns": 2**63 - 1, "ended_at_ns": 1, "gpus": "x" * 1000, "log_bytes": 2**63 - 1,
                    "max_rss_bytes": 2**63 - 1, "cpu_ns": 2**63 - 1, "failure": "y" * 64, "failure_line": "\n" * 1000, "failure_path": "../" * 300}
-            found.append(rogue.say(rogue.body("trap", 32, runs=[run, {"job": job, "epoch": 2**32 - 1, "state": "exited"}]))[0])
+            found.append(rogue.say(rogue.body("trap", 32, jobs=[run, {"job": job, "epoch": 2**32 - 1, "state": "exited"}]))[0])
         for command in (["show", str(job)], ["why", str(job)]):
             shown = arena.command(*command, uid=arena.mallory)
             check(shown.returncode == 0 and b"\x1b" not in shown.stdout, f"{command} fails or prints escapes")
         arena.cancel_all(arena.mallory)
         # At last it tells the truth, so that the job ends.
         for epoch in range(1, 8):
-            rogue.say(rogue.body("trap", 32, runs=[{"job": job, "epoch": epoch, "state": "exited", "code": 0}]))
+            rogue.say(rogue.body("trap", 32, jobs=[{"job": job, "epoch": epoch, "state": "exited", "code": 0}]))
     check(set(found) <= {200, 409}, f"answered with {set(found)}")
     shown_well(arena)
     rogue.leave()

@@ -399,6 +399,120 @@ def many_parts(arena):
     return wire.tally(found)
 
 
+@attack("changes of tens of thousands of jobs that have left the state, and of numbers that never were")
+def past_changes(arena):
+    count = min(arena.size(30_000, 1500), arena.jobs_bound)
+    ids = []
+    while len(ids) < count:
+        status, body = post(arena, [HELD] * min(5000, count - len(ids)))
+        check(status == 201, f"answered with {status}")
+        ids += body["ids"]
+        arena.cancel_all(arena.mallory)
+    found = []
+    for verb in ("cancel", "hold", "release", "requeue", "suspend", "resume"):
+        for jobs in (ids, list(range(1, ids[-1] + 1))[-100_000:]):
+            found.append(arena.ask(arena.mallory, "POST", "/v1/jobs/change", {"verb": verb, "jobs": jobs, "skip_ended": True})[0])
+    check(set(found) <= {200, 403, 404, 409}, f"answered with {found}")
+    return f"{ids[-1]} jobs were; " + wire.tally(found)
+
+
+@attack("lists that look through everything and find nothing, on all connections, forwards and back")
+def scans(arena):
+    queries = ("name=none&state=ended", "name=none*&order=desc", f"user={arena.innocent}&state=CD&order=desc", "user=4294967294&state=ended", "since=2001-01-01T00:00:00Z&until=2001-01-02T00:00:00Z",
+               "since=2096-01-01T00:00:00Z&order=desc", "state=OOM&order=desc", "state=ended&asked=true&limit=1000", "state=F,TO,NF&user=me&name=a*", "user=no-such-user-anywhere", "state=ended&cursor=4294967294&order=desc")
+    found, cursor = [], {}
+    connections = [arena.unix() for _ in range(arena.size(60, 6))]
+    for _ in range(arena.size(20, 3)):
+        for i, connection in enumerate(connections):
+            query = queries[i % len(queries)]
+            wire.send(connection, wire.request("GET", f"/v1/jobs?{query}" + (f"&cursor={cursor[i]}" if cursor.get(i) and "cursor" not in query else "")))
+        for i, connection in enumerate(connections):
+            status, body = wire.read_answer(connection)
+            found.append(status)
+            cursor[i] = json.loads(body).get("next") if status == 200 else 0
+    for connection in connections:
+        connection.close()
+    check(set(found) <= {200, 404, 429}, f"answered with {wire.tally(found)}")
+    return wire.tally(found)
+
+
+@attack("streams of events from the first on, of all jobs and of jobs that are past, while thousands of things happen")
+def filtered_events(arena):
+    status, body = post(arena, [HELD] * arena.size(3000, 100))
+    check(status == 201, f"answered with {status}")
+    found = []
+    for i in range(arena.size(120, 10)):
+        connection = arena.keep(arena.unix())
+        job = body["ids"][i] if i % 3 == 0 else i + 1 if i % 3 == 1 else None
+        wire.send(connection, wire.head("GET", "/v1/events?after=0" + (f"&job={job}" if job else ""), [("Last-Event-ID", "1")] if i % 2 else []))
+    for _ in range(3):
+        status, _ = post(arena, [HELD] * arena.size(3000, 100))
+        check(status in (201, 429), f"answered with {status}")
+        arena.cancel_all(arena.mallory)
+        for connection in arena.kept:
+            found.append(len(wire.read_all(connection, 0.01, 1 << 16)) > 0)
+    return wire.tally(found)
+
+
+@attack("arrays that wait for arrays, held, let go, requeued and cancelled as a whole")
+def array_fans(arena):
+    width = arena.size(5000, 300)
+    found = []
+    for how in ("afterok", "afterany", "aftercorr"):
+        status, body = post(arena, {"command": ["true"], "array": f"0-{width - 1}%7", "hold": True})
+        if status == 429:
+            break
+        check(status == 201, f"an array is answered with {status}: {str(body)[:200]}")
+        first = body["ids"]
+        status, body = post(arena, [{"command": ["true"], "array": f"0-{width // 10}%3", "depends": f"{how}:{first[k]}", "hold": True} for k in range(8)])
+        check(status in (201, 400), f"arrays that wait are answered with {status}: {str(body)[:200]}")
+        fans = body["ids"] if status == 201 else []
+        for verb in ("release", "hold", "release", "requeue", "suspend", "resume", "cancel"):
+            found.append(arena.ask(arena.mallory, "POST", "/v1/jobs/change", {"verb": verb, "jobs": (fans + first)[::-1], "skip_ended": True})[0])
+        arena.cancel_all(arena.mallory)
+    check(set(found) <= {200, 409}, f"answered with {found}")
+    return wire.tally(found)
+
+
+@attack("every connection that a user may have, each with a large answer that is read a byte at a time")
+def slow_readers(arena):
+    status, body = post(arena, [dict(HELD, env={f"V{i}": "x" * 2000 for i in range(20)})] * 200)
+    check(status in (201, 429), f"answered with {status}")
+    targets = ("/v1/jobs?limit=1000&asked=true&order=desc", "/v1/nodes", "/v1/jobs?limit=1000&order=desc", "/openapi.json")
+    connections = []
+    for i in range(arena.size(240, 20)):
+        connection = arena.keep(arena.unix())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+        wire.pour(connection, wire.request("GET", targets[i % len(targets)]) * 20, 0.01)
+        connections.append(connection)
+    taken = 0
+    for _ in range(arena.size(30, 5)):
+        for connection in connections:
+            connection.setblocking(False)
+            try:
+                taken += len(connection.recv(1))
+            except OSError:
+                pass
+    return f"{len(connections)} readers, {taken} bytes taken"
+
+
+@attack("connections beyond the bound, again and again: each hears 429, and a cancel comes through once there is room")
+def beyond_connections(arena):
+    job = arena.submit(arena.mallory, **HELD)
+    for _ in range(256):
+        connection = arena.keep(arena.unix())
+        wire.send(connection, wire.head("POST", "/v1/jobs", [("Content-Length", "1000")]) + b" ")
+    found = []
+    for _ in range(arena.size(600, 100)):
+        connection = arena.keep(arena.unix())
+        wire.send(connection, wire.request("POST", f"/v1/jobs/{job}/hold"))
+        found.append(wire.read_answer(connection)[0])
+    check(set(found) <= {200, 429}, f"answered with {wire.tally(found)}")
+    made = arena.command("cancel", str(job), uid=arena.mallory)
+    check(made.returncode == 0, f"a cancel does not come through: {made.stderr[:300]}")
+    return wire.tally(found) + ", then cancelled"
+
+
 @attack("every connection that a user may have, each asking as fast as it can")
 def request_flood(arena):
     data = wire.request("GET", "/v1/jobs?limit=1000") * arena.size(200, 20)
