@@ -363,6 +363,53 @@ ENTRY(nvmlDeviceGetTotalEccErrors, nvml_device device, int type, int since, unsi
 	return code;
 }
 
+/* Errors that GPUs report: each fault at "xid.2" is one of GPU 2, and its error the number. */
+struct nvml_event_set {
+	unsigned long long gpus;
+};
+
+ENTRY(nvmlEventSetCreate, nvml_event_set *ret_set)
+{
+	if (ret_set == NULL)
+		return INVALID_ARGUMENT;
+	*ret_set = calloc(1, sizeof **ret_set);
+	return *ret_set != NULL ? NVML_OK : UNKNOWN;
+}
+
+ENTRY(nvmlEventSetFree, nvml_event_set set)
+{
+	free(set);
+	return NVML_OK;
+}
+
+ENTRY(nvmlDeviceRegisterEvents, nvml_device device, unsigned long long types, nvml_event_set set)
+{
+	unsigned gpu = 0;
+	int code = enter(device, &gpu);
+	if (set == NULL)
+		return INVALID_ARGUMENT;
+	if (code == NVML_OK && (types & NVML_EVENT_XID) != 0)
+		set->gpus |= 1ULL << gpu;
+	return code;
+}
+
+ENTRY(nvmlEventSetWait_v2, nvml_event_set set, struct nvml_event *ret_event, unsigned ms)
+{
+	(void)ms;
+	if (set == NULL || ret_event == NULL)
+		return INVALID_ARGUMENT;
+	for (unsigned gpu = 0; gpu < emu_config()->gpu_count; gpu++) {
+		char entry[16];
+		snprintf(entry, sizeof entry, "xid.%u", gpu);
+		int xid = (set->gpus >> gpu & 1) != 0 ? emu_fault_at(entry) : 0;
+		if (xid == 0)
+			continue;
+		*ret_event = (struct nvml_event){.device = &devices[gpu], .type = NVML_EVENT_XID, .data = (unsigned long long)xid};
+		return NVML_OK;
+	}
+	return NVML_TIMEOUT;
+}
+
 ENTRY(nvmlDeviceGetMigMode, nvml_device device, unsigned *ret_now, unsigned *ret_next)
 {
 	unsigned gpu = 0;

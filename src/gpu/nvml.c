@@ -1,7 +1,8 @@
 /* GPUs as NVIDIA's management library shows them. The library is loaded at run time: the program also runs where there is none. What a driver or
- * a GPU does not know is not known here either; only a GPU that does not answer at all is an error. */
+ * a GPU does not know is not known here either; only a GPU that does not answer at all, or has reported an error of its own (Xid), is one: the latter until the library is opened again. */
 #include <assert.h>
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,13 +13,16 @@
 #include "gpu/backend.h"
 #include "gpu/nvml_abi.h"
 
-enum { PROCESSES = 1024 };
+enum { PROCESSES = 1024, EVENTS_AT_ONCE = 256 };
 
 struct nvml {
 	void *library;
 	bool initialised;
 	struct nvml_functions call;
 	nvml_device devices[SW_GPUS_MAX]; /* in the order of the infos */
+	bool watches;			  /* for errors, or that cannot be */
+	nvml_event_set events;		  /* NULL: it cannot */
+	uint64_t xids[SW_GPUS_MAX];	  /* that it has reported; 0: none */
 	union {
 		struct nvml_process now[PROCESSES];
 		struct nvml_process_v1 old[PROCESSES];
@@ -37,6 +41,8 @@ static const char *words(const struct nvml *nvml, int code, char buffer[32])
 static void close_nvml(struct sw_gpus *gpus)
 {
 	struct nvml *nvml = gpus->state;
+	if (nvml->events != NULL && nvml->call.free_events != NULL)
+		nvml->call.free_events(nvml->events);
 	if (nvml->initialised)
 		nvml->call.shutdown();
 	if (nvml->library != NULL)
@@ -396,11 +402,60 @@ static void ask_health(const struct nvml *nvml, nvml_device device, struct sw_gp
 	}
 }
 
+/* ---- errors that GPUs report */
+
+/* Those that a program brings about, or that concern it alone; and repairs that have succeeded: 63 (a row of memory was replaced), 92 (many errors were corrected), 94 (an error was contained). */
+static bool is_of_program(uint64_t xid)
+{
+	static const uint64_t harmless[] = {13, 31, 43, 45, 63, 68, 92, 94, 109};
+	for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
+		if (harmless[i] == xid)
+			return true;
+	return false;
+}
+
+/* Only who samples watches: what came before is not told. */
+static void watch(struct sw_gpus *gpus)
+{
+	struct nvml *nvml = gpus->state;
+	const struct nvml_functions *call = &nvml->call;
+	if (nvml->watches)
+		return;
+	nvml->watches = true;
+	if (call->events == NULL || call->register_events == NULL || call->wait_event == NULL || call->events(&nvml->events) != NVML_OK) {
+		nvml->events = NULL;
+		return;
+	}
+	/* One that does not know such events has none. */
+	for (uint32_t i = 0; i < gpus->count; i++) {
+		ask_about(gpus, (int)gpus->infos[i].number + 1);
+		(void)call->register_events(nvml->devices[i], NVML_EVENT_XID, nvml->events);
+	}
+	ask_about(gpus, 0);
+}
+
+static void hear_events(struct sw_gpus *gpus)
+{
+	struct nvml *nvml = gpus->state;
+	struct nvml_event event = {0};
+	watch(gpus);
+	for (int e = 0; nvml->events != NULL && e < EVENTS_AT_ONCE && nvml->call.wait_event(nvml->events, &event, 0) == NVML_OK; e++)
+		for (uint32_t i = 0; i < gpus->count; i++)
+			if (nvml->devices[i] == event.device && event.type == NVML_EVENT_XID && !is_of_program(event.data))
+				nvml->xids[i] = event.data;
+}
+
 static int sample_it(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
 	struct nvml *nvml = gpus->state;
 	nvml_device device = nvml->devices[index];
 	struct nvml_memory_v2 memory;
+	if (nvml->xids[index] != 0) {
+		sw_err_set(err, SW_EIO, "the GPU %s is out of order", gpus->infos[index].uuid);
+		sw_err_detail(err, "it has reported error Xid %" PRIu64, nvml->xids[index]);
+		sw_err_hint(err, "Reset it, then start the agent again.");
+		return SW_EIO;
+	}
 	int code = ask_memory(nvml, device, &memory);
 	if (code == NVML_OK) {
 		sample->memory_total_bytes = memory.total;
@@ -421,6 +476,7 @@ static int sample_it(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample 
 
 static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
+	hear_events(gpus);
 	ask_about(gpus, (int)gpus->infos[index].number + 1);
 	int r = sample_it(gpus, index, sample, err);
 	ask_about(gpus, 0);

@@ -10,6 +10,7 @@ enum {
 	NVML_NO_PERMISSION = 4,
 	NVML_INSUFFICIENT_SIZE = 7,
 	NVML_DRIVER_NOT_LOADED = 9,
+	NVML_TIMEOUT = 10,
 	NVML_GPU_IS_LOST = 15,
 };
 
@@ -62,6 +63,15 @@ struct nvml_process {
 	unsigned gpu_instance, compute_instance;
 };
 
+/* What happened to a GPU: here only its errors by number (Xid). */
+#define NVML_EVENT_XID 8ULL
+typedef struct nvml_event_set *nvml_event_set;
+struct nvml_event {
+	nvml_device device;
+	unsigned long long type, data; /* the number of the error */
+	unsigned gpu_instance, compute_instance;
+};
+
 /* X(member, symbol, whether we cannot do without it, arguments). Every function returns one of the codes above. */
 #define NVML_FUNCTIONS(X)                                                                                                                  \
 	X(init, "nvmlInit_v2", true, (void))                                                                                               \
@@ -93,7 +103,11 @@ struct nvml_process {
 	X(drawing_v1, "nvmlDeviceGetGraphicsRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list)) \
 	X(mps, "nvmlDeviceGetMPSComputeRunningProcesses_v3", false, (nvml_device device, unsigned *count, struct nvml_process *list))      \
 	X(mps_v2, "nvmlDeviceGetMPSComputeRunningProcesses_v2", false, (nvml_device device, unsigned *count, struct nvml_process *list))   \
-	X(mps_v1, "nvmlDeviceGetMPSComputeRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list))
+	X(mps_v1, "nvmlDeviceGetMPSComputeRunningProcesses", false, (nvml_device device, unsigned *count, struct nvml_process_v1 *list))   \
+	X(events, "nvmlEventSetCreate", false, (nvml_event_set * set))                                                                     \
+	X(register_events, "nvmlDeviceRegisterEvents", false, (nvml_device device, unsigned long long types, nvml_event_set set))          \
+	X(wait_event, "nvmlEventSetWait_v2", false, (nvml_event_set set, struct nvml_event * event, unsigned ms))                          \
+	X(free_events, "nvmlEventSetFree", false, (nvml_event_set set))
 
 struct nvml_functions {
 #define X(member, symbol, required, arguments) int(*member) arguments;

@@ -113,6 +113,9 @@ echo ' ' >"$control"
 rm -f "$scratch/hangs"
 ends 'when the driver answers the job runs' "$job" 0
 holds 'all GPUs are open' until_holds 60 node "all(g['shut'] is None for g in d)"
+echo 'xid.1:error=31 xid.2:error=79' >"$control"
+holds 'a GPU that reports an error of its own closes, and one with an error of a program does not' until_holds 60 node "d[2]['shut'] == 'dead' and 'Xid 79' in d[2]['shut_by'] and [g['shut'] for g in d[:2]] == [None, None]"
+echo ' ' >"$control"
 run cancel "$on_dead"
 holds 'the last job ends' until_holds 60 is_state "$on_dead" CA
 

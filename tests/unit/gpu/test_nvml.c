@@ -255,6 +255,36 @@ static void test_lost_later(void **state)
 	assert_int_equal(sw_gpus_sample(gpus, 2, &sample, NULL), 0);
 }
 
+/* A GPU that reports an error of its own fails its samples from then on; an error that a program brought about changes nothing, nor does one of a GPU that is not there. */
+static void test_reports_an_error(void **state)
+{
+	(void)state;
+	struct fake *fake = fake_of(FULL);
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	struct sw_err err = {0};
+	struct sw_gpu_sample sample;
+	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	static const unsigned long long harmless[] = {13, 31, 43, 45, 63, 94};
+	for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
+		fake->xid = harmless[i];
+		fake->xid_gpu = 1;
+		for (uint32_t g = 0; g < 4; g++)
+			assert_int_equal(sw_gpus_sample(gpus, g, &sample, NULL), 0);
+		assert_int_equal(fake->xid, 0);
+	}
+	fake->xid = 79;
+	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(sw_gpus_sample(gpus, 1, &sample, &err), SW_EIO);
+		assert_has(err.fact, "GPU-bbbbbbbb");
+		assert_string_equal(err.detail, "it has reported error Xid 79");
+	}
+	assert_int_equal(sw_gpus_sample(gpus, 2, &sample, NULL), 0);
+	/* Opened again, as after a reset and a new start, it is as good as new. */
+	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *again = must_open(FULL);
+	assert_int_equal(sw_gpus_sample(again, 1, &sample, NULL), 0);
+}
+
 /* GPUs that cannot be used from the start are left out, and the line for people says which and why. */
 static void test_left_out(void **state)
 {
@@ -342,6 +372,7 @@ int main(void)
 		cmocka_unit_test(test_many_processes),
 		cmocka_unit_test(test_unsupported),
 		cmocka_unit_test(test_lost_later),
+		cmocka_unit_test(test_reports_an_error),
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_no_gpu),
 		cmocka_unit_test(test_old),

@@ -166,6 +166,37 @@ DEFINE(nvmlDeviceGetClockInfo, nvml_device device, int clock, unsigned *mhz)
 	return gpu_of(device)->other_code;
 }
 
+DEFINE(nvmlEventSetCreate, nvml_event_set *set)
+{
+	*set = (nvml_event_set)&fake;
+	return NVML_OK;
+}
+
+DEFINE(nvmlEventSetFree, nvml_event_set set)
+{
+	(void)set;
+	return NVML_OK;
+}
+
+DEFINE(nvmlDeviceRegisterEvents, nvml_device device, unsigned long long types, nvml_event_set set)
+{
+	(void)set;
+	gpu_of(device)->watched = types == NVML_EVENT_XID;
+	return gpu_of(device)->other_code;
+}
+
+DEFINE(nvmlEventSetWait_v2, nvml_event_set set, struct nvml_event *event, unsigned ms)
+{
+	(void)set;
+	if (fake.xid == 0 || !fake.gpus[fake.xid_gpu].watched || ms != 0)
+		return NVML_TIMEOUT;
+	nvml_device device = NULL;
+	nvmlDeviceGetHandleByIndex_v2(fake.xid_gpu, &device);
+	*event = (struct nvml_event){.device = device, .type = NVML_EVENT_XID, .data = fake.xid};
+	fake.xid = 0;
+	return NVML_OK;
+}
+
 DEFINE(nvmlDeviceGetTotalEccErrors, nvml_device device, int type, int since, unsigned long long *count)
 {
 	*count = since != NVML_ECC_SINCE_LOADED ? 99 : type == NVML_ECC_CORRECTED ? 12 : 3;

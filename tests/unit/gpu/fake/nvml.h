@@ -12,6 +12,7 @@ struct fake_gpu {
 	int node;		     /* of the machine */
 	int bus;
 	unsigned mig;
+	int watched;	    /* for its errors */
 	unsigned processes; /* 1000, 1001, ...: every third does not know its memory */
 };
 
@@ -19,6 +20,8 @@ struct fake {
 	int init_code, count_code;
 	unsigned count;
 	int inits, shutdowns;
+	unsigned long long xid; /* an error that this GPU has reported, and nobody heard of; 0: none */
+	unsigned xid_gpu;
 	struct fake_gpu gpus[FAKE_GPUS_MAX];
 };
 
