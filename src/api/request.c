@@ -158,22 +158,25 @@ static int read_states(const char *name, const char *value, uint32_t *ret_states
 	return 0;
 }
 
-static int take_list_parameter(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
+static int read_limit(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
 {
 	uint64_t number = 0;
-	int r;
+	int r = read_number(name, value, 1, SW_LIST_MAX, &number, err);
+	if (r == 0)
+		request->list.limit = (uint32_t)number;
+	return r;
+}
+
+static int take_list_parameter(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
+{
 	if (strcmp(name, "state") == 0)
 		return read_states(name, value, &request->list.states, err);
 	if (strcmp(name, "user") == 0)
 		return keep(value, &request->list.user, err);
 	if (strcmp(name, "order") == 0)
 		return read_choice(name, value, "asc", "desc", &request->list.descending, err);
-	if (strcmp(name, "limit") == 0) {
-		r = read_number(name, value, 1, SW_LIST_MAX, &number, err);
-		if (r == 0)
-			request->list.limit = (uint32_t)number;
-		return r;
-	}
+	if (strcmp(name, "limit") == 0)
+		return read_limit(request, name, value, err);
 	if (strcmp(name, "cursor") == 0)
 		return read_number(name, value, 0, SW_JOB_ID_MAX, &request->list.cursor, err);
 	if (strcmp(name, "asked") == 0)
@@ -182,7 +185,7 @@ static int take_list_parameter(struct sw_request *request, const char *name, con
 		return read_moment(name, value, &request->list.since_ns, err);
 	if (strcmp(name, "until") == 0)
 		return read_moment(name, value, &request->list.until_ns, err);
-	r = keep(value, &request->list.name, err);
+	int r = keep(value, &request->list.name, err);
 	size_t size = strlen(value);
 	request->list.name_is_prefix = r == 0 && size > 0 && value[size - 1] == '*';
 	if (request->list.name_is_prefix)
@@ -210,6 +213,8 @@ static int take_log_parameter(struct sw_request *request, const char *name, cons
 
 static int take_event_parameter(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
 {
+	if (strcmp(name, "limit") == 0)
+		return read_limit(request, name, value, err);
 	if (strcmp(name, "job") == 0)
 		return read_number(name, value, 1, SW_JOB_ID_MAX, &request->job, err);
 	int r = read_number(name, value, 0, INT64_MAX, &request->after, err);

@@ -42,6 +42,12 @@ static const struct sw_api_field event_parameters[] = {
 	{NULL, NULL, NULL},
 };
 
+static const struct sw_api_field kept_parameters[] = {
+	{"after", "integer", "go on behind this event: the `next` of the page before"},
+	{"limit", "integer", "at most this many events, 1 to 1000; 100 unless told"},
+	{NULL, NULL, NULL},
+};
+
 /* id, method, path, name, about, parameters, request, response, media, body_max, roles, status */
 const struct sw_route sw_routes[SW_ROUTES] = {
 	{SW_ROUTE_SUBMIT, SW_POST, "/v1/jobs", "submitJobs",
@@ -97,6 +103,9 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 SW_ROLE_AGENT, 200},
 	{SW_ROUTE_BACKUP, SW_GET, "/v1/journal/backup", "backUpJournal", "Copy the journal while the controller goes on: one SQLite file",
 	 NULL, NULL, NULL, "application/vnd.sqlite3", 0, SW_ROLE_OPERATOR, 200},
+	{SW_ROUTE_KEPT, SW_GET, "/v1/journal/events", "listEvents",
+	 "List holds and releases of jobs that the journal still has, oldest first, a page at a time", kept_parameters, NULL, "#EventList",
+	 JSON, 0, USERS, 200},
 	{SW_ROUTE_METRICS, SW_GET, "/metrics", "getMetrics", "Figures for Prometheus", NULL, NULL, NULL, "text/plain; version=0.0.4", 0,
 	 ALL, 200},
 	{SW_ROUTE_HEALTH, SW_GET, "/healthz", "getHealth", "Say whether the controller can do its work (503: it cannot)", NULL, NULL,

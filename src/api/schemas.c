@@ -229,6 +229,20 @@ static const struct sw_api_field job_list[] = {
 	{"next", "integer", "the cursor of the next page; null: there is none. A page may be short and have a next one"},
 	END,
 };
+static const struct sw_api_field kept_event[] = {
+	{"seq", "integer", "number of its record in the journal"},
+	{"at", "string", "when it happened"},
+	{"kind", "string", "`hold` or `release`"},
+	{"job", "integer", "which job"},
+	{"leaves", "boolean", "of a hold: a run goes on, and the job is held once that is over"},
+	END,
+};
+static const struct sw_api_field event_list[] = {
+	{"events", "#KeptEvent[]", "one page"},
+	{"next", "integer", "the `after` of the next page; null: there is none. A page may be short and have a next one"},
+	{"since", "string", "what happened before this moment is not there any more; null: all is there"},
+	END,
+};
 static const struct sw_api_field why[] = {
 	{"id", "integer", "the job"},
 	{"state", "string", "as in Job"},
@@ -402,6 +416,8 @@ const struct sw_schema sw_schemas[] = {
 	{"Tenant", "What a tenant may hold and holds", tenant},
 	{"TenantList", "Tenants", tenant_list},
 	{"Event", "Something that happened", event},
+	{"KeptEvent", "Something that happened, and that the journal still has", kept_event},
+	{"EventList", "Events of the journal", event_list},
 	{"Sync", "What an agent tells: src/api/sync.h", none},
 	{"Answer", "What it hears: src/api/sync.h", none},
 	{"Health", "Whether the controller can do its work", health},

@@ -137,7 +137,8 @@ const struct sw_cli_command sw_cli_controller = {
 		"it "
 		"was. Jobs that have ended leave its memory (--keep-jobs, --keep-for); ps, history, show, why and logs then answer from "
 		"rows in "
-		"the journal's file (--keep-history), which hold all but the environment.",
+		"the journal's file (--keep-history), which hold all but the environment. What happened is kept for 'sim --journal' "
+		"(--keep-events).",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct values),

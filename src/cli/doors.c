@@ -102,12 +102,12 @@ int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], cons
 	return 0;
 }
 
-static int read_time(const char *option, const char *text, int64_t *ret_ns, struct sw_err *err)
+static int read_time(const char *option, const char *text, const char *or_else, int64_t *ret_ns, struct sw_err *err)
 {
 	if (sw_parse_duration(text, strlen(text), ret_ns) == 0 && *ret_ns > 0)
 		return 0;
 	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
-	sw_err_detail(err, "it takes a time such as 12h or 30d%s", strcmp(option, "keep-history") == 0 ? ", or a number of jobs" : "");
+	sw_err_detail(err, "it takes a time such as 12h or 30d%s", or_else);
 	return SW_EINPUT;
 }
 
@@ -120,19 +120,28 @@ static int read_number(const char *option, const char *text, uint64_t most, uint
 	return SW_EINPUT;
 }
 
+/* One of the two; what is not said stays 0. */
+static int read_either(const char *option, const char *text, const char *or_else, uint64_t *ret_number, int64_t *ret_ns, struct sw_err *err)
+{
+	if (text == NULL)
+		return 0;
+	bool counts = text[strspn(text, "0123456789")] == '\0';
+	return counts ? read_number(option, text, UINT32_MAX, ret_number, err) : read_time(option, text, or_else, ret_ns, err);
+}
+
 int sw_cli_doors_keep(const struct sw_cli_doors *doors, struct sw_controller_options *options, struct sw_err *err)
 {
-	uint64_t jobs = 0, rows = 0;
+	uint64_t jobs = 0;
 	int r = doors->keep_jobs != NULL ? read_number("keep-jobs", doors->keep_jobs, 10000000, &jobs, err) : 0;
 	if (r == 0 && doors->keep_for != NULL)
-		r = read_time("keep-for", doors->keep_for, &options->keep_for_ns, err);
-	bool counts = doors->keep_history != NULL && doors->keep_history[strspn(doors->keep_history, "0123456789")] == '\0';
-	if (r == 0 && counts)
-		r = read_number("keep-history", doors->keep_history, UINT32_MAX, &rows, err);
-	else if (r == 0 && doors->keep_history != NULL)
-		r = read_time("keep-history", doors->keep_history, &options->keep_history_ns, err);
+		r = read_time("keep-for", doors->keep_for, "", &options->keep_for_ns, err);
+	if (r == 0)
+		r = read_either("keep-history", doors->keep_history, ", or a number of jobs", &options->keep_history,
+				&options->keep_history_ns, err);
+	if (r == 0)
+		r = read_either("keep-events", doors->keep_events, ", or a number of events", &options->keep_events,
+				&options->keep_events_ns, err);
 	options->keep_jobs = (uint32_t)jobs;
-	options->keep_history = rows;
 	return r;
 }
 

@@ -13,58 +13,61 @@
 
 struct sw_cli_doors {
 	const char *port, *listen, *tls_cert, *tls_key, *socket, *operators, *bounds;
-	const char *keep_jobs, *keep_for, *keep_history;
+	const char *keep_jobs, *keep_for, *keep_history, *keep_events;
 	bool self_signed, all_users;
 };
 
 /* Options, for a struct with a member `doors`. */
-#define SW_CLI_DOOR_OPTIONS(type)                                                                                                    \
-	{"port", .kind = SW_CLI_TEXT, .argument = "N",                                                                               \
-	 .about = "listen on 127.0.0.1, too: 7411, say, or 0 for any that is free; unless told, on the socket alone",                \
-	 .offset = offsetof(type, doors.port)},                                                                                      \
-		{"listen", .kind = SW_CLI_TEXT, .argument = "ADDRESS:PORT",                                                          \
-		 .about = "where other machines can connect, such as 0.0.0.0:8443; beyond 127.0.0.1 it needs a certificate",         \
-		 .offset = offsetof(type, doors.listen)},                                                                            \
-		{"tls-cert",                                                                                                         \
-		 .kind = SW_CLI_TEXT,                                                                                                \
-		 .is_path = true,                                                                                                    \
-		 .argument = "FILE",                                                                                                 \
-		 .about = "the certificate for TLS, with those that signed it behind it (PEM)",                                      \
-		 .offset = offsetof(type, doors.tls_cert)},                                                                          \
-		{"tls-key",                                                                                                          \
-		 .kind = SW_CLI_TEXT,                                                                                                \
-		 .is_path = true,                                                                                                    \
-		 .argument = "FILE",                                                                                                 \
-		 .about = "the certificate's key (PEM)",                                                                             \
-		 .offset = offsetof(type, doors.tls_key)},                                                                           \
-		{"tls-self-signed",                                                                                                  \
-		 .about = "make a certificate where there is none yet, and print the fingerprint by which clients know it",          \
-		 .offset = offsetof(type, doors.self_signed)},                                                                       \
-		{"socket",                                                                                                           \
-		 .kind = SW_CLI_TEXT,                                                                                                \
-		 .is_path = true,                                                                                                    \
-		 .argument = "PATH",                                                                                                 \
-		 .about = "of the UNIX socket, for clients on this machine",                                                         \
-		 .offset = offsetof(type, doors.socket)},                                                                            \
-		{"all-users",                                                                                                        \
-		 .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL " unless --socket says otherwise; for root", \
-		 .offset = offsetof(type, doors.all_users)},                                                                         \
-		{"bounds", .kind = SW_CLI_TEXT, .argument = "NAME=N,...",                                                            \
-		 .about = "what one user may take: connections=256, heads=32, streams=128, requests=1000 (a second), bodies=64M, "   \
-			  "jobs=200000, held=512M",                                                                                  \
-		 .offset = offsetof(type, doors.bounds)},                                                                            \
-		{"keep-jobs", .kind = SW_CLI_TEXT, .argument = "N",                                                                  \
-		 .about = "jobs that have ended stay in memory, the last N of them: 10000; then rows on disk answer for them",       \
-		 .offset = offsetof(type, doors.keep_jobs)},                                                                         \
-		{"keep-for", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "and for so long at most: 1d",                        \
-		 .offset = offsetof(type, doors.keep_for)},                                                                          \
-		{"keep-history", .kind = SW_CLI_TEXT, .argument = "N|TIME",                                                          \
-		 .about = "rows of jobs that have ended are kept, the last N of them, or for so long: 1000000, or 90d",              \
-		 .offset = offsetof(type, doors.keep_history)},                                                                      \
-	{                                                                                                                            \
-		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                               \
-			     .about = "users, with commas between, who may do on the socket what root may",                          \
-			     .offset = offsetof(type, doors.operators)                                                               \
+#define SW_CLI_DOOR_OPTIONS(type)                                                                                                       \
+	{"port", .kind = SW_CLI_TEXT, .argument = "N",                                                                                  \
+	 .about = "listen on 127.0.0.1, too: 7411, say, or 0 for any that is free; unless told, on the socket alone",                   \
+	 .offset = offsetof(type, doors.port)},                                                                                         \
+		{"listen", .kind = SW_CLI_TEXT, .argument = "ADDRESS:PORT",                                                             \
+		 .about = "where other machines can connect, such as 0.0.0.0:8443; beyond 127.0.0.1 it needs a certificate",            \
+		 .offset = offsetof(type, doors.listen)},                                                                               \
+		{"tls-cert",                                                                                                            \
+		 .kind = SW_CLI_TEXT,                                                                                                   \
+		 .is_path = true,                                                                                                       \
+		 .argument = "FILE",                                                                                                    \
+		 .about = "the certificate for TLS, with those that signed it behind it (PEM)",                                         \
+		 .offset = offsetof(type, doors.tls_cert)},                                                                             \
+		{"tls-key",                                                                                                             \
+		 .kind = SW_CLI_TEXT,                                                                                                   \
+		 .is_path = true,                                                                                                       \
+		 .argument = "FILE",                                                                                                    \
+		 .about = "the certificate's key (PEM)",                                                                                \
+		 .offset = offsetof(type, doors.tls_key)},                                                                              \
+		{"tls-self-signed",                                                                                                     \
+		 .about = "make a certificate where there is none yet, and print the fingerprint by which clients know it",             \
+		 .offset = offsetof(type, doors.self_signed)},                                                                          \
+		{"socket",                                                                                                              \
+		 .kind = SW_CLI_TEXT,                                                                                                   \
+		 .is_path = true,                                                                                                       \
+		 .argument = "PATH",                                                                                                    \
+		 .about = "of the UNIX socket, for clients on this machine",                                                            \
+		 .offset = offsetof(type, doors.socket)},                                                                               \
+		{"all-users",                                                                                                           \
+		 .about = "serve every user of this machine, at " SW_CLI_SOCKET_FOR_ALL " unless --socket says otherwise; for root",    \
+		 .offset = offsetof(type, doors.all_users)},                                                                            \
+		{"bounds", .kind = SW_CLI_TEXT, .argument = "NAME=N,...",                                                               \
+		 .about = "what one user may take: connections=256, heads=32, streams=128, requests=1000 (a second), bodies=64M, "      \
+			  "jobs=200000, held=512M",                                                                                     \
+		 .offset = offsetof(type, doors.bounds)},                                                                               \
+		{"keep-jobs", .kind = SW_CLI_TEXT, .argument = "N",                                                                     \
+		 .about = "jobs that have ended stay in memory, the last N of them: 10000; then rows on disk answer for them",          \
+		 .offset = offsetof(type, doors.keep_jobs)},                                                                            \
+		{"keep-for", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "and for so long at most: 1d",                           \
+		 .offset = offsetof(type, doors.keep_for)},                                                                             \
+		{"keep-history", .kind = SW_CLI_TEXT, .argument = "N|TIME",                                                             \
+		 .about = "rows of jobs that have ended are kept, the last N of them, or for so long: 1000000, or 90d",                 \
+		 .offset = offsetof(type, doors.keep_history)},                                                                         \
+		{"keep-events", .kind = SW_CLI_TEXT, .argument = "N|TIME",                                                              \
+		 .about = "what happened is kept in the journal for 'sim --journal', the last N events, or for so long: 200000, or 7d", \
+		 .offset = offsetof(type, doors.keep_events)},                                                                          \
+	{                                                                                                                               \
+		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                                  \
+			     .about = "users, with commas between, who may do on the socket what root may",                             \
+			     .offset = offsetof(type, doors.operators)                                                                  \
 	}
 
 /* As sw_cli_places(), with the socket where the options want it. Refuses options that do not go together. */

@@ -293,6 +293,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--keep-jobs", doors->keep_jobs},
 		{"--keep-for", doors->keep_for},
 		{"--keep-history", doors->keep_history},
+		{"--keep-events", doors->keep_events},
 		{NULL, doors->self_signed ? "--tls-self-signed" : NULL},
 		{NULL, doors->all_users ? "--all-users" : NULL},
 	};

@@ -75,6 +75,7 @@ void sw_dispatch(struct sw_server *server, struct sw_conn *conn)
 		[SW_ROUTE_EVENTS] = sw_events_watch,
 		[SW_ROUTE_SYNC] = sw_polls_hear,
 		[SW_ROUTE_BACKUP] = sw_handle_backup,
+		[SW_ROUTE_KEPT] = sw_handle_kept,
 		[SW_ROUTE_METRICS] = sw_handle_metrics,
 		[SW_ROUTE_HEALTH] = sw_handle_health,
 		[SW_ROUTE_OPENAPI] = sw_handle_openapi,

@@ -84,6 +84,8 @@ struct sw_controller_options {
 	sw_ns keep_for_ns;	   /* and for so long at most: a day */
 	uint64_t keep_history;	   /* rows of jobs that have left are kept, so many at most: 1,000,000, or all that are young enough */
 	sw_ns keep_history_ns;	   /* and for so long at most; 0: however old */
+	uint64_t keep_events;	   /* records are kept for those who look back, so many at most: 200,000, or all that are young enough */
+	sw_ns keep_events_ns;	   /* and for so long at most; 0: however old */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */

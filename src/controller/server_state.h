@@ -515,6 +515,7 @@ struct sw_pasts {
 #define SW_KEEP_JOBS 10000u
 #define SW_KEEP_FOR_NS (INT64_C(86400) * SW_NS_PER_S)
 #define SW_KEEP_HISTORY 1000000u
+#define SW_KEEP_EVENTS 200000u /* records */
 
 /* ---- jobs.c, cluster.c, metrics.c: handlers */
 void sw_handle_submit(struct sw_server *server, struct sw_conn *conn);
@@ -533,6 +534,7 @@ void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_door(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_backup(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_kept(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_health(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_openapi(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn);

@@ -2,7 +2,8 @@
  *
  * Between two turns a child process is forked, which has the state as it is in that moment; it writes the state as bytes into a file in memory and ends, while the controller
  * goes on. The bytes are read from there and go into the journal in steps, each short, whenever nothing else is ready. Where no child can be had, and at the end, the controller
- * makes the bytes itself. The journal keeps the snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones, which watchers that come back may ask for.
+ * makes the bytes itself. The journal keeps the snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones: watchers that come back
+ * may ask for them, and those who look back (kept.c).
  *
  * Invariants:
  *  1. a snapshot is of the state after exactly the records up to its number, and never of one in the middle of a request;
@@ -198,12 +199,30 @@ static int copy_step(struct sw_server *server, struct sw_err *err)
 
 /* ------------------------------------------------------------------------------------------------ steps */
 
-/* The first record that is kept. */
-static uint64_t kept_from(const struct sw_server *server)
+/* The first record that people who look back may want. */
+static int wanted_from(struct sw_server *server, uint64_t *ret_seq, struct sw_err *err)
 {
-	uint64_t last = server->turn.applied_seq, size = server->events.size;
+	const struct sw_controller_options *options = server->options;
+	uint64_t last = server->turn.applied_seq, keep = options->keep_events, young = 1;
+	if (keep == 0)
+		keep = options->keep_events_ns > 0 ? last : SW_KEEP_EVENTS;
+	int r = 0;
+	if (options->keep_events_ns > 0)
+		r = sw_journal_first_since(server->journal, sw_server_now(server) - options->keep_events_ns, &young, err);
+	uint64_t counted = last > keep ? last - keep + 1 : 1;
+	*ret_seq = young > counted ? young : counted;
+	return r;
+}
+
+/* The first record that is kept. */
+static int kept_from(struct sw_server *server, uint64_t *ret_seq, struct sw_err *err)
+{
+	uint64_t last = server->turn.applied_seq, size = server->events.size, wanted = 1;
 	uint64_t watched = last > size ? last - size + 1 : 1, covered = sw_journal_older_snapshot(server->journal);
-	return watched < covered + 1 ? watched : covered + 1;
+	int r = wanted_from(server, &wanted, err);
+	uint64_t from = watched < covered + 1 ? watched : covered + 1;
+	*ret_seq = wanted < from ? wanted : from;
+	return r;
 }
 
 static int step(struct sw_server *server, struct sw_err *err)
@@ -222,7 +241,9 @@ static int step(struct sw_server *server, struct sw_err *err)
 		server->figures.snapshots++;
 		return 0;
 	}
-	r = sw_journal_prune(server->journal, kept_from(server), &more, err);
+	uint64_t from = 0;
+	r = kept_from(server, &from, err);
+	r = r < 0 ? r : sw_journal_prune(server->journal, from, &more, err);
 	if (r == 0 && !more)
 		snapshots->stage = SW_SNAPSHOT_NONE;
 	return r;

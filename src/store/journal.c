@@ -166,6 +166,37 @@ int sw_journal_commit(struct sw_journal *journal, struct sw_err *err)
 	return 0;
 }
 
+/* When the first record from this number on was stored; INT64_MAX: there is none. */
+static int when(struct sw_journal *journal, uint64_t seq, int64_t *ret_at_ns, struct sw_err *err)
+{
+	sqlite3_stmt *row = journal->sql[SW_SQL_WHEN];
+	sqlite3_bind_int64(row, 1, (int64_t)seq);
+	int rc = sqlite3_step(row);
+	*ret_at_ns = rc == SQLITE_ROW ? sqlite3_column_int64(row, 0) : INT64_MAX;
+	sqlite3_reset(row);
+	if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+		return sw_journal_fail(journal, rc, err, "cannot read the journal '%s'", journal->path);
+	return 0;
+}
+
+int sw_journal_first_since(struct sw_journal *journal, int64_t at_ns, uint64_t *ret_seq, struct sw_err *err)
+{
+	uint64_t low = journal->first_seq, high = journal->last_seq + 1;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+		int64_t found_ns = 0;
+		int r = when(journal, middle, &found_ns, err);
+		if (r < 0)
+			return r;
+		if (found_ns < at_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*ret_seq = low;
+	return 0;
+}
+
 /* Checks the row at hand and gives it to `fn`. Records between it and the one before must have been set aside. */
 static int replay_row(struct sw_journal *journal, uint64_t *expected, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
 {

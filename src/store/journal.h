@@ -37,7 +37,8 @@
 struct sw_journal;
 
 /* Opens, or makes (missing folders with mode 0700, files with mode 0600). Refused: a journal that another process holds, one of a newer
- * format, a file that is something else, a damaged one, one that lacks records which it had. After a shutdown that was not orderly the whole file is checked first. */
+ * format, a file that is something else, a damaged one, one that lacks records which it had. After a shutdown that was not orderly,
+ * what a start stands on is checked first: snapshots, and the records since the older of them. */
 int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw_err *err);
 /* What was appended and not committed is dropped. */
 void sw_journal_close(struct sw_journal *journal);
@@ -61,6 +62,10 @@ uint64_t sw_journal_pending(const struct sw_journal *journal);
  * (0: none). */
 uint64_t sw_journal_first_seq(const struct sw_journal *journal);
 uint64_t sw_journal_last_seq(const struct sw_journal *journal);
+
+/* The number of the first record that is there and was stored at this moment or later, one above the
+ * last when there is none. Times must not fall with the numbers. Costs a few reads, however many there are. */
+int sw_journal_first_since(struct sw_journal *journal, int64_t at_ns, uint64_t *ret_seq, struct sw_err *err);
 
 /* Called for each record; the bytes live until it returns. It must not use the journal. Other than 0 ends the replay and is its result. */
 typedef int sw_journal_replay_fn(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size);

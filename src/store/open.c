@@ -57,6 +57,8 @@ static int fail_errno(const struct sw_journal *journal, int error, const char *w
 
 static int fail_sql(const struct sw_journal *journal, int rc, struct sw_err *err)
 {
+	if ((rc & 0xff) == SQLITE_CORRUPT)
+		return sw_journal_damaged(journal, err, "%s", sqlite3_errmsg(journal->db));
 	return sw_journal_fail(journal, rc, err, "cannot open the journal '%s'", journal->path);
 }
 
@@ -246,10 +248,11 @@ static int identify(struct sw_journal *journal, struct sw_err *err)
 	return rc == SQLITE_OK ? 0 : fail_sql(journal, rc, err);
 }
 
-/* All that a start stands on. Not the past and the texts: there may be gigabytes of them, and each row has a checksum that is looked at when it is read. */
-static int check_all(struct sw_journal *journal, struct sw_err *err)
+/* All that a start stands on but the records. Not the past and the texts: there may be gigabytes of
+ * them, and each row has a checksum that is looked at when it is read. */
+static int check_tables(struct sw_journal *journal, struct sw_err *err)
 {
-	static const char *const tables[] = {"meta", "records", "snapshots", "snapshot_parts", "aside"};
+	static const char *const tables[] = {"meta", "snapshots", "snapshot_parts", "aside"};
 	for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
 		int64_t number = 0;
 		char text[200], statement[64];
@@ -261,6 +264,26 @@ static int check_all(struct sw_journal *journal, struct sw_err *err)
 			return sw_journal_damaged(journal, err, "%s", text);
 	}
 	return 0;
+}
+
+/* Reads the records that a start may need: those since the older snapshot. Earlier ones are kept for
+ * people who look back, as many as they want, and are checked when they are read. */
+static int check_records(struct sw_journal *journal, struct sw_err *err)
+{
+	sqlite3_stmt *rows = journal->sql[SW_SQL_REPLAY];
+	int64_t from = (int64_t)journal->older_seq + 1, before = from - 1;
+	sqlite3_bind_int64(rows, 1, from);
+	int rc;
+	bool in_order = true;
+	while (in_order && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
+		int64_t seq = sqlite3_column_int64(rows, 0);
+		in_order = seq > before;
+		before = seq;
+	}
+	sqlite3_reset(rows);
+	if (!in_order)
+		return sw_journal_damaged(journal, err, "the records from %" PRId64 " on cannot be read", before);
+	return rc == SQLITE_DONE ? 0 : fail_sql(journal, rc, err);
 }
 
 /* Learns where the records begin and end, and holds them against the snapshot. */
@@ -383,14 +406,17 @@ static int open_database(struct sw_journal *journal, struct sw_err *err)
 	/* A journal that is refused stays as it is: its log may be all that a repair has. */
 	sqlite3_db_config(journal->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 	r = identify(journal, err);
-	if (r == 0 && (!orderly || journal->mark.open))
-		r = check_all(journal, err);
+	bool unsure = !orderly || journal->mark.open;
+	if (r == 0 && unsure)
+		r = check_tables(journal, err);
 	if (r < 0)
 		return r;
 	rc = run_all(journal, schema_past);
 	if (rc == SQLITE_OK)
 		rc = sw_sql_prepare(journal);
 	r = rc == SQLITE_OK ? find_bounds(journal, err) : fail_sql(journal, rc, err);
+	if (r == 0 && unsure)
+		r = check_records(journal, err);
 	r = r < 0 ? r : read_numbers(journal, &unmarked, err);
 	r = r < 0 ? r : hold_against_mark(journal, found, unmarked, err);
 	r = r < 0 ? r : set_mark(journal, mark_path, unmarked, err);

@@ -15,6 +15,7 @@ static const char *const statements[SW_SQL_COUNT] = {
 	[SW_SQL_ROLLBACK] = "ROLLBACK",
 	[SW_SQL_APPEND] = "INSERT INTO records (seq, at, kind, sum, body) VALUES (?1, ?2, ?3, ?4, ?5)",
 	[SW_SQL_REPLAY] = "SELECT seq, at, kind, sum, body FROM records WHERE seq >= ?1 ORDER BY seq",
+	[SW_SQL_WHEN] = "SELECT at FROM records WHERE seq >= ?1 ORDER BY seq LIMIT 1",
 	[SW_SQL_PRUNE] = "DELETE FROM records WHERE seq < ?1",
 	[SW_SQL_BOUNDS] =
 		"SELECT (SELECT min(seq) FROM records), (SELECT max(seq) FROM records), (SELECT max(snapshot) FROM snapshot_parts),"

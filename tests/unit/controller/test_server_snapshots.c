@@ -26,6 +26,7 @@ static int set_up(void **state)
 	served_make(&served);
 	served.options.snapshot_records = EVERY;
 	served.options.events_kept = 20;
+	served.options.keep_events = 1;
 	served_start(&served);
 	return 0;
 }
@@ -246,11 +247,77 @@ static void test_as_often_as_ever(void **state)
 	expect_state(&served, 3600, "PD");
 }
 
+static json_t *events_after(long long after, long long limit)
+{
+	char target[80];
+	snprintf(target, sizeof target, "/v1/journal/events?after=%lld&limit=%lld", after, limit);
+	return ask_json(&served, "GET", target, NULL, 200);
+}
+
+static void expect_event(json_t *page, size_t index, const char *kind, long long job)
+{
+	json_t *event = json_array_get(json_object_get(page, "events"), index);
+	assert_string_equal(json_string_value(json_object_get(event, "kind")), kind);
+	assert_int_equal(json_integer_value(json_object_get(event, "job")), job);
+	assert_non_null(json_string_value(json_object_get(event, "at")));
+}
+
+static void hold_and_release(int job)
+{
+	char target[60];
+	snprintf(target, sizeof target, "/v1/jobs/%d/hold", job);
+	json_decref(ask_json(&served, "POST", target, NULL, 200));
+	snprintf(target, sizeof target, "/v1/jobs/%d/release", job);
+	json_decref(ask_json(&served, "POST", target, NULL, 200));
+}
+
+/* Aim: records are kept for those who look back, as many as the operator says, though snapshots cover them; pages of holds and
+ * releases come from them and say what is missing. */
+static void test_events_are_kept(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	served.options.keep_events = 300;
+	served_start(&served);
+	submit(&served, "{\"command\": [\"x\"], \"hold\": true}");
+	hold_and_release(1);
+	json_t *page = events_after(0, 1);
+	expect_event(page, 0, "hold", 1);
+	assert_true(json_is_null(json_object_get(page, "since")));
+	long long next = json_integer_value(json_object_get(page, "next"));
+	assert_true(next > 0);
+	json_decref(page);
+	page = events_after(next, 10);
+	expect_event(page, 0, "release", 1);
+	assert_int_equal(json_array_size(json_object_get(page, "events")), 1);
+	assert_true(json_is_null(json_object_get(page, "next")));
+	json_decref(page);
+	/* The first ones go once there are more than 300 and two snapshots cover them. */
+	submit_many();
+	hold_and_release(7);
+	wait_for_snapshots(3);
+	served_stop(&served);
+	served_start(&served);
+	page = events_after(0, 1000);
+	expect_event(page, 0, "hold", 7);
+	expect_event(page, 1, "release", 7);
+	assert_int_equal(json_array_size(json_object_get(page, "events")), 2);
+	assert_true(json_is_string(json_object_get(page, "since")));
+	json_decref(page);
+	served_stop(&served);
+	struct sw_journal *journal = NULL;
+	assert_int_equal(sw_journal_open(served.journal, &journal, NULL), 0);
+	assert_in_range(sw_journal_first_seq(journal), sw_journal_last_seq(journal) - 300 - EVERY, sw_journal_last_seq(journal) - 299);
+	sw_journal_close(journal);
+	served_start(&served);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_killed),	  TEST(test_orderly_end), TEST(test_old_records_go),
-					   TEST(test_falls_back), TEST(test_damaged),	  TEST(test_as_often_as_ever)};
+	const struct CMUnitTest tests[] = {TEST(test_killed),	      TEST(test_orderly_end), TEST(test_old_records_go),
+					   TEST(test_falls_back),     TEST(test_damaged),     TEST(test_as_often_as_ever),
+					   TEST(test_events_are_kept)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

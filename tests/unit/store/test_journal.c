@@ -462,6 +462,28 @@ static void test_damaged_file(void **state)
 	assert_contains(err.hint, "backup");
 }
 
+/* The first record from a moment on is found, also between two and where there is none. */
+static void test_first_since(void **state)
+{
+	const struct scratch *scratch = *state;
+	struct sw_journal *journal = must_open(scratch->path);
+	uint64_t seq = 0;
+	assert_int_equal(sw_journal_first_since(journal, 0, &seq, NULL), 0);
+	assert_int_equal(seq, 1);
+	for (int64_t i = 0; i < 100; i++)
+		assert_int_equal(sw_journal_append(journal, 1000 + i / 2 * 10, 1, "x", 1, &seq), 0);
+	must_commit(journal);
+	static const struct {
+		int64_t at_ns;
+		uint64_t seq;
+	} cases[] = {{INT64_MIN, 1}, {1000, 1}, {1001, 3}, {1010, 3}, {1489, 99}, {1490, 99}, {1491, 101}, {INT64_MAX, 101}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		assert_int_equal(sw_journal_first_since(journal, cases[i].at_ns, &seq, NULL), 0);
+		assert_int_equal(seq, cases[i].seq);
+	}
+	sw_journal_close(journal);
+}
+
 /* In a folder that may not be written the error names the file; nothing is made. */
 static void test_read_only_folder(void **state)
 {
@@ -502,6 +524,7 @@ int main(void)
 		TEST(test_changed_records),
 		TEST(test_changed_snapshot),
 		TEST(test_damaged_file),
+		TEST(test_first_since),
 		TEST(test_read_only_folder),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
