@@ -16,8 +16,8 @@
 /* What the running cluster adds to what was said. */
 struct said {
 	struct sw_cli_sim_values values;
-	json_t *policy;			 /* of the controller; NULL: from a file */
-	uint64_t never_ran, rows, first; /* as in struct sw_cli_past */
+	json_t *policy;				/* of the controller; NULL: from a file */
+	uint64_t never_ran, rows, holds, first; /* as in struct sw_cli_past */
 	const char *settings[SETTINGS_MAX];
 	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
 };
@@ -117,7 +117,7 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	r = r < 0 ? r : add_settings(said, err);
 	if (r == 0 && said->values.cluster == NULL)
 		r = sw_cli_past_cluster(client, false, &study->cluster, err);
-	r = r < 0 ? r : sw_cli_past_fetch(client, "", &past, err);
+	r = r < 0 ? r : sw_cli_past_fetch(client, "", true, &past, err);
 	if (r < 0)
 		return r;
 	study->trace = past.trace;
@@ -128,6 +128,7 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	}
 	said->never_ran = past.never_ran;
 	said->rows = past.rows;
+	said->holds = past.holds;
 	said->first = past.first;
 	if (said->values.placement == NULL && said->policy != NULL)
 		said->values.placement = sw_cli_text(said->policy, "placement", NULL);
@@ -143,7 +144,7 @@ static int describe(struct sw_cli_study *study, const struct said *said, struct 
 	sw_recorded_count(study->trace, ends);
 	uint64_t bad = ends[SW_TRACE_FAILED] + ends[SW_TRACE_CANCELLED] + ends[SW_TRACE_TIMED_OUT], open = ends[SW_TRACE_UNFINISHED];
 	uint64_t never_ran = said->never_ran;
-	char badly[64] = "", unfinished[64] = "", left_out[64] = "", rows[100] = "", older[80] = "";
+	char badly[64] = "", unfinished[64] = "", left_out[64] = "", holds[100] = "", rows[160] = "", older[80] = "";
 	if (bad > 0)
 		snprintf(badly, sizeof badly, "%" PRIu64 " did not end well", bad);
 	if (open > 0)
@@ -151,14 +152,18 @@ static int describe(struct sw_cli_study *study, const struct said *said, struct 
 			 open == 1 ? "is" : "are");
 	if (never_ran > 0)
 		snprintf(left_out, sizeof left_out, "; %" PRIu64 " that never ran %s left out", never_ran, never_ran == 1 ? "is" : "are");
+	if (said->holds > 0)
+		snprintf(holds, sizeof holds, "; %" PRIu64 " time%s on hold %s replayed by the journal's events", said->holds,
+			 said->holds == 1 ? "" : "s", said->holds == 1 ? "is" : "are");
 	if (said->rows > 0)
-		snprintf(rows, sizeof rows, "; %" PRIu64 " %s known by %s rows on disk", said->rows, said->rows == 1 ? "is" : "are",
-			 said->rows == 1 ? "its" : "their");
+		snprintf(rows, sizeof rows,
+			 "; %" PRIu64 " job%s came before the first event that is kept, and %s known by %s on disk alone", said->rows,
+			 said->rows == 1 ? "" : "s", said->rows == 1 ? "is" : "are", said->rows == 1 ? "its row" : "their rows");
 	if (said->first > 1)
 		snprintf(older, sizeof older, "; those before job %" PRIu64 " are no longer kept", said->first);
 	bool brackets = bad + open > 0;
-	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s%s%s.", brackets ? ", however they ended (" : "",
-		     badly, unfinished, brackets ? ")" : "", left_out, rows, older) < 0) {
+	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s%s%s%s.",
+		     brackets ? ", however they ended (" : "", badly, unfinished, brackets ? ")" : "", left_out, holds, rows, older) < 0) {
 		study->basis = NULL;
 		return no_memory(err);
 	}

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "api/request.h"
 #include "api/when.h"
 #include "base/number.h"
 #include "cli/live.h"
@@ -13,10 +14,20 @@
 /* Below this, a bar would only flicker. */
 #define MANY 5000u
 
+/* Something that the owner of a job did to it. */
+struct happening {
+	int64_t at_ns;
+	uint64_t seq, job;
+	bool holds, leaves;
+};
+
 struct gathering {
 	struct sw_cli_past *past;
 	int64_t now_ns;
-	SW_VEC(int64_t) ended_ns; /* by job number less one; 0: not known */
+	bool with_events;
+	int64_t since_ns;		 /* of the journal's first event; INT64_MIN: it has all there were */
+	SW_VEC(struct happening) events; /* by job, then in their order */
+	SW_VEC(int64_t) ended_ns;	 /* by job number less one; 0: not known */
 	struct sw_cli_progress *bar;
 	uint64_t seen;
 };
@@ -108,13 +119,100 @@ static int note_end(struct gathering *all, const json_t *job)
 	return 0;
 }
 
+/* ---- events */
+
+static int compare(const void *a, const void *b)
+{
+	const struct happening *x = a, *y = b;
+	return x->job != y->job ? (x->job > y->job) - (x->job < y->job) : (x->seq > y->seq) - (x->seq < y->seq);
+}
+
+static int take_event(struct gathering *all, const json_t *event)
+{
+	struct happening *slot = sw_vec_push(&all->events);
+	if (slot == NULL)
+		return SW_ENOMEM;
+	*slot = (struct happening){
+		.at_ns = moment(event, "at", 0),
+		.seq = (uint64_t)sw_cli_number(event, "seq", 0),
+		.job = (uint64_t)sw_cli_number(event, "job", 0),
+		.holds = strcmp(sw_cli_text(event, "kind", ""), "hold") == 0,
+		.leaves = json_is_true(json_object_get(event, "leaves")),
+	};
+	return 0;
+}
+
+static int fetch_events(struct sw_cli_client *client, struct gathering *all, struct sw_err *err)
+{
+	for (int64_t after = 0; after >= 0;) {
+		char path[80];
+		SW_JSON *page = NULL;
+		size_t i;
+		json_t *event;
+		snprintf(path, sizeof path, "/v1/journal/events?limit=%u&after=%" PRId64, SW_LIST_MAX, after);
+		struct sw_err words = {0};
+		int r = sw_cli_client_get(client, path, &page, &words);
+		if (r == SW_ENOTFOUND) {
+			all->since_ns = INT64_MAX; /* a controller of an earlier version keeps none */
+			return 0;
+		}
+		if (r < 0) {
+			*err = words;
+			return r;
+		}
+		json_array_foreach(json_object_get(page, "events"), i, event) if (take_event(all, event) < 0) return no_memory(err);
+		/* Events may go while they are read: the last page knows best. */
+		all->since_ns = moment(page, "since", INT64_MIN);
+		int64_t next = sw_cli_number(page, "next", -1);
+		after = next > after ? next : -1;
+	}
+	if (all->events.count > 0)
+		qsort(all->events.items, all->events.count, sizeof *all->events.items, compare);
+	return 0;
+}
+
+/* The first event of the job, or of one behind it. */
+static size_t first_event(const struct gathering *all, uint64_t job)
+{
+	size_t low = 0, high = all->events.count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (all->events.items[middle].job < job)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* From when to when the job was on hold, after it could have begun. */
+static int take_holds(struct gathering *all, struct sw_trace_job *row, uint64_t job)
+{
+	bool held = true; /* a release without a hold: it was submitted so */
+	struct happening from = {.at_ns = INT64_MIN};
+	for (size_t i = first_event(all, job); i < all->events.count && all->events.items[i].job == job; i++) {
+		const struct happening *event = &all->events.items[i];
+		if (event->holds) {
+			from = held && from.at_ns > INT64_MIN ? from : *event;
+			held = true;
+			continue;
+		}
+		if (held && event->at_ns > row->submit_ns) {
+			if (sw_trace_add_hold(all->past->trace, row, from.at_ns, event->at_ns, from.leaves) < 0)
+				return SW_ENOMEM;
+			all->past->holds++;
+		}
+		held = false;
+	}
+	return 0;
+}
+
 static int take_job(struct gathering *all, const json_t *job)
 {
 	struct sw_trace *trace = all->past->trace;
 	int64_t ran_ns = run_time(job, all->now_ns), gpus = sw_cli_number(job, "gpus", 0);
 	uint64_t number = (uint64_t)sw_cli_number(job, "id", 0);
 	all->past->hidden += json_object_get(job, "ran_s") == NULL;
-	all->past->rows += json_is_true(json_object_get(job, "past"));
 	if (all->past->first == 0 || number < all->past->first)
 		all->past->first = number;
 	int r = note_end(all, job);
@@ -133,6 +231,10 @@ static int take_job(struct gathering *all, const json_t *job)
 	row->duration_ns = ran_ns;
 	row->gpus = (uint32_t)gpus;
 	take_asked(json_object_get(job, "asked"), row);
+	bool by_row = moment(job, "submitted_at", all->now_ns) < all->since_ns;
+	all->past->rows += by_row;
+	if (!by_row && take_holds(all, row, number) < 0)
+		return SW_ENOMEM;
 	fate->started_ns = moment(job, "started_at", SW_NEVER);
 	fate->ended_ns = moment(job, "ended_at", all->now_ns);
 	fate->preemptions = (uint32_t)sw_cli_number(job, "preemptions", 0);
@@ -171,6 +273,10 @@ static int settle(struct sw_trace *trace)
 		trace->jobs.items[i].submit_ns -= zero_ns;
 		trace->jobs.items[i].deadline_ns = since(trace->jobs.items[i].deadline_ns, zero_ns);
 	}
+	for (size_t i = 0; i < trace->holds.count; i++) {
+		trace->holds.items[i].from_ns = since(trace->holds.items[i].from_ns, zero_ns);
+		trace->holds.items[i].to_ns = since(trace->holds.items[i].to_ns, zero_ns);
+	}
 	for (size_t i = 0; i < trace->fates.count; i++) {
 		trace->fates.items[i].started_ns = since(trace->fates.items[i].started_ns, zero_ns);
 		trace->fates.items[i].ended_ns = since(trace->fates.items[i].ended_ns, zero_ns);
@@ -203,21 +309,23 @@ static int fetch(struct sw_cli_client *client, const char *query, struct gatheri
 		sw_cli_progress_start(&bar, total);
 		all->bar = &bar;
 	}
-	r = sw_cli_each_page(client, longer, take_page, all, err);
+	r = all->with_events ? fetch_events(client, all, err) : 0;
+	r = r < 0 ? r : sw_cli_each_page(client, longer, take_page, all, err);
 	if (all->bar != NULL)
 		sw_cli_progress_end(all->bar);
 	return r;
 }
 
-int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, struct sw_cli_past *ret_past, struct sw_err *err)
+int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err)
 {
 	struct sw_cli_past past = {0};
-	struct gathering all = {.past = &past};
+	struct gathering all = {.past = &past, .with_events = with_events, .since_ns = INT64_MIN};
 	int r = sw_trace_new("history of this cluster", "sharewell", &past.trace);
 	r = r < 0 ? no_memory(err) : fetch(client, query, &all, err);
 	if (r == 0 && settle(past.trace) < 0)
 		r = no_memory(err);
 	sw_vec_free(&all.ended_ns);
+	sw_vec_free(&all.events);
 	if (r < 0)
 		sw_cli_past_release(&past);
 	else

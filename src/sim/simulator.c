@@ -18,6 +18,13 @@
 /* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a percentile, small enough to keep. */
 #define BUCKETS (64 * 16)
 
+/* What the owner of a job does to it, and when. */
+struct change {
+	sw_ns at;
+	uint32_t job;
+	enum sw_event_kind kind;
+};
+
 struct run {
 	const struct sw_sim_config *config;
 	struct sw_engine *engine;
@@ -25,6 +32,8 @@ struct run {
 	struct sw_result *result;
 	sw_events events;
 	SW_VEC(struct sw_job_spec) specs; /* of the jobs that arrive now */
+	SW_VEC(struct change) changes;	  /* in their order; none where the trace knows of none */
+	size_t changed;			  /* so many have come */
 	uint32_t arrived;
 	uint64_t ended;
 	sw_ns wake_at;
@@ -74,6 +83,34 @@ static sw_ns next_arrival(const struct run *run)
 	return run->arrived < trace->jobs.count ? trace->jobs.items[run->arrived].submit_ns : SW_TIME_NEVER;
 }
 
+static sw_ns next_change(const struct run *run)
+{
+	return run->changed < run->changes.count ? run->changes.items[run->changed].at : SW_TIME_NEVER;
+}
+
+static int collect_changes(struct run *run, sw_ns now)
+{
+	for (; next_change(run) == now; run->changed++) {
+		const struct change *change = &run->changes.items[run->changed];
+		struct sw_event *event = sw_vec_push(&run->events);
+		if (event == NULL)
+			return SW_ENOMEM;
+		event->kind = change->kind;
+		event->job = (struct sw_job_id){change->job};
+	}
+	return 0;
+}
+
+/* Whether the job is on hold when it comes. */
+static bool comes_held(const struct sw_trace *trace, uint32_t job)
+{
+	const struct sw_trace_job *asked = &trace->jobs.items[job];
+	for (uint32_t h = asked->hold; h != 0; h = trace->holds.items[h - 1].next)
+		if (trace->holds.items[h - 1].from_ns <= asked->submit_ns)
+			return true;
+	return false;
+}
+
 static int collect_arrivals(struct run *run, sw_ns now)
 {
 	size_t first = run->events.count;
@@ -84,6 +121,7 @@ static int collect_arrivals(struct run *run, sw_ns now)
 		if (event == NULL || spec == NULL)
 			return SW_ENOMEM;
 		sw_world_spec(run->world, run->arrived, spec);
+		spec->held = comes_held(run->config->trace, run->arrived);
 		event->kind = SW_EV_SUBMIT;
 	}
 	for (size_t s = 0; s < run->specs.count; s++)
@@ -237,7 +275,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 		if (r < 0)
 			return r;
 	}
-	if (tell_quotas(run) < 0 || sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_arrivals(run, now) < 0)
+	if (tell_quotas(run) < 0 || sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_changes(run, now) < 0 ||
+	    collect_arrivals(run, now) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
 	struct sw_step outcome;
 	int64_t before = run->buckets != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
@@ -272,6 +311,7 @@ static int run_to_the_end(struct run *run, struct sw_err *err)
 	while (run->ended < run->config->trace->jobs.count) {
 		sw_ns now = next_arrival(run), world = sw_world_next(run->world);
 		now = world < now ? world : now;
+		now = next_change(run) < now ? next_change(run) : now;
 		now = run->wake_at < now ? run->wake_at : now;
 		if (now == SW_TIME_NEVER || now - HORIZON_NS > last_submit) {
 			/* Jobs wait for what will not come: they are reported as unfinished. */
@@ -377,6 +417,44 @@ static int describe(struct run *run)
 	return whole ? 0 : SW_ENOMEM;
 }
 
+static int compare_changes(const void *a, const void *b)
+{
+	const struct change *x = a, *y = b;
+	if (x->at != y->at)
+		return (x->at > y->at) - (x->at < y->at);
+	if (x->job != y->job)
+		return (x->job > y->job) - (x->job < y->job);
+	/* A job that is held anew in the moment of its release. */
+	return (x->kind != SW_EV_RELEASE) - (y->kind != SW_EV_RELEASE);
+}
+
+static int add_change(struct run *run, uint32_t job, sw_ns at, enum sw_event_kind kind)
+{
+	struct change *change = sw_vec_push(&run->changes);
+	if (change == NULL)
+		return SW_ENOMEM;
+	*change = (struct change){.at = at, .job = job, .kind = kind};
+	return 0;
+}
+
+/* Holds and releases of the trace, in their order. */
+static int list_changes(struct run *run)
+{
+	const struct sw_trace *trace = run->config->trace;
+	for (uint32_t j = 0; trace->holds.count > 0 && j < trace->jobs.count; j++)
+		for (uint32_t h = trace->jobs.items[j].hold; h != 0; h = trace->holds.items[h - 1].next) {
+			const struct sw_trace_hold *hold = &trace->holds.items[h - 1];
+			int r = 0;
+			if (hold->from_ns > trace->jobs.items[j].submit_ns)
+				r = add_change(run, j, hold->from_ns, hold->leaves ? SW_EV_HOLD_NEXT : SW_EV_HOLD);
+			if (r < 0 || add_change(run, j, hold->to_ns, SW_EV_RELEASE) < 0)
+				return SW_ENOMEM;
+		}
+	if (run->changes.count > 0)
+		qsort(run->changes.items, run->changes.count, sizeof *run->changes.items, compare_changes);
+	return 0;
+}
+
 static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
@@ -391,7 +469,7 @@ static int prepare(struct run *run, struct sw_err *err)
 		return r;
 	run->result = calloc(1, sizeof *run->result);
 	run->buckets = config->time_decisions ? calloc(BUCKETS, sizeof *run->buckets) : NULL;
-	if (run->result == NULL || (config->time_decisions && run->buckets == NULL))
+	if (run->result == NULL || (config->time_decisions && run->buckets == NULL) || list_changes(run) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (config->quota_count > 0) {
 		run->delays = sw_delays_new(config->quotas, config->quota_count, (uint32_t)config->trace->jobs.count);
@@ -428,6 +506,7 @@ int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_resul
 		sw_delays_free(run.delays);
 	sw_vec_free(&run.events);
 	sw_vec_free(&run.specs);
+	sw_vec_free(&run.changes);
 	free(run.buckets);
 	return r;
 }

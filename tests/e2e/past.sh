@@ -96,9 +96,14 @@ done
 [ "$(sort -n "$scratch/numbers" | uniq -d | wc -l)" -eq 0 ] && [ "$(tail -n 1 "$scratch/numbers")" -eq "$(wc -l <"$scratch/numbers")" ]
 said $? 'no row is lost, none is double'
 
+submit -J pauses --hold -- true
+pauses=$job
+sleep 1
+"$SHAREWELL" release "$pauses" >/dev/null
+ends 'a job that was on hold runs' "$pauses" 0
 run sim --journal --policy fifo
-[ "$status" -eq 0 ] && out_has 'rows on disk'
-said $? 'sim --journal replays them by their rows, and says so'
+[ "$status" -eq 0 ] && out_has "2 times on hold are replayed by the journal's events" && ! out_has 'alone'
+said $? 'sim --journal replays times on hold by events, also of jobs that have left, and says so'
 
 stop_up -TERM
 up --keep-jobs 5 --keep-history 50
@@ -110,4 +115,24 @@ said $? 'rows beyond --keep-history go'
 run show "$bad"
 [ "$status" -ne 0 ] && err_has 'older than what is kept'
 said $? 'and show says so'
+
+# Events that go: what happened to earlier jobs is then known by their rows alone. The last 8192 stay for watchers.
+stop_up -TERM
+up --keep-events 100
+submit --hold -- true
+"$SHAREWELL" release "$job" >/dev/null
+ends 'one more job that was on hold runs' "$job" 0
+run submit -J many --hold --array 1-9000 -- true
+for _ in 1 2; do
+	submit -- true
+	run wait "$job"
+	stop_up -TERM
+	up --keep-events 100
+done
+run sim --journal --policy fifo
+[ "$status" -eq 0 ] && out_has 'came before the first event that is kept, and are known by their rows on disk alone' && ! out_has 'on hold'
+said $? 'beyond --keep-events it goes by rows, and says so'
+run cancel --name many
+[ "$status" -eq 0 ]
+said $? 'all of an array are cancelled by name'
 end

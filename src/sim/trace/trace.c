@@ -103,6 +103,7 @@ void sw_trace_free(struct sw_trace *trace)
 	sw_vec_free(&trace->strings);
 	sw_vec_free(&trace->jobs);
 	sw_vec_free(&trace->fates);
+	sw_vec_free(&trace->holds);
 	if (trace->intern != NULL)
 		intern_free(trace->intern);
 	free(trace->origin);
@@ -138,6 +139,16 @@ struct sw_trace_fate *sw_trace_fate_of(struct sw_trace *trace, struct sw_trace_j
 	*fate = (struct sw_trace_fate){.started_ns = SW_NEVER, .ended_ns = SW_NEVER};
 	job->fate = (uint32_t)trace->fates.count;
 	return fate;
+}
+
+int sw_trace_add_hold(struct sw_trace *trace, struct sw_trace_job *job, int64_t from_ns, int64_t to_ns, bool leaves)
+{
+	struct sw_trace_hold *hold = sw_vec_push(&trace->holds);
+	if (hold == NULL)
+		return SW_ENOMEM;
+	*hold = (struct sw_trace_hold){.from_ns = from_ns, .to_ns = to_ns, .next = job->hold, .leaves = leaves};
+	job->hold = (uint32_t)trace->holds.count;
+	return 0;
 }
 
 struct order {

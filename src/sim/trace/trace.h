@@ -6,6 +6,8 @@
  *  3. min_gpus <= gpus <= max_gpus; a job that is not elastic has all three equal.
  *  4. name, model, tenant and user are indices into `strings`; index 0 is the empty string.
  *  5. fate is 0, or the number of one of `fates`, counted from 1; no two jobs share one.
+ *  6. hold is 0, or the number of one of `holds`, which names the next of the same job. Those of one job
+ *     do not overlap; the last in time comes first. They are in no file.
  */
 #ifndef SW_SIM_TRACE_TRACE_H
 #define SW_SIM_TRACE_TRACE_H
@@ -52,6 +54,13 @@ struct sw_trace_fate {
 	uint8_t end; /* enum sw_trace_end */
 };
 
+/* A time during which its owner kept a job from running. */
+struct sw_trace_hold {
+	int64_t from_ns, to_ns; /* from_ns at most the submit time: held when it came */
+	uint32_t next;		/* number of the one before; 0: none */
+	bool leaves;		/* a run that was under way went on */
+};
+
 struct sw_trace_job {
 	int64_t id;	      /* the file's own number; the row number where the file has none */
 	int64_t submit_ns;    /* since the trace's time zero */
@@ -70,6 +79,7 @@ struct sw_trace_job {
 	uint32_t user;
 	uint32_t gpu_memory_mib; /* on each GPU; 0 when unknown */
 	uint32_t fate;		 /* number of its fate; 0: the trace does not say */
+	uint32_t hold;		 /* number of its last hold; 0: none that is known */
 	uint32_t stage_us[3];	 /* per iteration: data loading, GPU, network (Muri); 0 when unknown */
 	uint8_t job_class;	 /* enum sw_trace_class */
 	uint8_t deadline_kind;	 /* enum sw_trace_deadline */
@@ -78,6 +88,7 @@ struct sw_trace_job {
 struct sw_trace {
 	SW_VEC(struct sw_trace_job) jobs;
 	SW_VEC(struct sw_trace_fate) fates;
+	SW_VEC(struct sw_trace_hold) holds;
 	SW_VEC(char *) strings; /* interned; freed with the trace */
 	char *origin;		/* the path it was read from, or "generated" */
 	const char *format;	/* name of the reader */
@@ -116,6 +127,8 @@ int sw_trace_new(const char *origin, const char *format, struct sw_trace **ret_t
 struct sw_trace_job *sw_trace_add(struct sw_trace *trace);
 /* The fate of a job, to be filled: a new one (nothing known, SW_NEVER) unless it has one. NULL when out of memory. */
 struct sw_trace_fate *sw_trace_fate_of(struct sw_trace *trace, struct sw_trace_job *job);
+/* One more hold, later than those that the job has. 0 or SW_ENOMEM. */
+int sw_trace_add_hold(struct sw_trace *trace, struct sw_trace_job *job, int64_t from_ns, int64_t to_ns, bool leaves);
 /* The index of a string, the same for equal strings. 0 or SW_ENOMEM. */
 int sw_trace_intern(struct sw_trace *trace, const char *text, size_t size, uint32_t *ret_index);
 /* Orders the jobs by submit time, equal times as they stand. 0 or SW_ENOMEM. */

@@ -315,13 +315,53 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static struct sw_trace_job *add_job(struct sw_trace *trace, int64_t submit_s, int64_t work_s)
+{
+	struct sw_trace_job *job = sw_trace_add(trace);
+	assert_non_null(job);
+	job->submit_ns = submit_s * SW_NS_PER_S;
+	job->duration_ns = work_s * SW_NS_PER_S;
+	job->gpus = job->min_gpus = job->max_gpus = 16;
+	return job;
+}
+
+static void hold(struct sw_trace *trace, struct sw_trace_job *job, int64_t from_s, int64_t to_s, bool leaves)
+{
+	assert_int_equal(sw_trace_add_hold(trace, job, from_s * SW_NS_PER_S, to_s * SW_NS_PER_S, leaves), 0);
+}
+
+/* Aim: a job that its owner held does not run meanwhile, whether it came so, waited, or ran; others take its place. A hold that leaves
+ * a run alone, and one of a job that has ended, change nothing. */
+static void test_holds(void **state)
+{
+	const struct fixture *fixture = *state;
+	struct sw_sim_config config = config_of(fixture);
+	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = NULL;
+	assert_int_equal(sw_trace_new("holds", "test", &trace), 0);
+	hold(trace, add_job(trace, 0, 10), 0, 100, false); /* came held */
+	struct sw_trace_job *second = add_job(trace, 1, 50);
+	hold(trace, second, 11, 31, false); /* ran, and stops for 20 s */
+	hold(trace, second, 40, 45, true);  /* runs on */
+	hold(trace, second, 500, 501, false);
+	hold(trace, add_job(trace, 2, 5), 3, 200, false); /* waited */
+	config.trace = trace;
+	config.validate = true;
+	SW_CLEANUP(sw_result_freep) struct sw_result *result = simulate(&config);
+	assert_int_equal(result->outcomes.items[1].start_ns, 1 * SW_NS_PER_S);
+	assert_int_equal(result->outcomes.items[1].end_ns, 71 * SW_NS_PER_S);
+	assert_int_equal(result->outcomes.items[0].start_ns, 100 * SW_NS_PER_S);
+	assert_int_equal(result->outcomes.items[0].end_ns, 110 * SW_NS_PER_S);
+	assert_int_equal(result->outcomes.items[2].start_ns, 200 * SW_NS_PER_S);
+	assert_int_equal(result->summary.finished, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_result),	 cmocka_unit_test(test_deterministic), cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_progress), cmocka_unit_test(test_stop),	       cmocka_unit_test(test_bad_parameters),
 		cmocka_unit_test(test_hopeless), cmocka_unit_test(test_failed_jobs),   cmocka_unit_test(test_nothing_to_do),
-		cmocka_unit_test(test_usage),	 cmocka_unit_test(test_makespan),
+		cmocka_unit_test(test_usage),	 cmocka_unit_test(test_makespan),      cmocka_unit_test(test_holds),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
