@@ -40,6 +40,13 @@ static int refuse_stranger(const struct sw_brain_node *node, sw_ns now, struct s
 	}
 	if (runs == 0)
 		return 0;
+	if (node->removed) {
+		sw_err_set(err, SW_EDENIED, "node '%.60s' was removed, and a job of it may still run", node->name);
+		sw_err_detail(err, "%zu job%s with a lease ran there; that agent has been silent for %" PRId64 " s", runs,
+			      runs == 1 ? "" : "s", silent_s);
+		sw_err_hint(err, "Try again when the leases are over, or give this agent another name with --node.");
+		return SW_EDENIED;
+	}
 	sw_err_set(err, SW_EDENIED, "node '%.60s' has jobs of an agent with another state folder", node->name);
 	sw_err_detail(err, "%zu of them may still run; that agent has been silent for %" PRId64 " s", runs, silent_s);
 	sw_err_hint(err, "Start the agent with its old state folder; or, if that is gone for good: sharewell nodes remove %.60s",
@@ -49,11 +56,11 @@ static int refuse_stranger(const struct sw_brain_node *node, sw_ns now, struct s
 
 int sw_speaker_admit(const struct sw_brain_node *node, sw_ns now, const struct sw_sync *sync, struct sw_err *err)
 {
-	if (node->home[0] == '\0' || node->removed)
+	if (node->home[0] == '\0')
 		return 0;
 	if (strcmp(home_of(sync), node->home) != 0)
 		return refuse_stranger(node, now, err);
-	if (sync->start >= node->start)
+	if (node->removed || sync->start >= node->start)
 		return 0;
 	sw_err_set(err, SW_EDENIED, "node '%.60s' has an agent already", node->name);
 	sw_err_detail(err, "the agent was started again in the same state folder since");

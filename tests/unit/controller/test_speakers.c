@@ -24,6 +24,7 @@ static int speak(struct desk *desk, const struct word *word, size_t *ret_wants, 
 				     .start = word->start,
 				     .instance = word->instance != NULL ? word->instance : "i",
 				     .number = word->number,
+				     .leases = true,
 				     .inventory = &inventory,
 				     .runs = word->run,
 				     .run_count = word->run != NULL};
@@ -136,8 +137,16 @@ static void test_runs_keep_the_name(void **state)
 	expect_heard(desk, (struct word){.home = HOME_A, .start = 2, .number = 1}, 1);
 }
 
-/* Once an operator has removed the node, another agent is heard under its name, hears of no old run and gets new ones; the old agent is refused then, also after a restart of the
- * controller. */
+static void remove_node(struct desk *desk)
+{
+	sw_records records = {0};
+	struct sw_err err = {0};
+	if (sw_brain_propose_remove(desk->brain, &root, "n", "on fire", &records, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	desk_apply(desk, &records, NULL);
+}
+
+/* Once an operator has removed the node, another agent is heard under its name, hears of no old run and gets new ones; the old agent is refused then. */
 static void test_removed_node_leaves_its_name(void **state)
 {
 	struct desk *desk = *state;
@@ -148,11 +157,7 @@ static void test_removed_node_leaves_its_name(void **state)
 	desk_pass_time(desk, 40 * SW_NS_PER_S);
 	expect_refused(desk, (struct word){.home = HOME_B, .start = 1, .number = 1},
 		       "node 'n' has jobs of an agent with another state folder");
-	sw_records records = {0};
-	struct sw_err err = {0};
-	if (sw_brain_propose_remove(desk->brain, &root, "n", "on fire", &records, &err) < 0)
-		fail_msg("%s: %s", err.fact, err.detail);
-	desk_apply(desk, &records, NULL);
+	remove_node(desk);
 	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 2}, 0);
 	assert_string_equal(desk_state(desk, old), "NF");
 	uint64_t fresh = desk_submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
@@ -163,6 +168,39 @@ static void test_removed_node_leaves_its_name(void **state)
 	expect_refused(desk, (struct word){.home = HOME_A, .start = 1, .number = 3}, "node 'n' has an agent already");
 	expect_refused(desk, (struct word){.home = HOME_A, .start = 2, .number = 1}, "node 'n' has an agent already");
 	assert_string_equal(desk_state(desk, fresh), "R");
+}
+
+/* A job with a lease may run on a removed machine until that is over. Another agent under its name cannot know, and is refused so long: else the job would run twice. The old one
+ * can, at any time, also with an older count of its starts. */
+static void test_leases_keep_a_removed_name(void **state)
+{
+	struct desk *desk = *state;
+	expect_heard(desk, (struct word){.home = HOME_A, .start = 5, .number = 1}, 0);
+	uint64_t job =
+		desk_submit(desk, "{\"command\": [\"sleep\", \"9\"], \"on_lost\": \"restart\", \"lease\": \"1h\", \"grace\": \"20s\"}");
+	struct sw_sync_run run = {.id = {job, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	expect_heard(desk, (struct word){.home = HOME_A, .start = 5, .number = 2, .run = &run}, 1);
+	desk_pass_time(desk, 40 * SW_NS_PER_S);
+	remove_node(desk);
+	for (int i = 0; i < 2; i++) {
+		assert_string_equal(desk_state(desk, job), "UN");
+		expect_refused(desk, (struct word){.home = HOME_B, .start = 1, .number = 1},
+			       "node 'n' was removed, and a job of it may still run");
+		desk_pass_time(desk, 1700 * SW_NS_PER_S);
+	}
+	desk_pass_time(desk, 400 * SW_NS_PER_S);
+	assert_string_equal(desk_state(desk, job), "PD");
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 2}, 1);
+	run.id.epoch = 2;
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 1, .number = 4, .run = &run}, 1);
+	assert_string_equal(desk_state(desk, job), "R");
+	desk_pass_time(desk, 40 * SW_NS_PER_S);
+	remove_node(desk);
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 0, .number = 1}, 0);
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 0, .number = 2}, 1);
+	run.id.epoch = 3;
+	expect_heard(desk, (struct word){.home = HOME_B, .start = 0, .number = 3, .run = &run}, 1);
+	assert_string_equal(desk_state(desk, job), "R");
 }
 
 /* Agents of version 0.1 are ordered by the moment of their start, and one that is upgraded is heard at once. */
@@ -196,13 +234,10 @@ static void test_restart_of_the_controller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DESK_TEST(test_second_agent_is_refused),
-		DESK_TEST(test_restart_is_heard_at_once),
-		DESK_TEST(test_gone_agent_leaves_its_name),
-		DESK_TEST(test_replaced_sync_is_no_end),
-		DESK_TEST(test_runs_keep_the_name),
-		DESK_TEST(test_removed_node_leaves_its_name),
-		DESK_TEST(test_upgrade),
+		DESK_TEST(test_second_agent_is_refused),    DESK_TEST(test_restart_is_heard_at_once),
+		DESK_TEST(test_gone_agent_leaves_its_name), DESK_TEST(test_replaced_sync_is_no_end),
+		DESK_TEST(test_runs_keep_the_name),	    DESK_TEST(test_removed_node_leaves_its_name),
+		DESK_TEST(test_leases_keep_a_removed_name), DESK_TEST(test_upgrade),
 		DESK_TEST(test_restart_of_the_controller),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
