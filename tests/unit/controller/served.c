@@ -25,7 +25,7 @@
 #include "api/routes.h"
 #include "controller/tokens.h"
 
-#define PATIENCE_MS 8000
+#define PATIENCE_MS 60000
 
 /* ------------------------------------------------------------------------------------------------ the controller */
 

@@ -36,7 +36,7 @@ void served_remove(struct served *served);
 /* The first token of a role in the file; the caller frees. */
 char *served_token(const struct served *served, unsigned role);
 
-/* A connection. All calls fail the test when the other side does not do as expected within 8 seconds. */
+/* A connection. All calls fail the test when the other side does not do as expected within a minute. */
 int dial(const struct served *served);
 int dial_tcp(const struct served *served);
 /* The same through TLS: the other end of the socket is a process that encrypts. -1: no handshake. `ret_pin`: the key of the server, as curl writes it; NULL. */
