@@ -107,13 +107,13 @@ struct sw_supervisor {
 	struct sw_control control;
 	struct sw_cgroup cgroup;
 	int device_program;	       /* that keeps the group to its GPUs; -1: none */
+	int notes;		       /* to the log writer, for lines of our own; -1: none */
 	struct sw_processes processes; /* scratch */
 	struct sw_log_tail *tail;      /* shared with the log writer */
 	int signals, timer;
 	int ready;	      /* of the log writer; -1: not waited for */
 	int report;	      /* of the launch; -1: over */
 	int streams[2];	      /* the ends of the pipes for the job; -1 once it has them */
-	int notes;	      /* to the log writer, for lines of our own; -1: none */
 	pid_t job, logger;    /* 0: none, or reaped */
 	struct sw_logger log; /* what the log writer gets; it is born when there is something to write */
 	struct sw_supervisor_gpu gpu;
@@ -126,13 +126,12 @@ struct sw_supervisor {
 	char detail[600], note[300];
 	char failure_name[SW_FAILURE_NAME_MAX + 1];
 	struct sw_failure_found failure; /* its texts are those of the account */
-	bool stopping, killing;
+	bool stopping, killing, warned, lease_is_over;
 	uint32_t stop_signal;	       /* that was sent */
 	char why[SW_SYNC_WHY_MAX + 1]; /* of the order that was given last; "": not said */
 
 	/* CLOCK_BOOTTIME; SW_NEVER: off */
-	int64_t lease_ns; /* SW_NEVER: it may go on for ever */
-	bool lease_is_over;
+	int64_t lease_ns;      /* SW_NEVER: it may go on for ever */
 	int64_t kill_at_ns;    /* end of the grace */
 	int64_t look_at_ns;    /* next look at the tree, while something shall happen to it */
 	int64_t look_step_ns;  /* grows */
@@ -142,7 +141,6 @@ struct sw_supervisor {
 	int64_t running_since_ns; /* for the time limit; SW_NEVER: it stands still */
 	int64_t ran_ns;		  /* before that */
 	int64_t stands_since_ns;  /* 0: it does not */
-	bool warned;
 };
 
 int64_t sw_boot_now(void);

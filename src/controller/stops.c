@@ -54,11 +54,13 @@ void sw_stop_pack(struct sw_pack *pack, struct sw_live *live)
 	sw_pack_bool(pack, &has_stop);
 	if (!has_stop || pack->failed != 0)
 		return;
-	if (pack->reads && (live->stop = calloc(1, sizeof *live->stop)) == NULL) {
+	if (pack->reads)
+		live->stop = calloc(1, sizeof *live->stop);
+	struct sw_stop *stop = live->stop;
+	if (stop == NULL) {
 		pack->failed = SW_ENOMEM;
 		return;
 	}
-	struct sw_stop *stop = live->stop;
 	sw_pack_u8(pack, &stop->kind);
 	sw_pack_u8(pack, &stop->cause);
 	sw_pack_u32(pack, &stop->by);
