@@ -231,20 +231,20 @@ static void test_as_often_as_ever(void **state)
 	served_stop(&served);
 	served.options.keep_jobs = 10;
 	served_start(&served);
-	for (int i = 0; i < 30; i++)
+	for (int i = 0; i < 15; i++)
 		submit_and_cancel(i * 100 + 1, 100);
-	wait_until_left(2850);
+	wait_until_left(1350);
 	double before = figure(&served, "sharewell_snapshots_total");
-	/* A snapshot for each half of 3,000 jobs would not come by then. */
-	for (int i = 0; i < 600; i++)
+	/* A snapshot for each half of 1,500 jobs would not come by then. */
+	for (int i = 0; i < 400; i++)
 		submit(&served, "{\"command\": [\"x\"], \"hold\": true}");
 	wait_for_snapshots(before + 1);
 	uint64_t all = (uint64_t)figure(&served, "sharewell_journal_seq");
 	served_kill(&served);
 	served_start(&served);
 	assert_int_equal(served.records, all);
-	assert_in_range(served.replayed, 0, 600 + 100);
-	expect_state(&served, 3600, "PD");
+	assert_in_range(served.replayed, 0, 400 + 100);
+	expect_state(&served, 1900, "PD");
 }
 
 static json_t *events_after(long long after, long long limit)
