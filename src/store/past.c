@@ -10,6 +10,8 @@
 #include "store/internal.h"
 
 #define SWEEP_STEP 64
+/* Of these, so many are removed at one go: one may have a megabyte, and its pages are all touched. */
+#define REMOVE_STEP 8
 #define SINCE_MOST 20000
 
 static int fail(struct sw_journal *journal, int rc, struct sw_err *err)
@@ -283,11 +285,11 @@ static int find_stale(struct sw_journal *journal, int64_t *cursor, sw_blob_neede
 		      size_t *ret_count)
 {
 	sqlite3_stmt *rows = journal->sql[SW_SQL_BLOB_LIST];
-	int rc, seen = 0;
+	int rc = SQLITE_DONE, seen = 0;
 	sqlite3_bind_int64(rows, 1, *cursor);
 	sqlite3_bind_int64(rows, 2, SWEEP_STEP);
 	*ret_count = 0;
-	while ((rc = sqlite3_step(rows)) == SQLITE_ROW) {
+	while (*ret_count < REMOVE_STEP && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
 		const unsigned char *digest = sqlite3_column_blob(rows, 1);
 		*cursor = sqlite3_column_int64(rows, 0);
 		seen++;
@@ -295,6 +297,8 @@ static int find_stale(struct sw_journal *journal, int64_t *cursor, sw_blob_neede
 			ret_stale[(*ret_count)++] = *cursor;
 	}
 	sqlite3_reset(rows);
+	if (*ret_count == REMOVE_STEP)
+		return SQLITE_DONE;
 	if (seen < SWEEP_STEP)
 		*cursor = 0;
 	return rc;
@@ -302,7 +306,7 @@ static int find_stale(struct sw_journal *journal, int64_t *cursor, sw_blob_neede
 
 int sw_blob_sweep(struct sw_journal *journal, int64_t *cursor, sw_blob_needed_fn *is_needed, void *user, struct sw_err *err)
 {
-	int64_t stale[SWEEP_STEP];
+	int64_t stale[REMOVE_STEP];
 	size_t count = 0;
 	int r = sw_journal_must_rest(journal, "remove texts from", err);
 	if (r < 0)

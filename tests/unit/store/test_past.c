@@ -194,7 +194,7 @@ static void test_blobs(void **state)
 	int steps = 0;
 	do {
 		assert_int_equal(sw_blob_sweep(journal, &cursor, is_odd, NULL, NULL), 0);
-	} while (++steps < 10 && cursor != 0);
+	} while (++steps < 40 && cursor != 0);
 	assert_int_equal(cursor, 0);
 	assert_int_equal(sw_blob_get(journal, even, &bytes, &size, NULL), SW_ENOTFOUND);
 	assert_int_equal(sw_blob_get(journal, odd, &bytes, &size, NULL), 0);
