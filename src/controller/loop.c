@@ -5,9 +5,17 @@
  */
 #include <string.h>
 
+#include "base/number.h"
 #include "controller/server_state.h"
 
 const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS] = {1000000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 1000000000};
+
+static int64_t cpu_ns(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (int64_t)now.tv_sec * SW_NS_PER_S + now.tv_nsec;
+}
 
 static void begin(struct sw_loop *loop)
 {
@@ -20,6 +28,7 @@ static void begin(struct sw_loop *loop)
 		loop->total_ns += took_ns;
 	}
 	loop->entered_ns = sw_clock_boot_ns();
+	loop->entered_cpu_ns = cpu_ns();
 }
 
 struct sw_server *sw_loop_enter(struct sw_server *server)
@@ -39,4 +48,10 @@ void sw_loop_leave(struct sw_server **server)
 	loop->left_ns = sw_clock_boot_ns();
 	if (loop->left_ns - loop->entered_ns > loop->longest_ns)
 		loop->longest_ns = loop->left_ns - loop->entered_ns;
+	/* It is never more than the time that passed. */
+	if (loop->left_ns - loop->entered_ns > loop->longest_cpu_ns) {
+		int64_t took_ns = cpu_ns() - loop->entered_cpu_ns;
+		if (took_ns > loop->longest_cpu_ns)
+			loop->longest_cpu_ns = took_ns;
+	}
 }

@@ -99,6 +99,8 @@ static void write_loop(const struct sw_loop *loop, struct sw_json *text)
 	print(text, "sharewell_loop_seconds_sum %" PRId64 ".%09" PRId64 "\n", loop->total_ns / SW_NS_PER_S, loop->total_ns % SW_NS_PER_S);
 	print(text, "sharewell_loop_seconds_count %" PRIu64 "\n", count);
 	write_seconds(text, "sharewell_loop_seconds_max", "gauge", "The longest that the loop was held at one go.", loop->longest_ns);
+	write_seconds(text, "sharewell_loop_cpu_seconds_max", "gauge",
+		      "The same in time of the processor: without what others on the machine and the disk took.", loop->longest_cpu_ns);
 }
 
 /* What callers take, by their class, and what was refused for want of room: few lines, however many callers there are. */

@@ -558,6 +558,8 @@ struct sw_loop {
 	struct timeval round; /* the one that goes on, as libevent knows it */
 	int64_t entered_ns, left_ns;
 	int64_t longest_ns, total_ns;
+	int64_t entered_cpu_ns,
+		longest_cpu_ns; /* the same in time of the processor: what others on a busy machine take is not in it, nor what the disk takes */
 	uint64_t rounds[SW_LOOP_BOUNDS + 1]; /* by how long they took */
 };
 struct sw_server *sw_loop_enter(struct sw_server *server);

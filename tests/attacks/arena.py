@@ -281,6 +281,7 @@ class Arena:
         return {
             "buckets": {bound: int(count) for bound, count in bucket.items()},
             "longest_ms": float(re.search(r"^sharewell_loop_seconds_max (\S+)", text, re.M).group(1)) * 1000,
+            "cpu_ms": float(re.search(r"^sharewell_loop_cpu_seconds_max (\S+)", text, re.M).group(1)) * 1000,
             "turn_ms": float(re.search(r"^sharewell_turn_seconds_max (\S+)", text, re.M).group(1)) * 1000,
             "rss": rss,
             "disk": sum(path.stat().st_size for path in (self.state / "journal.db", self.state / "journal.db-wal") if path.exists()) / 1e6,
@@ -289,6 +290,8 @@ class Arena:
     @staticmethod
     def hold(before, after):
         """The longest hold of the loop between the two, in ms, and its text. The figure is of the whole life; where it did not grow, the histogram says within which bound it was."""
+        if after["cpu_ms"] > before["cpu_ms"]:
+            print(f"# the longest hold so far in time of the processor: {after['cpu_ms']:.0f} ms")
         if after["longest_ms"] > before["longest_ms"]:
             stored = f" (storing: {after['turn_ms']:.0f})" if after["turn_ms"] > before["turn_ms"] else ""
             return after["longest_ms"], f"{after['longest_ms']:.0f} ms{stored}"
