@@ -8,6 +8,8 @@
 #include "base/number.h"
 #include "controller/server_state.h"
 
+#define LONG_NS (10 * SW_NS_PER_MS)
+
 const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS] = {1000000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 1000000000};
 
 static int64_t cpu_ns(void)
@@ -54,4 +56,9 @@ void sw_loop_leave(struct sw_server **server)
 		if (took_ns > loop->longest_cpu_ns)
 			loop->longest_cpu_ns = took_ns;
 	}
+}
+
+bool sw_loop_is_long(const struct sw_server *server)
+{
+	return sw_clock_boot_ns() - server->loop.entered_ns > LONG_NS;
 }

@@ -259,6 +259,7 @@ int sw_submits_start(struct sw_server *server, struct sw_err *err);
 void sw_submits_stop(struct sw_server *server);
 
 struct sw_turn {
+	int64_t round_ns;	  /* the round of the loop that it had last */
 	struct event *soon, *now; /* the same, but one waits until nothing else is ready */
 	struct event *next;	  /* the next slice */
 	struct event *retry;	  /* after a commit that failed */
@@ -319,6 +320,7 @@ struct sw_snapshots {
 	int file; /* 0: none */
 	unsigned char *bytes;
 	size_t bytes_size, bytes_read;
+	unsigned put_off; /* steps, since rounds of the loop were long */
 };
 int sw_snapshots_start(struct sw_server *server, struct sw_err *err);
 void sw_snapshots_stop(struct sw_server *server);
@@ -563,6 +565,8 @@ struct sw_loop {
 	uint64_t rounds[SW_LOOP_BOUNDS + 1]; /* by how long they took */
 };
 struct sw_server *sw_loop_enter(struct sw_server *server);
+/* Whether the round has taken so long that what can wait does so for the next. */
+bool sw_loop_is_long(const struct sw_server *server);
 void sw_loop_leave(struct sw_server **server);
 /* First in each function that the loop calls: until its end the loop is held. */
 #define SW_HOLDS_LOOP(server) SW_CLEANUP(sw_loop_leave) struct sw_server *held __attribute__((unused)) = sw_loop_enter(server)

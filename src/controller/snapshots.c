@@ -26,10 +26,12 @@
 
 #define RECORDS_LEAST 10000u		 /* between two snapshots */
 #define BYTES_LEAST ((uint64_t)64 << 20) /* or so many bytes of them */
-#define PAUSE_US 1000			 /* between two steps, for whoever waits */
-#define RETRY_NS (60 * SW_NS_PER_S)	 /* after one that failed */
-#define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
-#define CHILD_S 600			 /* more than this, a child does not take */
+/* However long the rounds are, a step is put off no more often. */
+#define PUT_OFF_MAX 50
+#define PAUSE_US 1000		    /* between two steps, for whoever waits */
+#define RETRY_NS (60 * SW_NS_PER_S) /* after one that failed */
+#define READ_STEP ((size_t)2 << 20) /* bytes of a child's, at one go */
+#define CHILD_S 600		    /* more than this, a child does not take */
 
 /* A snapshot costs as much as the state is large, so larger ones are taken less often: together they
  * cost no more than the records do. Jobs that have left are no part of the state: a start after a kill
@@ -264,10 +266,12 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	if (server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing)) {
+	bool waits = sw_loop_is_long(server) && ++server->snapshots.put_off < PUT_OFF_MAX;
+	if (waits || (server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing))) {
 		schedule(server);
 		return;
 	}
+	server->snapshots.put_off = 0;
 	int64_t start_ns = sw_clock_boot_ns();
 	int r = step(server, &err);
 	int64_t took_ns = sw_clock_boot_ns() - start_ns;

@@ -421,6 +421,12 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	struct sw_turn *turn = &server->turn;
+	/* Once in a round: a second turn in it would be heard by nobody before the first. */
+	if (turn->round_ns == server->loop.entered_ns) {
+		evtimer_add(turn->next, &(struct timeval){0});
+		return;
+	}
+	turn->round_ns = server->loop.entered_ns;
 	int64_t start_ns = sw_clock_boot_ns(), until_ns = start_ns + SLICE_NS;
 	/* What is stored comes first: the rest waits for its turn in the journal's order. */
 	bool had_work = !TAILQ_EMPTY(&turn->stored), done = apply(server, until_ns);
