@@ -302,7 +302,7 @@ static void *read_pages(void *context)
 		char target[128];
 		snprintf(target, sizeof target, "/v1/jobs?state=active&limit=%d&cursor=%.0f", PAGE, cursor);
 		reader->pages_ns[reader->pages++] = time_one(&client, target);
-		cursor = bench_number(client.text, "\"next\"");
+		cursor = bench_next(client.text);
 		if (i % 20 == 0)
 			reader->others_ns[reader->others++] = time_one(&client, i % 40 == 0 ? "/v1/cluster" : "/v1/nodes");
 		nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -361,7 +361,7 @@ static void find_jobs(struct canceller *canceller, struct bench_client *client, 
 			canceller->ids[canceller->count++] = strtoul(job + 6, NULL, 10);
 			canceller->ran += strncmp(strstr(job, "\"state\":") + 8, "\"R\"", 3) == 0;
 		}
-		cursor = bench_number(client->text, "\"next\"");
+		cursor = bench_next(client->text);
 		if (cursor <= 0 && canceller->count < wanted)
 			bench_fail("there are only %zu jobs to cancel", canceller->count);
 	}
