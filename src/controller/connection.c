@@ -661,7 +661,8 @@ static void on_event(struct bufferevent *bev, short what, void *user)
 	conn->eof = true;
 	if (conn->phase == HEAD || conn->phase == BODY)
 		advance(conn);
-	else if (conn->phase == STREAM || (conn->phase == BUSY && !conn->patient) || (conn->phase == LINGER && quiet))
+	else if (conn->phase == STREAM || (conn->phase == BUSY && !conn->patient) || (conn->phase == LINGER && quiet) ||
+		 (conn->phase == READING && conn->request->route->id == SW_ROUTE_SYNC)) /* its agent says all of it again */
 		close_conn(conn);
 }
 
