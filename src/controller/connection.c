@@ -550,7 +550,9 @@ static bool is_late(struct sw_conn *conn)
 	struct sw_server *server = conn->server;
 	if (conn->is_late)
 		return true;
-	if (sw_clock_boot_ns() - server->loop.entered_ns < ROUND_NS)
+	/* A user that was not heard in this round is, however long others take; agents may be thousands. */
+	bool is_first = conn->caller->key.class != SW_CALLER_AGENT && conn->caller->round_ns != server->loop.entered_ns;
+	if (is_first || sw_clock_boot_ns() - server->loop.entered_ns < ROUND_NS)
 		return false;
 	TAILQ_INSERT_TAIL(&server->late, conn, late_link);
 	conn->is_late = true;
