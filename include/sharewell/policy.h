@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 4
+#define SW_POLICY_ABI 5
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -71,6 +71,7 @@ enum sw_stop_rule {
 	SW_STOP_SUSPEND,      /* only so that it goes on where it was: see sw_job_may_stop() */
 	SW_STOP_RESTART,      /* it may be stopped and start anew */
 	SW_STOP_NEVER,	      /* it runs until it ends, and so never opportunistically */
+	SW_STOP_IF_FREE, /* as SW_STOP_SUSPEND once it is known that a stop leaves its GPUs to others; else as SW_STOP_NEVER */
 };
 
 /* Read-only to policies. */
@@ -101,6 +102,7 @@ struct sw_job {
 	bool cannot_pause;   /* nothing would hold it */
 	uint8_t stop_rule;   /* enum sw_stop_rule */
 	bool no_restart;     /* once a run of it is over, so is the job */
+	bool frees_gpus;     /* while it is suspended where it ran, its GPU memory is elsewhere */
 	sw_ns submit_at;
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */

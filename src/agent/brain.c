@@ -302,7 +302,7 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
 		return;
 	bool obeys = run->told_deep && order != run->done_order;
-	if (run->said.state != said->state || run->said.depth != said->depth || obeys)
+	if (run->said.state != said->state || run->said.depth != said->depth || run->said.held != said->held || obeys)
 		brain->dirty = true;
 	keep_account(run, said);
 	run->fresh = true;
@@ -388,6 +388,7 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 		struct sw_sync_run *report = &brain->reports.items[i];
 		*report = run->said;
 		report->speed = run->speed.told;
+		report->frees = run->said.movable && !run->outside;
 		if (is_refused(run))
 			report->depth = SW_DEPTH_REFUSED;
 		else if (report->depth == SW_DEPTH_OFF && !has_answered(run))

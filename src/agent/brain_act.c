@@ -72,6 +72,12 @@ static bool is_to_be_off(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
 }
 
+/* It is suspended, its GPU memory is there still, and the controller does not know: it may have sent others there for whom there is no room. */
+static bool is_stuck(const struct sw_agent_run *run)
+{
+	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->said.held && !run->held_is_known;
+}
+
 /* A suspended run that is not where the controller takes it to be keeps others off, too: they are there because nobody knows of it. */
 static void count_users(struct sw_agent_brain *brain)
 {
@@ -83,7 +89,7 @@ static void count_users(struct sw_agent_brain *brain)
 		const struct sw_agent_run *run = brain->runs.items[i].run;
 		if (sw_agent_is_active(run))
 			use_gpus(brain, run);
-		else if (is_to_stop(run) || is_to_be_off(run) || sw_agent_is_elsewhere(run))
+		else if (is_to_stop(run) || is_to_be_off(run) || is_stuck(run) || sw_agent_is_elsewhere(run))
 			for (size_t g = 0; g < run->gpu_count; g++)
 				brain->gpus.items[run->gpus[g]].leaving++;
 	}

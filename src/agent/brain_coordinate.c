@@ -238,6 +238,23 @@ bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_a
 
 /* ------------------------------------------------------------------------------------------------ a look */
 
+/* Processes outside the runtime keep their memory on the GPUs whatever becomes of the run. */
+static void note_outside(struct sw_agent_brain *brain, const struct sw_sync_sample *samples, size_t count)
+{
+	for (size_t i = 0; i < brain->runs.count; i++) {
+		struct sw_agent_run *run = brain->runs.items[i].run;
+		run->was_outside = run->outside;
+		run->outside = false;
+	}
+	for (size_t s = 0; s < count; s++) {
+		struct sw_agent_run *run = samples[s].has_run && samples[s].outside > 0 ? sw_agent_find(brain, samples[s].run) : NULL;
+		if (run != NULL)
+			run->outside = true;
+	}
+	for (size_t i = 0; i < brain->runs.count; i++)
+		brain->dirty = brain->dirty || brain->runs.items[i].run->outside != brain->runs.items[i].run->was_outside;
+}
+
 void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const struct sw_sync_sample *samples, size_t count)
 {
 	brain->looked_ns = now_ns;
@@ -253,6 +270,7 @@ void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const str
 		else if (samples[i].gpu != NULL && samples[i].runtime)
 			take_run(brain, &samples[i]);
 	}
+	note_outside(brain, samples, count);
 	for (size_t i = 0; i < brain->runs.count; i++)
 		note_demand(brain->runs.items[i].run);
 	for (uint32_t i = 0; i < brain->gpus.count; i++)

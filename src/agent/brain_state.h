@@ -98,6 +98,9 @@ struct sw_agent_run {
 	bool paused;		  /* as wished: it stands still */
 	bool deep;		  /* as wished: suspended, it is off its GPUs whole */
 	bool told_deep;		  /* it was told so with the suspend that it was told last */
+	bool held_is_known;	  /* the controller knows that its GPU memory could not leave */
+	bool outside;		  /* at the last look, processes of it used GPUs outside the GPU runtime */
+	bool was_outside;	  /* at the look before */
 	bool raised;		  /* its limit is above what it asked for: guaranteed, and in need */
 	bool terms_told;	  /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;

@@ -95,6 +95,7 @@ static void note(struct sw_agent_brain *brain, struct sw_agent_run *run, const s
 	run->share_milli = want->gpu_share_milli;
 	run->paused = want->paused;
 	run->deep = want->deep;
+	run->held_is_known = want->held;
 	run->opportunistic = run->asked_opportunistic && !want->upgraded;
 }
 

@@ -172,6 +172,7 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 		gpu->waited_ns += now_ns - gpu->asked_at_ns;
 	gpu->asked_at_ns = now_ns;
 	gpu->wish = wish;
+	supervisor->account.run.held = false;
 	sw_share_page_hurry(gpu->page, false);
 	gpu->number = sw_share_page_want(gpu->page, wish == SW_GPU_WISH_AWAY ? SW_PAGE_SUSPEND : SW_PAGE_RUN);
 	gpu->until_ns = wish == SW_GPU_WISH_AWAY ? now_ns + LEAVE_NS - gpu->waited_ns : SW_NEVER;
@@ -222,6 +223,7 @@ bool sw_supervisor_gpu_has_left(struct sw_supervisor *supervisor, int64_t now_ns
 	else
 		note_move(supervisor, &figures);
 	sw_supervisor_gpu_say(supervisor, detail);
+	supervisor->account.run.held = !met;
 	gpu->wish = SW_GPU_WISH_NONE;
 	gpu->waited_ns = 0;
 	return true;

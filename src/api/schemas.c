@@ -42,8 +42,11 @@ static const struct sw_api_field job_request[] = {
 	 "stopped "
 	 "when its `lease` is over, and starts anew elsewhere)"},
 	{"preempt", "string",
-	 "how it may be made to give its GPUs to others: `never` (unless told), `suspend` (it stands still and goes on where it was; "
-	 "unless told for opportunistic jobs) or `requeue` (it is stopped and starts anew)"},
+	 "how it may be made to give its GPUs to others: `suspend` (it stands still and goes on where it was), `requeue` (it is stopped "
+	 "and "
+	 "starts anew) or `never`. Unless told: `suspend` for opportunistic jobs; for others `suspend` where the GPU runtime can move its "
+	 "GPU "
+	 "memory to the host, else `never`"},
 	{"prerun", "number|string",
 	 "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU instead of "
 	 "all"},

@@ -85,6 +85,8 @@ static const struct sw_field run_fields[] = {
 	{"moving", SW_FIELD_TEXT, AT(moving), .max = SW_SYNC_PLACES_MAX - 1, .brief = true},
 	{"unmoved", SW_FIELD_TEXT, AT(unmoved), .max = DETAIL_MAX, .brief = true},
 	{"movable", SW_FIELD_BOOL, AT(movable), .brief = true},
+	{"frees", SW_FIELD_BOOL, AT(frees), .brief = true},
+	{"held", SW_FIELD_BOOL, AT(held), .brief = true},
 	{"failure", SW_FIELD_TEXT, AT(failure), .max = 64, .brief = true},
 	{"failure_line", SW_FIELD_TEXT, AT(failure_line), .max = DETAIL_MAX, .brief = true},
 	{"failure_path", SW_FIELD_TEXT, AT(failure_path), .max = DETAIL_MAX, .brief = true},
@@ -225,6 +227,7 @@ static const struct sw_field want_fields[] = {
 	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
 	{"paused", SW_FIELD_BOOL, AT(paused), .brief = true},
 	{"deep", SW_FIELD_BOOL, AT(deep), .brief = true},
+	{"held", SW_FIELD_BOOL, AT(held), .brief = true},
 	{"unfit", SW_FIELD_TEXT, AT(unfit), .max = DETAIL_MAX, .brief = true},
 };
 #undef THIS

@@ -142,6 +142,8 @@ struct sw_sync_run {
 	const char *moving;  /* that it is on its way to; NULL: it is not */
 	const char *unmoved; /* why it could not be moved when that was wished last; NULL: it could. Agents say so while the wish stands */
 	bool movable;	     /* its supervisor would try */
+	bool frees;	     /* suspended, it leaves its GPUs' memory to others: the GPU runtime is in all of its processes that use GPUs */
+	bool held;	     /* it is suspended, and its GPUs' memory could not leave; `detail` says why */
 	const char *failure; /* the class of its failure (src/failure); NULL: it did not fail, or nobody looked */
 	const char *failure_line; /* of its log that gave it away; NULL */
 	const char *failure_path; /* of the input at fault; NULL */
@@ -297,6 +299,7 @@ struct sw_want {
 	bool upgraded;		  /* guaranteed by now, whatever the spec says */
 	bool paused;		  /* stands still on its GPUs, within its memory limit */
 	bool deep;		  /* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
+	bool held;		  /* with SW_WANT_SUSPEND: it is known that its GPUs' memory could not leave */
 	const char *
 		why; /* of a suspend, a stop or a move: by whom, why, what comes next; for the job's log. "for job 7 (user ann): it goes on when that job ends"; NULL */
 	const char *unfit; /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */

@@ -300,10 +300,12 @@ CHANGE(cancel, "Cancelled", "PD,CF,R,S,UN", false, "end jobs for good",
        "already are told, and do not keep the others.",
        "end job 12", 2);
 CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
-       "A job that was submitted with --preempt suspend stands still with all its processes and goes on where it was. Its GPU memory "
-       "is copied to the host; with --deep the driver takes off the GPU what the runtime leaves there, and others may then have all of "
+       "A job stands still with all its processes and goes on where it was. Its GPU memory is copied to the host by the GPU runtime. "
+       "A job without the runtime stands still only if it was submitted with --preempt suspend, and keeps its GPU memory. With --deep the "
+       "driver takes off the GPU what the runtime leaves there, and others may then have all of "
        "its memory. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as usual. A job that would lose "
-       "its run (--preempt never or requeue) is not suspended without --force: the refusal says how much it would lose. " ALL_OR_NONE,
+       "its run (such as one with --preempt never or requeue) is not suspended without --force: the refusal says how much it would "
+       "lose. " ALL_OR_NONE,
        "let others use the GPUs of job 12", 0);
 CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", ALL_OR_NONE, "let job 12 go on as soon as there is room", 2);
 CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", ALL_OR_NONE,

@@ -85,8 +85,8 @@ extern const struct sw_cli_words sw_cli_class_words, sw_cli_preempt_words, sw_cl
 		 .kind = SW_CLI_WORD,                                                                                                      \
 		 .argument = "HOW",                                                                                                        \
 		 .words = &sw_cli_preempt_words,                                                                                           \
-		 .about = "how it may be made to give its GPUs to others: never (unless told), suspend (it goes on where it was; unless "  \
-			  "told for opportunistic jobs), requeue (it starts anew)",                                                        \
+		 .about = "how it may be made to give its GPUs to others: suspend (it goes on where it was), requeue (it starts anew), "   \
+			  "never; unless told suspend where its GPU memory can move to the host, else never",                              \
 		 .offset = offsetof(type, job.preempt)},                                                                                   \
 		{"on-lost",                                                                                                                \
 		 .kind = SW_CLI_WORD,                                                                                                      \

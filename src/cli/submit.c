@@ -109,12 +109,13 @@ static void note_rule(struct sw_cli_client *client, const json_t *jobs)
 		bool is_auto = strcmp(class_name, "auto") == 0;
 		if (rule != NULL ? strcmp(rule, "never") == 0 : is_auto) {
 			sw_cli_print_note(
-				"it is never stopped for others (--preempt never): it waits for GPUs of its own, and never runs on "
-				"GPUs that are lent");
+				"it runs on GPUs of its own alone, never on GPUs that are lent; --preempt suspend or requeue would let it "
+				"run there and make way");
 			return;
 		}
 		if (rule == NULL && strcmp(class_name, "guaranteed") == 0)
-			plain = "it runs to its end once started; --preempt suspend would let it make way for others, and go on later";
+			plain = "it may be suspended for others, and goes on later, where its GPU memory can move to the host; --preempt "
+				"never rules that out";
 	}
 	if (plain != NULL && sw_cli_terminal(stderr).is_terminal && policy_stops(client))
 		sw_cli_print_note("%s", plain);
@@ -218,10 +219,11 @@ const struct sw_cli_command sw_cli_submit = {
 		"hold, "
 		"comment, "
 		"slurm_env.\n\n"
-		"A running job is stopped for others only if you allow it. --preempt never, the rule unless told: it runs to its end, and "
-		"never on GPUs that are lent. --preempt suspend, the rule of opportunistic jobs: it stands still, its GPU memory moves to "
-		"the host, and it goes on where it was. --preempt requeue: it gets its signal and its grace time and starts anew. With "
-		"--no-requeue a job is never started a second time.",
+		"A running job is never stopped so that it loses work, unless you allow that. Unless told, it may be suspended where the "
+		"GPU runtime can move its GPU memory to the host: it stands still and goes on where it was. Where that cannot be, it runs "
+		"to its end. --preempt suspend, the rule of opportunistic jobs: it may stand still in any case. --preempt requeue: it gets "
+		"its signal and its grace time and starts anew. --preempt never: it runs to its end. Only jobs with suspend or requeue run "
+		"on GPUs that are lent. With --no-requeue a job is never started a second time.",
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

@@ -159,6 +159,18 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 	return record_report(node->name, said->id.job, said->id.epoch, "refused", why, records, err);
 }
 
+/* What it leaves on its GPUs while it is suspended. */
+static int hear_memory(const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
+		       const struct sw_sync_run *said, sw_records *records, struct sw_err *err)
+{
+	/* What was taken off whole has left its GPUs, whatever it would do otherwise. */
+	if (said->frees != run->frees && !run->off)
+		return record_report(node->name, said->id.job, said->id.epoch, said->frees ? "frees" : "stays", "", records, err);
+	if (said->held && !run->held && said->state == SW_RUN_SUSPENDED && live->parked)
+		return record_report(node->name, said->id.job, said->id.epoch, "held", "", records, err);
+	return 0;
+}
+
 /* What has become of a move. */
 static int hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said, bool up_to_date,
 		     sw_records *records, struct sw_err *err)
@@ -188,10 +200,12 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 		return record_report(node->name, said->id.job, said->id.epoch, "starting", "", records, err);
 	default:
 		if (run->heard >= SW_HEARD_RUNNING) {
+			const struct sw_live *live = sw_brain_live(brain, said->id.job);
 			int r = hear_move(node, run, said, up_to_date, records, err);
-			return r < 0 ? r : hear_depth(node, sw_brain_live(brain, said->id.job), run, said, records, err);
+			r = r < 0 ? r : hear_memory(node, live, run, said, records, err);
+			return r < 0 ? r : hear_depth(node, live, run, said, records, err);
 		}
-		return record_report(node->name, said->id.job, said->id.epoch, "running", "", records, err);
+		return record_report(node->name, said->id.job, said->id.epoch, "running", said->frees ? SW_BRAIN_FREES : "", records, err);
 	}
 }
 
@@ -455,6 +469,7 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 	struct sw_want *want = &answer->message.wants[answer->message.want_count++];
 	*want = (struct sw_want){.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
 	want->deep = live->parked && live->deep;
+	want->held = live->parked && run->held;
 	if ((live->parked || run->from != 0) && !say_why(brain, answer, want))
 		return SW_ENOMEM;
 	sw_brain_limit(brain, id, want);

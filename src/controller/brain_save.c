@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job, format 10 what suspended runs leave on their GPUs. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 9u
+#define FORMAT 10u
 #define NUMBERS_MAX (UINT32_C(1) << 30)
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
@@ -299,6 +299,12 @@ static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_li
 	if (pack->reads && pack->format < 9)
 		return;
 	sw_stop_pack(pack, live);
+	if (pack->reads && pack->format < 10)
+		return;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		sw_pack_bool(pack, &live->runs[r].frees);
+		sw_pack_bool(pack, &live->runs[r].held);
+	}
 }
 
 static void pack_jobs_of(struct sw_pack *pack, struct sw_brain_node *node)

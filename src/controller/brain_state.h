@@ -30,6 +30,8 @@ struct sw_run {
 	uint64_t mask;
 	uint8_t heard;	/* enum sw_heard */
 	bool off;	/* parked, and said to be off its GPUs whole */
+	bool frees;	/* said to leave its GPUs' memory to others while it is suspended */
+	bool held;	/* parked, and said to hold its GPUs' memory still */
 	bool leased;	/* the agent that started it gave it the lease of its job; one of version 0.1 gives another */
 	uint64_t from;	/* the GPUs that it still has, on its way to those of `mask`; 0: it is there */
 	sw_ns moved_at; /* when that began */
@@ -105,7 +107,7 @@ enum sw_stop_kind {
 enum sw_stop_cause {
 	SW_STOPPED_BY_PERSON = 0,
 	SW_STOPPED_BY_POLICY,
-	SW_STOPPED_FOR_MEMORY, /* it stood still, and another job needed its memory */
+	SW_STOPPED_BY_ANOTHER, /* it was to have GPUs that a suspended job could not leave */
 	SW_STOPPED_BY_NODE,
 };
 struct sw_stop {
@@ -378,7 +380,9 @@ struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
 
 /* ---- nodes that have other GPUs than they had (reshape.c) */
 #define SW_BRAIN_GPUS_GONE "its GPUs are gone"
-#define SW_BRAIN_GAVE_MEMORY "gave its memory to others"
+/* In the record of a run that has begun: suspended, it leaves its GPUs' memory to others. */
+#define SW_BRAIN_FREES "frees"
+#define SW_BRAIN_BOUNCED "another job could not leave these GPUs"
 /* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs that are gone start anew. */
 int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
 		     struct sw_err *err);
@@ -422,14 +426,12 @@ int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node);
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
 /* It is to be off its GPUs whole while it is parked, which it is or is about to be. */
 void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live);
-/* It cannot be, and counts like any other parked run again; `why` is for people. */
+/* It cannot be; `why` is for people. */
 int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why);
-/* Where the job's run does not fit beside those that are parked, they go; itself too, if it is parked and was so before the others. */
-int sw_brain_make_way(struct sw_brain *brain, uint32_t id);
+/* The parked run is over, and what it had kept is gone: the job starts anew, or has ended where it may not. The caller says why. */
+int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err);
 /* Another run of a job that the engine runs, where it does. */
 int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id);
-/* Whether parked and active runs fit into the GPU together, and how many there are. */
-bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu);
 /* The wishes for its run have changed. */
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */

@@ -51,20 +51,6 @@ static int refuse_deep(uint64_t job, const char *detail, const char *hint, struc
 	return SW_EINPUT;
 }
 
-static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err *err)
-{
-	const struct sw_live *live = sw_brain_live(brain, job);
-	if (live->run_count == 0)
-		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
-	if (!live->parks)
-		return refuse_deep(job, "it was not submitted with --preempt suspend, so it would be stopped and start anew",
-				   "'sharewell suspend --force' does that.", err);
-	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->cannot_pause)
-		return refuse_deep(job, "it was submitted with --gpu-runtime off",
-				   "'sharewell suspend' without --deep lets it stand still.", err);
-	return 0;
-}
-
 /* Whether its run is stopped by a suspend, with what it has done so far: it is under way, and would not stand still. */
 static bool would_lose(const struct sw_brain *brain, uint64_t job)
 {
@@ -83,13 +69,29 @@ static const char *why_lost(const struct sw_brain *brain, uint64_t job)
 	const struct sw_live *live = sw_brain_live(brain, job);
 	const struct sw_job *own = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
 	if (own->stop_rule == SW_STOP_NEVER)
-		return "it was not submitted with --preempt suspend: it would be stopped and start anew";
+		return "it was submitted with --preempt never: it would be stopped and start anew";
 	for (uint32_t r = 0; r < live->run_count; r++)
 		if (live->runs[r].heard < SW_HEARD_RUNNING)
 			return "it is just starting, and can stand still once it runs; try again in a moment";
 	if (!live->parks)
 		return "it was submitted with --preempt requeue: it would be stopped and start anew";
-	return "its run cannot stand still, so it would be stopped and start anew";
+	return own->stop_rule == SW_STOP_IF_FREE
+		       ? "its GPU memory would stay on the GPUs, and it was not submitted with --preempt suspend: it would be stopped and "
+			 "start anew"
+		       : "its run cannot stand still, so it would be stopped and start anew";
+}
+
+static int check_deep(const struct sw_brain *brain, uint64_t job, struct sw_err *err)
+{
+	const struct sw_live *live = sw_brain_live(brain, job);
+	if (live->run_count == 0)
+		return refuse_deep(job, "it does not run", "'sharewell hold' keeps a job from running.", err);
+	if (sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->cannot_pause)
+		return refuse_deep(job, "it was submitted with --gpu-runtime off",
+				   "'sharewell suspend' without --deep may let it stand still.", err);
+	return !live->parks || would_lose(brain, job)
+		       ? refuse_deep(job, why_lost(brain, job), "'sharewell suspend --force' does that.", err)
+		       : 0;
 }
 
 /* What it would lose, before it does. */

@@ -46,7 +46,8 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 /* ---- applying records */
 
-/* Nobody loses work by a default. An opportunistic job has to make way, so it stands still. */
+/* No work is lost by a default: a job is stopped only if it goes on where it was, and leaves its GPUs to others meanwhile. An opportunistic job has to make way, so it
+ * stands still in any case. */
 static enum sw_stop_rule rule_of(const struct sw_job_request *request)
 {
 	switch (request->preempt_by) {
@@ -55,8 +56,14 @@ static enum sw_stop_rule rule_of(const struct sw_job_request *request)
 	case SW_PREEMPT_NEVER:
 		return SW_STOP_NEVER;
 	default:
-		return request->preempt_by == SW_PREEMPT_UNSAID && request->kind != SW_KIND_OPPORTUNISTIC ? SW_STOP_NEVER : SW_STOP_SUSPEND;
+		return request->preempt_by == SW_PREEMPT_UNSAID && request->kind != SW_KIND_OPPORTUNISTIC ? SW_STOP_IF_FREE
+													  : SW_STOP_SUSPEND;
 	}
+}
+
+static bool suspends(enum sw_stop_rule rule)
+{
+	return rule == SW_STOP_SUSPEND || rule == SW_STOP_IF_FREE;
 }
 
 static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
@@ -82,7 +89,7 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
 		.held = request->held || waits,
 		.cannot_pause = request->bare_gpu,
-		.prefers_home = rule_of(request) == SW_STOP_SUSPEND,
+		.prefers_home = suspends(rule_of(request)),
 		.stop_rule = (uint8_t)rule_of(request),
 		.no_restart = request->no_requeue,
 	};
@@ -208,7 +215,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.user_held = request->held,
 		.asked_retries = request->retries_said,
 		.command_hash = command_key(request, asked),
-		.parks = rule_of(request) == SW_STOP_SUSPEND,
+		.parks = suspends(rule_of(request)),
 		.held_by = SW_NOBODY,
 		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
 		.grace_ns = request->grace_ns,
@@ -387,24 +394,46 @@ static bool is_interruption(const char *reason)
 	return false;
 }
 
-/* Once all of its parts run, the engine hears that the run can be suspended: its processes stand still, whatever holds its GPU memory. */
+/* Once all of its parts run, the engine hears whether the run can be suspended: its processes stand still, whatever holds its GPU memory. Unless its owner said that
+ * it may be, it is only where that memory leaves the GPUs. */
 static int tell_keeps(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
-	for (uint32_t r = 0; r < live->run_count; r++)
+	bool frees = true;
+	for (uint32_t r = 0; r < live->run_count; r++) {
 		if (live->runs[r].heard != SW_HEARD_RUNNING)
 			return 0;
-	if (!live->parks || live->parked)
+		frees = frees && (live->runs[r].frees || live->runs[r].off) && !live->runs[r].held;
+	}
+	if (!live->parks)
 		return 0;
-	return step_one(brain, (struct sw_event){.kind = SW_EV_KEEPS, .job = {id}, .epoch = live->epoch, .gpus = 1}, err);
+	bool keeps = frees || sw_engine_job(brain->engine, (struct sw_job_id){id})->stop_rule == SW_STOP_SUSPEND;
+	return step_one(brain, (struct sw_event){.kind = SW_EV_KEEPS, .job = {id}, .epoch = live->epoch, .gpus = keeps, .frees = frees},
+			err);
 }
 
-/* What it had kept is gone: it starts anew, or has ended where it may not. */
-static int lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+/* What it does while it runs, and leaves on its GPUs while it is suspended. */
+static int hear_frees(struct sw_brain *brain, struct sw_run *run, uint32_t id, bool frees, struct sw_err *err)
+{
+	run->frees = frees;
+	return tell_keeps(brain, id, err);
+}
+
+/* Suspended, it holds its GPU memory still: jobs that were to come there cannot. */
+static int hear_held(struct sw_brain *brain, struct sw_run *run, uint32_t id, struct sw_err *err)
+{
+	const struct sw_live *live = &brain->jobs.items[id];
+	if (!live->parked)
+		return 0;
+	run->held = true;
+	sw_brain_touch(brain, live);
+	return step_one(brain, (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = live->epoch}, err);
+}
+
+int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
 	uint32_t epoch = live->epoch;
-	snprintf(live->reason, sizeof live->reason, "lost while suspended");
 	if (sw_brain_drop_runs(brain, id) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = step_one(brain, (struct sw_event){.kind = SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
@@ -441,9 +470,13 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (run == NULL)
 		return 0; /* about a run that is over */
 	if (strcmp(state, "off") == 0) {
-		run->off = live->parked && live->deep;
-		return 0;
+		run->off = run->frees = live->parked && live->deep;
+		return tell_keeps(brain, (uint32_t)(number - 1), err);
 	}
+	if (strcmp(state, "frees") == 0 || strcmp(state, "stays") == 0)
+		return hear_frees(brain, run, (uint32_t)(number - 1), state[0] == 'f', err);
+	if (strcmp(state, "held") == 0)
+		return hear_held(brain, run, (uint32_t)(number - 1), err);
 	if (strcmp(state, "refused") == 0) {
 		int r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
 		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
@@ -453,6 +486,7 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (strcmp(state, "exited") != 0) {
 		run->leased = run->heard == SW_HEARD_NOTHING ? node->leases : run->leased;
 		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
+		run->frees = strcmp(reason, SW_BRAIN_FREES) == 0;
 		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
 			live->started_at = brain->now;
 		return tell_keeps(brain, (uint32_t)(number - 1), err);
@@ -460,8 +494,10 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	run->heard = SW_HEARD_EXITED;
 	run->code = code;
 	run->signal = signal;
-	if (live->parked && !ended_by_itself(signal, reason))
-		return lose_parked(brain, (uint32_t)(number - 1), err);
+	if (live->parked && !ended_by_itself(signal, reason)) {
+		snprintf(live->reason, sizeof live->reason, "lost while suspended");
+		return sw_brain_lose_parked(brain, (uint32_t)(number - 1), err);
+	}
 	json_t *failure = json_object_get(body, "failure");
 	int r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
 	if (r < 0)

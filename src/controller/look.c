@@ -328,6 +328,25 @@ uint64_t sw_brain_command_hash(const struct sw_brain *brain)
 	return sw_engine_command_hash(brain->engine);
 }
 
+/* Whether its runs are on exactly these GPUs. */
+static bool is_at(const struct sw_brain *brain, const struct sw_live *live, uint32_t parts)
+{
+	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
+	uint32_t count = 0;
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next, count++) {
+		const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
+		if (run == NULL || run->mask != ledger->parts[p].mask)
+			return false;
+	}
+	return count == live->run_count;
+}
+
+/* Whether the runs are on exactly the GPUs that the engine gave the job. */
+static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
+{
+	return is_at(brain, &brain->jobs.items[id], sw_engine_parts(brain->engine, (struct sw_job_id){id}));
+}
+
 /* Invariants 1 and 2 of runs.c. */
 static int check_parked(const struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
@@ -336,25 +355,9 @@ static int check_parked(const struct sw_brain *brain, uint32_t id, struct sw_err
 	if (!live->parks || live->run_count == 0 || live->ghosts > 0 || state >= SW_JOB_RUNNING)
 		return sw_err_set(err, SW_EBUG, "runs invariant 1: job %u is parked with %u runs in state %u", id + 1, live->run_count,
 				  state);
-	for (uint32_t r = 0; r < live->run_count; r++)
-		for (uint64_t rest = live->runs[r].mask; rest != 0; rest &= rest - 1)
-			if (!sw_brain_gpu_fits(brain, &brain->nodes.items[live->runs[r].node], (uint32_t)__builtin_ctzll(rest)))
-				return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u is parked where it does not fit", id + 1);
+	if (!is_at(brain, live, sw_engine_stands(brain->engine, (struct sw_job_id){id})))
+		return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u is parked where it does not stand", id + 1);
 	return 0;
-}
-
-/* Whether the runs are on exactly the GPUs that the engine gave the job. */
-static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
-{
-	const struct sw_live *live = &brain->jobs.items[id];
-	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
-	uint32_t count = 0;
-	for (uint32_t p = sw_engine_parts(brain->engine, (struct sw_job_id){id}); p != SW_NO_PART; p = ledger->parts[p].next, count++) {
-		const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
-		if (run == NULL || run->mask != ledger->parts[p].mask)
-			return false;
-	}
-	return count == live->run_count;
 }
 
 /* Invariant 3 of brain.h, those of runs.c and dependents.c, and the engine's own. */

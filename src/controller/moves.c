@@ -94,8 +94,9 @@ static bool is_free(const struct sw_brain *brain, uint32_t id, const struct sw_r
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	const struct sw_share share = {job->gpu_memory_bytes, job->compute_milli, job->job_class == SW_CLASS_GUARANTEED, job->use_milli,
-				       id};
+	const struct sw_share share = {.gpu_memory_bytes = job->gpu_memory_bytes,
+				       .compute_milli = job->compute_milli,
+				       .guaranteed = job->job_class == SW_CLASS_GUARANTEED};
 	for (uint64_t rest = mask & ~run->mask; rest != 0; rest &= rest - 1)
 		if (!sw_ledger_gpu_fits(ledger, ledger->nodes[run->node].first_gpu + (uint32_t)__builtin_ctzll(rest), share))
 			return false;
@@ -260,15 +261,14 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 	}
 	uint32_t epoch = live->run_epoch;
 	uint64_t mask = live->runs[0].from;
-	bool parked = live->parked;
 	int r = turn_back(brain, id, mask, err);
-	if (r < 0 || live->run_epoch != epoch || live->run_count == 0)
+	if (r < 0 || live->run_epoch != epoch || live->run_count == 0 || live->runs[0].from == 0)
 		return r;
-	if (parked)
-		r = sw_brain_make_way(brain, id);
-	else if (live->runs[0].from != 0)
-		r = live->parked ? sw_brain_drop_runs(brain, id) : sw_brain_begin_anew(brain, id);
-	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	if (live->parked) {
+		snprintf(live->reason, sizeof live->reason, "moved");
+		return sw_brain_lose_parked(brain, id, err);
+	}
+	return sw_brain_begin_anew(brain, id) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
 /* ---- hearing */

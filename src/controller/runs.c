@@ -1,13 +1,11 @@
-/* Runs: what the engine decided, as wishes to nodes. A run is active, parked (it stands still and keeps its GPUs' memory), or a ghost (it must stop and has not been heard to).
+/* Runs: what the engine decided, as wishes to nodes. A run is active, parked (it is suspended where it ran), or a ghost (it must stop and has not been heard to).
  *
- * The engine knows nothing of parked runs. To it the job waits, and prefers its home: the GPUs that it had. When it starts the job exactly there, the parked run goes on, under
- * the epoch that the agents know; when it starts it elsewhere, the parked run becomes a ghost and the job starts anew once the ghost is gone.
+ * The engine decides which run is parked and counts what it holds. When it starts the job again, that is where the run stands, and the run goes on under the epoch that the
+ * agents know.
  *
  * Invariants (sw_brain_validate() checks them):
  *  1. a job has one run at the most, active or parked, beside its ghosts; a parked run has been seen running;
- *  2. on every GPU, what parked and active runs ask for fits into its memory together, as long as one of them is parked: parked runs give way, who was parked first goes first.
- *     One that is off its GPUs whole, or on its way, asks for nothing there. One that moves asks where it goes: nobody begins where it was before it is known whether it stays;
- *  3. the same for the memory of the host, as far as jobs say how much they need.
+ *  2. a run is parked exactly where the engine has it standing.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -29,7 +27,7 @@ static void end_deep(struct sw_live *live)
 	free(live->not_deep);
 	live->not_deep = NULL;
 	for (uint32_t r = 0; r < live->run_count; r++)
-		live->runs[r].off = false;
+		live->runs[r].off = live->runs[r].held = false;
 }
 
 int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
@@ -85,103 +83,13 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 		sw_brain_touch(brain, live);
 }
 
-/* ---- who fits beside whom */
-
-static uint64_t gpu_bytes(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
-{
-	const struct sw_live *live = &brain->jobs.items[id];
-	/* Of an active run, the engine knows the limit that it has now. */
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-	uint64_t bytes = live->parked ? live->gpu_memory_bytes : job->paused ? sw_job_floor(job) : job->gpu_memory_bytes;
-	return bytes == 0 ? node->shape.gpu_memory_bytes : bytes;
-}
-
-static const struct sw_run *run_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
-{
-	return sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
-}
+/* ---- who is where */
 
 /* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
 {
-	return run_on(brain, id, node)->mask | run_on(brain, id, node)->from;
-}
-
-bool sw_brain_gpu_fits(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t gpu)
-{
-	uint64_t bytes = 0;
-	uint32_t residents = 0, parked = 0;
-	for (size_t j = 0; j < node->jobs.count; j++) {
-		uint32_t id = node->jobs.items[j];
-		if ((run_on(brain, id, node)->mask >> gpu & 1) == 0 || (brain->jobs.items[id].parked && brain->jobs.items[id].deep))
-			continue;
-		bytes += gpu_bytes(brain, id, node);
-		residents++;
-		parked += brain->jobs.items[id].parked;
-	}
-	/* Where nobody says how much memory there is, nobody fits beside another. */
-	bool room = bytes <= node->shape.gpu_memory_bytes && (node->shape.gpu_memory_bytes > 0 || residents <= 1);
-	return parked == 0 || (room && residents <= SW_GPU_RESIDENTS_MAX);
-}
-
-static bool host_fits(const struct sw_brain *brain, const struct sw_brain_node *node)
-{
-	__int128 bytes = 0;
-	for (size_t j = 0; j < node->jobs.count; j++)
-		bytes += (__int128)brain->jobs.items[node->jobs.items[j]].memory_bytes *
-			 __builtin_popcountll(run_on(brain, node->jobs.items[j], node)->mask);
-	return node->shape.memory_bytes == 0 || bytes <= (__int128)node->shape.memory_bytes;
-}
-
-/* Of the runs parked on these GPUs of the node, the one that has been for longest; NULL: there is none. */
-static const uint32_t *first_parked(const struct sw_brain *brain, const struct sw_brain_node *node, uint64_t mask)
-{
-	const uint32_t *first = NULL;
-	for (size_t j = 0; j < node->jobs.count; j++) {
-		const uint32_t *id = &node->jobs.items[j];
-		const struct sw_live *live = &brain->jobs.items[*id];
-		/* One that is off a GPU would make no room there by going. */
-		if (!live->parked || (live->deep && mask != UINT64_MAX) || (run_on(brain, *id, node)->mask & mask) == 0)
-			continue;
-		const struct sw_live *other = first != NULL ? &brain->jobs.items[*first] : NULL;
-		if (other == NULL || live->parked_at < other->parked_at || (live->parked_at == other->parked_at && *id < *first))
-			first = id;
-	}
-	return first;
-}
-
-/* Whether everything fits on the GPUs of this part of a run, and beside them. */
-static bool part_fits(const struct sw_brain *brain, const struct sw_run *run, uint64_t *ret_crowded)
-{
-	const struct sw_brain_node *node = &brain->nodes.items[run->node];
-	for (uint64_t rest = run->mask; rest != 0; rest &= rest - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctzll(rest);
-		*ret_crowded = UINT64_C(1) << gpu;
-		if (!sw_brain_gpu_fits(brain, node, gpu))
-			return false;
-	}
-	*ret_crowded = UINT64_MAX;
-	return host_fits(brain, node);
-}
-
-/* Where the job's run does not fit beside those that are parked, they go; itself too, if it is parked and was so before the others. */
-int sw_brain_make_way(struct sw_brain *brain, uint32_t id)
-{
-	const struct sw_live *live = &brain->jobs.items[id];
-	uint64_t crowded;
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		while (r < live->run_count && !part_fits(brain, &live->runs[r], &crowded)) {
-			const uint32_t *victim = first_parked(brain, &brain->nodes.items[live->runs[r].node], crowded);
-			if (victim == NULL)
-				break; /* of active runs the engine takes care */
-			struct sw_live *other = &brain->jobs.items[*victim];
-			snprintf(other->reason, sizeof other->reason, SW_BRAIN_GAVE_MEMORY);
-			if (sw_stop_note(brain, *victim, SW_STOP_ANEW, SW_STOPPED_FOR_MEMORY, id + UINT64_C(1)) < 0 ||
-			    sw_brain_drop_runs(brain, *victim) < 0)
-				return SW_ENOMEM;
-		}
-	}
-	return 0;
+	const struct sw_run *run = sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
+	return run->mask | run->from;
 }
 
 /* Those who stand still under an active run do so for its job. */
@@ -256,18 +164,6 @@ uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id)
 
 /* ---- commands */
 
-/* Only what was seen running can stand still; what is about to start is better not started. */
-static bool can_park(const struct sw_live *live)
-{
-	uint32_t running = 0;
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		if (live->runs[r].heard < SW_HEARD_RUNNING)
-			return false;
-		running += live->runs[r].heard == SW_HEARD_RUNNING;
-	}
-	return live->parks && running > 0;
-}
-
 static bool is_parked_at(const struct sw_brain *brain, const struct sw_live *live, uint32_t parts)
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
@@ -325,7 +221,6 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 	live->epoch = command->epoch;
 	live->reason[0] = '\0';
 	sw_stop_end(brain, live);
-	r = r < 0 ? r : sw_brain_make_way(brain, command->job);
 	name_reason(brain, command->job);
 	return r;
 }
@@ -356,18 +251,19 @@ static uint64_t find_successor(const struct sw_brain *brain, const struct sw_ste
 static int stop(struct sw_brain *brain, const struct sw_step *step, const struct sw_command *command)
 {
 	struct sw_live *live = &brain->jobs.items[command->job];
-	bool may_stay = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_HELD;
 	const char *why = command->reason == SW_REASON_NODE_LOST ? name_loss(brain, live)
 			  : command->reason == SW_REASON_HELD	 ? "held"
 			  : command->reason == SW_REASON_MOVED	 ? "moved"
+			  : command->reason == SW_REASON_BOUNCED ? SW_BRAIN_BOUNCED
 								 : "preempted";
-	bool stays = may_stay && can_park(live);
 	uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
-	enum sw_stop_cause cause =
-		command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED ? SW_STOPPED_BY_POLICY : SW_STOPPED_BY_NODE;
-	if (sw_stop_note(brain, command->job, stays ? SW_STOP_SUSPENDED : SW_STOP_ANEW, cause, successor) < 0)
+	enum sw_stop_cause cause = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED ? SW_STOPPED_BY_POLICY
+				   : command->reason == SW_REASON_BOUNCED					? SW_STOPPED_BY_ANOTHER
+														: SW_STOPPED_BY_NODE;
+	if (sw_stop_note(brain, command->job, command->stands ? SW_STOP_SUSPENDED : SW_STOP_ANEW, cause, successor) < 0)
 		return SW_ENOMEM;
-	if (!stays) {
+	/* One that was dropped with its step still to come has nothing left that could stand. */
+	if (!command->stands || live->run_count == 0) {
 		snprintf(live->reason, sizeof live->reason, successor != 0 ? "%s for job %llu" : "%s", why, (unsigned long long)successor);
 		/* It may not start a second time. */
 		if (sw_engine_job(brain->engine, (struct sw_job_id){command->job})->state == SW_JOB_FAILED)
@@ -379,8 +275,7 @@ static int stop(struct sw_brain *brain, const struct sw_step *step, const struct
 	live->parked = true;
 	live->parked_at = brain->now;
 	sw_brain_touch(brain, live);
-	/* The engine may have let it have less than it asked for; from now on it counts in full. */
-	return sw_brain_make_way(brain, command->job);
+	return 0;
 }
 
 void sw_brain_set_deep(struct sw_brain *brain, struct sw_live *live)
@@ -400,7 +295,7 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	if (live->not_deep == NULL)
 		return SW_ENOMEM;
 	sw_brain_touch(brain, live);
-	return sw_brain_make_way(brain, id);
+	return 0;
 }
 
 int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id)
@@ -412,7 +307,7 @@ int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id)
 	r = r < 0 ? r : make_runs(brain, &start);
 	live->unmoved = why;
 	snprintf(live->reason, sizeof live->reason, "moved");
-	return r < 0 ? r : sw_brain_make_way(brain, id);
+	return r;
 }
 
 /* Whether one who is on these GPUs of the node is to go elsewhere in the same step. The two could wait for each other. */
@@ -459,7 +354,6 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			break;
 		case SW_CMD_MOVE:
 			sw_brain_relocate(brain, live, command->mask);
-			r = sw_brain_make_way(brain, command->job);
 			break;
 		case SW_CMD_KILL:
 			r = sw_brain_drop_runs(brain, command->job);
@@ -473,7 +367,6 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 		default: /* for policies the engine was told that a move is a stop and a start */
 			assert(command->kind == SW_CMD_LIMIT);
 			sw_brain_touch(brain, live);
-			r = sw_brain_make_way(brain, command->job);
 			break;
 		}
 	}

@@ -223,8 +223,17 @@ static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 	snprintf(live->reason, sizeof live->reason, "node removed");
 	/* Where it must wait it is stranded in a moment. */
 	bool waits = live->user_held || sw_brain_out_of_reach(brain, id) != NULL;
-	const struct sw_event events[] = {{.kind = SW_EV_HOLD, .job = {id}}, {.kind = SW_EV_RELEASE, .job = {id}}};
-	return parked ? 0 : sw_brain_step(brain, events, waits ? 1 : 2, err);
+	const struct sw_event events[] = {
+		{.kind = SW_EV_HOLD, .job = {id}},
+		/* Nothing of it stands anywhere. */
+		{.kind = SW_EV_FAIL, .job = {id}, .epoch = live->epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
+		{.kind = SW_EV_RELEASE, .job = {id}},
+	};
+	/* Of one that is parked the engine hears with its node. */
+	r = parked ? 0 : sw_brain_step(brain, events, waits ? 2 : 3, err);
+	if (r == 0 && sw_engine_job(brain->engine, (struct sw_job_id){id})->state > SW_JOB_RUNNING)
+		live->ended_at = brain->now;
+	return r;
 }
 
 int sw_brain_apply_remove(struct sw_brain *brain, json_t *body, struct sw_err *err)

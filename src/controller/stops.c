@@ -115,9 +115,8 @@ static void say_by(const struct sw_brain *brain, const struct sw_live *live, cha
 		else
 			snprintf(text, SW_STOP_WORDS, "by policy %s", sw_brain_policy(brain));
 		break;
-	case SW_STOPPED_FOR_MEMORY:
-		name_job(brain, stop->job, live->uid, name, sizeof name);
-		snprintf(text, SW_STOP_WORDS, "to make room in GPU memory for %s", name);
+	case SW_STOPPED_BY_ANOTHER:
+		snprintf(text, SW_STOP_WORDS, "since the GPU memory of another job could not leave its GPUs");
 		break;
 	case SW_STOPPED_BY_NODE:
 		snprintf(text, SW_STOP_WORDS, "since its node was lost, or has other GPUs now");

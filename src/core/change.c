@@ -108,8 +108,7 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 		return;
 	if (!runs) {
 		sw_engine_forget_home(engine, job);
-		job->home = parts;
-		sw_ledger_mark_home(ledger, parts, true);
+		sw_engine_set_home(engine, job, parts);
 		return;
 	}
 	sw_ledger_give(ledger, before, share);

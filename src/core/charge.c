@@ -137,6 +137,16 @@ static bool is_anybody_able(const struct sw_engine *engine)
 	return false;
 }
 
+/* Whether the run of a job that is held stands on GPUs: others may wait for what it holds there. */
+static bool is_kept_by_held(const struct sw_engine *engine)
+{
+	for (uint32_t id = engine->ledger.standing.count > 0 ? sw_engine_next(engine, 0) : SW_BITMAP_NONE; id != SW_BITMAP_NONE;
+	     id = sw_engine_next(engine, id + 1))
+		if (engine->jobs.items[id].seen.state == SW_JOB_HELD && engine->jobs.items[id].stands != SW_NO_PART)
+			return true;
+	return false;
+}
+
 /* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go on. */
 static bool is_idle(const struct sw_engine *engine)
 {
@@ -145,7 +155,7 @@ static bool is_idle(const struct sw_engine *engine)
 	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
 	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0 || engine->ledger.gpus_shut > 0)
 		return false;
-	return is_anybody_able(engine);
+	return is_anybody_able(engine) && !is_kept_by_held(engine);
 }
 
 /* Whether the policy sleeps on its watch, or runs on the spot. */

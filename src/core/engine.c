@@ -22,6 +22,8 @@ struct sw_share sw_share_of(const struct sw_job *job)
 		.guaranteed = job->job_class == SW_CLASS_GUARANTEED,
 		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)(job->compute_milli / 2),
 		.job = job->id.v,
+		.stands = sw_rule_suspends(job),
+		.frees = job->frees_gpus,
 	};
 	if (job->paused) {
 		share.gpu_memory_bytes = sw_job_floor(job);
@@ -51,6 +53,13 @@ static void count_held(struct sw_engine *engine, const struct sw_job *job, uint3
 {
 	struct sw_tenant *tenant = &engine->tenants.items[job->tenant];
 	*(job->job_class == SW_CLASS_GUARANTEED ? &tenant->held : &tenant->borrowed) += more ? gpus : -gpus;
+}
+
+void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bool more)
+{
+	uint32_t one = more ? 1 : UINT32_MAX;
+	engine->ruled += job->stop_rule != SW_STOP_AS_WORLD ? one : 0;
+	engine->standers += sw_rule_suspends(job) && !engine->config.keeps_state ? one : 0;
 }
 
 static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
@@ -138,20 +147,55 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 		engine->command_hash = sw_hash_u64(engine->command_hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
 }
 
-void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
+/* With what it asked for: limits hold while it runs. */
+struct sw_share sw_engine_standing_share(const struct sw_core_job *job)
 {
-	sw_engine_forget_home(engine, job);
-	/* Parts of a split job are of no use to the whole one. */
-	if (!job->prefers_home || sw_ledger_is_split(&engine->ledger, parts)) {
-		sw_ledger_drop_parts(&engine->ledger, parts);
-		return;
-	}
+	return (struct sw_share){
+		.gpu_memory_bytes = job->asked_memory_bytes, .job = job->seen.id.v, .stands = true, .frees = job->seen.frees_gpus};
+}
+
+bool sw_engine_would_stand(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	return sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->keeps == SW_KEEPS_YES && job->prefers_home;
+}
+
+void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
+{
+	assert(job->stands == SW_NO_PART);
+	sw_ledger_stand(&engine->ledger, parts, sw_engine_standing_share(job), true);
+	job->stands = parts;
+}
+
+void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job)
+{
+	sw_ledger_stand(&engine->ledger, job->stands, sw_engine_standing_share(job), false);
+	job->stands = SW_NO_PART;
+}
+
+void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
+{
 	job->home = parts;
 	sw_ledger_mark_home(&engine->ledger, parts, true);
+	if (job->stands == SW_NO_PART && sw_plan_is_homebound(engine, job))
+		sw_engine_stand(engine, job, parts);
+}
+
+void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
+{
+	assert(job->home == SW_NO_PART);
+	bool lost = sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
+	/* Parts of a split job are of no use to the whole one. */
+	if (job->prefers_home && !lost && !sw_ledger_is_split(&engine->ledger, parts))
+		sw_engine_set_home(engine, job, parts);
+	else
+		sw_ledger_drop_parts(&engine->ledger, parts);
 }
 
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
 {
+	if (job->home == SW_NO_PART)
+		return;
+	sw_engine_rise(engine, job);
 	sw_ledger_mark_home(&engine->ledger, job->home, false);
 	/* Where it lives there again, the parts are what it holds. */
 	if (job->home != job->parts)
@@ -173,7 +217,7 @@ static void end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_j
 	sw_order_remove(engine, job);
 	sw_order_leave_lane(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
-	engine->ruled -= job->seen.stop_rule != SW_STOP_AS_WORLD;
+	sw_engine_count_rule(engine, &job->seen, false);
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
 	if (engine->policy->ended != NULL)
@@ -189,6 +233,19 @@ static void must_relane(struct sw_engine *engine, struct sw_core_job *job)
 	int r = sw_order_relane(engine, job);
 	assert(r == 0); /* reserved by the step */
 	(void)r;
+}
+
+/* Of what runs, or stands at its home. */
+static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, enum sw_reason reason)
+{
+	bool may_stand = reason == SW_REASON_HELD || reason == SW_REASON_BOUNCED;
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+						      .reason = (uint8_t)reason,
+						      .stands = may_stand && job->split_milli == 0 && sw_engine_would_stand(engine, job),
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = job->seen.gpus_held,
+						      .parts = SW_NO_PART});
 }
 
 /* One that waits competes no more until it is released. */
@@ -216,6 +273,7 @@ static void interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_remove(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
+	job->keeps = SW_KEEPS_UNKNOWN;
 	if (engine->policy->stopped != NULL)
 		engine->policy->stopped(&engine->view, &job->seen);
 	sw_order_add(engine, job);
@@ -337,7 +395,7 @@ struct sw_core_job *sw_engine_add(struct sw_engine *engine)
 static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct sw_job_spec *spec)
 {
 	if (spec->gpus == 0 || spec->min_gpus == 0 || spec->min_gpus > spec->gpus || spec->max_gpus < spec->gpus || spec->work_ns < 0 ||
-	    spec->stop_rule > SW_STOP_NEVER || (spec->stop_rule == SW_STOP_NEVER && spec->job_class == SW_CLASS_OPPORTUNISTIC) ||
+	    spec->stop_rule > SW_STOP_IF_FREE || (spec->stop_rule >= SW_STOP_NEVER && spec->job_class == SW_CLASS_OPPORTUNISTIC) ||
 	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->use_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
 	if (!engine->config.may_grow && spec->gpus > engine->topology->gpu_count)
@@ -390,6 +448,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.cannot_pause = spec->cannot_pause,
 				.stop_rule = spec->stop_rule,
 				.no_restart = spec->no_restart,
+				.frees_gpus = engine->config.keeps_state,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,
@@ -403,8 +462,9 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		.asked_compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 		.parts = SW_NO_PART,
 		.plan_slot = SW_NO_SLOT,
-		.prefers_home = spec->prefers_home,
+		.prefers_home = spec->prefers_home || spec->stop_rule == SW_STOP_SUSPEND || spec->stop_rule == SW_STOP_IF_FREE,
 		.home = SW_NO_PART,
+		.stands = SW_NO_PART,
 		.avoid = UINT32_MAX,
 	};
 	if (reason == SW_REASON_NONE) {
@@ -423,7 +483,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = (uint8_t)reason, .job = job->seen.id.v, .parts = SW_NO_PART});
 		return 0;
 	}
-	engine->ruled += job->seen.stop_rule != SW_STOP_AS_WORLD;
+	sw_engine_count_rule(engine, &job->seen, true);
 	if (engine->policy->submit != NULL)
 		engine->policy->submit(&engine->view, &job->seen);
 	if (spec->held) {
@@ -478,17 +538,14 @@ void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
 {
 	bool waits = sw_job_is_waiting(&job->seen);
 	if (job->seen.no_restart) {
-		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-							      .reason = SW_REASON_NODE_LOST,
-							      .job = job->seen.id.v,
-							      .epoch = job->epoch,
-							      .parts = SW_NO_PART});
+		tell_stop(engine, job, SW_REASON_NODE_LOST);
 		end_job(engine, job, SW_JOB_FAILED);
 		return;
 	}
 	if (waits)
 		sw_order_remove(engine, job);
 	sw_engine_forget_home(engine, job);
+	job->keeps = SW_KEEPS_UNKNOWN;
 	must_relane(engine, job);
 	if (waits)
 		sw_order_add(engine, job);
@@ -534,12 +591,7 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 		return;
 	bool ran = job->seen.state == SW_JOB_RUNNING;
 	if (ran) {
-		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-							      .reason = SW_REASON_HELD,
-							      .job = job->seen.id.v,
-							      .epoch = job->epoch,
-							      .gpus = job->seen.gpus_held,
-							      .parts = SW_NO_PART});
+		tell_stop(engine, job, SW_REASON_HELD);
 		uint32_t parts = job->parts;
 		sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
 		sw_engine_set_waiting(engine, job, engine->config.keeps_state);
@@ -574,12 +626,7 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 
 void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job)
 {
-	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-						      .reason = SW_REASON_NODE_LOST,
-						      .job = job->seen.id.v,
-						      .epoch = job->epoch,
-						      .gpus = job->seen.gpus_held,
-						      .parts = SW_NO_PART});
+	tell_stop(engine, job, SW_REASON_NODE_LOST);
 	if (job->seen.no_restart) {
 		end_job(engine, job, SW_JOB_FAILED);
 		return;
@@ -588,38 +635,89 @@ void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job)
 	job->seen.restarts++;
 }
 
-/* Nobody's fault, and nothing of it has run. */
-static void bounce(struct sw_engine *engine, struct sw_core_job *job)
+/* It cannot have the GPUs that it was given. A run that came back to them stands there again; one that was new has not begun. */
+static void step_back(struct sw_engine *engine, struct sw_core_job *job)
 {
-	if (job->seen.state != SW_JOB_RUNNING)
+	uint32_t parts = job->parts;
+	tell_stop(engine, job, SW_REASON_BOUNCED);
+	if (!sw_engine_would_stand(engine, job) || job->split_milli != 0) {
+		interrupt(engine, job);
 		return;
-	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
-						      .reason = SW_REASON_BOUNCED,
-						      .job = job->seen.id.v,
-						      .epoch = job->epoch,
-						      .gpus = job->seen.gpus_held,
-						      .parts = SW_NO_PART});
-	interrupt(engine, job);
+	}
+	sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
+	sw_order_remove(engine, job);
+	sw_alarm_drop(engine, job->seen.id.v);
+	sw_engine_set_waiting(engine, job, false);
+	sw_engine_leave(engine, job, parts);
+	must_relane(engine, job);
+	if (engine->policy->stopped != NULL)
+		engine->policy->stopped(&engine->view, &job->seen);
+	sw_order_add(engine, job);
+	sw_engine_hold_if_due(engine, job);
 }
 
-/* It goes on at home, or waits for that. */
+/* Of the residents of a GPU, the one that came last, and not before `since`; NULL: there is none. */
+static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct sw_gpu *gpu, sw_ns since)
+{
+	struct sw_core_job *last = NULL;
+	for (uint32_t r = 0; r < gpu->residents; r++) {
+		struct sw_core_job *job = &engine->jobs.items[gpu->who[r]];
+		if (job->seen.since >= since && (last == NULL || job->seen.since >= last->seen.since))
+			last = job;
+	}
+	return last;
+}
+
+/* Jobs that came to the GPUs of one that stands there since it does, and do not fit beside it, wait again. */
+static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	for (uint32_t p = job->stands; p != SW_NO_PART; p = ledger->parts[p].next) {
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
+			uint32_t g = ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest);
+			const struct sw_gpu *gpu = &ledger->gpus[g];
+			struct sw_core_job *other;
+			while (sw_ledger_gpu_is_overdrawn(ledger, g) && (other = find_newcomer(engine, gpu, job->seen.since)) != NULL)
+				step_back(engine, other);
+		}
+	}
+}
+
+/* What its run holds, running or standing, with or without its GPU memory from now on. */
+void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees)
+{
+	uint32_t parts = job->parts, stands = job->stands;
+	if (job->seen.frees_gpus == frees)
+		return;
+	sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
+	sw_engine_rise(engine, job);
+	job->seen.frees_gpus = frees;
+	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
+	if (stands != SW_NO_PART)
+		sw_engine_stand(engine, job, stands);
+}
+
+/* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands there with its memory. */
 static void stay(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_ledger *ledger = &engine->ledger;
-	struct sw_share share = sw_share_of(&job->seen);
-	/* Of others the decision of this step could take the GPUs again that the command names. */
-	if (!sw_plan_is_homebound(engine, job) || job->seen.state >= SW_JOB_RUNNING)
+	if (job->stands == SW_NO_PART || job->seen.state >= SW_JOB_RUNNING)
+		return;
+	sw_engine_set_frees(engine, job, false);
+	bounce_newcomers(engine, job);
+	if (job->seen.state == SW_JOB_HELD)
 		return;
 	job->keeps = SW_KEEPS_NOT;
-	release(engine, job);
 	uint32_t gpus = sw_ledger_count_gpus(ledger, job->home), parts = job->home;
-	if (!sw_ledger_fits(ledger, parts, share) || sw_ledger_touches_closed(ledger, parts) ||
-	    !sw_engine_quota_allows(engine, &job->seen, gpus))
+	sw_engine_rise(engine, job);
+	if (!sw_plan_home_is_free(engine, job) || !sw_engine_quota_allows(engine, &job->seen, gpus)) {
+		sw_engine_stand(engine, job, parts);
 		return;
+	}
 	sw_order_remove(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
 	bool resumes = job->seen.state == SW_JOB_SUSPENDED;
-	sw_ledger_take(ledger, parts, share);
+	sw_ledger_take(ledger, parts, sw_share_of(&job->seen));
 	sw_engine_set_running(engine, job, gpus, parts);
 	sw_engine_forget_home(engine, job);
 	must_relane(engine, job);
@@ -633,8 +731,14 @@ static void stay(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_add(engine, job);
 }
 
-static void note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps)
+static void note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps, bool frees)
 {
+	if (job->seen.state > SW_JOB_RUNNING || engine->config.keeps_state)
+		return;
+	sw_engine_set_frees(engine, job, frees);
+	/* One that stands has kept it. */
+	if (job->stands != SW_NO_PART)
+		return;
 	job->keeps = keeps ? SW_KEEPS_YES : SW_KEEPS_NOT;
 	sw_order_mark(engine, job);
 }
@@ -739,6 +843,8 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 	hash = sw_hash_u64(hash, (uint64_t)event->job.v << 32 ^ (uint64_t)event->left_ns ^ (uint64_t)event->ends_at << 1);
 	if (event->kind == SW_EV_SUBMIT)
 		hash = sw_hash_u64(hash, (uint64_t)event->spec->gpus << 40 ^ (uint64_t)event->spec->work_ns);
+	if (event->frees)
+		hash = sw_hash_u64(hash, 1);
 	if (event->kind == SW_EV_CHANGE || event->verdict != SW_FAIL_BY_RETRIES)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
 	if (event->kind == SW_EV_MOVE || event->kind == SW_EV_GPUS_SHUT)
@@ -801,13 +907,12 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_KEEPS:
 		job = job_of_answer(engine, event);
 		if (job != NULL)
-			note_keeps(engine, job, event->gpus != 0);
+			note_keeps(engine, job, event->gpus != 0, event->frees);
 		return 0;
-	case SW_EV_BOUNCE:
 	case SW_EV_STAY:
 		job = job_of_answer(engine, event);
 		if (job != NULL)
-			(event->kind == SW_EV_BOUNCE ? bounce : stay)(engine, job);
+			stay(engine, job);
 		return 0;
 	case SW_EV_CHANGE:
 		if (!sw_engine_knows(engine, event->job.v) || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
@@ -1049,6 +1154,11 @@ uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id)
 uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id)
 {
 	return engine->jobs.items[id.v].parts;
+}
+
+uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return engine->jobs.items[id.v].stands;
 }
 
 uint64_t sw_engine_log_hash(const struct sw_engine *engine)

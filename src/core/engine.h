@@ -12,7 +12,8 @@
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was lowered below what they held;
  *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for every alarm before its slack is over;
  *  7. the order lists every job that competes, in the set its state says, sorted and marked;
- *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs.
+ *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs;
+ *  9. of these, exactly those whose owners let them be suspended where they run stand at their home in a world that keeps no state: the ledger counts what they hold there.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -127,6 +128,8 @@ uint32_t sw_engine_next_job(const struct sw_engine *engine, uint32_t from);
 uint32_t sw_engine_known_count(const struct sw_engine *engine);
 uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
+/* Where its run is suspended; SW_NO_PART: it is not. */
+uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id);
 /* A fingerprint of all events and commands so far. */
 uint64_t sw_engine_log_hash(const struct sw_engine *engine);
 /* The same of the commands alone and their times: what was decided, whoever told the events. */

@@ -56,9 +56,9 @@ enum sw_event_kind {
 			    * anything beside its GPUs than before, all of them stop */
 	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
 	SW_EV_HOLD_NEXT, /* job: as SW_EV_HOLD, but a run goes on; the job is held once that is over */
-	SW_EV_KEEPS,	 /* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not */
-	SW_EV_BOUNCE,	 /* job, epoch: the run has not begun and cannot begin where it is; it waits again, at no cost */
-	SW_EV_STAY, /* job that was stopped and has a home: it cannot leave its GPUs. It goes on there where they are free, is held no more, and is not stopped again */
+	SW_EV_KEEPS, /* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not. `frees`: its GPU memory leaves the GPUs meanwhile */
+	SW_EV_STAY, /* job, epoch: it was suspended, and its GPU memory is on its GPUs still. Jobs that came there since then and do not fit beside it wait again. Unless it is held, it goes on
+		     * where its GPUs are free, and is not stopped again */
 };
 
 /* What a failed run means for the job. */
@@ -79,6 +79,7 @@ struct sw_event {
 	uint32_t gpus;
 	uint32_t avoid;	 /* the node it keeps off; UINT32_MAX: none */
 	uint8_t verdict; /* enum sw_fail_verdict */
+	bool frees;
 	uint32_t speed_milli;
 	uint64_t gpu_memory_bytes;
 	uint64_t mask;
@@ -117,6 +118,7 @@ struct sw_command {
 	uint8_t kind;	/* enum sw_command_kind */
 	uint8_t reason; /* enum sw_reason */
 	bool resume;
+	bool stands; /* of a stop: the run keeps its host memory, stands where it is and goes on there */
 	uint32_t job;
 	uint32_t epoch;
 	uint32_t gpus;

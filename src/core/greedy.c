@@ -416,15 +416,18 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 
 /* ---- orders without preemption: only the waiting ones compete */
 
+/* Where the first job that does not fit blocks, those behind it whose runs stand on GPUs go on all the same: it may wait for what they hold. */
 static void start_in_order(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
+	bool only_standing = false;
 	while (free_gpus(g) > 0) {
 		struct sw_rank head;
 		bool found = false;
 		for (size_t l = 0; l < book->lanes.count; l++) {
 			struct sw_lane *lane = &book->lanes.items[l];
-			if (lane->blocked || lane->waiting.first == SW_OSET_NONE || (lane->gpus > free_gpus(g) && !book->rule->head_blocks))
+			if (lane->blocked || lane->waiting.first == SW_OSET_NONE ||
+			    (lane->gpus > free_gpus(g) && !book->rule->head_blocks) || (only_standing && lane->lone == 0))
 				continue;
 			struct sw_rank rank = sw_order_rank(g->engine, lane->waiting.first);
 			if (!found || sw_rank_before(&rank, &head))
@@ -435,10 +438,9 @@ static void start_in_order(struct greedy *g)
 			return;
 		if (sw_engine_quota_allows(g->engine, &job_at(g, head.job)->seen, job_at(g, head.job)->seen.gpus) && put(g, head.job))
 			choose(g, head.job);
-		else if (book->rule->head_blocks)
-			return;
 		else
 			lane_of(g, head.job)->blocked = true;
+		only_standing |= book->rule->head_blocks && lane_of(g, head.job)->blocked;
 	}
 }
 
@@ -502,8 +504,8 @@ void sw_greedy_decide(struct sw_engine *engine)
 	const struct sw_placement *placement = engine->config.placement;
 	struct greedy g = {
 		.engine = engine,
-		.by_count =
-			(placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven && engine->ledger.gpus_shared == 0,
+		.by_count = (placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven &&
+			    engine->ledger.gpus_shared == 0 && engine->standers == 0,
 		.free = engine->ledger.gpus_free,
 		.marks = engine->ruled > 0 ? SW_MARK_STOPS : 0,
 	};

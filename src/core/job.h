@@ -33,9 +33,10 @@ struct sw_core_job {
 	bool ranks_as_running; /* as of the last decision: frozen while one is made */
 	bool can_resume;       /* its state was kept at the last stop */
 	bool prefers_home;
-	bool held_next; /* it is held once its run is over */
-	uint8_t keeps;	/* enum sw_keeps, of the run `epoch` */
-	uint32_t home;	/* parts: where it was when it was stopped; SW_NO_PART. Held by nobody for it. */
+	bool held_next;	 /* it is held once its run is over */
+	uint8_t keeps;	 /* enum sw_keeps, of the run `epoch` */
+	uint32_t home;	 /* parts: where it was when it was stopped; SW_NO_PART. Others may have the GPUs. */
+	uint32_t stands; /* parts: where the ledger counts its run as suspended; SW_NO_PART */
 	sw_ns alarm_slack;
 	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
 	uint32_t speed_epoch;

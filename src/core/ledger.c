@@ -38,6 +38,7 @@ static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, ui
 	}
 	int r = sw_bitmap_reserve(&ledger->yielding, nodes);
 	r = r < 0 ? r : sw_bitmap_reserve(&ledger->homely, nodes);
+	r = r < 0 ? r : sw_bitmap_reserve(&ledger->standing, nodes);
 	for (uint32_t free = 0; r == 0 && free < ledger->bucket_count; free++)
 		r = sw_bitmap_reserve(&ledger->buckets[free], nodes);
 	for (uint32_t step = 0; r == 0 && step < SW_USE_STEPS; step++)
@@ -93,6 +94,7 @@ void sw_ledger_release(struct sw_ledger *ledger)
 		sw_bitmap_release(&ledger->by_use[step]);
 	sw_bitmap_release(&ledger->yielding);
 	sw_bitmap_release(&ledger->homely);
+	sw_bitmap_release(&ledger->standing);
 	free(ledger->nodes);
 	free(ledger->gpus);
 	free(ledger->buckets);
@@ -436,16 +438,52 @@ static uint64_t held_bytes(const struct sw_topology_node *shape, struct sw_share
 	return share.gpu_memory_bytes == 0 ? shape->gpu_memory_bytes : share.gpu_memory_bytes;
 }
 
+/* What a run that stands holds of each GPU. */
+static uint64_t standing_bytes(const struct sw_topology_node *shape, struct sw_share share)
+{
+	uint64_t bytes = held_bytes(shape, share);
+	return share.frees ? 0 : bytes < shape->gpu_memory_bytes ? bytes : shape->gpu_memory_bytes;
+}
+
+static uint64_t free_bytes(const struct sw_gpu *gpu, const struct sw_topology_node *shape)
+{
+	uint64_t rest = shape->gpu_memory_bytes - gpu->memory_held_bytes;
+	return rest > gpu->standing_bytes ? rest - gpu->standing_bytes : 0;
+}
+
 /* Beside those who are there, if any. */
 static bool gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
 {
-	if (gpu->residents == 0)
+	if (gpu->residents == 0 && gpu->standing == 0)
 		return held_bytes(shape, share) <= shape->gpu_memory_bytes;
-	if (gpu->whole || share.gpu_memory_bytes == 0 || gpu->residents >= SW_GPU_RESIDENTS_MAX)
+	if (gpu->residents + gpu->standing >= SW_GPU_RESIDENTS_MAX)
 		return false;
-	if (share.guaranteed && gpu->compute_held_milli + share.compute_milli > SW_COMPUTE_WHOLE)
+	if (share.gpu_memory_bytes == 0)
+		return gpu->residents == 0 && gpu->standing_held == 0;
+	if (gpu->whole || (share.guaranteed && gpu->compute_held_milli + share.compute_milli > SW_COMPUTE_WHOLE))
 		return false;
-	return share.gpu_memory_bytes <= shape->gpu_memory_bytes - gpu->memory_held_bytes;
+	return share.gpu_memory_bytes <= free_bytes(gpu, shape);
+}
+
+/* The same once all residents have been stopped. */
+static bool gpu_would_fit(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
+{
+	uint64_t left = gpu->standing_bytes + gpu->rest_bytes;
+	if (share.gpu_memory_bytes == 0 || gpu->standing_held + gpu->rest_held == 0)
+		return gpu->standing_held + gpu->rest_held == 0;
+	return left <= shape->gpu_memory_bytes && share.gpu_memory_bytes <= shape->gpu_memory_bytes - left;
+}
+
+bool sw_ledger_gpu_is_overdrawn(const struct sw_ledger *ledger, uint32_t gpu)
+{
+	const struct sw_gpu *at = &ledger->gpus[gpu];
+	return at->residents > 0 && at->standing_held > 0 &&
+	       (at->whole || at->standing_bytes > ledger->topology->nodes[at->node].gpu_memory_bytes - at->memory_held_bytes);
+}
+
+uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu)
+{
+	return free_bytes(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node]);
 }
 
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share)
@@ -465,6 +503,19 @@ bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, u
 	return true;
 }
 
+static bool host_fits(const struct sw_ledger_node *node, const struct sw_part *part)
+{
+	return node->up && node->cpus_free >= part->cpus && node->memory_free_bytes >= part->memory_bytes;
+}
+
+bool sw_ledger_host_fits(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (!host_fits(&ledger->nodes[ledger->parts[p].node], &ledger->parts[p]))
+			return false;
+	return true;
+}
+
 bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share of_job)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
@@ -472,9 +523,9 @@ bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_sh
 		struct sw_share share = on_part(part, of_job);
 		const struct sw_ledger_node *n = &ledger->nodes[part->node];
 		const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
-		if (!n->up || n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes)
+		if (!host_fits(n, part))
 			return false;
-		if ((part->mask & ~n->free) == 0 && held_bytes(shape, share) <= shape->gpu_memory_bytes)
+		if ((part->mask & (~n->free | n->standing)) == 0 && held_bytes(shape, share) <= shape->gpu_memory_bytes)
 			continue;
 		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1)
 			if (!gpu_fits(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)], shape, share))
@@ -509,6 +560,8 @@ static bool takes_more(const struct sw_gpu *gpu)
 static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, uint64_t bytes, bool in)
 {
 	struct sw_gpu *gpu = &ledger->gpus[g];
+	bool rests = share.stands && !share.frees;
+	uint64_t rest = rests ? bytes : 0;
 	uint32_t at = 0;
 	if (takes_more(gpu))
 		sw_bitmap_remove(&ledger->by_use[use_step(gpu)], g);
@@ -526,6 +579,8 @@ static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, ui
 		memmove(&gpu->who[at], &gpu->who[at + 1], (gpu->residents - at) * sizeof gpu->who[0]);
 	}
 	gpu->memory_held_bytes += in ? bytes : -bytes;
+	gpu->rest_bytes += in ? rest : -rest;
+	gpu->rest_held = (uint8_t)(in ? gpu->rest_held + rests : gpu->rest_held - rests);
 	gpu->use_milli = (uint16_t)(in ? gpu->use_milli + share.use_milli : gpu->use_milli - share.use_milli);
 	gpu->whole = in && share.gpu_memory_bytes == 0;
 	if (share.guaranteed) {
@@ -555,8 +610,9 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 	n->cpus_free += in ? -part->cpus : part->cpus;
 	n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
 	if (!share.guaranteed) {
+		uint64_t yields = share.stands ? 0 : part->memory_bytes;
 		n->cpus_yielding += in ? part->cpus : -part->cpus;
-		n->memory_yielding_bytes += in ? part->memory_bytes : -part->memory_bytes;
+		n->memory_yielding_bytes += in ? yields : -yields;
 	}
 	if ((yielded != 0) != (n->yielding != 0))
 		(n->yielding != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->yielding, part->node);
@@ -575,13 +631,24 @@ void sw_ledger_give(struct sw_ledger *ledger, uint32_t parts, struct sw_share sh
 		hold_part(ledger, &ledger->parts[p], share, false);
 }
 
-void sw_ledger_see_through(struct sw_ledger *ledger, bool on)
+/* Of the GPUs that opportunistic jobs have, those that the share could have instead. */
+static uint64_t could_have(const struct sw_ledger *ledger, uint32_t node, struct sw_share share)
+{
+	const struct sw_ledger_node *n = &ledger->nodes[node];
+	uint64_t mask = 0;
+	for (uint64_t rest = n->yielding & ~n->shut; rest != 0; rest &= rest - 1)
+		if (gpu_would_fit(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)], &ledger->topology->nodes[node], share))
+			mask |= rest & (~rest + 1);
+	return mask;
+}
+
+void sw_ledger_see_through(struct sw_ledger *ledger, struct sw_share share, bool on)
 {
 	for (uint32_t node = sw_bitmap_next(&ledger->yielding, 0); node != SW_BITMAP_NONE;
 	     node = sw_bitmap_next(&ledger->yielding, node + 1)) {
 		struct sw_ledger_node *n = &ledger->nodes[node];
 		uint64_t before = n->free;
-		n->free = on ? n->free | (n->yielding & ~n->shut) : n->free & ~n->yielding;
+		n->free = on ? n->free | could_have(ledger, node, share) : n->free & ~n->yielding;
 		n->cpus_free += on ? n->cpus_yielding : -n->cpus_yielding;
 		n->memory_free_bytes += on ? n->memory_yielding_bytes : -n->memory_yielding_bytes;
 		move_bucket(ledger, node, before);
@@ -596,6 +663,44 @@ void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on)
 		n->free = on ? n->free & ~n->homes : n->free | n->hidden;
 		n->hidden = on ? before & n->homes : 0;
 		move_bucket(ledger, node, before);
+	}
+}
+
+void sw_ledger_hide_crowded(struct sw_ledger *ledger, struct sw_share share, bool on)
+{
+	for (uint32_t node = sw_bitmap_next(&ledger->standing, 0); node != SW_BITMAP_NONE;
+	     node = sw_bitmap_next(&ledger->standing, node + 1)) {
+		struct sw_ledger_node *n = &ledger->nodes[node];
+		uint64_t before = n->free, crowded = 0;
+		for (uint64_t rest = on ? n->free & n->standing : 0; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			/* With residents it is seen through, and was looked at then. */
+			if (gpu->residents == 0 && !gpu_fits(gpu, &ledger->topology->nodes[node], share))
+				crowded |= rest & (~rest + 1);
+		}
+		n->free = on ? n->free & ~crowded : n->free | n->crowded;
+		n->crowded = crowded;
+		move_bucket(ledger, node, before);
+	}
+}
+
+void sw_ledger_stand(struct sw_ledger *ledger, uint32_t parts, struct sw_share share, bool in)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_part *part = &ledger->parts[p];
+		struct sw_ledger_node *n = &ledger->nodes[part->node];
+		uint64_t bytes = standing_bytes(&ledger->topology->nodes[part->node], share);
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+			struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			assert(in || (gpu->standing > 0 && gpu->standing_bytes >= bytes));
+			gpu->standing += in ? 1 : UINT32_MAX;
+			gpu->standing_held += share.frees ? 0 : in ? 1 : UINT32_MAX;
+			gpu->standing_bytes += in ? bytes : -bytes;
+			n->standing = gpu->standing > 0 ? n->standing | (rest & (~rest + 1)) : n->standing & ~(rest & (~rest + 1));
+		}
+		(n->standing != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->standing, part->node);
+		assert(!in || n->memory_free_bytes >= part->memory_bytes);
+		n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
 	}
 }
 
@@ -633,7 +738,7 @@ void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpu
 {
 	const struct sw_topology_node *shape = &ledger->topology->nodes[node];
 	struct sw_ledger_node *n = &ledger->nodes[node];
-	assert(!n->up && n->homes == 0 && n->yielding == 0 && n->shut == 0);
+	assert(!n->up && n->homes == 0 && n->standing == 0 && n->yielding == 0 && n->shut == 0);
 	/* Those of the nodes behind it stay next to it. */
 	uint32_t end = ledger->topology->gpu_count, before = n->first_gpu + gpus_before, after = n->first_gpu + shape->gpus;
 	uint32_t end_before = end + gpus_before - shape->gpus;
@@ -728,13 +833,16 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 	for (uint32_t g = 0; g < shape->gpus; g++) {
 		const struct sw_gpu *x = &ledger->gpus[a->first_gpu + g], *y = &derived->gpus[b->first_gpu + g];
 		if (x->memory_held_bytes != y->memory_held_bytes || x->compute_held_milli != y->compute_held_milli ||
-		    x->residents != y->residents)
+		    x->residents != y->residents || x->standing_bytes != y->standing_bytes || x->rest_bytes != y->rest_bytes ||
+		    x->standing != y->standing || x->standing_held != y->standing_held || x->rest_held != y->rest_held)
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u does not match its holdings", g, n);
 		if (x->use_milli != y->use_milli || x->guaranteed != y->guaranteed ||
 		    memcmp(x->who, y->who, x->residents * sizeof x->who[0]) != 0 || !is_found(ledger, a->first_gpu + g))
 			return sw_err_set(err, SW_EBUG, "ledger invariant 6: GPU %u of node %u has others on it than it lists", g, n);
 		if (x->homes != y->homes || (a->homes >> g & 1) != (y->homes > 0) || sw_bitmap_has(&ledger->homely, n) != (a->homes != 0))
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u is the home of others than is marked", g, n);
+		if ((a->standing >> g & 1) != (y->standing > 0) || sw_bitmap_has(&ledger->standing, n) != (a->standing != 0))
+			return sw_err_set(err, SW_EBUG, "ledger: runs that stand on GPU %u of node %u are not marked", g, n);
 		if (x->memory_held_bytes > shape->gpu_memory_bytes)
 			return sw_err_set(err, SW_EBUG, "ledger invariant 1: GPU %u of node %u is over-committed", g, n);
 		if (x->compute_held_milli > SW_COMPUTE_WHOLE || x->residents > SW_GPU_RESIDENTS_MAX)

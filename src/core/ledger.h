@@ -3,10 +3,13 @@
  * A holding is a list of parts, one per node, each a mask of GPUs with the CPUs and host memory beside them; memory and compute are per GPU and the
  * same on all GPUs of a holding. But for a job that is split: then each part is one GPU and says how much memory it holds there.
  *
+ * A run that is suspended where it ran stands there: it is no resident and holds no CPUs, but keeps its host memory, and its GPU memory unless that has left the GPU.
+ *
  * Invariants (re-derived from the holdings by sw_ledger_matches()):
- *  1. on every GPU, memory held by residents is at most the GPU's memory;
+ *  1. on every GPU, memory held by residents is at most the GPU's memory. Residents are taken in only where they fit beside what stands there; of a run that stands it may turn out later that it
+ *     holds more;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
- *  3. CPUs and host memory held on a node are at most what the node has;
+ *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included;
  *  4. a GPU is free exactly when it has no resident and is not shut; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a
  *     closed node are in no total;
  *  5. no part names a GPU that the node does not have;
@@ -41,17 +44,24 @@ struct sw_share {
 	bool guaranteed;
 	uint16_t use_milli; /* of the compute, as far as is known */
 	uint32_t job;	    /* who */
+	bool stands;	    /* stopped, it would stand where it is, or does */
+	bool frees;	    /* and its GPU memory would leave the GPUs */
 };
 
 struct sw_gpu {
 	uint64_t memory_held_bytes;
+	uint64_t standing_bytes;	    /* held by runs that stand there */
+	uint64_t rest_bytes;		    /* of what residents hold, what would stand there if all of them were stopped */
 	uint32_t who[SW_GPU_RESIDENTS_MAX]; /* its residents, ascending */
 	uint32_t homes;			    /* of jobs that are away */
+	uint32_t standing;		    /* of those, whose runs stand there */
+	uint32_t standing_held;		    /* of those, whose memory is there too */
 	uint32_t node;
 	uint16_t compute_held_milli; /* of guaranteed residents */
 	uint16_t use_milli;	     /* of all residents */
 	uint8_t residents;
 	uint8_t guaranteed; /* how many of them are */
+	uint8_t rest_held;  /* how many of them would stand there with their memory */
 	bool whole;	    /* a resident holds all of it */
 	bool shut;	    /* it takes no job */
 };
@@ -62,8 +72,10 @@ struct sw_ledger_node {
 	uint64_t yielding; /* mask of GPUs with residents, none of them guaranteed */
 	uint64_t homes;	   /* mask of GPUs that jobs would like to come back to */
 	uint64_t hidden;   /* of these, the free ones, while homes are hidden */
+	uint64_t standing; /* mask of GPUs on which runs stand */
+	uint64_t crowded;  /* of these, the free ones that are too crowded, while those are hidden */
 	uint64_t memory_free_bytes;
-	uint64_t memory_yielding_bytes; /* held by opportunistic jobs */
+	uint64_t memory_yielding_bytes; /* held by opportunistic jobs that would not stand there */
 	uint32_t cpus_free;
 	uint32_t cpus_yielding;
 	uint32_t first_gpu;
@@ -79,6 +91,7 @@ struct sw_ledger {
 	struct sw_bitmap *buckets;	       /* [number of free GPUs] -> nodes that are up and open */
 	struct sw_bitmap yielding;	       /* nodes with such GPUs */
 	struct sw_bitmap homely;	       /* nodes with homes */
+	struct sw_bitmap standing;	       /* nodes on which runs stand */
 	struct sw_bitmap by_use[SW_USE_STEPS]; /* GPUs with residents and room for more, by how much these use */
 	struct sw_part *parts;		       /* pool; free ones are linked by next */
 	uint32_t node_capacity, gpu_capacity;
@@ -124,6 +137,8 @@ void sw_spot_discard(struct sw_spot *spot);
  * Whether it is free is for sw_ledger_fits() to say. */
 bool sw_spot_put(struct sw_spot *spot, const struct sw_part *part);
 
+/* Whether the nodes of these parts are up and have the CPUs and host memory for them. */
+bool sw_ledger_host_fits(const struct sw_ledger *ledger, uint32_t parts);
 /* Whether the parts (which need not be held now) could be taken by this share. */
 bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
 /* Takes or gives back; the list of parts itself stays the caller's. */
@@ -145,6 +160,10 @@ bool sw_ledger_has_homes(const struct sw_ledger *ledger, uint32_t parts);
 /* As if somebody were on every GPU that is a home: none of them is counted or found as free, for as long as somebody looks for a place. Nothing is taken, given
  * or marked meanwhile. */
 void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on);
+/* A run that holds nothing any more stands on these parts from now on, or does not. It takes its host memory, which it had, and its GPU memory unless the share frees it. */
+void sw_ledger_stand(struct sw_ledger *ledger, uint32_t parts, struct sw_share share, bool in);
+/* As if somebody were on every free GPU on which the share does not fit beside runs that stand there, as with homes. */
+void sw_ledger_hide_crowded(struct sw_ledger *ledger, struct sw_share share, bool on);
 bool sw_ledger_touches(const struct sw_ledger *ledger, uint32_t parts, uint32_t node);
 /* Whether these are the parts of a split job. */
 bool sw_ledger_is_split(const struct sw_ledger *ledger, uint32_t parts);
@@ -160,8 +179,12 @@ void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask);
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 
 /* As if opportunistic jobs held nothing: their GPUs, CPUs and host memory are counted and found as free, for as long as somebody looks for a
- * place. Nothing is taken or given meanwhile. */
-void sw_ledger_see_through(struct sw_ledger *ledger, bool on);
+ * place for this share. But not GPUs on which it would not fit beside what they leave there. Nothing is taken or given meanwhile. */
+void sw_ledger_see_through(struct sw_ledger *ledger, struct sw_share share, bool on);
+/* The GPU's memory that neither residents nor runs that stand there hold. */
+uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu);
+/* Whether residents and runs that stand there hold more than it has: of one that stands that turned out when others were there already. */
+bool sw_ledger_gpu_is_overdrawn(const struct sw_ledger *ledger, uint32_t gpu);
 /* Whether the share has room on this GPU beside those who are there. */
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
 /* Whether the holder of these parts, which is not guaranteed, could be. */

@@ -170,10 +170,10 @@ void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_or
 static void insert(struct sw_engine *engine, struct sw_core_job *job, int64_t stamp)
 {
 	bool runs = job->seen.state == SW_JOB_RUNNING;
+	job->ranks_as_running = runs;
 	if (runs && !engine->order.rule->preemptive)
 		return; /* running jobs do not compete */
 	sw_order_list(engine, job, runs ? SW_ORDER_RUNNING : SW_ORDER_WAITING, key_now(engine, job), stamp);
-	job->ranks_as_running = runs;
 }
 
 static void take_out(struct sw_engine *engine, struct sw_core_job *job)

@@ -52,9 +52,28 @@ static void give(struct sw_plan *plan, struct sw_core_job *job)
 
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 {
-	touch(plan, job);
+	const struct sw_plan_entry *entry = touch(plan, job);
 	give(plan, job);
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.keeps_state);
+	/* Whoever comes there must fit beside its run, if that stands there. */
+	if (sw_plan_is_homebound(plan->engine, job))
+		sw_engine_stand(plan->engine, job, job->home);
+	else if (entry->before.state == SW_JOB_RUNNING && entry->split_before == 0 && sw_engine_would_stand(plan->engine, job))
+		sw_engine_stand(plan->engine, job, entry->parts_before);
+}
+
+uint32_t sw_plan_rise(struct sw_plan *plan, struct sw_core_job *job)
+{
+	uint32_t stood = job->stands;
+	sw_engine_rise(plan->engine, job);
+	return stood;
+}
+
+enum sw_answer sw_plan_stand_unless(struct sw_plan *plan, struct sw_core_job *job, uint32_t stood, enum sw_answer answer)
+{
+	if (answer != SW_YES && stood != SW_NO_PART)
+		sw_engine_stand(plan->engine, job, stood);
+	return answer;
 }
 
 bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_job *job)
@@ -83,6 +102,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	if (entry->before.state != SW_JOB_RUNNING)
 		return false;
+	uint32_t stood = sw_plan_rise(plan, job);
 	/* It is the same run, with the limits it has. */
 	job->seen.job_class = entry->before.job_class;
 	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
@@ -94,6 +114,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 		job->seen.job_class = job->seen.asked_class;
 		job->seen.gpu_memory_bytes = job->asked_memory_bytes;
 		job->seen.compute_milli = job->asked_compute_milli;
+		(void)sw_plan_stand_unless(plan, job, stood, SW_NO_ROOM);
 		return false;
 	}
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
@@ -109,12 +130,22 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	return true;
 }
 
-/* Whether the job can go on where it was. */
-static bool home_is_free(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t gpus)
+bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	return job->home != SW_NO_PART && sw_ledger_count_gpus(ledger, job->home) == gpus && sw_ledger_is_free(ledger, job->home) &&
-	       !sw_ledger_touches_closed(ledger, job->home) && !sw_ledger_touches(ledger, job->home, job->avoid) &&
-	       sw_ledger_fits(ledger, job->home, sw_share_of(&job->seen));
+	const struct sw_ledger *ledger = &engine->ledger;
+	bool homebound = sw_plan_is_homebound(engine, job);
+	if (job->home == SW_NO_PART || !sw_ledger_is_free(ledger, job->home) || sw_ledger_touches_closed(ledger, job->home) ||
+	    (!homebound && sw_ledger_touches(ledger, job->home, job->avoid)))
+		return false;
+	/* Memory that never left is there, whatever others that stand there hold. */
+	bool has_memory = homebound && !job->seen.frees_gpus;
+	return has_memory ? sw_ledger_host_fits(ledger, job->home) : sw_ledger_fits(ledger, job->home, sw_share_of(&job->seen));
+}
+
+/* The same, and it has as many GPUs there. */
+static bool home_is_free(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus)
+{
+	return sw_plan_home_is_free(engine, job) && sw_ledger_count_gpus(&engine->ledger, job->home) == gpus;
 }
 
 /* Where to look: on one node, or where the rule says, or (no rule) anywhere. */
@@ -184,21 +215,23 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 		return false;
 	struct sw_spot spot;
 	/* The node it keeps off is closed for as long as we look. */
-	bool avoids = job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
+	bool homebound = sw_plan_is_homebound(engine, job);
+	bool avoids = !homebound && job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
-	bool found = look(engine, job, gpus, where, &spot);
-	/* Its state is at home: elsewhere it would start anew. */
-	if (found && sw_plan_is_homebound(engine, job) && !home_is_free(&engine->ledger, job, gpus)) {
-		sw_spot_discard(&spot);
-		found = false;
-	}
-	bool goes_home = found && home_is_free(&engine->ledger, job, gpus) &&
-			 (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node));
-	if (goes_home)
+	struct sw_share share = sw_share_of(&job->seen);
+	bool can_go_home =
+		home_is_free(engine, job, gpus) && (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node));
+	sw_ledger_hide_crowded(&engine->ledger, share, true);
+	/* One whose run stands at home goes nowhere else, whatever the rule says. */
+	bool found = !homebound && look(engine, job, gpus, where, &spot);
+	bool goes_home = (found || homebound) && can_go_home;
+	if (found && goes_home)
 		sw_spot_discard(&spot);
 	else if (found)
 		spare_homes(engine, job, gpus, where, &spot);
+	found |= goes_home;
+	sw_ledger_hide_crowded(&engine->ledger, share, false);
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
 	if (found)
@@ -228,9 +261,9 @@ static enum sw_answer put(struct sw_plan *plan, struct sw_core_job *job, uint32_
 		gpus = sw_ledger_count_gpus(&engine->ledger, job->home);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (!find_spot(plan, job, gpus, where, &parts))
-		return SW_NO_ROOM;
-	return sw_plan_settle(plan, job, gpus, parts);
+	uint32_t stood = sw_plan_rise(plan, job);
+	bool found = find_spot(plan, job, gpus, where, &parts);
+	return sw_plan_stand_unless(plan, job, stood, found ? sw_plan_settle(plan, job, gpus, parts) : SW_NO_ROOM);
 }
 
 enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts)
@@ -241,6 +274,7 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 		let_go(plan, job, parts);
 		return SW_NO_ROOM;
 	}
+	sw_engine_rise(engine, job);
 	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
 	/* The very spot it had: then it has not moved. */
 	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
@@ -285,6 +319,7 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 	case SW_STOP_NEVER:
 		return true;
 	case SW_STOP_SUSPEND:
+	case SW_STOP_IF_FREE:
 		return !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
 	default:
 		return false;
@@ -294,7 +329,7 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	if (sw_plan_stays(engine, job)) /* one of which nobody knows yet may be stopped a little later */
-		return job->seen.stop_rule == SW_STOP_SUSPEND && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
+		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }
 
@@ -302,14 +337,14 @@ enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_j
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	bool restarts = engine->config.cannot_move;
-	if (restarts && (job->seen.stop_rule == SW_STOP_SUSPEND || job->seen.stop_rule == SW_STOP_NEVER))
+	if (restarts && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER))
 		return SW_KEPT;
 	return sw_plan_may_stop(engine, job);
 }
 
 bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	return job->seen.stop_rule == SW_STOP_SUSPEND && !engine->config.keeps_state && job->home != SW_NO_PART;
+	return sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->home != SW_NO_PART;
 }
 
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts)
@@ -320,7 +355,7 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 		return sw_ledger_same_parts(&engine->ledger, parts, job->home);
 	/* Lifted and put elsewhere in one decision would be a move. */
 	bool moves = entry->before.state == SW_JOB_RUNNING && !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before);
-	bool stays = engine->config.cannot_move && (job->seen.stop_rule == SW_STOP_SUSPEND || job->seen.stop_rule == SW_STOP_NEVER);
+	bool stays = engine->config.cannot_move && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
 	return !moves || (may_move(engine) && !stays);
 }
 
@@ -359,12 +394,9 @@ enum sw_answer sw_plan_start_on(struct sw_plan *plan, const struct sw_job *seen,
 }
 
 /* Beside the other; with the compute that it asked for, or with none that is promised. */
-static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, const struct sw_job *with, bool promised)
+static enum sw_answer join(struct sw_plan *plan, struct sw_core_job *job, struct sw_core_job *host, bool promised)
 {
 	struct sw_engine *engine = plan->engine;
-	struct sw_core_job *job = sw_engine_own(plan->engine, seen), *host = sw_engine_own(plan->engine, with);
-	if (job == NULL || host == NULL || job == host || !sw_job_is_waiting(&job->seen) || host->seen.state != SW_JOB_RUNNING)
-		return misuse(plan);
 	uint32_t gpus = host->seen.gpus_held;
 	if (job->seen.gpu_memory_bytes == 0 || host->seen.gpu_memory_bytes == 0 || gpus < job->seen.min_gpus || gpus > job->seen.max_gpus)
 		return misuse(plan);
@@ -394,6 +426,15 @@ static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, con
 	if (host->plan_slot != SW_NO_SLOT)
 		plan->entries.items[host->plan_slot].was_alone = false;
 	return SW_YES;
+}
+
+static enum sw_answer share(struct sw_plan *plan, const struct sw_job *seen, const struct sw_job *with, bool promised)
+{
+	struct sw_core_job *job = sw_engine_own(plan->engine, seen), *host = sw_engine_own(plan->engine, with);
+	if (job == NULL || host == NULL || job == host || !sw_job_is_waiting(&job->seen) || host->seen.state != SW_JOB_RUNNING)
+		return misuse(plan);
+	uint32_t stood = sw_plan_rise(plan, job);
+	return sw_plan_stand_unless(plan, job, stood, join(plan, job, host, promised));
 }
 
 enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with)
@@ -552,6 +593,7 @@ static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, c
 {
 	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
 						      .reason = (uint8_t)reason,
+						      .stands = job->stands != SW_NO_PART,
 						      .job = job->seen.id.v,
 						      .epoch = job->epoch,
 						      .gpus = entry->before.gpus_held,
@@ -581,8 +623,10 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
 		job->epoch++;
 		/* At home it is the run that it was. */
-		if (job->home == SW_NO_PART || !sw_ledger_same_parts(&engine->ledger, job->parts, job->home))
+		if (job->home == SW_NO_PART || !sw_ledger_same_parts(&engine->ledger, job->parts, job->home)) {
 			job->keeps = SW_KEEPS_UNKNOWN;
+			sw_engine_set_frees(engine, job, engine->config.keeps_state);
+		}
 		sw_engine_forget_home(engine, job);
 		if (job->seen.first_start_at == SW_TIME_NEVER)
 			job->seen.first_start_at = engine->now;

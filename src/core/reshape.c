@@ -61,9 +61,13 @@ static void lift(struct sw_engine *engine, uint32_t node, const struct sw_topolo
 			(again ? sw_ledger_take : sw_ledger_give)(ledger, job->parts, sw_share_of(&job->seen));
 		}
 		if (sw_ledger_touches(ledger, job->home, node)) {
-			if (again)
+			if (again) {
 				renumber(engine, job->home, node, change);
-			sw_ledger_mark_home(ledger, job->home, again);
+				sw_engine_set_home(engine, job, job->home);
+			} else {
+				sw_engine_rise(engine, job);
+				sw_ledger_mark_home(ledger, job->home, false);
+			}
 		}
 	}
 }

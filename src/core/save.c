@@ -19,7 +19,7 @@
 #include "core/state.h"
 
 #define MAGIC UINT64_C(0x31656e69676e6573) /* "sengine1" */
-#define FACTS_FORMAT 5u
+#define FACTS_FORMAT 6u
 #define CONDUCT_FORMAT 4u
 #define JOB_BYTES_MIN 32u /* no job takes less */
 #define SEQ_MAX (INT64_C(1) << 38)
@@ -115,6 +115,8 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		job->seen.stop_rule = SW_STOP_SUSPEND;
 		job->keeps = SW_KEEPS_YES;
 	}
+	if (has(pack, 6))
+		sw_pack_bool(pack, &job->seen.frees_gpus);
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -345,7 +347,7 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	    seen->asked_class > SW_CLASS_OPPORTUNISTIC || seen->use_milli > SW_COMPUTE_WHOLE || seen->knowledge > SW_KNOWN ||
 	    (seen->state != SW_JOB_RUNNING && (seen->gpus_held != 0 || seen->paused)))
 		return false;
-	if (seen->stop_rule > SW_STOP_NEVER || job->keeps > SW_KEEPS_NOT)
+	if (seen->stop_rule > SW_STOP_IF_FREE || job->keeps > SW_KEEPS_NOT)
 		return false;
 	if (job->split_milli != 0 && (seen->state != SW_JOB_RUNNING || !sw_split_is_sensible(job->split_milli, seen->gpus_held)))
 		return false;
@@ -432,6 +434,28 @@ static void load_home(struct sw_pack *pack, struct sw_engine *engine, struct sw_
 	sw_ledger_mark_home(&engine->ledger, job->home, true);
 }
 
+/* Runs that stand where they were, once all that runs has what it holds: of one that stands it may have turned out that it holds what others have. Host memory of
+ * those counts since format 6; before that others may have it. */
+static void load_standing(struct sw_pack *pack, struct sw_engine *engine)
+{
+	struct sw_ledger *ledger = &engine->ledger;
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
+		struct sw_core_job *job = &engine->jobs.items[id];
+		if (!sw_plan_is_homebound(engine, job))
+			continue;
+		for (uint32_t p = job->home; p != SW_NO_PART; p = ledger->parts[p].next) {
+			if (ledger->parts[p].memory_bytes <= ledger->nodes[ledger->parts[p].node].memory_free_bytes)
+				continue;
+			if (has(pack, 6)) {
+				sw_pack_fail(pack);
+				return;
+			}
+			ledger->parts[p].memory_bytes = 0;
+		}
+		sw_engine_stand(engine, job, job->home);
+	}
+}
+
 static void load_what_it_holds(struct sw_pack *pack, struct sw_engine *engine, struct sw_core_job *job)
 {
 	if (job->seen.state == SW_JOB_RUNNING)
@@ -486,14 +510,17 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		engine->avoiders += job->avoid != UINT32_MAX;
 		before = job->seen.submit_at;
 		job->seen.id.v = id;
-		job->parts = job->home = SW_NO_PART;
+		job->parts = job->home = job->stands = SW_NO_PART;
 		job->plan_slot = SW_NO_SLOT;
 		if (pack->failed == 0 && !is_sensible(engine, job))
 			sw_pack_fail(pack);
 		else
 			load_what_it_holds(pack, engine, job);
-		engine->ruled += job->seen.state <= SW_JOB_RUNNING && job->seen.stop_rule != SW_STOP_AS_WORLD;
+		if (job->seen.state <= SW_JOB_RUNNING)
+			sw_engine_count_rule(engine, &job->seen, true);
 	}
+	if (pack->failed == 0)
+		load_standing(pack, engine);
 	return pack->failed != 0 ? pack->failed : sw_engine_skip(engine, numbers);
 }
 

@@ -11,7 +11,7 @@
 /* One that may not be stopped does not run where it would have to make way. */
 static bool may_be(const struct sw_core_job *job, enum sw_job_class job_class)
 {
-	return job_class == SW_CLASS_GUARANTEED || job->seen.stop_rule != SW_STOP_NEVER;
+	return job_class == SW_CLASS_GUARANTEED || (job->seen.stop_rule != SW_STOP_NEVER && job->seen.stop_rule != SW_STOP_IF_FREE);
 }
 
 /* A waiting job in this class: it stays so only if it starts. */
@@ -66,6 +66,7 @@ static enum sw_answer start_at(struct sw_plan *plan, struct sw_core_job *job, co
 	struct sw_engine *engine = plan->engine;
 	struct sw_spot spot;
 	bool sensible = true, open = true;
+	uint32_t stood = sw_plan_rise(plan, job);
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
 	for (size_t i = 0; i < count && sensible; i++) {
 		sensible = is_mask_of(engine->topology, &where[i]) &&
@@ -81,9 +82,10 @@ static enum sw_answer start_at(struct sw_plan *plan, struct sw_core_job *job, co
 	else if (spot.failed || !open || !sw_ledger_fits(&engine->ledger, spot.head, spot.share))
 		answer = SW_NO_ROOM;
 	if (answer == SW_YES)
-		return sw_plan_settle(plan, job, spot.gpus, spot.head);
-	sw_spot_discard(&spot);
-	return answer;
+		answer = sw_plan_settle(plan, job, spot.gpus, spot.head);
+	else
+		sw_spot_discard(&spot);
+	return sw_plan_stand_unless(plan, job, stood, answer);
 }
 
 enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *seen, enum sw_job_class job_class, const struct sw_gpus *where,
@@ -132,6 +134,17 @@ static uint64_t lowest(uint64_t mask, uint32_t count)
 	return mask & ~rest;
 }
 
+/* The free GPUs of a node on which the share fits beside runs that stand there. */
+static uint64_t free_for(const struct sw_ledger *ledger, uint32_t node, struct sw_share share)
+{
+	const struct sw_ledger_node *n = &ledger->nodes[node];
+	uint64_t mask = n->free;
+	for (uint64_t rest = n->free & n->standing; rest != 0; rest &= rest - 1)
+		if (!sw_ledger_gpu_fits(ledger, n->first_gpu + (uint32_t)__builtin_ctzll(rest), share))
+			mask &= ~(rest & (~rest + 1));
+	return mask;
+}
+
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max)
 {
@@ -147,7 +160,9 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
 		if (!is_open(ledger, node, 0, job) || ledger->topology->nodes[node].gpu_memory_bytes < share.gpu_memory_bytes)
 			continue;
-		uint64_t mask = lowest(ledger->nodes[node].free, missing);
+		uint64_t mask = lowest(free_for(ledger, node, share), missing);
+		if (mask == 0)
+			continue;
 		missing -= (uint32_t)__builtin_popcountll(mask);
 		count = add_gpus(ret_where, count, max, node, mask);
 	}
@@ -239,12 +254,13 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 static bool is_place(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus)
 {
 	struct sw_ledger *ledger = &plan->engine->ledger;
+	struct sw_share share = sw_share_of(&job->seen);
 	uint32_t parts;
 	if (ledger->gpus_free + ledger->gpus_yielding < gpus)
 		return false;
-	sw_ledger_see_through(ledger, true);
+	sw_ledger_see_through(ledger, share, true);
 	bool found = sw_plan_find(plan, job, gpus, &parts);
-	sw_ledger_see_through(ledger, false);
+	sw_ledger_see_through(ledger, share, false);
 	if (found)
 		sw_plan_let_go(plan, job, parts);
 	return found;
@@ -259,12 +275,13 @@ static enum sw_answer find_over(struct sw_plan *plan, struct sw_core_job *job, u
 		return SW_YES;
 	if (ledger->gpus_yielding == 0 || ledger->gpus_free + ledger->gpus_yielding < gpus)
 		return SW_NO_ROOM;
-	sw_ledger_see_through(ledger, true);
+	struct sw_share share = sw_share_of(&job->seen);
+	sw_ledger_see_through(ledger, share, true);
 	bool found = sw_plan_find(plan, job, gpus, &parts);
-	sw_ledger_see_through(ledger, false);
+	sw_ledger_see_through(ledger, share, false);
 	if (!found)
 		return SW_NO_ROOM;
-	enum sw_answer answer = clear_the_way(plan, parts, sw_share_of(&job->seen));
+	enum sw_answer answer = clear_the_way(plan, parts, share);
 	if (answer == SW_YES)
 		*ret_parts = parts;
 	else
@@ -281,9 +298,12 @@ enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *see
 		return sw_plan_misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
+	uint32_t stood = sw_plan_rise(plan, job);
 	enum sw_answer answer = find_over(plan, job, job->seen.gpus, &parts);
 	if (answer == SW_YES)
-		return sw_plan_settle(plan, job, job->seen.gpus, parts);
+		answer = sw_plan_settle(plan, job, job->seen.gpus, parts);
+	if (sw_plan_stand_unless(plan, job, stood, answer) == SW_YES)
+		return SW_YES;
 	return answer == SW_NO_ROOM && sw_order_takes_any_place(engine) ? sw_plan_put(plan, job, job->seen.gpus, NULL) : answer;
 }
 

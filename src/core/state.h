@@ -137,6 +137,7 @@ struct sw_engine {
 	bool quotas;
 	uint32_t avoiders; /* jobs that keep off a node, at most */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
+	uint32_t standers; /* of these, whose runs would stand where they are: a count of GPUs that they leave says too little */
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
@@ -170,6 +171,8 @@ void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job);
 /* An engine without jobs, on a copy of `topology`, and nobody in charge. */
 int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
 		   struct sw_err *err);
+/* One more living job with this rule, or one less. */
+void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bool more);
 /* Memory for `count` more jobs, all of it, before anything happens. */
 int sw_engine_reserve(struct sw_engine *engine, size_t count);
 /* One more job, zeroed; there is room for it. */
@@ -196,8 +199,22 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 /* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller gives that back before and takes it after. */
 void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused);
 void sw_engine_command(struct sw_engine *engine, struct sw_command command);
+/* Whether its owner lets it be suspended where it runs, and in no other way be stopped. */
+static inline bool sw_rule_suspends(const struct sw_job *job)
+{
+	return job->stop_rule == SW_STOP_SUSPEND || job->stop_rule == SW_STOP_IF_FREE;
+}
+/* Whether its run, stopped now, would stand where it is. */
+bool sw_engine_would_stand(const struct sw_engine *engine, const struct sw_core_job *job);
+struct sw_share sw_engine_standing_share(const struct sw_core_job *job);
+/* Its run stands on these parts from now on, which stay where they are meanwhile; or it does not any more, if it did. */
+void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
+void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job);
+/* Whether its GPU memory leaves the GPUs while it stands. */
+void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees);
 /* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
+void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 
@@ -258,6 +275,9 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 void sw_plan_reset(struct sw_plan *plan);
 /* Without the checks that policies get: */
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
+/* The job's run stands nowhere while a place is looked for: where it did; and back there unless it got one. Returns the answer. */
+uint32_t sw_plan_rise(struct sw_plan *plan, struct sw_core_job *job);
+enum sw_answer sw_plan_stand_unless(struct sw_plan *plan, struct sw_core_job *job, uint32_t stood, enum sw_answer answer);
 /* Back to exactly where it was before this decision, if that is still free. */
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
 /* Whether somebody is where the lifted job was who did not run before this decision. */
@@ -270,6 +290,8 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job);
 /* The same for another place or size, where that is a stop and a start. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether the job can go on where it was; its run stands nowhere for the moment. */
+bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether its state is at its home, and it may start nowhere else. */
 bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */

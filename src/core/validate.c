@@ -12,6 +12,10 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 		return sw_err_set(err, SW_EBUG, "engine invariant 4: job %u in state %u is in the wrong list", id, seen->state);
 	if (job->home != SW_NO_PART && (runs || seen->state > SW_JOB_RUNNING || !job->prefers_home))
 		return sw_err_set(err, SW_EBUG, "engine invariant 8: job %u in state %u has a home", id, seen->state);
+	bool should_stand = job->home != SW_NO_PART && sw_rule_suspends(seen) && !engine->config.keeps_state;
+	if (job->stands != (should_stand ? job->home : SW_NO_PART))
+		return sw_err_set(err, SW_EBUG, "engine invariant 9: job %u in state %u stands where it should not, or does not stand", id,
+				  seen->state);
 	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
 		if (seen->gpus_held != 0 || job->parts != SW_NO_PART || seen->paused)
@@ -46,6 +50,13 @@ static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
 		if (engine->jobs.items[id].seen.state <= SW_JOB_RUNNING)
 			members[engine->jobs.items[id].lane]++;
 	int r = 0;
+	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
+		const struct sw_core_job *job = &engine->jobs.items[id];
+		uint32_t lone = sw_plan_is_homebound(engine, job) ? id + 1 : 0;
+		if (job->seen.state <= SW_JOB_RUNNING && book->lanes.items[job->lane].lone != lone)
+			r = sw_err_set(err, SW_EBUG, "engine invariant 7: job %u is in a lane for job %u", id,
+				       book->lanes.items[job->lane].lone);
+	}
 	for (size_t l = 0; r == 0 && l < book->lanes.count; l++)
 		if (members[l] != book->lanes.items[l].members)
 			r = sw_err_set(err, SW_EBUG, "engine invariant 7: lane %zu has %u members and counts %u", l, members[l],
@@ -116,6 +127,9 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
 		paused += engine->jobs.items[id].seen.paused;
 	}
+	/* Last: one that stands may turn out to hold what others have. */
+	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
+		sw_ledger_stand(derived, engine->jobs.items[id].stands, sw_engine_standing_share(&engine->jobs.items[id]), true);
 	if (r == 0 && paused != engine->paused)
 		r = sw_err_set(err, SW_EBUG, "engine invariant 4: %u jobs are paused, the count says %u", paused, engine->paused);
 	if (r == 0)

@@ -253,7 +253,7 @@ uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, 
 	const struct sw_gpu *at = gpu_at(view, node, gpu);
 	if (at == NULL || at->whole || at->shut || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
 		return 0;
-	return view->ledger->topology->nodes[node.v].gpu_memory_bytes - at->memory_held_bytes;
+	return sw_ledger_gpu_memory_free(view->ledger, (uint32_t)(at - view->ledger->gpus));
 }
 
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index)

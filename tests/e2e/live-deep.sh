@@ -227,9 +227,9 @@ submit -J bare --preempt suspend --gpu-memory 100M --gpu-runtime off -- sleep 10
 holds 'another one does without' until_holds 60 is_state "$job" R
 refuses 2 'it cannot be either' 'it was submitted with --gpu-runtime off' suspend --deep "$job"
 works 'it is cancelled' '' cancel "$job"
-submit -J plain -- sleep 1000
+submit -J plain --preempt requeue -- sleep 1000
 holds 'one that would start anew' until_holds 60 is_state "$job" R
-refuses 2 'neither' 'it was not submitted with --preempt suspend' suspend --deep "$job"
+refuses 2 'neither' 'it was submitted with --preempt requeue' suspend --deep "$job"
 works 'nor is it when it' '' cancel "$job"
 refuses 2 'has ended' 'it has ended' suspend --deep "$job"
 submit -J held --hold --preempt suspend --gpu-memory 100M -- sleep 1000

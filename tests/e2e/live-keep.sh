@@ -69,14 +69,14 @@ works 'a script says it too' '' submit job.sh
 
 # What the rule means is said where it may surprise: to scripts only for jobs that ask for lent GPUs and never get them, to people at a terminal also for plain ones.
 run submit --class auto --hold -- true
-[ "$status" -eq 0 ] && err_has 'never runs on GPUs that are lent'
+[ "$status" -eq 0 ] && err_has 'never on GPUs that are lent'
 said $? 'a job that would run on lent GPUs, and may not be stopped, hears that it never does' out err
 works 'one that may be stopped hears nothing' '' submit --class auto --preempt suspend --hold -- true
 works 'nor do programs that read JSON' '' submit --json --class auto --hold -- true
 works 'nor does a script, for a plain job' '' submit --hold -- true
 at_terminal() { python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)' "$SHAREWELL" "$@" >"$scratch/out" 2>"$scratch/err"; }
 holds 'a person who submits one' at_terminal submit --hold -- true
-out_has 'note: it runs to its end once started; --preempt suspend would let it make way'
+out_has 'note: it may be suspended for others, and goes on later'
 said $? 'hears what its rule means' out err
 holds 'one that says its rule' at_terminal submit --preempt suspend --hold -- true
 ! out_has 'note:'

@@ -78,15 +78,20 @@ works 'and once is enough' "Nothing to resume: job $long is not held by anybody"
 [ "$(wc -l <"$scratch/a.pids")" -eq 1 ]
 said $? 'in the same process still' a.pids a.pids
 
-# A job that does not say what memory it needs takes all of it: there is no room for those who stand still.
+# A job that does not say what memory it needs takes all of it. Nothing is stopped for it where memory would stay on the GPUs.
 submit -J greedy -G 4 --expected 1m -- "$scratch/count.sh" "$scratch/d"
-holds 'a job that needs whole GPUs starts' until_holds 30 beyond d 5
-grep -q 'stopped at' "$scratch/a.stops"
-said $? 'once the one that stood there had its signal and its time' a.pids a.pids
-holds 'which waits to start anew' is_state "$long" PD
-touch "$scratch/d.end"
-holds 'and does so' until_holds 30 sh -c '[ "$(wc -l <"$0")" -eq 2 ]' "$scratch/a.pids"
-works 'as its second run' 'Runs        2, ' show "$long"
+greedy=$job
+holds 'a job that needs whole GPUs waits' is_state "$greedy" PD
+holds 'the one beside whose memory it does not fit runs on' moves a
+works 'suspended by its user, it' '' suspend "$long"
+holds 'stands still' until_holds 20 is_state "$long" S
+holds 'and keeps its memory: the other waits' is_state "$greedy" PD
+[ ! -e "$scratch/a.stops" ] && [ "$(wc -l <"$scratch/a.pids")" -eq 1 ]
+said $? 'it was never stopped' a.pids a.pids
+works 'and goes on' '' resume "$long"
+holds 'where it was' moves a
+works 'in its first run' 'Runs        1, ' show "$long"
+works 'the greedy one is cancelled' '' cancel "$greedy"
 
 # Cancelled while it stands still.
 holds 'it runs' until_holds 20 is_state "$long" R

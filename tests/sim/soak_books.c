@@ -105,16 +105,27 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 		.retries = spec->retries,
 		.tenant = spec->tenant,
 		.guaranteed = spec->job_class == SW_CLASS_GUARANTEED,
-		.prefers_home = spec->prefers_home,
+		.prefers_home = spec->prefers_home || spec->stop_rule == SW_STOP_SUSPEND || spec->stop_rule == SW_STOP_IF_FREE,
 		.stop_rule = spec->stop_rule,
 		.no_restart = spec->no_restart,
 	};
 }
 
-/* Whether its state stays on its GPUs when it stops: parts of a split job are of no use to the whole one. */
-static bool has_home(const struct sw_soak_entry *entry)
+/* Whether it is suspended where it runs, or not stopped at all. */
+static bool suspends(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
-	return entry->prefers_home && entry->seats[0].split_bytes == 0;
+	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->keeps_state;
+}
+
+/* Whether its state stays on its GPUs when it stops: parts of a split job are of no use to the whole one. */
+static bool has_home(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return entry->prefers_home && entry->seats[0].split_bytes == 0 && (!suspends(books, entry) || entry->keeps == 1);
+}
+
+static bool stands(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return entry->at_home && !entry->ended && suspends(books, entry);
 }
 
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
@@ -152,7 +163,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		if (entry != NULL && !entry->ended) {
 			if (entry->runs) {
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
-				entry->at_home = has_home(entry);
+				entry->at_home = has_home(books, entry);
 			}
 			entry->runs = entry->held_next = false;
 			entry->held = true;
@@ -167,19 +178,17 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 			entry->held = entry->held_next = false;
 		break;
 	case SW_EV_KEEPS:
-		if (entry != NULL && entry->epoch == event->epoch)
-			entry->keeps = event->gpus != 0 ? 1 : 2;
-		break;
-	case SW_EV_BOUNCE:
-		if (meant && entry->runs) {
-			expect(books, SW_CMD_STOP, SW_REASON_BOUNCED, event->job.v);
-			stop_run(entry);
+		if (entry != NULL && entry->epoch == event->epoch && !entry->ended) {
+			entry->frees = event->frees;
+			if (!stands(books, entry))
+				entry->keeps = event->gpus != 0 ? 1 : 2;
 		}
 		break;
-	case SW_EV_STAY: /* alone in its step: whether it starts is not known here */
-		if (meant && !entry->runs && entry->stop_rule == SW_STOP_SUSPEND && !books->config->keeps_state) {
-			entry->keeps = 2;
-			entry->held = entry->held_next = false;
+	case SW_EV_STAY: /* alone in its step: whether it starts, and who is sent away, is not known here */
+		if (meant && stands(books, entry)) {
+			entry->frees = false;
+			entry->keeps = entry->held ? entry->keeps : 2;
+			books->bounces = true;
 		}
 		break;
 	case SW_EV_NODE_ADD:
@@ -224,6 +233,9 @@ void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct s
 	if (at > books->now)
 		books->now = at;
 	books->due_count = books->due_next = 0;
+	books->bounces = false;
+	for (uint32_t j = 0; j < books->count; j++)
+		books->jobs[j].started = false;
 	for (size_t e = 0; e < count; e++)
 		foresee(books, &events[e]);
 }
@@ -287,8 +299,7 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 /* To stop its run. */
 static bool owner_allows(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
-	return entry->stop_rule != SW_STOP_NEVER &&
-	       (entry->stop_rule != SW_STOP_SUSPEND || books->config->keeps_state || entry->keeps == 1);
+	return entry->stop_rule != SW_STOP_NEVER && (!suspends(books, entry) || entry->keeps == 1);
 }
 
 static bool same_seats(const struct sw_soak_entry *a, const struct sw_soak_entry *b)
@@ -304,14 +315,17 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	const struct sw_soak_entry before = *entry;
-	if (entry->stop_rule == SW_STOP_NEVER && !is_guaranteed(engine, command->job))
+	entry->started = !stands(books, &before) || entry->frees; /* else its memory was there */
+	if (entry->stop_rule >= SW_STOP_NEVER && !is_guaranteed(engine, command->job))
 		return sw_err_set(err, SW_EBUG, "job %u may not be stopped and runs where it would have to make way", command->job);
 	entry->epoch = command->epoch;
 	entry->at_home = false;
 	int r = sit_down(books, engine, command, err);
-	bool bound = before.at_home && before.stop_rule == SW_STOP_SUSPEND && !books->config->keeps_state;
-	if (!before.at_home || (!bound && !same_seats(&before, entry)))
+	bool bound = stands(books, &before);
+	if (!before.at_home || (!bound && !same_seats(&before, entry))) {
 		entry->keeps = 0;
+		entry->frees = false;
+	}
 	if (r == 0 && bound && !before.home_moved && !same_seats(&before, entry))
 		return sw_err_set(err, SW_EBUG, "job %u was suspended and starts elsewhere", command->job);
 	return r;
@@ -322,6 +336,12 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	if (command->reason == SW_REASON_MOVED && !(books->config->moves_restart && entry->runs))
 		return sw_err_set(err, SW_EBUG, "job %u was stopped to be moved, which cannot be", command->job);
+	if (command->reason == SW_REASON_BOUNCED && books->bounces && entry->runs) {
+		entry->at_home = has_home(books, entry) && suspends(books, entry);
+		entry->home_moved = false;
+		stop_run(entry);
+		return command->stands == entry->at_home ? 0 : sw_err_set(err, SW_EBUG, "job %u was sent away and lost", command->job);
+	}
 	if (command->reason != SW_REASON_PREEMPTED && command->reason != SW_REASON_MOVED) {
 		if (books->due_next == books->due_count || books->due[books->due_next].kind != command->kind ||
 		    books->due[books->due_next].reason != command->reason || books->due[books->due_next].job != command->job)
@@ -337,13 +357,15 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 		if (books->closed[entry->seats[s].node] || (books->shut[entry->seats[s].node] & entry->seats[s].mask) != 0)
 			return sw_err_set(err, SW_EBUG, "job %u was preempted on node %u, which is closed or has its GPU shut",
 					  command->job, entry->seats[s].node);
-	if (!owner_allows(books, entry) || (command->reason == SW_REASON_MOVED && entry->stop_rule == SW_STOP_SUSPEND))
+	if (!owner_allows(books, entry) || (command->reason == SW_REASON_MOVED && suspends(books, entry)))
 		return sw_err_set(err, SW_EBUG, "job %u was stopped, which its owner does not allow", command->job);
 	if (command->reason == SW_REASON_PREEMPTED)
 		stop_run(entry);
 	entry->runs = false;
-	entry->at_home = has_home(entry) && command->reason == SW_REASON_PREEMPTED;
+	entry->at_home = has_home(books, entry) && command->reason == SW_REASON_PREEMPTED;
 	entry->home_moved = false;
+	if (command->stands != (entry->at_home && suspends(books, entry)))
+		return sw_err_set(err, SW_EBUG, "job %u was stopped, and it is not true whether it stands", command->job);
 	return 0;
 }
 
@@ -423,8 +445,9 @@ static int check_jobs(const struct sw_soak_books *books, const struct sw_engine 
 static int check_gpus(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
 {
 	static struct {
-		uint64_t bytes;
-		uint32_t compute, residents;
+		uint64_t bytes, standing;
+		uint32_t compute, residents, standers, holders;
+		bool started, whole;
 	} gpus[SW_SOAK_NODES_MAX][64];
 	const struct sw_topology *topology = sw_engine_ledger(engine)->topology;
 	memset(gpus, 0, sizeof gpus);
@@ -432,6 +455,13 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 		const struct sw_soak_entry *entry = &books->jobs[j];
 		const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){j});
 		uint64_t bytes = job->paused ? sw_job_floor(job) : job->gpu_memory_bytes;
+		for (uint32_t s = 0; stands(books, entry) && !entry->runs && !entry->home_moved && s < entry->seat_count; s++)
+			for (uint32_t g = 0; g < 64; g++)
+				if ((entry->seats[s].mask >> g & 1) != 0) {
+					gpus[entry->seats[s].node][g].standing += entry->frees ? 0 : bytes;
+					gpus[entry->seats[s].node][g].holders += !entry->frees;
+					gpus[entry->seats[s].node][g].standers++;
+				}
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++) {
 			const struct sw_topology_node *node = &topology->nodes[entry->seats[s].node];
 			for (uint32_t g = 0; g < 64; g++) {
@@ -445,14 +475,24 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 					entry->seats[s].split_bytes != 0 ? entry->seats[s].split_bytes : asked;
 				gpus[entry->seats[s].node][g].compute += entry->guaranteed && !job->paused ? job->compute_milli : 0;
 				gpus[entry->seats[s].node][g].residents++;
+				gpus[entry->seats[s].node][g].whole |= bytes == 0 && entry->seats[s].split_bytes == 0;
+				gpus[entry->seats[s].node][g].started |= entry->started;
 			}
 		}
 	}
-	for (uint32_t n = 0; n < topology->node_count; n++)
-		for (uint32_t g = 0; g < topology->nodes[n].gpus; g++)
+	for (uint32_t n = 0; n < topology->node_count; n++) {
+		for (uint32_t g = 0; g < topology->nodes[n].gpus; g++) {
 			if (gpus[n][g].bytes > topology->nodes[n].gpu_memory_bytes || gpus[n][g].compute > SW_COMPUTE_WHOLE ||
 			    gpus[n][g].residents > SW_GPU_RESIDENTS_MAX)
 				return sw_err_set(err, SW_EBUG, "GPU %u of node %u is over-committed", g, n);
+			else if (gpus[n][g].started && gpus[n][g].holders > 0 &&
+				 (gpus[n][g].whole || gpus[n][g].standing > topology->nodes[n].gpu_memory_bytes - gpus[n][g].bytes))
+				return sw_err_set(err, SW_EBUG, "a job was sent to GPU %u of node %u, where suspended ones hold the memory",
+						  g, n);
+			else if (gpus[n][g].started && gpus[n][g].standers + gpus[n][g].residents > SW_GPU_RESIDENTS_MAX)
+				return sw_err_set(err, SW_EBUG, "a job was sent to GPU %u of node %u, where too many stand", g, n);
+		}
+	}
 	return 0;
 }
 

@@ -26,6 +26,8 @@ struct sw_soak_entry {
 	bool home_moved;	    /* to other GPUs of its node, maybe */
 	uint8_t stop_rule;	    /* enum sw_stop_rule */
 	uint8_t keeps;		    /* of its run: 0 not known, 1 yes, 2 no */
+	bool frees;		    /* its GPU memory leaves the GPUs while it stands there */
+	bool started;		    /* in this step */
 	bool no_restart, held_next;
 	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
 	uint32_t seat_count;
@@ -48,6 +50,7 @@ struct sw_soak_books {
 		uint32_t job;
 	} due[SW_SOAK_JOBS_MAX * 4];
 	uint32_t due_count, due_next;
+	bool bounces; /* one that stands may send newcomers away in this step */
 };
 
 void sw_soak_books_open(struct sw_soak_books *books, const struct sw_engine_config *config);

@@ -70,7 +70,7 @@ static struct sw_job_spec draw_spec(struct storm *storm)
 	spec.is_auto = spec.job_class == SW_CLASS_GUARANTEED && chance(storm, 20);
 	spec.cannot_pause = chance(storm, 10);
 	spec.gpu_floor_bytes = chance(storm, 50) ? 0 : below(storm, 40) * GIB;
-	spec.stop_rule = (uint8_t)(chance(storm, 40) ? SW_STOP_AS_WORLD : below(storm, SW_STOP_NEVER + 1));
+	spec.stop_rule = (uint8_t)(chance(storm, 40) ? SW_STOP_AS_WORLD : below(storm, SW_STOP_IF_FREE + 1));
 	spec.prefers_home |= spec.stop_rule == SW_STOP_SUSPEND;
 	spec.no_restart = chance(storm, 10);
 	spec.min_gpus = spec.max_gpus = spec.gpus;
@@ -262,8 +262,9 @@ static struct sw_event draw_event(struct storm *storm)
 	if (kind < 50)
 		return draw_answer(storm, SW_EV_FINISH);
 	if (kind < 57) {
-		event = draw_answer(storm, chance(storm, 85) ? SW_EV_KEEPS : chance(storm, 60) ? SW_EV_HOLD_NEXT : SW_EV_BOUNCE);
+		event = draw_answer(storm, chance(storm, 90) ? SW_EV_KEEPS : SW_EV_HOLD_NEXT);
 		event.gpus = chance(storm, 80);
+		event.frees = chance(storm, 60);
 		return event;
 	}
 	if (kind < 64) {

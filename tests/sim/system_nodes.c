@@ -45,14 +45,15 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 	}
 }
 
-/* What all processes on a GPU need, standing still or not, but for those that are off it whole, must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
+/* What all processes on a GPU need, standing still or not, but for those whose memory has left it, must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
 static void check_memory(struct system *s, const struct machine *machine)
 {
 	for (uint32_t g = 0; g < GPUS && s->plan->policy != SW_SYSTEM_CHAOS; g++) {
 		uint64_t bytes = 0, job = 0;
 		for (size_t p = 0; p < machine->process_count; p++) {
 			const struct process *process = &machine->processes[p];
-			if (!process->alive || (process->gpu_mask >> g & 1) == 0 || process->depth == SW_DEPTH_OFF)
+			if (!process->alive || (process->gpu_mask >> g & 1) == 0 || process->depth == SW_DEPTH_OFF ||
+			    (process->stands && process->runtime && !process->held))
 				continue;
 			job = process->id.job;
 			bytes += s->memory[job % JOBS_MAX] > 0 ? s->memory[job % JOBS_MAX] : GPU_BYTES;
@@ -83,16 +84,19 @@ static void start_process(struct system *s, struct machine *machine, const struc
 	process->code = s->codes[action->id.job % JOBS_MAX];
 	s->score.runs++;
 	check_alone(s, machine, process);
+	process->runtime = action->id.job % 3 != 0;
 	check_memory(s, machine);
 	sw_agent_brain_link(machine->brain, action->id, true);
-	sw_agent_brain_said(machine->brain,
-			    &(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = "", .movable = true}, 0);
+	sw_agent_brain_said(
+		machine->brain,
+		&(struct sw_sync_run){.id = action->id, .state = SW_RUN_RUNNING, .pid = 1, .reason = "", .movable = process->runtime}, 0);
 }
 
 static struct sw_sync_run account_of(const struct machine *machine, struct process *process)
 {
 	return (struct sw_sync_run){
-		.movable = true,
+		.movable = process->runtime,
+		.held = process->stands && process->held,
 		.gpus = process->was_moved ? name_gpus(machine, process->gpu_mask, process->gpus) : NULL,
 		.moving = process->going_mask != 0 && !process->exited ? name_gpus(machine, process->going_mask, process->moving) : NULL,
 		.unmoved = process->refused ? "the driver does not want to" : NULL,
@@ -138,6 +142,7 @@ static void wake_up(struct system *s, struct machine *machine, struct process *p
 	process->stands = false;
 	process->ends_at_ns = node_clock(s, machine) + process->left_ns;
 	check_alone(s, machine, process);
+	check_memory(s, machine);
 }
 
 static void stop_process(struct system *s, struct machine *machine, struct process *process, int64_t grace_ms)
@@ -363,6 +368,7 @@ void sw_system_processes_turn(struct system *s, struct machine *machine)
 			process->halts_at_ns = 0;
 			process->left_ns = process->stands ? process->left_ns : process->ends_at_ns - clock;
 			process->stands = true;
+			process->held = process->runtime && chance(s, 50);
 			if (process->depth == SW_DEPTH_LEAVING)
 				process->depth = sw_rng_below(&s->rng, 3) > 0 ? SW_DEPTH_OFF : SW_DEPTH_USUAL;
 			s->score.suspensions++;

@@ -27,6 +27,8 @@ struct process {
 	uint64_t memory_bytes;	      /* of its spec */
 	int64_t ends_at_ns, lease_ns; /* on the node's clock; INT64_MAX: it has no lease */
 	bool stands;		      /* still: suspended */
+	bool runtime;		      /* the GPU runtime is in it: then its memory leaves the GPUs, */
+	bool held;		      /* or could not */
 	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
 	enum sw_run_depth depth; /* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be, which comes to pass or not */
 	int64_t left_ns;	 /* of its life, while it stands still */

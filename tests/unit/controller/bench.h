@@ -39,6 +39,7 @@ struct bench {
 	uint64_t number, have;
 	struct sw_sync_run runs[8];
 	size_t run_count;
+	bool frees;			  /* runs leave their GPUs' memory to others while they are suspended */
 	struct sw_answer_message *answer; /* the last one */
 };
 
@@ -98,7 +99,8 @@ static inline void tell(struct bench *bench, uint64_t job, uint32_t epoch, enum 
 		r++;
 	assert_true(r < sizeof bench->runs / sizeof bench->runs[0]);
 	bench->run_count = r == bench->run_count ? r + 1 : bench->run_count;
-	bench->runs[r] = (struct sw_sync_run){.id = {job, epoch}, .state = state, .signal = signal, .reason = reason};
+	bench->runs[r] =
+		(struct sw_sync_run){.id = {job, epoch}, .state = state, .signal = signal, .reason = reason, .frees = bench->frees};
 	sync_now(bench);
 }
 

@@ -163,6 +163,7 @@ static void test_stays_suspended(void **state)
 {
 	struct bench *bench = *state;
 	struct sw_err err;
+	bench->frees = true;
 	submit(bench, 100, ONE);
 	sync_now(bench);
 	runs(bench, 1, 1);
@@ -198,7 +199,7 @@ static void test_stays_suspended(void **state)
 	STATE(4, "R");
 	assert_string_equal(gpu_of(bench, 4), "GPU-0");
 	assert_int_equal(look(bench, 4).epoch, 1);
-	WISH(1, 1, SW_WANT_STOP);
+	WISH(1, 1, SW_WANT_SUSPEND);
 }
 
 /* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
@@ -231,6 +232,7 @@ static void test_moves_anywhere(void **state)
 {
 	struct bench *bench = *state;
 	struct sw_err err;
+	bench->frees = true;
 	for (uint64_t job = 1; job <= 3; job++) {
 		submit(bench, 100, ONE);
 		sync_now(bench);

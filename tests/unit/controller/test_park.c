@@ -41,26 +41,101 @@ static void test_goes_on_where_it_was(void **state)
 	assert_int_equal(view.ran_ns, 17 * SW_NS_PER_S);
 }
 
-/* Aim: a parked run whose memory does not fit beside the newcomer's is stopped like any other, and the job starts anew. */
-static void test_gives_way_where_memory_does_not_fit(void **state)
+/* Aim: no run is stopped for a newcomer that does not fit beside the memory that it would leave on its GPUs; where that memory leaves them, the run stands still there. */
+static void test_memory_on_the_gpus(void **state)
 {
 	static const char *const newcomers[] = {WITH(61), ", \"gpus\": 1"};
-	for (size_t n = 0; n < 2; n++) {
+	for (size_t n = 0; n < 4; n++) {
 		if (n > 0) {
 			tear_down(state);
 			set_up(state);
 		}
 		struct bench *bench = *state;
-		park_the_first(bench, newcomers[n]);
-		WISH(1, 1, SW_WANT_STOP);
-		WISH(2, 1, SW_WANT_RUN);
-		STATE(1, "PD");
-		tell(bench, 1, 1, SW_RUN_EXITED, 15, "stopped");
+		bench->frees = n >= 2;
+		park_the_first(bench, newcomers[n % 2]);
+		STATE(1, bench->frees ? "S" : "R");
+		STATE(2, bench->frees ? "CF" : "PD");
+		if (bench->frees)
+			tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+		else
+			tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
 		runs(bench, 2, 1);
 		tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
-		WISH(1, 2, SW_WANT_RUN);
-		STATE(1, "CF");
+		STATE(1, bench->frees ? "R" : "CD");
+		assert_int_equal(look(bench, 1).epoch, 1);
+		assert_int_equal(look(bench, 1).restarts, 0);
 	}
+}
+
+/* Aim: a run that says nothing stands still where its memory leaves the GPUs, from the moment that its agent says so; else it runs on, and says why it cannot be suspended. */
+static void test_not_said(void **state)
+{
+	struct bench *bench = *state;
+	submit(bench, 100, ", \"gpus\": 2");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	submit(bench, 5, ", \"gpus\": 1");
+	sync_now(bench);
+	STATE(1, "R");
+	STATE(2, "PD");
+	struct sw_err err = {0};
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, SW_RECORD_HOLD, "suspend", 1, &records, &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "its GPU memory would stay on the GPUs"));
+	bench->runs[0].frees = true;
+	sync_now(bench);
+	STATE(1, "S");
+	STATE(2, "CF");
+	/* Word that it would not comes too late for this time. */
+	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+	STATE(1, "S");
+	runs(bench, 2, 1);
+	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "R");
+	runs(bench, 1, 1);
+	submit(bench, 5, ", \"gpus\": 1");
+	sync_now(bench);
+	STATE(1, "R");
+	STATE(3, "PD");
+}
+
+/* Aim: where the memory of a suspended run could not leave, the newcomer steps back and the run goes on; its node hears that this is known. */
+static void test_held_on_the_gpus(void **state)
+{
+	struct bench *bench = *state;
+	bench->frees = true;
+	park_the_first(bench, ", \"gpus\": 1");
+	WISH(1, 1, SW_WANT_SUSPEND);
+	WISH(2, 1, SW_WANT_RUN);
+	bench->runs[0].state = SW_RUN_SUSPENDED;
+	bench->runs[0].held = true;
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_RUN);
+	STATE(1, "R");
+	STATE(2, "PD");
+	assert_string_equal(look(bench, 2).reason, "another job could not leave these GPUs");
+	bench->runs[0].held = false;
+	runs(bench, 1, 1);
+	tell(bench, 1, 1, SW_RUN_EXITED, 0, "");
+	STATE(1, "CD");
+	assert_int_equal(look(bench, 1).epoch, 1);
+	/* Suspended by its user it stays so, and keeps others off. */
+	submit(bench, 100, WITH(20));
+	tell(bench, 2, 2, SW_RUN_EXITED, 0, "");
+	sync_now(bench);
+	runs(bench, 3, 1);
+	change(bench, SW_RECORD_HOLD, 3);
+	bench->runs[bench->run_count - 1].state = SW_RUN_SUSPENDED;
+	bench->runs[bench->run_count - 1].held = true;
+	sync_now(bench);
+	STATE(3, "S");
+	bool known = false;
+	for (size_t w = 0; w < bench->answer->want_count; w++)
+		known |= bench->answer->wants[w].id.job == 3 && bench->answer->wants[w].held;
+	assert_true(known);
+	submit(bench, 5, ", \"gpus\": 1");
+	sync_now(bench);
+	STATE(4, "PD");
 }
 
 /* Aim: a job whose owner allows it is stopped and started anew; one that does not say, is left alone. */
@@ -105,8 +180,8 @@ static void test_what_has_not_started_is_not_parked(void **state)
 	WISH(2, 1, SW_WANT_RUN);
 }
 
-/* Aim: of several that are parked, the one that has been for longest gives way first. */
-static void test_who_was_parked_first_goes_first(void **state)
+/* Aim: several stand on one GPU as long as their memory fits there with the one that runs; the next one waits. */
+static void test_several_stand(void **state)
 {
 	struct bench *bench = *state;
 	park_the_first(bench, WITH(20));
@@ -123,11 +198,10 @@ static void test_who_was_parked_first_goes_first(void **state)
 	bench->now += SW_NS_PER_S / 2;
 	submit(bench, 1, WITH(30));
 	sync_now(bench);
-	WISH(1, 1, SW_WANT_STOP);
+	WISH(1, 1, SW_WANT_SUSPEND);
 	WISH(2, 1, SW_WANT_SUSPEND);
-	WISH(3, 1, SW_WANT_SUSPEND);
-	WISH(4, 1, SW_WANT_RUN);
-	STATE(1, "PD");
+	WISH(3, 1, SW_WANT_RUN);
+	STATE(4, "PD");
 }
 
 /* Aim: a user suspends and resumes in place, others leave the GPU alone while there is another, and they are told what it needs. */
@@ -226,6 +300,10 @@ static void test_ends_before_it_stands_still(void **state)
 /* Aim: the host's memory, where jobs say what they need, is not given twice either. */
 static void test_host_memory(void **state)
 {
+	static const struct sw_brain_config counts_memory = {
+		.policy = "srtf", .placement = "yarn", .silence_ns = 30 * SW_NS_PER_S, .silence_margin_ns = 5 * SW_NS_PER_S};
+	tear_down(state);
+	set_up_with(state, &counts_memory, 2);
 	struct bench *bench = *state;
 	submit(bench, 100, ", \"preempt\": \"suspend\", \"gpu_memory\": \"1GiB\", \"memory\": \"40GiB\"");
 	sync_now(bench);
@@ -237,7 +315,8 @@ static void test_host_memory(void **state)
 	WISH(1, 1, SW_WANT_SUSPEND);
 	submit(bench, 5, ", \"memory\": \"40GiB\", \"gpu_memory\": \"1GiB\"");
 	sync_now(bench);
-	WISH(1, 1, SW_WANT_STOP);
+	WISH(1, 1, SW_WANT_SUSPEND);
+	STATE(3, "PD");
 }
 
 /* Aim: what an elastic job gets beside its GPUs follows the GPUs that it was given. */
@@ -256,17 +335,10 @@ static void test_limits_follow_the_gpus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_goes_on_where_it_was),
-
-		TEST(test_gives_way_where_memory_does_not_fit),
-		TEST(test_others_are_stopped),
-		TEST(test_what_has_not_started_is_not_parked),
-		TEST(test_who_was_parked_first_goes_first),
-		TEST(test_suspended_by_its_user),
-		TEST(test_cancel_and_requeue),
-		TEST(test_parked_run_is_lost),
-		TEST(test_ends_before_it_stands_still),
-		TEST(test_host_memory),
+		TEST(test_goes_on_where_it_was),   TEST(test_memory_on_the_gpus),	   TEST(test_not_said),
+		TEST(test_held_on_the_gpus),	   TEST(test_others_are_stopped),	   TEST(test_what_has_not_started_is_not_parked),
+		TEST(test_several_stand),	   TEST(test_suspended_by_its_user),	   TEST(test_cancel_and_requeue),
+		TEST(test_parked_run_is_lost),	   TEST(test_ends_before_it_stands_still), TEST(test_host_memory),
 		TEST(test_limits_follow_the_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

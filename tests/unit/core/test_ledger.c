@@ -74,7 +74,7 @@ static uint32_t free_of(const struct model *model, uint32_t node)
 static void expect_seen_through(const struct model *model, struct sw_ledger *ledger)
 {
 	uint32_t all = 0;
-	sw_ledger_see_through(ledger, true);
+	sw_ledger_see_through(ledger, (struct sw_share){.gpu_memory_bytes = 1}, true);
 	for (uint32_t n = 0; n < model->topology->node_count; n++) {
 		uint32_t free = 0, cpus = model->topology->nodes[n].cpus;
 		uint64_t memory = model->topology->nodes[n].memory_bytes;
@@ -95,7 +95,7 @@ static void expect_seen_through(const struct model *model, struct sw_ledger *led
 		all += model->up[n] ? free : 0;
 	}
 	assert_int_equal(ledger->gpus_free, all);
-	sw_ledger_see_through(ledger, false);
+	sw_ledger_see_through(ledger, (struct sw_share){0}, false);
 }
 
 /* GPUs by use: all that have residents and room for one more, once, in steps. */

@@ -280,15 +280,15 @@ static void test_ended_jobs_are_small(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_job), 168);
-	assert_int_equal(sizeof(struct sw_core_job), 232);
+	assert_int_equal(sizeof(struct sw_job), 176);
+	assert_int_equal(sizeof(struct sw_core_job), 248);
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);
 	assert_int_equal(sizeof(struct sw_tenant), 12);
 	assert_int_equal(sizeof(struct sw_part), 40);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
 	assert_int_equal(sizeof(struct sw_engine_config), 104);
-	assert_int_equal(sizeof(struct sw_engine), 5496);
+	assert_int_equal(sizeof(struct sw_engine), 5608);
 }
 
 int main(void)

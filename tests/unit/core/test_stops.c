@@ -19,15 +19,22 @@ static uint32_t submit_ruled(struct rig *rig, int64_t at_s, uint32_t gpus, int64
 	spec.max_gpus = 2;
 	spec.retries = 1;
 	spec.stop_rule = (uint8_t)rule;
-	spec.prefers_home = rule == SW_STOP_SUSPEND;
+	spec.prefers_home = rule == SW_STOP_SUSPEND || rule == SW_STOP_IF_FREE;
 	return rig_submit(rig, at_s, &spec);
 }
 
-static void say_keeps(struct rig *rig, int64_t at_s, uint32_t id, bool keeps)
+static void say(struct rig *rig, int64_t at_s, uint32_t id, bool keeps, bool frees)
 {
 	struct sw_event event = rig_answer(rig, SW_EV_KEEPS, id);
 	event.gpus = keeps;
+	event.frees = frees;
 	rig_event(rig, at_s, event);
+}
+
+/* That its run goes on after a stop, and leaves its GPUs to others meanwhile. */
+static void say_keeps(struct rig *rig, int64_t at_s, uint32_t id, bool keeps)
+{
+	say(rig, at_s, id, keeps, keeps);
 }
 
 static enum sw_answer expected;
@@ -281,7 +288,7 @@ static void start_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: one that cannot leave its GPUs goes on there, held or not; the newcomer, which has not begun, waits again at no cost; and it is not stopped again. */
+/* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it is held; the newcomer, which has not begun, waits again at no cost. */
 static void test_stays(void **state)
 {
 	(void)state;
@@ -298,16 +305,175 @@ static void test_stays(void **state)
 			run_script(&rig, 2, stop_first);
 		uint32_t guest = submit_ruled(&rig, 2, 2, 100, SW_STOP_NEVER);
 		run_script(&rig, 2, start_second);
-		const struct sw_event events[] = {rig_answer(&rig, SW_EV_BOUNCE, guest), rig_answer(&rig, SW_EV_STAY, job)};
-		rig_step(&rig, 3, events, 2);
-		assert_true(rig_runs(&rig, job));
+		rig_event(&rig, 3, rig_answer(&rig, SW_EV_STAY, job));
 		assert_int_equal(rig_command(&rig, SW_CMD_STOP, guest)->reason, SW_REASON_BOUNCED);
-		assert_non_null(rig_command(&rig, SW_CMD_START, job));
 		assert_int_equal(rig_job(&rig, guest)->restarts + rig_job(&rig, guest)->preemptions, 0);
-		run_script(&rig, 4, do_all_to_first);
-		rig_finish(&rig, 5, job);
+		assert_int_equal(rig_runs(&rig, job), !held);
+		assert_int_equal(rig_command(&rig, SW_CMD_START, job) != NULL, !held);
+		run_script(&rig, 4, held ? try_all : do_all_to_first);
+		assert_false(rig_runs(&rig, guest));
+		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
 		run_script(&rig, 5, try_all);
+		rig_finish(&rig, 6, job);
+		run_script(&rig, 6, try_all);
 		assert_true(rig_runs(&rig, guest));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a run that came back to GPUs which another could not leave is not lost: it stands there again. */
+static void test_steps_back(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, live);
+	uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_SUSPEND), other = submit_ruled(&rig, 0, 2, 100, SW_STOP_SUSPEND);
+	expected = SW_YES;
+	run_script(&rig, 0, try_all);
+	say_keeps(&rig, 1, job, true);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+	run_script(&rig, 2, start_second);
+	say_keeps(&rig, 3, other, true);
+	rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_HOLD, .job = {other}});
+	rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+	run_script(&rig, 4, try_all);
+	assert_true(rig_runs(&rig, job));
+	rig_event(&rig, 5, rig_answer(&rig, SW_EV_STAY, other));
+	const struct sw_command *stop = rig_command(&rig, SW_CMD_STOP, job);
+	assert_true(stop != NULL && stop->stands && stop->reason == SW_REASON_BOUNCED);
+	assert_int_equal(rig_job(&rig, job)->restarts, 0);
+	/* Both hold all of their GPUs now: the one that is not held cannot go on before the other has. */
+	run_script(&rig, 6, try_all);
+	assert_false(rig_runs(&rig, job));
+	rig_event(&rig, 7, (struct sw_event){.kind = SW_EV_CANCEL, .job = {other}});
+	run_script(&rig, 7, try_all);
+	assert_string_equal(rig_place(&rig, job), "0:3");
+	rig_close(&rig);
+}
+
+/* ---- what a run holds while it stands */
+
+static struct sw_job_spec with_memory(uint32_t gpus, uint64_t gib, enum sw_stop_rule rule)
+{
+	struct sw_job_spec spec = rig_spec(gpus, 100);
+	spec.gpu_memory_bytes = gib << 30;
+	spec.stop_rule = (uint8_t)rule;
+	spec.prefers_home = rule == SW_STOP_SUSPEND;
+	return spec;
+}
+
+static const struct sw_topology_node one_of_16_gib[] = {
+	{.gpus = 1, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
+
+/* Aim: others come to the GPU of a run that stands there only where they fit beside the memory that it holds there. */
+static void test_memory_of_one_that_stands(void **state)
+{
+	(void)state;
+	static const struct {
+		bool frees;
+		uint64_t gib;
+		bool fits;
+	} cases[] = {{false, 6, true}, {false, 7, false}, {false, 0, false}, {true, 16, true}, {true, 0, true}};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		struct rig rig;
+		open_scripted(&rig, one_of_16_gib, 1, live);
+		struct sw_job_spec first = with_memory(1, 10, SW_STOP_SUSPEND), second = with_memory(1, cases[c].gib, SW_STOP_NEVER);
+		uint32_t job = rig_submit(&rig, 0, &first);
+		run_script(&rig, 0, start_all);
+		say(&rig, 1, job, true, cases[c].frees);
+		rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+		assert_true(rig_command(&rig, SW_CMD_STOP, job)->stands);
+		uint32_t other = rig_submit(&rig, 2, &second);
+		run_script(&rig, 2, try_all);
+		assert_int_equal(rig_runs(&rig, other), cases[c].fits);
+		/* Whatever it was, the one that stands goes on as soon as it has the GPU again. */
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_CANCEL, .job = {other}});
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+		run_script(&rig, 3, try_all);
+		assert_true(rig_runs(&rig, job));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a job that would not fit beside what a victim leaves on its GPU stops nothing, by order or over opportunistic ones, and takes the GPU of another victim if there is one. */
+static void test_stops_none_in_vain(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two_of_16_gib[] = {
+		{.gpus = 2, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	for (int frees = 0; frees < 2; frees++) {
+		for (int by_count = 0; by_count < 2; by_count++) {
+			struct rig rig;
+			struct sw_engine_config config = live;
+			config.policy = &sw_policy_srtf;
+			config.placement = by_count ? &sw_placement_count : &sw_placement_yarn;
+			rig_open(&rig, two_of_16_gib, 1, config, NULL);
+			uint32_t first = submit_ruled(&rig, 0, 1, 4000, SW_STOP_SUSPEND),
+				 second = submit_ruled(&rig, 0, 1, 5000, SW_STOP_SUSPEND);
+			say(&rig, 1, first, true, frees);
+			say(&rig, 1, second, true, false);
+			uint32_t shorter = submit_ruled(&rig, 2, 1, 10, SW_STOP_NEVER);
+			assert_int_equal(rig_runs(&rig, shorter), frees);
+			assert_int_equal(rig_runs(&rig, first), !frees);
+			assert_true(rig_runs(&rig, second));
+			rig_close(&rig);
+		}
+		struct rig rig;
+		struct sw_engine_config config = live;
+		config.policy = &sw_policy_antman;
+		config.placement = &sw_placement_yarn;
+		rig_open(&rig, two_of_16_gib, 1, config, NULL);
+		struct sw_job_spec lent = with_memory(1, 0, SW_STOP_SUSPEND), own = with_memory(1, 0, SW_STOP_NEVER);
+		lent.job_class = SW_CLASS_OPPORTUNISTIC;
+		uint32_t first = rig_submit(&rig, 0, &lent), second = rig_submit(&rig, 0, &lent);
+		say(&rig, 1, first, true, false);
+		say(&rig, 1, second, true, frees);
+		uint32_t guaranteed = rig_submit(&rig, 2, &own);
+		assert_int_equal(rig_runs(&rig, guaranteed), frees);
+		assert_true(rig_runs(&rig, first));
+		assert_int_equal(rig_runs(&rig, second), !frees);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: the host memory of a run that stands is its own: a newcomer that needs it waits. */
+static void test_host_memory_of_one_that_stands(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_engine_config config = live;
+	config.placement = &sw_placement_yarn;
+	open_scripted(&rig, one_of_16_gib, 1, config);
+	struct sw_job_spec first = with_memory(1, 1, SW_STOP_SUSPEND), second = with_memory(1, 1, SW_STOP_NEVER);
+	first.host_memory_bytes = second.host_memory_bytes = UINT64_C(40) << 30;
+	uint32_t job = rig_submit(&rig, 0, &first);
+	run_script(&rig, 0, start_all);
+	say_keeps(&rig, 1, job, true);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+	uint32_t other = rig_submit(&rig, 2, &second);
+	second.host_memory_bytes = UINT64_C(20) << 30;
+	uint32_t smaller = rig_submit(&rig, 2, &second);
+	run_script(&rig, 2, try_all);
+	assert_false(rig_runs(&rig, other));
+	assert_true(rig_runs(&rig, smaller));
+	rig_close(&rig);
+}
+
+/* Aim: a job that says nothing is stopped only once it is known that its GPUs are free then, and never runs where it would have to make way. */
+static void test_if_free(void **state)
+{
+	(void)state;
+	for (int frees = 0; frees < 2; frees++) {
+		struct rig rig;
+		open_scripted(&rig, one_of_two, 1, live);
+		uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_IF_FREE);
+		run_script(&rig, 0, lend_first);
+		expected = SW_TOO_SOON;
+		run_script(&rig, 1, stop_first);
+		say(&rig, 2, job, frees, frees);
+		expected = frees ? SW_YES : SW_KEPT;
+		run_script(&rig, 3, stop_first);
+		assert_int_equal(rig_runs(&rig, job), !frees);
 		rig_close(&rig);
 	}
 }
@@ -376,10 +542,23 @@ static void test_saved(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_never),	       cmocka_unit_test(test_restart),	    cmocka_unit_test(test_suspend),
-		cmocka_unit_test(test_goes_home_only), cmocka_unit_test(test_home_is_lost), cmocka_unit_test(test_elastic_goes_home),
-		cmocka_unit_test(test_no_restart),     cmocka_unit_test(test_never_lent),   cmocka_unit_test(test_hold_next),
-		cmocka_unit_test(test_stays),	       cmocka_unit_test(test_order),	    cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_never),
+		cmocka_unit_test(test_restart),
+		cmocka_unit_test(test_suspend),
+		cmocka_unit_test(test_goes_home_only),
+		cmocka_unit_test(test_home_is_lost),
+		cmocka_unit_test(test_elastic_goes_home),
+		cmocka_unit_test(test_no_restart),
+		cmocka_unit_test(test_never_lent),
+		cmocka_unit_test(test_hold_next),
+		cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_steps_back),
+		cmocka_unit_test(test_if_free),
+		cmocka_unit_test(test_memory_of_one_that_stands),
+		cmocka_unit_test(test_stops_none_in_vain),
+		cmocka_unit_test(test_host_memory_of_one_that_stands),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
