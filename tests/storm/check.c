@@ -224,9 +224,7 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		/* A run that is suspended before it says that it runs has not begun, for all that is known, and begins later. */
-		bool disturbed =
-			lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || plan->was_sent[VERB_SUSPEND];
+		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE];
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;
@@ -271,8 +269,7 @@ static void check_work(struct evidence *evidence, const struct shown *shown, con
 			continue;
 		bool failed = end.ended > 0 && (end.code > 0 || end.signal > 0);
 		bool killed = was_killed(evidence, shown->id, epoch) || lost_supervisor(evidence, shown->id, epoch);
-		/* A run that stands still gives way where the memory of its GPUs does not suffice for both: its owner asked to stand still, and docs/quickstart.md says so. */
-		bool allowed = plan->keep == KEEP_REQUEUE || plan->keep == KEEP_SUSPEND || plan->was_sent[VERB_REQUEUE];
+		bool allowed = plan->keep == KEEP_REQUEUE || plan->was_sent[VERB_REQUEUE];
 		/* Only runs that it could accuse are counted. */
 		evidence->cluster->tally->checked[CHECK_WORK] += !allowed;
 		if (!failed && !killed && !allowed)
