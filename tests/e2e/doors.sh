@@ -158,16 +158,18 @@ said $? 'a submit outlives the controller that it was sent to' one one.err
 
 # Submits while the controller is killed again and again: each is made once.
 cp "$scratch/one" "$scratch/before"
-(i=0
- while [ "$i" -lt 3 ]; do
-	pid=$(child controller)
-	[ -z "$pid" ] || kill -KILL "$pid"
-	i=$((i + 1))
-	sleep 2.2
- done) &
-killer=$!
 made=0
 : >"$scratch/made"
+# Once some have been made since the last time, however long that takes here. Not at once: `up` gives up a controller that ends three times as soon as it has started.
+(i=0
+ while [ "$i" -lt 3 ]; do
+	had=$(wc -l <"$scratch/made")
+	sleep 2.2
+	until_holds 60 sh -c '[ "$(wc -l <"$0")" -ge "$1" ]' "$scratch/made" $((had + 4))
+	kill -KILL "$(child controller)"
+	i=$((i + 1))
+ done) &
+killer=$!
 while kill -0 "$killer" 2>/dev/null; do
 	# Who is told that nobody is there has submitted nothing.
 	if timeout 90 "$SHAREWELL" submit --parsable -- true >"$scratch/one" 2>"$scratch/one.err"; then
