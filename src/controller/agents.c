@@ -218,7 +218,8 @@ static bool is_garbled(const struct sw_sync *sync)
 	return false;
 }
 
-/* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. */
+/* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. One that was not heard to run waited in an agent that is no more; a run has a folder before it has a process, so
+ * it never began, and is ordered again. */
 static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_told *told, size_t most,
 			sw_records *records, struct sw_err *err)
 {
@@ -226,7 +227,7 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
 		const struct sw_run_id id = {node->jobs.items[j] + UINT64_C(1), live->run_epoch};
-		if (run->heard == SW_HEARD_NOTHING || run->heard == SW_HEARD_EXITED || sw_told_find(told, id) != NULL)
+		if (run->heard != SW_HEARD_RUNNING || sw_told_find(told, id) != NULL)
 			continue;
 		int r = sw_brain_record_loss(brain, node->name, id, "lost", records, err);
 		if (r < 0)

@@ -49,6 +49,25 @@ static void test_unreadable_report_loses_no_run(void **state)
 	desk->unread_count = 0;
 }
 
+/* A run that waited in an agent which was killed before it started it never began: it is ordered again, and neither lost nor tried a second time. */
+static void test_forgotten_before_it_began(void **state)
+{
+	struct desk *desk = *state;
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"]}");
+	desk->runs[0] = (struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_STARTING, .reason = ""};
+	desk->run_count = 1;
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 1), "CF");
+	desk->run_count = 0;
+	struct sw_answer_message *answer = desk_sync(desk);
+	assert_int_equal(desk_wanted(answer, 1, 1), SW_WANT_RUN);
+	assert_non_null(answer->wants[0].spec);
+	sw_brain_answer_free(answer);
+	assert_string_equal(desk_state(desk, 1), "CF");
+	assert_int_equal(epoch_of(desk, 1), 1);
+}
+
 /* A run that was stopped and of which something unreadable is said counts as alive: what waits for its end goes on waiting. */
 static void test_unreadable_report_lays_no_ghost(void **state)
 {
@@ -217,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(test_unreadable_report_loses_no_run),
 		DESK_TEST(test_unreadable_report_lays_no_ghost),
+		DESK_TEST(test_forgotten_before_it_began),
 		DESK_TEST(test_job_of_an_unreadable_order_fails),
 		DESK_TEST(test_most_variables),
 		DESK_TEST(test_answers_in_parts),
