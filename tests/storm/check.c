@@ -77,6 +77,20 @@ static void read_end(struct evidence *evidence, const char *line)
 	run->signal = said.signal;
 }
 
+/* Whether a move was asked for the job that still has the lock of the GPU: it took its locks where it started. */
+static bool may_have_moved(const struct evidence *evidence, const char *line)
+{
+	const char *holder = strstr(line, "is used by run ");
+	uint64_t job;
+	if (holder == NULL || sscanf(holder, "is used by run %" SCNu64, &job) != 1)
+		return false;
+	for (uint32_t j = 0; j < evidence->plan->job_count; j++)
+		for (size_t i = 0; i < evidence->plan->jobs[j].id_count; i++)
+			if (evidence->plan->jobs[j].ids[i] == job)
+				return evidence->plan->jobs[j].was_sent[VERB_MOVE];
+	return false;
+}
+
 static void read_accusation(struct evidence *evidence, const char *line)
 {
 	static const struct {
@@ -85,7 +99,8 @@ static void read_accusation(struct evidence *evidence, const char *line)
 	} words[] = {
 		{"V started-twice ", CHECK_STARTED_ONCE}, {"V job ", CHECK_ALONE}, {"V gpu ", CHECK_GPUS}, {"V memory ", CHECK_MEMORY}};
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (strncmp(line, words[i].word, strlen(words[i].word)) == 0)
+		if (strncmp(line, words[i].word, strlen(words[i].word)) == 0 &&
+		    !(words[i].check == CHECK_GPUS && may_have_moved(evidence, line)))
 			violation(evidence->cluster, words[i].check, "seen by a job: %s", line + 2);
 }
 
@@ -224,7 +239,9 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE];
+		/* A suspend stops a run that is just starting, if its owner allows it to start anew. */
+		bool stopped = plan->was_sent[VERB_SUSPEND] && plan->keep == KEEP_REQUEUE;
+		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || stopped;
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;

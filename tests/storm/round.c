@@ -22,14 +22,22 @@ static void carry_out_kills(struct cluster *cluster, const struct round_plan *pl
 	}
 }
 
+/* A page may be short, or empty, and not the last one. */
 static size_t count_active(struct cluster *cluster)
 {
-	json_t *answer;
-	if (ask_patiently(cluster, "/v1/jobs?state=active&limit=1000", ANSWER_PATIENCE_NS, &answer) == 0)
-		return SIZE_MAX;
-	size_t count = json_array_size(json_object_get(answer, "jobs"));
-	json_decref(answer);
-	return count;
+	size_t count = 0;
+	for (json_int_t cursor = 0;;) {
+		char path[100];
+		json_t *answer;
+		snprintf(path, sizeof path, "/v1/jobs?state=active&limit=1000&cursor=%lld", (long long)cursor);
+		if (ask_patiently(cluster, path, ANSWER_PATIENCE_NS, &answer) == 0)
+			return SIZE_MAX;
+		count += json_array_size(json_object_get(answer, "jobs"));
+		cursor = json_integer_value(json_object_get(answer, "next"));
+		json_decref(answer);
+		if (cursor == 0)
+			return count;
+	}
 }
 
 static void wait_for_ends(struct cluster *cluster)
