@@ -239,9 +239,9 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		/* A suspend stops a run that is just starting, if its owner allows it to start anew. */
-		bool stopped = plan->was_sent[VERB_SUSPEND] && plan->keep == KEEP_REQUEUE;
-		bool disturbed = lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || stopped;
+		/* A suspend stops a run that is just starting, if its owner allows it to start anew; and one that ends by a signal while it is to stand still counts as killed there. */
+		bool disturbed =
+			lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || plan->was_sent[VERB_SUSPEND];
 		bool killed = was_killed(evidence, shown->id, epoch);
 		bool failed = killed || (end.ended > 0 && (end.code > 0 || end.signal > 0));
 		failures += failed;
