@@ -110,21 +110,37 @@ static void lock_epoch(const struct witness *witness)
 	}
 }
 
+/* Killed, and not gone yet: it runs no more. */
+static bool is_dying(long pid, unsigned flags)
+{
+	char path[40], line[100];
+	unsigned long long pending = 0;
+	snprintf(path, sizeof path, "/proc/%ld/status", pid);
+	FILE *file = fopen(path, "re");
+	while (file != NULL && fgets(line, sizeof line, file) != NULL)
+		if (sscanf(line, "ShdPnd: %llx", &pending) == 1)
+			break;
+	if (file != NULL)
+		fclose(file);
+	return (flags & 4 /* it is on its way out */) != 0 || (pending >> (SIGKILL - 1) & 1) != 0;
+}
+
 /* A run that is suspended keeps its locks, and not its GPUs. */
 static bool stands_still(const char *holder)
 {
 	long pid = 0;
+	unsigned flags = 0;
 	char path[40], state = '?';
 	const char *at = strstr(holder, "process ");
 	if (at == NULL || sscanf(at, "process %ld", &pid) != 1)
 		return false;
 	snprintf(path, sizeof path, "/proc/%ld/stat", pid);
 	FILE *file = fopen(path, "re");
-	if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+	if (file == NULL || fscanf(file, "%*d (%*[^)]) %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
 		state = '?';
 	if (file != NULL)
 		fclose(file);
-	return state == 'T' || state == 't';
+	return state == 'T' || state == 't' || state == 'Z' || is_dying(pid, flags);
 }
 
 static void lock_gpus(const struct witness *witness)
