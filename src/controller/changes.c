@@ -268,7 +268,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 		live->ended_at = brain->now;
 		if (sw_stop_note(brain, id.v, SW_STOP_CANCELLED, SW_STOPPED_BY_POLICY, 0) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		/* The engine does not know of a parked run. */
+		/* A kill is told of what runs alone. */
 		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
 		r = step(brain, SW_EV_CANCEL, id, err);

@@ -412,13 +412,6 @@ static int tell_keeps(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 			err);
 }
 
-/* What it does while it runs, and leaves on its GPUs while it is suspended. */
-static int hear_frees(struct sw_brain *brain, struct sw_run *run, uint32_t id, bool frees, struct sw_err *err)
-{
-	run->frees = frees;
-	return tell_keeps(brain, id, err);
-}
-
 /* Suspended, it holds its GPU memory still: jobs that were to come there cannot. */
 static int hear_held(struct sw_brain *brain, struct sw_run *run, uint32_t id, struct sw_err *err)
 {
@@ -427,7 +420,17 @@ static int hear_held(struct sw_brain *brain, struct sw_run *run, uint32_t id, st
 		return 0;
 	run->held = true;
 	sw_brain_touch(brain, live);
-	return step_one(brain, (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = live->epoch}, err);
+	/* Where another has begun, its memory counts from now on, and no run is stopped. */
+	if (sw_brain_has_begun_beside(brain, id, run))
+		return tell_keeps(brain, id, err);
+	return step_one(brain, (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = live->epoch, .where = run->node}, err);
+}
+
+/* What it does while it runs, and leaves on its GPUs while it is suspended. */
+static int hear_frees(struct sw_brain *brain, struct sw_run *run, uint32_t id, bool frees, struct sw_err *err)
+{
+	run->frees = frees;
+	return frees || !brain->jobs.items[id].parked ? tell_keeps(brain, id, err) : hear_held(brain, run, id, err);
 }
 
 int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err)

@@ -108,6 +108,19 @@ static void name_reason(struct sw_brain *brain, uint32_t id)
 	}
 }
 
+bool sw_brain_has_begun_beside(const struct sw_brain *brain, uint32_t id, const struct sw_run *run)
+{
+	const struct sw_brain_node *node = &brain->nodes.items[run->node];
+	for (size_t j = 0; j < node->jobs.count; j++) {
+		const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+		const struct sw_run *theirs = sw_brain_run_on(other, run->node);
+		if (node->jobs.items[j] != id && !other->parked && (theirs->mask & run->mask) != 0 && theirs->heard == SW_HEARD_RUNNING &&
+		    !sw_job_may_stop(sw_engine_view(brain->engine), sw_engine_job(brain->engine, (struct sw_job_id){node->jobs.items[j]})))
+			return true;
+	}
+	return false;
+}
+
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];

@@ -142,7 +142,8 @@ static bool is_kept_by_held(const struct sw_engine *engine)
 {
 	for (uint32_t id = engine->ledger.standing.count > 0 ? sw_engine_next(engine, 0) : SW_BITMAP_NONE; id != SW_BITMAP_NONE;
 	     id = sw_engine_next(engine, id + 1))
-		if (engine->jobs.items[id].seen.state == SW_JOB_HELD && engine->jobs.items[id].stands != SW_NO_PART)
+		if (engine->jobs.items[id].seen.state == SW_JOB_HELD && engine->jobs.items[id].stands != SW_NO_PART &&
+		    !engine->jobs.items[id].seen.frees_gpus)
 			return true;
 	return false;
 }

@@ -185,6 +185,7 @@ void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 	assert(job->home == SW_NO_PART);
 	bool lost = sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
 	/* Parts of a split job are of no use to the whole one. */
+	job->stood_at = engine->now;
 	if (job->prefers_home && !lost && !sw_ledger_is_split(&engine->ledger, parts))
 		sw_engine_set_home(engine, job, parts);
 	else
@@ -668,16 +669,16 @@ static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct 
 	return last;
 }
 
-/* Jobs that came to the GPUs of one that stands there since it does, and do not fit beside it, wait again. */
-static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job *job)
+/* Jobs that came to the GPUs of one that stands on this node since it does, and do not fit beside it, wait again. */
+static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node)
 {
 	const struct sw_ledger *ledger = &engine->ledger;
 	for (uint32_t p = job->stands; p != SW_NO_PART; p = ledger->parts[p].next) {
-		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
-			uint32_t g = ledger->nodes[ledger->parts[p].node].first_gpu + (uint32_t)__builtin_ctzll(rest);
+		for (uint64_t rest = ledger->parts[p].node == node ? ledger->parts[p].mask : 0; rest != 0; rest &= rest - 1) {
+			uint32_t g = ledger->nodes[node].first_gpu + (uint32_t)__builtin_ctzll(rest);
 			const struct sw_gpu *gpu = &ledger->gpus[g];
 			struct sw_core_job *other;
-			while (sw_ledger_gpu_is_overdrawn(ledger, g) && (other = find_newcomer(engine, gpu, job->seen.since)) != NULL)
+			while (sw_ledger_gpu_is_overdrawn(ledger, g) && (other = find_newcomer(engine, gpu, job->stood_at)) != NULL)
 				step_back(engine, other);
 		}
 	}
@@ -698,16 +699,17 @@ void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool
 }
 
 /* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands there with its memory. */
-static void stay(struct sw_engine *engine, struct sw_core_job *job)
+static void stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node)
 {
 	struct sw_ledger *ledger = &engine->ledger;
 	if (job->stands == SW_NO_PART || job->seen.state >= SW_JOB_RUNNING)
 		return;
 	sw_engine_set_frees(engine, job, false);
-	bounce_newcomers(engine, job);
+	bounce_newcomers(engine, job, node);
+	if (job->seen.state != SW_JOB_HELD || job->seen.stop_rule == SW_STOP_IF_FREE)
+		job->keeps = SW_KEEPS_NOT;
 	if (job->seen.state == SW_JOB_HELD)
 		return;
-	job->keeps = SW_KEEPS_NOT;
 	uint32_t gpus = sw_ledger_count_gpus(ledger, job->home), parts = job->home;
 	sw_engine_rise(engine, job);
 	if (!sw_plan_home_is_free(engine, job) || !sw_engine_quota_allows(engine, &job->seen, gpus)) {
@@ -912,7 +914,7 @@ static int apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_STAY:
 		job = job_of_answer(engine, event);
 		if (job != NULL)
-			stay(engine, job);
+			stay(engine, job, event->where);
 		return 0;
 	case SW_EV_CHANGE:
 		if (!sw_engine_knows(engine, event->job.v) || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||

@@ -56,9 +56,13 @@ enum sw_event_kind {
 			    * anything beside its GPUs than before, all of them stop */
 	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
 	SW_EV_HOLD_NEXT, /* job: as SW_EV_HOLD, but a run goes on; the job is held once that is over */
-	SW_EV_KEEPS, /* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not. `frees`: its GPU memory leaves the GPUs meanwhile */
-	SW_EV_STAY, /* job, epoch: it was suspended, and its GPU memory is on its GPUs still. Jobs that came there since then and do not fit beside it wait again. Unless it is held, it goes on
-		     * where its GPUs are free, and is not stopped again */
+	/* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not. `frees`: its
+	 * GPU memory leaves the GPUs meanwhile. */
+	SW_EV_KEEPS,
+	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that came to
+	 * them on that node since then, and do not fit beside it, have not begun: they wait again. Unless
+	 * it is held, it goes on where its GPUs are free, and is not stopped again. */
+	SW_EV_STAY,
 };
 
 /* What a failed run means for the job. */
@@ -80,6 +84,7 @@ struct sw_event {
 	uint32_t avoid;	 /* the node it keeps off; UINT32_MAX: none */
 	uint8_t verdict; /* enum sw_fail_verdict */
 	bool frees;
+	uint32_t where; /* of a stay: the node on which the memory could not leave */
 	uint32_t speed_milli;
 	uint64_t gpu_memory_bytes;
 	uint64_t mask;

@@ -37,6 +37,7 @@ struct sw_core_job {
 	uint8_t keeps;	 /* enum sw_keeps, of the run `epoch` */
 	uint32_t home;	 /* parts: where it was when it was stopped; SW_NO_PART. Others may have the GPUs. */
 	uint32_t stands; /* parts: where the ledger counts its run as suspended; SW_NO_PART */
+	sw_ns stood_at;	 /* when it was stopped there */
 	sw_ns alarm_slack;
 	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
 	uint32_t speed_epoch;

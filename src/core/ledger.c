@@ -527,9 +527,13 @@ bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_sh
 			return false;
 		if ((part->mask & (~n->free | n->standing)) == 0 && held_bytes(shape, share) <= shape->gpu_memory_bytes)
 			continue;
-		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1)
-			if (!gpu_fits(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)], shape, share))
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			/* One that is free and has residents is seen through. */
+			bool through = gpu->residents > 0 && (n->free & rest & (~rest + 1)) != 0;
+			if (!(through ? gpu_would_fit : gpu_fits)(gpu, shape, share))
 				return false;
+		}
 	}
 	return true;
 }

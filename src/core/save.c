@@ -115,8 +115,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		job->seen.stop_rule = SW_STOP_SUSPEND;
 		job->keeps = SW_KEEPS_YES;
 	}
-	if (has(pack, 6))
+	if (has(pack, 6)) {
 		sw_pack_bool(pack, &job->seen.frees_gpus);
+		sw_pack_near(pack, &job->stood_at, 0);
+	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)

@@ -86,7 +86,8 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);
 	if (view->engine->config.keeps_state)
 		return SW_KEEPS_ANYWHERE;
-	return own != NULL && own->prefers_home ? SW_KEEPS_IN_PLACE : SW_KEEPS_NOTHING;
+	/* Of one that says nothing it is not known before it runs, and may change. */
+	return own != NULL && own->prefers_home && job->stop_rule != SW_STOP_IF_FREE ? SW_KEEPS_IN_PLACE : SW_KEEPS_NOTHING;
 }
 
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job)

@@ -26,7 +26,7 @@ many() {
 }
 is_held() { is_state "$1" PD && "$SHAREWELL" why "$1" | grep -q 'on hold'; }
 
-up
+up --keep-events 1000
 submit -- sh -c 'sleep 600; exit 5'
 running=$job
 submit --dependency "afterok:$running" -- true

@@ -3,8 +3,8 @@
     cluster.py build/release/sharewell                             as 12G python3 train.py resnet 600
     cluster.py build/release/sharewell 100M ./train --steps 3000   any program that prints `hash ...` and needs no more memory than that; on the emulated driver, too
 
-One job is suspended, taken off its GPU whole, limited to half its memory, and its agent is killed; another shares the GPU with an opportunistic neighbour. Prints what each took, and at the
-end `holds` or not.
+One job is suspended, taken off its GPU whole, limited to half its memory, and its agent is killed; another shares the GPU with an opportunistic neighbour; a third, which says nothing of
+--preempt or memory, is suspended for a shorter one that takes the whole GPU. Prints what each took, and at the end `holds` or not.
 """
 import json
 import os
@@ -129,6 +129,21 @@ def disturb(cluster, job):
     print(f"all of it: {cluster.wait('memory on the GPU', lambda: cluster.held(job)[1] == 0):.2f} s", flush=True)
 
 
+def give_way(cluster, command):
+    """Of two jobs that say nothing the longer one stands still for the shorter one, and goes on in its first run. What both computed."""
+    cluster.call("policy", "srtf")
+    longer = cluster.submit("longer", command, "--expected", "5h")
+    cluster.until(longer, "R")
+    cluster.wait("memory on the GPU", lambda: cluster.held(longer)[0] > 1000 or cluster.held(longer)[0] > 0 and not shutil.which("nvidia-smi"))
+    shorter = cluster.submit("shorter", command, "--expected", "1m")
+    print(f"a shorter job: {cluster.until(longer, 'S'):.2f} s until the longer one stands still, {cluster.until(shorter, 'R'):.2f} s more until it runs; then {cluster.held(longer)} MiB "
+          f"of the longer one are on the GPU and in the host", flush=True)
+    results = [cluster.result("shorter", shorter), cluster.result("longer", longer)]
+    if cluster.show(longer).get("epoch") != 1:
+        raise SystemExit(f"the longer job was started {cluster.show(longer).get('epoch')} times")
+    return results
+
+
 def main():
     memory, *command = sys.argv[2:] or ["12G", sys.executable, os.path.join(HERE, "train.py"), "resnet", "600"]
     alone = hash_in(subprocess.run(command, capture_output=True, text=True, timeout=600).stdout)
@@ -146,8 +161,9 @@ def main():
             cluster.until(number, "R")
         print(cluster.call("ps"), end="", flush=True)
         shared = [cluster.result(name, number) for name, number in both.items()]
-        same = [disturbed, *shared] == [alone] * 3
-        print(f"alone {alone}, disturbed {disturbed}, guaranteed and opportunistic on one GPU {shared}\ncluster: {'holds' if same else 'DOES NOT HOLD'}", flush=True)
+        plain = give_way(cluster, command)
+        same = [disturbed, *shared, *plain] == [alone] * 5
+        print(f"alone {alone}, disturbed {disturbed}, guaranteed and opportunistic on one GPU {shared}, one after the other {plain}\ncluster: {'holds' if same else 'DOES NOT HOLD'}", flush=True)
         return 0 if same else 1
     finally:
         cluster.end()

@@ -250,7 +250,11 @@ static struct sw_event draw_stay(struct storm *storm)
 	uint32_t id = (uint32_t)below(storm, storm->books.count);
 	for (uint32_t tries = 0; tries < 30 && !storm->books.jobs[id].at_home; tries++)
 		id = (uint32_t)below(storm, storm->books.count);
-	return (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = storm->books.jobs[id].epoch};
+	const struct sw_soak_entry *entry = &storm->books.jobs[id];
+	return (struct sw_event){.kind = SW_EV_STAY,
+				 .job = {id},
+				 .epoch = entry->epoch,
+				 .where = entry->seats[below(storm, entry->seat_count + 1) % SW_SOAK_NODES_MAX].node};
 }
 
 static struct sw_event draw_event(struct storm *storm)

@@ -86,17 +86,29 @@ static void test_not_said(void **state)
 	sync_now(bench);
 	STATE(1, "S");
 	STATE(2, "CF");
-	/* Word that it would not comes too late for this time. */
+	/* Word that it would not, before the other has begun: it goes on, and is not suspended again. */
 	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
-	STATE(1, "S");
-	runs(bench, 2, 1);
-	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
 	STATE(1, "R");
+	STATE(2, "PD");
 	runs(bench, 1, 1);
-	submit(bench, 5, ", \"gpus\": 1");
 	sync_now(bench);
 	STATE(1, "R");
-	STATE(3, "PD");
+	assert_int_equal(look(bench, 1).epoch, 1);
+}
+
+/* Aim: memory that is found to be held counts, but stops no run that has begun beside it and may not be stopped. */
+static void test_held_beside_one_that_runs(void **state)
+{
+	struct bench *bench = *state;
+	bench->frees = true;
+	park_the_first(bench, ", \"gpus\": 1, \"preempt\": \"never\"");
+	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+	runs(bench, 2, 1);
+	bench->runs[0].held = true;
+	sync_now(bench);
+	STATE(1, "S");
+	STATE(2, "R");
+	assert_int_equal(look(bench, 2).epoch, 1);
 }
 
 /* Aim: where the memory of a suspended run could not leave, the newcomer steps back and the run goes on; its node hears that this is known. */
@@ -335,10 +347,19 @@ static void test_limits_follow_the_gpus(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_goes_on_where_it_was),   TEST(test_memory_on_the_gpus),	   TEST(test_not_said),
-		TEST(test_held_on_the_gpus),	   TEST(test_others_are_stopped),	   TEST(test_what_has_not_started_is_not_parked),
-		TEST(test_several_stand),	   TEST(test_suspended_by_its_user),	   TEST(test_cancel_and_requeue),
-		TEST(test_parked_run_is_lost),	   TEST(test_ends_before_it_stands_still), TEST(test_host_memory),
+		TEST(test_goes_on_where_it_was),
+		TEST(test_memory_on_the_gpus),
+		TEST(test_not_said),
+		TEST(test_held_beside_one_that_runs),
+		TEST(test_held_on_the_gpus),
+		TEST(test_others_are_stopped),
+		TEST(test_what_has_not_started_is_not_parked),
+		TEST(test_several_stand),
+		TEST(test_suspended_by_its_user),
+		TEST(test_cancel_and_requeue),
+		TEST(test_parked_run_is_lost),
+		TEST(test_ends_before_it_stands_still),
+		TEST(test_host_memory),
 		TEST(test_limits_follow_the_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
