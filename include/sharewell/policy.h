@@ -71,7 +71,7 @@ enum sw_stop_rule {
 	SW_STOP_SUSPEND,      /* only so that it goes on where it was: see sw_job_may_stop() */
 	SW_STOP_RESTART,      /* it may be stopped and start anew */
 	SW_STOP_NEVER,	      /* it runs until it ends, and so never opportunistically */
-	SW_STOP_IF_FREE, /* as SW_STOP_SUSPEND once it is known that a stop leaves its GPUs to others; else as SW_STOP_NEVER */
+	SW_STOP_IF_FREE,      /* as SW_STOP_SUSPEND once it is known that a stop leaves its GPUs to others; else as SW_STOP_NEVER */
 };
 
 /* Read-only to policies. */

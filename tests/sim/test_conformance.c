@@ -191,8 +191,11 @@ static void finish(struct live *live, uint32_t job)
 
 static uint64_t control(const struct scenario *scenario, const char *policy)
 {
-	const struct sw_brain_config config = {
-		.policy = policy, .placement = "pack", .silence_ns = INT64_C(1) << 60, .silence_margin_ns = 1, .retry_backoff_ns = SW_NS_PER_S};
+	const struct sw_brain_config config = {.policy = policy,
+					       .placement = "pack",
+					       .silence_ns = INT64_C(1) << 60,
+					       .silence_margin_ns = 1,
+					       .retry_backoff_ns = SW_NS_PER_S};
 	struct live live = {.now_ns = START_NS};
 	assert_int_equal(sw_brain_new(&config, &live.brain, NULL), 0);
 	for (uint32_t j = 0; j < JOBS; j++) {
