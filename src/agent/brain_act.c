@@ -72,7 +72,8 @@ static bool is_to_be_off(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
 }
 
-/* It is suspended, its GPU memory is there still, and the controller does not know: it may have sent others there for whom there is no room. */
+/* It is suspended, its GPU memory is there still, and the controller does not know that: runs that
+ * it has sent there may have no room. */
 static bool is_stuck(const struct sw_agent_run *run)
 {
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->said.held && !run->held_is_known;

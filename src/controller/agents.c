@@ -218,8 +218,9 @@ static bool is_garbled(const struct sw_sync *sync)
 	return false;
 }
 
-/* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. One that was not heard to run waited in an agent that is no more; a run has a folder before it has a process, so
- * it never began, and is ordered again. */
+/* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. One that was
+ * not heard to run waited in an agent that is gone. A run has a folder before it has a process: so it
+ * never began, and is ordered again. */
 static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_told *told, size_t most,
 			sw_records *records, struct sw_err *err)
 {

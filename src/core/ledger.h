@@ -3,10 +3,12 @@
  * A holding is a list of parts, one per node, each a mask of GPUs with the CPUs and host memory beside them; memory and compute are per GPU and the
  * same on all GPUs of a holding. But for a job that is split: then each part is one GPU and says how much memory it holds there.
  *
- * A run that is suspended where it ran stands there: it is no resident and holds no CPUs, but keeps its host memory, and its GPU memory unless that has left the GPU.
+ * A run that is suspended where it ran stands there: it is no resident and holds no CPUs, but keeps
+ * its host memory, and its GPU memory unless that has left the GPU.
  *
  * Invariants (re-derived from the holdings by sw_ledger_matches()):
- *  1. on every GPU, memory held by residents is at most the GPU's memory. Residents are taken in only where they fit beside what stands there; of a run that stands it may turn out later that it
+ *  1. on every GPU, memory held by residents is at most the GPU's memory. Residents are taken in only
+ *     where they fit beside what stands there; of a run that stands it may turn out later that it
  *     holds more;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
  *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included;
