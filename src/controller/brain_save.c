@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job, format 10 what suspended runs leave on their GPUs. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job, format 10 what suspended runs leave on their GPUs. Format 11 has no memory that jobs asked for: their requests say it. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "controller/brain_state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 10u
+#define FORMAT 11u
 #define NUMBERS_MAX (UINT32_C(1) << 30)
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
@@ -263,8 +263,9 @@ static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_li
 	if (live->parked)
 		sw_pack_near(pack, &live->parked_at, 0);
 	sw_pack_u32(pack, &live->held_by);
-	sw_pack_u64(pack, &live->gpu_memory_bytes);
-	sw_pack_u64(pack, &live->memory_bytes);
+	uint64_t unused = 0;
+	for (int i = 0; i < 2 && pack->reads && pack->format < 11; i++)
+		sw_pack_u64(pack, &unused);
 	sw_pack_u32(pack, &live->last_node);
 	sw_pack_u64(pack, &live->last_mask);
 	sw_pack_int(pack, &live->code);

@@ -148,12 +148,11 @@ struct sw_live {
 	char *unmoved;	     /* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
 	sw_ns unmoved_until; /* before then a policy that moves it stops and starts it, since its node could not move it */
 	sw_ns parked_at;
-	uint32_t held_by;			 /* user who holds or suspended it; SW_NOBODY */
-	uint64_t gpu_memory_bytes, memory_bytes; /* as asked for, of each GPU and of the host beside it; 0: it did not say */
-	uint64_t limit_bytes;			 /* of each GPU, as somebody set it; 0: nobody did */
-	uint32_t limit_milli;			 /* of its time, likewise */
-	uint32_t ghosts;			 /* of earlier runs; nothing is wished for before they are gone */
-	uint32_t last_node;			 /* where the first part of the last run was */
+	uint32_t held_by;     /* user who holds or suspended it; SW_NOBODY */
+	uint64_t limit_bytes; /* of each GPU, as somebody set it; 0: nobody did */
+	uint32_t limit_milli; /* of its time, likewise */
+	uint32_t ghosts;      /* of earlier runs; nothing is wished for before they are gone */
+	uint32_t last_node;   /* where the first part of the last run was */
 	uint64_t last_mask;
 	int code, signal;
 	char reason[48]; /* why the last run ended, or why it never will run */

@@ -219,8 +219,6 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.held_by = SW_NOBODY,
 		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
 		.grace_ns = request->grace_ns,
-		.gpu_memory_bytes = request->gpu_memory_bytes,
-		.memory_bytes = request->memory_bytes,
 	};
 	if (live->name == NULL || (request->model != NULL && live->model == NULL) ||
 	    sw_depends_begin(brain, (uint32_t)brain->jobs.count - 1, request, &awaited) < 0)

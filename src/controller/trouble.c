@@ -286,7 +286,6 @@ static int follow(struct sw_brain *brain, uint32_t id, uint32_t epoch, const str
 			memory = more_memory(brain, memory);
 			trouble->memory_raised = true;
 			trouble->memory_bytes = memory;
-			live->gpu_memory_bytes = memory;
 		}
 		events[0].verdict = is_free ? SW_FAIL_FREE : SW_FAIL_BY_RETRIES;
 		/* It must not start again before its time, nor as it was. */
