@@ -760,6 +760,18 @@ static bool know_the_same(const struct sw_brain *brain)
 	return true;
 }
 
+/* Up to format 10 a home could be left behind when its run was dropped. */
+static int lose_empty_homes(struct sw_brain *brain, struct sw_err *err)
+{
+	int r = 0;
+	brain->gathers = true; /* nothing is decided here */
+	for (uint32_t id = sw_brain_next_known(brain, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		if (!brain->jobs.items[id].parked && sw_engine_stands(brain->engine, (struct sw_job_id){id}) != SW_NO_PART)
+			r = sw_brain_lose_parked(brain, id, err);
+	brain->gathers = false;
+	return r;
+}
+
 /* Whether brain and engine speak of the same jobs and nodes. */
 static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 {
@@ -771,6 +783,7 @@ static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 			return SW_EINPUT;
 	int r = sw_depends_derive(brain, format);
 	r = r < 0 ? r : sw_brain_list_past(brain);
+	r = r < 0 || format >= 11 ? r : lose_empty_homes(brain, err);
 	return r < 0 ? r : sw_brain_validate(brain, err);
 }
 

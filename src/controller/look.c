@@ -370,6 +370,8 @@ int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 		int r = live->parked ? check_parked(brain, id, err) : 0;
 		if (r < 0)
 			return r;
+		if (!live->parked && sw_engine_stands(brain->engine, job->id) != SW_NO_PART)
+			return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u stands in the engine and has no run", id + 1);
 		if ((runs || live->parked) != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
 			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", id + 1, live->run_count,
 					  job->state);

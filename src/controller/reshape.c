@@ -39,21 +39,25 @@ static bool is_stranded(const struct sw_run *run, const struct sw_topology_chang
 	return run->from != 0 && renumber_all(change, run->from) == 0;
 }
 
-/* Of those who run the engine takes care. */
-static int drop_parked(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_topology_change *change)
+/* The engine hears of each before the change, since the GPUs that it has one on may all be left. Of runs that do not stand it takes care itself. */
+static int lose_parked(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_topology_change *change,
+		       struct sw_err *err)
 {
-	for (size_t j = node->jobs.count; j-- > 0;) {
+	bool gathers = brain->gathers;
+	int r = 0;
+	brain->gathers = true; /* it decides when it knows the GPUs */
+	for (size_t j = node->jobs.count; r == 0 && j-- > 0;) {
 		uint32_t id = node->jobs.items[j];
 		struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
 		if (!live->parked || (renumber_all(change, run->mask) != 0 && !is_stranded(run, change)))
 			continue;
 		snprintf(live->reason, sizeof live->reason, "%s", SW_BRAIN_GPUS_GONE);
-		if (sw_brain_drop_runs(brain, id) < 0)
-			return SW_ENOMEM;
+		r = sw_brain_lose_parked(brain, id, err);
 		j = node->jobs.count; /* they have changed places */
 	}
-	return 0;
+	brain->gathers = gathers;
+	return r;
 }
 
 /* The engine has them where they go, and knows nothing of where they are: they start anew there. */
@@ -90,8 +94,9 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 {
 	uint32_t number = (uint32_t)(node - brain->nodes.items);
 	const struct sw_topology_change change = compare(node, shape, gpus);
-	int r = drop_parked(brain, node, &change);
-	r = r < 0 ? r : restart_stranded(brain, number, &change);
+	int r = lose_parked(brain, node, &change, err);
+	if (r == 0 && restart_stranded(brain, number, &change) < 0)
+		r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	renumber(brain, number, &change);
 	bool any_shut = (sw_brain_shut_mask(node->gpus, node->shape.gpus) | sw_brain_shut_mask(gpus, shape->gpus)) != 0;
 	free(node->gpus);
@@ -100,7 +105,7 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 	node->up = true;
 	node->version++;
 	if (r < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
+		return r;
 	struct sw_event events[] = {
 		{.kind = SW_EV_NODE_CHANGE, .node = {number}, .change = &change},
 		{.kind = SW_EV_GPUS_SHUT, .node = {number}, .mask = sw_brain_shut_mask(gpus, shape->gpus)},

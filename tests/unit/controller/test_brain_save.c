@@ -653,7 +653,7 @@ static void test_policy_of_the_configuration(void **state)
 static void test_older_formats(void **state)
 {
 	(void)state;
-	static const int formats[] = {1, 3, 4, 7};
+	static const int formats[] = {1, 3, 4, 7, 10};
 	for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++) {
 		SW_CLEANUP(sw_freep) char *bytes = NULL;
 		char name[200];
@@ -667,6 +667,13 @@ static void test_older_formats(void **state)
 		for (size_t j = 0; j < brain->jobs.count && formats[i] == 1; j++)
 			assert_true(brain->jobs.items[j].limit_bytes == 0 && brain->jobs.items[j].limit_milli == 0);
 		assert_true(formats[i] > 4 || brain->learned_at == 0);
+		/* Its second job has a home, and its run was dropped. */
+		if (formats[i] == 10) {
+			assert_true(brain->jobs.items[0].parked && !brain->jobs.items[1].parked);
+			assert_true(sw_engine_stands(brain->engine, (struct sw_job_id){0}) != SW_NO_PART);
+			assert_true(sw_engine_stands(brain->engine, (struct sw_job_id){1}) == SW_NO_PART);
+			assert_int_equal(sw_engine_job(brain->engine, (struct sw_job_id){1})->state, SW_JOB_HELD);
+		}
 		size_t new_size;
 		unsigned char *anew = save(brain, &new_size);
 		struct sw_brain *again = load(&config, anew, new_size, &adopted);

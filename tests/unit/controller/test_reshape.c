@@ -277,6 +277,35 @@ static void test_on_its_way(void **state)
 	sw_brain_answer_free(answer);
 }
 
+/* Aim: one that is suspended on that way is lost as well, and holds nothing any more where it was to go. */
+static void test_suspended_on_its_way(void **state)
+{
+	struct desk *desk = *state;
+	desk->inventory = &all_four;
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"], \"gpus\": 2, \"preempt\": \"suspend\"}");
+	desk->runs[0] = (struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = "", .gpus = "GPU-0,GPU-1"};
+	desk->run_count = 1;
+	desk_sync_and_drop(desk);
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_move(desk->brain, &alice, 1, 12, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_HOLD, "suspend", 1, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	assert_string_equal(desk_state(desk, 1), "S");
+	desk->inventory = &three_left;
+	struct sw_answer_message *answer = desk_sync(desk);
+	assert_int_equal(desk_wanted(answer, 1, 1), SW_WANT_STOP);
+	sw_brain_answer_free(answer);
+	assert_string_equal(desk_state(desk, 1), "PD");
+	/* Whole GPUs for another. */
+	desk->run_count = 0;
+	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"], \"gpus\": 3}");
+	answer = desk_sync(desk);
+	assert_string_equal(gpus_for(answer, 2), "GPU-0 GPU-2 GPU-3");
+	sw_brain_answer_free(answer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +319,7 @@ int main(void)
 		DESK_TEST(test_other_order),
 		DESK_TEST(test_blind),
 		DESK_TEST(test_on_its_way),
+		DESK_TEST(test_suspended_on_its_way),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
