@@ -138,6 +138,8 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 /* Whether a plan may stop this running job: false where its owner allows no restart and the job would not go on where it was, or that is not known yet. Its quantum is another
  * matter. */
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
+/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended. */
+bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other);
 /* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
  * NULL). SW_NO_NODE: there are no more. */
 struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus);

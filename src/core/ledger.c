@@ -491,6 +491,18 @@ bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_
 	return gpu_fits(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node], share);
 }
 
+bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1)
+			if (!gpu_would_fit(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)],
+					   &ledger->topology->nodes[ledger->parts[p].node], share))
+				return false;
+	}
+	return true;
+}
+
 bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)

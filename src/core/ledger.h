@@ -189,6 +189,8 @@ uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu)
 bool sw_ledger_gpu_is_overdrawn(const struct sw_ledger *ledger, uint32_t gpu);
 /* Whether the share has room on this GPU beside those who are there. */
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
+/* Whether the share would have room on each GPU of these parts once all residents there were stopped, beside what those leave. */
+bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
 /* Whether the holder of these parts, which is not guaranteed, could be. */
 bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli);
 /* The next GPU (its number in `gpus`) that has residents and room for one more, in steps of use and by number within a step; `step` and `gpu` hold the place, both 0 at first.

@@ -96,6 +96,12 @@ bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job)
 	return own != NULL && !sw_plan_stays(view->engine, own);
 }
 
+bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other)
+{
+	const struct sw_core_job *own = sw_engine_own(view->engine, job);
+	return own != NULL && !sw_plan_stays(view->engine, own) && sw_ledger_would_fit(view->ledger, own->parts, sw_share_of(other));
+}
+
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
 {
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);

@@ -6,7 +6,8 @@
  *
  * Tenants are virtual clusters. A tenant has a share, its quota; a job beyond it runs on idle GPUs, as an opportunistic run, for which the core asks for no quota. When GPUs
  * are short, that is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer free ones than it needs, jobs of the tenants that
- * are furthest beyond their share are preempted, those that started last first, until it can start: at any level, for it has waited enough. This happens once in a try.
+ * are furthest beyond their share are preempted, those that started last first, until it can start: at any level, for it has waited enough. This happens once in a try. A job
+ * whose GPU memory would stay where the other then had no room is left alone.
  *
  * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with others, but never so late that a try is missed.
  *
@@ -53,7 +54,7 @@ struct card {
 	uint8_t first_level;
 	uint32_t first_level_gpus; /* of the cluster that this is true of */
 	sw_ns armed;		   /* for when its alarm is set */
-	sw_ns spared_at;	   /* it was protected from preemption then */
+	sw_ns spared_at;	   /* it was protected from preemption then, or its stop would have been of no use */
 	uint32_t pressed;	   /* the try in which others were preempted for it, from 1 */
 };
 
@@ -208,7 +209,19 @@ static bool is_short_of_gpus(const struct sw_view *view)
 	return used * 1000 >= gpus * (uint64_t)sw_view_param(view, OCCUPANCY)->number;
 }
 
-/* Of the tenant furthest beyond its share, the job that started last; NULL: all that are left are protected, or nobody is beyond its share. */
+/* GPUs of tenants beyond their share that are of use to the job once those who have them are stopped. */
+static uint64_t useful_gpus(struct sw_view *view, const struct sw_job *job)
+{
+	uint64_t gpus = 0;
+	for (const struct sw_job *other = NULL; (other = sw_view_next_running(view, other)) != NULL;) {
+		const struct card *card = sw_job_state(view, other);
+		if (excess(view, other->tenant) > 0 && card->spared_at != sw_view_now(view) && sw_job_makes_room(view, other, job))
+			gpus += other->gpus_held;
+	}
+	return gpus;
+}
+
+/* Of the tenant furthest beyond its share, the job that started last; NULL: all that are left are spared, or nobody is beyond its share. */
 static const struct sw_job *choose_victim(struct sw_view *view)
 {
 	uint32_t worst = 0;
@@ -234,14 +247,19 @@ static bool press(struct turn *turn, const struct sw_job *job, const struct stan
 	if (job->asked_class != SW_CLASS_GUARANTEED || sw_view_tenant_quota(view, job->tenant) == UINT32_MAX || reach >= job->gpus ||
 	    card->pressed > stand->tries || !is_within_share(view, job) || !is_short_of_gpus(view))
 		return false;
+	uint64_t beyond = 0;
 	for (uint32_t t = 0; t < sw_view_tenants(view); t++)
-		reach += excess(view, t);
-	if (reach < job->gpus)
+		beyond += excess(view, t);
+	if (reach + beyond < job->gpus)
 		return false;
+	if (reach + useful_gpus(view, job) < job->gpus) {
+		turn->too_soon = true; /* that may change without a word to us */
+		return false;
+	}
 	const struct sw_job *victim;
 	while ((victim = choose_victim(view)) != NULL) {
 		struct card *other = sw_job_state(view, victim);
-		if (sw_plan_preempt(turn->plan, victim) != SW_YES) {
+		if (!sw_job_makes_room(view, victim, job) || sw_plan_preempt(turn->plan, victim) != SW_YES) {
 			other->spared_at = sw_view_now(view);
 			turn->too_soon = true;
 			continue;

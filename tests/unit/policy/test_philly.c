@@ -347,6 +347,45 @@ static void test_nobody_is_preempted_in_vain(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job whose memory would stay on its GPUs is not suspended for another that has no room beside it; where others make too little room, nothing is stopped. */
+static void test_memory_that_stays(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node four[] = {{.gpus = 4, .cpus = 8, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	static const struct {
+		int frees; /* so many of the victims leave their GPUs, those that started first */
+		uint64_t gib;
+		uint32_t gpus, stopped;
+	} cases[] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 0, 2, 0}, {3, 0, 2, 2}, {0, 6, 2, 2}, {0, 7, 1, 0}};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		struct rig rig;
+		rig_open(&rig, four, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+			 NULL);
+		set_quota(&rig, 0, 0, 1);
+		set_quota(&rig, 0, 1, 4);
+		struct sw_job_spec victim = rig_spec(1, 1000000), mine = rig_spec(cases[c].gpus, 1000);
+		victim.stop_rule = SW_STOP_SUSPEND;
+		victim.gpu_memory_bytes = UINT64_C(10) << 30;
+		mine.stop_rule = SW_STOP_NEVER;
+		mine.tenant = 1;
+		mine.gpu_memory_bytes = cases[c].gib << 30;
+		for (int v = 0; v < 4; v++) {
+			uint32_t id = rig_submit(&rig, 1 + v, &victim);
+			struct sw_event event = rig_answer(&rig, SW_EV_KEEPS, id);
+			event.gpus = true;
+			event.frees = v < cases[c].frees;
+			rig_event(&rig, 1 + v, event);
+		}
+		uint32_t job = rig_submit(&rig, 10, &mine);
+		assert_int_equal(rig_runs(&rig, job), cases[c].stopped > 0);
+		assert_int_equal(used_by(&rig, 0), 4 - cases[c].stopped);
+		/* It waits, unless what others hold changes. */
+		assert_int_equal(follow(&rig, job, 1000), cases[c].stopped > 0 ? 10 : -1);
+		assert_int_equal(used_by(&rig, 0), 4 - cases[c].stopped);
+		rig_close(&rig);
+	}
+}
+
 /* Aim: who was preempted looks for another place a second later, and finds it where the job that it made room for left some. */
 static void test_preempted_look_again(void **state)
 {
@@ -458,6 +497,7 @@ int main(void)
 		cmocka_unit_test(test_quota_comes_back),
 		cmocka_unit_test(test_occupancy),
 		cmocka_unit_test(test_nobody_is_preempted_in_vain),
+		cmocka_unit_test(test_memory_that_stays),
 		cmocka_unit_test(test_preempted_look_again),
 		cmocka_unit_test(test_presses_once_in_a_try),
 		cmocka_unit_test(test_who_gives),
