@@ -36,12 +36,8 @@ void sw_pack_fail(struct sw_pack *pack)
 
 /* ---- bytes */
 
-static bool make_room(struct sw_pack *pack, size_t wanted)
+static bool grow(struct sw_pack *pack, size_t wanted)
 {
-	if (pack->failed != 0)
-		return false;
-	if (pack->capacity - pack->size >= wanted)
-		return true;
 	size_t capacity = pack->capacity + pack->capacity / 2 + wanted + 4096;
 	unsigned char *grown = capacity > pack->size ? realloc(pack->bytes, capacity) : NULL;
 	if (grown == NULL) {
@@ -51,6 +47,11 @@ static bool make_room(struct sw_pack *pack, size_t wanted)
 	pack->bytes = grown;
 	pack->capacity = capacity;
 	return true;
+}
+
+static inline bool make_room(struct sw_pack *pack, size_t wanted)
+{
+	return pack->failed == 0 && (pack->capacity - pack->size >= wanted || grow(pack, wanted));
 }
 
 void sw_pack_reserve(struct sw_pack *pack, size_t size)

@@ -51,11 +51,9 @@ static char *stretch(char *array, size_t old_bytes, size_t new_bytes)
 	return grown == MAP_FAILED ? NULL : grown;
 }
 
-int sw_table_make_room(void *items, size_t *room, size_t size, size_t wanted)
+int sw_table_grow(void *items, size_t *room, size_t size, size_t wanted)
 {
 	assert(size > 0);
-	if (wanted <= *room)
-		return 0;
 	size_t more = *room < 8 ? 8 : *room + *room / 2;
 	if (more < wanted)
 		more = wanted;

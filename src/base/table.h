@@ -26,7 +26,11 @@
 	}
 
 /* `items` is the address of the typed pointer. */
-int sw_table_make_room(void *items, size_t *room, size_t size, size_t wanted);
+int sw_table_grow(void *items, size_t *room, size_t size, size_t wanted);
+static inline int sw_table_make_room(void *items, size_t *room, size_t size, size_t wanted)
+{
+	return wanted <= *room ? 0 : sw_table_grow(items, room, size, wanted);
+}
 void sw_table_wipe(void *items, size_t room, size_t size, size_t from, size_t to);
 void sw_table_release(void *items, size_t *room, size_t size);
 

@@ -8,12 +8,10 @@
 #include "base/error.h"
 
 /* In all of these `items` points to a pointer of the user's type; copying it bytewise keeps clear of the aliasing rules. */
-int sw_vec_make_room(void *items, size_t *capacity, size_t size, size_t wanted)
+int sw_vec_enlarge(void *items, size_t *capacity, size_t size, size_t wanted)
 {
 	void *array;
 	memcpy(&array, items, sizeof array);
-	if (array != NULL && wanted <= *capacity)
-		return 0;
 	size_t room = *capacity < 8 ? 8 : *capacity + *capacity / 2;
 	if (room < wanted)
 		room = wanted;
@@ -30,12 +28,12 @@ int sw_vec_make_room(void *items, size_t *capacity, size_t size, size_t wanted)
 void *sw_vec_grow(void *items, size_t *count, size_t *capacity, size_t size, size_t extra)
 {
 	assert(size > 0);
-	const size_t most = SIZE_MAX / size;
-	if (*count > most || extra > most - *count)
-		return NULL;
-	if (sw_vec_make_room(items, capacity, size, *count + extra) < 0)
-		return NULL;
 	void *array;
+	if (*capacity == 0 || extra > *capacity - *count) {
+		const size_t most = SIZE_MAX / size;
+		if (*count > most || extra > most - *count || sw_vec_enlarge(items, capacity, size, *count + extra) < 0)
+			return NULL;
+	}
 	memcpy(&array, items, sizeof array);
 	char *first = (char *)array + *count * size;
 	memset(first, 0, extra * size);
