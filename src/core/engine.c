@@ -60,6 +60,10 @@ void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bo
 	uint32_t one = more ? 1 : UINT32_MAX;
 	engine->ruled += job->stop_rule != SW_STOP_AS_WORLD ? one : 0;
 	engine->standers += sw_rule_suspends(job) && !engine->config.keeps_state ? one : 0;
+	if (engine->ruled == 0 || engine->had_rules)
+		return;
+	engine->had_rules = true;
+	sw_order_mark_running(engine);
 }
 
 static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
@@ -168,6 +172,8 @@ void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 
 void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job)
 {
+	if (job->stands == SW_NO_PART)
+		return;
 	sw_ledger_stand(&engine->ledger, job->stands, sw_engine_standing_share(job), false);
 	job->stands = SW_NO_PART;
 }

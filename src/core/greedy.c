@@ -421,7 +421,7 @@ static void start_in_order(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
 	bool only_standing = false;
-	while (free_gpus(g) > 0) {
+	while (free_gpus(g) > 0 && (!only_standing || g->engine->standers > 0)) {
 		struct sw_rank head;
 		bool found = false;
 		for (size_t l = 0; l < book->lanes.count; l++) {

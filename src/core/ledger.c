@@ -576,8 +576,6 @@ static bool takes_more(const struct sw_gpu *gpu)
 static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, uint64_t bytes, bool in)
 {
 	struct sw_gpu *gpu = &ledger->gpus[g];
-	bool rests = share.stands && !share.frees;
-	uint64_t rest = rests ? bytes : 0;
 	uint32_t at = 0;
 	if (takes_more(gpu))
 		sw_bitmap_remove(&ledger->by_use[use_step(gpu)], g);
@@ -595,8 +593,10 @@ static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, ui
 		memmove(&gpu->who[at], &gpu->who[at + 1], (gpu->residents - at) * sizeof gpu->who[0]);
 	}
 	gpu->memory_held_bytes += in ? bytes : -bytes;
-	gpu->rest_bytes += in ? rest : -rest;
-	gpu->rest_held = (uint8_t)(in ? gpu->rest_held + rests : gpu->rest_held - rests);
+	if (share.stands && !share.frees) {
+		gpu->rest_bytes += in ? bytes : -bytes;
+		gpu->rest_held = (uint8_t)(in ? gpu->rest_held + 1 : gpu->rest_held - 1);
+	}
 	gpu->use_milli = (uint16_t)(in ? gpu->use_milli + share.use_milli : gpu->use_milli - share.use_milli);
 	gpu->whole = in && share.gpu_memory_bytes == 0;
 	if (share.guaranteed) {

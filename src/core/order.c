@@ -135,12 +135,13 @@ uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job
 {
 	if (job->order_set == SW_ORDER_WAITING)
 		return job->seen.fresh ? SW_MARK_FRESH : 0;
+	uint32_t stops = engine->had_rules ? SW_MARK_STOPS : 0;
 	/* Of which nobody knows yet may be stopped a little later, as one in its quantum. */
-	if (sw_plan_stays(engine, job) && (job->seen.stop_rule == SW_STOP_NEVER || job->keeps == SW_KEEPS_NOT))
+	if (stops != 0 && sw_plan_stays(engine, job) && (job->seen.stop_rule == SW_STOP_NEVER || job->keeps == SW_KEEPS_NOT))
 		return 0;
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
-		return SW_MARK_STOPS | SW_MARK_YIELDS;
-	return job->prefers_home ? SW_MARK_STOPS | SW_MARK_KEEPS : SW_MARK_STOPS;
+		return stops | SW_MARK_YIELDS;
+	return job->prefers_home ? stops | SW_MARK_KEEPS : stops;
 }
 
 static int64_t key_now(struct sw_engine *engine, struct sw_core_job *job)
@@ -156,6 +157,12 @@ void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	if (job->order_set != SW_ORDER_NOWHERE)
 		sw_oset_mark(&engine->order.links, job->seen.id.v, sw_order_marks(engine, job));
+}
+
+void sw_order_mark_running(struct sw_engine *engine)
+{
+	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1))
+		sw_order_mark(engine, &engine->jobs.items[id]);
 }
 
 void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp)

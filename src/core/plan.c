@@ -219,10 +219,11 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	bool avoids = !homebound && job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, true);
-	struct sw_share share = sw_share_of(&job->seen);
+	bool crowded = engine->ledger.standing.count > 0;
 	bool can_go_home =
 		home_is_free(engine, job, gpus) && (where.node == UINT32_MAX || sw_ledger_touches(&engine->ledger, job->home, where.node));
-	sw_ledger_hide_crowded(&engine->ledger, share, true);
+	if (crowded)
+		sw_ledger_hide_crowded(&engine->ledger, sw_share_of(&job->seen), true);
 	/* One whose run stands at home goes nowhere else, whatever the rule says. */
 	bool found = !homebound && look(engine, job, gpus, where, &spot);
 	bool goes_home = (found || homebound) && can_go_home;
@@ -231,7 +232,8 @@ static bool find_spot(struct sw_plan *plan, struct sw_core_job *job, uint32_t gp
 	else if (found)
 		spare_homes(engine, job, gpus, where, &spot);
 	found |= goes_home;
-	sw_ledger_hide_crowded(&engine->ledger, share, false);
+	if (crowded)
+		sw_ledger_hide_crowded(&engine->ledger, sw_share_of(&job->seen), false);
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
 	if (found)
@@ -326,13 +328,6 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 	}
 }
 
-enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
-{
-	if (sw_plan_stays(engine, job)) /* one of which nobody knows yet may be stopped a little later */
-		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
-	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
-}
-
 /* The same for another place or size. Where that takes a stop and a start, only a job that may start anew is moved. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job)
 {
@@ -340,11 +335,6 @@ enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job
 	if (restarts && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER))
 		return SW_KEPT;
 	return sw_plan_may_stop(engine, job);
-}
-
-bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job)
-{
-	return sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->home != SW_NO_PART;
 }
 
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts)

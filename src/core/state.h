@@ -44,7 +44,7 @@ enum {
 	SW_MARK_YIELDS = 2, /* it runs, may be stopped, and is opportunistic */
 	SW_MARK_KEEPS =
 		4, /* it runs, may be stopped, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
-	SW_MARK_STOPS = 8, /* it runs and may be stopped; looked for only where some may not */
+	SW_MARK_STOPS = 8, /* it runs and may be stopped; looked for only where some may not, set once a job with a rule has come */
 };
 
 /* Where a job stands at one instant; total. */
@@ -137,6 +137,7 @@ struct sw_engine {
 	bool quotas;
 	uint32_t avoiders; /* jobs that keep off a node, at most */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
+	bool had_rules;	   /* there was one since the start or the load; not saved, since marks matter only while there is one */
 	uint32_t standers; /* of these, whose runs would stand where they are: a count of GPUs that they leave says too little */
 	struct sw_order_book order;
 	struct sw_plan plan;
@@ -246,6 +247,8 @@ int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job);
 uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job *job);
 /* What they say has changed. */
 void sw_order_mark(struct sw_engine *engine, const struct sw_core_job *job);
+/* The same for all that run. */
+void sw_order_mark_running(struct sw_engine *engine);
 /* Lists it in one of its lane's sets, at this place. */
 void sw_order_list(struct sw_engine *engine, struct sw_core_job *job, enum sw_order_set set, int64_t key, int64_t stamp);
 void sw_order_add(struct sw_engine *engine, struct sw_core_job *job);
@@ -286,18 +289,27 @@ bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_j
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
 /* Whether its owner does not allow this running job to be stopped, or nobody knows yet whether that is as the owner wishes. */
 bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job);
-/* SW_YES; SW_KEPT: it stays; SW_TOO_SOON: it is protected, or nobody knows yet what a stop would leave of it. */
-enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job);
 /* The same for another place or size, where that is a stop and a start. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether the job can go on where it was; its run stands nowhere for the moment. */
 bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether its state is at its home, and it may start nowhere else. */
-bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job);
+static inline bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	return job->home != SW_NO_PART && sw_rule_suspends(&job->seen) && !engine->config.keeps_state;
+}
 /* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts);
 /* Whether the job may not be preempted yet; then the engine wakes when it may. */
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job);
+/* SW_YES; SW_KEPT: it stays; SW_TOO_SOON: it is protected, or nobody knows yet what a stop would leave of it. Asked of many jobs at each decision. */
+static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	/* One of which nobody knows yet may be stopped a little later. */
+	if (job->seen.stop_rule != SW_STOP_AS_WORLD && sw_plan_stays(engine, job))
+		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
+	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
+}
 struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job);
 enum sw_answer sw_plan_misuse(struct sw_plan *plan);
 /* Whether a policy may have running jobs elsewhere. */

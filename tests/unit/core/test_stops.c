@@ -506,6 +506,23 @@ static void test_order(void **state)
 	}
 }
 
+/* Aim: a job that ran before the first one with a rule came gives way as one that came later does. */
+static void test_first_rule(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_engine_config config = live;
+	config.policy = &sw_policy_srtf;
+	config.placement = &sw_placement_count;
+	rig_open(&rig, one_of_two, 1, config, NULL);
+	uint32_t before = submit_ruled(&rig, 0, 1, 4000, SW_STOP_AS_WORLD), never = submit_ruled(&rig, 1, 1, 5000, SW_STOP_NEVER);
+	assert_true(rig_runs(&rig, before) && rig_runs(&rig, never));
+	uint32_t shorter = submit_ruled(&rig, 2, 1, 10, SW_STOP_AS_WORLD);
+	assert_true(rig_runs(&rig, shorter) && rig_runs(&rig, never));
+	assert_false(rig_runs(&rig, before));
+	rig_close(&rig);
+}
+
 /* Aim: an engine that is saved and loaded knows the same. */
 static void test_saved(void **state)
 {
@@ -553,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_hold_next),
 		cmocka_unit_test(test_stays),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_first_rule),
 		cmocka_unit_test(test_saved),
 		cmocka_unit_test(test_steps_back),
 		cmocka_unit_test(test_if_free),
