@@ -24,7 +24,8 @@ holds 'before anything is made' [ ! -e "$scratch/none" ]
 "$SHAREWELL" up --gpus "$gpus" --node here --listen 0.0.0.0:0 --tls-self-signed >"$scratch/up.out" 2>&1 &
 up_pid=$!
 holds 'it starts' until_holds 30 sh -c '"$0" nodes --noheader | grep -q "^here "' "$SHAREWELL"
-grep -q 'https://0.0.0.0:' "$scratch/up.out" && grep -q 'SHAREWELL_CA=sha256//' "$scratch/up.out"
+# The node may join before `up` has printed what it waited for.
+until_holds 30 grep -q 'SHAREWELL_CA=sha256//' "$scratch/up.out" && grep -q 'https://0.0.0.0:' "$scratch/up.out"
 said $? 'and prints the line for other machines' up.out up.out
 port=$(sed -n 's|.* and https://0.0.0.0:\([0-9]*\).*|\1|p' "$scratch/up.out")
 pin=$(sed -n 's/.*SHAREWELL_CA=\([^ ]*\).*/\1/p' "$scratch/up.out")
