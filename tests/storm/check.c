@@ -41,8 +41,11 @@ static void read_start(struct evidence *evidence, const char *line)
 	struct seen run = {0};
 	char gpus[1000];
 	long pid;
-	if (sscanf(line, "S %23s %" SCNu64 " %" SCNu32 " %15s %ld %*d %999s", run.name, &run.job, &run.epoch, run.node, &pid, gpus) != 6)
+	int64_t started_ns;
+	if (sscanf(line, "S %23s %" SCNu64 " %" SCNu32 " %15s %ld %" SCNd64 " %999s", run.name, &run.job, &run.epoch, run.node, &pid,
+		   &started_ns, gpus) != 7)
 		return;
+	stranger_check(evidence->cluster, run.node, gpus, started_ns, line);
 	char prefix[24];
 	snprintf(prefix, sizeof prefix, "r%" PRIu64 "-", evidence->plan->seed);
 	if (strncmp(run.name, prefix, strlen(prefix)) != 0) {

@@ -79,8 +79,7 @@ static void become_agent(const struct cluster *cluster, const struct daemon *dae
 	snprintf(folder, sizeof folder, "%s/emu-%s", cluster->folder, daemon->name);
 	int used = snprintf(settings, sizeof settings, "gpus=%d;memory=1G;context=1M;launch_us=0;copy_latency_us=0", GPUS_PER_NODE);
 	for (int gpu = 0; gpu < GPUS_PER_NODE; gpu++)
-		used += snprintf(settings + used, sizeof settings - (size_t)used, ";gpu.%d.uuid=GPU-e300000%s-0000-0000-0000-00000000000%d",
-				 gpu, daemon->name, gpu);
+		used += snprintf(settings + used, sizeof settings - (size_t)used, ";gpu.%d.uuid=" GPU_UUID, gpu, daemon->name, gpu);
 	setenv("SHAREWELL_EMU", settings, 1);
 	setenv("SHAREWELL_EMU_STATE", folder, 1);
 	setenv("SHAREWELL_HOST_LEDGER", cluster->ledger, 1);
@@ -116,6 +115,13 @@ static void start_daemon(const struct cluster *cluster, struct daemon *daemon)
 
 static void take_up(struct cluster *cluster, pid_t pid, int status)
 {
+	if (pid == cluster->stranger.pid) {
+		if (!cluster->stranger.has_left)
+			violation(cluster, CHECK_HEALTH, "the process outside the queue ended by itself with status 0x%x",
+				  (unsigned)status);
+		cluster->stranger.pid = 0;
+		return;
+	}
 	for (size_t i = 0; i < sizeof cluster->daemons / sizeof cluster->daemons[0]; i++) {
 		struct daemon *daemon = &cluster->daemons[i];
 		if (daemon->pid != pid)
@@ -144,6 +150,7 @@ void cluster_pump(struct cluster *cluster)
 	if (cluster->pumped_at_ns != 0 && now_ns - cluster->pumped_at_ns > STALL_NS)
 		cluster->has_stalled = true;
 	cluster->pumped_at_ns = now_ns;
+	stranger_pump(cluster, now_ns);
 	for (size_t i = 0; i < sizeof cluster->daemons / sizeof cluster->daemons[0]; i++)
 		if (cluster->daemons[i].pid == 0 && now_ns >= cluster->daemons[i].back_at_ns)
 			start_daemon(cluster, &cluster->daemons[i]);

@@ -109,6 +109,19 @@ static void sort_kills(struct round_plan *plan)
 		}
 }
 
+/* Its GPU opens again some seconds after it has left, so that there is not one in each round. */
+static void draw_stranger(struct sw_rng *rng, struct stranger_plan *stranger)
+{
+	*stranger = (struct stranger_plan){
+		.node = below(rng, NODES),
+		.gpu = below(rng, GPUS_PER_NODE),
+		.stay_us = 100000 + below(rng, 2000000),
+		.is_first = chance(rng, 60),
+	};
+	if (!stranger->is_first)
+		stranger->at_us = 1 + below(rng, SPAN_US);
+}
+
 void draw_round(uint64_t seed, struct round_plan *ret_plan)
 {
 	struct sw_rng rng;
@@ -128,6 +141,8 @@ void draw_round(uint64_t seed, struct round_plan *ret_plan)
 		last->target = chance(&rng, 50) ? KILL_CONTROLLER : KILL_AGENT;
 		last->back_after_us = 3000000 + below(&rng, 4000000);
 	}
+	if (chance(&rng, 15))
+		draw_stranger(&rng, &ret_plan->stranger);
 }
 
 void print_round(const struct round_plan *plan)
@@ -148,4 +163,8 @@ void print_round(const struct round_plan *plan)
 	for (size_t i = 0; i < plan->kill_count; i++)
 		printf("  %7.1f ms  kill %s, back after %.1f ms\n", (double)plan->kills[i].at_us / 1000,
 		       target_names[plan->kills[i].target], (double)plan->kills[i].back_after_us / 1000);
+	if (plan->stranger.stay_us > 0)
+		printf("  %7.1f ms  a stranger on GPU %u of node %u%s, for %.1f ms\n", (double)plan->stranger.at_us / 1000,
+		       plan->stranger.gpu, plan->stranger.node, plan->stranger.is_first ? ", there before" : "",
+		       (double)plan->stranger.stay_us / 1000);
 }

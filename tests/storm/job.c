@@ -271,8 +271,21 @@ static void work_on_gpu(const struct witness *witness, uint64_t duration_ms, siz
 
 /* ------------------------------------------------------------------------------------------------ all of it */
 
+/* A process outside the queue: it has some GPU memory until it is killed. */
+static _Noreturn void be_stranger(const char *folder, const char *node)
+{
+	const struct witness witness = {.folder = folder, .node = node};
+	CUdeviceptr memory = 0;
+	if (!open_driver(&witness) || driver.alloc(&memory, (size_t)64 << 20) != CUDA_SUCCESS)
+		_exit(96);
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && strcmp(argv[1], "--stranger") == 0)
+		be_stranger(argv[2], argv[3]);
 	if (argc != 11)
 		_exit(99);
 	uint64_t numbers[8] = {0};

@@ -30,6 +30,7 @@ static const char *const check_names[CHECKS] = {
 	[CHECK_STARTED_ONCE] = "no run is started twice",
 	[CHECK_ALONE] = "no job runs twice at the same time",
 	[CHECK_GPUS] = "no GPU is given twice, none is missing",
+	[CHECK_STRANGERS] = "no run starts on a GPU that a stranger uses",
 	[CHECK_OVER] = "no job runs after its end",
 	[CHECK_RETRIES] = "only a job's own failures cost retries",
 	[CHECK_WORK] = "no work is lost unless its owner allows it",
@@ -57,6 +58,7 @@ static void print_table(const struct options *options, const struct tally *tally
 	printf("  %-48s %10" PRIu64 "\n", "away for about a lease", tally->outages);
 	if (tally->stalls > 0)
 		printf("  %-48s %10" PRIu64 "\n", "(rounds in which this machine stood still)", tally->stalls);
+	printf("  %-48s %10" PRIu64 "\n", "processes outside the queue that came to GPUs", tally->strangers);
 	printf("jobs\n");
 	printf("  %-48s %10" PRIu64 "\n", "submits", tally->submits);
 	printf("  %-48s %10" PRIu64 "\n", "repeated under their key for want of an answer", tally->repeats);

@@ -95,7 +95,9 @@ void play_round(struct cluster *cluster, struct round_plan *plan)
 	cluster->victims.count = 0;
 	cluster->pumped_at_ns = 0;
 	cluster->has_stalled = false;
+	stranger_prepare(cluster, &plan->stranger);
 	int64_t start_ns = boot_now_ns();
+	stranger_begin(cluster, start_ns);
 	for (uint32_t i = 0; i < CLIENTS; i++) {
 		clients[i] = (struct client){cluster, plan, i, start_ns};
 		if (pthread_create(&threads[i], NULL, run_client, &clients[i]) != 0)
@@ -113,5 +115,6 @@ void play_round(struct cluster *cluster, struct round_plan *plan)
 		} while (pthread_timedjoin_np(threads[i], NULL, &soon) != 0);
 	}
 	wait_for_ends(cluster);
+	stranger_leave(cluster);
 	wait_for_silence(cluster);
 }

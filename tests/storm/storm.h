@@ -71,12 +71,20 @@ struct kill_plan {
 	uint32_t back_after_us; /* controller and agent: started again then */
 };
 
+/* A process outside the queue that uses a GPU for a while. */
+struct stranger_plan {
+	uint32_t node, gpu;
+	uint32_t at_us, stay_us; /* the latter 0: there is none */
+	bool is_first;		 /* it is there, and seen, before the round begins */
+};
+
 struct round_plan {
 	uint64_t seed;
 	bool has_outage; /* one kill keeps its victim away for longer than a lease */
 	size_t job_count, kill_count;
 	struct job_plan jobs[ROUND_JOBS];
 	struct kill_plan kills[ROUND_KILLS];
+	struct stranger_plan stranger;
 };
 
 void draw_round(uint64_t seed, struct round_plan *ret_plan);
@@ -92,6 +100,7 @@ enum check {
 	CHECK_STARTED_ONCE,
 	CHECK_ALONE,
 	CHECK_GPUS,
+	CHECK_STRANGERS,
 	CHECK_OVER,
 	CHECK_RETRIES,
 	CHECK_WORK,
@@ -103,7 +112,7 @@ enum check {
 };
 
 struct tally {
-	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, outages, stalls;
+	uint64_t rounds, submits, jobs, acknowledged, unanswered, repeats, runs, reruns, outages, stalls, strangers;
 	uint64_t verbs[VERBS];
 	uint64_t kills[KILL_KINDS], missed_kills;
 	uint64_t checked[CHECKS], violations[CHECKS];
@@ -129,6 +138,18 @@ struct victim {
 	pid_t pid;
 };
 
+/* The stranger of the round (stranger.c). */
+struct stranger {
+	struct stranger_plan plan;
+	pid_t pid; /* 0: it is not there */
+	int64_t comes_at_ns, leaves_at_ns, left_at_ns;
+	bool is_seen;  /* by the controller, before the round began */
+	bool has_left; /* it was told to */
+};
+
+/* The UUID of an emulated GPU, by the name of its node and its index. */
+#define GPU_UUID "GPU-e300000%s-0000-0000-0000-00000000000%d"
+
 struct cluster {
 	const char *program; /* sharewell */
 	char self[PATH_MAX]; /* this program */
@@ -142,6 +163,7 @@ struct cluster {
 	uint64_t seed;			  /* of the round that is played, for messages */
 	struct tally *tally;
 	int64_t pumped_at_ns;
+	struct stranger stranger;
 	bool has_stalled;	       /* in this round: the machine stood still for so long that leases may have run out */
 	SW_VEC(struct victim) victims; /* of the round */
 };
@@ -163,6 +185,16 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size);
 void cluster_name_all(char *names, size_t size);
 /* The controller of a storm: that of Sharewell with a short lease and a short back-off. */
 int run_controller(const char *folder, const char *placement);
+
+/* Takes the plan of a round; returns once one that is there first is seen. */
+void stranger_prepare(struct cluster *cluster, const struct stranger_plan *plan);
+/* The round begins. */
+void stranger_begin(struct cluster *cluster, int64_t start_ns);
+/* Lets it come and go; cluster_pump() calls it. */
+void stranger_pump(struct cluster *cluster, int64_t now_ns);
+void stranger_leave(struct cluster *cluster);
+/* A run that started while the controller knew of a stranger does not have its GPU; `run` is for the message. */
+void stranger_check(struct cluster *cluster, const char *node, const char *gpus, int64_t started_ns, const char *run);
 
 __attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, enum check check, const char *fmt, ...);
 
