@@ -124,6 +124,10 @@ static void carry_out(struct sw_agent *agent, const struct sw_agent_action *acti
 	case SW_ACT_START:
 		start_run(agent, action);
 		break;
+	case SW_ACT_BEGIN:
+		sw_agent_say(agent, "the supervisor of job %" PRIu64 " died before it began: another one begins", action->id.job);
+		sw_agent_spawn(agent, action->id);
+		break;
 	case SW_ACT_STOP:
 		tell_why(agent, action);
 		sw_agent_tell(agent, action->id, "stop %" PRIu64 " %" PRIu32 " %" PRId64 "\n", action->order, action->signal,

@@ -314,7 +314,7 @@ void sw_agent_check(struct sw_agent *agent, struct sw_run_id id)
 		}
 	} else if (!take_exit(agent, id, folder)) {
 		/* The second look was for one that ended between the first and the question. */
-		sw_agent_brain_lost(agent->brain, id);
+		sw_agent_brain_lost(agent->brain, id, sw_folder_has(folder, "pid") || sw_folder_has(folder, "lost"));
 	}
 	close(folder);
 }

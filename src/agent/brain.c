@@ -311,13 +311,14 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 	sw_agent_hear_gpus(brain, run);
 }
 
-void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id)
+void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id, bool began)
 {
 	struct sw_agent_run *run = sw_agent_find(brain, id);
 	if (run == NULL || run->phase != SW_PHASE_ALIVE)
 		return;
 	run->linked = run->fresh = false;
 	run->lost = true;
+	run->began = began;
 }
 
 void sw_agent_brain_nudge(struct sw_agent_brain *brain)

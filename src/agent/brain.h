@@ -72,8 +72,8 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 /* What the supervisor says of its run, or the driver of one that it could not start; `order` is the number of the last order that the supervisor had
  * carried out by then. The first exit stands. */
 void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run, uint64_t order);
-/* The supervisor is dead and left no exit behind. */
-void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id);
+/* The supervisor is dead and left no exit behind. `began`: the command may have been started. */
+void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id, bool began);
 /* What was seen of GPUs and of runs on them, about once a second. Runs that share a GPU are coordinated by it (src/share); without it they have what the plan says. */
 void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const struct sw_sync_sample *samples, size_t count);
 /* There is something that the next sync should carry soon. */
@@ -83,6 +83,7 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 
 enum sw_agent_act {
 	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease, if it has one */
+	SW_ACT_BEGIN,	/* start another supervisor: the one before died and had not begun. The folder lets one begin, whoever comes late */
 	SW_ACT_STOP,	/* tell the supervisor: order, signal, grace */
 	SW_ACT_SUSPEND, /* tell the supervisor: order */
 	SW_ACT_RESUME,	/* tell the supervisor: order */

@@ -6,7 +6,7 @@
 
 const char *sw_agent_act_name(enum sw_agent_act act)
 {
-	static const char *const names[] = {"start", "stop", "suspend", "resume", "lease", "terms", "recover", "delete", "move"};
+	static const char *const names[] = {"start", "begin", "stop", "suspend", "resume", "lease", "terms", "recover", "delete", "move"};
 	return names[act];
 }
 
@@ -106,6 +106,9 @@ static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_ag
 	}
 	return true;
 }
+
+/* Supervisors that die before they begin, of one run, before it is given up. */
+enum { BEGINS_MAX = 3 };
 
 enum leave { LEAVE_IN_PEACE, LEAVE_LATER, LEAVE_AT_ONCE };
 
@@ -227,12 +230,24 @@ static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collec
 	run->told_lease_ns = lease_ns;
 }
 
+/* A run that never began has lost nothing yet, but as a part of a gang it would take the others' work with it: it begins with another supervisor, if the
+ * controller still wishes it to. One with a lease may have been started elsewhere meanwhile. */
+static void handle_lost(const struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
+{
+	bool may_begin = !run->began && run->lease_length_ns == 0 && run->begins < BEGINS_MAX;
+	bool is_wished = run->wish == SW_WISH_RUN && now_ns < brain->fresh_until_ns;
+	if (may_begin && !is_wished && (run->wish == SW_WISH_RUN || run->wish == SW_WISH_UNKNOWN))
+		return; /* the next answer tells */
+	run->lost = false;
+	if (may_begin && is_wished)
+		run->begins++;
+	give(out, may_begin && is_wished ? SW_ACT_BEGIN : SW_ACT_RECOVER, run);
+}
+
 static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	if (run->lost) {
-		run->lost = false;
-		give(out, SW_ACT_RECOVER, run);
-	}
+	if (run->lost)
+		handle_lost(brain, now_ns, run, out);
 	if (!run->linked)
 		return;
 	maybe_extend(now_ns, run, out);

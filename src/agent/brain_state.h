@@ -79,7 +79,9 @@ struct sw_agent_run {
 	bool traceless; /* over without ever having had a folder */
 	bool linked;
 	bool fresh;	 /* `said` is from this link */
-	bool lost;	 /* RECOVER is to be given */
+	bool lost;	 /* RECOVER is to be given, or BEGIN */
+	bool began;	 /* of one that is lost: its command may have been started */
+	uint8_t begins;	 /* how often BEGIN was given */
 	uint32_t signal; /* of the wished stop */
 	int64_t grace_ms;
 	uint64_t told_order; /* the number of that order */

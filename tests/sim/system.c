@@ -60,7 +60,7 @@ static void kill_a_supervisor(struct system *s, struct machine *machine)
 		if (process->alive && chance(s, 300)) {
 			process->alive = false; /* and its process with it; nothing is written down */
 			if (machine->brain != NULL)
-				sw_agent_brain_lost(machine->brain, process->id);
+				sw_agent_brain_lost(machine->brain, process->id, true);
 			s->score.crashes++;
 			return;
 		}

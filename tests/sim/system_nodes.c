@@ -331,7 +331,7 @@ void sw_system_agent_starts(struct system *s, uint32_t n)
 		if (process->alive) /* its supervisor speaks when it is linked to */
 			say(machine, process);
 		if (!process->alive && !process->exited)
-			sw_agent_brain_lost(machine->brain, process->id);
+			sw_agent_brain_lost(machine->brain, process->id, true);
 	}
 }
 

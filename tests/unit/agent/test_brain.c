@@ -470,15 +470,51 @@ static void test_lost(void **state)
 	fixture_start(brain, now, 1, 1, 1, 1);
 	now += 100 * MS;
 	ANSWER(now, 2, RUN(1, 1, 1), RUN(2, 1, 1));
-	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1}, true);
 	ACTS("recover 1.1");
 	ACTS("");
-	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1}, true);
 	ACTS("recover 1.1");
 	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_EXITED, .reason = SW_REASON_SUPERVISOR_LOST}, 0);
-	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1});
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1}, true);
 	ACTS("start 2.1");
 	RUNS("1.1 exited (supervisor-lost); 2.1 starting");
+}
+
+/* One that died before it began gets another, for as long as the controller wishes; three times at most. */
+static void test_lost_before_it_began(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	struct sw_run_id id = {1, 1};
+	int64_t now = START_NS;
+	fixture_start(brain, now, 1, 1, 1, 1);
+	for (int i = 0; i < 3; i++) {
+		sw_agent_brain_lost(brain, id, false);
+		ACTS("begin 1.1");
+		ACTS("");
+	}
+	sw_agent_brain_lost(brain, id, false);
+	ACTS("recover 1.1");
+}
+
+/* An agent that finds such a run asks the controller first; a lease that may be over, or another wish, ends the run. */
+static void test_found_before_it_began(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	for (uint64_t job = 1; job <= 3; job++) {
+		struct sw_run_spec spec = *fixture_spec();
+		spec.lease_ms = job == 3 ? 60000 : 0;
+		struct sw_texts gpus = fixture_gpus(1u << (job - 1));
+		assert_int_equal(
+			sw_agent_brain_found(brain, &(struct sw_sync_run){.id = {job, 1}, .state = SW_RUN_STARTING, .reason = ""}, &gpus),
+			0);
+		sw_agent_brain_spec(brain, (struct sw_run_id){job, 1}, &spec);
+		sw_agent_brain_lost(brain, (struct sw_run_id){job, 1}, false);
+	}
+	ACTS("recover 3.1");
+	ANSWER(now, 1, RUN(1, 1, 1));
+	ACTS("begin 1.1; recover 2.1");
 }
 
 /* The inventory is in every sync until one that has it was answered, and again when it changes. No sync goes without it. */
@@ -653,6 +689,8 @@ int main(void)
 		TEST(test_nothing_starts_without_a_fresh_answer),
 		TEST(test_old_controller),
 		TEST(test_lost),
+		TEST(test_lost_before_it_began),
+		TEST(test_found_before_it_began),
 		TEST(test_inventory),
 		TEST(test_when_to_sync),
 		TEST(test_back_off),

@@ -26,6 +26,7 @@ struct folder {
 	bool started; /* ever, in the life of the world */
 	bool alive;   /* its supervisor */
 	bool over;    /* exit recorded */
+	bool began;   /* its command */
 	bool linked;
 	unsigned gpus;
 	enum sw_run_state state; /* true state of its processes */
@@ -66,7 +67,7 @@ struct world {
 	size_t bag_count;
 	uint64_t asked;	     /* the last sync; 0: it was answered */
 	int64_t promised_ns; /* the longest lease that any answer gave; so long, too, an answer is fresh */
-	uint64_t starts, restarts, exits;
+	uint64_t starts, begins, restarts, exits;
 };
 
 static struct world *current; /* for messages */
@@ -154,6 +155,17 @@ static const struct sw_run_spec *spec_of(struct sw_run_id id)
 	return is_leased(id) ? &leased : fixture_spec();
 }
 
+/* Some supervisors die before they begin. */
+static void bear(struct world *world, struct folder *folder, struct sw_run_id id)
+{
+	folder->alive = folder->linked = folder->began = !chance(world, 10);
+	sw_agent_brain_link(world->brain, id, true);
+	if (!folder->alive) {
+		sw_agent_brain_link(world->brain, id, false);
+		sw_agent_brain_lost(world->brain, id, false);
+	}
+}
+
 static void carry_out(struct world *world, const struct sw_agent_action *action)
 {
 	struct folder *folder = folder_of(world, action->id);
@@ -167,14 +179,18 @@ static void carry_out(struct world *world, const struct sw_agent_action *action)
 		     "a start outside the lease");
 		*folder = (struct folder){.exists = true,
 					  .started = true,
-					  .alive = true,
-					  .linked = true,
 					  .lease_ns = is_leased(action->id) ? action->lease_boot_ns : INT64_MAX,
 					  .reason = ""};
 		for (size_t i = 0; i < action->want->gpus.count; i++)
 			folder->gpus |= 1u << (action->want->gpus.items[i][4] - '0');
 		world->starts++;
-		sw_agent_brain_link(world->brain, action->id, true);
+		bear(world, folder, action->id);
+		break;
+	case SW_ACT_BEGIN:
+		MUST(folder->exists && !folder->alive && !folder->over && !folder->began, "a run that has begun is begun again");
+		MUST(!is_leased(action->id) && world->now < world->promised_ns, "a run begins late that may be elsewhere");
+		bear(world, folder, action->id);
+		world->begins++;
 		break;
 	case SW_ACT_RECOVER:
 		MUST(folder->exists && !folder->alive, "a supervisor that lives is to be cleaned up after");
@@ -347,7 +363,7 @@ static void look_at(struct world *world, unsigned job, unsigned epoch)
 		sw_agent_brain_link(world->brain, id, true);
 		sw_agent_brain_said(world->brain, &(struct sw_sync_run){.id = id, .state = folder->state, .reason = ""}, folder->done);
 	} else {
-		sw_agent_brain_lost(world->brain, id);
+		sw_agent_brain_lost(world->brain, id, folder->began);
 	}
 }
 
@@ -564,7 +580,7 @@ static void settle(struct world *world)
 	MUST(strcmp(fixture_act(world->brain, world->now, false), "start 1.41") == 0, "a GPU is held by nobody");
 }
 
-static uint64_t run_world(uint64_t seed)
+static uint64_t run_world(uint64_t seed, uint64_t *begins)
 {
 	struct world *world = calloc(1, sizeof *world);
 	assert_non_null(world);
@@ -578,6 +594,7 @@ static uint64_t run_world(uint64_t seed)
 		step(world);
 	settle(world);
 	uint64_t starts = world->starts;
+	*begins += world->begins;
 	sw_agent_brain_free(world->brain);
 	for (size_t i = 0; i < world->bag_count; i++)
 		free(world->bag[i]);
@@ -590,16 +607,17 @@ static void test_random_worlds(void **state)
 {
 	(void)state;
 	const char *chosen = getenv("SW_TEST_SEED");
+	uint64_t begins = 0;
 	if (chosen != NULL) {
-		run_world(strtoull(chosen, NULL, 10));
+		run_world(strtoull(chosen, NULL, 10), &begins);
 		return;
 	}
 	uint64_t starts = 0;
 	for (uint64_t seed = 1; seed <= SEEDS; seed++)
-		starts += run_world(seed);
+		starts += run_world(seed, &begins);
 	/* A world in which nothing happens proves nothing. */
-	assert_true(starts > 10 * SEEDS);
-	print_message("%" PRIu64 " starts in %d worlds\n", starts, SEEDS);
+	assert_true(starts > 10 * SEEDS && begins > SEEDS / 10);
+	print_message("%" PRIu64 " starts and %" PRIu64 " late ones in %d worlds\n", starts, begins, SEEDS);
 }
 
 int main(void)
