@@ -315,6 +315,13 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 	return true;
 }
 
+/* Ran before this decision, and was put elsewhere by it. Its run is still where it was, which others may have been given by now. */
+static bool was_put_elsewhere(const struct sw_plan *plan, const struct sw_core_job *job)
+{
+	const struct sw_plan_entry *entry = job->plan_slot != SW_NO_SLOT ? &plan->entries.items[job->plan_slot] : NULL;
+	return entry != NULL && entry->before.state == SW_JOB_RUNNING && job->parts != entry->parts_before;
+}
+
 bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	switch (job->seen.stop_rule) {
@@ -322,7 +329,8 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 		return true;
 	case SW_STOP_SUSPEND:
 	case SW_STOP_IF_FREE:
-		return !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
+		/* Stopped, it would stand where it was before. */
+		return !engine->config.keeps_state && (job->keeps != SW_KEEPS_YES || was_put_elsewhere(&engine->plan, job));
 	default:
 		return false;
 	}
@@ -337,6 +345,17 @@ enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job
 	return sw_plan_may_stop(engine, job);
 }
 
+/* Limits hold for one run: suspended there, the job comes back with all that it asked for. */
+static bool could_come_back(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	bool comes_back = sw_rule_suspends(&job->seen) && !engine->config.keeps_state;
+	for (uint32_t p = comes_back ? parts : SW_NO_PART; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (engine->topology->nodes[ledger->parts[p].node].gpu_memory_bytes < job->asked_memory_bytes)
+			return false;
+	return true;
+}
+
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts)
 {
 	const struct sw_engine *engine = plan->engine;
@@ -346,7 +365,7 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 	/* Lifted and put elsewhere in one decision would be a move. */
 	bool moves = entry->before.state == SW_JOB_RUNNING && !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before);
 	bool stays = engine->config.cannot_move && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
-	return !moves || (may_move(engine) && !stays);
+	return !moves || (may_move(engine) && !stays && could_come_back(engine, job, parts));
 }
 
 /* ---- the verbs of policies */
@@ -465,7 +484,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	job->seen.job_class = held.seen.job_class;
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
 	bool found = allowed && find_spot(plan, job, gpus, where, &parts);
-	if (found && sw_ledger_same_parts(&engine->ledger, parts, held.parts)) {
+	if (found && (sw_ledger_same_parts(&engine->ledger, parts, held.parts) || !could_come_back(engine, job, parts))) {
 		let_go(plan, job, parts);
 		found = false;
 	}

@@ -395,6 +395,59 @@ static void test_memory_of_one_that_stands(void **state)
 	}
 }
 
+static const struct sw_engine_config moving = {0};
+
+/* The first job goes to the other node, the second takes its GPU, and then the first is to be stopped. */
+static void move_and_stop(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_YES);
+	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 1), 1, (struct sw_node_id){0}), SW_YES);
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_KEPT);
+}
+
+/* Aim: where runs can be moved, one that was put elsewhere by a decision is not suspended by the same one: it would stand where others are by then. */
+static void test_moved_is_not_stopped(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two_of_one[] = {RIG_NODE(0, 1), RIG_NODE(0, 1)};
+	struct rig rig;
+	open_scripted(&rig, two_of_one, 2, moving);
+	uint32_t first = submit_ruled(&rig, 0, 1, 100, SW_STOP_SUSPEND);
+	run_script(&rig, 0, start_all);
+	say(&rig, 1, first, true, false);
+	uint32_t second = submit_ruled(&rig, 1, 1, 100, SW_STOP_NEVER);
+	run_script(&rig, 1, move_and_stop);
+	assert_true(rig_runs(&rig, first) && rig_runs(&rig, second));
+	expected = SW_YES;
+	run_script(&rig, 2, stop_first);
+	assert_true(rig_command(&rig, SW_CMD_STOP, first)->stands);
+	rig_close(&rig);
+}
+
+static void shrink_and_move(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), UINT64_C(8) << 30, SW_COMPUTE_WHOLE), SW_YES);
+	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_NO_ROOM);
+}
+
+/* Aim: a run is not moved, with less memory for the moment, to a GPU on which it could not go on once it was suspended there. */
+static void test_moves_where_it_can_come_back(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node large_and_small[] = {
+		{.gpus = 1, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(80) << 30},
+		{.gpus = 1, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	struct rig rig;
+	open_scripted(&rig, large_and_small, 2, moving);
+	struct sw_job_spec spec = with_memory(1, 48, SW_STOP_SUSPEND);
+	uint32_t job = rig_submit(&rig, 0, &spec);
+	run_script(&rig, 0, start_all);
+	say(&rig, 1, job, true, true);
+	run_script(&rig, 2, shrink_and_move);
+	assert_true(rig_runs(&rig, job));
+	rig_close(&rig);
+}
+
 /* Aim: a job that would not fit beside what a victim leaves on its GPU stops nothing, by order or over opportunistic ones, and takes the GPU of another victim if there is one. */
 static void test_stops_none_in_vain(void **state)
 {
@@ -575,6 +628,8 @@ int main(void)
 		cmocka_unit_test(test_steps_back),
 		cmocka_unit_test(test_if_free),
 		cmocka_unit_test(test_memory_of_one_that_stands),
+		cmocka_unit_test(test_moved_is_not_stopped),
+		cmocka_unit_test(test_moves_where_it_can_come_back),
 		cmocka_unit_test(test_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_that_stands),
 	};
