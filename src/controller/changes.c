@@ -206,17 +206,23 @@ static int step(struct sw_brain *brain, enum sw_event_kind kind, struct sw_job_i
 	return sw_brain_step(brain, &event, 1, err);
 }
 
+static int cancel(struct sw_brain *brain, struct sw_job_id id, struct sw_err *err)
+{
+	struct sw_live *live = &brain->jobs.items[id.v];
+	snprintf(live->reason, sizeof live->reason, "cancelled");
+	live->ended_at = brain->now;
+	sw_heap_remove(&brain->retries, id.v);
+	/* A kill is told of what runs alone. */
+	if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	return step(brain, SW_EV_CANCEL, id, err);
+}
+
 /* Nobody needs it any more. */
 static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
 {
-	struct sw_live *live = &brain->jobs.items[prerun - 1];
-	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(prerun - 1)});
-	if (job->state > SW_JOB_RUNNING)
-		return 0;
-	snprintf(live->reason, sizeof live->reason, "cancelled");
-	live->ended_at = brain->now;
-	sw_heap_remove(&brain->retries, (uint32_t)(prerun - 1));
-	return step(brain, SW_EV_CANCEL, job->id, err);
+	struct sw_job_id id = {(uint32_t)(prerun - 1)};
+	return sw_engine_job(brain->engine, id)->state > SW_JOB_RUNNING ? 0 : cancel(brain, id, err);
 }
 
 /* Its run is over, parked or not, and nothing of it is kept. With `competes` it waits for another at once; else as it did, or held. */
@@ -264,14 +270,9 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 	int r = 0;
 	switch (kind) {
 	case SW_RECORD_CANCEL:
-		snprintf(live->reason, sizeof live->reason, "cancelled");
-		live->ended_at = brain->now;
 		if (sw_stop_note(brain, id.v, SW_STOP_CANCELLED, SW_STOPPED_BY_POLICY, 0) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		/* A kill is told of what runs alone. */
-		if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		r = step(brain, SW_EV_CANCEL, id, err);
+		r = cancel(brain, id, err);
 		if (r == 0 && prerun > 0 && sw_brain_live(brain, prerun)->awaited == 0)
 			r = cancel_prerun(brain, prerun, err);
 		return r < 0 || brain->gathers ? r : sw_brain_settle(brain, err);

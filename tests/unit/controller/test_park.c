@@ -263,6 +263,26 @@ static void test_cancel_and_requeue(void **state)
 	STATE(2, "CG");
 }
 
+/* Aim: the pre-run of a gang that is cancelled stops, also where it stands still. */
+static void test_cancel_the_gang_of_a_parked_prerun(void **state)
+{
+	struct bench *bench = *state;
+	bench->frees = true;
+	submit(bench, 100, ", \"gpus\": 2, \"prerun\": 60");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	change(bench, SW_RECORD_HOLD, 1);
+	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
+	STATE(1, "S");
+	STATE(2, "PD");
+	change(bench, SW_RECORD_CANCEL, 2);
+	STATE(1, "CG");
+	STATE(2, "CA");
+	WISH(1, 1, SW_WANT_STOP);
+	tell(bench, 1, 1, SW_RUN_EXITED, 15, "stopped");
+	STATE(1, "CA");
+}
+
 /* Aim: a parked run that is killed or lost costs its job nothing but its work. */
 static void test_parked_run_is_lost(void **state)
 {
@@ -357,6 +377,7 @@ int main(void)
 		TEST(test_several_stand),
 		TEST(test_suspended_by_its_user),
 		TEST(test_cancel_and_requeue),
+		TEST(test_cancel_the_gang_of_a_parked_prerun),
 		TEST(test_parked_run_is_lost),
 		TEST(test_ends_before_it_stands_still),
 		TEST(test_host_memory),
