@@ -772,6 +772,16 @@ static int lose_empty_homes(struct sw_brain *brain, struct sw_err *err)
 	return r;
 }
 
+/* Earlier versions could end a job and leave its run suspended. */
+static int drop_runs_of_ended(struct sw_brain *brain)
+{
+	int r = 0;
+	for (uint32_t id = sw_brain_next_known(brain, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		if (brain->jobs.items[id].parked && brain->jobs.items[id].is_over)
+			r = sw_brain_drop_runs(brain, id);
+	return r;
+}
+
 /* Whether brain and engine speak of the same jobs and nodes. */
 static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 {
@@ -783,6 +793,7 @@ static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 			return SW_EINPUT;
 	int r = sw_depends_derive(brain, format);
 	r = r < 0 ? r : sw_brain_list_past(brain);
+	r = r < 0 ? r : drop_runs_of_ended(brain);
 	r = r < 0 || format >= 11 ? r : lose_empty_homes(brain, err);
 	return r < 0 ? r : sw_brain_validate(brain, err);
 }

@@ -684,6 +684,35 @@ static void test_older_formats(void **state)
 	}
 }
 
+/* Aim: a state in which a job that has ended is suspended still is read, and the run is told to stop. */
+static void test_ended_while_suspended(void **state)
+{
+	(void)state;
+	struct sw_brain *brain = fresh();
+	bool adopted;
+	size_t size;
+	apply(brain, 1, SW_RECORD_NODE,
+	      "{\"name\": \"n0\", \"cpus\": 64, \"memory_bytes\": 1000000000, \"gpu_memory_bytes\": 80000000000, \"gpus\": [\"G\"]}");
+	apply(brain, 2, SW_RECORD_SUBMIT,
+	      "{\"uid\": 1, \"gid\": 1, \"request\": {\"command\": [\"x\"], \"preempt\": \"suspend\", \"tenant\": \"t\"}}");
+	apply(brain, 3, SW_RECORD_REPORT,
+	      "{\"node\": \"n0\", \"job\": 1, \"epoch\": 1, \"state\": \"running\", \"code\": 0, \"signal\": 0, \"reason\": \"\"}");
+	apply(brain, 4, SW_RECORD_HOLD, "{\"job\": 1, \"by\": 1}");
+	assert_true(brain->jobs.items[0].parked);
+	/* As earlier versions cancelled a pre-run that was suspended. */
+	brain->jobs.items[0].ended_at = brain->now;
+	assert_int_equal(sw_brain_step(brain, &(struct sw_event){.kind = SW_EV_CANCEL, .job = {0}}, 1, NULL), 0);
+	assert_int_equal(sw_brain_validate(brain, NULL), SW_EBUG);
+	unsigned char *bytes = save(brain, &size);
+	sw_brain_free(brain);
+	brain = load(&config, bytes, size, &adopted);
+	assert_false(brain->jobs.items[0].parked);
+	assert_int_equal(brain->nodes.items[0].ghosts.count, 1);
+	assert_int_equal(brain->nodes.items[0].jobs.count, 0);
+	free(bytes);
+	sw_brain_free(brain);
+}
+
 /* Aim: a state of a newer version is refused as that. */
 static void test_newer_format(void **state)
 {
@@ -735,11 +764,9 @@ int main(void)
 	config.failures = failures;
 	config.profiles = profiles;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_goes_on_as_before),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_policy_of_the_configuration),
-		cmocka_unit_test(test_older_formats),
-		cmocka_unit_test(test_newer_format),
+		cmocka_unit_test(test_goes_on_as_before),	    cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_policy_of_the_configuration), cmocka_unit_test(test_older_formats),
+		cmocka_unit_test(test_ended_while_suspended),	    cmocka_unit_test(test_newer_format),
 		cmocka_unit_test(test_no_field_is_forgotten),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
