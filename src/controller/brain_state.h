@@ -433,7 +433,7 @@ int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err
 int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id);
 /* The wishes for its run have changed. */
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
-/* Whether a run that may not be stopped has begun on GPUs of this part of the job's run. */
+/* Whether a run that may not be stopped has begun on GPUs of this part of the job's parked run since that is parked. */
 bool sw_brain_has_begun_beside(const struct sw_brain *brain, uint32_t id, const struct sw_run *run);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);

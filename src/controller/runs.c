@@ -113,9 +113,11 @@ bool sw_brain_has_begun_beside(const struct sw_brain *brain, uint32_t id, const 
 	const struct sw_brain_node *node = &brain->nodes.items[run->node];
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
+		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){node->jobs.items[j]});
 		const struct sw_run *theirs = sw_brain_run_on(other, run->node);
-		if (node->jobs.items[j] != id && !other->parked && (theirs->mask & run->mask) != 0 && theirs->heard == SW_HEARD_RUNNING &&
-		    !sw_job_may_stop(sw_engine_view(brain->engine), sw_engine_job(brain->engine, (struct sw_job_id){node->jobs.items[j]})))
+		bool came_since = !other->parked && job->since >= brain->jobs.items[id].parked_at;
+		if (node->jobs.items[j] != id && came_since && (theirs->mask & run->mask) != 0 && theirs->heard == SW_HEARD_RUNNING &&
+		    !sw_job_may_stop(sw_engine_view(brain->engine), job))
 			return true;
 	}
 	return false;

@@ -111,6 +111,36 @@ static void test_held_beside_one_that_runs(void **state)
 	assert_int_equal(look(bench, 2).epoch, 1);
 }
 
+/* Aim: a job that was there before the suspend keeps no newcomer from stepping back. */
+static void test_held_beside_an_old_neighbour(void **state)
+{
+	static const struct sw_brain_config shares = {
+		.policy = "antman", .placement = "pack", .silence_ns = 30 * SW_NS_PER_S, .silence_margin_ns = 5 * SW_NS_PER_S};
+	tear_down(state);
+	set_up_with(state, &shares, 1);
+	struct bench *bench = *state;
+	bench->frees = true;
+	submit(bench, 100, ", \"preempt\": \"never\", \"gpu_memory\": \"20GiB\"");
+	submit(bench, 100, ", \"class\": \"opportunistic\", \"gpu_memory\": \"50GiB\"");
+	sync_now(bench);
+	runs(bench, 1, 1);
+	runs(bench, 2, 1);
+	bench->now += SW_NS_PER_S;
+	change(bench, SW_RECORD_HOLD, 2);
+	WISH(2, 1, SW_WANT_SUSPEND);
+	submit(bench, 100, ", \"class\": \"opportunistic\", \"gpu_memory\": \"50GiB\"");
+	sync_now(bench);
+	WISH(3, 1, SW_WANT_RUN);
+	bench->runs[1].state = SW_RUN_SUSPENDED;
+	bench->runs[1].held = true;
+	sync_now(bench);
+	STATE(1, "R");
+	STATE(2, "S");
+	STATE(3, "PD");
+	assert_int_equal(look(bench, 1).epoch, 1);
+	assert_string_equal(look(bench, 3).reason, "another job could not leave these GPUs");
+}
+
 /* Aim: where the memory of a suspended run could not leave, the newcomer steps back and the run goes on; its node hears that this is known. */
 static void test_held_on_the_gpus(void **state)
 {
@@ -371,6 +401,7 @@ int main(void)
 		TEST(test_memory_on_the_gpus),
 		TEST(test_not_said),
 		TEST(test_held_beside_one_that_runs),
+		TEST(test_held_beside_an_old_neighbour),
 		TEST(test_held_on_the_gpus),
 		TEST(test_others_are_stopped),
 		TEST(test_what_has_not_started_is_not_parked),
