@@ -220,7 +220,7 @@ static size_t find_newcomers(const struct sw_brain *brain, const struct sw_live 
 	return count;
 }
 
-/* One step: they give up the GPUs, the run has them again, they compete for others. */
+/* One step: they give up the GPUs, the run has them again, they compete for others unless something holds them. */
 static int turn_back(struct sw_brain *brain, uint32_t id, uint64_t mask, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
@@ -236,8 +236,11 @@ static int turn_back(struct sw_brain *brain, uint32_t id, uint64_t mask, struct 
 				.kind = SW_EV_FAIL, .job = {newcomers[i]}, .epoch = other->epoch, .verdict = SW_FAIL_FREE, .left_ns = -1};
 	}
 	events[used++] = (struct sw_event){.kind = SW_EV_MOVE, .job = {id}, .epoch = live->epoch, .mask = mask};
-	for (size_t i = 0; i < count; i++)
-		events[used++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {newcomers[i]}};
+	for (size_t i = 0; i < count; i++) {
+		const struct sw_live *other = &brain->jobs.items[newcomers[i]];
+		if (!other->user_held && !other->stranded)
+			events[used++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {newcomers[i]}};
+	}
 	/* The engine takes a parked job for one that waits: it only hears where that would like to go on. */
 	if (live->parked)
 		sw_brain_relocate(brain, live, mask);

@@ -158,6 +158,33 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: a job whose owner held it in the meantime does not begin elsewhere where it has to leave such a GPU. */
+static void test_stays_before_one_that_is_held(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	sw_records records = {0};
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	submit(bench, 200, ONE);
+	sync_now(bench);
+	assert_string_equal(gpu_of(bench, 2), "GPU-0");
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, SW_RECORD_HOLD, "hold", 2, &records, NULL), 0);
+	apply_all(bench, &records, NULL);
+	bench->runs[0].unmoved = "the driver is too old";
+	sync_now(bench);
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+	STATE(2, "PD");
+	assert_true(look(bench, 2).held);
+	WISH(2, 2, NO_WISH);
+	change(bench, SW_RECORD_RELEASE, 2);
+	assert_string_equal(gpu_of(bench, 2), "GPU-1");
+}
+
 /* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in the meantime begins elsewhere, unless it has begun there. */
 static void test_stays_suspended(void **state)
 {
@@ -347,6 +374,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_moves),
 		TEST(test_stays),
+		TEST(test_stays_before_one_that_is_held),
 		TEST(test_stays_suspended),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
