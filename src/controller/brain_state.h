@@ -430,7 +430,7 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why);
 /* The parked run is over, and what it had kept is gone: the job starts anew, or has ended where it may not. The caller says why. */
 int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err);
 /* Another run of a job that the engine runs, where it does. */
-int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id);
+int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err);
 /* The wishes for its run have changed. */
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* Whether a run that may not be stopped has begun on GPUs of this part of the job's parked run since that is parked. */

@@ -462,9 +462,10 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return 0;
 	}
 	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
-	if (live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == epoch &&
-	    sw_brain_begin_anew(brain, (uint32_t)(number - 1)) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	bool is_next = live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == epoch;
+	int r = is_next ? sw_brain_begin_anew(brain, (uint32_t)(number - 1), err) : 0;
+	if (r < 0)
+		return r;
 	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == epoch
 				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
 				     : NULL;
@@ -479,7 +480,7 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 	if (strcmp(state, "held") == 0)
 		return hear_held(brain, run, (uint32_t)(number - 1), err);
 	if (strcmp(state, "refused") == 0) {
-		int r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
+		r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
 		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 	}
 	if (strcmp(state, "moved") == 0 || strcmp(state, "unmoved") == 0)
@@ -500,7 +501,7 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return sw_brain_lose_parked(brain, (uint32_t)(number - 1), err);
 	}
 	json_t *failure = json_object_get(body, "failure");
-	int r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
+	r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
 	if (r < 0)
 		return r;
 	snprintf(live->reason, sizeof live->reason, "%s", reason);

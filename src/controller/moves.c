@@ -271,7 +271,7 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 		snprintf(live->reason, sizeof live->reason, "moved");
 		return sw_brain_lose_parked(brain, id, err);
 	}
-	return sw_brain_begin_anew(brain, id) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	return sw_brain_begin_anew(brain, id, err);
 }
 
 /* ---- hearing */

@@ -43,9 +43,7 @@ static bool is_stranded(const struct sw_run *run, const struct sw_topology_chang
 static int lose_parked(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_topology_change *change,
 		       struct sw_err *err)
 {
-	bool gathers = brain->gathers;
 	int r = 0;
-	brain->gathers = true; /* it decides when it knows the GPUs */
 	for (size_t j = node->jobs.count; r == 0 && j-- > 0;) {
 		uint32_t id = node->jobs.items[j];
 		struct sw_live *live = &brain->jobs.items[id];
@@ -56,23 +54,22 @@ static int lose_parked(struct sw_brain *brain, const struct sw_brain_node *node,
 		r = sw_brain_lose_parked(brain, id, err);
 		j = node->jobs.count; /* they have changed places */
 	}
-	brain->gathers = gathers;
 	return r;
 }
 
 /* The engine has them where they go, and knows nothing of where they are: they start anew there. */
-static int restart_stranded(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
+static int restart_stranded(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change, struct sw_err *err)
 {
-	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
+	int r = 0;
+	for (uint32_t id = sw_brain_next_known(brain, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
 		struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, node);
 		if (run == NULL || live->parked || !is_stranded(run, change) || renumber_all(change, run->mask) == 0)
 			continue;
-		if (sw_brain_begin_anew(brain, (uint32_t)id) < 0)
-			return SW_ENOMEM;
+		r = sw_brain_begin_anew(brain, id, err);
 		snprintf(live->reason, sizeof live->reason, "%s", SW_BRAIN_GPUS_GONE);
 	}
-	return 0;
+	return r;
 }
 
 static void renumber(struct sw_brain *brain, uint32_t node, const struct sw_topology_change *change)
@@ -94,9 +91,11 @@ int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const s
 {
 	uint32_t number = (uint32_t)(node - brain->nodes.items);
 	const struct sw_topology_change change = compare(node, shape, gpus);
+	bool gathers = brain->gathers;
+	brain->gathers = true; /* the engine decides when it knows the GPUs */
 	int r = lose_parked(brain, node, &change, err);
-	if (r == 0 && restart_stranded(brain, number, &change) < 0)
-		r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	r = r < 0 ? r : restart_stranded(brain, number, &change, err);
+	brain->gathers = gathers;
 	renumber(brain, number, &change);
 	bool any_shut = (sw_brain_shut_mask(node->gpus, node->shape.gpus) | sw_brain_shut_mask(gpus, shape->gpus)) != 0;
 	free(node->gpus);

@@ -313,16 +313,18 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	return 0;
 }
 
-int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id)
+int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
 	const struct sw_command start = {.job = id, .parts = sw_engine_parts(brain->engine, (struct sw_job_id){id})};
+	/* To the engine it is the run that it was; but this one keeps nothing before it has begun. */
+	const struct sw_event event = {.kind = SW_EV_KEEPS, .job = {id}, .epoch = live->epoch, .gpus = 0, .frees = false};
 	char *why = SW_TAKE(live->unmoved); /* it outlives the run */
 	int r = sw_brain_drop_runs(brain, id);
 	r = r < 0 ? r : make_runs(brain, &start);
 	live->unmoved = why;
 	snprintf(live->reason, sizeof live->reason, "moved");
-	return r;
+	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : sw_brain_step(brain, &event, 1, err);
 }
 
 /* Whether one who is on these GPUs of the node is to go elsewhere in the same step. The two could wait for each other. */

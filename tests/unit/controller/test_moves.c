@@ -44,12 +44,17 @@ static int propose_move(struct bench *bench, uint64_t job, uint64_t mask, struct
 }
 
 /* A record as it stands in a journal. */
-static void apply_report(struct bench *bench, const char *body)
+static void apply_record(struct bench *bench, enum sw_record_kind kind, const char *body)
 {
 	sw_records records = {0};
 	struct sw_record *record = sw_vec_push(&records);
-	*record = (struct sw_record){.kind = SW_RECORD_REPORT, .body = strdup(body), .size = strlen(body)};
+	*record = (struct sw_record){.kind = (uint8_t)kind, .body = strdup(body), .size = strlen(body)};
 	apply_all(bench, &records, NULL);
+}
+
+static void apply_report(struct bench *bench, const char *body)
+{
+	apply_record(bench, SW_RECORD_REPORT, body);
 }
 
 static const char *gpu_of(const struct bench *bench, uint64_t job)
@@ -183,6 +188,39 @@ static void test_stays_before_one_that_is_held(void **state)
 	WISH(2, 2, NO_WISH);
 	change(bench, SW_RECORD_RELEASE, 2);
 	assert_string_equal(gpu_of(bench, 2), "GPU-1");
+}
+
+/* Aim: a run that can neither go nor come back begins anew, and is not suspended before it has begun. */
+static void test_begins_anew(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	sw_records records = {0};
+	bench->frees = true;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	apply_record(bench, SW_RECORD_GPUS, "{\"name\": \"n\", \"shut\": [{\"gpu\": \"GPU-0\", \"why\": \"dead\", \"since\": 77}]}");
+	bench->runs[0].unmoved = "the driver is too old";
+	sync_now(bench);
+	WISH(1, 1, SW_WANT_STOP);
+	assert_string_equal(look(bench, 1).unmoved, "the driver is too old");
+	submit(bench, 5, ", \"gpu_memory\": \"20GiB\"");
+	sync_now(bench);
+	STATE(2, "PD");
+	err = (struct sw_err){0};
+	assert_int_equal(sw_brain_propose_change(bench->brain, &alice, SW_RECORD_HOLD, "suspend", 1, &records, &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "it is just starting"));
+	tell(bench, 1, 1, SW_RUN_EXITED, 15, SW_REASON_STOPPED);
+	bench->run_count = 0;
+	sync_now(bench);
+	WISH(1, 2, SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 1), "GPU-1");
+	runs(bench, 1, 2);
+	WISH(1, 2, SW_WANT_SUSPEND);
+	STATE(1, "S");
+	STATE(2, "CF");
 }
 
 /* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in the meantime begins elsewhere, unless it has begun there. */
@@ -375,6 +413,7 @@ int main(void)
 		TEST(test_moves),
 		TEST(test_stays),
 		TEST(test_stays_before_one_that_is_held),
+		TEST(test_begins_anew),
 		TEST(test_stays_suspended),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),

@@ -277,6 +277,27 @@ static void test_on_its_way(void **state)
 	sw_brain_answer_free(answer);
 }
 
+/* Aim: such a run cannot be suspended before it has begun anew. */
+static void test_anew_and_not_begun(void **state)
+{
+	struct desk *desk = *state;
+	desk->inventory = &all_four;
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"sleep\", \"9\"], \"gpus\": 2, \"preempt\": \"suspend\"}");
+	desk->runs[0] = (struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = "", .gpus = "GPU-0,GPU-1"};
+	desk->run_count = 1;
+	desk_sync_and_drop(desk);
+	sw_records records = {0};
+	struct sw_err err = {0};
+	assert_int_equal(sw_brain_propose_move(desk->brain, &alice, 1, 12, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	desk->inventory = &three_left;
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 1), "CF");
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_HOLD, "suspend", 1, &records, &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "it is just starting"));
+}
+
 /* Aim: one that is suspended on that way is lost as well, and holds nothing any more where it was to go. */
 static void test_suspended_on_its_way(void **state)
 {
@@ -319,6 +340,7 @@ int main(void)
 		DESK_TEST(test_other_order),
 		DESK_TEST(test_blind),
 		DESK_TEST(test_on_its_way),
+		DESK_TEST(test_anew_and_not_begun),
 		DESK_TEST(test_suspended_on_its_way),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
