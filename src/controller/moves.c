@@ -76,31 +76,32 @@ static int refuse(uint64_t job, const char *detail, const char *hint, struct sw_
 	return SW_EINPUT;
 }
 
-/* GPUs of its node that nobody has, as many as it has; those that it has do not count. Those on which somebody stands still come last. 0: there are not so many. */
-static uint64_t choose_gpus(const struct sw_brain *brain, const struct sw_run *run)
-{
-	const struct sw_ledger_node *node = &sw_engine_ledger(brain->engine)->nodes[run->node];
-	uint64_t free = node->free & ~being_left(brain, run->node), mask = 0;
-	int wanted = __builtin_popcountll(run->mask);
-	if (__builtin_popcountll(free & ~node->homes) >= wanted)
-		free &= ~node->homes;
-	for (; wanted > 0 && free != 0; wanted--, free &= free - 1)
-		mask |= free & -free;
-	return wanted == 0 ? mask : 0;
-}
-
-/* Whether the ledger has room for it there; GPUs that it has now are its own. */
-static bool is_free(const struct sw_brain *brain, uint32_t id, const struct sw_run *run, uint64_t mask)
+/* Those of these GPUs of its node that have room for the job; GPUs that it has now are its own. */
+static uint64_t with_room(const struct sw_brain *brain, uint32_t id, const struct sw_run *run, uint64_t mask)
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
 	const struct sw_share share = {.gpu_memory_bytes = job->gpu_memory_bytes,
 				       .compute_milli = job->compute_milli,
 				       .guaranteed = job->job_class == SW_CLASS_GUARANTEED};
+	uint64_t fitting = mask & run->mask;
 	for (uint64_t rest = mask & ~run->mask; rest != 0; rest &= rest - 1)
-		if (!sw_ledger_gpu_fits(ledger, ledger->nodes[run->node].first_gpu + (uint32_t)__builtin_ctzll(rest), share))
-			return false;
-	return true;
+		if (sw_ledger_gpu_fits(ledger, ledger->nodes[run->node].first_gpu + (uint32_t)__builtin_ctzll(rest), share))
+			fitting |= rest & -rest;
+	return fitting;
+}
+
+/* GPUs of its node that nobody has, as many as it has; those that it has do not count. Those on which somebody stands still come last. 0: there are not so many. */
+static uint64_t choose_gpus(const struct sw_brain *brain, uint32_t id, const struct sw_run *run)
+{
+	const struct sw_ledger_node *node = &sw_engine_ledger(brain->engine)->nodes[run->node];
+	uint64_t free = with_room(brain, id, run, node->free & ~being_left(brain, run->node)), mask = 0;
+	int wanted = __builtin_popcountll(run->mask);
+	if (__builtin_popcountll(free & ~node->homes) >= wanted)
+		free &= ~node->homes;
+	for (; wanted > 0 && free != 0; wanted--, free &= free - 1)
+		mask |= free & -free;
+	return wanted == 0 ? mask : 0;
 }
 
 int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, uint64_t job, uint64_t mask, sw_records *records,
@@ -116,7 +117,7 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 	const struct sw_run *run = live->run_count > 0 ? &live->runs[0] : NULL;
 	bool chosen = mask == 0 && run != NULL;
 	if (chosen && live->run_count == 1)
-		mask = choose_gpus(brain, run);
+		mask = choose_gpus(brain, (uint32_t)(job - 1), run);
 	const char *obstacle = chosen && mask == 0 && live->run_count == 1 ? "too few other GPUs of its node are free"
 									   : find_obstacle(brain, live, run != NULL ? run->node : 0, mask);
 	if (obstacle != NULL)
@@ -130,7 +131,7 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 		snprintf(detail, sizeof detail, "its node has %u GPU%s, from 0 on", SW_COUNTED(gpus));
 		return refuse(job, detail, NULL, err);
 	}
-	if (!is_free(brain, (uint32_t)(job - 1), run, mask))
+	if (with_room(brain, (uint32_t)(job - 1), run, mask) != mask)
 		return refuse(job, "others hold one of these GPUs", "'sharewell nodes' shows which are free.", err);
 	return sw_record_push(records, SW_RECORD_MOVE,
 			      json_pack("{s:I, s:i, s:I, s:I}", "job", (json_int_t)job, "by", (int)user->uid, "epoch",

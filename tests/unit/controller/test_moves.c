@@ -313,6 +313,27 @@ static void test_moves_anywhere(void **state)
 	assert_string_equal(gpu_of(bench, 3), "GPU-1");
 }
 
+/* Aim: a job that goes anywhere goes past a GPU on which the memory of a suspended one leaves it no room. */
+static void test_moves_past_a_crowded_gpu(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	for (uint64_t job = 1; job <= 4; job++) {
+		submit(bench, 100, ONE);
+		sync_now(bench);
+		bench->frees = job == 3;
+		runs(bench, job, 1);
+	}
+	change(bench, SW_RECORD_HOLD, 2);
+	change(bench, SW_RECORD_HOLD, 3);
+	assert_int_equal(propose_move(bench, 1, 2, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "others hold one of these GPUs");
+	assert_int_equal(propose_move(bench, 1, 0, &err), 0);
+	assert_string_equal(gpu_of(bench, 1), "GPU-2");
+	assert_int_equal(propose_move(bench, 4, 0, &err), SW_EINPUT);
+	assert_string_equal(err.detail, "too few other GPUs of its node are free");
+}
+
 /* A policy may have it elsewhere, also by a stop and a start. */
 #define ANEW ", \"preempt\": \"requeue\""
 
@@ -418,6 +439,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_together, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_moves_anywhere, set_up_four, tear_down),
+		cmocka_unit_test_setup_teardown(test_moves_past_a_crowded_gpu, set_up_four, tear_down),
 		cmocka_unit_test_setup_teardown(test_policy_moves, set_up_tidy, tear_down),
 		cmocka_unit_test_setup_teardown(test_refusals_pass, set_up_tidy, tear_down),
 	};
