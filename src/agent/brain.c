@@ -86,15 +86,23 @@ struct sw_agent_run *sw_agent_find(const struct sw_agent_brain *brain, struct sw
 	return brain->runs.items[place].run;
 }
 
-/* The number of a GPU, known or new; 0 or SW_ENOMEM. */
-static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *ret_gpu)
+uint32_t sw_agent_find_gpu(const struct sw_agent_brain *brain, const char *uuid, size_t size)
 {
-	for (uint32_t i = 0; i < brain->gpus.count; i++)
-		if (strcmp(brain->gpus.items[i].uuid, uuid) == 0) {
-			*ret_gpu = i;
-			return 0;
-		}
-	char *copy = strdup(uuid);
+	uint32_t gpu = 0;
+	while (gpu < brain->gpus.count &&
+	       (strlen(brain->gpus.items[gpu].uuid) != size || memcmp(brain->gpus.items[gpu].uuid, uuid, size) != 0))
+		gpu++;
+	return gpu;
+}
+
+int sw_agent_intern_gpu(struct sw_agent_brain *brain, const char *uuid, size_t size, uint32_t *ret_gpu)
+{
+	uint32_t known = sw_agent_find_gpu(brain, uuid, size);
+	if (known < brain->gpus.count) {
+		*ret_gpu = known;
+		return 0;
+	}
+	char *copy = strndup(uuid, size);
 	struct sw_agent_gpu *gpu = copy != NULL ? sw_vec_push(&brain->gpus) : NULL;
 	if (gpu == NULL) {
 		free(copy);
@@ -103,6 +111,11 @@ static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *
 	gpu->uuid = copy;
 	*ret_gpu = (uint32_t)(brain->gpus.count - 1);
 	return 0;
+}
+
+static int intern_gpu(struct sw_agent_brain *brain, const char *uuid, uint32_t *ret_gpu)
+{
+	return sw_agent_intern_gpu(brain, uuid, strlen(uuid), ret_gpu);
 }
 
 static int set_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus)

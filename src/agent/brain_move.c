@@ -27,19 +27,19 @@ static bool are_same(const uint32_t *a, const uint32_t *b, size_t count)
 	return true;
 }
 
+enum unknown { REFUSE_UNKNOWN, TAKE_UNKNOWN };
+
 /* The GPUs of a list with commas. False, and nothing changes: they are not as many as the run has, or not all are known. */
-static bool read_places(const struct sw_agent_brain *brain, const char *text, size_t count, uint32_t *gpus)
+static bool read_places(struct sw_agent_brain *brain, const char *text, size_t count, enum unknown unknown, uint32_t *gpus)
 {
 	uint32_t found[SW_SYNC_GPUS_MAX];
 	size_t used = 0;
 	while (text != NULL && *text != '\0' && used < count && used < SW_SYNC_GPUS_MAX) {
-		size_t size = strcspn(text, ","), gpu = 0;
-		while (gpu < brain->gpus.count &&
-		       (strlen(brain->gpus.items[gpu].uuid) != size || memcmp(brain->gpus.items[gpu].uuid, text, size) != 0))
-			gpu++;
-		if (gpu == brain->gpus.count)
+		size_t size = strcspn(text, ",");
+		uint32_t gpu = sw_agent_find_gpu(brain, text, size);
+		if (gpu == brain->gpus.count && (unknown == REFUSE_UNKNOWN || sw_agent_intern_gpu(brain, text, size, &gpu) < 0))
 			return false;
-		found[used++] = (uint32_t)gpu;
+		found[used++] = gpu;
 		text += size + (text[size] == ',');
 	}
 	if (text == NULL || *text != '\0' || used != count)
@@ -80,7 +80,7 @@ void sw_agent_wish_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, 
 	text[0] = '\0';
 	for (size_t i = 0; i < gpus->count && used < sizeof text; i++)
 		used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "," : "", gpus->items[i]);
-	if (used >= sizeof text || gpus->count != run->gpu_count || !read_places(brain, text, gpus->count, wished))
+	if (used >= sizeof text || gpus->count != run->gpu_count || !read_places(brain, text, gpus->count, REFUSE_UNKNOWN, wished))
 		return; /* such a run is never moved, nor is one to where there is nothing */
 	if (run->wishes_gpus && are_same(wished, run->wished, run->gpu_count))
 		return;
@@ -98,14 +98,15 @@ static void stay(struct sw_agent_brain *brain, struct sw_agent_run *run, const c
 
 void sw_agent_hear_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run)
 {
+	/* After a restart supervisors speak before the inventory is there, so they may name GPUs that are not known yet. */
 	uint32_t before[SW_SYNC_GPUS_MAX];
 	memcpy(before, run->gpus, run->gpu_count * sizeof *before);
-	if (read_places(brain, run->said.gpus, run->gpu_count, run->gpus) &&
+	if (read_places(brain, run->said.gpus, run->gpu_count, TAKE_UNKNOWN, run->gpus) &&
 	    memcmp(before, run->gpus, run->gpu_count * sizeof *before) != 0) {
 		memset(run->seen, 0, run->gpu_count * sizeof *run->seen);
 		brain->dirty = true;
 	}
-	(void)read_places(brain, run->said.moving, run->gpu_count, run->going);
+	(void)read_places(brain, run->said.moving, run->gpu_count, TAKE_UNKNOWN, run->going);
 	if (run->told != SW_TOLD_MOVE || !run->fresh || run->done_order != run->told_order || run->said.moving != NULL)
 		return;
 	run->told = SW_TOLD_NOTHING;

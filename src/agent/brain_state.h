@@ -140,7 +140,7 @@ struct sw_agent_seen {
 	uint64_t stamp; /* grows */
 };
 
-/* A GPU by its UUID; those of runs that were found stay even if the node has lost them. */
+/* A GPU by its UUID; those of runs that were found, and those that supervisors name, are here even if the node does not have them, or not yet. */
 struct sw_agent_gpu {
 	char *uuid;
 	bool present;
@@ -194,6 +194,10 @@ struct sw_agent_brain {
 struct sw_agent_run *sw_agent_find(const struct sw_agent_brain *brain, struct sw_run_id id);
 /* A new run in its place, wished for nothing; its GPUs are interned. 0, SW_ENOMEM, SW_ELIMIT. */
 int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_texts *gpus, struct sw_agent_run **ret_run);
+/* The number of a GPU; the number of GPUs: it is not known. */
+uint32_t sw_agent_find_gpu(const struct sw_agent_brain *brain, const char *uuid, size_t size);
+/* The number of a GPU, known or new; 0 or SW_ENOMEM. */
+int sw_agent_intern_gpu(struct sw_agent_brain *brain, const char *uuid, size_t size, uint32_t *ret_gpu);
 void sw_agent_remove(struct sw_agent_brain *brain, struct sw_agent_run *run);
 /* The exit of a run that has no folder. */
 void sw_agent_end(struct sw_agent_brain *brain, struct sw_agent_run *run, const char *reason, const char *detail);

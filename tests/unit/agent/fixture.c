@@ -12,16 +12,27 @@
 
 const char *fixture_uuids[4] = {"GPU-0", "GPU-1", "GPU-2", "GPU-3"};
 
-struct sw_agent_brain *fixture_brain(const char *instance, uint64_t seed)
+struct sw_agent_brain *fixture_blank(const char *instance, uint64_t seed)
 {
 	struct sw_agent_brain *brain = NULL;
+	assert_int_equal(
+		sw_agent_brain_new(&(struct sw_agent_brain_config){.node = "node", .instance = instance, .seed = seed}, &brain, NULL), 0);
+	return brain;
+}
+
+void fixture_inventory(struct sw_agent_brain *brain)
+{
 	struct sw_sync_gpu gpus[4];
 	for (int i = 0; i < 4; i++)
 		gpus[i] = (struct sw_sync_gpu){fixture_uuids[i], "test", 1 << 30, 0};
 	struct sw_sync_inventory inventory = {gpus, 4, 8, 1 << 30};
-	assert_int_equal(
-		sw_agent_brain_new(&(struct sw_agent_brain_config){.node = "node", .instance = instance, .seed = seed}, &brain, NULL), 0);
 	assert_int_equal(sw_agent_brain_inventory(brain, &inventory), 0);
+}
+
+struct sw_agent_brain *fixture_brain(const char *instance, uint64_t seed)
+{
+	struct sw_agent_brain *brain = fixture_blank(instance, seed);
+	fixture_inventory(brain);
 	return brain;
 }
 

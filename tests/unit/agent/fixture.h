@@ -17,6 +17,9 @@
 extern const char *fixture_uuids[4];
 
 struct sw_agent_brain *fixture_brain(const char *instance, uint64_t seed);
+/* The same in two steps: a brain that knows no GPUs yet, and its inventory. */
+struct sw_agent_brain *fixture_blank(const char *instance, uint64_t seed);
+void fixture_inventory(struct sw_agent_brain *brain);
 /* cmocka's set-up and tear-down of one case, whose state is such a brain. */
 int fixture_up(void **state);
 int fixture_down(void **state);

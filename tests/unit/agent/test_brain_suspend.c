@@ -325,14 +325,61 @@ static void test_does_not_move(void **state)
 	ACTS("start 3.1");
 }
 
+/* An agent that starts finds job 1, ordered for GPU-0, and hears from its supervisor that it is on GPU-1, all before it knows the GPUs of its node. */
+static struct sw_agent_brain *find_moved(enum sw_run_state state)
+{
+	struct sw_agent_brain *brain = fixture_blank("bb", 2);
+	struct sw_texts ordered = fixture_gpus(1);
+	struct sw_sync_run run = {.id = {1, 1}, .state = state, .reason = "", .gpus = "GPU-1", .movable = true};
+	assert_int_equal(sw_agent_brain_found(brain, &run, &ordered), 0);
+	fixture_link(brain, 1, 1, true);
+	sw_agent_brain_said(brain, &run, 0);
+	fixture_inventory(brain);
+	return brain;
+}
+
+/* A run that moved before its agent restarted is where its supervisor says: it is not moved again, and its old GPU is free. */
+static void test_moved_before_restart(void **state)
+{
+	(void)state;
+	int64_t now = START_NS;
+	SW_CLEANUP(sw_agent_brain_freep) struct sw_agent_brain *brain = find_moved(SW_RUN_RUNNING);
+	ANSWER(now, 1, RUN(1, 1, 2), RUN(2, 1, 1));
+	ACTS("start 2.1");
+}
+
+/* The same of a suspended one: it can be resumed. */
+static void test_moved_and_suspended_before_restart(void **state)
+{
+	(void)state;
+	int64_t now = START_NS;
+	SW_CLEANUP(sw_agent_brain_freep) struct sw_agent_brain *brain = find_moved(SW_RUN_SUSPENDED);
+	struct sw_want parked = SUSPEND(1, 1);
+	parked.gpus = fixture_gpus(2);
+	ANSWER(now, 1, parked, RUN(2, 1, 1));
+	ACTS("start 2.1");
+	assert_null(told_run(brain)->unmoved);
+	now += 100 * MS;
+	ANSWER(now, 2, RUN(1, 1, 2), RUN(2, 1, 1));
+	ACTS("resume 1.1");
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fixture_up, fixture_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_stop_of_suspended),	  TEST(test_leaving_comes_first), TEST(test_changed_mind), TEST(test_relink_of_suspended),
-		TEST(test_off_its_gpus),	  TEST(test_off_is_of_this_time), TEST(test_moves),	   TEST(test_does_not_move),
+		TEST(test_stop_of_suspended),
+		TEST(test_leaving_comes_first),
+		TEST(test_changed_mind),
+		TEST(test_relink_of_suspended),
+		TEST(test_off_its_gpus),
+		TEST(test_off_is_of_this_time),
+		TEST(test_moves),
+		TEST(test_does_not_move),
 		TEST(test_relink_on_its_way_off),
+		cmocka_unit_test(test_moved_before_restart),
+		cmocka_unit_test(test_moved_and_suspended_before_restart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
