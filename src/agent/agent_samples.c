@@ -14,10 +14,6 @@
 
 /* Patience is in slices: a process that was stopped itself finds one of them over, and not all. Opening the GPUs takes several times the patience. */
 enum { STEP = 1 << 16, SLICES = 4, OPENING = 3 };
-#define RETRY_MS INT64_C(10000)
-#define RETRY_MAX_MS INT64_C(600000)
-#define SKIP_MS INT64_C(60000)
-#define SKIP_MAX_MS INT64_C(3600000)
 
 /* ---- the life of samplers */
 
@@ -45,7 +41,7 @@ static void watch(struct sw_agent *agent, uint32_t times)
 static uint32_t count_hung(struct sw_agent *agent)
 {
 	uint32_t count = 0;
-	for (uint32_t i = 0; i < SW_AGENT_HUNG_MAX; i++) {
+	for (uint32_t i = 0; i < SW_PATIENCE_HUNG_MAX; i++) {
 		pid_t *pid = &agent->gpus.hung[i];
 		if (*pid != 0 && waitpid(*pid, NULL, WNOHANG) != 0)
 			*pid = 0;
@@ -61,18 +57,18 @@ static void stop(struct sw_agent *agent)
 	agent->sampler_event = NULL;
 	pid_t hung = sw_sampler_stop(&agent->sampler);
 	agent->sampler_text.count = 0;
-	for (uint32_t i = 0; i < SW_AGENT_HUNG_MAX && hung != 0; i++)
+	for (uint32_t i = 0; i < SW_PATIENCE_HUNG_MAX && hung != 0; i++)
 		if (agent->gpus.hung[i] == 0) {
 			agent->gpus.hung[i] = hung;
 			hung = 0;
 		}
 }
 
-static void retry_later(struct sw_agent *agent)
+static void take_step(struct sw_agent *agent, struct sw_patience_step step)
 {
-	int64_t ms = agent->gpus.retry_ms > 0 ? agent->gpus.retry_ms * 2 : RETRY_MS;
-	agent->gpus.retry_ms = ms < RETRY_MAX_MS ? ms : RETRY_MAX_MS;
-	set_timer(agent, true, agent->gpus.retry_ms);
+	if (step.silent != NULL)
+		sw_agent_gpus_silence(agent, step.silent);
+	set_timer(agent, true, step.after_ms);
 }
 
 /* No line has come for too long. A sampler that hangs in the call for one GPU is replaced by one that leaves that GPU out. */
@@ -80,18 +76,11 @@ static void on_silence(struct sw_agent *agent)
 {
 	int asking = atomic_load(&agent->sampler.page->asking);
 	stop(agent);
-	if (asking > 0 && asking <= 64 && (agent->gpus.skip >> (asking - 1) & 1) == 0) {
-		int64_t ms = agent->gpus.skip_ms > 0 ? agent->gpus.skip_ms * 2 : SKIP_MS;
-		agent->gpus.skip_ms = ms < SKIP_MAX_MS ? ms : SKIP_MAX_MS;
-		agent->gpus.skip |= UINT64_C(1) << (asking - 1);
-		agent->gpus.skip_until_ns = sw_boot_now() + agent->gpus.skip_ms * SW_NS_PER_MS;
+	struct sw_patience_step step = sw_patience_hangs(&agent->gpus.patience, sw_boot_now(), asking);
+	if (step.silent == NULL)
 		sw_agent_say(agent, "GPU %d does not answer its driver; asked again in %lld s", asking - 1,
-			     (long long)(agent->gpus.skip_ms / 1000));
-		set_timer(agent, true, 0);
-	} else {
-		sw_agent_gpus_silence(agent, "it hangs");
-		retry_later(agent);
-	}
+			     (long long)(agent->gpus.patience.skip_ms / 1000));
+	take_step(agent, step);
 	sw_agent_brain_nudge(agent->brain);
 	sw_agent_pump(agent);
 }
@@ -127,17 +116,12 @@ static void take_line(struct sw_agent *agent, const char *line, size_t size)
 	if (agent->gpus.silent) {
 		/* It looks at processes; the driver is tried again by another one. */
 		if (!agent->gpus.restarting)
-			retry_later(agent);
+			take_step(agent, sw_patience_is_blind(&agent->gpus.patience));
 		return;
 	}
-	agent->gpus.retry_ms = 0;
 	watch(agent, 1);
-	if (agent->gpus.skip != 0 && sw_boot_now() >= agent->gpus.skip_until_ns) {
-		agent->gpus.skip = 0;
+	if (sw_patience_looks(&agent->gpus.patience, sw_boot_now(), seen->inventory != NULL))
 		set_timer(agent, true, 0);
-	} else if (agent->gpus.skip == 0 && seen->inventory == NULL) {
-		agent->gpus.skip_ms = 0;
-	}
 }
 
 static void take_lines(struct sw_agent *agent)
@@ -180,8 +164,9 @@ static void on_lines(evutil_socket_t fd, short what, void *context)
 	struct sw_agent *agent = context;
 	if (read_some(agent) < 0) {
 		stop(agent);
-		retry_later(agent);
-		sw_agent_say(agent, "looking at the GPUs has failed; trying again in %lld s", (long long)(agent->gpus.retry_ms / 1000));
+		struct sw_patience_step step = sw_patience_fails(&agent->gpus.patience);
+		take_step(agent, step);
+		sw_agent_say(agent, "looking at the GPUs has failed; trying again in %lld s", (long long)(step.after_ms / 1000));
 	}
 	sw_agent_pump(agent);
 }
@@ -197,10 +182,11 @@ static int listen_to(struct sw_agent *agent)
 static void restart(struct sw_agent *agent)
 {
 	stop(agent);
-	agent->sampler_options.skip = agent->gpus.skip;
-	if (count_hung(agent) == SW_AGENT_HUNG_MAX || sw_sampler_start(&agent->sampler_options, &agent->sampler, NULL) < 0 ||
-	    listen_to(agent) < 0)
-		retry_later(agent);
+	agent->sampler_options.skip = agent->gpus.patience.skip;
+	if (count_hung(agent) == SW_PATIENCE_HUNG_MAX)
+		take_step(agent, sw_patience_is_full(&agent->gpus.patience));
+	else if (sw_sampler_start(&agent->sampler_options, &agent->sampler, NULL) < 0 || listen_to(agent) < 0)
+		take_step(agent, sw_patience_fails(&agent->gpus.patience));
 	else
 		watch(agent, OPENING);
 }
@@ -212,7 +198,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	if (agent->gpus.restarting)
 		restart(agent);
 	else if (agent->sampler.pid <= 0)
-		retry_later(agent);
+		take_step(agent, sw_patience_fails(&agent->gpus.patience));
 	else if (--agent->gpus.slices > 0)
 		set_timer(agent, false, patience_ms(agent) / SLICES);
 	else
@@ -242,7 +228,7 @@ static int start(struct sw_agent *agent, struct sw_err *err)
 	}
 	stop(agent);
 	sw_agent_gpus_silence(agent, why.detail);
-	retry_later(agent);
+	take_step(agent, sw_patience_fails(&agent->gpus.patience));
 	return sw_agent_gpus_join(agent) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 

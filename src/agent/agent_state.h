@@ -14,6 +14,7 @@
 #include "agent/epochs.h"
 #include "agent/gone.h"
 #include "agent/kept_logs.h"
+#include "agent/patience.h"
 #include "agent/sampler.h"
 #include "base/vec.h"
 
@@ -33,8 +34,6 @@ struct sw_link_slot {
 	struct sw_link *link;
 };
 
-#define SW_AGENT_HUNG_MAX 4u
-
 /* What is known of the GPUs, and how the sampler gets on. */
 struct sw_agent_gpus {
 	struct sw_sync *known; /* the last inventory with all GPUs, as in the file gpus.json; NULL: none */
@@ -48,13 +47,10 @@ struct sw_agent_gpus {
 	bool silent; /* the driver as a whole does not answer */
 	int64_t silent_since_ns;
 	char silent_why[200];
-	uint64_t skip;			  /* GPUs, as the driver counts, in whose calls a sampler hung */
-	int64_t skip_until_ns;		  /* when they are asked again, on the clock of leases */
-	int64_t skip_ms;		  /* how long they were left alone last */
-	int64_t retry_ms;		  /* before the next sampler, where none answers; grows */
+	struct sw_patience patience;	  /* on the clock of leases */
 	bool restarting;		  /* the sampler's timer starts one; else it watches the one there is */
 	uint32_t slices;		  /* of patience that are left with that one */
-	pid_t hung[SW_AGENT_HUNG_MAX];	  /* samplers that were killed and are still there; 0: none */
+	pid_t hung[SW_PATIENCE_HUNG_MAX]; /* samplers that were killed and are still there; 0: none */
 	struct sw_run_id trespasser;	  /* that was told of last */
 	SW_VEC(struct sw_sync_gpu) all;	  /* scratch */
 	SW_VEC(struct sw_sync_shut) shut; /* as told last */

@@ -1,0 +1,57 @@
+#include "agent/patience.h"
+
+#include <stddef.h>
+
+#include "base/number.h"
+
+#define RETRY_MS INT64_C(10000)
+#define RETRY_MAX_MS INT64_C(600000)
+#define SKIP_MS INT64_C(60000)
+#define SKIP_MAX_MS INT64_C(3600000)
+
+static int64_t grow(int64_t *pause_ms, int64_t least_ms, int64_t most_ms)
+{
+	int64_t ms = *pause_ms > 0 ? *pause_ms * 2 : least_ms;
+	return *pause_ms = ms < most_ms ? ms : most_ms;
+}
+
+static struct sw_patience_step later(struct sw_patience *patience, const char *silent)
+{
+	return (struct sw_patience_step){grow(&patience->retry_ms, RETRY_MS, RETRY_MAX_MS), silent};
+}
+
+struct sw_patience_step sw_patience_hangs(struct sw_patience *patience, int64_t now_ns, int asking)
+{
+	if (asking <= 0 || asking > 64 || (patience->skip >> (asking - 1) & 1) != 0)
+		return later(patience, "it hangs");
+	patience->skip |= UINT64_C(1) << (asking - 1);
+	patience->skip_until_ns = now_ns + grow(&patience->skip_ms, SKIP_MS, SKIP_MAX_MS) * SW_NS_PER_MS;
+	return (struct sw_patience_step){0};
+}
+
+struct sw_patience_step sw_patience_fails(struct sw_patience *patience)
+{
+	return later(patience, NULL);
+}
+
+struct sw_patience_step sw_patience_is_full(struct sw_patience *patience)
+{
+	return later(patience, NULL);
+}
+
+struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience)
+{
+	return later(patience, NULL);
+}
+
+bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first)
+{
+	patience->retry_ms = 0;
+	if (patience->skip != 0 && now_ns >= patience->skip_until_ns) {
+		patience->skip = 0;
+		return true;
+	}
+	if (patience->skip == 0 && !first)
+		patience->skip_ms = 0;
+	return false;
+}

@@ -1,0 +1,39 @@
+/* What follows when a sampler hangs in its driver, ends or speaks: when the next one starts, which GPUs it leaves out, and whether the driver as a whole counts as silent. Pure: the time
+ * comes in.
+ *
+ *  1. A GPU in whose call a sampler hung is left out, and asked again after growing pauses.
+ *  2. Where it is not one GPU that hangs, the next sampler waits for growing pauses.
+ */
+#ifndef SW_AGENT_PATIENCE_H
+#define SW_AGENT_PATIENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Samplers that were killed and are still there. */
+#define SW_PATIENCE_HUNG_MAX 4u
+
+struct sw_patience {
+	uint64_t skip;	       /* GPUs, as the driver counts, that the next sampler leaves out */
+	int64_t skip_until_ns; /* when they are asked again */
+	int64_t skip_ms;       /* how long they were left alone last */
+	int64_t retry_ms;      /* before the next sampler, where none works; grows */
+};
+
+struct sw_patience_step {
+	int64_t after_ms;   /* then the next sampler starts */
+	const char *silent; /* why the driver as a whole counts as silent from now on; NULL: it does not for this */
+};
+
+/* Nothing came from a sampler for too long; `asking` as in struct sw_gpus_care. */
+struct sw_patience_step sw_patience_hangs(struct sw_patience *patience, int64_t now_ns, int asking);
+/* A sampler has ended, or could not be started. */
+struct sw_patience_step sw_patience_fails(struct sw_patience *patience);
+/* As many hang as there may be, so that there is no room for the next one. */
+struct sw_patience_step sw_patience_is_full(struct sw_patience *patience);
+/* The sampler looks at processes only, since its driver is silent. */
+struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience);
+/* A look at the GPUs has come; `first`: of this sampler. True: another one, which asks all GPUs, takes over now. */
+bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first);
+
+#endif
