@@ -66,8 +66,10 @@ static void stop(struct sw_agent *agent)
 
 static void take_step(struct sw_agent *agent, struct sw_patience_step step)
 {
-	if (step.silent != NULL)
+	if (step.silent != NULL) {
 		sw_agent_gpus_silence(agent, step.silent);
+		sw_agent_brain_nudge(agent->brain);
+	}
 	set_timer(agent, true, step.after_ms);
 }
 
@@ -81,8 +83,6 @@ static void on_silence(struct sw_agent *agent)
 		sw_agent_say(agent, "GPU %d does not answer its driver; asked again in %lld s", asking - 1,
 			     (long long)(agent->gpus.patience.skip_ms / 1000));
 	take_step(agent, step);
-	sw_agent_brain_nudge(agent->brain);
-	sw_agent_pump(agent);
 }
 
 /* ---- lines */
@@ -120,7 +120,7 @@ static void take_line(struct sw_agent *agent, const char *line, size_t size)
 		return;
 	}
 	watch(agent, 1);
-	if (sw_patience_looks(&agent->gpus.patience, sw_boot_now(), seen->inventory != NULL))
+	if (sw_patience_looks(&agent->gpus.patience, sw_boot_now(), seen->inventory != NULL, count_hung(agent)))
 		set_timer(agent, true, 0);
 }
 
@@ -203,6 +203,7 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 		set_timer(agent, false, patience_ms(agent) / SLICES);
 	else
 		on_silence(agent);
+	sw_agent_pump(agent);
 }
 
 /* The first one. Where GPUs are known to be here, a driver that does not answer keeps the agent from nothing. */

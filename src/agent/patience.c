@@ -36,7 +36,7 @@ struct sw_patience_step sw_patience_fails(struct sw_patience *patience)
 
 struct sw_patience_step sw_patience_is_full(struct sw_patience *patience)
 {
-	return later(patience, NULL);
+	return later(patience, "samplers hang in it, and no more are started");
 }
 
 struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience)
@@ -44,10 +44,12 @@ struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience)
 	return later(patience, NULL);
 }
 
-bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first)
+bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first, uint32_t hung)
 {
 	patience->retry_ms = 0;
-	if (patience->skip != 0 && now_ns >= patience->skip_until_ns) {
+	/* Each GPU that is left out may keep one sampler more, and the GPUs that answer need one after that. */
+	bool may_ask = hung + (uint32_t)__builtin_popcountll(patience->skip) < SW_PATIENCE_HUNG_MAX;
+	if (patience->skip != 0 && now_ns >= patience->skip_until_ns && may_ask) {
 		patience->skip = 0;
 		return true;
 	}

@@ -1,7 +1,8 @@
-/* What follows when a sampler hangs in its driver, ends or speaks: when the next one starts, which GPUs it leaves out, and whether the driver as a whole counts as silent. Pure: the time
- * comes in.
+/* What follows when a sampler hangs in its driver, ends or speaks: when the next one starts, which
+ * GPUs it leaves out, and whether the driver as a whole counts as silent. Pure: the time comes in.
  *
- *  1. A GPU in whose call a sampler hung is left out, and asked again after growing pauses.
+ *  1. A GPU in whose call a sampler hung is left out, and asked again after growing pauses. While
+ *     samplers hang on, it is asked only as often as leaves room for a sampler of the other GPUs.
  *  2. Where it is not one GPU that hangs, the next sampler waits for growing pauses.
  */
 #ifndef SW_AGENT_PATIENCE_H
@@ -10,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Samplers that were killed and are still there. */
+/* Samplers that were killed and are still there: no other is started beside so many. */
 #define SW_PATIENCE_HUNG_MAX 4u
 
 struct sw_patience {
@@ -33,7 +34,8 @@ struct sw_patience_step sw_patience_fails(struct sw_patience *patience);
 struct sw_patience_step sw_patience_is_full(struct sw_patience *patience);
 /* The sampler looks at processes only, since its driver is silent. */
 struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience);
-/* A look at the GPUs has come; `first`: of this sampler. True: another one, which asks all GPUs, takes over now. */
-bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first);
+/* A look at the GPUs has come; `first`: of this sampler; `hung`: samplers that were killed and are
+ * still there. True: another one, which asks all GPUs, takes over now. */
+bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first, uint32_t hung);
 
 #endif

@@ -22,15 +22,15 @@ static void test_one_gpu_hangs(void **state)
 		assert_int_equal(step.after_ms, 0);
 		assert_null(step.silent);
 		assert_true(patience.skip == 1 << 2);
-		assert_false(sw_patience_looks(&patience, now + minutes * MINUTE_NS - 1, false));
+		assert_false(sw_patience_looks(&patience, now + minutes * MINUTE_NS - 1, false, 0));
 		now += minutes * MINUTE_NS;
-		assert_true(sw_patience_looks(&patience, now, false));
+		assert_true(sw_patience_looks(&patience, now, false, 0));
 		assert_true(patience.skip == 0);
 		/* Its inventory says nothing of how it gets on. */
-		assert_false(sw_patience_looks(&patience, now, true));
+		assert_false(sw_patience_looks(&patience, now, true, 0));
 	}
 	/* A look of all GPUs ends it: the next time begins with a minute. */
-	assert_false(sw_patience_looks(&patience, now, false));
+	assert_false(sw_patience_looks(&patience, now, false, 0));
 	sw_patience_hangs(&patience, now, 3);
 	assert_true(patience.skip_until_ns == now + MINUTE_NS);
 }
@@ -51,11 +51,50 @@ static void test_driver_hangs(void **state)
 	assert_non_null(sw_patience_hangs(&patience, 0, 1).silent);
 }
 
+/* A GPU that no sampler comes back from is asked again only while a sampler can still be started after that: the other GPUs are looked at for ever. */
+static void test_gpu_never_returns(void **state)
+{
+	(void)state;
+	struct sw_patience patience = {0};
+	int64_t now = 0;
+	uint32_t hung = 0;
+	for (int days = 0; days < 100; days++, now += 24 * 60 * MINUTE_NS)
+		if (patience.skip == 0 || sw_patience_looks(&patience, now, false, hung)) {
+			assert_null(sw_patience_hangs(&patience, now, 1).silent);
+			hung++;
+		}
+	assert_int_equal(hung, SW_PATIENCE_HUNG_MAX - 1);
+	/* One of them has come back: so may the GPU. */
+	assert_true(sw_patience_looks(&patience, now, false, hung - 1));
+}
+
+/* The same of several: asking again may cost a sampler for each. */
+static void test_gpus_never_return(void **state)
+{
+	(void)state;
+	struct sw_patience patience = {0};
+	assert_null(sw_patience_hangs(&patience, 0, 1).silent);
+	assert_null(sw_patience_hangs(&patience, 0, 2).silent);
+	assert_false(sw_patience_looks(&patience, 60 * MINUTE_NS, false, 2));
+	assert_true(patience.skip == 3);
+	assert_true(sw_patience_looks(&patience, 60 * MINUTE_NS, false, 1));
+}
+
+/* Where no sampler can be started any more, the driver as a whole is silent. */
+static void test_too_many_hang(void **state)
+{
+	(void)state;
+	struct sw_patience patience = {0};
+	struct sw_patience_step step = sw_patience_is_full(&patience);
+	assert_non_null(step.silent);
+	assert_int_equal(step.after_ms, 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_gpu_hangs),
-		cmocka_unit_test(test_driver_hangs),
+		cmocka_unit_test(test_one_gpu_hangs),	  cmocka_unit_test(test_driver_hangs),	cmocka_unit_test(test_gpu_never_returns),
+		cmocka_unit_test(test_gpus_never_return), cmocka_unit_test(test_too_many_hang),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
