@@ -31,7 +31,7 @@ struct sw_patience_step sw_patience_hangs(struct sw_patience *patience, int64_t 
 
 struct sw_patience_step sw_patience_fails(struct sw_patience *patience)
 {
-	return later(patience, NULL);
+	return later(patience, ++patience->failures > 1 ? "looking at the GPUs fails" : NULL);
 }
 
 struct sw_patience_step sw_patience_is_full(struct sw_patience *patience)
@@ -46,7 +46,10 @@ struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience)
 
 bool sw_patience_looks(struct sw_patience *patience, int64_t now_ns, bool first, uint32_t hung)
 {
-	patience->retry_ms = 0;
+	if (!first) {
+		patience->retry_ms = 0;
+		patience->failures = 0;
+	}
 	/* Each GPU that is left out may keep one sampler more, and the GPUs that answer need one after that. */
 	bool may_ask = hung + (uint32_t)__builtin_popcountll(patience->skip) < SW_PATIENCE_HUNG_MAX;
 	if (patience->skip != 0 && now_ns >= patience->skip_until_ns && may_ask) {

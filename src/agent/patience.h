@@ -4,6 +4,7 @@
  *  1. A GPU in whose call a sampler hung is left out, and asked again after growing pauses. While
  *     samplers hang on, it is asked only as often as leaves room for a sampler of the other GPUs.
  *  2. Where it is not one GPU that hangs, the next sampler waits for growing pauses.
+ *  3. Where samplers end, the driver counts as silent from the second one on.
  */
 #ifndef SW_AGENT_PATIENCE_H
 #define SW_AGENT_PATIENCE_H
@@ -19,6 +20,7 @@ struct sw_patience {
 	int64_t skip_until_ns; /* when they are asked again */
 	int64_t skip_ms;       /* how long they were left alone last */
 	int64_t retry_ms;      /* before the next sampler, where none works; grows */
+	uint32_t failures;     /* samplers that ended, since one that looked twice */
 };
 
 struct sw_patience_step {

@@ -90,11 +90,30 @@ static void test_too_many_hang(void **state)
 	assert_int_equal(step.after_ms, 10000);
 }
 
+/* A sampler that ends may have had an accident; two in a row mean that the GPUs cannot be looked at. One that looked twice was well. */
+static void test_samplers_end(void **state)
+{
+	(void)state;
+	struct sw_patience patience = {0};
+	struct sw_patience_step step = sw_patience_fails(&patience);
+	assert_null(step.silent);
+	assert_int_equal(step.after_ms, 10000);
+	assert_false(sw_patience_looks(&patience, 0, true, 0));
+	step = sw_patience_fails(&patience);
+	assert_non_null(step.silent);
+	assert_int_equal(step.after_ms, 20000);
+	assert_false(sw_patience_looks(&patience, 0, true, 0));
+	assert_false(sw_patience_looks(&patience, 0, false, 0));
+	step = sw_patience_fails(&patience);
+	assert_null(step.silent);
+	assert_int_equal(step.after_ms, 10000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_gpu_hangs),	  cmocka_unit_test(test_driver_hangs),	cmocka_unit_test(test_gpu_never_returns),
-		cmocka_unit_test(test_gpus_never_return), cmocka_unit_test(test_too_many_hang),
+		cmocka_unit_test(test_gpus_never_return), cmocka_unit_test(test_too_many_hang), cmocka_unit_test(test_samplers_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
