@@ -517,7 +517,8 @@ int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	int r = set_up(&agent, err);
 	if (r == 0) {
-		/* The inventory comes first: it arrives with the sampler's next line, and its event asks for the first sync. */
+		/* The inventory comes first: it is there already, or arrives with the sampler's next line, whose event asks for the first sync. */
+		sw_agent_pump(&agent);
 		event_base_dispatch(agent.base);
 	}
 	tear_down(&agent);

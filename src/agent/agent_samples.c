@@ -206,15 +206,27 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	sw_agent_pump(agent);
 }
 
-/* The first one. Where GPUs are known to be here, a driver that does not answer keeps the agent from nothing. */
+static int open_first(struct sw_agent *agent, char about[400], struct sw_err *err)
+{
+	int r = sw_sampler_start(&agent->sampler_options, &agent->sampler, err);
+	return r < 0 ? r : sw_sampler_greet(&agent->sampler, sw_agent_gpus_known(agent) ? OPENING * patience_ms(agent) : 60000, about, err);
+}
+
+/* The first one. Where GPUs are known to be here, the agent starts also without a driver that answers,
+ * and without a GPU that was to be kept back. */
 static int start(struct sw_agent *agent, struct sw_err *err)
 {
 	struct sw_err why = {0};
 	char about[400];
-	int r = sw_sampler_start(&agent->sampler_options, &agent->sampler, err);
-	if (r < 0)
-		return r;
-	r = sw_sampler_greet(&agent->sampler, sw_agent_gpus_known(agent) ? OPENING * patience_ms(agent) : 60000, about, &why);
+	bool known = sw_agent_gpus_known(agent);
+	agent->sampler_options.exclude_all = true;
+	int r = open_first(agent, about, &why);
+	agent->sampler_options.exclude_all = false;
+	if (r == SW_EINPUT && known) {
+		sw_agent_say(agent, "%s", why.fact);
+		stop(agent);
+		r = open_first(agent, about, &why);
+	}
 	if (r == 0) {
 		sw_agent_say(agent, "%s", about);
 		if (listen_to(agent) < 0)
@@ -222,7 +234,8 @@ static int start(struct sw_agent *agent, struct sw_err *err)
 		watch(agent, OPENING);
 		return 0;
 	}
-	if (r != SW_EIO || !sw_agent_gpus_known(agent)) {
+	bool may_answer_later = r == SW_EIO || (r == SW_ENOTFOUND && strcmp(agent->sampler_options.gpus, "nvml") == 0);
+	if (!known || !may_answer_later) {
 		if (err != NULL)
 			*err = why;
 		return r;

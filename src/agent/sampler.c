@@ -568,9 +568,10 @@ static int exclude(struct sampler *sampler, const char *list, struct sw_err *err
 		size_t size = strcspn(at, ",");
 		uint32_t gpu = find_named(sampler, at, size);
 		bool is_complete = sw_gpus_missing(sampler->gpus) == 0 && !sw_gpus_are_silent(sampler->gpus);
+		bool must_be_there = sampler->options->exclude_all && is_complete; /* it may be among those that do not answer */
 		if (gpu < sw_gpus_count(sampler->gpus)) {
 			sampler->excluded |= UINT64_C(1) << gpu;
-		} else if (size > 0 && is_complete) { /* it may be among those that do not answer */
+		} else if (size > 0 && must_be_there) {
 			sw_err_set(err, SW_EINPUT, "there is no GPU '%.*s' to keep back", (int)(size < 60 ? size : 60), at);
 			sw_err_detail(err, "the machine has %u GPUs", sw_gpus_count(sampler->gpus));
 			sw_err_hint(err, "GPUs go by their numbers or UUIDs, as 'nvidia-smi -L' lists them, with commas between them.");

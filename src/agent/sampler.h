@@ -20,6 +20,7 @@ struct sw_sampler_options {
 	enum sw_strangers strangers;
 	uint64_t small_bytes; /* as in fitness.h */
 	const char *exclude;  /* GPUs to keep back, by number or UUID, with commas between them; NULL: none */
+	bool exclude_all;     /* one that is not there is an error */
 	const char *cgroup;   /* folder with the runs' control groups; "": none */
 	uint64_t skip;	      /* GPUs, as the driver counts, that are not asked */
 };

@@ -39,13 +39,14 @@ void harness_main(int argc, char **argv)
 	int r;
 	if (argc == 3 && strcmp(argv[1], "supervise") == 0) {
 		r = sw_supervise(argv[2], &err);
-	} else if (argc == 5 && strcmp(argv[1], "agent") == 0) {
+	} else if ((argc == 5 || argc == 6) && strcmp(argv[1], "agent") == 0) {
 		struct sw_agent_options options;
 		sw_agent_options_defaults(&options);
 		options.node = "here";
 		options.state = argv[2];
 		options.controller = argv[3];
 		options.gpus = argv[4];
+		options.exclude_gpus = argv[5];
 		options.sample_ms = 200;
 		options.signals = true;
 		options.say = say;

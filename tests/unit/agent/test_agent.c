@@ -96,16 +96,24 @@ static void on_request(struct evhttp_request *request, void *context)
 	fake->answered_at_ns = real_now();
 }
 
+/* `exclude`: GPUs to keep back; NULL: none. */
+static void start_agent_with(struct fake *fake, const char *gpus, const char *exclude)
+{
+	fake->agent = fork();
+	if (fake->agent == 0) {
+		/* Of a driver there is nothing but the name. */
+		setenv("LD_LIBRARY_PATH", fake->harness->state, 1);
+		execl("/proc/self/exe", "sharewell", "agent", fake->harness->state, fake->address, gpus, exclude, (char *)NULL);
+		_exit(127);
+	}
+	assert_true(fake->agent > 0);
+}
+
 static void start_agent(struct fake *fake)
 {
 	char gpus[128];
 	snprintf(gpus, sizeof gpus, "%s/gpus.yaml", fake->harness->state);
-	fake->agent = fork();
-	if (fake->agent == 0) {
-		execl("/proc/self/exe", "sharewell", "agent", fake->harness->state, fake->address, gpus, (char *)NULL);
-		_exit(127);
-	}
-	assert_true(fake->agent > 0);
+	start_agent_with(fake, gpus, NULL);
 }
 
 static void kill_agent(struct fake *fake, int signal, int status)
@@ -238,6 +246,10 @@ static int set_up(void **state)
 	snprintf(path, sizeof path, "%s/gpus.yaml", fake->harness->state);
 	FILE *file = fopen(path, "w");
 	fputs("uuid_prefix: GPU-00000000\ngpus:\n  - name: Test\n    count: 2\n    memory: 16G\n", file);
+	fclose(file);
+	snprintf(path, sizeof path, "%s/libnvidia-ml.so.1", fake->harness->state);
+	file = fopen(path, "w");
+	fputs("no library", file);
 	fclose(file);
 	listen_tcp(fake);
 	*state = fake;
@@ -490,6 +502,57 @@ static void test_take_turns(void **state)
 	assert_int_equal(told(fake, 2, 1)->state, SW_RUN_EXITED);
 }
 
+/* Waits until both GPUs are told as shut for this reason; SIZE_MAX: as open. */
+static void await_shut(struct fake *fake, size_t why)
+{
+	for (int64_t end = harness_now_ns() + PATIENCE_MS * SW_NS_PER_MS; harness_now_ns() < end; turn(fake)) {
+		const struct sw_sync *sync = fake->sync;
+		if (sync == NULL || !sync->looked || sync->shut_count != (why != SIZE_MAX ? 2 : 0))
+			continue;
+		if (why == SIZE_MAX || (sync->shut[0].why == why && sync->shut[1].why == why))
+			return;
+	}
+	fail_msg("the GPUs are not told so");
+}
+
+static void forget_syncs(struct fake *fake)
+{
+	sw_sync_free(fake->sync);
+	fake->sync = NULL;
+	fake->gpus_seen = 0;
+}
+
+/* An agent that knows its GPUs starts although the driver is gone, and tells them as silent; one that knows none says so and ends. */
+static void test_driver_gone(void **state)
+{
+	struct fake *fake = *state;
+	start_agent_with(fake, "nvml", NULL);
+	kill_agent(fake, 0, 1 << 8);
+	start_agent(fake);
+	await_shut(fake, SIZE_MAX);
+	kill_agent(fake, SIGKILL, SIGKILL);
+	forget_syncs(fake);
+	start_agent_with(fake, "nvml", NULL);
+	await_shut(fake, SW_SHUT_SILENT);
+	assert_int_equal(fake->gpus_seen, 2);
+}
+
+/* A GPU that is to be kept back and is not there any more keeps no agent from starting that knows its GPUs; one that knows none takes it for a mistake. */
+static void test_excluded_gpu_gone(void **state)
+{
+	struct fake *fake = *state;
+	char gpus[128];
+	snprintf(gpus, sizeof gpus, "%s/gpus.yaml", fake->harness->state);
+	start_agent_with(fake, gpus, "GPU-ffffffff");
+	kill_agent(fake, 0, 1 << 8);
+	start_agent(fake);
+	await_shut(fake, SIZE_MAX);
+	kill_agent(fake, SIGKILL, SIGKILL);
+	forget_syncs(fake);
+	start_agent_with(fake, gpus, "GPU-ffffffff,0,1");
+	await_shut(fake, SW_SHUT_EXCLUDED);
+}
+
 /* Two agents do not share a folder. */
 static void test_second_agent(void **state)
 {
@@ -663,9 +726,10 @@ int main(int argc, char **argv)
 	harness_main(argc, argv);
 	signal(SIGPIPE, SIG_IGN);
 	const struct CMUnitTest tests[] = {
-		TEST(test_one_job),	      TEST(test_unreadable_order), TEST(test_samples),	    TEST(test_agent_killed),
-		TEST(test_supervisor_killed), TEST(test_controller_away),  TEST(test_take_turns),   TEST(test_second_agent),
-		TEST(test_late_lock),	      TEST(test_unix_socket),	   TEST(test_random_kills), TEST(test_many_jobs),
+		TEST(test_one_job),	      TEST(test_unreadable_order),  TEST(test_samples),	     TEST(test_agent_killed),
+		TEST(test_supervisor_killed), TEST(test_controller_away),   TEST(test_take_turns),   TEST(test_second_agent),
+		TEST(test_late_lock),	      TEST(test_unix_socket),	    TEST(test_random_kills), TEST(test_many_jobs),
+		TEST(test_driver_gone),	      TEST(test_excluded_gpu_gone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
