@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,15 +29,22 @@ static void add_note(char *note, size_t size, const char *text)
 	snprintf(note + used, size - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* Where version 2 is mounted; 0 or an errno. */
-static int find_mount(char *path, size_t size)
+static bool is_below(const char *path, const char *folder)
+{
+	size_t size = strlen(folder);
+	return strncmp(path, folder, size) == 0 && path[size] == '/';
+}
+
+/* Where version 2 is mounted; of several places the first, or the one that `folder` is in if it is not NULL. 0 or an errno. */
+static int find_mount(const char *folder, char *path, size_t size)
 {
 	SW_CLEANUP(sw_fclosep) FILE *file = fopen("/proc/self/mounts", "re");
 	if (file == NULL)
 		return errno;
 	char line[4096], place[2048], kind[64];
 	while (fgets(line, sizeof line, file) != NULL)
-		if (sscanf(line, "%*s %2047s %63s", place, kind) == 2 && strcmp(kind, "cgroup2") == 0) {
+		if (sscanf(line, "%*s %2047s %63s", place, kind) == 2 && strcmp(kind, "cgroup2") == 0 &&
+		    (folder == NULL || is_below(folder, place))) {
 			snprintf(path, size, "%s", place);
 			return 0;
 		}
@@ -57,6 +65,17 @@ static int find_own(char *path, size_t size)
 			return (size_t)snprintf(path, size, "%s", own) < size ? 0 : ENAMETOOLONG;
 		}
 	return ENOENT;
+}
+
+int sw_cgroup_group(const char *folder, char *group, size_t size)
+{
+	char whole[PATH_MAX], mount[2048];
+	if (realpath(folder, whole) == NULL)
+		return errno;
+	int error = find_mount(whole, mount, sizeof mount);
+	if (error != 0)
+		return error;
+	return (size_t)snprintf(group, size, "%s", whole + strlen(mount)) < size ? 0 : ENAMETOOLONG;
 }
 
 static int enable_both(int folder)
@@ -81,7 +100,7 @@ int sw_cgroup_prepare(const char *name, char *path, size_t size, char *note, siz
 {
 	note[0] = '\0';
 	char mount[2048], own[2048];
-	int error = find_mount(mount, sizeof mount);
+	int error = find_mount(NULL, mount, sizeof mount);
 	if (error == 0)
 		error = find_own(own, sizeof own);
 	if (error != 0)

@@ -10,6 +10,9 @@
  * `note` says what will be missing. */
 int sw_cgroup_prepare(const char *name, char *path, size_t size, char *note, size_t note_size);
 
+/* The group of a folder as /proc/<pid>/cgroup names it; 0 or an errno. */
+int sw_cgroup_group(const char *folder, char *group, size_t size);
+
 struct sw_cgroup {
 	int folder; /* -1: there is none */
 	int parent;

@@ -114,15 +114,20 @@ void sw_lodgers_look(struct sw_lodgers *lodgers, uint32_t pid, struct sw_lodger_
 	ret_lodger->is_light = sw_fitness_is_service(ret_lodger->program);
 }
 
-bool sw_lodger_is_in_group(uint32_t pid, const char *folder)
+bool sw_lodger_line_is_below(const char *line, const char *group)
 {
-	char path[40], text[4096], part[128];
-	const char *name = strrchr(folder, '/');
+	size_t size = strlen(group);
+	return size > 0 && strncmp(line, "0::", 3) == 0 && strncmp(line + 3, group, size) == 0 && line[3 + size] == '/';
+}
+
+bool sw_lodger_is_in_group(uint32_t pid, const char *group)
+{
+	char path[40], line[4096];
 	snprintf(path, sizeof path, "/proc/%u/cgroup", pid);
-	FILE *file = name != NULL && (size_t)snprintf(part, sizeof part, "%s/", name) < sizeof part ? fopen(path, "re") : NULL;
+	FILE *file = group[0] != '\0' ? fopen(path, "re") : NULL;
 	bool is_in = false;
-	while (file != NULL && !is_in && fgets(text, sizeof text, file) != NULL)
-		is_in = strncmp(text, "0::", 3) == 0 && strstr(text, part) != NULL;
+	while (file != NULL && !is_in && fgets(line, sizeof line, file) != NULL)
+		is_in = sw_lodger_line_is_below(line, group);
 	if (file != NULL)
 		fclose(file);
 	return is_in;

@@ -18,6 +18,7 @@
 
 #include <jansson.h>
 
+#include "agent/cgroup.h"
 #include "agent/fitness.h"
 #include "agent/folder.h"
 #include "agent/lodgers.h"
@@ -80,6 +81,7 @@ struct sampler {
 	SW_VEC(struct sw_sync_sample) samples;
 	SW_VEC(struct lodger) lodgers;
 	const struct sw_sampler_options *options;
+	char group[4096];  /* with the runs' control groups; "": none */
 	uint64_t excluded; /* GPUs, by their place in the list */
 	struct on_gpu seen[SW_GPUS_MAX];
 	struct sw_fitness fitness;
@@ -342,7 +344,7 @@ static void add_lodger(struct sampler *sampler, const struct sw_gpu_process *pro
 		return;
 	struct watched *run = run_of(sampler, process->pid);
 	if (run != NULL || (pid_t)process->pid == getpid() || (pid_t)process->pid == getppid() ||
-	    sw_lodger_is_in_group(process->pid, sampler->options->cgroup))
+	    sw_lodger_is_in_group(process->pid, sampler->group))
 		lodger->kind = SW_LODGER_OURS;
 	if (run != NULL)
 		add_share(sampler, run, process, gpu, at_ns);
@@ -620,6 +622,8 @@ static _Noreturn void serve(const struct sw_sampler_options *options, struct sw_
 	sampler.options = options;
 	sampler.fitness.rule = options->strangers;
 	sampler.fitness.small_bytes = options->small_bytes;
+	if (options->cgroup[0] == '\0' || sw_cgroup_group(options->cgroup, sampler.group, sizeof sampler.group) != 0)
+		sampler.group[0] = '\0';
 	struct sw_err err = {0};
 	char runs[PATH_MAX];
 	snprintf(runs, sizeof runs, "%s/runs", options->state);
