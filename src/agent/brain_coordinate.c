@@ -238,13 +238,22 @@ bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_a
 
 /* ------------------------------------------------------------------------------------------------ a look */
 
+/* Whether the look saw all of its GPUs, be it with nothing on them. */
+static bool was_looked_at(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	for (size_t i = 0; i < run->gpu_count; i++)
+		if (brain->gpus.items[run->gpus[i]].used_bytes == UINT64_MAX)
+			return false;
+	return true;
+}
+
 /* Processes outside the runtime keep their memory on the GPUs whatever becomes of the run. */
 static void note_outside(struct sw_agent_brain *brain, const struct sw_sync_sample *samples, size_t count)
 {
 	for (size_t i = 0; i < brain->runs.count; i++) {
 		struct sw_agent_run *run = brain->runs.items[i].run;
 		run->was_outside = run->outside;
-		run->outside = false;
+		run->outside = run->outside && !was_looked_at(brain, run);
 	}
 	for (size_t s = 0; s < count; s++) {
 		struct sw_agent_run *run = samples[s].has_run && samples[s].outside > 0 ? sw_agent_find(brain, samples[s].run) : NULL;

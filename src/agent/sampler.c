@@ -48,7 +48,7 @@ struct watched {
 	char name[SW_FOLDER_NAME_MAX]; /* of its folder */
 	uint32_t gpus[SW_PAGE_GPUS];   /* in the order of its page */
 	uint32_t gpu_count;
-	uint32_t outside[SW_PAGE_GPUS]; /* of its processes are outside the GPU runtime, as of the last look */
+	uint32_t outside[SW_PAGE_GPUS]; /* memory of sw_outside_steady() */
 	uint64_t listed;		/* GPUs on which processes of it are listed, at this look */
 	uint64_t astray, astray_before; /* of these, the ones that are none of its own, at this look and the one before */
 	uint64_t charged[SW_PAGE_GPUS];
@@ -355,7 +355,6 @@ static uint32_t count_outside(const struct sampler *sampler, struct watched *run
 			      const char *path)
 {
 	struct sw_outside outside = {0};
-	uint32_t before = run->outside[gpu];
 	for (size_t i = 0; i < sampler->lodgers.count; i++) {
 		const struct lodger *lodger = &sampler->lodgers.items[i];
 		pid_t pid = (pid_t)lodger->process.pid;
@@ -363,8 +362,7 @@ static uint32_t count_outside(const struct sampler *sampler, struct watched *run
 		    sw_outside_is_of(pid, run->supervisor, path))
 			sw_outside_add(page, gpu, pid, lodger->process.memory_bytes, &outside);
 	}
-	run->outside[gpu] = outside.processes;
-	return before < outside.processes ? before : outside.processes;
+	return sw_outside_steady(&run->outside[gpu], outside.processes);
 }
 
 /* What a run's page says of one of its GPUs. The driver's word on memory counts for more, where there is one. */

@@ -108,6 +108,14 @@ void sw_outside_add(struct sw_share_page *page, uint32_t gpu, pid_t pid, uint64_
 	outside->pid = pid;
 }
 
+uint32_t sw_outside_steady(uint32_t *memory, uint32_t count)
+{
+	bool is_first = *memory == 0;
+	uint32_t before = *memory - 1;
+	*memory = count + 1;
+	return is_first || count < before ? count : before;
+}
+
 void sw_outside_note(struct sw_share_page *page, uint32_t gpu, const struct sw_outside *outside)
 {
 	struct sw_page_gpu *place = &sw_share_page_shared(page)->gpus[gpu];

@@ -664,6 +664,35 @@ static void test_bound(void **state)
 	ACTS("start 2.1");
 }
 
+static bool frees(struct sw_agent_brain *brain)
+{
+	const struct sw_sync_run *runs;
+	assert_int_equal(sw_agent_brain_runs(brain, &runs), 1);
+	return runs[0].frees;
+}
+
+/* A run whose processes use its GPU outside the runtime does not free it; that is known until a look at its GPU says otherwise. */
+static void test_outside(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	fixture_start(brain, now, 1, 1, 1, 1);
+	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = "", .movable = true}, 0);
+	struct sw_sync_sample samples[3] = {{.gpu = "GPU-0", .memory_bytes = 1},
+					    {.gpu = "GPU-0", .has_run = true, .run = {1, 1}, .outside = 1},
+					    {.gpu = "GPU-1", .memory_bytes = 1}};
+	assert_true(frees(brain));
+	sw_agent_brain_look(brain, now, samples, 2);
+	assert_false(frees(brain));
+	/* The driver is silent: processes are all that is seen, or another GPU. */
+	sw_agent_brain_look(brain, now, &(struct sw_sync_sample){.has_run = true, .run = {1, 1}}, 1);
+	assert_false(frees(brain));
+	sw_agent_brain_look(brain, now, &samples[2], 1);
+	assert_false(frees(brain));
+	sw_agent_brain_look(brain, now, samples, 1);
+	assert_true(frees(brain));
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, fixture_up, fixture_down)
 
 int main(void)
@@ -696,6 +725,7 @@ int main(void)
 		TEST(test_back_off),
 		TEST(test_put_off),
 		TEST(test_bound),
+		TEST(test_outside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

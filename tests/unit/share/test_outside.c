@@ -123,10 +123,22 @@ static void test_whose_it_is(void **state)
 	waitpid(named, NULL, 0);
 }
 
+/* Of two looks in a row the lower count holds; the first look has none before it, and counts as it is. */
+static void test_steady(void **state)
+{
+	(void)state;
+	uint32_t memory = 0;
+	assert_int_equal(sw_outside_steady(&memory, 2), 2);
+	assert_int_equal(sw_outside_steady(&memory, 3), 2);
+	assert_int_equal(sw_outside_steady(&memory, 1), 1);
+	assert_int_equal(sw_outside_steady(&memory, 0), 0);
+	assert_int_equal(sw_outside_steady(&memory, 1), 0);
+}
+
 int main(void)
 {
 	unsetenv(SW_PAGE_ENV);
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_who_is_outside), cmocka_unit_test(test_who_is_not),
-					   cmocka_unit_test(test_notes), cmocka_unit_test(test_whose_it_is)};
+					   cmocka_unit_test(test_notes), cmocka_unit_test(test_whose_it_is), cmocka_unit_test(test_steady)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
