@@ -39,7 +39,8 @@ static int take_in(struct sw_agent *agent, const char *name, struct sw_run_id id
 	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
 	struct sw_sync_run run;
 	read_account(folder, id, &account, &run);
-	(void)sw_folder_order(folder, &order, NULL);
+	if (sw_folder_order(folder, &order, NULL) < 0 && run.state != SW_RUN_EXITED)
+		sw_agent_say(agent, "the order of the run '%s' cannot be read: its GPUs are not known, and its lease is not renewed", name);
 	close(folder);
 	struct sw_texts none = {0};
 	int r = sw_agent_brain_found(agent->brain, &run, order != NULL ? &order->want.gpus : &none);

@@ -217,10 +217,11 @@ static void maybe_move(struct sw_agent_brain *brain, int64_t now_ns, struct sw_a
 	use_next_gpus(brain, run);
 }
 
-/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is told once that it has no end. */
+/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is told once that it has no end.
+ * A run whose order cannot be read is told nothing: it may have a lease, and another run of its job follows the end of that. */
 static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	bool endless = run->lease_length_ns == 0;
+	bool endless = run->lease_is_known && run->lease_length_ns == 0;
 	int64_t lease_ns = endless ? now_ns + SW_AGENT_LEASE_FOR_EVER_NS : run->lease_ns;
 	bool was_told = run->told_lease_ns != INT64_MIN;
 	if (lease_ns <= now_ns ||

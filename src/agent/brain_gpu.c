@@ -14,6 +14,7 @@ void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec
 	run->hears_terms = !spec->bare_gpu && run->gpu_count > 0;
 	run->shares = spec->gpu_memory_bytes > 0;
 	run->memory_bytes = spec->gpu_memory_bytes;
+	run->lease_is_known = true;
 	run->lease_length_ns = spec->lease_ms * SW_NS_PER_MS;
 	run->asked_opportunistic = run->opportunistic = spec->opportunistic;
 }

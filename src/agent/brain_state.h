@@ -88,7 +88,8 @@ struct sw_agent_run {
 	uint64_t done_order; /* the last that the supervisor has carried out */
 	uint32_t told_signal;
 	int64_t told_grace_ms;
-	int64_t lease_length_ns; /* as its spec says; 0: it may go on for ever */
+	bool lease_is_known;	 /* its spec was read */
+	int64_t lease_length_ns; /* as its spec says; 0: it may go on for ever, if that is known */
 	int64_t lease_ns;	 /* so long it may go on, as the last answer has it; INT64_MIN: it was in none */
 	int64_t told_lease_ns;
 	/* Of the GPUs that it shares: */

@@ -43,8 +43,10 @@ static void renew(int runs, const char *name, struct sw_renewed *renewed)
 	if (sw_folder_open(runs, name, &folder, NULL) < 0)
 		return;
 	if (sw_folder_is_locked(folder, "spec.json") && !sw_folder_has(folder, "exit.json")) {
-		bool leased = sw_folder_order(folder, &order, NULL) == 0 && order->want.spec != NULL && order->want.spec->lease_ms > 0;
-		if (leased)
+		bool known = sw_folder_order(folder, &order, NULL) == 0 && order->want.spec != NULL;
+		if (!known)
+			renewed->deaf++;
+		else if (order->want.spec->lease_ms > 0)
 			renewed->leased++;
 		else if (tell(folder))
 			renewed->told++;

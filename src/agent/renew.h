@@ -9,7 +9,7 @@
 struct sw_renewed {
 	uint32_t told;	 /* supervisors that may go on for ever now, and have answered */
 	uint32_t leased; /* whose jobs chose a lease: it stays */
-	uint32_t deaf;	 /* that did not answer */
+	uint32_t deaf;	 /* that did not answer, or whose orders cannot be read and may ask for a lease */
 };
 
 /* Tells all supervisors of the folder of an agent, whether that lives or not. SW_ENOTFOUND: there is no such folder. */

@@ -24,7 +24,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		printf("%u more %s submitted with --on-lost restart, and will do so for the length of the lease.\n", renewed.leased,
 		       renewed.leased == 1 ? "was" : "were");
 	if (renewed.deaf > 0) {
-		sw_err_set(err, SW_EIO, "%u supervisors did not answer", renewed.deaf);
+		sw_err_set(err, SW_EIO, "%u supervisors did not answer, or their orders cannot be read", renewed.deaf);
 		sw_err_hint(err, "They may have been about to start or to end: say it again before you stop anything.");
 		return SW_EIO;
 	}

@@ -412,6 +412,7 @@ static void test_no_lease(void **state)
 	int64_t now = START_NS, year_ns = INT64_C(365) * 86400 * 1000 * MS;
 	const struct sw_sync_run found = {.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""};
 	assert_int_equal(sw_agent_brain_found(brain, &found, &(struct sw_texts){0}), 0);
+	sw_agent_brain_spec(brain, found.id, fixture_spec());
 	fixture_link(brain, 1, 1, true);
 	assert_true(lease_given(brain, now) > now + 50 * year_ns);
 	assert_true(lease_given(brain, now + year_ns) == 0);
@@ -664,6 +665,19 @@ static void test_bound(void **state)
 	ACTS("start 2.1");
 }
 
+/* A run whose order cannot be read may have a lease: it is not told that it may go on for ever, or it would run beside the one that follows it elsewhere. */
+static void test_unknown_lease(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	const struct sw_sync_run found = {.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	assert_int_equal(sw_agent_brain_found(brain, &found, &(struct sw_texts){0}), 0);
+	fixture_link(brain, 1, 1, true);
+	assert_true(lease_given(brain, now) == 0);
+	ANSWER(now, 1, RUN(1, 1, 0));
+	assert_true(lease_given(brain, now) == 0);
+}
+
 static bool frees(struct sw_agent_brain *brain)
 {
 	const struct sw_sync_run *runs;
@@ -715,6 +729,7 @@ int main(void)
 		TEST(test_stop),
 		TEST(test_lease),
 		TEST(test_no_lease),
+		TEST(test_unknown_lease),
 		TEST(test_nothing_starts_without_a_fresh_answer),
 		TEST(test_old_controller),
 		TEST(test_lost),

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "agent/folder.h"
+#include "agent/renew.h"
 #include "harness.h"
 
 /* A supervisor that is killed takes the job along; the next one finds what hid, kills it, and records that the exit is not known, once. */
@@ -252,6 +253,31 @@ static void test_full_disk(void **state)
 		harness_sleep_ms(10);
 }
 
+/* Before an upgrade supervisors are told to go on without a lease; not the one whose order cannot be read, since it may have chosen one. */
+static void test_renew(void **state)
+{
+	struct harness *harness = *state;
+	struct run plain, spoilt;
+	struct sw_renewed renewed;
+	harness_start(harness, harness_spec(harness, "sleep 100"), &plain);
+	harness_start(harness, harness_spec(harness, "sleep 100"), &spoilt);
+	assert_int_equal(await_socket(&plain), 0);
+	assert_int_equal(await_socket(&spoilt), 0);
+	assert_int_equal(sw_agent_renew(harness->state, &renewed, NULL), 0);
+	assert_int_equal(renewed.told, 2);
+	assert_int_equal(renewed.deaf, 0);
+	/* In place: its supervisor keeps the file locked. */
+	char path[160];
+	snprintf(path, sizeof path, "%s/spec.json", spoilt.path);
+	assert_int_equal(truncate(path, 5), 0);
+	assert_int_equal(sw_agent_renew(harness->state, &renewed, NULL), 0);
+	assert_int_equal(renewed.told, 1);
+	assert_int_equal(renewed.leased, 0);
+	assert_int_equal(renewed.deaf, 1);
+	harness_close(&plain);
+	harness_close(&spoilt);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, harness_set_up, harness_tear_down)
 
 int main(int argc, char **argv)
@@ -260,7 +286,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(test_supervisor_killed), TEST(test_started_once), TEST(test_shutdown),
 		TEST(test_settling),	      TEST(test_socket),       TEST(test_cgroup),
-		TEST(test_full_disk),
+		TEST(test_full_disk),	      TEST(test_renew),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
