@@ -22,6 +22,7 @@
 #include "agent/fitness.h"
 #include "agent/folder.h"
 #include "agent/lodgers.h"
+#include "agent/own_gpus.h"
 #include "agent/processes.h"
 #include "agent/supervisor_state.h"
 #include "api/json.h"
@@ -46,13 +47,12 @@ struct watched {
 	int64_t at_ns;
 	bool seen;
 	char name[SW_FOLDER_NAME_MAX]; /* of its folder */
-	uint32_t gpus[SW_PAGE_GPUS];   /* in the order of its page */
-	uint32_t gpu_count;
+	struct sw_own_gpus own;
 	uint32_t outside[SW_PAGE_GPUS]; /* memory of sw_outside_steady() */
 	uint64_t listed;		/* GPUs on which processes of it are listed, at this look */
 	uint64_t astray, astray_before; /* of these, the ones that are none of its own, at this look and the one before */
 	uint64_t charged[SW_PAGE_GPUS];
-	bool has_page, moving;
+	bool has_page;
 };
 
 /* A process of a run on a GPU. */
@@ -150,50 +150,12 @@ static const struct sw_sync_inventory *make_inventory(struct sampler *sampler)
 
 /* ------------------------------------------------------------------------------------------------ runs */
 
-static uint32_t find_gpu(const struct sampler *sampler, const char *uuid, size_t size)
-{
-	uint32_t index = 0;
-	for (; index < sw_gpus_count(sampler->gpus); index++)
-		if (strlen(sw_gpus_info(sampler->gpus, index)->uuid) == size &&
-		    memcmp(sw_gpus_info(sampler->gpus, index)->uuid, uuid, size) == 0)
-			break;
-	return index;
-}
-
-/* Which GPUs it has: from its order, since the job can write its page. */
-static void find_gpus(const struct sampler *sampler, int folder, struct watched *run)
-{
-	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
-	if (sw_folder_order(folder, &order, NULL) < 0)
-		return;
-	const struct sw_texts *gpus = &order->want.gpus;
-	for (size_t i = 0; i < gpus->count && i < SW_PAGE_GPUS; i++)
-		run->gpus[run->gpu_count++] = find_gpu(sampler, gpus->items[i], strlen(gpus->items[i]));
-}
-
-/* It may have been moved to others since, as its supervisor says. */
-static void follow_gpus(const struct sampler *sampler, int folder, struct watched *run)
-{
-	SW_CLEANUP(sw_run_account_freep) struct sw_run_account *account = NULL;
-	if (run->gpu_count == 0 || sw_folder_account(folder, "status.json", &account, NULL) < 0)
-		return;
-	run->moving = account->run.moving != NULL;
-	if (account->run.gpus == NULL)
-		return;
-	const char *text = account->run.gpus;
-	for (uint32_t i = 0; i < run->gpu_count && *text != '\0'; i++) {
-		size_t size = strcspn(text, ",");
-		run->gpus[i] = find_gpu(sampler, text, size);
-		text += size + (text[size] == ',');
-	}
-}
-
 static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor, int folder)
 {
 	for (size_t i = 0; i < sampler->watched.count; i++)
 		if (sw_run_id_compare(sampler->watched.items[i].id, id) == 0) {
 			sampler->watched.items[i].seen = true;
-			follow_gpus(sampler, folder, &sampler->watched.items[i]);
+			sw_own_gpus_follow(sampler->gpus, folder, &sampler->watched.items[i].own);
 			return;
 		}
 	struct watched *slot = sampler->watched.count < SW_SYNC_RUNS_MAX ? sw_vec_push(&sampler->watched) : NULL;
@@ -201,8 +163,8 @@ static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor
 		return;
 	*slot = (struct watched){.id = id, .supervisor = supervisor, .seen = true};
 	sw_folder_name(id, slot->name);
-	find_gpus(sampler, folder, slot);
-	follow_gpus(sampler, folder, slot);
+	sw_own_gpus_read(sampler->gpus, folder, &slot->own);
+	sw_own_gpus_follow(sampler->gpus, folder, &slot->own);
 }
 
 /* The supervisors that live, by their pid files. */
@@ -306,14 +268,6 @@ static struct sw_sync_sample *sample_of(struct sampler *sampler, struct sw_run_i
 	return sample;
 }
 
-static bool has_gpu(const struct watched *run, uint32_t gpu)
-{
-	for (uint32_t i = 0; i < run->gpu_count; i++)
-		if (run->gpus[i] == gpu)
-			return true;
-	return false;
-}
-
 /* A process of a run on a GPU. One that is on a GPU of others only now may be on its way. */
 static void add_share(struct sampler *sampler, struct watched *run, const struct sw_gpu_process *process, uint32_t gpu, int64_t at_ns)
 {
@@ -322,7 +276,7 @@ static void add_share(struct sampler *sampler, struct watched *run, const struct
 	if (lodger != NULL)
 		*lodger = (struct lodger){run->id, gpu, *process};
 	run->listed |= bit;
-	if (run->gpu_count > 0 && !run->moving && !has_gpu(run, gpu))
+	if (run->own.count > 0 && !run->own.moving && !sw_own_gpus_has(&run->own, gpu))
 		run->astray |= bit;
 	struct sw_sync_sample *sample = sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, gpu)->uuid, at_ns);
 	if (sample == NULL)
@@ -358,7 +312,7 @@ static uint32_t count_outside(const struct sampler *sampler, struct watched *run
 	for (size_t i = 0; i < sampler->lodgers.count; i++) {
 		const struct lodger *lodger = &sampler->lodgers.items[i];
 		pid_t pid = (pid_t)lodger->process.pid;
-		if (lodger->gpu == run->gpus[gpu] && sw_run_id_compare(lodger->run, run->id) == 0 &&
+		if (lodger->gpu == run->own.places[gpu] && sw_run_id_compare(lodger->run, run->id) == 0 &&
 		    sw_outside_is_of(pid, run->supervisor, path))
 			sw_outside_add(page, gpu, pid, lodger->process.memory_bytes, &outside);
 	}
@@ -399,19 +353,19 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 	struct sw_share_orders orders;
 	SW_CLEANUP(sw_share_page_closep) struct sw_share_page *page = NULL;
 	snprintf(path, sizeof path, "/proc/self/fd/%d/%s/gpu", sampler->runs, run->name);
-	if (run->gpu_count == 0 || realpath(path, real) == NULL || sw_share_page_open(real, &page, NULL) < 0)
+	if (run->own.count == 0 || realpath(path, real) == NULL || sw_share_page_open(real, &page, NULL) < 0)
 		return;
 	sw_share_page_look(page, &figures);
 	sw_share_orders_get(page, &orders);
 	run->has_page = true;
-	for (uint32_t i = 0; i < run->gpu_count && i < figures.gpu_count; i++) {
+	for (uint32_t i = 0; i < run->own.count && i < figures.gpu_count; i++) {
 		run->charged[i] = figures.gpus[i].charged_bytes;
 		uint32_t outside = count_outside(sampler, run, i, page, real);
 		if (figures.processes == 0 && outside == 0)
 			continue;
 		struct sw_sync_sample *sample =
-			run->gpus[i] < sw_gpus_count(sampler->gpus)
-				? sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, run->gpus[i])->uuid, at_ns)
+			run->own.places[i] < sw_gpus_count(sampler->gpus)
+				? sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, run->own.places[i])->uuid, at_ns)
 				: NULL;
 		if (sample == NULL)
 			continue;
@@ -453,8 +407,8 @@ static void add_unseen(const struct sampler *sampler, uint32_t gpu, struct sw_fi
 {
 	for (size_t i = 0; i < sampler->watched.count; i++) {
 		const struct watched *run = &sampler->watched.items[i];
-		for (uint32_t g = 0; g < run->gpu_count; g++) {
-			if (run->gpus[g] != gpu || (run->listed >> gpu & 1) != 0)
+		for (uint32_t g = 0; g < run->own.count; g++) {
+			if (run->own.places[g] != gpu || (run->listed >> gpu & 1) != 0)
 				continue;
 			look->has_unseen = true;
 			look->unseen_unknown |= !run->has_page;
@@ -539,8 +493,8 @@ static bool any_is_shared(const struct sampler *sampler)
 	uint32_t users[SW_GPUS_MAX] = {0};
 	for (size_t i = 0; i < sampler->watched.count; i++) {
 		const struct watched *run = &sampler->watched.items[i];
-		for (uint32_t g = 0; g < run->gpu_count; g++)
-			if (run->gpus[g] < SW_GPUS_MAX && users[run->gpus[g]]++ > 0)
+		for (uint32_t g = 0; g < run->own.count; g++)
+			if (run->own.places[g] < SW_GPUS_MAX && users[run->own.places[g]]++ > 0)
 				return true;
 	}
 	return false;
