@@ -4,7 +4,6 @@
 
 #include "agent/folder.h"
 #include "base/cleanup.h"
-#include "share/page.h"
 
 static uint32_t find_gpu(const struct sw_gpus *gpus, const char *uuid, size_t size)
 {
@@ -22,7 +21,7 @@ void sw_own_gpus_read(const struct sw_gpus *gpus, int folder, struct sw_own_gpus
 	if (sw_folder_order(folder, &order, NULL) < 0)
 		return;
 	const struct sw_texts *list = &order->want.gpus;
-	for (size_t i = 0; i < list->count && i < SW_PAGE_GPUS; i++)
+	for (size_t i = 0; i < list->count && i < SW_GPUS_MAX; i++)
 		ret_own->places[ret_own->count++] = find_gpu(gpus, list->items[i], strlen(list->items[i]));
 }
 

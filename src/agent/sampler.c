@@ -51,7 +51,7 @@ struct watched {
 	uint32_t outside[SW_PAGE_GPUS]; /* memory of sw_outside_steady() */
 	uint64_t listed;		/* GPUs on which processes of it are listed, at this look */
 	uint64_t astray, astray_before; /* of these, the ones that are none of its own, at this look and the one before */
-	uint64_t charged[SW_PAGE_GPUS];
+	uint64_t charged[SW_GPUS_MAX];	/* what its page says, where it has one */
 	bool has_page;
 };
 
@@ -358,7 +358,7 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 	sw_share_page_look(page, &figures);
 	sw_share_orders_get(page, &orders);
 	run->has_page = true;
-	for (uint32_t i = 0; i < run->own.count && i < figures.gpu_count; i++) {
+	for (uint32_t i = 0; i < run->own.count && i < figures.gpu_count && i < SW_PAGE_GPUS; i++) {
 		run->charged[i] = figures.gpus[i].charged_bytes;
 		uint32_t outside = count_outside(sampler, run, i, page, real);
 		if (figures.processes == 0 && outside == 0)
