@@ -92,13 +92,13 @@ static void hear_trespass(struct sw_agent *agent, const struct sw_sync *seen)
 {
 	for (size_t s = 0; s < seen->sample_count; s++) {
 		const struct sw_sync_sample *sample = &seen->samples[s];
-		if (!sample->trespass || !sample->has_run)
-			continue;
-		if (sw_run_id_compare(agent->gpus.trespasser, sample->run) != 0)
+		enum sw_trespass trespass = sample->trespass && sample->has_run && sample->gpu != NULL
+						    ? sw_agent_brain_trespass(agent->brain, sample->run, sample->gpu)
+						    : SW_TRESPASS_NONE;
+		if (trespass == SW_TRESPASS_NEW)
 			sw_agent_say(agent, "job %" PRIu64 " uses GPU %s, which is none of its own%s", sample->run.job, sample->gpu,
 				     agent->options->stop_trespassers ? "; it is stopped" : "");
-		agent->gpus.trespasser = sample->run;
-		if (agent->options->stop_trespassers)
+		if (trespass != SW_TRESPASS_NONE && agent->options->stop_trespassers)
 			sw_agent_tell(agent, sample->run, "trespass %s\n", sample->gpu);
 	}
 }

@@ -51,7 +51,6 @@ struct sw_agent_gpus {
 	bool restarting;		  /* the sampler's timer starts one; else it watches the one there is */
 	uint32_t slices;		  /* of patience that are left with that one */
 	pid_t hung[SW_PATIENCE_HUNG_MAX]; /* samplers that were killed and are still there; 0: none */
-	struct sw_run_id trespasser;	  /* that was told of last */
 	SW_VEC(struct sw_sync_gpu) all;	  /* scratch */
 	SW_VEC(struct sw_sync_shut) shut; /* as told last */
 };

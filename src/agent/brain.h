@@ -76,6 +76,14 @@ void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run 
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id, bool began);
 /* What was seen of GPUs and of runs on them, about once a second. Runs that share a GPU are coordinated by it (src/share); without it they have what the plan says. */
 void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const struct sw_sync_sample *samples, size_t count);
+enum sw_trespass {
+	SW_TRESPASS_NONE,
+	SW_TRESPASS_NEW,
+	SW_TRESPASS_KNOWN, /* of this run it was asked before */
+};
+/* A run was seen on a GPU that is none of its own, as the files of its folder tell, which may be old: whether it is so by the
+ * word of its supervisor. */
+enum sw_trespass sw_agent_brain_trespass(struct sw_agent_brain *brain, struct sw_run_id id, const char *gpu);
 /* There is something that the next sync should carry soon. */
 void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 

@@ -72,6 +72,19 @@ bool sw_agent_goes_to(const struct sw_agent_run *run, uint32_t gpu)
 	return is_among(run->going, run->gpu_count, gpu) && !is_among(run->gpus, run->gpu_count, gpu);
 }
 
+enum sw_trespass sw_agent_brain_trespass(struct sw_agent_brain *brain, struct sw_run_id id, const char *gpu)
+{
+	struct sw_agent_run *run = sw_agent_find(brain, id);
+	if (run == NULL || run->phase != SW_PHASE_ALIVE || !run->fresh)
+		return SW_TRESPASS_NONE;
+	uint32_t number = sw_agent_find_gpu(brain, gpu, strlen(gpu));
+	if (is_among(run->gpus, run->gpu_count, number) || (sw_agent_is_moving(run) && is_among(run->going, run->gpu_count, number)))
+		return SW_TRESPASS_NONE;
+	bool is_known = run->trespassed;
+	run->trespassed = true;
+	return is_known ? SW_TRESPASS_KNOWN : SW_TRESPASS_NEW;
+}
+
 void sw_agent_wish_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run, const struct sw_texts *gpus)
 {
 	char text[SW_SYNC_PLACES_MAX];

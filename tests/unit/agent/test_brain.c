@@ -678,6 +678,38 @@ static void test_unknown_lease(void **state)
 	assert_true(lease_given(brain, now) == 0);
 }
 
+static void said_on(struct sw_agent_brain *brain, uint64_t job, const char *gpus, const char *moving)
+{
+	sw_agent_brain_said(
+		brain, &(struct sw_sync_run){.id = {job, 1}, .state = SW_RUN_RUNNING, .reason = "", .gpus = gpus, .moving = moving}, 0);
+}
+
+/* A run trespasses on a GPU where its supervisor has not put it, nor is about to; that is news once for each run, however many do. */
+static void test_trespass(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	const struct sw_run_id first = {1, 1}, second = {2, 1};
+	fixture_start(brain, START_NS, 1, 1, 1, 1);
+	ANSWER(START_NS + 100 * MS, 2, RUN(1, 1, 1), RUN(2, 1, 2));
+	fixture_act(brain, START_NS + 100 * MS, false);
+	/* What its folder says may be old; its supervisor has not spoken yet. */
+	assert_int_equal(sw_agent_brain_trespass(brain, second, "GPU-3"), SW_TRESPASS_NONE);
+	fixture_link(brain, 2, 1, true);
+	said_on(brain, 2, NULL, "GPU-2");
+	assert_int_equal(sw_agent_brain_trespass(brain, second, "GPU-1"), SW_TRESPASS_NONE);
+	assert_int_equal(sw_agent_brain_trespass(brain, second, "GPU-2"), SW_TRESPASS_NONE);
+	said_on(brain, 2, "GPU-2", NULL);
+	assert_int_equal(sw_agent_brain_trespass(brain, second, "GPU-2"), SW_TRESPASS_NONE);
+	for (int i = 0; i < 3; i++) {
+		enum sw_trespass trespass = i == 0 ? SW_TRESPASS_NEW : SW_TRESPASS_KNOWN;
+		assert_int_equal(sw_agent_brain_trespass(brain, first, "GPU-3"), trespass);
+		assert_int_equal(sw_agent_brain_trespass(brain, second, "GPU-1"), trespass);
+	}
+	assert_int_equal(sw_agent_brain_trespass(brain, (struct sw_run_id){3, 1}, "GPU-1"), SW_TRESPASS_NONE);
+	fixture_said(brain, 1, 1, SW_RUN_EXITED);
+	assert_int_equal(sw_agent_brain_trespass(brain, first, "GPU-3"), SW_TRESPASS_NONE);
+}
+
 static bool frees(struct sw_agent_brain *brain)
 {
 	const struct sw_sync_run *runs;
@@ -741,6 +773,7 @@ int main(void)
 		TEST(test_put_off),
 		TEST(test_bound),
 		TEST(test_outside),
+		TEST(test_trespass),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
