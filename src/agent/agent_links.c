@@ -1,6 +1,7 @@
 /* Supervisors: how they are started, found again, spoken to, and how their end is noticed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -159,6 +160,19 @@ static void check_later(struct sw_link *link)
 
 /* ------------------------------------------------------------------------------------------------ what supervisors say */
 
+/* What its supervisor could not do for a run: said once of each at most, and not again where the next run has the same. */
+static void hear_note(struct sw_link *link, const char *note)
+{
+	struct sw_agent *agent = link->agent;
+	if (note == NULL || link->noted)
+		return;
+	link->noted = true;
+	if (strncmp(note, agent->noted, sizeof agent->noted - 1) == 0)
+		return;
+	snprintf(agent->noted, sizeof agent->noted, "%.299s", note);
+	sw_agent_say(agent, "job %" PRIu64 ": %s", link->id.job, agent->noted);
+}
+
 /* True: the run is over, and its link gone. */
 static bool take_account(struct sw_agent *agent, const struct sw_run_account *account)
 {
@@ -183,6 +197,7 @@ static void on_words(struct bufferevent *stream, void *context)
 		if (sw_run_account_decode(line, size, &account, NULL) < 0 || sw_run_id_compare(account->run.id, link->id) != 0)
 			continue;
 		link->wait_ms = FIRST_WAIT_MS;
+		hear_note(link, account->note);
 		over = take_account(agent, account);
 	}
 	sw_agent_pump(agent);

@@ -27,6 +27,7 @@ struct sw_link {
 	struct bufferevent *stream; /* NULL: down */
 	struct event *timer;	    /* to look again */
 	int64_t wait_ms;	    /* before that; grows */
+	bool noted;		    /* its supervisor's note was heard */
 	bool unborn;		    /* its supervisor could not be asked for yet */
 };
 
@@ -71,6 +72,7 @@ struct sw_agent {
 	struct sw_agent_brain *brain;
 	struct sw_client *client;
 	char complaint[600];		   /* what the controller's silence was put down to last; empty: it answers */
+	char noted[300];		   /* the last note of a supervisor that was said */
 	char unread[220];		   /* what was said last of orders that cannot be read; empty: all could */
 	SW_VEC(struct sw_link_slot) links; /* ascending */
 	int nursery;			   /* socket; -1: none */

@@ -42,6 +42,8 @@ void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, c
 void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text)
 {
 	size_t used = strlen(supervisor->note);
+	if (strstr(supervisor->note, text) != NULL)
+		return;
 	snprintf(supervisor->note + used, sizeof supervisor->note - used, "%s%s", used > 0 ? "; " : "", text);
 	supervisor->account.note = supervisor->note;
 }

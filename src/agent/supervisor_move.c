@@ -147,9 +147,13 @@ void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
 	size_t count = 0;
 	if (supervisor->order->no_device_rule || geteuid() != 0 || supervisor->cgroup.folder < 0)
 		return;
-	/* GPUs without device files that we know are emulated ones. */
-	if (!sw_supervisor_minors(supervisor, SW_DEVICE_PROC, minors, &count))
+	if (!sw_supervisor_minors(supervisor, SW_DEVICE_PROC, minors, &count)) {
+		/* GPUs that a file describes have no device files, and no GPU library. */
+		if (supervisor->order->gpu_library != NULL && supervisor->order->want.gpus.count > 0)
+			sw_supervisor_add_note(supervisor,
+					       "nothing but its environment keeps it to its GPUs: their device files are not known");
 		return;
+	}
 	int program = sw_device_keep(supervisor->cgroup.folder, minors, count, supervisor->device_program);
 	if (program >= 0)
 		supervisor->device_program = program;

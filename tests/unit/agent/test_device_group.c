@@ -235,9 +235,35 @@ static void test_kernel(void **state)
 	assert_int_not_equal(after % 10, 1);
 }
 
+/* Aim: where no rule can be made for a real GPU that is said, once; emulated GPUs of a description need none. */
+static void test_no_rule(void **state)
+{
+	(void)state;
+	const char *own[] = {"GPU-of-no-driver", NULL};
+	struct sw_run_order order = {.want.gpus = {own, 1}};
+	static struct sw_supervisor supervisor;
+	if (geteuid() != 0) {
+		print_message("skipped: only root's supervisors make rules\n");
+		skip();
+	}
+	supervisor.order = &order;
+	supervisor.device_program = -1;
+	supervisor.cgroup.folder = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	sw_supervisor_keep_gpus(&supervisor);
+	assert_null(supervisor.account.note);
+	order.gpu_library = "/usr/lib/libsharewell-gpu.so";
+	sw_supervisor_keep_gpus(&supervisor);
+	assert_non_null(supervisor.account.note);
+	assert_non_null(strstr(supervisor.account.note, "device file"));
+	size_t size = strlen(supervisor.note);
+	sw_supervisor_keep_gpus(&supervisor);
+	assert_int_equal(strlen(supervisor.note), size);
+	close(supervisor.cgroup.folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_program), cmocka_unit_test(test_minor), cmocka_unit_test(test_move),
-					   cmocka_unit_test(test_kernel)};
+					   cmocka_unit_test(test_kernel), cmocka_unit_test(test_no_rule)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
