@@ -235,7 +235,7 @@ static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collec
  * controller still wishes it to. One with a lease may have been started elsewhere meanwhile. */
 static void handle_lost(const struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	bool may_begin = !run->began && run->lease_length_ns == 0 && run->begins < BEGINS_MAX;
+	bool may_begin = !run->began && run->lease_is_known && run->lease_length_ns == 0 && run->begins < BEGINS_MAX;
 	bool is_wished = run->wish == SW_WISH_RUN && now_ns < brain->fresh_until_ns;
 	if (may_begin && !is_wished && (run->wish == SW_WISH_RUN || run->wish == SW_WISH_UNKNOWN))
 		return; /* the next answer tells */
