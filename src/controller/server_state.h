@@ -259,19 +259,19 @@ int sw_submits_start(struct sw_server *server, struct sw_err *err);
 void sw_submits_stop(struct sw_server *server);
 
 struct sw_turn {
-	int64_t round_ns;	  /* the round of the loop that it had last */
-	struct event *soon, *now; /* the same, but one waits until nothing else is ready */
-	struct event *next;	  /* the next slice */
-	struct event *retry;	  /* after a commit that failed */
-	struct sw_ops open;	  /* not stored yet */
-	struct sw_ops storing;	  /* on their way into the journal */
-	struct sw_ops stored;	  /* to be applied */
-	struct sw_op *appending;  /* of `storing`: what comes before is with the journal; NULL: all of them */
-	size_t appended_of_op;	  /* records of that one */
-	size_t appended;	  /* records of all in `storing` */
-	int64_t stored_at_ns;	  /* the time that those get */
-	uint64_t applied_seq;	  /* of the last record that was applied */
-	int64_t opened_ns;	  /* uptime: since then others are heard */
+	int64_t round_ns;	 /* the round of the loop that it had last */
+	struct event *soon;	 /* once nothing else is ready */
+	struct event *next;	 /* at the latest: armed whenever the turn does not rest */
+	struct event *retry;	 /* after a commit that failed */
+	struct sw_ops open;	 /* not stored yet */
+	struct sw_ops storing;	 /* on their way into the journal */
+	struct sw_ops stored;	 /* to be applied */
+	struct sw_op *appending; /* of `storing`: what comes before is with the journal; NULL: all of them */
+	size_t appended_of_op;	 /* records of that one */
+	size_t appended;	 /* records of all in `storing` */
+	int64_t stored_at_ns;	 /* the time that those get */
+	uint64_t applied_seq;	 /* of the last record that was applied */
+	int64_t opened_ns;	 /* uptime: since then others are heard */
 	bool failing;
 	struct sw_err failure;
 };

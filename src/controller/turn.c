@@ -1,7 +1,7 @@
 /* The group commit: records of all requests that come in one turn of the loop are stored with one fsync, applied in their order, and answered.
  *
- * A turn stays open while more requests are ready to be read, for at most TURN_NS. Storing and applying are done in slices, so that thousands of jobs in one
- * request do not hold up the others: between two slices all who have something to say are heard, for at most TURN_NS again.
+ * A turn stays open while more requests are ready, for TURN_NS: then the next request that is dispatched closes it, or a timer of usual priority, whatever else is ready. Storing and
+ * applying are done in slices, so that thousands of jobs in one request do not hold up the others: between two slices there is a round of the loop, in which others are heard.
  *
  * Invariants:
  *  1. `storing` operations, which were `open` before, are stored together or not at all; `stored` ones are applied in the order of the journal, whatever becomes of their clients;
@@ -87,14 +87,16 @@ void sw_turn_poke(struct sw_server *server)
 {
 	struct sw_turn *turn = &server->turn;
 	if (!sw_turn_rests(server) && sw_clock_boot_ns() - turn->opened_ns > TURN_NS)
-		event_active(turn->now, EV_TIMEOUT, 0);
+		event_active(turn->next, EV_TIMEOUT, 0);
 }
 
 void sw_turn_add(struct sw_server *server, struct sw_op *op)
 {
 	struct sw_turn *turn = &server->turn;
-	if (sw_turn_rests(server))
+	if (sw_turn_rests(server)) {
 		turn->opened_ns = sw_clock_boot_ns();
+		evtimer_add(turn->next, &(struct timeval){.tv_usec = TURN_NS / SW_NS_PER_US});
+	}
 	TAILQ_INSERT_TAIL(&turn->open, op, link);
 	event_active(turn->soon, EV_TIMEOUT, 0);
 	sw_turn_poke(server);
@@ -429,13 +431,15 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 	turn->round_ns = server->loop.entered_ns;
 	int64_t start_ns = sw_clock_boot_ns(), until_ns = start_ns + SLICE_NS;
 	/* What is stored comes first: the rest waits for its turn in the journal's order. */
-	bool had_work = !TAILQ_EMPTY(&turn->stored), done = apply(server, until_ns);
-	if (done && server->fatal.code == 0 && store(server, until_ns)) {
+	bool had_work = !TAILQ_EMPTY(&turn->stored);
+	if (apply(server, until_ns) && server->fatal.code == 0 && store(server, until_ns)) {
 		had_work = had_work || !TAILQ_EMPTY(&turn->stored);
-		done = apply(server, until_ns);
+		apply(server, until_ns);
 	}
-	/* By a timer: an event that is made active here would run again before anybody is heard. */
-	if (!done || !sw_turn_rests(server))
+	/* By a timer: an event that is made active here would run again before others are heard. */
+	if (sw_turn_rests(server))
+		evtimer_del(turn->next);
+	else
 		evtimer_add(turn->next, &(struct timeval){0});
 	turn->opened_ns = sw_clock_boot_ns();
 	if (had_work) {
@@ -498,13 +502,11 @@ int sw_turn_start(struct sw_server *server, struct sw_err *err)
 	TAILQ_INIT(&turn->storing);
 	TAILQ_INIT(&turn->stored);
 	turn->soon = event_new(server->base, -1, EV_PERSIST, on_turn, server);
-	turn->now = event_new(server->base, -1, EV_PERSIST, on_turn, server);
 	turn->next = evtimer_new(server->base, on_turn, server);
 	turn->retry = evtimer_new(server->base, on_retry, server);
-	if (turn->soon == NULL || turn->now == NULL || turn->next == NULL || turn->retry == NULL)
+	if (turn->soon == NULL || turn->next == NULL || turn->retry == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	event_priority_set(turn->soon, SW_LAST);
-	event_priority_set(turn->next, SW_LAST);
 	return 0;
 }
 
@@ -536,8 +538,6 @@ void sw_turn_stop(struct sw_server *server)
 	}
 	if (turn->soon != NULL)
 		event_free(turn->soon);
-	if (turn->now != NULL)
-		event_free(turn->now);
 	if (turn->next != NULL)
 		event_free(turn->next);
 	if (turn->retry != NULL)

@@ -416,37 +416,57 @@ static void begin(int fd, const char *target, const char *token)
 	say_text(fd, text);
 }
 
+static void start_slow(void)
+{
+	slow_ns = 11000000;
+	served_start(&served);
+	slow_ns = 0;
+}
+
+/* A connection that is known to be this user's. */
+static int keep_named(const char *token)
+{
+	int fd = keep_tcp();
+	struct reply reply = ask(fd, "GET", "/v1/cluster", token, NULL);
+	assert_int_equal(reply.status, 200);
+	reply_free(&reply);
+	return fd;
+}
+
+/* What is sent from here on is all there when the controller looks again. */
+static void stand_still(void)
+{
+	int stopped = 0;
+	assert_int_equal(kill(served.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(served.pid, &stopped, WUNTRACED), served.pid);
+	assert_true(WIFSTOPPED(stopped));
+}
+
+static long figure_of(const struct reply *reply, const char *name)
+{
+	const char *found = strstr(reply->body, name);
+	assert_non_null(found);
+	return strtol(found + strlen(name), NULL, 10);
+}
+
 /* Costly requests on all connections of one user, which came first: a request of another user is heard after a few of them. */
 static void test_slices(void **state)
 {
 	(void)state;
 	enum { CONNS = 40 };
-	static const char count[] = "\nsharewell_http_requests_total{operation=\"getCluster\"} ";
-	slow_ns = 11000000;
-	served_start(&served);
-	slow_ns = 0;
-	int alices[CONNS], bob = keep_tcp();
-	for (int i = 0; i <= CONNS; i++) {
-		int fd = i < CONNS ? alices[i] = keep_tcp() : bob;
-		struct reply reply = ask(fd, "GET", "/v1/cluster", i < CONNS ? ALICE : BOB, NULL);
-		assert_int_equal(reply.status, 200);
-		reply_free(&reply);
-	}
-	/* All of it is there when the controller looks again. */
-	int stopped = 0;
-	assert_int_equal(kill(served.pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(served.pid, &stopped, WUNTRACED), served.pid);
-	assert_true(WIFSTOPPED(stopped));
+	start_slow();
+	int alices[CONNS], bob = keep_named(BOB);
+	for (int i = 0; i < CONNS; i++)
+		alices[i] = keep_named(ALICE);
+	stand_still();
 	for (int i = 0; i < CONNS; i++)
 		begin(alices[i], "/v1/cluster", ALICE);
 	begin(bob, "/metrics", BOB);
 	assert_int_equal(kill(served.pid, SIGCONT), 0);
 	struct reply reply = hear(bob);
 	assert_int_equal(reply.status, 200);
-	const char *found = strstr(reply.body, count);
-	assert_non_null(found);
 	/* What Bob hears says how many were heard before. */
-	long before = strtol(found + strlen(count), NULL, 10) - (CONNS + 1);
+	long before = figure_of(&reply, "\nsharewell_http_requests_total{operation=\"getCluster\"} ") - (CONNS + 1);
 	reply_free(&reply);
 	for (int i = 0; i < CONNS; i++) {
 		reply = hear(alices[i]);
@@ -455,6 +475,47 @@ static void test_slices(void **state)
 	}
 	if (before < 0 || before > 8)
 		fail_msg("the other user was heard after %ld requests", before);
+}
+
+static void begin_submit(int fd, const char *token, const char *body)
+{
+	char text[300];
+	snprintf(text, sizeof text, "POST /v1/jobs HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Length: %zu\r\n\r\n%s", token,
+		 strlen(body), body);
+	say_text(fd, text);
+}
+
+/* Lists of jobs that fail at their last job, on a few connections of one user: something is ready in every round of the loop. What another user submits is stored after a few of
+ * them. */
+static void test_failing_lists(void **state)
+{
+	(void)state;
+	enum { CONNS = 3, EACH = 40 };
+	start_slow();
+	int alices[CONNS], bob = keep_named(BOB);
+	for (int i = 0; i < CONNS; i++)
+		alices[i] = keep_named(ALICE);
+	stand_still();
+	for (int i = 0; i < CONNS * EACH; i++)
+		begin_submit(alices[i % CONNS], ALICE, "[{\"command\": [\"x\"]}, {\"command\": 5}]");
+	begin_submit(bob, BOB, "{\"command\": [\"x\"]}");
+	/* Looked at as soon as the submit is answered. */
+	begin(bob, "/metrics", BOB);
+	assert_int_equal(kill(served.pid, SIGCONT), 0);
+	struct reply reply = hear(bob);
+	assert_int_equal(reply.status, 201);
+	reply_free(&reply);
+	reply = hear(bob);
+	assert_int_equal(reply.status, 200);
+	long before = figure_of(&reply, "\nsharewell_http_refused_total ");
+	reply_free(&reply);
+	for (int i = 0; i < CONNS * EACH; i++) {
+		reply = hear(alices[i % CONNS]);
+		assert_int_equal(reply.status, 400);
+		reply_free(&reply);
+	}
+	if (before < 0 || before > 8)
+		fail_msg("the other user's job was stored after %ld lists", before);
 }
 
 /* Bytes of environments of one user. The members of an array hold one together. */
@@ -500,9 +561,9 @@ static void test_no_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strangers), TEST(test_slow_head), TEST(test_connections), TEST(test_turned_away), TEST(test_places_of_all),
-		TEST(test_heads),     TEST(test_bodies),    TEST(test_streams),	    TEST(test_requests),    TEST(test_syncs),
-		TEST(test_slices),    TEST(test_jobs),	    TEST(test_held),	    TEST(test_no_files),
+		TEST(test_strangers), TEST(test_slow_head),	TEST(test_connections), TEST(test_turned_away), TEST(test_places_of_all),
+		TEST(test_heads),     TEST(test_bodies),	TEST(test_streams),	TEST(test_requests),	TEST(test_syncs),
+		TEST(test_slices),    TEST(test_failing_lists), TEST(test_jobs),	TEST(test_held),	TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
