@@ -110,7 +110,6 @@ static int begin(struct sw_backup *backup, struct sw_err *err)
 	backup->step = evtimer_new(server->base, on_step, backup);
 	if (backup->step == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	event_priority_set(backup->step, SW_LAST);
 	/* What is on its way into the journal is with it a moment later. */
 	return sw_journal_backup_begin(server->journal, backup->path, &backup->copy, err);
 }

@@ -9,6 +9,7 @@
 #include "controller/server_state.h"
 
 #define LONG_NS (10 * SW_NS_PER_MS)
+#define PUT_OFF_MAX 50
 
 const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS] = {1000000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 1000000000};
 
@@ -58,7 +59,10 @@ void sw_loop_leave(struct sw_server **server)
 	}
 }
 
-bool sw_loop_is_long(const struct sw_server *server)
+bool sw_loop_puts_off(const struct sw_server *server, unsigned *times)
 {
-	return sw_clock_boot_ns() - server->loop.entered_ns > LONG_NS;
+	if (sw_clock_boot_ns() - server->loop.entered_ns > LONG_NS && ++*times < PUT_OFF_MAX)
+		return true;
+	*times = 0;
+	return false;
 }

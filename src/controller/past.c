@@ -380,7 +380,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	bool more = false;
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	if (!TAILQ_EMPTY(&server->turn.storing)) {
+	if (!TAILQ_EMPTY(&server->turn.storing) || sw_loop_puts_off(server, &server->past.put_off)) {
 		schedule(server, true);
 		return;
 	}
@@ -402,7 +402,6 @@ int sw_past_start(struct sw_server *server, struct sw_err *err)
 	server->past.step = evtimer_new(server->base, on_step, server);
 	if (server->past.step == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	event_priority_set(server->past.step, SW_LAST);
 	server->past.sweeps = true;
 	schedule(server, true);
 	return 0;

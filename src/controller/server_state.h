@@ -41,7 +41,7 @@
 #define SW_OUTPUT_HIGH ((size_t)512 << 10)  /* of one connection, before nothing more is made for it */
 #define SW_STREAM_HIGH ((size_t)64 << 10)   /* the same of a stream, whose reader may never read */
 
-/* What runs first when several can. libevent gives everything the one in the middle; only the end of a turn waits until nothing else is ready. */
+/* What runs first when several can. libevent gives everything the one in the middle; only the end of a turn waits until nothing else is ready, up to its deadline. */
 enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
 
 struct sw_conn;
@@ -320,7 +320,7 @@ struct sw_snapshots {
 	int file; /* 0: none */
 	unsigned char *bytes;
 	size_t bytes_size, bytes_read;
-	unsigned put_off; /* steps, since rounds of the loop were long */
+	unsigned put_off; /* how often the next step was */
 };
 int sw_snapshots_start(struct sw_server *server, struct sw_err *err);
 void sw_snapshots_stop(struct sw_server *server);
@@ -512,6 +512,7 @@ struct sw_pasts {
 	struct event *step; /* that removes rows and texts */
 	int64_t cursor;	    /* texts up to this one were looked at */
 	bool sweeps;	    /* some may be of no use any more */
+	unsigned put_off;   /* how often the next step was */
 };
 /* What is kept unless the options say otherwise. */
 #define SW_KEEP_JOBS 10000u
@@ -565,8 +566,8 @@ struct sw_loop {
 	uint64_t rounds[SW_LOOP_BOUNDS + 1]; /* by how long they took */
 };
 struct sw_server *sw_loop_enter(struct sw_server *server);
-/* Whether the round has taken so long that what can wait does so for the next. */
-bool sw_loop_is_long(const struct sw_server *server);
+/* Whether a step of work that can wait does so for the next round, because this one is long. `times`: so often in a row; however long rounds are, it has an end. */
+bool sw_loop_puts_off(const struct sw_server *server, unsigned *times);
 void sw_loop_leave(struct sw_server **server);
 /* First in each function that the loop calls: until its end the loop is held. */
 #define SW_HOLDS_LOOP(server) SW_CLEANUP(sw_loop_leave) struct sw_server *held __attribute__((unused)) = sw_loop_enter(server)

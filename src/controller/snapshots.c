@@ -1,7 +1,7 @@
 /* Snapshots: the state beside the journal, so that a start need not apply every record there ever was, and old records can go.
  *
  * Between two turns a child process is forked, which has the state as it is in that moment; it writes the state as bytes into a file in memory and ends, while the controller
- * goes on. The bytes are read from there and go into the journal in steps, each short, whenever nothing else is ready. Where no child can be had, and at the end, the controller
+ * goes on. The bytes are read from there and go into the journal in steps, each short, with a pause after each. Where no child can be had, and at the end, the controller
  * makes the bytes itself. The journal keeps the snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones: watchers that come back
  * may ask for them, and those who look back (kept.c).
  *
@@ -26,12 +26,10 @@
 
 #define RECORDS_LEAST 10000u		 /* between two snapshots */
 #define BYTES_LEAST ((uint64_t)64 << 20) /* or so many bytes of them */
-/* However long the rounds are, a step is put off no more often. */
-#define PUT_OFF_MAX 50
-#define PAUSE_US 1000		    /* between two steps, for whoever waits */
-#define RETRY_NS (60 * SW_NS_PER_S) /* after one that failed */
-#define READ_STEP ((size_t)2 << 20) /* bytes of a child's, at one go */
-#define CHILD_S 600		    /* more than this, a child does not take */
+#define PAUSE_US 1000			 /* between two steps, for whoever waits */
+#define RETRY_NS (60 * SW_NS_PER_S)	 /* after one that failed */
+#define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
+#define CHILD_S 600			 /* more than this, a child does not take */
 
 /* A snapshot costs as much as the state is large, so larger ones are taken less often: together they
  * cost no more than the records do. Jobs that have left are no part of the state: a start after a kill
@@ -266,12 +264,11 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	bool waits = sw_loop_is_long(server) && ++server->snapshots.put_off < PUT_OFF_MAX;
-	if (waits || (server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing))) {
+	bool is_taken = server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing);
+	if (is_taken || sw_loop_puts_off(server, &server->snapshots.put_off)) {
 		schedule(server);
 		return;
 	}
-	server->snapshots.put_off = 0;
 	int64_t start_ns = sw_clock_boot_ns();
 	int r = step(server, &err);
 	int64_t took_ns = sw_clock_boot_ns() - start_ns;
@@ -321,7 +318,6 @@ int sw_snapshots_start(struct sw_server *server, struct sw_err *err)
 	server->snapshots.step = evtimer_new(server->base, on_step, server);
 	if (server->snapshots.step == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	event_priority_set(server->snapshots.step, SW_LAST);
 	return 0;
 }
 

@@ -518,6 +518,40 @@ static void test_failing_lists(void **state)
 		fail_msg("the other user's job was stored after %ld lists", before);
 }
 
+/* The same lists, one after another: the snapshot that is due is written among them. */
+static void test_snapshot_among_failing_lists(void **state)
+{
+	(void)state;
+	enum { CONNS = 3, EACH = 20, MOST = 3000 };
+	static const char list[] = "[{\"command\": [\"x\"]}, {\"command\": 5}]";
+	served.options.snapshot_records = 1;
+	start_slow();
+	int alices[CONNS], bob = keep_named(BOB), lists = 0;
+	for (int i = 0; i < CONNS; i++)
+		alices[i] = keep_named(ALICE);
+	stand_still();
+	for (int i = 0; i < CONNS * EACH; i++)
+		begin_submit(alices[i % CONNS], ALICE, list);
+	begin_submit(bob, BOB, "{\"command\": [\"x\"]}");
+	assert_int_equal(kill(served.pid, SIGCONT), 0);
+	struct reply reply = hear(bob);
+	assert_int_equal(reply.status, 201);
+	reply_free(&reply);
+	for (long snapshots = 0; snapshots == 0 && lists < MOST; lists++) {
+		reply = hear(alices[lists % CONNS]);
+		assert_int_equal(reply.status, 400);
+		reply_free(&reply);
+		begin_submit(alices[lists % CONNS], ALICE, list);
+		if (lists % EACH != 0)
+			continue;
+		reply = ask(bob, "GET", "/metrics", BOB, NULL);
+		snapshots = figure_of(&reply, "\nsharewell_snapshots_total ");
+		reply_free(&reply);
+	}
+	if (lists == MOST)
+		fail_msg("no snapshot is written among %d lists", lists);
+}
+
 /* Bytes of environments of one user. The members of an array hold one together. */
 static void test_held(void **state)
 {
@@ -561,9 +595,22 @@ static void test_no_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strangers), TEST(test_slow_head),	TEST(test_connections), TEST(test_turned_away), TEST(test_places_of_all),
-		TEST(test_heads),     TEST(test_bodies),	TEST(test_streams),	TEST(test_requests),	TEST(test_syncs),
-		TEST(test_slices),    TEST(test_failing_lists), TEST(test_jobs),	TEST(test_held),	TEST(test_no_files),
+		TEST(test_strangers),
+		TEST(test_slow_head),
+		TEST(test_connections),
+		TEST(test_turned_away),
+		TEST(test_places_of_all),
+		TEST(test_heads),
+		TEST(test_bodies),
+		TEST(test_streams),
+		TEST(test_requests),
+		TEST(test_syncs),
+		TEST(test_slices),
+		TEST(test_failing_lists),
+		TEST(test_snapshot_among_failing_lists),
+		TEST(test_jobs),
+		TEST(test_held),
+		TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
