@@ -556,6 +556,35 @@ def has_data(connection):
         return False
 
 
+@attack("lists of jobs that fail at the last one, so that something is ready in every round: what another user submits is stored all the same")
+def failing_lists(arena):
+    data = wire.request("POST", "/v1/jobs", [{"command": ["true"]}] * 1000 + [{"command": 5}])
+    for _ in range(3):
+        mine = [arena.keep(arena.unix()) for _ in range(arena.size(60, 30))]
+        with arena.unix(arena.innocent) as other:
+            # All of it is there when the controller looks.
+            with arena.standing_still("controller"):
+                lists = sum(wire.pour(connection, data * 4, 0) // len(data) for connection in mine)
+                wire.send(other, wire.request("POST", "/v1/jobs", HELD))
+            status, body = wire.read_answer(other)
+            check(status == 201, f"the other user's submit is answered with {status}")
+            arena.acknowledged += json.loads(body)["ids"]
+            answered = sum(len(answers_there(connection)) for connection in mine)
+        arena.drop()
+        # As above: it is never all of them, except where this test itself was kept waiting.
+        if answered < lists:
+            return f"stored after {answered} of {lists}"
+    check(False, f"the other user's submit was stored after all {lists} lists")
+
+
+def answers_there(connection):
+    connection.setblocking(False)
+    try:
+        return wire.statuses(connection.recv(1 << 20))
+    except OSError:
+        return []
+
+
 @attack("bodies that are announced large and come a byte at a time")
 def slow_bodies(arena):
     found = []
