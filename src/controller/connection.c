@@ -364,16 +364,15 @@ static void refuse(struct sw_conn *conn, int status, const struct sw_err *err)
 	sw_conn_reply_error(conn, status, err);
 }
 
-/* Room for the body, or the status that says that there is none. */
-static int admit_body(struct sw_conn *conn, uint64_t size, struct sw_err *err)
+/* 0, or 413. */
+static int check_size(const struct sw_conn *conn, uint64_t size, struct sw_err *err)
 {
 	size_t most = conn->request->route->body_max;
-	if (size > most) {
-		sw_err_set(err, SW_ELIMIT, "the body of the request is too large");
-		sw_err_detail(err, "it has %" PRIu64 " bytes, at most %zu are taken here", size, most);
-		return 413;
-	}
-	return sw_place_body(conn, size, err);
+	if (size <= most)
+		return 0;
+	sw_err_set(err, SW_ELIMIT, "the body of the request is too large");
+	sw_err_detail(err, "it has %" PRIu64 " bytes, at most %zu are taken here", size, most);
+	return 413;
 }
 
 /* Whether the caller may ask this now, and has room for it. 0, or the status. */
@@ -385,9 +384,12 @@ static int admit(struct sw_conn *conn, const struct sw_http_head *head, struct s
 		conn->keep_alive = false;
 	if (status == 0)
 		status = sw_place_settle(conn, err);
+	/* Before the caller pays for it: large bodies cost more. */
+	if (status == 0)
+		status = check_size(conn, head->body_size, err);
 	if (status == 0)
 		status = sw_caller_ask(conn->server, conn->caller, &conn->peer, head->body_size, err);
-	return status != 0 ? status : admit_body(conn, head->body_size, err);
+	return status != 0 ? status : sw_place_body(conn, head->body_size, err);
 }
 
 static void take_head(struct sw_conn *conn, const struct sw_http_head *head)

@@ -116,7 +116,7 @@ bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller);
 /* The caller that has most of it. */
 typedef uint64_t sw_caller_amount_fn(const struct sw_caller *caller);
 struct sw_caller *sw_callers_most(struct sw_server *server, enum sw_caller_class class, sw_caller_amount_fn *amount);
-/* 0, or 429: the caller has asked too often. `size`: of the body that comes. */
+/* 0, or 429: the caller has asked too often. `size`: of the body that comes, within the bound of its route. */
 int sw_caller_ask(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err);
 /* The same without a word. */
 bool sw_caller_may_ask(struct sw_server *server, struct sw_caller *caller);

@@ -366,6 +366,36 @@ static void test_syncs(void **state)
 	free(token);
 }
 
+static int announce_sync(const char *token, const char *size)
+{
+	char head[300];
+	int fd = keep_tcp();
+	snprintf(head, sizeof head, "POST /v1/agents/sync HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Length: %s\r\n\r\n", token, size);
+	say_text(fd, head);
+	struct reply reply = hear(fd);
+	int status = reply.status;
+	reply_free(&reply);
+	return status;
+}
+
+/* A sync that is larger than any may be is refused and costs its token nothing, whatever size was announced. */
+static void test_sync_sizes(void **state)
+{
+	(void)state;
+	static const char *const sizes[] = {"17825792", "1000000000000", "999999999999999999"};
+	served.options.bounds.syncs = 1;
+	served_start(&served);
+	char *token = served_token(&served, SW_ROLE_AGENT);
+	int fd = keep_tcp();
+	assert_int_equal(sync_status(fd, token, 1), 200);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(announce_sync(token, sizes[i]), 413);
+		assert_int_equal(sync_status(fd, token, 2 + i), 200);
+	}
+	assert_true(refused("syncs", "user") == 0);
+	free(token);
+}
+
 /* Jobs of one user: the bound is of those that wait or run. What has ended counts no more. */
 static void test_jobs(void **state)
 {
@@ -595,21 +625,14 @@ static void test_no_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_strangers),
-		TEST(test_slow_head),
-		TEST(test_connections),
-		TEST(test_turned_away),
-		TEST(test_places_of_all),
-		TEST(test_heads),
-		TEST(test_bodies),
-		TEST(test_streams),
-		TEST(test_requests),
-		TEST(test_syncs),
-		TEST(test_slices),
-		TEST(test_failing_lists),
-		TEST(test_snapshot_among_failing_lists),
-		TEST(test_jobs),
-		TEST(test_held),
+		TEST(test_strangers),	  TEST(test_slow_head),
+		TEST(test_connections),	  TEST(test_turned_away),
+		TEST(test_places_of_all), TEST(test_heads),
+		TEST(test_bodies),	  TEST(test_streams),
+		TEST(test_requests),	  TEST(test_syncs),
+		TEST(test_sync_sizes),	  TEST(test_slices),
+		TEST(test_failing_lists), TEST(test_snapshot_among_failing_lists),
+		TEST(test_jobs),	  TEST(test_held),
 		TEST(test_no_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
