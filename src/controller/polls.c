@@ -81,10 +81,13 @@ static void insert(struct sw_polls *polls, struct sw_poll *poll)
 		TAILQ_INSERT_HEAD(&polls->parked, poll, link);
 }
 
-/* Answers now, or keeps it for later. Takes the request. */
+/* All of it was heard: answers now, or keeps it for later. Takes the request. */
 static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struct sw_request *request)
 {
 	struct sw_poll *poll = NULL;
+	/* Figures are kept of nodes only: how many names a token may bring is bounded where they become nodes. */
+	if (sw_brain_token_of(server->brain, request->sync->node) != NULL)
+		sw_machines_hear(&server->machines, request->sync);
 	if (!sw_brain_has_word(server->brain, request->sync))
 		poll = calloc(1, sizeof *poll);
 	if (poll == NULL) {
@@ -116,8 +119,6 @@ static void hear(struct sw_server *server, struct sw_conn *conn, struct sw_reque
 	op->request = op->request != NULL ? op->request : request;
 	op->hearing = hearing;
 	int r = sw_brain_hear_some(server->brain, sw_server_now(server), op->request->sync, &op->hearing, &op->records, &err);
-	if (r == 0 && !hearing.begun)
-		sw_machines_hear(&server->machines, op->request->sync);
 	if (r < 0) {
 		sw_op_free(op);
 		refuse(conn, r, &err);

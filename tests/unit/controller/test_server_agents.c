@@ -340,6 +340,31 @@ static void test_not_an_agent(void **state)
 	assert_int_equal((int)figure(&served, "sharewell_journal_records_total"), 0);
 }
 
+/* A name that is no node has no figures, whatever is said under it: figures take memory and places, and only nodes are bounded. */
+static void test_figures_of_no_node(void **state)
+{
+	(void)state;
+	static const char host[] = ", \"samples\": [{\"at_ns\": 1700000000000000000, \"host_bytes\": 3000, \"limit_bytes\": 5000}]";
+	static const char shown[] = "sharewell_node_gpu_host_bytes{Hostname=\"n1\"} 3000\n";
+	int fd = dial(&served);
+	say_sync(fd, 0, host);
+	struct reply reply = hear(fd);
+	assert_int_equal(reply.status, 404);
+	reply_free(&reply);
+	reply = ask(fd, "GET", "/metrics", NULL, NULL);
+	assert_null(strstr(reply.body, shown));
+	reply_free(&reply);
+	/* The same with GPUs makes it one. */
+	char more[1024];
+	snprintf(more, sizeof more, ", %s%s", INVENTORY, host);
+	say_sync(fd, 0, more);
+	json_decref(hear_answer(fd));
+	reply = ask(fd, "GET", "/metrics", NULL, NULL);
+	assert_non_null(strstr(reply.body, shown));
+	reply_free(&reply);
+	close(fd);
+}
+
 /* ------------------------------------------------------------------------------------------------ logs */
 
 static FILE *open_log(long long job, int epoch)
@@ -504,8 +529,8 @@ static void test_two_moves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_long_poll),	 TEST(test_life_of_a_job), TEST(test_samples), TEST(test_limit),     TEST(test_uses),
-		TEST(test_not_an_agent), TEST(test_logs),	   TEST(test_follow),  TEST(test_two_moves),
+		TEST(test_long_poll),	 TEST(test_life_of_a_job),	TEST(test_samples), TEST(test_limit),  TEST(test_uses),
+		TEST(test_not_an_agent), TEST(test_figures_of_no_node), TEST(test_logs),    TEST(test_follow), TEST(test_two_moves),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
