@@ -288,9 +288,18 @@ static int check_copy(const char *partial, struct sw_journal_report *ret_report,
 	int r = sw_journal_check(partial, NULL, ret_report, &words);
 	snprintf(lock, sizeof lock, "%.4000s.lock", partial);
 	unlink(lock);
+	bool whole = r == 0 && ret_report->damage[0] == '\0' && ret_report->usable;
 	/* A copy has no mark, and says so. */
-	if (r == 0 && ret_report->damage[0] == '\0' && ret_report->bad_count == 0 && ret_report->usable)
+	if (whole && ret_report->bad_count == 0)
 		return 0;
+	if (whole) {
+		sw_err_set(err, SW_EINPUT, "the journal is damaged, and its backup would be");
+		sw_err_detail(err, "record %" PRIu64 ": %s", ret_report->bad[0].seq, ret_report->bad[0].reason);
+		sw_err_hint(
+			err,
+			"With the controller down, 'sharewell journal check' says what is left, and 'sharewell journal repair' saves it.");
+		return SW_EINPUT;
+	}
 	sw_err_set(err, SW_EIO, "the backup did not arrive whole");
 	sw_err_detail(err, "%s", r < 0 ? words.fact : ret_report->damage);
 	sw_err_hint(err, "The log of the controller may say why. Try again.");

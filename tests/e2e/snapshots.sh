@@ -57,4 +57,25 @@ said $? 'records that two snapshots cover are gone'
 [ "$(wc -c <"$journal")" -lt $((4 * $(asked 'SELECT sum(size) FROM snapshots'))) ]
 said $? 'and the file is about as large as what is left'
 up_pid=''
+
+# A record that a start does not read: behind it are 8,192 and a snapshot.
+up
+holds 'more jobs are taken' many 1
+kill "$up_pid" && wait "$up_pid"
+damaged=$(asked 'SELECT min(seq) + 1 FROM records')
+python3 - "$journal" "$damaged" <<-'END'
+	import sqlite3, sys
+	with sqlite3.connect(sys.argv[1]) as journal:
+	    journal.execute("UPDATE records SET at = at + 1 WHERE seq = ?", (sys.argv[2],))
+END
+up
+holds 'the controller starts with an old record that is damaged' until_holds 20 "$SHAREWELL" ps --jobs "$last"
+run sim --journal
+[ "$status" -ne 0 ] && grep -q "record $damaged does not match" "$scratch/err"
+said $? 'a replay of the history names the record'
+run journal backup "$scratch/copy.db"
+[ "$status" -ne 0 ] && grep -q "record $damaged" "$scratch/err" && [ ! -e "$scratch/copy.db" ]
+said $? 'a backup names it as well, and is none'
+kill "$up_pid" && wait "$up_pid"
+up_pid=''
 end
