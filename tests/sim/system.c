@@ -137,13 +137,25 @@ static void submit_some(struct system *s)
 	}
 }
 
+/* Suspends the first job from this one on that can be suspended so that its GPUs forget it: few can at any moment. */
+static void propose_deep(struct system *s, uint64_t job)
+{
+	static const struct sw_user user = {.uid = 1000, .gid = 1000};
+	sw_records records = {0};
+	for (; job <= sw_brain_job_count(s->brain); job++)
+		if (sw_brain_propose_deep(s->brain, &user, job, &records, NULL) == 0) {
+			sw_system_commit(s, &records, NULL);
+			return;
+		}
+}
+
 static void propose_change(struct system *s, enum sw_record_kind kind, uint64_t job)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
 	sw_records records = {0};
-	bool deep = kind == SW_RECORD_HOLD && chance(s, 500);
-	if ((deep ? sw_brain_propose_deep(s->brain, &user, job, &records, NULL)
-		  : sw_brain_propose_change(s->brain, &user, kind, "change", job, &records, NULL)) == 0)
+	if (kind == SW_RECORD_HOLD && chance(s, 500))
+		propose_deep(s, job);
+	else if (sw_brain_propose_change(s->brain, &user, kind, "change", job, &records, NULL) == 0)
 		sw_system_commit(s, &records, NULL);
 }
 
