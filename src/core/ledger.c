@@ -454,12 +454,10 @@ static uint64_t free_bytes(const struct sw_gpu *gpu, const struct sw_topology_no
 /* Beside those who are there, if any. */
 static bool gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
 {
-	if (gpu->residents == 0 && gpu->standing == 0)
+	if (gpu->residents == 0 && gpu->standing_held == 0)
 		return held_bytes(shape, share) <= shape->gpu_memory_bytes;
-	if (gpu->residents + gpu->standing >= SW_GPU_RESIDENTS_MAX)
+	if (share.gpu_memory_bytes == 0 || gpu->residents >= SW_GPU_RESIDENTS_MAX)
 		return false;
-	if (share.gpu_memory_bytes == 0)
-		return gpu->residents == 0 && gpu->standing_held == 0;
 	if (gpu->whole || (share.guaranteed && gpu->compute_held_milli + share.compute_milli > SW_COMPUTE_WHOLE))
 		return false;
 	return share.gpu_memory_bytes <= free_bytes(gpu, shape);

@@ -446,7 +446,7 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 {
 	static struct {
 		uint64_t bytes, standing;
-		uint32_t compute, residents, standers, holders;
+		uint32_t compute, residents, holders;
 		bool started, whole;
 	} gpus[SW_SOAK_NODES_MAX][64];
 	const struct sw_topology *topology = sw_engine_ledger(engine)->topology;
@@ -460,7 +460,6 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 				if ((entry->seats[s].mask >> g & 1) != 0) {
 					gpus[entry->seats[s].node][g].standing += entry->frees ? 0 : bytes;
 					gpus[entry->seats[s].node][g].holders += !entry->frees;
-					gpus[entry->seats[s].node][g].standers++;
 				}
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++) {
 			const struct sw_topology_node *node = &topology->nodes[entry->seats[s].node];
@@ -489,8 +488,6 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 				 (gpus[n][g].whole || gpus[n][g].standing > topology->nodes[n].gpu_memory_bytes - gpus[n][g].bytes))
 				return sw_err_set(err, SW_EBUG, "a job was sent to GPU %u of node %u, where suspended ones hold the memory",
 						  g, n);
-			else if (gpus[n][g].started && gpus[n][g].standers + gpus[n][g].residents > SW_GPU_RESIDENTS_MAX)
-				return sw_err_set(err, SW_EBUG, "a job was sent to GPU %u of node %u, where too many stand", g, n);
 		}
 	}
 	return 0;
