@@ -137,13 +137,21 @@ static bool is_anybody_able(const struct sw_engine *engine)
 	return false;
 }
 
-/* Whether the run of a job that is held stands on GPUs: others may wait for what it holds there. */
+/* Whether its run holds memory where it stands, of GPUs or of the host. */
+static bool holds_where_it_stands(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	bool holds = job->stands != SW_NO_PART && (!job->seen.frees_gpus || job->seen.host_memory_bytes > 0);
+	for (uint32_t p = job->stands; p != SW_NO_PART && !holds; p = engine->ledger.parts[p].next)
+		holds = engine->ledger.parts[p].memory_bytes > 0;
+	return holds;
+}
+
+/* Whether a job is held whose run holds memory where it stands: others may wait for that. */
 static bool is_kept_by_held(const struct sw_engine *engine)
 {
 	for (uint32_t id = engine->ledger.standing.count > 0 ? sw_engine_next(engine, 0) : SW_BITMAP_NONE; id != SW_BITMAP_NONE;
 	     id = sw_engine_next(engine, id + 1))
-		if (engine->jobs.items[id].seen.state == SW_JOB_HELD && engine->jobs.items[id].stands != SW_NO_PART &&
-		    !engine->jobs.items[id].seen.frees_gpus)
+		if (engine->jobs.items[id].seen.state == SW_JOB_HELD && holds_where_it_stands(engine, &engine->jobs.items[id]))
 			return true;
 	return false;
 }

@@ -78,10 +78,33 @@ static void test_many_stand_on_one_gpu(void **state)
 	rig_close(&rig);
 }
 
+/* ---- who is to blame */
+
+/* Aim: a policy is not thrown out for a job that waits for host memory of a run that is held. */
+static void test_held_host_memory(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_live(&rig, &sw_policy_srtf, &sw_placement_yarn, one_gpu, 1);
+	struct sw_job_spec spec = asking(10, 40, SW_STOP_SUSPEND);
+	uint32_t first = rig_submit(&rig, 0, &spec);
+	say_keeps(&rig, 1, first, true);
+	hold(&rig, 2, first);
+	uint32_t second = rig_submit(&rig, 3, &spec);
+	for (int t = 4; t < 10; t++)
+		rig_tick(&rig, t);
+	assert_false(rig_runs(&rig, second));
+	assert_string_equal(sw_engine_policy(rig.engine), "srtf");
+	rig_event(&rig, 10, (struct sw_event){.kind = SW_EV_CANCEL, .job = {first}});
+	assert_true(rig_runs(&rig, second));
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many_stand_on_one_gpu),
+		cmocka_unit_test(test_held_host_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
