@@ -18,6 +18,7 @@ struct sw_share sw_share_of(const struct sw_job *job)
 {
 	struct sw_share share = {
 		.gpu_memory_bytes = job->gpu_memory_bytes,
+		.host_memory_bytes = job->host_memory_bytes,
 		.compute_milli = job->compute_milli,
 		.guaranteed = job->job_class == SW_CLASS_GUARANTEED,
 		.use_milli = job->use_milli != 0 ? job->use_milli : (uint16_t)(job->compute_milli / 2),
@@ -154,8 +155,11 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 /* With what it asked for: limits hold while it runs. */
 struct sw_share sw_engine_standing_share(const struct sw_core_job *job)
 {
-	return (struct sw_share){
-		.gpu_memory_bytes = job->asked_memory_bytes, .job = job->seen.id.v, .stands = true, .frees = job->seen.frees_gpus};
+	return (struct sw_share){.gpu_memory_bytes = job->asked_memory_bytes,
+				 .host_memory_bytes = job->seen.host_memory_bytes,
+				 .job = job->seen.id.v,
+				 .stands = true,
+				 .frees = job->seen.frees_gpus};
 }
 
 bool sw_engine_would_stand(const struct sw_engine *engine, const struct sw_core_job *job)

@@ -399,6 +399,35 @@ bool sw_spot_put(struct sw_spot *spot, const struct sw_part *wanted)
 	return true;
 }
 
+/* What a run on so many GPUs of a node takes of its host memory: what its placement rule says, or else what it asks for, at most what there is. */
+static uint64_t host_bytes(const struct sw_topology_node *shape, uint64_t said_bytes, uint32_t gpus, struct sw_share share)
+{
+	uint64_t asked;
+	if (said_bytes != 0 || share.host_memory_bytes == 0)
+		return said_bytes;
+	if (__builtin_mul_overflow(share.host_memory_bytes, gpus, &asked) || asked > shape->memory_bytes)
+		return shape->memory_bytes;
+	return asked;
+}
+
+/* Of that, what the part does not say. */
+static uint64_t asked_bytes(const struct sw_topology_node *shape, const struct sw_part *part, struct sw_share share)
+{
+	return host_bytes(shape, part->memory_bytes, (uint32_t)__builtin_popcountll(part->mask), share) - part->memory_bytes;
+}
+
+static uint64_t unasked_bytes(const struct sw_ledger_node *node)
+{
+	return node->memory_free_bytes > node->asked_bytes ? node->memory_free_bytes - node->asked_bytes : 0;
+}
+
+bool sw_ledger_has_asked(const struct sw_ledger *ledger, const struct sw_part *part, struct sw_share share)
+{
+	const struct sw_ledger_node *n = &ledger->nodes[part->node];
+	uint32_t gpus = (uint32_t)__builtin_popcountll(part->mask);
+	return n->standing == 0 || host_bytes(&ledger->topology->nodes[part->node], part->memory_bytes, gpus, share) <= unasked_bytes(n);
+}
+
 bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
 {
 	struct sw_ledger *ledger = spot->ledger;
@@ -409,6 +438,8 @@ bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, ui
 	if (!n->up || n->closed || n->in_spot == spot->serial || (uint32_t)__builtin_popcountll(n->free) < gpus)
 		return false;
 	if (n->cpus_free < cpus || n->memory_free_bytes < memory_bytes || shape->gpu_memory_bytes < spot->share.gpu_memory_bytes)
+		return false;
+	if (n->standing != 0 && host_bytes(shape, memory_bytes, gpus, spot->share) > unasked_bytes(n))
 		return false;
 	return sw_spot_put(spot, &(struct sw_part){
 					 .mask = pick_gpus(shape, n->free, n->homes, gpus),
@@ -489,10 +520,24 @@ bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_
 	return gpu_fits(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node], share);
 }
 
-bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+/* Whether a newcomer would have host memory for up to so many of the part's GPUs once the leaver, whose part it is, has left them. */
+static bool host_would_fit(const struct sw_ledger *ledger, const struct sw_part *part, struct sw_share leaver, struct sw_share share,
+			   uint32_t gpus)
+{
+	const struct sw_ledger_node *n = &ledger->nodes[part->node];
+	const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
+	uint32_t of_part = (uint32_t)__builtin_popcountll(part->mask);
+	uint64_t left = leaver.stands ? 0 : host_bytes(shape, part->memory_bytes, of_part, leaver);
+	return (n->standing == 0 && !leaver.stands) ||
+	       host_bytes(shape, 0, gpus < of_part ? gpus : of_part, share) <= unasked_bytes(n) + left;
+}
+
+bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share leaver, struct sw_share share, uint32_t gpus)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		const struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		if (!host_would_fit(ledger, &ledger->parts[p], leaver, share, gpus))
+			return false;
 		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1)
 			if (!gpu_would_fit(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)],
 					   &ledger->topology->nodes[ledger->parts[p].node], share))
@@ -611,7 +656,8 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 {
 	struct sw_share share = on_part(part, of_job);
 	struct sw_ledger_node *n = &ledger->nodes[part->node];
-	uint64_t bytes = held_bytes(&ledger->topology->nodes[part->node], share), before = n->free, yielded = n->yielding;
+	const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
+	uint64_t bytes = held_bytes(shape, share), asked = asked_bytes(shape, part, share), before = n->free, yielded = n->yielding;
 	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
 		uint32_t g = (uint32_t)__builtin_ctzll(rest);
 		const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
@@ -623,10 +669,13 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 	ledger->gpus_yielding += (uint32_t)__builtin_popcountll(n->yielding) - (uint32_t)__builtin_popcountll(yielded);
 	n->cpus_free += in ? -part->cpus : part->cpus;
 	n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
+	n->asked_bytes += in ? asked : -asked;
 	if (!share.guaranteed) {
-		uint64_t yields = share.stands ? 0 : part->memory_bytes;
 		n->cpus_yielding += in ? part->cpus : -part->cpus;
-		n->memory_yielding_bytes += in ? yields : -yields;
+		if (!share.stands) {
+			n->memory_yielding_bytes += in ? part->memory_bytes : -part->memory_bytes;
+			n->asked_yielding_bytes += in ? asked : -asked;
+		}
 	}
 	if ((yielded != 0) != (n->yielding != 0))
 		(n->yielding != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->yielding, part->node);
@@ -665,6 +714,7 @@ void sw_ledger_see_through(struct sw_ledger *ledger, struct sw_share share, bool
 		n->free = on ? n->free | could_have(ledger, node, share) : n->free & ~n->yielding;
 		n->cpus_free += on ? n->cpus_yielding : -n->cpus_yielding;
 		n->memory_free_bytes += on ? n->memory_yielding_bytes : -n->memory_yielding_bytes;
+		n->asked_bytes -= on ? n->asked_yielding_bytes : -n->asked_yielding_bytes;
 		move_bucket(ledger, node, before);
 	}
 }
@@ -715,6 +765,8 @@ void sw_ledger_stand(struct sw_ledger *ledger, uint32_t parts, struct sw_share s
 		(n->standing != 0 ? sw_bitmap_add : sw_bitmap_remove)(&ledger->standing, part->node);
 		assert(!in || n->memory_free_bytes >= part->memory_bytes);
 		n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
+		uint64_t asked = asked_bytes(&ledger->topology->nodes[part->node], part, share);
+		n->asked_bytes += in ? asked : -asked;
 	}
 }
 
@@ -834,7 +886,8 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
 	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up ||
 	    a->closed != b->closed || a->shut != b->shut || a->yielding != b->yielding || a->cpus_yielding != b->cpus_yielding ||
-	    a->memory_yielding_bytes != b->memory_yielding_bytes || sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
+	    a->memory_yielding_bytes != b->memory_yielding_bytes || a->asked_bytes != b->asked_bytes ||
+	    a->asked_yielding_bytes != b->asked_yielding_bytes || sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
 		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
 	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 3: node %u gave away more CPUs or memory than it has", n);

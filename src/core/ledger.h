@@ -11,7 +11,8 @@
  *     where they fit beside what stands there; of a run that stands it may turn out later that it
  *     holds more;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
- *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included;
+ *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included. Host memory that was asked for, and that a
+ *     placement rule says nothing of, is held by no part: it counts only where a run stands, for those that come there;
  *  4. a GPU is free exactly when it has no resident and is not shut; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a
  *     closed node are in no total;
  *  5. no part names a GPU that the node does not have;
@@ -41,7 +42,8 @@ struct sw_part {
 
 /* What a job holds, or would hold, on each of its GPUs. */
 struct sw_share {
-	uint64_t gpu_memory_bytes; /* 0: the whole GPU */
+	uint64_t gpu_memory_bytes;  /* 0: the whole GPU */
+	uint64_t host_memory_bytes; /* per GPU, as asked for; parts may say otherwise */
 	uint32_t compute_milli;
 	bool guaranteed;
 	uint16_t use_milli; /* of the compute, as far as is known */
@@ -78,6 +80,8 @@ struct sw_ledger_node {
 	uint64_t crowded;  /* of these, the free ones that are too crowded, while those are hidden */
 	uint64_t memory_free_bytes;
 	uint64_t memory_yielding_bytes; /* held by opportunistic jobs that would not stand there */
+	uint64_t asked_bytes;		/* host memory that residents and runs that stand asked for and their parts do not say */
+	uint64_t asked_yielding_bytes;	/* of these, by opportunistic jobs that would not stand there */
 	uint32_t cpus_free;
 	uint32_t cpus_yielding;
 	uint32_t first_gpu;
@@ -141,6 +145,8 @@ bool sw_spot_put(struct sw_spot *spot, const struct sw_part *part);
 
 /* Whether the nodes of these parts are up and have the CPUs and host memory for them. */
 bool sw_ledger_host_fits(const struct sw_ledger *ledger, uint32_t parts);
+/* Whether a newcomer with this share has the host memory that it asks for on the node of this part. True where no run stands there. */
+bool sw_ledger_has_asked(const struct sw_ledger *ledger, const struct sw_part *part, struct sw_share share);
 /* Whether the parts (which need not be held now) could be taken by this share. */
 bool sw_ledger_fits(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
 /* Takes or gives back; the list of parts itself stays the caller's. */
@@ -189,8 +195,9 @@ uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu)
 bool sw_ledger_gpu_is_overdrawn(const struct sw_ledger *ledger, uint32_t gpu);
 /* Whether the share has room on this GPU beside those who are there. */
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
-/* Whether the share would have room on each GPU of these parts once all residents there were stopped, beside what those leave. */
-bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share);
+/* Whether the share would have room on each GPU of these parts once all residents there were stopped, beside what those leave; and the host memory for up to so many
+ * GPUs, once `leaver` has left the parts. */
+bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share leaver, struct sw_share share, uint32_t gpus);
 /* Whether the holder of these parts, which is not guaranteed, could be. */
 bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli);
 /* The next GPU (its number in `gpus`) that has residents and room for one more, in steps of use and by number within a step; `step` and `gpu` hold the place, both 0 at first.

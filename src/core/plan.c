@@ -356,16 +356,27 @@ static bool could_come_back(const struct sw_engine *engine, const struct sw_core
 	return true;
 }
 
+static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (!sw_ledger_has_asked(ledger, &ledger->parts[p], share))
+			return false;
+	return true;
+}
+
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts)
 {
 	const struct sw_engine *engine = plan->engine;
 	const struct sw_plan_entry *entry = touch(plan, job);
 	if (sw_plan_is_homebound(engine, job))
 		return sw_ledger_same_parts(&engine->ledger, parts, job->home);
+	bool ran = entry->before.state == SW_JOB_RUNNING;
+	if (ran && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before))
+		return true;
 	/* Lifted and put elsewhere in one decision would be a move. */
-	bool moves = entry->before.state == SW_JOB_RUNNING && !sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before);
 	bool stays = engine->config.cannot_move && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
-	return !moves || (may_move(engine) && !stays && could_come_back(engine, job, parts));
+	return (!ran || (may_move(engine) && !stays && could_come_back(engine, job, parts))) &&
+	       has_asked(&engine->ledger, parts, sw_share_of(&job->seen));
 }
 
 /* ---- the verbs of policies */

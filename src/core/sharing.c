@@ -180,12 +180,12 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 
 /* ---- over opportunistic jobs */
 
-/* What the job holds of the node's CPUs and host memory. */
+/* Whether the job holds some of the node's CPUs or host memory. */
 static bool holds_of_host(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t node)
 {
 	for (uint32_t p = job->parts; p != SW_NO_PART; p = ledger->parts[p].next)
 		if (ledger->parts[p].node == node)
-			return ledger->parts[p].cpus > 0 || ledger->parts[p].memory_bytes > 0;
+			return ledger->parts[p].cpus > 0 || ledger->parts[p].memory_bytes > 0 || job->seen.host_memory_bytes > 0;
 	return false;
 }
 
@@ -217,7 +217,7 @@ static struct sw_core_job *in_the_way(struct sw_engine *engine, const struct sw_
 		if (!sw_ledger_gpu_fits(ledger, n->first_gpu + (uint32_t)__builtin_ctzll(rest), share))
 			return youngest_on(engine, part->node, bit, false);
 	}
-	if (n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes)
+	if (n->cpus_free < part->cpus || n->memory_free_bytes < part->memory_bytes || !sw_ledger_has_asked(ledger, part, share))
 		return youngest_on(engine, part->node, n->yielding | part->mask, true);
 	*ret_fits = true;
 	return NULL;

@@ -99,7 +99,11 @@ bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job)
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other)
 {
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);
-	return own != NULL && !sw_plan_stays(view->engine, own) && sw_ledger_would_fit(view->ledger, own->parts, sw_share_of(other));
+	if (own == NULL || sw_plan_stays(view->engine, own))
+		return false;
+	struct sw_share leaver = sw_share_of(job);
+	leaver.stands = sw_engine_would_stand(view->engine, own);
+	return sw_ledger_would_fit(view->ledger, own->parts, leaver, sw_share_of(other), other->gpus);
 }
 
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
@@ -326,7 +330,10 @@ bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpu
 	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
 		uint32_t free = (uint32_t)__builtin_popcountll(ledger->nodes[node].free);
 		missing = gpus - spot->gpus;
-		(void)sw_spot_add(spot, (struct sw_node_id){node}, free < missing ? free : missing, 0, 0);
+		uint32_t take = free < missing ? free : missing;
+		/* Beside runs that stand there may be host memory for some of them. */
+		while (take > 0 && !sw_spot_add(spot, (struct sw_node_id){node}, take, 0, 0))
+			take = ledger->nodes[node].standing != 0 ? take - 1 : 0;
 	}
 	return spot->gpus == gpus;
 }

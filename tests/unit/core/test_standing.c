@@ -78,6 +78,135 @@ static void test_many_stand_on_one_gpu(void **state)
 	rig_close(&rig);
 }
 
+/* ---- host memory */
+
+static const struct sw_topology_node two_gpus[] = {{.gpus = 2, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)}};
+static const struct sw_topology_node two_nodes[] = {
+	{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+	{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+};
+
+/* Aim: under every placement rule a job starts on no node whose host memory a suspended run holds, but does on another or once that run has ended, and the run goes on. */
+static void test_host_memory(void **state)
+{
+	(void)state;
+	for (size_t r = 0; sw_placements[r] != NULL; r++) {
+		struct rig rig;
+		open_live(&rig, &sw_policy_fjf, sw_placements[r], two_nodes, 2);
+		struct sw_job_spec spec = asking(10, 40, SW_STOP_SUSPEND), small = asking(10, 24, SW_STOP_SUSPEND);
+		uint32_t first = rig_submit(&rig, 0, &spec);
+		const uint32_t other = rig_place(&rig, first)[0] == '0' ? 1 : 0;
+		say_keeps(&rig, 1, first, true);
+		hold(&rig, 2, first);
+		uint32_t second = rig_submit(&rig, 3, &spec), third = rig_submit(&rig, 3, &spec);
+		assert_int_equal(rig_place(&rig, second)[0] - '0', other);
+		assert_false(rig_runs(&rig, third));
+		uint32_t fits = rig_submit(&rig, 4, &small);
+		assert_true(rig_runs(&rig, fits));
+		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_CANCEL, .job = {fits}});
+		release(&rig, 6, first);
+		assert_true(rig_runs(&rig, first) && !rig_runs(&rig, third));
+		say_keeps(&rig, 7, first, true);
+		hold(&rig, 7, first);
+		assert_false(rig_runs(&rig, third));
+		rig_event(&rig, 8, (struct sw_event){.kind = SW_EV_CANCEL, .job = {first}});
+		assert_true(rig_runs(&rig, third));
+		rig_close(&rig);
+	}
+}
+
+/* Aim: where nothing is suspended, what jobs ask for of the host decides nothing that it did not decide before; and where it is not known how much a node has, nothing at all. */
+static void test_host_memory_of_those_that_run(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node unknown[] = {{.gpus = 2, .cpus = 8, .gpu_memory_bytes = GIB(16)}};
+	struct rig rig;
+	struct sw_job_spec spec = asking(10, 40, SW_STOP_SUSPEND);
+	open_live(&rig, &sw_policy_fjf, &sw_placement_pack, two_gpus, 1);
+	uint32_t first = rig_submit(&rig, 0, &spec), second = rig_submit(&rig, 0, &spec);
+	assert_true(rig_runs(&rig, first) && rig_runs(&rig, second));
+	/* What runs beside one that stands stays, and that one comes back. */
+	say_keeps(&rig, 1, first, true);
+	hold(&rig, 2, first);
+	assert_true(rig_runs(&rig, second));
+	release(&rig, 3, first);
+	assert_true(rig_runs(&rig, first) && rig_runs(&rig, second));
+	rig_close(&rig);
+	open_live(&rig, &sw_policy_fjf, &sw_placement_pack, unknown, 1);
+	first = rig_submit(&rig, 0, &spec);
+	say_keeps(&rig, 1, first, true);
+	hold(&rig, 2, first);
+	assert_true(rig_runs(&rig, rig_submit(&rig, 3, &spec)));
+	rig_close(&rig);
+}
+
+static enum sw_answer answers;
+
+static void try_each_verb(struct sw_plan *plan)
+{
+	const struct sw_job *job = job_of(plan, 2), *host = job_of(plan, 1);
+	const struct sw_gpus free_one = {{0}, 1}, taken = {{0}, 2};
+	assert_int_equal(sw_plan_start(plan, job), answers);
+	assert_int_equal(sw_plan_start_on(plan, job, 1, (struct sw_node_id){0}), answers);
+	assert_int_equal(sw_plan_start_at(plan, job, SW_CLASS_GUARANTEED, &free_one, 1), answers);
+	assert_int_equal(sw_plan_pack_at(plan, job, &taken, 1), answers);
+	assert_int_equal(sw_plan_share(plan, job, host), answers);
+	assert_int_equal(sw_plan_pack(plan, job, host), answers);
+	assert_int_equal(sw_plan_start_over(plan, job), answers);
+}
+
+/* Aim: by no verb does a job come to a node whose host memory a suspended run holds. */
+static void test_host_memory_and_verbs(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_engine_config config = live;
+	config.placement = &sw_placement_pack;
+	open_scripted(&rig, two_gpus, 1, config);
+	struct sw_job_spec spec = asking(4, 40, SW_STOP_SUSPEND), small = asking(4, 10, SW_STOP_NEVER);
+	uint32_t first = rig_submit(&rig, 0, &spec), host = rig_submit(&rig, 0, &small);
+	run_script(&rig, 0, start_all);
+	say_keeps(&rig, 1, first, true);
+	hold(&rig, 2, first);
+	small.host_memory_bytes = GIB(20);
+	small.compute_milli = 100;
+	uint32_t guest = rig_submit(&rig, 3, &small);
+	answers = SW_NO_ROOM;
+	run_script(&rig, 3, try_each_verb);
+	assert_false(rig_runs(&rig, guest));
+	assert_true(rig_runs(&rig, host));
+	rig_close(&rig);
+}
+
+/* Aim: nothing is stopped for a job that would have no host memory beside what is suspended then. */
+static void test_host_memory_stops_none_in_vain(void **state)
+{
+	(void)state;
+	static const struct sw_policy *const policies[] = {&sw_policy_srtf, &sw_policy_antman, &sw_policy_philly, &sw_policy_sharewell};
+	for (size_t p = 0; p < sizeof policies / sizeof policies[0]; p++) {
+		for (int fits = 0; fits < 2; fits++) {
+			struct rig rig;
+			open_live(&rig, policies[p], &sw_placement_pack, one_gpu, 1);
+			struct sw_job_spec victim = asking(0, 40, SW_STOP_SUSPEND), mine = asking(0, fits ? 20 : 40, SW_STOP_NEVER);
+			victim.job_class = policies[p] == &sw_policy_philly ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC;
+			mine.work_ns = SW_NS_PER_S;
+			mine.tenant = 1;
+			rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 0, .gpus = 0});
+			rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
+			uint32_t running = rig_submit(&rig, 0, &victim);
+			assert_true(rig_runs(&rig, running));
+			say_keeps(&rig, 1, running, true);
+			uint32_t job = rig_submit(&rig, 2, &mine);
+			for (int t = 3; t < 100; t++)
+				rig_tick(&rig, t);
+			assert_int_equal(rig_runs(&rig, job), fits);
+			assert_int_equal(rig_runs(&rig, running), !fits);
+			assert_int_equal(rig_job(&rig, running)->preemptions, fits);
+			rig_close(&rig);
+		}
+	}
+}
+
 /* ---- who is to blame */
 
 /* Aim: a policy is not thrown out for a job that waits for host memory of a run that is held. */
@@ -103,8 +232,9 @@ static void test_held_host_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many_stand_on_one_gpu),
-		cmocka_unit_test(test_held_host_memory),
+		cmocka_unit_test(test_many_stand_on_one_gpu),	       cmocka_unit_test(test_host_memory),
+		cmocka_unit_test(test_host_memory_of_those_that_run),  cmocka_unit_test(test_host_memory_and_verbs),
+		cmocka_unit_test(test_host_memory_stops_none_in_vain), cmocka_unit_test(test_held_host_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
