@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 5
+#define SW_POLICY_ABI 6
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -483,6 +483,8 @@ struct sw_policy {
 	void (*started)(struct sw_view *view, const struct sw_job *job); /* runs now: started, resumed, moved or resized */
 	void (*stopped)(struct sw_view *view, const struct sw_job *job); /* waits again */
 	void (*ended)(struct sw_view *view, const struct sw_job *job);	 /* is gone: finished, failed, cancelled */
+	/* Its run, which is suspended where it ran or could be, holds less than before: others may find room on GPUs that are free, or that it would leave. */
+	void (*freed)(struct sw_view *view, const struct sw_job *job);
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
 
 	/* Makes the plan for this instant and returns when it wants to be called again even if nothing happens (SW_TIME_NEVER: no wish).

@@ -109,6 +109,7 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 	if (!runs) {
 		sw_engine_forget_home(engine, job);
 		sw_engine_set_home(engine, job, parts);
+		sw_engine_tell_freed(engine, job);
 		return;
 	}
 	sw_ledger_give(ledger, before, share);

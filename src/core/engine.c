@@ -182,6 +182,12 @@ void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job)
 	job->stands = SW_NO_PART;
 }
 
+void sw_engine_tell_freed(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	if (engine->policy->freed != NULL)
+		engine->policy->freed(&engine->view, &job->seen);
+}
+
 void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
 {
 	job->home = parts;
@@ -547,7 +553,7 @@ static bool may_end(const struct sw_core_job *job)
 
 void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
 {
-	bool waits = sw_job_is_waiting(&job->seen);
+	bool waits = sw_job_is_waiting(&job->seen), stood = job->stands != SW_NO_PART;
 	if (job->seen.no_restart) {
 		tell_stop(engine, job, SW_REASON_NODE_LOST);
 		end_job(engine, job, SW_JOB_FAILED);
@@ -560,6 +566,8 @@ void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
 	must_relane(engine, job);
 	if (waits)
 		sw_order_add(engine, job);
+	if (stood)
+		sw_engine_tell_freed(engine, job);
 }
 
 static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
@@ -747,12 +755,16 @@ static void note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool k
 {
 	if (job->seen.state > SW_JOB_RUNNING || engine->config.keeps_state)
 		return;
+	bool leaves_more = frees && !job->seen.frees_gpus;
 	sw_engine_set_frees(engine, job, frees);
 	/* One that stands has kept it. */
-	if (job->stands != SW_NO_PART)
-		return;
-	job->keeps = keeps ? SW_KEEPS_YES : SW_KEEPS_NOT;
-	sw_order_mark(engine, job);
+	if (job->stands == SW_NO_PART) {
+		leaves_more |= keeps && job->keeps == SW_KEEPS_NOT;
+		job->keeps = keeps ? SW_KEEPS_YES : SW_KEEPS_NOT;
+		sw_order_mark(engine, job);
+	}
+	if (leaves_more)
+		sw_engine_tell_freed(engine, job);
 }
 
 static int node_down(struct sw_engine *engine, uint32_t node)

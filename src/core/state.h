@@ -211,6 +211,8 @@ struct sw_share sw_engine_standing_share(const struct sw_core_job *job);
 /* Its run stands on these parts from now on, which stay where they are meanwhile; or it does not any more, if it did. */
 void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job);
+/* What its run holds while it stands, or would hold, is less from now on: the policy hears of it. */
+void sw_engine_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether its GPU memory leaves the GPUs while it stands. */
 void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees);
 /* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */

@@ -119,19 +119,18 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	desk->freed = true;
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	struct desk *desk = sw_view_state(view);
+	desk->freed = true;
+}
+
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
 	ended(view, job);
 	if (!sw_view_param(view, MURI)->number)
 		sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
-}
-
-/* An alarm is there for the decision that it brings. */
-static void alarm(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
-	struct desk *desk = sw_view_state(view);
-	desk->freed = true;
 }
 
 /* ---- the decision */
@@ -276,7 +275,8 @@ const struct sw_policy sw_policy_antman = {
 	.started = started,
 	.stopped = stopped,
 	.ended = ended,
-	.alarm = alarm,
+	.freed = freed,
+	.alarm = freed, /* it is there for the decision that it brings */
 	.decide = decide,
 	.explain = explain,
 };

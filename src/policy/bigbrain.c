@@ -78,6 +78,13 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	desk->freed = true;
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	struct desk *desk = sw_view_state(view);
+	desk->freed = true;
+}
+
 /* ---- the decision */
 
 /* Whether it is done earlier split now than whole later. */
@@ -224,6 +231,7 @@ const struct sw_policy sw_policy_bigbrain = {
 	.started = started,
 	.stopped = ended,
 	.ended = ended,
+	.freed = freed,
 	.decide = decide,
 	.explain = explain,
 };

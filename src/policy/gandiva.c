@@ -102,6 +102,12 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	forget(view, job);
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	sw_gandiva_mark_all(view);
+}
+
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	const struct member *member = of(view, job);
@@ -256,6 +262,7 @@ const struct sw_policy sw_policy_gandiva = {
 	.started = started,
 	.stopped = stopped,
 	.ended = ended,
+	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

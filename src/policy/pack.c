@@ -509,6 +509,13 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 		base_of(view)->ended(view, job);
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	desk_of(view)->changed = true;
+	if (base_of(view)->freed != NULL)
+		base_of(view)->freed(view, job);
+}
+
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	if (base_of(view)->alarm != NULL)
@@ -558,6 +565,7 @@ bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 		.started = started,
 		.stopped = stopped,
 		.ended = ended,
+		.freed = freed,
 		.alarm = alarm,
 		.decide = decide,
 		.explain = explain,

@@ -164,7 +164,8 @@ static void started(struct sw_view *view, const struct sw_job *job)
 	desk->overtakes += oldest != NULL && oldest->id.v < job->id.v && job->since == sw_view_now(view);
 }
 
-static void ended(struct sw_view *view, const struct sw_job *job)
+/* It has ended, or its run holds less. */
+static void freed(struct sw_view *view, const struct sw_job *job)
 {
 	(void)job;
 	struct desk *desk = sw_view_state(view);
@@ -340,7 +341,8 @@ const struct sw_policy sw_policy_philly = {
 	.submit = enter,
 	.started = started,
 	.stopped = enter,
-	.ended = ended,
+	.ended = freed,
+	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

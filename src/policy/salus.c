@@ -105,6 +105,12 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 	desk_of(view)->changed = true;
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	desk_of(view)->changed = true;
+}
+
 /* Whether it is on the GPUs of its room; somebody may have moved it. */
 static bool is_at_home(struct sw_view *view, const struct sw_job *job)
 {
@@ -363,6 +369,7 @@ const struct sw_policy sw_policy_salus = {
 	.started = started,
 	.stopped = stopped,
 	.ended = ended,
+	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

@@ -228,6 +228,13 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	desk->changed = true;
 }
 
+static void freed(struct sw_view *view, const struct sw_job *job)
+{
+	(void)job;
+	struct desk *desk = sw_view_state(view);
+	desk->changed = true;
+}
+
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
 	struct desk *desk = sw_view_state(view);
@@ -323,6 +330,7 @@ const struct sw_policy sw_policy_sharewell = {
 	.started = started,
 	.stopped = stopped,
 	.ended = ended,
+	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

@@ -207,6 +207,67 @@ static void test_host_memory_stops_none_in_vain(void **state)
 	}
 }
 
+/* ---- what policies hear */
+
+static void lose(struct rig *rig, int64_t at_s, uint32_t id)
+{
+	struct sw_event fails = rig_answer(rig, SW_EV_FAIL, id);
+	fails.verdict = SW_FAIL_FREE;
+	rig_event(rig, at_s, fails);
+}
+
+/* Aim: under every policy a job that waits for GPU memory of a held run starts once that memory has left, or the run is lost. */
+static void test_memory_leaves_later(void **state)
+{
+	(void)state;
+	for (size_t p = 0; sw_policies[p] != NULL; p++) {
+		for (int lost = 0; lost < 2 && sw_policies[p] != &sw_policy_chaos; lost++) {
+			struct rig rig;
+			open_live(&rig, sw_policies[p], &sw_placement_pack, two_gpus, 1);
+			struct sw_job_spec stands = asking(10, 0, SW_STOP_SUSPEND), stays = asking(10, 0, SW_STOP_NEVER);
+			uint32_t held = rig_submit(&rig, 0, &stands), other = rig_submit(&rig, 0, &stays);
+			assert_true(rig_runs(&rig, held) && rig_runs(&rig, other));
+			say_keeps(&rig, 1, held, false);
+			hold(&rig, 2, held);
+			uint32_t waits = rig_submit(&rig, 3, &stays);
+			for (int t = 4; t < 10; t++)
+				rig_tick(&rig, t);
+			assert_false(rig_runs(&rig, waits));
+			if (lost)
+				lose(&rig, 10, held);
+			else
+				say_keeps(&rig, 10, held, true);
+			if (!rig_runs(&rig, waits))
+				fail_msg("under '%s' the job waits on", sw_policies[p]->name);
+			rig_close(&rig);
+		}
+	}
+}
+
+/* Aim: a policy hears that what runs could leave its GPU after all, or may be stopped after all. */
+static void test_victim_changes_its_mind(void **state)
+{
+	(void)state;
+	for (int kept = 0; kept < 2; kept++) {
+		struct rig rig;
+		open_live(&rig, &sw_policy_antman, &sw_placement_pack, one_gpu, 1);
+		struct sw_job_spec lent = asking(10, 0, SW_STOP_SUSPEND), own = asking(10, 0, SW_STOP_NEVER);
+		lent.job_class = SW_CLASS_OPPORTUNISTIC;
+		uint32_t victim = rig_submit(&rig, 0, &lent);
+		struct sw_event event = rig_answer(&rig, SW_EV_KEEPS, victim);
+		event.gpus = !kept;
+		event.frees = kept;
+		rig_event(&rig, 1, event);
+		uint32_t waits = rig_submit(&rig, 2, &own);
+		for (int t = 3; t < 10; t++)
+			rig_tick(&rig, t);
+		assert_false(rig_runs(&rig, waits));
+		say_keeps(&rig, 10, victim, true);
+		assert_true(rig_runs(&rig, waits) && !rig_runs(&rig, victim));
+		rig_close(&rig);
+	}
+}
+
 /* ---- who is to blame */
 
 /* Aim: a policy is not thrown out for a job that waits for host memory of a run that is held. */
@@ -234,7 +295,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many_stand_on_one_gpu),	       cmocka_unit_test(test_host_memory),
 		cmocka_unit_test(test_host_memory_of_those_that_run),  cmocka_unit_test(test_host_memory_and_verbs),
-		cmocka_unit_test(test_host_memory_stops_none_in_vain), cmocka_unit_test(test_held_host_memory),
+		cmocka_unit_test(test_host_memory_stops_none_in_vain), cmocka_unit_test(test_memory_leaves_later),
+		cmocka_unit_test(test_victim_changes_its_mind),	       cmocka_unit_test(test_held_host_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
