@@ -237,8 +237,8 @@ uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, 
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
 
 /* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order, then those that are used least (by what is known of their residents, in
- * steps of a 32nd, index order within), as long as these use less than `below_milli` of the compute and have room for its memory. Returns how many nodes it filled in; 0:
- * there are not enough, or they are on more than `max` nodes. */
+ * steps of a 32nd, index order within), as long as these use less than `below_milli` of the compute and have room for its memory. Of a job whose run stands where it was, the GPUs that
+ * it had, if they are used so little. Returns how many nodes it filled in; 0: there are not enough, or they are on more than `max` nodes. */
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max);
 

@@ -226,6 +226,18 @@ bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b
 	return a == b;
 }
 
+bool sw_ledger_same_gpus(const struct sw_ledger *ledger, uint32_t a, uint32_t b)
+{
+	while (a != SW_NO_PART && b != SW_NO_PART) {
+		const struct sw_part *x = &ledger->parts[a], *y = &ledger->parts[b];
+		if (x->node != y->node || x->mask != y->mask)
+			return false;
+		a = x->next;
+		b = y->next;
+	}
+	return a == b;
+}
+
 uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts)
 {
 	uint32_t gpus = 0;

@@ -156,6 +156,8 @@ void sw_ledger_give(struct sw_ledger *ledger, uint32_t parts, struct sw_share sh
 uint32_t sw_ledger_copy_parts(struct sw_ledger *ledger, uint32_t parts);
 void sw_ledger_drop_parts(struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_same_parts(const struct sw_ledger *ledger, uint32_t a, uint32_t b);
+/* The same GPUs, whatever is held beside them. */
+bool sw_ledger_same_gpus(const struct sw_ledger *ledger, uint32_t a, uint32_t b);
 uint32_t sw_ledger_count_gpus(const struct sw_ledger *ledger, uint32_t parts);
 enum sw_distance sw_ledger_distance(const struct sw_ledger *ledger, uint32_t parts);
 /* Whether these GPUs have no resident at all; whether the holder of these parts is the only one on them. */

@@ -268,6 +268,16 @@ static enum sw_answer put(struct sw_plan *plan, struct sw_core_job *job, uint32_
 	return sw_plan_stand_unless(plan, job, stood, found ? sw_plan_settle(plan, job, gpus, parts) : SW_NO_ROOM);
 }
 
+/* A run that goes on at home has its host memory there, also where it comes back beside others, without CPUs. */
+static void keep_host_memory(struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts)
+{
+	struct sw_part *all = engine->ledger.parts;
+	if (!sw_plan_is_homebound(engine, job))
+		return;
+	for (uint32_t p = parts, q = job->home; p != SW_NO_PART; p = all[p].next, q = all[q].next)
+		all[p].memory_bytes = all[q].memory_bytes;
+}
+
 enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts)
 {
 	struct sw_engine *engine = plan->engine;
@@ -277,6 +287,7 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 		return SW_NO_ROOM;
 	}
 	sw_engine_rise(engine, job);
+	keep_host_memory(engine, job, parts);
 	sw_ledger_take(&engine->ledger, parts, sw_share_of(&job->seen));
 	/* The very spot it had: then it has not moved. */
 	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
@@ -369,7 +380,7 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 	const struct sw_engine *engine = plan->engine;
 	const struct sw_plan_entry *entry = touch(plan, job);
 	if (sw_plan_is_homebound(engine, job))
-		return sw_ledger_same_parts(&engine->ledger, parts, job->home);
+		return sw_ledger_same_gpus(&engine->ledger, parts, job->home);
 	bool ran = entry->before.state == SW_JOB_RUNNING;
 	if (ran && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before))
 		return true;
@@ -440,6 +451,7 @@ static enum sw_answer join(struct sw_plan *plan, struct sw_core_job *job, struct
 	if (parts == SW_NO_PART)
 		return SW_NO_ROOM;
 	job->seen.compute_milli = as.compute_milli;
+	keep_host_memory(engine, job, parts);
 	sw_ledger_take(&engine->ledger, parts, wanted);
 	sw_engine_set_running(engine, job, gpus, parts);
 	/* Should it be lifted and put back, the guest is no reason to stay away. */
@@ -643,7 +655,7 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
 		job->epoch++;
 		/* At home it is the run that it was. */
-		if (job->home == SW_NO_PART || !sw_ledger_same_parts(&engine->ledger, job->parts, job->home)) {
+		if (job->home == SW_NO_PART || !sw_ledger_same_gpus(&engine->ledger, job->parts, job->home)) {
 			job->keeps = SW_KEEPS_UNKNOWN;
 			sw_engine_set_frees(engine, job, engine->config.keeps_state);
 		}

@@ -145,6 +145,25 @@ static uint64_t free_for(const struct sw_ledger *ledger, uint32_t node, struct s
 	return mask;
 }
 
+/* Those on which its run stands, if they are used so little. Whether it fits there is for the plan to say: it holds some of their memory itself. */
+static size_t home_of(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
+		      size_t max)
+{
+	size_t count = 0;
+	for (uint32_t p = job->home; p != SW_NO_PART; p = ledger->parts[p].next) {
+		const struct sw_part *part = &ledger->parts[p];
+		if (count == max || !is_open(ledger, part->node, part->mask, job))
+			return 0;
+		for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu = &ledger->gpus[ledger->nodes[part->node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			if (gpu->residents > 0 && gpu->use_milli >= below_milli)
+				return 0;
+		}
+		ret_where[count++] = (struct sw_gpus){{part->node}, part->mask};
+	}
+	return count;
+}
+
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max)
 {
@@ -156,6 +175,8 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 	struct sw_share share = sw_share_of(seen);
 	size_t count = 0;
 	share.guaranteed = false;
+	if (sw_plan_is_homebound(view->engine, job))
+		return home_of(ledger, job, below_milli, ret_where, max);
 	for (uint32_t node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && missing > 0 && count <= max;
 	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
 		if (!is_open(ledger, node, 0, job) || ledger->topology->nodes[node].gpu_memory_bytes < share.gpu_memory_bytes)

@@ -207,6 +207,87 @@ static void test_host_memory_stops_none_in_vain(void **state)
 	}
 }
 
+/* ---- the way back */
+
+static uint32_t guest_of;
+
+static void start_as_guest(struct sw_plan *plan)
+{
+	struct sw_gpus where[4];
+	const struct sw_job *job = job_of(plan, guest_of);
+	size_t count = sw_gpus_least_used(sw_plan_view(plan), job, 1001, where, 4);
+	assert_int_equal(count, 1);
+	assert_int_equal(sw_plan_start_at(plan, job, SW_CLASS_OPPORTUNISTIC, where, count), SW_YES);
+}
+
+static void start_host(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+}
+
+static void pack_guest(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_pack(plan, job_of(plan, guest_of), job_of(plan, 0)), SW_YES);
+}
+
+/* Aim: a guest that was suspended comes back beside its host, as the run that it was. */
+static void test_guest_comes_back(void **state)
+{
+	(void)state;
+	for (uint32_t gpus = 1; gpus <= 2; gpus++) {
+		for (int how = 0; how < 2; how++) {
+			struct rig rig;
+			struct sw_engine_config config = live;
+			config.placement = &sw_placement_yarn;
+			open_scripted(&rig, two_gpus, 1, config);
+			struct sw_job_spec host = asking(4, 8, SW_STOP_NEVER), lent = asking(4, 8, SW_STOP_SUSPEND);
+			lent.job_class = SW_CLASS_OPPORTUNISTIC;
+			host.cpus = lent.cpus = 1;
+			host.gpus = host.min_gpus = host.max_gpus = lent.gpus = lent.min_gpus = lent.max_gpus = gpus;
+			uint32_t first = rig_submit(&rig, 0, &host);
+			guest_of = rig_submit(&rig, 0, &lent);
+			run_script(&rig, 0, start_host);
+			run_script(&rig, 1, pack_guest);
+			char place[256];
+			snprintf(place, sizeof place, "%s", rig_place(&rig, guest_of));
+			assert_string_equal(place, rig_place(&rig, first));
+			say_keeps(&rig, 2, guest_of, how);
+			hold(&rig, 3, guest_of);
+			release(&rig, 4, guest_of);
+			run_script(&rig, 4, how ? start_as_guest : pack_guest);
+			assert_true(rig_runs(&rig, guest_of));
+			assert_string_equal(rig_place(&rig, guest_of), place);
+			/* The run that it was: what was known of it still is. */
+			assert_true(sw_job_may_stop(sw_engine_view(rig.engine), rig_job(&rig, guest_of)));
+			assert_int_equal(rig_job(&rig, guest_of)->frees_gpus, how);
+			rig_close(&rig);
+		}
+	}
+}
+
+/* Aim: antman has one that it lent GPUs to go on beside the job that came to them meanwhile, not on others. */
+static void test_antman_brings_back(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_live(&rig, &sw_policy_antman, &sw_placement_yarn, two_gpus, 1);
+	struct sw_job_spec own = asking(4, 8, SW_STOP_NEVER), lent = asking(4, 8, SW_STOP_SUSPEND);
+	own.use_milli = 300;
+	lent.job_class = SW_CLASS_OPPORTUNISTIC;
+	uint32_t first = rig_submit(&rig, 0, &lent);
+	assert_string_equal(rig_place(&rig, first), "0:1");
+	say_keeps(&rig, 1, first, true);
+	hold(&rig, 2, first);
+	uint32_t a = rig_submit(&rig, 3, &own), b = rig_submit(&rig, 4, &own);
+	assert_true(rig_runs(&rig, a) && rig_runs(&rig, b));
+	release(&rig, 5, first);
+	assert_string_equal(rig_place(&rig, first), "0:1");
+	rig_finish(&rig, 6, a);
+	rig_finish(&rig, 7, b);
+	assert_true(rig_runs(&rig, first));
+	rig_close(&rig);
+}
+
 /* ---- what policies hear */
 
 static void lose(struct rig *rig, int64_t at_s, uint32_t id)
@@ -293,10 +374,16 @@ static void test_held_host_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_many_stand_on_one_gpu),	       cmocka_unit_test(test_host_memory),
-		cmocka_unit_test(test_host_memory_of_those_that_run),  cmocka_unit_test(test_host_memory_and_verbs),
-		cmocka_unit_test(test_host_memory_stops_none_in_vain), cmocka_unit_test(test_memory_leaves_later),
-		cmocka_unit_test(test_victim_changes_its_mind),	       cmocka_unit_test(test_held_host_memory),
+		cmocka_unit_test(test_many_stand_on_one_gpu),
+		cmocka_unit_test(test_host_memory),
+		cmocka_unit_test(test_host_memory_of_those_that_run),
+		cmocka_unit_test(test_host_memory_and_verbs),
+		cmocka_unit_test(test_host_memory_stops_none_in_vain),
+		cmocka_unit_test(test_guest_comes_back),
+		cmocka_unit_test(test_antman_brings_back),
+		cmocka_unit_test(test_memory_leaves_later),
+		cmocka_unit_test(test_victim_changes_its_mind),
+		cmocka_unit_test(test_held_host_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
