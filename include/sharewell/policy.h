@@ -138,7 +138,8 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 /* Whether a plan may stop this running job: false where its owner allows no restart and the job would not go on where it was, or that is not known yet. Its quantum is another
  * matter. */
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
-/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended. */
+/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended. One whose own run is suspended has room only
+ * where that is. */
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other);
 /* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
  * NULL). SW_NO_NODE: there are no more. */
@@ -168,7 +169,9 @@ sw_ns sw_view_now(const struct sw_view *view);
 sw_ns sw_view_quantum(const struct sw_view *view);
 uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
 uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by nobody */
-uint32_t sw_view_waiting(const struct sw_view *view);	/* how many jobs wait */
+/* Of these, on which the job fits beside runs that are suspended there; of a job whose own run is, those on which it is. */
+uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *job);
+uint32_t sw_view_waiting(const struct sw_view *view); /* how many jobs wait */
 uint32_t sw_view_running(const struct sw_view *view);
 const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id);
 /* Jobs in submit order; NULL ends the walk. Walking costs what it looks at: prefer an order where the queue may be long. */

@@ -145,6 +145,32 @@ static uint64_t free_for(const struct sw_ledger *ledger, uint32_t node, struct s
 	return mask;
 }
 
+/* How many of them it may have at once: there is host memory for no more. */
+static uint32_t count_free_for(const struct sw_ledger *ledger, uint32_t node, struct sw_share share)
+{
+	struct sw_part part = {.mask = free_for(ledger, node, share), .node = node};
+	while (part.mask != 0 && !sw_ledger_has_asked(ledger, &part, share))
+		part.mask &= part.mask - 1;
+	return (uint32_t)__builtin_popcountll(part.mask);
+}
+
+uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *seen)
+{
+	const struct sw_ledger *ledger = view->ledger;
+	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
+	uint32_t free = ledger->gpus_free, at_home = 0;
+	if (job != NULL && sw_plan_is_homebound(view->engine, job)) {
+		for (uint32_t p = job->home; p != SW_NO_PART; p = ledger->parts[p].next)
+			at_home += (uint32_t)__builtin_popcountll(ledger->parts[p].mask & ledger->nodes[ledger->parts[p].node].free);
+		return at_home;
+	}
+	for (uint32_t node = ledger->standing.count > 0 ? sw_bitmap_next(&ledger->standing, 0) : SW_BITMAP_NONE; node != SW_BITMAP_NONE;
+	     node = sw_bitmap_next(&ledger->standing, node + 1))
+		if (ledger->nodes[node].up && !ledger->nodes[node].closed)
+			free -= (uint32_t)__builtin_popcountll(ledger->nodes[node].free) - count_free_for(ledger, node, sw_share_of(seen));
+	return free;
+}
+
 /* Those on which its run stands, if they are used so little. Whether it fits there is for the plan to say: it holds some of their memory itself. */
 static size_t home_of(const struct sw_ledger *ledger, const struct sw_core_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 		      size_t max)

@@ -98,12 +98,17 @@ bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job)
 
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other)
 {
-	const struct sw_core_job *own = sw_engine_own(view->engine, job);
-	if (own == NULL || sw_plan_stays(view->engine, own))
+	const struct sw_core_job *own = sw_engine_own(view->engine, job), *comes = sw_engine_own(view->engine, other);
+	if (own == NULL || comes == NULL || sw_plan_stays(view->engine, own))
 		return false;
-	struct sw_share leaver = sw_share_of(job);
+	struct sw_share leaver = sw_share_of(job), share = sw_share_of(other);
 	leaver.stands = sw_engine_would_stand(view->engine, own);
-	return sw_ledger_would_fit(view->ledger, own->parts, leaver, sw_share_of(other), other->gpus);
+	if (sw_plan_is_homebound(view->engine, comes)) {
+		share.host_memory_bytes = 0; /* it has that there */
+		if (!sw_jobs_meet(view, job, other) || !other->frees_gpus)
+			return sw_jobs_meet(view, job, other);
+	}
+	return sw_ledger_would_fit(view->ledger, own->parts, leaver, share, other->gpus);
 }
 
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)

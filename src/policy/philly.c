@@ -5,7 +5,7 @@
  * holds nothing: a job gets all of its GPUs in one decision or none, and what it waits for others may take meanwhile. So younger jobs overtake.
  *
  * Tenants are virtual clusters. A tenant has a share, its quota; a job beyond it runs on idle GPUs, as an opportunistic run, for which the core asks for no quota. When GPUs
- * are short, that is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer free ones than it needs, jobs of the tenants that
+ * are short, that is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer free ones than it needs that suit it, jobs of the tenants that
  * are furthest beyond their share are preempted, those that started last first, until it can start: at any level, for it has waited enough. This happens once in a try. A job
  * whose GPU memory would stay where the other then had no room is left alone.
  *
@@ -204,9 +204,10 @@ static bool start(struct turn *turn, const struct sw_job *job, uint32_t level)
 	return answer == SW_YES;
 }
 
-static bool is_short_of_gpus(const struct sw_view *view)
+/* With so many GPUs free. */
+static bool is_short_of_gpus(const struct sw_view *view, uint64_t free)
 {
-	uint64_t gpus = sw_view_gpus(view), used = gpus - sw_view_gpus_free(view);
+	uint64_t gpus = sw_view_gpus(view), used = gpus - free;
 	return used * 1000 >= gpus * (uint64_t)sw_view_param(view, OCCUPANCY)->number;
 }
 
@@ -244,9 +245,9 @@ static bool press(struct turn *turn, const struct sw_job *job, const struct stan
 {
 	struct sw_view *view = turn->view;
 	struct card *card = sw_job_state(view, job);
-	uint64_t reach = sw_view_gpus_free(view);
+	uint64_t reach = sw_view_gpus_free_for(view, job);
 	if (job->asked_class != SW_CLASS_GUARANTEED || sw_view_tenant_quota(view, job->tenant) == UINT32_MAX || reach >= job->gpus ||
-	    card->pressed > stand->tries || !is_within_share(view, job) || !is_short_of_gpus(view))
+	    card->pressed > stand->tries || !is_within_share(view, job) || !is_short_of_gpus(view, reach))
 		return false;
 	uint64_t beyond = 0;
 	for (uint32_t t = 0; t < sw_view_tenants(view); t++)

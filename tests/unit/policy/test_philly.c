@@ -386,6 +386,82 @@ static void test_memory_that_stays(void **state)
 	}
 }
 
+static void say_keeps(struct rig *rig, int64_t at_s, uint32_t id, bool frees)
+{
+	struct sw_event event = rig_answer(rig, SW_EV_KEEPS, id);
+	event.gpus = true;
+	event.frees = frees;
+	rig_event(rig, at_s, event);
+}
+
+/* Aim: a free GPU on which a suspended run holds the memory is none for a job that does not fit beside it: others are stopped instead, but not where that is not enough. */
+static void test_crowded_gpus(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two[] = {
+		{.gpus = 2, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	static const struct {
+		bool of_host; /* what is short: host memory */
+		uint32_t gpus;
+		bool starts;
+	} cases[] = {{false, 1, true}, {false, 2, false}, {true, 1, false}, {true, 2, false}};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		struct rig rig;
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+			 NULL);
+		set_quota(&rig, 0, 0, 0);
+		set_quota(&rig, 0, 1, 2);
+		struct sw_job_spec lent = rig_spec(1, 1000000), mine = rig_spec(cases[c].gpus, 1000);
+		lent.stop_rule = SW_STOP_SUSPEND;
+		lent.host_memory_bytes = cases[c].of_host ? UINT64_C(20) << 30 : 0;
+		mine.stop_rule = SW_STOP_NEVER;
+		mine.tenant = 1;
+		mine.host_memory_bytes = cases[c].of_host ? UINT64_C(40) << 30 : 0;
+		uint32_t held = rig_submit(&rig, 0, &lent), victim = rig_submit(&rig, 0, &lent);
+		assert_true(rig_runs(&rig, held) && rig_runs(&rig, victim));
+		say_keeps(&rig, 1, held, cases[c].of_host);
+		say_keeps(&rig, 1, victim, true);
+		rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {held}});
+		uint32_t job = rig_submit(&rig, 3, &mine);
+		if (!cases[c].starts)
+			assert_int_equal(follow(&rig, job, 3000), -1);
+		assert_int_equal(rig_runs(&rig, job), cases[c].starts);
+		assert_int_equal(rig_job(&rig, victim)->preemptions, cases[c].starts);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: for a job that can only go on where it was, nothing is stopped elsewhere. */
+static void test_presses_for_its_home(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two[] = {{.gpus = 2, .cpus = 8, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	for (int at_home = 0; at_home < 2; at_home++) {
+		struct rig rig;
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+			 NULL);
+		set_quota(&rig, 0, 0, 0);
+		set_quota(&rig, 0, 1, 2);
+		struct sw_job_spec lent = rig_spec(1, 1000000), mine = rig_spec(1, 1000), never = rig_spec(1, 1000000);
+		lent.stop_rule = mine.stop_rule = SW_STOP_SUSPEND;
+		never.stop_rule = SW_STOP_NEVER;
+		mine.tenant = never.tenant = 1;
+		uint32_t job = rig_submit(&rig, 0, &mine), other = rig_submit(&rig, 0, at_home ? &never : &lent);
+		say_keeps(&rig, 1, job, true);
+		say_keeps(&rig, 1, other, true);
+		rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+		uint32_t guest = rig_submit(&rig, 3, at_home ? &lent : &never);
+		assert_string_equal(rig_place(&rig, guest), "0:1");
+		say_keeps(&rig, 3, guest, true);
+		rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+		if (!at_home)
+			assert_int_equal(follow(&rig, job, 3000), -1);
+		assert_int_equal(rig_runs(&rig, job), at_home);
+		assert_int_equal(rig_job(&rig, at_home ? guest : other)->preemptions, at_home);
+		rig_close(&rig);
+	}
+}
+
 /* Aim: who was preempted looks for another place a second later, and finds it where the job that it made room for left some. */
 static void test_preempted_look_again(void **state)
 {
@@ -498,6 +574,8 @@ int main(void)
 		cmocka_unit_test(test_occupancy),
 		cmocka_unit_test(test_nobody_is_preempted_in_vain),
 		cmocka_unit_test(test_memory_that_stays),
+		cmocka_unit_test(test_crowded_gpus),
+		cmocka_unit_test(test_presses_for_its_home),
 		cmocka_unit_test(test_preempted_look_again),
 		cmocka_unit_test(test_presses_once_in_a_try),
 		cmocka_unit_test(test_who_gives),
