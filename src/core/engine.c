@@ -724,7 +724,8 @@ static void stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t nod
 		return;
 	sw_engine_set_frees(engine, job, false);
 	bounce_newcomers(engine, job, node);
-	if (job->seen.state != SW_JOB_HELD || job->seen.stop_rule == SW_STOP_IF_FREE)
+	/* Its owner allows a stop only where others get the GPUs by it. */
+	if (job->seen.stop_rule == SW_STOP_IF_FREE)
 		job->keeps = SW_KEEPS_NOT;
 	if (job->seen.state == SW_JOB_HELD)
 		return;
@@ -742,6 +743,7 @@ static void stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t nod
 	sw_engine_forget_home(engine, job);
 	must_relane(engine, job);
 	job->epoch++;
+	engine->went_on = true;
 	sw_engine_command(
 		engine,
 		(struct sw_command){
@@ -1041,6 +1043,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
 	engine->commands.count = 0;
+	engine->went_on = false;
 	if (at > engine->now)
 		engine->now = at;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);

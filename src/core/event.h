@@ -61,7 +61,7 @@ enum sw_event_kind {
 	SW_EV_KEEPS,
 	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that came to
 	 * them on that node since then, and do not fit beside it, have not begun: they wait again. Unless
-	 * it is held, it goes on where its GPUs are free, and is not stopped again. */
+	 * it is held, it goes on where its GPUs are free. One of SW_STOP_IF_FREE is not stopped again. */
 	SW_EV_STAY,
 };
 

@@ -318,6 +318,9 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_closed(&engine->ledger, job->parts))
 		return true;
 	sw_ns needed = protected_for(engine, &job->seen);
+	/* Its start may be of this very step: it names parts that a stop or a move could drop. */
+	if (needed == 0 && engine->went_on && sw_rule_suspends(&job->seen))
+		needed = 1;
 	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - job->seen.since >= needed)
 		return false;
 	sw_ns until = needed > INT64_MAX - job->seen.since ? SW_TIME_NEVER : job->seen.since + needed;

@@ -138,6 +138,7 @@ struct sw_engine {
 	uint32_t avoiders; /* jobs that keep off a node, at most */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
 	bool had_rules;	   /* there was one since the start or the load; not saved, since marks matter only while there is one */
+	bool went_on;	   /* an event of this step had a run go on where it stood */
 	uint32_t standers; /* of these, whose runs would stand where they are: a count of GPUs that they leave says too little */
 	struct sw_order_book order;
 	struct sw_plan plan;

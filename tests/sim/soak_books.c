@@ -187,7 +187,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_STAY: /* alone in its step: whether it starts, and who is sent away, is not known here */
 		if (meant && stands(books, entry)) {
 			entry->frees = false;
-			entry->keeps = entry->held ? entry->keeps : 2;
+			entry->keeps = entry->stop_rule == SW_STOP_IF_FREE ? 2 : entry->keeps;
 			books->bounces = true;
 		}
 		break;

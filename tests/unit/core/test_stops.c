@@ -288,14 +288,16 @@ static void start_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it is held; the newcomer, which has not begun, waits again at no cost. */
+/* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it is held; the newcomer, which has not begun, waits again at no cost. It may be stopped
+ * again only if its owner said so; then, too, nothing fits beside its memory. */
 static void test_stays(void **state)
 {
 	(void)state;
-	for (int held = 0; held < 2; held++) {
+	for (int c = 0; c < 4; c++) {
 		struct rig rig;
+		bool held = c % 2 == 1;
 		open_scripted(&rig, one_of_two, 1, live);
-		uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_SUSPEND);
+		uint32_t job = submit_ruled(&rig, 0, 2, 100, c < 2 ? SW_STOP_SUSPEND : SW_STOP_IF_FREE);
 		run_script(&rig, 0, start_all);
 		say_keeps(&rig, 1, job, true);
 		expected = SW_YES;
@@ -305,12 +307,18 @@ static void test_stays(void **state)
 			run_script(&rig, 2, stop_first);
 		uint32_t guest = submit_ruled(&rig, 2, 2, 100, SW_STOP_NEVER);
 		run_script(&rig, 2, start_second);
+		/* Not in the step in which it goes on. */
+		expected = c < 2 ? SW_TOO_SOON : SW_KEPT;
+		script = held ? NULL : stop_first;
 		rig_event(&rig, 3, rig_answer(&rig, SW_EV_STAY, job));
+		expected = SW_YES;
 		assert_int_equal(rig_command(&rig, SW_CMD_STOP, guest)->reason, SW_REASON_BOUNCED);
 		assert_int_equal(rig_job(&rig, guest)->restarts + rig_job(&rig, guest)->preemptions, 0);
 		assert_int_equal(rig_runs(&rig, job), !held);
 		assert_int_equal(rig_command(&rig, SW_CMD_START, job) != NULL, !held);
-		run_script(&rig, 4, held ? try_all : do_all_to_first);
+		if (!held)
+			run_script(&rig, 4, c < 2 ? stop_first : do_all_to_first);
+		run_script(&rig, 4, try_all);
 		assert_false(rig_runs(&rig, guest));
 		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
 		run_script(&rig, 5, try_all);
