@@ -96,6 +96,29 @@ bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_j
 	return false;
 }
 
+/* Whether a newcomer has the host memory that it asks for beside runs that stand. */
+static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (!sw_ledger_has_asked(ledger, &ledger->parts[p], share))
+			return false;
+	return true;
+}
+
+/* Whether this decision has put a job on a node of these parts. */
+static bool has_put_beside(const struct sw_plan *plan, uint32_t parts)
+{
+	const struct sw_engine *engine = plan->engine;
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		const struct sw_plan_entry *entry = &plan->entries.items[e];
+		uint32_t now = engine->jobs.items[entry->before.id.v].parts;
+		for (uint32_t p = now != entry->parts_before ? now : SW_NO_PART; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+			if (sw_ledger_touches(&engine->ledger, parts, engine->ledger.parts[p].node))
+				return true;
+	}
+	return false;
+}
+
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 {
 	struct sw_plan_entry *entry = touch(plan, job);
@@ -107,10 +130,11 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	job->seen.job_class = entry->before.job_class;
 	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
 	job->seen.compute_milli = entry->before.compute_milli;
-	/* Another job of its tenant may have taken its place in the quota; and nobody asked it to share. */
+	/* Another job of its tenant may have taken its place in the quota, or its host memory; and nobody asked it to share. */
 	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
 	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
-	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before))) {
+	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before)) ||
+	    (!has_asked(ledger, entry->parts_before, sw_share_of(&job->seen)) && has_put_beside(plan, entry->parts_before))) {
 		job->seen.job_class = job->seen.asked_class;
 		job->seen.gpu_memory_bytes = job->asked_memory_bytes;
 		job->seen.compute_milli = job->asked_compute_milli;
@@ -366,14 +390,6 @@ static bool could_come_back(const struct sw_engine *engine, const struct sw_core
 	bool comes_back = sw_rule_suspends(&job->seen) && !engine->config.keeps_state;
 	for (uint32_t p = comes_back ? parts : SW_NO_PART; p != SW_NO_PART; p = ledger->parts[p].next)
 		if (engine->topology->nodes[ledger->parts[p].node].gpu_memory_bytes < job->asked_memory_bytes)
-			return false;
-	return true;
-}
-
-static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
-{
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
-		if (!sw_ledger_has_asked(ledger, &ledger->parts[p], share))
 			return false;
 	return true;
 }

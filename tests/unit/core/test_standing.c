@@ -207,6 +207,30 @@ static void test_host_memory_stops_none_in_vain(void **state)
 	}
 }
 
+/* Aim: a job that was lifted for one that needs its host memory beside a suspended run does not stay, and does where the other finds no place after all. */
+static void test_host_memory_of_one_in_the_way(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node three_gpus[] = {{.gpus = 3, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)}};
+	for (int fits = 0; fits < 2; fits++) {
+		struct rig rig;
+		open_live(&rig, &sw_policy_srtf, &sw_placement_pack, three_gpus, 1);
+		struct sw_job_spec stands = asking(0, 20, SW_STOP_SUSPEND), longer = asking(0, 40, SW_STOP_RESTART);
+		struct sw_job_spec shorter = asking(0, fits ? 30 : 50, SW_STOP_NEVER);
+		shorter.work_ns = SW_NS_PER_S;
+		uint32_t first = rig_submit(&rig, 0, &stands), between = rig_submit_plain(&rig, 0, 1, 10);
+		uint32_t victim = rig_submit(&rig, 0, &longer);
+		rig_finish(&rig, 1, between);
+		assert_string_equal(rig_place(&rig, victim), "0:4"); /* its GPU is not the first to be taken */
+		say_keeps(&rig, 1, first, true);
+		hold(&rig, 2, first);
+		uint32_t job = rig_submit(&rig, 3, &shorter);
+		assert_int_equal(rig_runs(&rig, job), fits);
+		assert_int_equal(rig_runs(&rig, victim), !fits);
+		rig_close(&rig);
+	}
+}
+
 /* ---- the way back */
 
 static uint32_t guest_of;
@@ -379,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_of_those_that_run),
 		cmocka_unit_test(test_host_memory_and_verbs),
 		cmocka_unit_test(test_host_memory_stops_none_in_vain),
+		cmocka_unit_test(test_host_memory_of_one_in_the_way),
 		cmocka_unit_test(test_guest_comes_back),
 		cmocka_unit_test(test_antman_brings_back),
 		cmocka_unit_test(test_memory_leaves_later),
