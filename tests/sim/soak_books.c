@@ -235,7 +235,9 @@ void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct s
 	books->due_count = books->due_next = 0;
 	books->bounces = false;
 	for (uint32_t j = 0; j < books->count; j++)
-		books->jobs[j].started = false;
+		books->jobs[j].stood = stands(books, &books->jobs[j]);
+	for (uint32_t j = 0; j < books->count; j++)
+		books->jobs[j].started = books->jobs[j].came = false;
 	for (size_t e = 0; e < count; e++)
 		foresee(books, &events[e]);
 }
@@ -316,6 +318,7 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	const struct sw_soak_entry before = *entry;
 	entry->started = !stands(books, &before) || entry->frees; /* else its memory was there */
+	entry->came = !stands(books, &before);
 	if (entry->stop_rule >= SW_STOP_NEVER && !is_guaranteed(engine, command->job))
 		return sw_err_set(err, SW_EBUG, "job %u may not be stopped and runs where it would have to make way", command->job);
 	entry->epoch = command->epoch;
@@ -493,6 +496,40 @@ static int check_gpus(const struct sw_soak_books *books, const struct sw_engine 
 	return 0;
 }
 
+/* What the job asks for of the node's host memory, at most what there is. */
+static uint64_t asks_of(const struct sw_soak_entry *entry, const struct sw_job *job, uint32_t node, uint64_t most)
+{
+	uint64_t bytes = 0;
+	for (uint32_t s = 0; s < entry->seat_count; s++)
+		if (entry->seats[s].node == node)
+			bytes += job->host_memory_bytes * (uint64_t)__builtin_popcountll(entry->seats[s].mask);
+	return bytes < most ? bytes : most;
+}
+
+/* To a node on which runs stood before this step and stand still, none comes that asks for more host memory than all others there leave. */
+static int check_hosts(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
+{
+	struct {
+		uint64_t bytes;
+		bool stood, came;
+	} hosts[SW_SOAK_NODES_MAX] = {0};
+	const struct sw_topology *topology = sw_engine_ledger(engine)->topology;
+	for (uint32_t j = 0; j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		bool stays = stands(books, entry) && !entry->runs;
+		for (uint32_t n = 0; (stays || entry->runs) && n < topology->node_count; n++) {
+			uint64_t bytes = asks_of(entry, sw_engine_job(engine, (struct sw_job_id){j}), n, topology->nodes[n].memory_bytes);
+			hosts[n].bytes += bytes;
+			hosts[n].came |= entry->came && entry->runs && bytes > 0;
+			hosts[n].stood |= stays && entry->stood && sits_on(entry, n);
+		}
+	}
+	for (uint32_t n = 0; n < topology->node_count; n++)
+		if (hosts[n].came && hosts[n].stood && hosts[n].bytes > topology->nodes[n].memory_bytes)
+			return sw_err_set(err, SW_EBUG, "a job was sent to node %u, where suspended ones hold the host memory", n);
+	return 0;
+}
+
 int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_step *step, struct sw_err *err)
 {
 	for (size_t c = 0; c < step->command_count; c++) {
@@ -507,5 +544,6 @@ int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *eng
 	if (sw_view_now(sw_engine_view(engine)) != books->now)
 		return sw_err_set(err, SW_EBUG, "engine invariant 6: time went back");
 	int r = check_jobs(books, engine, err);
-	return r < 0 ? r : check_gpus(books, engine, err);
+	r = r < 0 ? r : check_gpus(books, engine, err);
+	return r < 0 ? r : check_hosts(books, engine, err);
 }

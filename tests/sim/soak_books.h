@@ -28,6 +28,8 @@ struct sw_soak_entry {
 	uint8_t keeps;		    /* of its run: 0 not known, 1 yes, 2 no */
 	bool frees;		    /* its GPU memory leaves the GPUs while it stands there */
 	bool started;		    /* in this step */
+	bool came;		    /* the same, and its run does not go on where it stood */
+	bool stood;		    /* at the beginning of this step */
 	bool no_restart, held_next;
 	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
 	uint32_t seat_count;
