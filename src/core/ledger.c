@@ -422,10 +422,12 @@ static uint64_t host_bytes(const struct sw_topology_node *shape, uint64_t said_b
 	return asked;
 }
 
-/* Of that, what the part does not say. */
+/* Of that, what the part does not say: mostly nothing. */
 static uint64_t asked_bytes(const struct sw_topology_node *shape, const struct sw_part *part, struct sw_share share)
 {
-	return host_bytes(shape, part->memory_bytes, (uint32_t)__builtin_popcountll(part->mask), share) - part->memory_bytes;
+	if (part->memory_bytes != 0 || share.host_memory_bytes == 0)
+		return 0;
+	return host_bytes(shape, 0, (uint32_t)__builtin_popcountll(part->mask), share);
 }
 
 static uint64_t unasked_bytes(const struct sw_ledger_node *node)

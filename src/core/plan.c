@@ -96,11 +96,11 @@ bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_j
 	return false;
 }
 
-/* Whether a newcomer has the host memory that it asks for beside runs that stand. */
-static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, struct sw_share share)
+/* Whether the job, as a newcomer, has the host memory that it asks for beside runs that stand. */
+static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, const struct sw_core_job *job)
 {
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
-		if (!sw_ledger_has_asked(ledger, &ledger->parts[p], share))
+	for (uint32_t p = ledger->standing.count > 0 ? parts : SW_NO_PART; p != SW_NO_PART; p = ledger->parts[p].next)
+		if (!sw_ledger_has_asked(ledger, &ledger->parts[p], sw_share_of(&job->seen)))
 			return false;
 	return true;
 }
@@ -134,7 +134,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
 	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
 	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before)) ||
-	    (!has_asked(ledger, entry->parts_before, sw_share_of(&job->seen)) && has_put_beside(plan, entry->parts_before))) {
+	    (!has_asked(ledger, entry->parts_before, job) && has_put_beside(plan, entry->parts_before))) {
 		job->seen.job_class = job->seen.asked_class;
 		job->seen.gpu_memory_bytes = job->asked_memory_bytes;
 		job->seen.compute_milli = job->asked_compute_milli;
@@ -405,8 +405,7 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 		return true;
 	/* Lifted and put elsewhere in one decision would be a move. */
 	bool stays = engine->config.cannot_move && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
-	return (!ran || (may_move(engine) && !stays && could_come_back(engine, job, parts))) &&
-	       has_asked(&engine->ledger, parts, sw_share_of(&job->seen));
+	return (!ran || (may_move(engine) && !stays && could_come_back(engine, job, parts))) && has_asked(&engine->ledger, parts, job);
 }
 
 /* ---- the verbs of policies */
