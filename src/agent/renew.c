@@ -16,8 +16,19 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 
-enum { PATIENCE_MS = 10000 };
+enum { PATIENCE_MS = 10000, STEP_MS = 20 };
 #define FOR_EVER_NS (INT64_C(100) * 365 * 86400 * SW_NS_PER_S)
+
+/* A supervisor that has just begun does not listen yet; one that ends does not listen any more, and then nothing has its lock. */
+static bool reach(int folder, int *ret_fd)
+{
+	for (int waited = 0; waited < PATIENCE_MS && sw_folder_is_locked(folder, "spec.json"); waited += STEP_MS) {
+		if (sw_control_connect(folder, ret_fd) == 0)
+			return true;
+		nanosleep(&(struct timespec){.tv_nsec = STEP_MS * SW_NS_PER_MS}, NULL);
+	}
+	return false;
+}
 
 /* A supervisor reads its lines in their order: one that has said its account has heard of the lease. */
 static bool tell(int folder)
@@ -26,7 +37,7 @@ static bool tell(int folder)
 	struct timespec now;
 	int fd = -1;
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	if (sw_control_connect(folder, &fd) != 0)
+	if (!reach(folder, &fd))
 		return false;
 	int size = snprintf(lines, sizeof lines, "lease %" PRId64 "\nstatus\n", (int64_t)now.tv_sec * SW_NS_PER_S + FOR_EVER_NS);
 	struct pollfd wait = {.fd = fd, .events = POLLIN};

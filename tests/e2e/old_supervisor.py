@@ -1,7 +1,7 @@
 """A supervisor of version 0.1, as far as leases go. Usage: old_supervisor.py RUN_FOLDER COMMAND...
 
 Runs the command, obeys the lines of the control socket that matter here, and kills the command without a signal of its own at the end of its lease, which is 30 s at first.
-Writes exit.json when the command has ended.
+Writes exit.json when the command has ended. It listens OLD_SILENT_S after it has begun.
 """
 import fcntl
 import json
@@ -30,6 +30,7 @@ def main():
         file.write(f"{os.getpid()} 0 0\n")
     with open("status.json", "w") as file:
         json.dump(account, file)
+    time.sleep(float(os.environ.get("OLD_SILENT_S", "0")))
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("supervisor.sock")
     listener.listen()

@@ -13,14 +13,15 @@ old_run() {
 	END
 	OLD_LEASE_S=$2 python3 "$SW_SOURCE_DIR/tests/e2e/old_supervisor.py" "$1/runs/$3.1" sleep 1000 &
 	supervisors="$supervisors $!"
-	until_holds 30 test -S "$1/runs/$3.1/supervisor.sock"
+	until_holds 30 test -e "$1/runs/$3.1/${4:-supervisor.sock}"
 }
 supervisors=''
 trap 'for pid in $supervisors; do pkill -P "$pid"; kill "$pid"; done 2>/dev/null; finish' EXIT
 
 refuses 2 'where nothing runs that is said' 'there are no runs' upgrade --state "$scratch/nowhere"
 old_run "$scratch/told" 8 7
-old_run "$scratch/told" 8 8
+# One that has only just begun, and does not listen yet.
+OLD_SILENT_S=1 old_run "$scratch/told" 8 8 status.json
 old_run "$scratch/untold" 8 7
 works 'supervisors of 0.1 are told' '2 jobs will go on while Sharewell is stopped' upgrade --state "$scratch/told"
 old_run "$scratch/found" 20 7
