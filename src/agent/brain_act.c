@@ -231,18 +231,27 @@ static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collec
 	run->told_lease_ns = lease_ns;
 }
 
-/* A run that never began has lost nothing yet, but as a part of a gang it would take the others' work with it: it begins with another supervisor, if the
- * controller still wishes it to. One with a lease may have been started elsewhere meanwhile. */
+/* Whether a run may begin late: nothing of it has begun, it holds no lease, by which it could be elsewhere now, and its GPUs are there. */
+static bool may_begin(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
+{
+	if (run->began || !run->lease_is_known || run->lease_length_ns != 0 || run->begins == BEGINS_MAX || brain->old_controller)
+		return false;
+	for (size_t i = 0; brain->inventory != NULL && i < run->gpu_count; i++)
+		if (!brain->gpus.items[run->gpus[i]].present)
+			return false;
+	return true;
+}
+
+/* Where a run has not begun no work is lost yet, but its gang would have to start anew: another supervisor begins it, if the controller still wishes it. */
 static void handle_lost(const struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
-	bool may_begin = !run->began && run->lease_is_known && run->lease_length_ns == 0 && run->begins < BEGINS_MAX;
-	bool is_wished = run->wish == SW_WISH_RUN && now_ns < brain->fresh_until_ns;
-	if (may_begin && !is_wished && (run->wish == SW_WISH_RUN || run->wish == SW_WISH_UNKNOWN))
+	bool begins = may_begin(brain, run), is_wished = run->wish == SW_WISH_RUN && now_ns < brain->fresh_until_ns;
+	if (begins && !is_wished && (run->wish == SW_WISH_RUN || run->wish == SW_WISH_UNKNOWN))
 		return; /* the next answer tells */
 	run->lost = false;
-	if (may_begin && is_wished)
-		run->begins++;
-	give(out, may_begin && is_wished ? SW_ACT_BEGIN : SW_ACT_RECOVER, run);
+	begins = begins && is_wished;
+	run->begins += begins;
+	give(out, begins ? SW_ACT_BEGIN : SW_ACT_RECOVER, run);
 }
 
 static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)

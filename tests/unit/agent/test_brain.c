@@ -498,6 +498,18 @@ static void test_lost_before_it_began(void **state)
 	ACTS("recover 1.1");
 }
 
+/* Not where one of its GPUs has left the node. */
+static void test_lost_with_its_gpu(void **state)
+{
+	struct sw_agent_brain *brain = *state;
+	int64_t now = START_NS;
+	fixture_start(brain, now, 1, 1, 1, 1);
+	struct sw_sync_inventory none = {NULL, 0, 8, 1 << 30};
+	assert_int_equal(sw_agent_brain_inventory(brain, &none), 0);
+	sw_agent_brain_lost(brain, (struct sw_run_id){1, 1}, false);
+	ACTS("recover 1.1");
+}
+
 /* An agent that finds such a run asks the controller first; a lease that may be over, or another wish, ends the run. */
 static void test_found_before_it_began(void **state)
 {
@@ -766,6 +778,7 @@ int main(void)
 		TEST(test_old_controller),
 		TEST(test_lost),
 		TEST(test_lost_before_it_began),
+		TEST(test_lost_with_its_gpu),
 		TEST(test_found_before_it_began),
 		TEST(test_inventory),
 		TEST(test_when_to_sync),
