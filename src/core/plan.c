@@ -463,11 +463,14 @@ static enum sw_answer join(struct sw_plan *plan, struct sw_core_job *job, struct
 	/* Lifted and put beside another in one decision would be a move, even to where it was. */
 	if (touch(plan, job)->before.state == SW_JOB_RUNNING && !may_move(engine))
 		return SW_NO_ROOM;
-	if (!sw_plan_may_be_at(plan, job, host->parts))
-		return SW_NO_ROOM;
+	/* As a guest it takes what it asks for, not what the rule gave its host. */
 	uint32_t parts = sw_ledger_copy_parts(&engine->ledger, host->parts);
 	if (parts == SW_NO_PART)
 		return SW_NO_ROOM;
+	if (!sw_plan_may_be_at(plan, job, parts)) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		return SW_NO_ROOM;
+	}
 	job->seen.compute_milli = as.compute_milli;
 	keep_host_memory(engine, job, parts);
 	sw_ledger_take(&engine->ledger, parts, wanted);

@@ -394,8 +394,10 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		return check_start(books, engine, command, err);
 	case SW_CMD_MOVE:
 		/* Another event of the step may have ended the run since, which is foreseen. */
-		if (command->reason == SW_REASON_MOVED && command->epoch == entry->epoch)
+		if (command->reason == SW_REASON_MOVED && command->epoch == entry->epoch) {
+			entry->home_moved |= entry->at_home;
 			return entry->runs ? sit_elsewhere(entry, command, err) : 0;
+		}
 		if (!entry->runs || command->epoch != entry->epoch)
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (books->now - entry->since < books->config->quantum_ns)

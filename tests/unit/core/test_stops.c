@@ -520,6 +520,37 @@ static void test_host_memory_of_one_that_stands(void **state)
 	rig_close(&rig);
 }
 
+static void pack_third_beside_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_pack(plan, job_of(plan, 2), job_of(plan, 1)), SW_NO_ROOM);
+}
+
+/* Aim: beside a run that stands, a guest needs the host memory that it asks for itself, whatever the rule gave its host. */
+static void test_host_memory_of_a_guest(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node two_of_16_gib[] = {
+		{.gpus = 2, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
+	struct rig rig;
+	struct sw_engine_config config = live;
+	config.placement = &sw_placement_yarn;
+	open_scripted(&rig, two_of_16_gib, 1, config);
+	const uint64_t host_gib[] = {20, 4, 50};
+	uint32_t jobs[3];
+	for (int j = 0; j < 3; j++) {
+		struct sw_job_spec spec = with_memory(1, 6, j == 0 ? SW_STOP_SUSPEND : SW_STOP_RESTART);
+		spec.host_memory_bytes = host_gib[j] << 30;
+		spec.compute_milli = SW_COMPUTE_WHOLE / 4;
+		jobs[j] = rig_submit(&rig, 0, &spec);
+		if (j == 1)
+			run_script(&rig, 0, start_all);
+	}
+	say_keeps(&rig, 1, jobs[0], true);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {jobs[0]}});
+	run_script(&rig, 2, pack_third_beside_second);
+	rig_close(&rig);
+}
+
 /* Aim: a job that says nothing is stopped only once it is known that its GPUs are free then, and never runs where it would have to make way. */
 static void test_if_free(void **state)
 {
@@ -640,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_moves_where_it_can_come_back),
 		cmocka_unit_test(test_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_that_stands),
+		cmocka_unit_test(test_host_memory_of_a_guest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
