@@ -249,13 +249,16 @@ static bool is_guaranteed(const struct sw_engine *engine, uint32_t job)
 	return sw_engine_job(engine, (struct sw_job_id){job})->job_class == SW_CLASS_GUARANTEED;
 }
 
-/* By the classes that runs have at the end of the decision: the command that tells of it may still come. */
+/* By the classes that runs have at the end of the decision: the command that tells of it may still come. One that is stopped later in the step has the class that it had. */
 static uint32_t held_by_tenant(const struct sw_soak_books *books, const struct sw_engine *engine, uint32_t tenant)
 {
 	uint32_t held = 0;
-	for (uint32_t j = 0; j < books->count; j++)
-		if (books->jobs[j].runs && is_guaranteed(engine, j) && books->jobs[j].tenant == tenant)
-			held += books->jobs[j].gpus;
+	for (uint32_t j = 0; j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		bool goes_on = sw_engine_job(engine, (struct sw_job_id){j})->state == SW_JOB_RUNNING;
+		if (entry->runs && entry->tenant == tenant && (goes_on ? is_guaranteed(engine, j) : entry->guaranteed))
+			held += entry->gpus;
+	}
 	return held;
 }
 
