@@ -80,7 +80,7 @@ static void on_silence(struct sw_agent *agent)
 	stop(agent);
 	struct sw_patience_step step = sw_patience_hangs(&agent->gpus.patience, sw_boot_now(), asking);
 	if (step.silent == NULL)
-		sw_agent_say(agent, "GPU %d does not answer its driver; asked again in %lld s", asking - 1,
+		sw_agent_say(agent, "GPU %d does not answer its driver; left out for at least %lld s", asking - 1,
 			     (long long)(agent->gpus.patience.skip_ms / 1000));
 	take_step(agent, step);
 }

@@ -68,16 +68,60 @@ static void test_gpu_never_returns(void **state)
 	assert_true(sw_patience_looks(&patience, now, false, hung - 1));
 }
 
-/* The same of several: asking again may cost a sampler for each. */
+/* The same of two: each is asked again while there is room, and one sampler more may start afterwards. */
 static void test_gpus_never_return(void **state)
 {
 	(void)state;
 	struct sw_patience patience = {0};
 	assert_null(sw_patience_hangs(&patience, 0, 1).silent);
 	assert_null(sw_patience_hangs(&patience, 0, 2).silent);
-	assert_false(sw_patience_looks(&patience, 60 * MINUTE_NS, false, 2));
+	assert_true(sw_patience_looks(&patience, 60 * MINUTE_NS, false, 2));
+	assert_true(patience.skip == 2);
+	assert_null(sw_patience_hangs(&patience, 60 * MINUTE_NS, 1).silent);
+	assert_false(sw_patience_looks(&patience, 300 * MINUTE_NS, false, 3));
+	assert_false(sw_patience_looks(&patience, 300 * MINUTE_NS, false, 4));
 	assert_true(patience.skip == 3);
-	assert_true(sw_patience_looks(&patience, 60 * MINUTE_NS, false, 1));
+	/* One process has gone. It is the turn of the other GPU. */
+	assert_true(sw_patience_looks(&patience, 300 * MINUTE_NS, false, 2));
+	assert_true(patience.skip == 1);
+}
+
+/* GPUs that hung once are all asked again when the driver has recovered, three at a time, a minute apart. */
+static void test_stalled_gpus_return(void **state)
+{
+	(void)state;
+	for (int gpus = 4; gpus <= 8; gpus += 4) {
+		struct sw_patience patience = {0};
+		for (int gpu = 1; gpu <= gpus; gpu++)
+			assert_null(sw_patience_hangs(&patience, 0, gpu).silent);
+		int64_t now = 60 * MINUTE_NS;
+		for (int left = gpus; left > 0; now += MINUTE_NS) {
+			assert_false(sw_patience_looks(&patience, now, true, 0));
+			assert_true(sw_patience_looks(&patience, now, false, 0));
+			left = left > 3 ? left - 3 : 0;
+			assert_int_equal(__builtin_popcountll(patience.skip), left);
+			assert_false(sw_patience_looks(&patience, now + MINUTE_NS - 1, false, 0));
+		}
+		assert_true(patience.skip == 0);
+	}
+}
+
+/* A dead GPU keeps one sampler for good. The two GPUs that stalled beside it return all the same. */
+static void test_stalled_beside_dead(void **state)
+{
+	(void)state;
+	struct sw_patience patience = {0};
+	uint32_t hung = 1;
+	for (int gpu = 1; gpu <= 3; gpu++)
+		assert_null(sw_patience_hangs(&patience, 0, gpu).silent);
+	int64_t now = 0;
+	for (int hours = 0; hours < 100; hours++, now += 60 * MINUTE_NS)
+		if (sw_patience_looks(&patience, now, false, hung) && (patience.skip & 1) == 0) {
+			assert_null(sw_patience_hangs(&patience, now, 1).silent);
+			hung++;
+		}
+	assert_true(patience.skip == 1);
+	assert_int_equal(hung, SW_PATIENCE_HUNG_MAX - 1);
 }
 
 /* Where no sampler can be started any more, the driver as a whole is silent. */
@@ -112,8 +156,10 @@ static void test_samplers_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_gpu_hangs),	  cmocka_unit_test(test_driver_hangs),	cmocka_unit_test(test_gpu_never_returns),
-		cmocka_unit_test(test_gpus_never_return), cmocka_unit_test(test_too_many_hang), cmocka_unit_test(test_samplers_end),
+		cmocka_unit_test(test_one_gpu_hangs),	    cmocka_unit_test(test_driver_hangs),
+		cmocka_unit_test(test_gpu_never_returns),   cmocka_unit_test(test_gpus_never_return),
+		cmocka_unit_test(test_stalled_gpus_return), cmocka_unit_test(test_stalled_beside_dead),
+		cmocka_unit_test(test_too_many_hang),	    cmocka_unit_test(test_samplers_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
