@@ -47,7 +47,7 @@ static bool tell(int folder)
 	return heard;
 }
 
-static void renew(int runs, const char *name, struct sw_renewed *renewed)
+static void renew(int runs, const char *name, uint64_t job, struct sw_renewed *renewed)
 {
 	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
 	int folder = -1;
@@ -55,14 +55,16 @@ static void renew(int runs, const char *name, struct sw_renewed *renewed)
 		return;
 	if (sw_folder_is_locked(folder, "spec.json") && !sw_folder_has(folder, "exit.json")) {
 		bool known = sw_folder_order(folder, &order, NULL) == 0 && order->want.spec != NULL;
-		if (!known)
-			renewed->deaf++;
-		else if (order->want.spec->lease_ms > 0)
+		if (!known) {
+			if (renewed->unreadable++ == 0)
+				renewed->unreadable_job = job;
+		} else if (order->want.spec->lease_ms > 0) {
 			renewed->leased++;
-		else if (tell(folder))
+		} else if (tell(folder)) {
 			renewed->told++;
-		else
+		} else {
 			renewed->deaf++;
+		}
 	}
 	close(folder);
 }
@@ -86,7 +88,7 @@ int sw_agent_renew(const char *state, struct sw_renewed *ret_renewed, struct sw_
 	struct sw_run_id id;
 	for (const struct dirent *entry; (entry = readdir(stream)) != NULL;)
 		if (sw_folder_parse(entry->d_name, &id))
-			renew(runs, entry->d_name, &renewed);
+			renew(runs, entry->d_name, id.job, &renewed);
 	closedir(stream);
 	close(runs);
 	*ret_renewed = renewed;

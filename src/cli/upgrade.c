@@ -1,4 +1,5 @@
 /* sharewell upgrade */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "agent/renew.h"
@@ -9,6 +10,22 @@ struct values {
 	const char *state;
 	bool all_users;
 };
+
+static int complain(const struct sw_renewed *renewed, struct sw_err *err)
+{
+	const char *supervisors = renewed->deaf == 1 ? "supervisor" : "supervisors";
+	if (renewed->unreadable == 0) {
+		sw_err_set(err, SW_EIO, "%u %s did not answer", renewed->deaf, supervisors);
+		sw_err_hint(err, "A supervisor may have been about to start or to end: say it again before you stop anything.");
+		return SW_EIO;
+	}
+	sw_err_set(err, SW_EIO, "%u %s an order that cannot be read; the first is job %" PRIu64, renewed->unreadable,
+		   renewed->unreadable == 1 ? "job has" : "jobs have", renewed->unreadable_job);
+	if (renewed->deaf > 0)
+		sw_err_detail(err, "besides, %u %s did not answer: say it again for those", renewed->deaf, supervisors);
+	sw_err_hint(err, "Such a job is not told: cancel it, or let it end, before you stop anything.");
+	return SW_EIO;
+}
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
@@ -23,12 +40,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (renewed.leased > 0)
 		printf("%u more %s submitted with --on-lost restart, and will do so for the length of the lease.\n", renewed.leased,
 		       renewed.leased == 1 ? "was" : "were");
-	if (renewed.deaf > 0) {
-		sw_err_set(err, SW_EIO, "%u supervisors did not answer, or their orders cannot be read", renewed.deaf);
-		sw_err_hint(err, "They may have been about to start or to end: say it again before you stop anything.");
-		return SW_EIO;
-	}
-	return 0;
+	return renewed.deaf > 0 || renewed.unreadable > 0 ? complain(&renewed, err) : 0;
 }
 
 static const struct sw_cli_option options[] = {

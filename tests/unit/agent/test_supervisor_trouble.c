@@ -266,6 +266,7 @@ static void test_renew(void **state)
 	assert_int_equal(sw_agent_renew(harness->state, &renewed, NULL), 0);
 	assert_int_equal(renewed.told, 2);
 	assert_int_equal(renewed.deaf, 0);
+	assert_int_equal(renewed.unreadable, 0);
 	/* In place: its supervisor keeps the file locked. */
 	char path[160];
 	snprintf(path, sizeof path, "%s/spec.json", spoilt.path);
@@ -273,7 +274,9 @@ static void test_renew(void **state)
 	assert_int_equal(sw_agent_renew(harness->state, &renewed, NULL), 0);
 	assert_int_equal(renewed.told, 1);
 	assert_int_equal(renewed.leased, 0);
-	assert_int_equal(renewed.deaf, 1);
+	assert_int_equal(renewed.deaf, 0);
+	assert_int_equal(renewed.unreadable, 1);
+	assert_int_equal(renewed.unreadable_job, spoilt.id.job);
 	harness_close(&plain);
 	harness_close(&spoilt);
 }
