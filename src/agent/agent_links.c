@@ -160,7 +160,7 @@ static void check_later(struct sw_link *link)
 
 /* ------------------------------------------------------------------------------------------------ what supervisors say */
 
-/* What its supervisor could not do for a run: said once of each at most, and not again where the next run has the same. */
+/* What its supervisor could not do for a run. Logged once per run, and not if the last logged note is the same. */
 static void hear_note(struct sw_link *link, const char *note)
 {
 	struct sw_agent *agent = link->agent;

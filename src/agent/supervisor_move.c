@@ -150,8 +150,7 @@ void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
 	if (!sw_supervisor_minors(supervisor, SW_DEVICE_PROC, minors, &count)) {
 		/* GPUs that a file describes have no device files, and no GPU library. */
 		if (supervisor->order->gpu_library != NULL && supervisor->order->want.gpus.count > 0)
-			sw_supervisor_add_note(supervisor,
-					       "nothing but its environment keeps it to its GPUs: their device files are not known");
+			sw_supervisor_add_note(supervisor, "no device rule: the device files of its GPUs are unknown");
 		return;
 	}
 	int program = sw_device_keep(supervisor->cgroup.folder, minors, count, supervisor->device_program);

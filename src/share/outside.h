@@ -23,7 +23,7 @@ bool sw_outside_is_of(pid_t pid, pid_t root, const char *page_path);
 void sw_outside_add(struct sw_share_page *page, uint32_t gpu, pid_t pid, uint64_t bytes, struct sw_outside *outside);
 
 /* Of the counts of two looks in a row the lower one: a process that is outside only now may be ending. The first count holds
- * as it is, so that one who begins to look does not take it all back. `memory` is 0 before. */
+ * as it is, so that a new sampler does not report 0 at its first look. `memory` is 0 before. */
 uint32_t sw_outside_steady(uint32_t *memory, uint32_t count);
 
 /* What was found, in the page, for those who list jobs. Who looks twice before calling this tells of nobody who is just ending. */
