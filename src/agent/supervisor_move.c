@@ -157,8 +157,7 @@ void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor)
 	if (program >= 0)
 		supervisor->device_program = program;
 	else if (supervisor->device_program < 0)
-		sw_supervisor_add_note(supervisor,
-				       "nothing but its environment keeps it to its GPUs: the kernel takes no rule for device files");
+		sw_supervisor_add_note(supervisor, "no device rule: the kernel takes none");
 }
 
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words)
