@@ -270,12 +270,19 @@ static struct sw_core_job *in_the_way(struct sw_engine *engine, const struct sw_
 	return NULL;
 }
 
+/* Puts back the jobs that were preempted for a job that does not start after all. */
+static void put_lifted_back(struct sw_plan *plan)
+{
+	for (size_t i = plan->lifted.count; i-- > 0;)
+		(void)sw_plan_put_back(plan, &plan->engine->jobs.items[plan->lifted.items[i]]);
+	plan->lifted.count = 0;
+}
+
 /* Preempts who is in the way of these parts; if one of them cannot go, all are put back. */
 static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct sw_share share)
 {
 	struct sw_engine *engine = plan->engine;
 	enum sw_answer answer = SW_YES;
-	plan->lifted.count = 0;
 	for (uint32_t p = parts; p != SW_NO_PART && answer == SW_YES;) {
 		bool fits;
 		struct sw_core_job *other = in_the_way(engine, &engine->ledger.parts[p], share, &fits);
@@ -290,10 +297,12 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 		} else {
 			*slot = other->seen.id.v;
 			sw_plan_lift(plan, other);
+			/* Its run may hold memory of an earlier part now. */
+			p = other->stands != SW_NO_PART ? parts : p;
 		}
 	}
-	for (size_t i = plan->lifted.count; i-- > 0 && answer != SW_YES;)
-		(void)sw_plan_put_back(plan, &engine->jobs.items[plan->lifted.items[i]]);
+	if (answer != SW_YES)
+		put_lifted_back(plan);
 	return answer;
 }
 
@@ -313,11 +322,13 @@ static bool is_place(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpu
 	return found;
 }
 
-/* A place for the guaranteed job, found as if opportunistic jobs held nothing, and cleared. */
+/* A place for the guaranteed job, found as if opportunistic jobs held nothing, and cleared. A caller
+ * that does not take it puts the lifted jobs back. */
 static enum sw_answer find_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts)
 {
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	uint32_t parts;
+	plan->lifted.count = 0;
 	if (sw_plan_find(plan, job, gpus, ret_parts))
 		return SW_YES;
 	if (ledger->gpus_yielding == 0 || ledger->gpus_free + ledger->gpus_yielding < gpus)
@@ -349,6 +360,8 @@ enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *see
 	enum sw_answer answer = find_over(plan, job, job->seen.gpus, &parts);
 	if (answer == SW_YES)
 		answer = sw_plan_settle(plan, job, job->seen.gpus, parts);
+	if (answer != SW_YES)
+		put_lifted_back(plan);
 	if (sw_plan_stand_unless(plan, job, stood, answer) == SW_YES)
 		return SW_YES;
 	return answer == SW_NO_ROOM && sw_order_takes_any_place(engine) ? sw_plan_put(plan, job, job->seen.gpus, NULL) : answer;

@@ -231,6 +231,51 @@ static void test_host_memory_of_one_in_the_way(void **state)
 	}
 }
 
+static const struct sw_gpus gang_gpus[] = {{{0}, 2}, {{1}, 1}};
+
+static void start_gang(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &gang_gpus[0], 1), SW_YES);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, gang_gpus, 2), SW_YES);
+}
+
+static void start_over_gang(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 2)), answers);
+}
+
+/* Aim: a gang is not stopped for a job on one of its nodes if its run would take the job's host memory on another. */
+static void test_host_memory_of_a_gang(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node uneven[] = {
+		{.gpus = 2, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+		{.gpus = 1, .cpus = 8, .memory_bytes = GIB(256), .gpu_memory_bytes = GIB(16)},
+	};
+	for (int fits = 0; fits < 2; fits++) {
+		struct rig rig;
+		struct sw_engine_config config = live;
+		config.placement = &sw_placement_count;
+		open_scripted(&rig, uneven, 2, config);
+		struct sw_job_spec beside = asking(4, 0, SW_STOP_NEVER), gang = asking(4, 10, SW_STOP_SUSPEND);
+		struct sw_job_spec job = asking(14, fits ? 54 : 60, SW_STOP_NEVER);
+		beside.compute_milli = gang.compute_milli = 100;
+		gang.job_class = SW_CLASS_OPPORTUNISTIC;
+		gang.gpus = gang.min_gpus = gang.max_gpus = job.gpus = job.min_gpus = job.max_gpus = 2;
+		(void)rig_submit(&rig, 0, &beside);
+		uint32_t victim = rig_submit(&rig, 0, &gang);
+		run_script(&rig, 0, start_gang);
+		say_keeps(&rig, 1, victim, true);
+		uint32_t over = rig_submit(&rig, 2, &job);
+		answers = fits ? SW_YES : SW_NO_ROOM;
+		run_script(&rig, 3, start_over_gang);
+		assert_int_equal(rig_runs(&rig, over), fits);
+		assert_int_equal(rig_runs(&rig, victim), !fits);
+		assert_int_equal(rig_job(&rig, victim)->preemptions, fits);
+		rig_close(&rig);
+	}
+}
+
 /* ---- the way back */
 
 static uint32_t guest_of;
@@ -404,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_and_verbs),
 		cmocka_unit_test(test_host_memory_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_in_the_way),
+		cmocka_unit_test(test_host_memory_of_a_gang),
 		cmocka_unit_test(test_guest_comes_back),
 		cmocka_unit_test(test_antman_brings_back),
 		cmocka_unit_test(test_memory_leaves_later),
