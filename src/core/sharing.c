@@ -399,11 +399,14 @@ static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job
 	job->seen.compute_milli = held.seen.compute_milli;
 	job->seen.job_class = SW_CLASS_GUARANTEED;
 	enum sw_answer answer = find_over(plan, job, held.seen.gpus_held, &parts);
+	if (answer == SW_YES)
+		answer = sw_plan_settle(plan, job, held.seen.gpus_held, parts);
 	if (answer == SW_YES) {
 		if (held.parts != parts_before)
 			sw_plan_let_go(plan, job, held.parts);
-		return sw_plan_settle(plan, job, held.seen.gpus_held, parts);
+		return SW_YES;
 	}
+	put_lifted_back(plan);
 	job->seen.job_class = held.seen.job_class;
 	sw_ledger_take(&engine->ledger, held.parts, old);
 	sw_engine_set_running(engine, job, held.seen.gpus_held, held.parts);

@@ -276,6 +276,51 @@ static void test_host_memory_of_a_gang(void **state)
 	}
 }
 
+static const struct sw_gpus on_first[] = {{{0}, 1}}, on_second[] = {{{1}, 1}};
+
+static void start_limited(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, on_first, 1), SW_YES);
+	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), GIB(6), 100), SW_YES);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_GUARANTEED, on_first, 1), SW_YES);
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, on_second, 1), SW_YES);
+}
+
+static void upgrade_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(job_of(plan, 0)->state, SW_JOB_RUNNING);
+	assert_int_equal(job_of(plan, 2)->state, SW_JOB_RUNNING);
+}
+
+/* Aim: a job that could not come back after a stop elsewhere is not upgraded there, and runs on; so does the one in its way. */
+static void test_no_upgrade_without_a_way_back(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node large_and_small[] = {
+		{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(32)},
+		{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(8)},
+	};
+	struct rig rig;
+	open_scripted(&rig, large_and_small, 2, (struct sw_engine_config){.placement = &sw_placement_count});
+	struct sw_job_spec limited = asking(12, 0, SW_STOP_SUSPEND), host = asking(12, 0, SW_STOP_NEVER);
+	struct sw_job_spec lent = asking(4, 0, SW_STOP_RESTART);
+	limited.compute_milli = 500;
+	host.compute_milli = 1000;
+	lent.job_class = SW_CLASS_OPPORTUNISTIC;
+	uint32_t job = rig_submit(&rig, 0, &limited);
+	(void)rig_submit(&rig, 0, &host);
+	uint32_t other = rig_submit(&rig, 0, &lent);
+	run_script(&rig, 0, start_limited);
+	say_keeps(&rig, 1, job, true);
+	run_script(&rig, 2, upgrade_first);
+	assert_true(rig_runs(&rig, job) && rig_runs(&rig, other));
+	assert_string_equal(rig_place(&rig, job), "0:1");
+	assert_int_equal(rig_job(&rig, job)->job_class, SW_CLASS_OPPORTUNISTIC);
+	assert_int_equal(rig_job(&rig, job)->preemptions + rig_job(&rig, other)->preemptions, 0);
+	rig_close(&rig);
+}
+
 /* ---- the way back */
 
 static uint32_t guest_of;
@@ -450,6 +495,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_in_the_way),
 		cmocka_unit_test(test_host_memory_of_a_gang),
+		cmocka_unit_test(test_no_upgrade_without_a_way_back),
 		cmocka_unit_test(test_guest_comes_back),
 		cmocka_unit_test(test_antman_brings_back),
 		cmocka_unit_test(test_memory_leaves_later),
