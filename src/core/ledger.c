@@ -542,8 +542,10 @@ static bool host_would_fit(const struct sw_ledger *ledger, const struct sw_part 
 	const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
 	uint32_t of_part = (uint32_t)__builtin_popcountll(part->mask);
 	uint64_t left = leaver.stands ? 0 : host_bytes(shape, part->memory_bytes, of_part, leaver);
-	return (n->standing == 0 && !leaver.stands) ||
-	       host_bytes(shape, 0, gpus < of_part ? gpus : of_part, share) <= unasked_bytes(n) + left;
+	/* Jobs may ask for more than there is: what the leaver gives back counts before that is cut off. */
+	uint64_t there = n->memory_free_bytes + left;
+	uint64_t unasked = there > n->asked_bytes ? there - n->asked_bytes : 0;
+	return (n->standing == 0 && !leaver.stands) || host_bytes(shape, 0, gpus < of_part ? gpus : of_part, share) <= unasked;
 }
 
 bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share leaver, struct sw_share share, uint32_t gpus)

@@ -231,6 +231,40 @@ static void test_host_memory_of_one_in_the_way(void **state)
 	}
 }
 
+static bool makes_room;
+
+static void stop_for_newcomer(struct sw_plan *plan)
+{
+	assert_int_equal(sw_job_makes_room(sw_plan_view(plan), job_of(plan, 1), job_of(plan, 3)), makes_room);
+	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), makes_room ? SW_YES : SW_NO_ROOM);
+}
+
+/* Aim: on a node whose jobs ask for more host memory than it has, a stop makes as much room as it is said to make. */
+static void test_room_on_a_node_asked_for_too_much(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node node[] = {{.gpus = 3, .cpus = 8, .memory_bytes = GIB(100), .gpu_memory_bytes = GIB(16)}};
+	for (int fits = 0; fits < 2; fits++) {
+		struct rig rig;
+		struct sw_engine_config config = live;
+		config.placement = &sw_placement_pack;
+		open_scripted(&rig, node, 1, config);
+		struct sw_job_spec stands = asking(0, 20, SW_STOP_SUSPEND), runs = asking(0, 60, SW_STOP_RESTART);
+		struct sw_job_spec newcomer = asking(0, fits ? 20 : 21, SW_STOP_RESTART);
+		uint32_t held = rig_submit(&rig, 0, &stands);
+		(void)rig_submit(&rig, 0, &runs);
+		(void)rig_submit(&rig, 0, &runs);
+		run_script(&rig, 0, start_all);
+		say_keeps(&rig, 1, held, true);
+		hold(&rig, 2, held);
+		(void)rig_submit(&rig, 3, &newcomer);
+		makes_room = fits;
+		run_script(&rig, 4, stop_for_newcomer);
+		rig_close(&rig);
+	}
+}
+
 static const struct sw_gpus gang_gpus[] = {{{0}, 2}, {{1}, 1}};
 
 static void start_gang(struct sw_plan *plan)
@@ -494,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_and_verbs),
 		cmocka_unit_test(test_host_memory_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_in_the_way),
+		cmocka_unit_test(test_room_on_a_node_asked_for_too_much),
 		cmocka_unit_test(test_host_memory_of_a_gang),
 		cmocka_unit_test(test_no_upgrade_without_a_way_back),
 		cmocka_unit_test(test_guest_comes_back),
