@@ -324,17 +324,28 @@ struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, s
 	return (struct sw_node_id){sw_ledger_emptiest(view->ledger, free, from.v, end.v)};
 }
 
+/* All on one node: the tightest that takes them. A node may refuse for host memory. */
+static bool fill_on_one(const struct sw_ledger *ledger, struct sw_spot *spot, uint32_t gpus)
+{
+	uint32_t most = ledger->topology->node_gpus_max, end = ledger->topology->node_count;
+	for (uint32_t free = gpus; free <= most; free++)
+		for (uint32_t node = sw_bitmap_next(&ledger->buckets[free], 0); node < end;
+		     node = sw_bitmap_next(&ledger->buckets[free], node + 1))
+			if (sw_spot_add(spot, (struct sw_node_id){node}, gpus, 0, 0))
+				return true;
+	return false;
+}
+
 bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus)
 {
 	const struct sw_ledger *ledger = view->ledger;
-	uint32_t end = ledger->topology->node_count, missing = gpus - spot->gpus;
-	uint32_t node = missing <= ledger->topology->node_gpus_max ? sw_ledger_tightest(ledger, missing, 0, end) : UINT32_MAX;
-	if (node != UINT32_MAX && sw_spot_add(spot, (struct sw_node_id){node}, missing, 0, 0))
+	uint32_t end = ledger->topology->node_count;
+	if (fill_on_one(ledger, spot, gpus - spot->gpus))
 		return true;
-	for (node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && spot->gpus < gpus;
+	for (uint32_t node = sw_ledger_first(ledger, 1, 0, end); node != UINT32_MAX && spot->gpus < gpus;
 	     node = sw_ledger_first(ledger, 1, node + 1, end)) {
 		uint32_t free = (uint32_t)__builtin_popcountll(ledger->nodes[node].free);
-		missing = gpus - spot->gpus;
+		uint32_t missing = gpus - spot->gpus;
 		uint32_t take = free < missing ? free : missing;
 		/* Beside runs that stand there may be host memory for some of them. */
 		while (take > 0 && !sw_spot_add(spot, (struct sw_node_id){node}, take, 0, 0))

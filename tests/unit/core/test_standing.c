@@ -231,6 +231,40 @@ static void test_host_memory_of_one_in_the_way(void **state)
 	}
 }
 
+static uint32_t crowded;
+
+static void start_on_crowded(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, (struct sw_node_id){crowded}), SW_YES);
+}
+
+/* Aim: a job that fits on one node is not spread over two because the tightest node has no host memory for it. */
+static void test_host_memory_of_the_tightest_node(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node nodes[] = {
+		{.gpus = 6, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+		{.gpus = 5, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+		{.gpus = 6, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+	};
+	for (crowded = 0; crowded < 2; crowded++) {
+		struct rig rig;
+		struct sw_engine_config config = live;
+		config.placement = &sw_placement_count;
+		open_scripted(&rig, &nodes[1 - crowded], 2, config);
+		struct sw_job_spec stands = asking(12, 20, SW_STOP_SUSPEND), wide = asking(12, 15, SW_STOP_RESTART);
+		wide.gpus = wide.min_gpus = wide.max_gpus = 4;
+		uint32_t held = rig_submit(&rig, 0, &stands), job = rig_submit(&rig, 0, &wide);
+		run_script(&rig, 0, start_on_crowded);
+		say_keeps(&rig, 1, held, true);
+		hold(&rig, 2, held);
+		run_script(&rig, 3, start_all);
+		assert_true(rig_runs(&rig, job));
+		assert_string_equal(rig_place(&rig, job), crowded == 0 ? "1:f" : "0:f");
+		rig_close(&rig);
+	}
+}
+
 static bool makes_room;
 
 static void stop_for_newcomer(struct sw_plan *plan)
@@ -528,6 +562,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_and_verbs),
 		cmocka_unit_test(test_host_memory_stops_none_in_vain),
 		cmocka_unit_test(test_host_memory_of_one_in_the_way),
+		cmocka_unit_test(test_host_memory_of_the_tightest_node),
 		cmocka_unit_test(test_room_on_a_node_asked_for_too_much),
 		cmocka_unit_test(test_host_memory_of_a_gang),
 		cmocka_unit_test(test_no_upgrade_without_a_way_back),
