@@ -105,16 +105,19 @@ static bool has_asked(const struct sw_ledger *ledger, uint32_t parts, const stru
 	return true;
 }
 
-/* Whether this decision has put a job on a node of these parts. */
+/* Whether this decision has put a job on a node of these parts that takes host memory there. */
 static bool has_put_beside(const struct sw_plan *plan, uint32_t parts)
 {
 	const struct sw_engine *engine = plan->engine;
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		const struct sw_plan_entry *entry = &plan->entries.items[e];
-		uint32_t now = engine->jobs.items[entry->before.id.v].parts;
-		for (uint32_t p = now != entry->parts_before ? now : SW_NO_PART; p != SW_NO_PART; p = engine->ledger.parts[p].next)
-			if (sw_ledger_touches(&engine->ledger, parts, engine->ledger.parts[p].node))
+		const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+		const struct sw_part *all = engine->ledger.parts;
+		for (uint32_t p = job->parts != entry->parts_before ? job->parts : SW_NO_PART; p != SW_NO_PART; p = all[p].next) {
+			bool takes = job->seen.host_memory_bytes > 0 || all[p].memory_bytes > 0;
+			if (takes && sw_ledger_touches(&engine->ledger, parts, all[p].node))
 				return true;
+		}
 	}
 	return false;
 }

@@ -344,6 +344,57 @@ static void test_host_memory_of_a_gang(void **state)
 	}
 }
 
+static void start_victims(struct sw_plan *plan)
+{
+	const struct sw_gpus at[] = {{{0}, 1}, {{0}, 2}};
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(sw_plan_start_at(plan, job_of(plan, i), SW_CLASS_OPPORTUNISTIC, &at[i], 1), SW_YES);
+}
+
+static void start_protected(struct sw_plan *plan)
+{
+	const struct sw_gpus at = {{1}, 1};
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &at, 1), SW_YES);
+}
+
+static void start_over_after_newcomer(struct sw_plan *plan)
+{
+	const struct sw_gpus at = {{0}, 4};
+	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 3), SW_CLASS_GUARANTEED, &at, 1), SW_YES);
+	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 4)), SW_TOO_SOON);
+}
+
+/* Aim: a job that was lifted in vain goes back beside a newcomer that takes no host memory, also where jobs ask for too much of it. */
+static void test_put_back_beside_one_without_host_memory(void **state)
+{
+	(void)state;
+	static const struct sw_topology_node nodes[] = {
+		{.gpus = 3, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+		{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
+	};
+	struct rig rig;
+	struct sw_engine_config config = live;
+	config.placement = &sw_placement_count;
+	config.quantum_ns = 100 * SW_NS_PER_S;
+	open_scripted(&rig, nodes, 2, config);
+	struct sw_job_spec stands = asking(4, 40, SW_STOP_SUSPEND), lent = asking(4, 30, SW_STOP_SUSPEND),
+			   late = asking(4, 0, SW_STOP_RESTART);
+	struct sw_job_spec newcomer = asking(4, 0, SW_STOP_NEVER), wide = asking(14, 0, SW_STOP_NEVER);
+	stands.job_class = lent.job_class = late.job_class = SW_CLASS_OPPORTUNISTIC;
+	wide.gpus = wide.min_gpus = wide.max_gpus = 3;
+	uint32_t held = rig_submit(&rig, 0, &stands), victim = rig_submit(&rig, 0, &lent), other = rig_submit(&rig, 0, &late);
+	run_script(&rig, 0, start_victims);
+	say_keeps(&rig, 1, held, true);
+	say_keeps(&rig, 1, victim, true);
+	hold(&rig, 2, held);
+	run_script(&rig, 200, start_protected);
+	(void)rig_submit(&rig, 200, &newcomer);
+	(void)rig_submit(&rig, 200, &wide);
+	run_script(&rig, 201, start_over_after_newcomer);
+	assert_true(rig_runs(&rig, victim) && rig_runs(&rig, other));
+	rig_close(&rig);
+}
+
 static const struct sw_gpus on_first[] = {{{0}, 1}}, on_second[] = {{{1}, 1}};
 
 static void start_limited(struct sw_plan *plan)
@@ -565,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_host_memory_of_the_tightest_node),
 		cmocka_unit_test(test_room_on_a_node_asked_for_too_much),
 		cmocka_unit_test(test_host_memory_of_a_gang),
+		cmocka_unit_test(test_put_back_beside_one_without_host_memory),
 		cmocka_unit_test(test_no_upgrade_without_a_way_back),
 		cmocka_unit_test(test_guest_comes_back),
 		cmocka_unit_test(test_antman_brings_back),
