@@ -138,8 +138,8 @@ enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *jo
 /* Whether a plan may stop this running job: false where its owner allows no restart and the job would not go on where it was, or that is not known yet. Its quantum is another
  * matter. */
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
-/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended. One whose own run is suspended has room only
- * where that is. */
+/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended.
+ * A job whose run is suspended fits only on the GPUs of that run. */
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other);
 /* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
  * NULL). SW_NO_NODE: there are no more. */
@@ -486,7 +486,7 @@ struct sw_policy {
 	void (*started)(struct sw_view *view, const struct sw_job *job); /* runs now: started, resumed, moved or resized */
 	void (*stopped)(struct sw_view *view, const struct sw_job *job); /* waits again */
 	void (*ended)(struct sw_view *view, const struct sw_job *job);	 /* is gone: finished, failed, cancelled */
-	/* Its run, which is suspended where it ran or could be, holds less than before: others may find room on GPUs that are free, or that it would leave. */
+	/* Its run holds less memory while suspended than before. Other jobs may fit now. */
 	void (*freed)(struct sw_view *view, const struct sw_job *job);
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
 

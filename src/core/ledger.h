@@ -11,8 +11,8 @@
  *     where they fit beside what stands there; of a run that stands it may turn out later that it
  *     holds more;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are at most SW_GPU_RESIDENTS_MAX residents;
- *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included. Host memory that was asked for, and that a
- *     placement rule says nothing of, is held by no part: it counts only where a run stands, for those that come there;
+ *  3. CPUs and host memory held on a node are at most what the node has, those of runs that stand there included.
+ *     Host memory that a job asked for limits newcomers only on nodes where a run is suspended;
  *  4. a GPU is free exactly when it has no resident and is not shut; a node is in exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a
  *     closed node are in no total;
  *  5. no part names a GPU that the node does not have;
