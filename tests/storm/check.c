@@ -94,6 +94,19 @@ static bool may_have_moved(const struct evidence *evidence, const char *line)
 	return false;
 }
 
+/* Whether the storm killed the process that took the lock. A suspended run keeps it by its other processes then, which stand still and are killed by and by. */
+static bool was_killed_there(const struct evidence *evidence, const char *line)
+{
+	const char *holder = strstr(line, " process ");
+	long pid;
+	if (holder == NULL || sscanf(holder, " process %ld", &pid) != 1)
+		return false;
+	for (size_t v = 0; v < evidence->cluster->victims.count; v++)
+		if (evidence->cluster->victims.items[v].target == KILL_JOB && evidence->cluster->victims.items[v].pid == (pid_t)pid)
+			return true;
+	return false;
+}
+
 static void read_accusation(struct evidence *evidence, const char *line)
 {
 	static const struct {
@@ -103,7 +116,7 @@ static void read_accusation(struct evidence *evidence, const char *line)
 		{"V started-twice ", CHECK_STARTED_ONCE}, {"V job ", CHECK_ALONE}, {"V gpu ", CHECK_GPUS}, {"V memory ", CHECK_MEMORY}};
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strncmp(line, words[i].word, strlen(words[i].word)) == 0 &&
-		    !(words[i].check == CHECK_GPUS && may_have_moved(evidence, line)))
+		    !(words[i].check == CHECK_GPUS && (may_have_moved(evidence, line) || was_killed_there(evidence, line))))
 			violation(evidence->cluster, words[i].check, "seen by a job: %s", line + 2);
 }
 
