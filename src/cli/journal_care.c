@@ -348,7 +348,7 @@ static int back_up(const struct values *values, struct sw_journal_report *ret_re
 static int backup(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	struct sw_journal_report report;
+	struct sw_journal_report report = {0};
 	int r = back_up(values, &report, err);
 	if (r < 0)
 		return r;

@@ -247,8 +247,8 @@ struct sw_job_view {
 	const char *state_long; /* PENDING RUNNING ... */
 	const char *
 		request; /* JSON; of a member of an array without its index: sw_job_view_request() writes that too. Without what is `bulky` */
-	bool bulky;	 /* its environment or command is kept elsewhere: sw_brain_whole_request() has all */
 	size_t request_size; /* of all of it */
+	bool bulky;	     /* its environment or command is kept elsewhere: sw_brain_whole_request() has all */
 	bool is_member;
 	uint32_t array_index;
 	const char *name;

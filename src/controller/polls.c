@@ -2,6 +2,7 @@
  *
  * An agent is answered even when what it said could not be stored: the answer renews the leases of its runs; it will say the same again.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -117,6 +118,7 @@ static void hear(struct sw_server *server, struct sw_conn *conn, struct sw_reque
 	}
 	/* From the second slice on the connection has its request no more. */
 	op->request = op->request != NULL ? op->request : request;
+	assert(op->request != NULL);
 	op->hearing = hearing;
 	int r = sw_brain_hear_some(server->brain, sw_server_now(server), op->request->sync, &op->hearing, &op->records, &err);
 	if (r < 0) {
