@@ -80,6 +80,15 @@ static void read_end(struct evidence *evidence, const char *line)
 	run->signal = said.signal;
 }
 
+static const struct job_plan *plan_of_id(const struct evidence *evidence, uint64_t job)
+{
+	for (size_t j = 0; j < evidence->plan->job_count; j++)
+		for (size_t i = 0; i < evidence->plan->jobs[j].id_count; i++)
+			if (evidence->plan->jobs[j].ids[i] == job)
+				return &evidence->plan->jobs[j];
+	return NULL;
+}
+
 /* Whether a move was asked for the job that still has the lock of the GPU: it took its locks where it started. */
 static bool may_have_moved(const struct evidence *evidence, const char *line)
 {
@@ -87,23 +96,29 @@ static bool may_have_moved(const struct evidence *evidence, const char *line)
 	uint64_t job;
 	if (holder == NULL || sscanf(holder, "is used by run %" SCNu64, &job) != 1)
 		return false;
-	for (uint32_t j = 0; j < evidence->plan->job_count; j++)
-		for (size_t i = 0; i < evidence->plan->jobs[j].id_count; i++)
-			if (evidence->plan->jobs[j].ids[i] == job)
-				return evidence->plan->jobs[j].was_sent[VERB_MOVE];
-	return false;
+	const struct job_plan *plan = plan_of_id(evidence, job);
+	return plan != NULL && plan->was_sent[VERB_MOVE];
 }
 
-/* Whether the storm killed the process that took the lock. A suspended run keeps it by its other processes then, which stand still and are killed by and by. */
-static bool was_killed_there(const struct evidence *evidence, const char *line)
+/* Whether the storm killed the process that took the lock, or its supervisor, of a run that may be suspended: its children stand still then, have the lock until they
+ * are killed by and by, and others may be on its GPUs. */
+static bool may_have_stood(const struct evidence *evidence, const char *line)
 {
-	const char *holder = strstr(line, " process ");
+	const char *holder = strstr(line, "is used by run ");
+	uint64_t job;
+	uint32_t epoch;
 	long pid;
-	if (holder == NULL || sscanf(holder, " process %ld", &pid) != 1)
+	if (holder == NULL || sscanf(holder, "is used by run %" SCNu64 ".%" SCNu32 " process %ld", &job, &epoch, &pid) != 3)
 		return false;
-	for (size_t v = 0; v < evidence->cluster->victims.count; v++)
-		if (evidence->cluster->victims.items[v].target == KILL_JOB && evidence->cluster->victims.items[v].pid == (pid_t)pid)
+	const struct job_plan *plan = plan_of_id(evidence, job);
+	if (plan == NULL || (!plan->was_sent[VERB_SUSPEND] && (plan->keep == KEEP_NEVER || plan->keep == KEEP_REQUEUE)))
+		return false;
+	for (size_t v = 0; v < evidence->cluster->victims.count; v++) {
+		const struct victim *victim = &evidence->cluster->victims.items[v];
+		bool is_its_own = victim->target == KILL_JOB && victim->pid == (pid_t)pid;
+		if (is_its_own || (victim->target == KILL_SUPERVISOR && victim->job == job && victim->epoch == epoch))
 			return true;
+	}
 	return false;
 }
 
@@ -116,7 +131,7 @@ static void read_accusation(struct evidence *evidence, const char *line)
 		{"V started-twice ", CHECK_STARTED_ONCE}, {"V job ", CHECK_ALONE}, {"V gpu ", CHECK_GPUS}, {"V memory ", CHECK_MEMORY}};
 	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
 		if (strncmp(line, words[i].word, strlen(words[i].word)) == 0 &&
-		    !(words[i].check == CHECK_GPUS && (may_have_moved(evidence, line) || was_killed_there(evidence, line))))
+		    !(words[i].check == CHECK_GPUS && (may_have_moved(evidence, line) || may_have_stood(evidence, line))))
 			violation(evidence->cluster, words[i].check, "seen by a job: %s", line + 2);
 }
 
