@@ -238,4 +238,8 @@ void sw_supervisor_on_report(struct sw_supervisor *supervisor)
 	supervisor->stage = SW_STAGE_RUNNING;
 	supervisor->running_since_ns = sw_boot_now();
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
+	if (!supervisor->suspends_first)
+		return;
+	supervisor->suspends_first = false;
+	sw_supervisor_suspend(supervisor, supervisor->deep_first);
 }

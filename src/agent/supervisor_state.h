@@ -127,8 +127,9 @@ struct sw_supervisor {
 	char failure_name[SW_FAILURE_NAME_MAX + 1];
 	struct sw_failure_found failure; /* its texts are those of the account */
 	bool stopping, killing, warned, lease_is_over;
-	uint32_t stop_signal;	       /* that was sent */
-	char why[SW_SYNC_WHY_MAX + 1]; /* of the order that was given last; "": not said */
+	bool suspends_first, deep_first; /* it was told to suspend, deep or not, before the job ran */
+	uint32_t stop_signal;		 /* that was sent */
+	char why[SW_SYNC_WHY_MAX + 1];	 /* of the order that was given last; "": not said */
 
 	/* CLOCK_BOOTTIME; SW_NEVER: off */
 	int64_t lease_ns;      /* SW_NEVER: it may go on for ever */

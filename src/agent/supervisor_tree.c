@@ -169,6 +169,12 @@ static void deepen(struct sw_supervisor *supervisor)
 
 void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
 {
+	/* The job may run already and have said so, and its supervisor not have heard: the order is told once. */
+	if (supervisor->stage < SW_STAGE_RUNNING) {
+		supervisor->suspends_first = true;
+		supervisor->deep_first = deep;
+		return;
+	}
 	if (supervisor->stage != SW_STAGE_RUNNING || supervisor->stopping || supervisor->killing)
 		return;
 	if (supervisor->pause != SW_PAUSE_NONE) {
@@ -191,6 +197,7 @@ void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
 
 void sw_supervisor_resume(struct sw_supervisor *supervisor)
 {
+	supervisor->suspends_first = false;
 	if (supervisor->pause == SW_PAUSE_NONE)
 		return;
 	bool stood = supervisor->account.run.state == SW_RUN_SUSPENDED;
