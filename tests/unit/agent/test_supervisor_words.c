@@ -24,6 +24,18 @@ static void let(const struct harness *harness, const char *name)
 	fclose(file);
 }
 
+/* Waits until the log has it. Output and lines come to the log writer on ways of their own: only what is in the log is before the next line for certain. */
+static void await_text(const struct harness *harness, const struct run *run, const char *name, const char *text)
+{
+	for (int looks = 0; looks < 20000; looks++) {
+		const char *log = name[0] == '/' ? harness_run_file(run, name + 1) : harness_read(harness, name);
+		if (strstr(log, text) != NULL)
+			return;
+		harness_sleep_ms(5);
+	}
+	fail_msg("'%s' does not come in '%s'", text, name);
+}
+
 static void wait_for(struct run *run, enum sw_run_state state)
 {
 	sw_run_account_free(harness_wait(run, state));
@@ -50,15 +62,18 @@ static void test_lines(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_start(harness, harness_spec(harness, "echo begin; printf half; echo x >a; " AWAIT("b") "echo more; echo x >c; sleep 1000"),
+	harness_start(harness,
+		      harness_spec(harness, "echo begin; printf half; echo x >a; " AWAIT("b") "echo more; echo x >c; exec sleep 1000"),
 		      &run);
 	harness_await(harness, "a");
+	await_text(harness, &run, "/out.log", "half");
 	harness_tell(&run, "why for job 7 (guaranteed, user ann): it goes on when that job ends\nsuspend 1\n");
 	wait_for(&run, SW_RUN_SUSPENDED);
 	harness_tell(&run, "resume 2\n");
 	wait_for(&run, SW_RUN_RUNNING);
 	let(harness, "b");
 	harness_await(harness, "c");
+	await_text(harness, &run, "/out.log", "more\n");
 	harness_tell(&run, "why by user ann (cancel)\nstop 3 0 10000\n");
 	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
 	const char *log = without_times(harness_run_file(&run, "out.log"));
@@ -85,7 +100,7 @@ static void test_silent_job(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	harness_start(harness, harness_spec(harness, "echo x >a; sleep 1000"), &run);
+	harness_start(harness, harness_spec(harness, "echo x >a; exec sleep 1000"), &run);
 	harness_await(harness, "a");
 	harness_tell(&run, "suspend 1\n");
 	wait_for(&run, SW_RUN_SUSPENDED);
@@ -96,29 +111,43 @@ static void test_silent_job(void **state)
 	assert_string_equal(without_times(harness_run_file(&run, "out.log")), "sharewell: suspended\nsharewell: stopped\n");
 }
 
+/* One that is told to suspend before it runs is suspended once it does; told to go on meanwhile it is not. */
+static void test_suspend_before_it_runs(void **state)
+{
+	struct harness *harness = *state;
+	struct run run;
+	harness_start(harness, harness_spec(harness, "exec sleep 1000"), &run);
+	harness_tell(&run, "suspend 1\n");
+	wait_for(&run, SW_RUN_SUSPENDED);
+	harness_tell(&run, "stop 2 0 10000\n");
+	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
+}
+
 /* A time limit says so, too. */
 static void test_time_limit(void **state)
 {
 	struct harness *harness = *state;
 	struct run run;
-	struct sw_run_spec *spec = harness_spec(harness, "sleep 1000");
+	struct sw_run_spec *spec = harness_spec(harness, "exec sleep 1000");
 	spec->time_limit_ms = 200;
 	harness_start(harness, spec, &run);
 	harness_expect(&run, 0, SIGTERM, SW_REASON_TIME_LIMIT);
 	assert_string_equal(without_times(harness_run_file(&run, "out.log")), "sharewell: stopped: its time limit of 200 ms is over\n");
 }
 
-/* Suspends it after its first step, and stops it after its second. */
-static void disturb(struct harness *harness, const struct sw_run_spec *spec)
+/* Suspends it after its first step, and stops it after its second, once the file has what it wrote. */
+static void disturb(struct harness *harness, const struct sw_run_spec *spec, const char *file, const char *first, const char *last)
 {
 	struct run run;
 	harness_start(harness, spec, &run);
 	harness_await(harness, "a");
+	await_text(harness, &run, file, first);
 	harness_tell(&run, "suspend 1\n");
 	wait_for(&run, SW_RUN_SUSPENDED);
 	harness_tell(&run, "resume 2\n");
 	let(harness, "b");
 	harness_await(harness, "c");
+	await_text(harness, &run, file, last);
 	harness_tell(&run, "stop 3 0 10000\n");
 	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
 }
@@ -127,9 +156,9 @@ static void disturb(struct harness *harness, const struct sw_run_spec *spec)
 static void test_named_file(void **state)
 {
 	struct harness *harness = *state;
-	struct sw_run_spec *spec = harness_spec(harness, "echo one; echo x >a; " AWAIT("b") "echo two; echo x >c; sleep 1000");
+	struct sw_run_spec *spec = harness_spec(harness, "echo one; echo x >a; " AWAIT("b") "echo two; echo x >c; exec sleep 1000");
 	spec->stdout_path = "train.log";
-	disturb(harness, spec);
+	disturb(harness, spec, "train.log", "one\n", "two\n");
 	const char *log = without_times(harness_read(harness, "train.log"));
 	assert_non_null(strstr(log, "one\nsharewell: suspended\n"));
 	assert_non_null(strstr(log, "two\nsharewell: stopped\n"));
@@ -140,9 +169,9 @@ static void test_binary_output(void **state)
 {
 	struct harness *harness = *state;
 	struct sw_run_spec *spec =
-		harness_spec(harness, "printf 'P\\000\\001\\n'; echo x >a; " AWAIT("b") "printf Q; echo x >c; sleep 1000");
+		harness_spec(harness, "printf 'P\\000\\001\\n'; echo x >a; " AWAIT("b") "printf Q; echo x >c; exec sleep 1000");
 	spec->stdout_path = "data.bin";
-	disturb(harness, spec);
+	disturb(harness, spec, "data.bin", "P", "P");
 	char path[256], bytes[64] = "";
 	snprintf(path, sizeof path, "%s/data.bin", harness->state);
 	FILE *file = fopen(path, "r");
@@ -155,19 +184,19 @@ static void test_binary_output(void **state)
 static void test_late_output(void **state)
 {
 	struct harness *harness = *state;
-	struct sw_run_spec *spec = harness_spec(harness, "echo x >a; " AWAIT("b") "printf '\\001'; echo x >c; sleep 1000");
+	struct sw_run_spec *spec = harness_spec(harness, "echo x >a; " AWAIT("b") "printf '\\001'; echo x >c; exec sleep 1000");
 	spec->stdout_path = "data.bin";
-	disturb(harness, spec);
+	disturb(harness, spec, "data.bin", "", "");
 	assert_string_equal(harness_read(harness, "data.bin"), "\1");
 }
 
 static void test_file_for_errors(void **state)
 {
 	struct harness *harness = *state;
-	struct sw_run_spec *spec = harness_spec(harness, "echo 1,2,3; echo x >a; " AWAIT("b") "echo 4,5,6; echo x >c; sleep 1000");
+	struct sw_run_spec *spec = harness_spec(harness, "echo 1,2,3; echo x >a; " AWAIT("b") "echo 4,5,6; echo x >c; exec sleep 1000");
 	spec->stdout_path = "table.csv";
 	spec->stderr_path = "errors.log";
-	disturb(harness, spec);
+	disturb(harness, spec, "table.csv", "1,2,3\n", "4,5,6\n");
 	assert_string_equal(harness_read(harness, "table.csv"), "1,2,3\n4,5,6\n");
 	const char *log = without_times(harness_read(harness, "errors.log"));
 	assert_true(strncmp(log, "sharewell: suspended\n", 21) == 0 && strstr(log, "\nsharewell: stopped\n") != NULL);
@@ -179,8 +208,9 @@ int main(int argc, char **argv)
 {
 	harness_main(argc, argv);
 	const struct CMUnitTest tests[] = {
-		TEST(test_lines),	  TEST(test_silent_job),  TEST(test_time_limit),      TEST(test_named_file),
-		TEST(test_binary_output), TEST(test_late_output), TEST(test_file_for_errors),
+		TEST(test_lines),	TEST(test_silent_job),	    TEST(test_suspend_before_it_runs),
+		TEST(test_time_limit),	TEST(test_named_file),	    TEST(test_binary_output),
+		TEST(test_late_output), TEST(test_file_for_errors),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
