@@ -242,7 +242,8 @@ static bool may_begin(const struct sw_agent_brain *brain, const struct sw_agent_
 	return true;
 }
 
-/* Where a run has not begun no work is lost yet, but its gang would have to start anew: another supervisor begins it, if the controller still wishes it. */
+/* Where a run has not begun no work is lost yet, but its gang would have to start anew.
+ * Another supervisor begins it, if the controller still wishes it. */
 static void handle_lost(const struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
 	bool begins = may_begin(brain, run), is_wished = run->wish == SW_WISH_RUN && now_ns < brain->fresh_until_ns;

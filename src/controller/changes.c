@@ -218,7 +218,7 @@ static int cancel(struct sw_brain *brain, struct sw_job_id id, struct sw_err *er
 	return step(brain, SW_EV_CANCEL, id, err);
 }
 
-/* Nobody needs it any more. */
+/* Its gang needs it no more. */
 static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err *err)
 {
 	struct sw_job_id id = {(uint32_t)(prerun - 1)};

@@ -133,7 +133,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	job->seen.job_class = entry->before.job_class;
 	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
 	job->seen.compute_milli = entry->before.compute_milli;
-	/* Another job of its tenant may have taken its place in the quota, or its host memory; and nobody asked it to share. */
+	/* Another job may have taken its place in the quota, or its host memory; and no wish asked it to share. */
 	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
 	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
 	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before)) ||

@@ -1,4 +1,4 @@
-/* What runs hold while they are suspended where they ran: who may come beside them, and that they come back. */
+/* What runs hold while they are suspended where they ran: which jobs may come beside them, and that they come back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -582,7 +582,7 @@ static void test_victim_changes_its_mind(void **state)
 	}
 }
 
-/* ---- who is to blame */
+/* ---- blame for waiting jobs */
 
 /* Aim: a policy is not thrown out for a job that waits for host memory of a run that is held. */
 static void test_held_host_memory(void **state)
