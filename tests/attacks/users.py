@@ -172,6 +172,9 @@ def idempotency_keys(arena):
     for i in range(count):
         wire.send(connection, wire.request("POST", "/v1/jobs", HELD, [("Idempotency-Key", f"{i:0128d}")]))
         found.append(wire.read_answer(connection)[0])
+        if found[-1] == 429:  # Too fast: the body was not read, so that this connection ends.
+            connection.close()
+            connection = arena.unix()
     connection.close()
     check(set(found) <= {201, 400, 429, 431}, f"answered with {set(found)}")
     return wire.tally(found)
