@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "controller/brain.h"
+#include "brain/brain.h"
 #include "store/journal.h"
 
 #define GPUS 8

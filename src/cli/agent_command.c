@@ -13,8 +13,8 @@
 #include "cli/daemon.h"
 #include "cli/places.h"
 #include "cli/share_places.h"
-#include "controller/tokens.h"
 #include "failure/failure.h"
+#include "server/tokens.h"
 
 struct values {
 	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle, *host_memory;

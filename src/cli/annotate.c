@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/sim.h"
-#include "sim/report/text.h"
 
 /* Jobs that share a fate, and the first of them as an example. */
 struct fate {

@@ -7,9 +7,9 @@
 #include "cli/plugin.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
-#include "sim/assumptions.h"
 #include "sim/trace/formats.h"
 #include "sim/trace/write.h"
+#include "world/world.h"
 
 static const char *policy_word(size_t index)
 {

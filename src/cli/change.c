@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "api/request.h"
+#include "base/text.h"
 #include "cli/live.h"
 #include "cli/message.h"
-#include "sim/report/text.h"
 
 struct values {
 	struct sw_cli_texts jobs;

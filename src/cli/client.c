@@ -14,7 +14,7 @@
 #include "cli/message.h"
 #include "cli/places.h"
 #include "cli/uptime.h"
-#include "controller/tokens.h"
+#include "server/tokens.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define CALL_SECONDS 60L

@@ -4,11 +4,11 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cli/live.h"
 #include "cli/own_profiles.h"
 #include "contention/learn.h"
 #include "contention/pack.h"
-#include "sim/report/text.h"
 
 #define LARGEST_FILE ((size_t)4 << 20)
 

@@ -12,9 +12,9 @@
 #include "cli/own_profiles.h"
 #include "cli/places.h"
 #include "cli/plugin.h"
-#include "controller/certificate.h"
-#include "controller/server.h"
-#include "controller/tokens.h"
+#include "server/certificate.h"
+#include "server/server.h"
+#include "server/tokens.h"
 
 struct values {
 	const char *state, *policy, *placement, *plugin, *failures;

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
-#include "controller/server.h"
+#include "server/server.h"
 
 static int refuse(struct sw_err *err, const char *detail, const char *hint)
 {

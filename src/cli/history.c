@@ -5,13 +5,13 @@
 
 #include "api/when.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
 #include "cli/output.h"
 #include "cli/past.h"
 #include "cli/trace_write.h"
-#include "sim/report/text.h"
 
 struct values {
 	const char *since, *until, *user, *states, *export, *controller;

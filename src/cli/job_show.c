@@ -5,8 +5,8 @@
 
 #include "api/job.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/live.h"
-#include "sim/report/text.h"
 
 struct values {
 	struct sw_cli_texts jobs;

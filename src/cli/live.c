@@ -10,9 +10,9 @@
 #include "api/request.h"
 #include "api/when.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
-#include "sim/report/text.h"
 
 /* ---- members */
 

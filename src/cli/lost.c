@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "cli/job_options.h"
-#include "controller/server.h"
+#include "server/server.h"
 
 #define AFTER_LEAST_NS SW_NS_PER_S
 #define AFTER_MOST_NS (INT64_C(86400) * SW_NS_PER_S)

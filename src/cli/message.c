@@ -5,8 +5,8 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/interrupt.h"
-#include "sim/report/text.h"
 
 #define STAMP "%Y-%m-%dT%H:%M:%S "
 

@@ -9,7 +9,7 @@
 #include "cli/settings.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
-#include "sim/assumptions.h"
+#include "world/world.h"
 
 static const char *kind_name(enum sw_param_kind kind)
 {

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/terminal.h"
 #include "cli/uptime.h"
-#include "sim/report/text.h"
 
 enum { BAR_MAX = 40, BAR_MIN = 10, WIDTH_PRESET = 80, WIDTH_MAX = 200 };
 

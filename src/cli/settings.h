@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "core/params.h"
-#include "sim/assumptions.h"
+#include "world/world.h"
 
 struct sw_cli_setting {
 	char owner[64]; /* a policy, "world" or "core" */

@@ -8,11 +8,11 @@
 #include "cli/command.h"
 #include "contention/profile.h"
 #include "core/params.h"
-#include "sim/assumptions.h"
 #include "sim/cluster.h"
 #include "sim/result.h"
 #include "sim/simulator.h"
 #include "sim/trace/trace.h"
+#include "world/world.h"
 
 struct sw_cli_sim_values {
 	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress, *profiles;

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/sim.h"
 #include "cli/terminal.h"
 #include "sim/report/table.h"
-#include "sim/report/text.h"
 
 /* Wide enough for all columns: a file has no margin. */
 #define FILE_WIDTH 200u

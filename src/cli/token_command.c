@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "cli/doors.h"
 #include "cli/live.h"
-#include "controller/tokens.h"
+#include "server/tokens.h"
 
 #define SW_CLI_TOKEN_MOST_NS (3650 * 86400 * SW_NS_PER_S)
 

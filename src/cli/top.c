@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/interrupt.h"
 #include "cli/live.h"
-#include "sim/report/text.h"
 
 #define EVERY_MS 1000
 #define LINES_MAX 5000u

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/message.h"
 #include "cli/trace_options.h"
-#include "sim/report/text.h"
 #include "sim/trace/check.h"
 
 struct values {

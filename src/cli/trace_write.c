@@ -1,8 +1,8 @@
 #include "cli/trace_write.h"
 
+#include "base/text.h"
 #include "cli/message.h"
 #include "cli/output.h"
-#include "sim/report/text.h"
 #include "sim/trace/write.h"
 
 struct job {

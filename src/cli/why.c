@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/live.h"
 #include "cli/outlook.h"
-#include "sim/report/text.h"
 
 struct values {
 	struct sw_cli_texts jobs;

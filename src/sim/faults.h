@@ -3,7 +3,7 @@
 #define SW_SIM_FAULTS_H
 
 #include "core/topology.h"
-#include "sim/assumptions.h"
+#include "world/world.h"
 
 struct sw_faults;
 

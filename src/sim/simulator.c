@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "base/rng.h"
-#include "core/cut.h"
 #include "policy/registry.h"
-#include "sim/world.h"
+#include "sim/model.h"
+#include "split/cut.h"
 
 #define USAGE_MAX 4096u
 /* A simulation that gets here will never end: nodes fail faster than jobs can run, say. */
@@ -120,7 +120,7 @@ static int collect_arrivals(struct run *run, sw_ns now)
 		struct sw_job_spec *spec = sw_vec_push(&run->specs);
 		if (event == NULL || spec == NULL)
 			return SW_ENOMEM;
-		sw_world_spec(run->world, run->arrived, spec);
+		sw_world_model_spec(run->world, run->arrived, spec);
 		spec->held = comes_held(run->config->trace, run->arrived);
 		event->kind = SW_EV_SUBMIT;
 	}
@@ -244,7 +244,7 @@ static struct sw_engine_config engine_config(const struct run *run)
 		.tells_speed = true,
 		.replace_is_free = config->world->replace_is_free,
 		.exact_ties = config->world->event_overhead,
-		.predictor = sw_world_predictor(run->world),
+		.predictor = sw_world_model_predictor(run->world),
 		.splitter = config->world->split_milli != 0 ? &run->cut.splitter : NULL,
 	};
 }
@@ -275,8 +275,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 		if (r < 0)
 			return r;
 	}
-	if (tell_quotas(run) < 0 || sw_world_collect(run->world, run->engine, now, &run->events) < 0 || collect_changes(run, now) < 0 ||
-	    collect_arrivals(run, now) < 0)
+	if (tell_quotas(run) < 0 || sw_world_model_collect(run->world, run->engine, now, &run->events) < 0 ||
+	    collect_changes(run, now) < 0 || collect_arrivals(run, now) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
 	struct sw_step outcome;
 	int64_t before = run->buckets != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
@@ -296,7 +296,7 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	if (run->delays != NULL)
 		sw_delays_note(run->delays, run->engine, run->events.items, run->events.count, &outcome, run->arrived);
 	uint64_t ended = count_ended(run, &outcome);
-	sw_world_obey(run->world, run->engine, now, &outcome);
+	sw_world_model_obey(run->world, run->engine, now, &outcome);
 	run->ended += ended;
 	if (ended > 0 && run->config->ended != NULL)
 		atomic_fetch_add_explicit(run->config->ended, ended, memory_order_relaxed);
@@ -309,7 +309,7 @@ static int run_to_the_end(struct run *run, struct sw_err *err)
 	const struct sw_trace *trace = run->config->trace;
 	sw_ns last_submit = trace->jobs.count > 0 ? trace->jobs.items[trace->jobs.count - 1].submit_ns : 0;
 	while (run->ended < run->config->trace->jobs.count) {
-		sw_ns now = next_arrival(run), world = sw_world_next(run->world);
+		sw_ns now = next_arrival(run), world = sw_world_model_next(run->world);
 		now = world < now ? world : now;
 		now = next_change(run) < now ? next_change(run) : now;
 		now = run->wake_at < now ? run->wake_at : now;

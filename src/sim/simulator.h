@@ -7,10 +7,10 @@
 
 #include "contention/profile.h"
 #include "core/engine.h"
-#include "sim/assumptions.h"
 #include "sim/delays.h"
 #include "sim/result.h"
 #include "sim/trace/trace.h"
+#include "world/world.h"
 
 struct sw_sim_config {
 	const struct sw_trace *trace;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/brain.h"
+#include "brain/brain.h"
 #include "failure/failure.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

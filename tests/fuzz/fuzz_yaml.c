@@ -7,8 +7,8 @@
 #include "base/yaml.h"
 #include "contention/predict.h"
 #include "contention/store.h"
-#include "sim/assumptions.h"
 #include "sim/cluster.h"
+#include "world/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

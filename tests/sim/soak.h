@@ -16,8 +16,8 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "core/engine.h"
-#include "sim/assumptions.h"
 #include "sim/trace/trace.h"
+#include "world/world.h"
 
 /* ---- what is drawn (soak_draw.c) */
 

@@ -4,11 +4,11 @@
 
 #include "base/hash.h"
 #include "base/number.h"
-#include "core/cut.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
 #include "soak.h"
 #include "soak_books.h"
+#include "split/cut.h"
 
 #define STEPS 250
 #define EVENTS_MAX 8

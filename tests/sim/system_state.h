@@ -9,7 +9,7 @@
 #include "agent/brain.h"
 #include "base/number.h"
 #include "base/rng.h"
-#include "controller/brain.h"
+#include "brain/brain.h"
 #include "system.h"
 
 #define NODES_MAX 4u

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "controller/brain.h"
+#include "brain/brain.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
 #include "sim/simulator.h"

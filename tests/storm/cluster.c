@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "agent/processes.h"
-#include "controller/server.h"
+#include "server/server.h"
 #include "storm.h"
 
 /* A victim that is not there yet is waited for. */

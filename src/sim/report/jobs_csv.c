@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "sim/report/text.h"
+#include "base/text.h"
 
 static const char *state_name(uint8_t state)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "sim/report/text.h"
+#include "base/text.h"
 
 static json_t *text(const char *raw)
 {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "sim/report/text.h"
+#include "base/text.h"
 
 #define SW_TICKS_MAX 16
 

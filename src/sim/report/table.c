@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/text.h"
 #include "sim/report/compare.h"
-#include "sim/report/text.h"
 
 #define DEFAULT_WIDTH 120
 #define NAME_COLUMNS_MAX 24

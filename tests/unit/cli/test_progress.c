@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "cli/progress.h"
-#include "sim/report/text.h"
 
 static char text[2000];
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "core/cut.h"
 #include "scripted.h"
+#include "split/cut.h"
 
 static struct sw_cut simple; /* made in main */
 

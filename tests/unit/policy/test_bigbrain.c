@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "core/cut.h"
+#include "split/cut.h"
 #include "unit/core/rig.h"
 
 static const struct sw_topology_node two[] = {RIG_NODE(0, 2)};

@@ -2,8 +2,8 @@
 #ifndef SW_TESTS_UNIT_SIM_STAGE_H
 #define SW_TESTS_UNIT_SIM_STAGE_H
 
-#include "core/cut.h"
-#include "sim/world.h"
+#include "sim/model.h"
+#include "split/cut.h"
 #include "unit/core/scripted.h"
 
 struct stage {
@@ -80,24 +80,24 @@ static inline void stage_step(struct stage *stage, sw_ns at)
 	struct sw_err err = {0};
 	stage->now = at;
 	stage->events.count = 0;
-	assert_int_equal(sw_world_collect(stage->model, stage->engine, at, &stage->events), 0);
+	assert_int_equal(sw_world_model_collect(stage->model, stage->engine, at, &stage->events), 0);
 	for (; stage->arrived < stage->trace->jobs.count && stage->trace->jobs.items[stage->arrived].submit_ns <= at; stage->arrived++) {
 		struct sw_event *event = sw_vec_push(&stage->events);
 		assert_non_null(event);
 		assert_true(stage->arrived < 8);
-		sw_world_spec(stage->model, stage->arrived, &specs[stage->arrived]);
+		sw_world_model_spec(stage->model, stage->arrived, &specs[stage->arrived]);
 		*event = (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &specs[stage->arrived]};
 	}
 	rig_must(sw_engine_step(stage->engine, at, stage->events.items, stage->events.count, &step, &err), &err);
 	rig_must(sw_engine_validate(stage->engine, &err), &err);
-	sw_world_obey(stage->model, stage->engine, at, &step);
+	sw_world_model_obey(stage->model, stage->engine, at, &step);
 	stage->wake_at = step.wake_at;
 	stage->steps++;
 }
 
 static inline sw_ns stage_next(const struct stage *stage)
 {
-	sw_ns next = sw_world_next(stage->model);
+	sw_ns next = sw_world_model_next(stage->model);
 	if (stage->arrived < stage->trace->jobs.count && stage->trace->jobs.items[stage->arrived].submit_ns < next)
 		next = stage->trace->jobs.items[stage->arrived].submit_ns;
 	return stage->wake_at < next ? stage->wake_at : next;

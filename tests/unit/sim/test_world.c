@@ -26,11 +26,11 @@ static void test_nothing_costs(void **state)
 		stage_job(&stage, 1, 100, "");
 		stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 		stage_at(&stage, 0, start_first);
-		assert_int_equal(sw_world_running(stage.model), 1);
+		assert_int_equal(sw_world_model_running(stage.model), 1);
 		if (interrupted) {
 			stage_at(&stage, 30, preempt_first);
-			assert_int_equal(sw_world_running(stage.model), 0);
-			assert_int_equal(sw_world_next(stage.model), SW_TIME_NEVER);
+			assert_int_equal(sw_world_model_running(stage.model), 0);
+			assert_int_equal(sw_world_model_next(stage.model), SW_TIME_NEVER);
 			assert_int_equal(sw_job_remaining(sw_engine_view(stage.engine), stage_look(&stage, 0)), 70 * SW_NS_PER_S);
 			stage_at(&stage, 50, start_first);
 		}
@@ -240,11 +240,11 @@ static void test_node_lost(void **state)
 		stage_job(&stage, 1, 10000000, "");
 		stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 		stage_at(&stage, 0, start_first);
-		sw_ns lost_at = sw_world_next(stage.model);
+		sw_ns lost_at = sw_world_model_next(stage.model);
 		stage_step(&stage, lost_at);
 		assert_int_equal(stage_look(&stage, 0)->state, SW_JOB_WAITING);
-		assert_int_equal(sw_world_running(stage.model), 0);
-		sw_ns back_at = sw_world_next(stage.model);
+		assert_int_equal(sw_world_model_running(stage.model), 0);
+		sw_ns back_at = sw_world_model_next(stage.model);
 		assert_int_equal(back_at, lost_at + 500 * SW_NS_PER_S);
 		script = start_waiting;
 		stage_step(&stage, back_at);
@@ -267,7 +267,7 @@ static void test_node_lost_and_started_at_once(void **state)
 	stage_step(&stage, 0);
 	uint32_t epoch = 1;
 	while (sw_engine_epoch(stage.engine, (struct sw_job_id){0}) == epoch) /* until the node under it is lost */
-		stage_step(&stage, sw_world_next(stage.model));
+		stage_step(&stage, sw_world_model_next(stage.model));
 	assert_int_equal(stage_look(&stage, 0)->state, SW_JOB_RUNNING);
 	sw_ns started = stage.now;
 	stage_step(&stage, started + 1);
@@ -393,7 +393,7 @@ static void test_spec(void **state)
 		job->job_class = SW_TRACE_OPPORTUNISTIC;
 		stage_job(&stage, 1, 0, "never-heard-of");
 		stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);
-		sw_world_spec(stage.model, 0, &spec);
+		sw_world_model_spec(stage.model, 0, &spec);
 		const struct sw_profile *profile = profile_of(&stage, "vgg16");
 		assert_int_equal(spec.gpus, 4);
 		assert_int_equal(spec.min_gpus, 2);
@@ -408,7 +408,7 @@ static void test_spec(void **state)
 		assert_int_equal(spec.host_memory_bytes, 5 * RIG_GIB);
 		assert_int_equal(spec.skew_milli, 743); /* 392 of 527 MB */
 		assert_int_equal(spec.gpu_memory_bytes, sharing ? profile->mem_persistent_bytes + profile->mem_ephemeral_bytes : 0);
-		sw_world_spec(stage.model, 1, &spec);
+		sw_world_model_spec(stage.model, 1, &spec);
 		assert_int_equal(spec.skew_milli, 0);
 		assert_int_equal(spec.gpu_memory_bytes, 0);
 		assert_int_equal(spec.job_class, SW_CLASS_GUARANTEED);

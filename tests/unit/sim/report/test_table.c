@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "sim/report/table.h"
-#include "sim/report/text.h"
 #include "unit/sim/report/fixture.h"
 
 struct set {

@@ -1,0 +1,63 @@
+/* One connection, as connection.c and places.c see it. */
+#ifndef SW_SERVER_CONNECTION_STATE_H
+#define SW_SERVER_CONNECTION_STATE_H
+
+#include "server/state.h"
+
+enum phase { HEAD, BODY, READING, BUSY, STREAM, LINGER };
+
+struct bufferevent;
+
+struct sw_conn {
+	TAILQ_ENTRY(sw_conn) link, caller_link, away_link, late_link;
+	struct sw_server *server;
+	struct sw_caller *caller;
+	struct bufferevent *bev;
+	struct event *timer;
+	struct sw_peer peer;
+	enum phase phase;
+	bool is_tcp, is_idle, keep_alive, is_old; /* old: HTTP/1.0 */
+	bool advancing, eof, doomed;
+	bool is_tls, is_open, is_full; /* open: the handshake is done; full: not read from for now */
+	bool asked;		       /* one whole head has come */
+	bool turned_away;	       /* there was no room for it: it hears that, and counts elsewhere */
+	bool ends_soon;		       /* it makes room for another, and counts no more */
+	bool is_late;		       /* it waits for the next round of the loop */
+	bool counts_head, counts_stream;
+	int64_t since_ns; /* uptime: when it came, or became or ceased to be idle */
+	size_t input_most;
+	size_t body_size;
+	char *body;	  /* from when it begins to come until it is read; NULL */
+	size_t body_have; /* bytes of it that have come */
+	bool is_read;
+	uint64_t body_counted;
+	uint64_t last_event_id;
+	bool has_last_event_id;
+	struct sw_request *request;
+	void *attached;
+	sw_conn_fn *closed, *drained;
+	bool patient;
+};
+
+/* Closes it when the loop comes to it; not at once, since its owner may be at work on it or on a
+ * list that it is in. */
+void sw_conn_end_soon(struct sw_conn *conn);
+/* Only where no request is at work. */
+void sw_conn_end_now(struct sw_conn *conn);
+
+/* ---- places.c. Those that return a status return 0, 429 or 503. */
+/* Whether there is room for one more connection of this caller; makes some. */
+int sw_place_admit(struct sw_server *server, struct sw_caller *caller, struct sw_err *err);
+/* Whether one more connection of this caller, for which there is no room, may hear that. One that has heard it makes way. */
+bool sw_place_turn_away(struct sw_server *server, struct sw_caller *caller);
+void sw_place_take(struct sw_conn *conn, struct sw_caller *caller, bool turned_away);
+void sw_place_leave(struct sw_conn *conn);
+/* Once the head tells whose it is. */
+int sw_place_settle(struct sw_conn *conn, struct sw_err *err);
+/* A head that has begun, and has not come whole; and the end of that. */
+int sw_place_head(struct sw_conn *conn, bool begun, struct sw_err *err);
+/* A body of this size is to come; 0: no more. Small ones are not counted. */
+int sw_place_body(struct sw_conn *conn, uint64_t size, struct sw_err *err);
+void sw_place_stream(struct sw_conn *conn, bool is_one);
+
+#endif
