@@ -111,7 +111,7 @@ static void measure(const struct sw_topology *topology, const struct sw_policy *
 		    uint32_t waiting, uint32_t events)
 {
 	struct bench bench = {.wake_at = SW_TIME_NEVER};
-	struct sw_engine_config config = {.topology = topology, .policy = policy, .placement = placement, .keeps_state = true};
+	struct sw_engine_config config = {.topology = topology, .policy = policy, .placement = placement, .terms.keeps_state = true};
 	struct sw_err err = {0};
 	uint32_t most = waiting + topology->gpu_count + 4 * events + 1000;
 	bench.running = calloc(most, sizeof *bench.running);

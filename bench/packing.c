@@ -122,8 +122,8 @@ static void decide(struct sw_rng *rng, const struct sw_profiles *profiles, uint3
 		const struct sw_engine_config config = {.topology = topology,
 							.policy = sw_policy_find("las+pack"),
 							.placement = &sw_placement_pack,
-							.keeps_state = true,
-							.quantum_ns = 60 * SW_NS_PER_S,
+							.terms.keeps_state = true,
+							.terms.quantum_ns = 60 * SW_NS_PER_S,
 							.predictor = {crowd, sw_crowd_speeds}};
 		if (sw_engine_new(&config, &engine, NULL) < 0)
 			exit(1);

@@ -57,6 +57,8 @@ void sw_request_free(struct sw_request *request)
 	sw_vec_free(&request->change.jobs);
 	free(request->key);
 	free(request->policy);
+	free(request->world);
+	free(request->world_text);
 	for (size_t i = 0; i < request->setting_count; i++)
 		free(request->settings[i]);
 	free(request->tenant);

@@ -71,6 +71,7 @@ struct sw_request {
 	char *key;	      /* that makes it one to be carried out once; NULL: none */
 	uint64_t digest;      /* of the body of a submit */
 	char *policy;
+	char *world, *world_text;
 	char *settings[SW_SETTINGS_MAX]; /* "name=value" */
 	size_t setting_count;
 	char *tenant;

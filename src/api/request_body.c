@@ -179,12 +179,17 @@ static int add_setting(struct sw_request *request, const char *name, const json_
 	return 0;
 }
 
-static int copy_text(const json_t *value, const char *complaint, char **ret_text, struct sw_err *err)
+static int copy_long_text(const json_t *value, size_t most, const char *complaint, char **ret_text, struct sw_err *err)
 {
-	if (!json_is_string(value) || json_string_length(value) == 0 || json_string_length(value) > 255)
+	if (!json_is_string(value) || json_string_length(value) == 0 || json_string_length(value) > most)
 		return refuse(err, SW_EINPUT, complaint);
 	*ret_text = strdup(json_string_value(value));
 	return *ret_text != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+static int copy_text(const json_t *value, const char *complaint, char **ret_text, struct sw_err *err)
+{
+	return copy_long_text(value, 255, complaint, ret_text, err);
 }
 
 static int unknown_field(const char *name, struct sw_err *err)
@@ -216,6 +221,23 @@ static int read_policy(struct sw_request *request, json_t *root, struct sw_err *
 			return r;
 	}
 	return 0;
+}
+
+#define WORLD_TEXT_MAX (64u << 10)
+
+static int read_world(struct sw_request *request, json_t *root, struct sw_err *err)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(root, name, value)
+	{
+		if (strcmp(name, "name") != 0 && strcmp(name, "text") != 0)
+			return unknown_field(name, err);
+	}
+	int r = copy_text(json_object_get(root, "name"), "'name' must be what the world is called in messages", &request->world, err);
+	return r < 0 ? r
+		     : copy_long_text(json_object_get(root, "text"), WORLD_TEXT_MAX, "'text' must be a world file, of at most 64 KiB",
+				      &request->world_text, err);
 }
 
 static int read_quota(struct sw_request *request, json_t *root, struct sw_err *err)
@@ -433,6 +455,7 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 		r = refuse(err, SW_EINPUT, "it is not an object");
 	else
 		r = request->route->id == SW_ROUTE_SET_POLICY  ? read_policy(request, root, err)
+		    : request->route->id == SW_ROUTE_SET_WORLD ? read_world(request, root, err)
 		    : request->route->id == SW_ROUTE_NODE_DOOR ? read_door(request, root, err)
 		    : request->route->id == SW_ROUTE_LIMIT     ? read_limit(request, root, err)
 		    : request->route->id == SW_ROUTE_MOVE      ? read_move(request, root, err)

@@ -338,6 +338,18 @@ static const struct sw_api_field policy_change[] = {
 	{"set", "object", "its parameters, by name; what is left out has its preset"},
 	END,
 };
+static const struct sw_api_field world[] = {
+	{"world", "string", "its name; empty: the controller was given none"},
+	{"chosen", "boolean", "an operator chose it while the cluster ran, so that a restart keeps it"},
+	{"terms", "object", "quantum_ns, moves and the others, as the engine has them"},
+	{"text", "string", "the file, as it was given"},
+	END,
+};
+static const struct sw_api_field world_change[] = {
+	{"name", "string", "what it is called in messages"},
+	{"text", "string", "a world file (docs/worlds.md); it may begin with `base: live`"},
+	END,
+};
 static const struct sw_api_field quota[] = {
 	{"tenant", "string", ""},
 	{"gpus", "integer", "its guaranteed jobs may hold this many; null lifts the quota"},
@@ -362,7 +374,7 @@ static const struct sw_api_field event[] = {
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
 	 "submit cancel hold release requeue limit move node node_lost node_unreachable node_removed node_closed node_opened gpus report "
-	 "policy "
+	 "policy world "
 	 "quota; ended: of a job that "
 	 "is "
 	 "watched "
@@ -415,6 +427,8 @@ const struct sw_schema sw_schemas[] = {
 	{"Cluster", "The whole", cluster},
 	{"Policy", "The policy in charge", policy},
 	{"PolicyChange", "Another policy, or other parameters", policy_change},
+	{"World", "The terms of the cluster's world", world},
+	{"WorldChange", "Other terms", world_change},
 	{"Quota", "GPUs that a tenant's guaranteed jobs may hold", quota},
 	{"Tenant", "What a tenant may hold and holds", tenant},
 	{"TenantList", "Tenants", tenant_list},

@@ -91,9 +91,7 @@ int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_
 		.fallback = &sw_policy_fifo,
 		.placement = placement,
 		.seed = config->seed,
-		.cannot_move = true,
-		.moves_restart = true,
-		.may_grow = true,
+		.terms = brain->terms,
 		.predictor = {brain->crowd, brain->crowd != NULL ? sw_crowd_speeds : NULL},
 	};
 	return 0;
@@ -114,6 +112,7 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	brain->config = *config;
 	brain->wake_at = SW_TIME_NEVER;
+	brain->terms = sw_terms_unsaid;
 	struct sw_engine_config engine;
 	int r = sw_brain_engine_config(brain, &engine, err);
 	engine.topology = nothing;
@@ -153,6 +152,7 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_names_release(&brain->tenant_index);
 	free(brain->policy);
 	free(brain->settings);
+	free(brain->world);
 	sw_vec_free(&brain->past.jobs);
 	sw_vec_free(&brain->stranded);
 	sw_keys_release(&brain->keys);

@@ -51,6 +51,7 @@ enum sw_record_kind {
 	SW_RECORD_GPUS = 23,	    /* name; shut: the GPUs of the node that take no jobs from now on, gpu, why, since; see shut.c */
 	SW_RECORD_FORGET,	    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
 	SW_RECORD_SPEAKER,	    /* name, home, token: which agent speaks for a node; see speakers.c */
+	SW_RECORD_WORLD,	    /* name, text, terms; chosen: by an operator; see terms.c */
 };
 
 /* What became of a job that has ended. */
@@ -137,6 +138,18 @@ int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count
  * last records says so. */
 int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
 			     struct sw_err *err);
+/* Other terms for the cluster. `user` NULL: those that the controller was started with. */
+struct sw_brain_world {
+	const char *name, *text;
+	struct sw_terms terms;
+};
+int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const struct sw_brain_world *world, sw_records *records,
+			   struct sw_err *err);
+/* 0, or SW_EINPUT and what of it cannot be had in a live cluster. */
+int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err);
+/* The terms in force. Their world, as it was given; the caller frees both; "": none was. `ret_chosen`: an operator chose it while the cluster ran. */
+const struct sw_terms *sw_brain_terms(const struct sw_brain *brain);
+int sw_brain_look_world(const struct sw_brain *brain, char **ret_name, char **ret_text, bool *ret_chosen);
 /* What people do to jobs that are there: cancel, hold, release, requeue. */
 struct sw_change {
 	enum sw_record_kind kind;

@@ -137,6 +137,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 								    : sw_err_set(err, SW_EINPUT, "a record of jobs that leave names none");
 	case SW_RECORD_POLICY:
 		return check_policy(brain, body, err);
+	case SW_RECORD_WORLD:
+		return sw_brain_check_world(body, err);
 	default:
 		return 0;
 	}

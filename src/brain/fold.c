@@ -46,18 +46,18 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 /* ---- applying records */
 
-/* No work is lost by a default: a job is stopped only if it goes on where it was, and leaves its GPUs to others meanwhile. An opportunistic job has to make way, so it
- * stands still in any case. */
-static enum sw_stop_rule rule_of(const struct sw_job_request *request)
+/* No work is lost by a default: the terms say how a job may be stopped whose owner said nothing, and those of a live cluster let it go on where it was. */
+static enum sw_stop_rule rule_of(const struct sw_brain *brain, const struct sw_job_request *request)
 {
 	switch (request->preempt_by) {
 	case SW_PREEMPT_BY_REQUEUE:
 		return SW_STOP_RESTART;
 	case SW_PREEMPT_NEVER:
 		return SW_STOP_NEVER;
+	case SW_PREEMPT_UNSAID:
+		return request->kind == SW_KIND_OPPORTUNISTIC ? brain->terms.opportunistic_stop : brain->terms.guaranteed_stop;
 	default:
-		return request->preempt_by == SW_PREEMPT_UNSAID && request->kind != SW_KIND_OPPORTUNISTIC ? SW_STOP_IF_FREE
-													  : SW_STOP_SUSPEND;
+		return SW_STOP_SUSPEND;
 	}
 }
 
@@ -89,8 +89,8 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,
 		.held = request->held || waits,
 		.cannot_pause = request->bare_gpu,
-		.prefers_home = suspends(rule_of(request)),
-		.stop_rule = (uint8_t)rule_of(request),
+		.prefers_home = suspends(rule_of(brain, request)),
+		.stop_rule = (uint8_t)rule_of(brain, request),
 		.no_restart = request->no_requeue,
 	};
 }
@@ -215,7 +215,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		.user_held = request->held,
 		.asked_retries = request->retries_said,
 		.command_hash = command_key(request, asked),
-		.parks = suspends(rule_of(request)),
+		.parks = suspends(rule_of(brain, request)),
 		.held_by = SW_NOBODY,
 		.lease_ns = request->on_lost == SW_ON_LOST_RESTART ? request->lease_ns : 0,
 		.grace_ns = request->grace_ns,
@@ -627,6 +627,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return sw_brain_settle_and_step(brain, err);
 	case SW_RECORD_POLICY:
 		return apply_policy(brain, body, err);
+	case SW_RECORD_WORLD:
+		return sw_brain_apply_world(brain, body, err);
 	case SW_RECORD_QUOTA:
 		return apply_quota(brain, body, err);
 	case SW_RECORD_NODE_CLOSE:

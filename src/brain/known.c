@@ -12,13 +12,13 @@
 #include "base/suggest.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
+#include "world/world.h"
 
 #define LOOKED_BACK 16u /* records of the same request */
 
 int sw_brain_make_known(struct sw_brain *brain, struct sw_err *err)
 {
-	/* Agents start no MPS: programs of one class take turns on a GPU, opportunistic ones pass the runtime's gate. */
-	const struct sw_crowd_rule rule = {.model = sw_predict_default, .among = SW_WAY_SLICES, .gated = true};
+	const struct sw_crowd_rule rule = sw_terms_crowd_rule(&brain->terms);
 	if (brain->learn != NULL)
 		return 0;
 	int r = brain->config.profiles != NULL ? sw_profiles_copy(brain->config.profiles, &brain->profiles, err) : 0;

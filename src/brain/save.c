@@ -2,7 +2,7 @@
  *
  * Each struct has one walk below, which both writes and reads it; a new field of the state goes there, and nowhere else. Once journals of this format are out in the
  * world, raise FORMAT with it and read the field only `if (pack->format >= n)`. Format 2 has limits of jobs, format 3 how they get on and the names of their profiles, format 4 who is off
- * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job, format 10 what suspended runs leave on their GPUs. Format 11 has no memory that jobs asked for: their requests say it. What is marked volatile in brain_state.h is left out; so is what follows
+ * its GPUs whole, format 5 what is known of models and learned of their slowdowns, format 6 who is on its way to other GPUs, format 7 for how long one that could not go is not tried again, format 8 (version 0.2) at what jobs wait, the first of an array, which GPUs take no jobs, which numbers are no longer known, nodes that do not answer, leases, which agent speaks for a node, format 9 the last stop of a job, format 10 what suspended runs leave on their GPUs. Format 11 has no memory that jobs asked for: their requests say it. Format 12 has the world. What is marked volatile in brain_state.h is left out; so is what follows
  * from the rest (how many ghosts a job has, the indexes): it is made anew.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every record, sync and question that comes after.
@@ -13,7 +13,7 @@
 #include "brain/state.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 11u
+#define FORMAT 12u
 #define NUMBERS_MAX (UINT32_C(1) << 30)
 
 /* Makes `count` zeroed elements of an array that is read; false when the pack has failed. */
@@ -431,6 +431,16 @@ static void pack_choice(struct sw_pack *pack, struct choice *choice)
 	sw_pack_text(pack, &choice->settings);
 }
 
+static void pack_world(struct sw_pack *pack, struct sw_brain *brain)
+{
+	bool said = brain->world != NULL;
+	if (pack->reads && pack->format < 12)
+		return;
+	sw_pack_bool(pack, &said);
+	if (said)
+		sw_pack_text(pack, &brain->world);
+}
+
 static void pack_time(struct sw_pack *pack, struct sw_brain *brain)
 {
 	sw_pack_i64(pack, &brain->now);
@@ -474,6 +484,7 @@ void sw_brain_save(const struct sw_brain *saved, struct sw_pack *out)
 		.settings = brain->settings != NULL ? brain->settings : no_settings,
 	};
 	pack_choice(out, &choice);
+	pack_world(out, brain);
 	pack_time(out, brain);
 	sw_pack_count(out, &brain->tenants.count);
 	for (size_t t = 0; t < brain->tenants.count; t++)
@@ -802,6 +813,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 {
 	struct choice choice = {0};
 	pack_choice(pack, &choice);
+	pack_world(pack, brain);
 	pack_time(pack, brain);
 	int r = brain->now < 0 || brain->now > SW_ENGINE_TIME_MAX ? SW_EINPUT : pack->failed;
 	r = r < 0 ? r : sw_brain_find_failures(brain, err);
@@ -814,6 +826,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	r = r < 0 ? r : load_memories(pack, brain);
 	r = r < 0 ? r : count_ghosts(pack, brain);
 	r = r < 0 ? r : load_silence(brain);
+	r = r < 0 ? r : sw_brain_load_world(brain, err);
 	r = r < 0 ? r : sw_brain_make_known(brain, err);
 	if (r == 0 && pack->format >= 5) {
 		sw_brain_pack_known(pack, brain);

@@ -255,6 +255,8 @@ struct sw_brain {
 	struct sw_brain_config config;
 	struct sw_engine *engine;
 	struct sw_params *params;
+	struct sw_terms terms;
+	char *world;  /* the record that put them in force, as JSON; NULL: there was none */
 	char *policy; /* that was put in charge last, and its settings as JSON; NULL: that of the configuration, with presets */
 	char *settings;
 	SW_TABLE(struct sw_live) jobs;	    /* by number, from 0; those that are not known are zero */
@@ -352,6 +354,10 @@ int sw_bulk_read(struct sw_brain *brain, json_t *body, struct sw_asked *asked, s
 /* ---- helpers (brain.c) */
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
 /* How its engine is made, by its configuration. */
+/* The terms of a world record; the brain holds to that of `world`. */
+int sw_brain_check_world(const json_t *body, struct sw_err *err);
+int sw_brain_apply_world(struct sw_brain *brain, const json_t *body, struct sw_err *err);
+int sw_brain_load_world(struct sw_brain *brain, struct sw_err *err);
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
 /* The first job from this number on that is known, as the engine counts; SW_BITMAP_NONE: there is none. */

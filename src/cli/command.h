@@ -97,7 +97,7 @@ extern const struct sw_cli_command sw_cli_sim, sw_cli_policies, sw_cli_trace_sta
 extern const struct sw_cli_command sw_cli_up, sw_cli_down, sw_cli_upgrade, sw_cli_controller, sw_cli_agent, sw_cli_supervise, sw_cli_submit,
 	sw_cli_run, sw_cli_ps, sw_cli_show, sw_cli_why, sw_cli_logs, sw_cli_wait, sw_cli_cancel_jobs, sw_cli_suspend_jobs,
 	sw_cli_resume_jobs, sw_cli_limit_jobs, sw_cli_requeue_jobs, sw_cli_hold_jobs, sw_cli_release_jobs, sw_cli_nodes, sw_cli_quota,
-	sw_cli_policy, sw_cli_history, sw_cli_share, sw_cli_profile, sw_cli_top, sw_cli_move_jobs, sw_cli_journal_check,
+	sw_cli_policy, sw_cli_world, sw_cli_history, sw_cli_share, sw_cli_profile, sw_cli_top, sw_cli_move_jobs, sw_cli_journal_check,
 	sw_cli_journal_repair, sw_cli_journal_backup, sw_cli_journal_restore;
 
 /* In the order in which people should meet them; NULL ends. */

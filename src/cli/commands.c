@@ -32,6 +32,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	&sw_cli_nodes,
 	&sw_cli_quota,
 	&sw_cli_policy,
+	&sw_cli_world,
 	&sw_cli_token_create,
 	&sw_cli_token_list,
 	&sw_cli_token_revoke,

@@ -17,7 +17,7 @@
 #include "server/tokens.h"
 
 struct values {
-	const char *state, *policy, *placement, *plugin, *failures;
+	const char *state, *policy, *placement, *plugin, *failures, *world;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
 };
@@ -56,9 +56,11 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	struct values copy = *values; /* for ready(), which is given what it may write */
 	SW_CLEANUP(release_users) sw_cli_users operators = {0};
 	const struct sw_policy *plugin = NULL;
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	const char *failures = values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE);
 	sw_cli_daemon_begin();
 	int r = values->plugin != NULL ? sw_cli_load_live_policy(values->plugin, &plugin, err) : 0;
+	r = r < 0 ? r : sw_controller_load_world(values->world, &world, err);
 	r = r < 0 ? r : sw_cli_doors_places(doors, values->state, &places, err);
 	r = r < 0 ? r : sw_cli_doors_check(doors, failures, err);
 	r = r < 0 ? r : sw_cli_doors_address(doors, address, &listen, err);
@@ -91,6 +93,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.policy = values->policy,
 		.placement = values->placement,
 		.plugin = plugin,
+		.world = world,
 		.failures = failures,
 		.profiles = profiles,
 		.on_ready = ready,
@@ -110,6 +113,9 @@ static const struct sw_cli_option options[] = {
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",
 	 .offset = offsetof(struct values, placement)},
+	{"world", 'w', .kind = SW_CLI_TEXT, .is_path = true, .argument = "WORLD",
+	 .about = "the terms of the cluster: a name, or a YAML file of your own; one that was set later stays (" SW_WORLD_LIVE ")",
+	 .offset = offsetof(struct values, world)},
 	{"failures", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "classes of failures of your own, ahead of the built-in ones; agents need it too. Else $SHAREWELL_FAILURES",
 	 .offset = offsetof(struct values, failures)},

@@ -29,6 +29,7 @@
 #include "cli/up.h"
 #include "cli/uptime.h"
 #include "gpu/gpu.h"
+#include "server/server.h"
 
 enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define AT_ONCE_MS 2000
@@ -38,7 +39,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define ARGS_MAX 44
 
 struct values {
-	const char *gpus, *policy, *placement, *plugin, *state, *node, *throttle, *host_memory;
+	const char *gpus, *policy, *placement, *plugin, *world, *state, *node, *throttle, *host_memory;
 	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *device_rules, *driver_patience;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
@@ -282,6 +283,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--policy", values->policy},
 		{"--placement", values->placement},
 		{"--plugin", values->plugin},
+		{"--world", values->world},
 		{"--on-lost-restart", values->lost.classes},
 		{"--unreachable-after", values->lost.after},
 		{"--port", doors->port},
@@ -426,9 +428,11 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		return SW_EDENIED;
 	}
 	const struct sw_policy *plugin = NULL;
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	uint64_t host_bytes;
 	if (r == 0 && values->host_memory != NULL)
 		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
+	r = r < 0 ? r : sw_controller_load_world(values->world, &world, err);
 	r = r < 0 ? r : sw_cli_doors_check(&values->doors, getenv(SW_FAILURES_VARIABLE), err);
 	if (r == 0 && values->plugin != NULL)
 		r = sw_cli_load_live_policy(values->plugin, &plugin, err);
@@ -461,6 +465,9 @@ static const struct sw_cli_option options[] = {
 	{"plugin", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
 	 .offset = offsetof(struct values, plugin)},
+	{"world", 'w', .kind = SW_CLI_TEXT, .is_path = true, .argument = "WORLD",
+	 .about = "the terms of the cluster: a name, or a YAML file of your own; one that was set later stays (" SW_WORLD_LIVE ")",
+	 .offset = offsetof(struct values, world)},
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
 	 .about = "where everything is kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",

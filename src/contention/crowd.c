@@ -45,6 +45,12 @@ void sw_crowd_forget(struct sw_crowd *crowd)
 		crowd->kept[i].count = 0;
 }
 
+void sw_crowd_set_rule(struct sw_crowd *crowd, const struct sw_crowd_rule *rule)
+{
+	crowd->rule = *rule;
+	sw_crowd_forget(crowd);
+}
+
 void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn)
 {
 	crowd->learn = learn;

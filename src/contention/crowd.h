@@ -31,6 +31,8 @@ SW_DEFINE_FREEP(struct sw_crowd, sw_crowd_free)
 
 /* From now on what `learn` learned corrects its answers, where it can: jobs of one class, and any beside one guaranteed job that they give way to. It must outlive the crowd. */
 void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn);
+/* Another rule from now on. */
+void sw_crowd_set_rule(struct sw_crowd *crowd, const struct sw_crowd_rule *rule);
 /* Forgets its answers: the profiles are others now, or more was learned. */
 void sw_crowd_forget(struct sw_crowd *crowd);
 

@@ -46,7 +46,7 @@ int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gp
 		int r = sw_order_change_lane(engine, job);
 		if (r < 0)
 			return r;
-		if (!engine->config.may_grow && !engine->order.lanes.items[job->lane].possible)
+		if (!engine->config.terms.may_grow && !engine->order.lanes.items[job->lane].possible)
 			job->seen.gpu_memory_bytes = job->asked_memory_bytes = before;
 	}
 	if (avoid < engine->topology->node_count) {

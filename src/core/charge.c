@@ -55,7 +55,8 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 		sw_err_detail(err, "%s", complaint);
 		return r;
 	}
-	engine->order.exact = engine->config.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
+	engine->order.exact =
+		engine->config.terms.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
 	return 0;
 }
 
@@ -94,6 +95,26 @@ int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *polic
 	if (r < 0)
 		(void)sw_charge_install(engine, old, old_params, NULL);
 	return r;
+}
+
+int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, struct sw_err *err)
+{
+	const struct sw_terms *own = &engine->config.terms;
+	int r = sw_terms_check(terms, err);
+	if (r < 0)
+		return r;
+	if (terms->keeps_state != own->keeps_state || terms->replace_is_free != own->replace_is_free ||
+	    terms->exact_ties != own->exact_ties)
+		return sw_err_set(err, SW_EINPUT,
+				  "this world keeps other things of a run that is stopped, which cannot change while jobs are there");
+	engine->config.terms = *terms;
+	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
+	return 0;
+}
+
+const struct sw_terms *sw_engine_terms(const struct sw_engine *engine)
+{
+	return &engine->config.terms;
 }
 
 /* Puts the fall-back in charge; false where there is none, or it is already. */

@@ -60,7 +60,7 @@ void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bo
 {
 	uint32_t one = more ? 1 : UINT32_MAX;
 	engine->ruled += job->stop_rule != SW_STOP_AS_WORLD ? one : 0;
-	engine->standers += sw_rule_suspends(job) && !engine->config.keeps_state ? one : 0;
+	engine->standers += sw_rule_suspends(job) && !engine->config.terms.keeps_state ? one : 0;
 	if (engine->ruled == 0 || engine->had_rules)
 		return;
 	engine->had_rules = true;
@@ -164,7 +164,7 @@ struct sw_share sw_engine_standing_share(const struct sw_core_job *job)
 
 bool sw_engine_would_stand(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	return sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->keeps == SW_KEEPS_YES && job->prefers_home;
+	return sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state && job->keeps == SW_KEEPS_YES && job->prefers_home;
 }
 
 void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
@@ -199,7 +199,7 @@ void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint3
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts)
 {
 	assert(job->home == SW_NO_PART);
-	bool lost = sw_rule_suspends(&job->seen) && !engine->config.keeps_state && job->keeps != SW_KEEPS_YES;
+	bool lost = sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state && job->keeps != SW_KEEPS_YES;
 	/* Parts of a split job are of no use to the whole one. */
 	job->stood_at = engine->now;
 	if (job->prefers_home && !lost && !sw_ledger_is_split(&engine->ledger, parts))
@@ -415,7 +415,7 @@ static enum sw_reason what_is_wrong(const struct sw_engine *engine, const struct
 	    spec->stop_rule > SW_STOP_IF_FREE || (spec->stop_rule >= SW_STOP_NEVER && spec->job_class == SW_CLASS_OPPORTUNISTIC) ||
 	    spec->compute_milli > SW_COMPUTE_WHOLE || spec->use_milli > SW_COMPUTE_WHOLE || spec->tenant >= TENANTS_MAX)
 		return SW_REASON_BAD_SPEC;
-	if (!engine->config.may_grow && spec->gpus > engine->topology->gpu_count)
+	if (!engine->config.terms.may_grow && spec->gpus > engine->topology->gpu_count)
 		return SW_REASON_TOO_LARGE;
 	return SW_REASON_NONE;
 }
@@ -433,7 +433,7 @@ bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant)
 
 static bool is_possible(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	return engine->config.may_grow || engine->order.lanes.items[job->lane].possible;
+	return engine->config.terms.may_grow || engine->order.lanes.items[job->lane].possible;
 }
 
 static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
@@ -465,7 +465,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.cannot_pause = spec->cannot_pause,
 				.stop_rule = spec->stop_rule,
 				.no_restart = spec->no_restart,
-				.frees_gpus = engine->config.keeps_state,
+				.frees_gpus = engine->config.terms.keeps_state,
 				.knowledge = spec->knowledge,
 				.retries_left = spec->retries,
 				.submit_at = engine->now,
@@ -613,7 +613,7 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 		tell_stop(engine, job, SW_REASON_HELD);
 		uint32_t parts = job->parts;
 		sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
-		sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+		sw_engine_set_waiting(engine, job, engine->config.terms.keeps_state);
 		sw_engine_leave(engine, job, parts);
 	}
 	set_held(engine, job);
@@ -755,7 +755,7 @@ static void stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t nod
 
 static void note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps, bool frees)
 {
-	if (job->seen.state > SW_JOB_RUNNING || engine->config.keeps_state)
+	if (job->seen.state > SW_JOB_RUNNING || engine->config.terms.keeps_state)
 		return;
 	bool leaves_more = frees && !job->seen.frees_gpus;
 	sw_engine_set_frees(engine, job, frees);

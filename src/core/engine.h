@@ -26,6 +26,7 @@
 #include "core/event.h"
 #include "core/ledger.h"
 #include "core/params.h"
+#include "core/terms.h"
 #include "core/topology.h"
 
 #define SW_PREEMPTIONS_PER_STEP 8u
@@ -57,20 +58,7 @@ struct sw_engine_config {
 	const struct sw_placement *placement;
 	const struct sw_params *params; /* of the policy; NULL: its presets */
 	uint64_t seed;
-	sw_ns quantum_ns;
-	/* What a stop and a start cost a job, roughly (less than a year); 0: nothing. A job that was preempted often is protected for longer than the quantum, so
-	 * that it cannot spend its life on starting: this time after SW_PREEMPTIONS_PER_STEP preemptions, twice this after as many more, and so on up to
-	 * SW_PREEMPTION_STEPS_MAX times. */
-	sw_ns preemption_cost_ns;
-	bool keeps_state;     /* preempted jobs can be resumed where they were (suspend); otherwise they start anew */
-	bool replace_is_free; /* every decision may lay out all running jobs anew */
-	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
-	bool cannot_move;     /* a running job stays where it is until it stops: nothing is migrated or resized */
-	bool tells_speed;     /* the world says at once how fast a job runs; of which it says nothing runs at full speed */
-	bool moves_restart; /* but where the policy itself asks for another place or size, the run is stopped and the next one started there */
-	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a
-	 * pass over all jobs at every decision; without it, only ties between jobs of different speed may fall differently. */
-	bool exact_ties;
+	struct sw_terms terms;
 	struct sw_predictor predictor;
 	const struct sw_splitter *splitter; /* NULL: nothing is split */
 	uint32_t misuse_limit;		    /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
@@ -104,6 +92,11 @@ struct sw_engine_room {
 	uint32_t nodes, gpus, jobs;
 };
 struct sw_engine_room sw_engine_room(const struct sw_engine *engine);
+
+/* Other terms, from the next decision on. SW_EINPUT, and nothing is changed: they say otherwise what a stop keeps or whether running jobs are laid out anew, which holds for the life of an
+ * engine. */
+int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, struct sw_err *err);
+const struct sw_terms *sw_engine_terms(const struct sw_engine *engine);
 
 /* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);

@@ -256,7 +256,7 @@ static bool put_back(struct greedy *g, uint32_t id)
 	struct sw_core_job *job = job_at(g, id);
 	if (!g->by_count)
 		return (!sw_plan_has_newcomer(g->engine, job) && sw_plan_put_back(&g->engine->plan, job)) ||
-		       (!g->engine->config.cannot_move && place(g, job));
+		       (g->engine->config.terms.moves == SW_MOVES_FREELY && place(g, job));
 	if (g->free < job->seen.gpus_held)
 		return false;
 	g->free -= job->seen.gpus_held;
@@ -400,7 +400,7 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 	/* An opportunistic job stops others of its kind alone; who is spared is guaranteed and would lose its run. */
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
 		g.marks = SW_MARK_YIELDS;
-	else if (sparing && !engine->config.keeps_state)
+	else if (sparing && !engine->config.terms.keeps_state)
 		g.marks = SW_MARK_YIELDS | SW_MARK_KEEPS;
 	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
 	g.one = &wanted.rank;
@@ -509,7 +509,7 @@ void sw_greedy_decide(struct sw_engine *engine)
 		.free = engine->ledger.gpus_free,
 		.marks = engine->ruled > 0 ? SW_MARK_STOPS : 0,
 	};
-	bool anew = rule->preemptive && engine->config.replace_is_free && !g.by_count;
+	bool anew = rule->preemptive && engine->config.terms.replace_is_free && !g.by_count;
 	if (engine->waiting.count == 0 && !anew)
 		return;
 	for (size_t l = 0; l < book->lanes.count; l++)

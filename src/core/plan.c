@@ -54,7 +54,7 @@ void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 {
 	const struct sw_plan_entry *entry = touch(plan, job);
 	give(plan, job);
-	sw_engine_set_waiting(plan->engine, job, plan->engine->config.keeps_state);
+	sw_engine_set_waiting(plan->engine, job, plan->engine->config.terms.keeps_state);
 	/* Whoever comes there must fit beside its run, if that stands there. */
 	if (sw_plan_is_homebound(plan->engine, job))
 		sw_engine_stand(plan->engine, job, job->home);
@@ -278,7 +278,7 @@ static void let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t
 /* Whether a policy may have running jobs elsewhere. */
 static bool may_move(const struct sw_engine *engine)
 {
-	return !engine->config.cannot_move || engine->config.moves_restart;
+	return engine->config.terms.moves != SW_MOVES_NEVER;
 }
 
 static enum sw_answer put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct place where)
@@ -333,7 +333,7 @@ enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32
 /* The quantum; and for a job that was preempted often, so long that most of its time goes into its work. */
 static sw_ns protected_for(const struct sw_engine *engine, const struct sw_job *job)
 {
-	sw_ns cost = engine->config.preemption_cost_ns, quantum = engine->config.quantum_ns;
+	sw_ns cost = engine->config.terms.preemption_cost_ns, quantum = engine->config.terms.quantum_ns;
 	uint32_t times = job->preemptions / SW_PREEMPTIONS_PER_STEP;
 	times = times < SW_PREEMPTION_STEPS_MAX ? times : SW_PREEMPTION_STEPS_MAX;
 	return cost * times > quantum ? cost * times : quantum;
@@ -371,7 +371,7 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 	case SW_STOP_SUSPEND:
 	case SW_STOP_IF_FREE:
 		/* Stopped, it would stand where it was before. */
-		return !engine->config.keeps_state && (job->keeps != SW_KEEPS_YES || was_put_elsewhere(&engine->plan, job));
+		return !engine->config.terms.keeps_state && (job->keeps != SW_KEEPS_YES || was_put_elsewhere(&engine->plan, job));
 	default:
 		return false;
 	}
@@ -380,7 +380,7 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 /* The same for another place or size. Where that takes a stop and a start, only a job that may start anew is moved. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job)
 {
-	bool restarts = engine->config.cannot_move;
+	bool restarts = engine->config.terms.moves != SW_MOVES_FREELY;
 	if (restarts && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER))
 		return SW_KEPT;
 	return sw_plan_may_stop(engine, job);
@@ -390,7 +390,7 @@ enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job
 static bool could_come_back(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts)
 {
 	const struct sw_ledger *ledger = &engine->ledger;
-	bool comes_back = sw_rule_suspends(&job->seen) && !engine->config.keeps_state;
+	bool comes_back = sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state;
 	for (uint32_t p = comes_back ? parts : SW_NO_PART; p != SW_NO_PART; p = ledger->parts[p].next)
 		if (engine->topology->nodes[ledger->parts[p].node].gpu_memory_bytes < job->asked_memory_bytes)
 			return false;
@@ -407,7 +407,8 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 	if (ran && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before))
 		return true;
 	/* Lifted and put elsewhere in one decision would be a move. */
-	bool stays = engine->config.cannot_move && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
+	bool stays =
+		engine->config.terms.moves != SW_MOVES_FREELY && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER);
 	return (!ran || (may_move(engine) && !stays && could_come_back(engine, job, parts))) && has_asked(&engine->ledger, parts, job);
 }
 
@@ -524,7 +525,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 		return SW_NO_ROOM;
 	const struct sw_plan_entry *entry = touch(plan, job);
 	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
-	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	sw_engine_set_waiting(engine, job, engine->config.terms.keeps_state);
 	/* It is the same run, with the limits it has. */
 	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
 	job->seen.compute_milli = held.seen.compute_milli;
@@ -674,14 +675,14 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
 		job->seen.migrations++;
 	}
-	if (!ran || engine->config.cannot_move) {
+	if (!ran || engine->config.terms.moves != SW_MOVES_FREELY) {
 		command.kind = SW_CMD_START;
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
 		job->epoch++;
 		/* At home it is the run that it was. */
 		if (job->home == SW_NO_PART || !sw_ledger_same_gpus(&engine->ledger, job->parts, job->home)) {
 			job->keeps = SW_KEEPS_UNKNOWN;
-			sw_engine_set_frees(engine, job, engine->config.keeps_state);
+			sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
 		}
 		sw_engine_forget_home(engine, job);
 		if (job->seen.first_start_at == SW_TIME_NEVER)
@@ -704,7 +705,7 @@ void sw_plan_commit(struct sw_plan *plan)
 			continue;
 		if (job->seen.state != SW_JOB_RUNNING)
 			commit_stop(engine, job, entry);
-		else if (job->parts != entry->parts_before && engine->config.cannot_move)
+		else if (job->parts != entry->parts_before && engine->config.terms.moves != SW_MOVES_FREELY)
 			tell_stop(engine, job, entry, SW_REASON_MOVED);
 	}
 	for (size_t e = 0; e < plan->entries.count; e++) {

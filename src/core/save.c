@@ -200,13 +200,10 @@ struct character {
 static uint64_t fingerprint(const struct sw_engine_config *config)
 {
 	uint64_t hash = sw_hash_bytes(SW_HASH_START, config->placement->name, strlen(config->placement->name));
-	hash = sw_hash_u64(hash, (uint64_t)config->quantum_ns);
-	hash = sw_hash_u64(hash, (uint64_t)config->preemption_cost_ns);
+	for (size_t r = 0; r < sw_term_count; r++)
+		hash = sw_hash_u64(hash, (uint64_t)sw_term_get(&config->terms, &sw_term_rows[r]));
 	hash = sw_hash_u64(hash, config->misuse_limit);
-	return sw_hash_u64(hash, (uint64_t)config->keeps_state | (uint64_t)config->replace_is_free << 1 | (uint64_t)config->may_grow << 2 |
-					 (uint64_t)config->cannot_move << 3 | (uint64_t)config->exact_ties << 4 |
-					 (uint64_t)config->moves_restart << 5 | (uint64_t)config->tells_speed << 6 |
-					 (uint64_t)(config->predictor.speeds != NULL) << 7 | (uint64_t)(config->splitter != NULL) << 8);
+	return sw_hash_u64(hash, (uint64_t)(config->predictor.speeds != NULL) | (uint64_t)(config->splitter != NULL) << 1);
 }
 
 static struct character character_of(const struct sw_policy *policy, const struct sw_engine_config *config)

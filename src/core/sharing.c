@@ -393,7 +393,7 @@ static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job
 	uint32_t parts_before = sw_plan_touch(plan, job)->parts_before, parts;
 	struct sw_core_job held = *job;
 	sw_ledger_give(&engine->ledger, job->parts, old);
-	sw_engine_set_waiting(engine, job, engine->config.keeps_state);
+	sw_engine_set_waiting(engine, job, engine->config.terms.keeps_state);
 	/* It is the same run, with the limits it has. */
 	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
 	job->seen.compute_milli = held.seen.compute_milli;

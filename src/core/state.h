@@ -299,7 +299,7 @@ bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_j
 /* Whether its state is at its home, and it may start nowhere else. */
 static inline bool sw_plan_is_homebound(const struct sw_engine *engine, const struct sw_core_job *job)
 {
-	return job->home != SW_NO_PART && sw_rule_suspends(&job->seen) && !engine->config.keeps_state;
+	return job->home != SW_NO_PART && sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state;
 }
 /* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts);

@@ -12,7 +12,7 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 		return sw_err_set(err, SW_EBUG, "engine invariant 4: job %u in state %u is in the wrong list", id, seen->state);
 	if (job->home != SW_NO_PART && (runs || seen->state > SW_JOB_RUNNING || !job->prefers_home))
 		return sw_err_set(err, SW_EBUG, "engine invariant 8: job %u in state %u has a home", id, seen->state);
-	bool should_stand = job->home != SW_NO_PART && sw_rule_suspends(seen) && !engine->config.keeps_state;
+	bool should_stand = job->home != SW_NO_PART && sw_rule_suspends(seen) && !engine->config.terms.keeps_state;
 	if (job->stands != (should_stand ? job->home : SW_NO_PART))
 		return sw_err_set(err, SW_EBUG, "engine invariant 9: job %u in state %u stands where it should not, or does not stand", id,
 				  seen->state);

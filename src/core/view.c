@@ -84,7 +84,7 @@ bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const stru
 enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job)
 {
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);
-	if (view->engine->config.keeps_state)
+	if (view->engine->config.terms.keeps_state)
 		return SW_KEEPS_ANYWHERE;
 	/* Of one that says nothing it is not known before it runs, and may change. */
 	return own != NULL && own->prefers_home && job->stop_rule != SW_STOP_IF_FREE ? SW_KEEPS_IN_PLACE : SW_KEEPS_NOTHING;
@@ -117,7 +117,7 @@ uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job
 	sw_ns takes = job->ends_at - job->work_left_as_of;
 	if (own != NULL && own->speed_epoch == own->epoch && own->speed_milli > 0 && job->state == SW_JOB_RUNNING)
 		return own->speed_milli;
-	if (!view->engine->config.tells_speed || job->state != SW_JOB_RUNNING || job->knowledge == SW_UNKNOWN || takes <= 0)
+	if (!view->engine->config.terms.tells_speed || job->state != SW_JOB_RUNNING || job->knowledge == SW_UNKNOWN || takes <= 0)
 		return 0;
 	__int128 speed = (__int128)job->work_left_ns * 1000 / takes;
 	return speed < UINT32_MAX ? (uint32_t)speed : UINT32_MAX;
@@ -136,7 +136,7 @@ sw_ns sw_view_now(const struct sw_view *view)
 
 sw_ns sw_view_quantum(const struct sw_view *view)
 {
-	return view->engine->config.quantum_ns;
+	return view->engine->config.terms.quantum_ns;
 }
 
 uint32_t sw_view_gpus(const struct sw_view *view)

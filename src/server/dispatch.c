@@ -70,6 +70,8 @@ void sw_dispatch(struct sw_server *server, struct sw_conn *conn)
 		[SW_ROUTE_CLUSTER] = sw_handle_cluster,
 		[SW_ROUTE_GET_POLICY] = sw_handle_policy,
 		[SW_ROUTE_SET_POLICY] = sw_handle_set_policy,
+		[SW_ROUTE_GET_WORLD] = sw_handle_world,
+		[SW_ROUTE_SET_WORLD] = sw_handle_set_world,
 		[SW_ROUTE_GET_QUOTA] = sw_handle_tenants,
 		[SW_ROUTE_QUOTA] = sw_handle_quota,
 		[SW_ROUTE_EVENTS] = sw_events_watch,

@@ -50,6 +50,8 @@ static const char *kind_name(enum sw_record_kind kind)
 		return "node_removed";
 	case SW_RECORD_REPORT:
 		return "report";
+	case SW_RECORD_WORLD:
+		return "world";
 	case SW_RECORD_POLICY:
 		return "policy";
 	case SW_RECORD_QUOTA:

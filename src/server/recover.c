@@ -148,26 +148,49 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 	}
 }
 
+/* A record of the start itself, before anybody can ask. */
+static int add_record(struct sw_server *server, enum sw_record_kind kind, const char *body, size_t size, struct sw_err *err)
+{
+	uint64_t seq;
+	int64_t at_ns = sw_clock_real_ns() > server->clock.last_ns ? sw_clock_real_ns() : server->clock.last_ns;
+	sw_journal_append(server->journal, at_ns, (int)kind, body, size, &seq);
+	int r = sw_journal_commit(server->journal, err);
+	if (r == 0)
+		r = sw_brain_apply(server->brain, at_ns, kind, body, size, NULL, err);
+	if (r < 0)
+		return r;
+	server->turn.applied_seq = sw_journal_last_seq(server->journal);
+	server->clock.last_ns = at_ns;
+	sw_events_note(server, server->turn.applied_seq, at_ns, kind, body, size, 0);
+	return 0;
+}
+
+/* Where that cannot be stored, the cluster goes on under the terms that it had. */
+static void begin_world(struct sw_server *server)
+{
+	sw_records records = {0};
+	struct sw_err err = {0};
+	int r = sw_server_begin_world(server, &records, &err);
+	if (r == 0 && records.count > 0)
+		r = add_record(server, SW_RECORD_WORLD, records.items[0].body, records.items[0].size, &err);
+	if (r < 0)
+		sw_server_note(server, "the world is not in force: %s%s%s", err.fact, err.detail[0] != '\0' ? ": " : "", err.detail);
+	sw_records_clear(&records);
+}
+
 /* Numbers that may have been given out and are not known here, since the journal was restored, repaired, or lost its mark, are not given again. */
 static int skip_numbers(struct sw_server *server, struct sw_err *err)
 {
-	uint64_t last = sw_brain_job_count(server->brain), above = sw_journal_floor(server->journal), seq;
+	uint64_t last = sw_brain_job_count(server->brain), above = sw_journal_floor(server->journal);
 	bool unsure = sw_journal_is_unsure(server->journal);
 	if (unsure && above < (last / NUMBERS_GAP + 1) * NUMBERS_GAP)
 		above = (last / NUMBERS_GAP + 1) * NUMBERS_GAP;
 	if (above > last) {
 		char body[64];
 		int size = snprintf(body, sizeof body, "{\"above\":%" PRIu64 "}", above);
-		int64_t at_ns = sw_clock_real_ns() > server->clock.last_ns ? sw_clock_real_ns() : server->clock.last_ns;
-		sw_journal_append(server->journal, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, &seq);
-		int r = sw_journal_commit(server->journal, err);
-		if (r == 0)
-			r = sw_brain_apply(server->brain, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, NULL, err);
+		int r = add_record(server, SW_RECORD_NUMBERS, body, (size_t)size, err);
 		if (r < 0)
 			return r;
-		server->turn.applied_seq = sw_journal_last_seq(server->journal);
-		server->clock.last_ns = at_ns;
-		sw_events_note(server, server->turn.applied_seq, at_ns, SW_RECORD_NUMBERS, body, (size_t)size, 0);
 		sw_server_note(server, "job numbers go on above %" PRIu64 ", so that none is used twice", above);
 	}
 	return unsure ? sw_journal_set_numbers(server->journal, 0, false, err) : 0;
@@ -192,6 +215,7 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	r = skip_numbers(server, err);
 	if (r < 0)
 		return r;
+	begin_world(server);
 	if (sw_journal_aside_count(server->journal) > 0)
 		sw_server_note(server, "%" PRIu64 " records of the journal are set aside: 'sharewell journal check' lists them",
 			       sw_journal_aside_count(server->journal));

@@ -19,6 +19,7 @@
 
 #include "api/job.h"
 #include "base/error.h"
+#include "world/world.h"
 
 /* Where a controller listens, once it does. */
 struct sw_controller_place {
@@ -62,11 +63,12 @@ struct sw_controller_options {
 	const char *listen;	     /* "127.0.0.1:7411" or "[::1]:0"; NULL: no TCP. Addresses beyond loopback are refused without TLS */
 	const char *tls_certificate; /* files; NULL: no TLS */
 	const char *tls_key;
-	const char *tokens_path;	/* needed with `listen` */
-	const char *runs_folder;	/* of the agent on this machine, for logs of its runs; NULL: none from there */
-	const char *logs_folder;	/* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
-	const char *policy;		/* "sharewell" */
-	const char *placement;		/* "pack" */
+	const char *tokens_path;      /* needed with `listen` */
+	const char *runs_folder;      /* of the agent on this machine, for logs of its runs; NULL: none from there */
+	const char *logs_folder;      /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
+	const char *policy;	      /* "sharewell" */
+	const char *placement;	      /* "pack" */
+	const struct sw_world *world; /* its terms; one that an operator chose later stays. NULL: those before worlds were in the journal */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns silence_ns;		 /* so long after its last answer a node counts as unreachable; 30 s */
@@ -94,6 +96,9 @@ struct sw_controller_options {
 	void (*on_note)(void *user, const char *line);
 	void *user;
 };
+
+/* The world of this name or file; NULL: the live one. An error where a live cluster cannot have it. The caller frees it. */
+int sw_controller_load_world(const char *name, struct sw_world **ret_world, struct sw_err *err);
 
 /* Whether the options can be right, before anything is made: the address, the certificate (`certificate_to_come`: it will be made), the classes of failures. */
 int sw_controller_check(const struct sw_controller_options *options, bool certificate_to_come, struct sw_err *err);

@@ -533,6 +533,10 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_policy(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_world(struct sw_server *server, struct sw_conn *conn);
+void sw_handle_set_world(struct sw_server *server, struct sw_conn *conn);
+/* The world that the controller was started with, unless that is in force or an operator chose another: records of it. */
+int sw_server_begin_world(struct sw_server *server, sw_records *records, struct sw_err *err);
 void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_door(struct sw_server *server, struct sw_conn *conn);
 void sw_handle_quota(struct sw_server *server, struct sw_conn *conn);

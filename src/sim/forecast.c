@@ -410,9 +410,7 @@ static int prepare(struct run *run, struct sw_err *err)
 		.placement = config->placement,
 		.params = config->params,
 		.seed = 1,
-		.cannot_move = true,
-		.moves_restart = true,
-		.may_grow = true,
+		.terms = sw_terms_unsaid,
 	};
 	run->lives = calloc(config->count + 1, sizeof *run->lives);
 	if (run->lives == NULL || sw_heap_reserve(&run->ends, config->count + 1) < 0 ||

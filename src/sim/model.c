@@ -36,8 +36,11 @@ struct life {
 	bool runs;
 	bool paused; /* runs, and stands still */
 	bool has_run;
-	bool lost_state; /* must start from a checkpoint */
-	bool will_fail;	 /* the event ahead is a failure */
+	bool lost_state;     /* must start from a checkpoint */
+	bool moves;	     /* stopped in this step to go on elsewhere */
+	uint32_t told_milli; /* its speed, where that is measured */
+	uint32_t node, gpus; /* of its last run; UINT32_MAX: of several nodes */
+	bool will_fail;	     /* the event ahead is a failure */
 };
 
 struct sw_world_model {
@@ -116,12 +119,8 @@ static int bring_to_life(struct sw_world_model *model, const struct sw_profiles 
 
 static int make_crowd(struct sw_world_model *model, struct sw_err *err)
 {
-	bool slices = model->world->sharing_by == SW_SHARING_BY_SLICES;
-	struct sw_crowd_rule rule = {.model = sw_predict_default,
-				     .among = slices ? SW_WAY_SLICES : SW_WAY_MPS,
-				     .gated = model->world->gate_milli > 0 && !slices};
-	if (rule.gated)
-		rule.model.gate_cost_milli = (uint32_t)(model->world->gate_milli - WHOLE);
+	struct sw_terms terms = sw_world_terms(model->world);
+	struct sw_crowd_rule rule = sw_terms_crowd_rule(&terms);
 	return sw_crowd_new(model->profiles, &rule, &model->crowd, err);
 }
 
@@ -170,6 +169,12 @@ void sw_world_model_free(struct sw_world_model *model)
 	free(model);
 }
 
+/* Whether a job of this rule is suspended where it ran. */
+static bool stands_when_stopped(const struct sw_world *world, uint8_t stop_rule)
+{
+	return world->preempt == SW_PREEMPT_IN_PLACE && (stop_rule == SW_STOP_SUSPEND || stop_rule == SW_STOP_IF_FREE);
+}
+
 void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct sw_job_spec *ret_spec)
 {
 	const struct sw_trace_job *job = &model->trace->jobs.items[id];
@@ -198,6 +203,9 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		ret_spec->gpu_floor_bytes = life->profile->mem_persistent_bytes;
 	if (model->world->sharing_slowdown && model->world->sharing_by == SW_SHARING_BY_STAGES)
 		ret_spec->gpu_memory_bytes = SOME_MEMORY;
+	ret_spec->stop_rule =
+		(uint8_t)(ret_spec->job_class == SW_CLASS_OPPORTUNISTIC ? model->world->opportunistic_stop : model->world->guaranteed_stop);
+	ret_spec->prefers_home = stands_when_stopped(model->world, ret_spec->stop_rule);
 	if (!life->profile->is_default)
 		ret_spec->use_milli = (uint16_t)sw_profile_gpu_use_milli(life->profile);
 }
@@ -356,10 +364,34 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 	};
 }
 
+/* A run says soon after its start that it would go on after a stop, and that its memory leaves its GPUs meanwhile. */
+static void tell_keeps(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
+{
+	struct sw_event *event = NULL;
+	if (stands_when_stopped(model->world, sw_engine_job(engine, (struct sw_job_id){id})->stop_rule))
+		event = sw_vec_push(&model->news);
+	if (event != NULL)
+		*event = (struct sw_event){.kind = SW_EV_KEEPS, .job = {id}, .epoch = model->lives[id].epoch, .gpus = 1, .frees = true};
+}
+
+static void tell_speed(struct sw_world_model *model, uint32_t id)
+{
+	struct life *life = &model->lives[id];
+	uint32_t speed_milli = life->paused ? 0 : (uint32_t)(life->pace.full * WHOLE / (life->pace.slow > 0 ? life->pace.slow : 1));
+	struct sw_event *event = NULL;
+	if (!model->world->tells_speed && life->runs && speed_milli != life->told_milli)
+		event = sw_vec_push(&model->news);
+	if (event == NULL)
+		return;
+	life->told_milli = speed_milli;
+	*event = (struct sw_event){.kind = SW_EV_SPEED, .job = {id}, .epoch = life->epoch, .speed_milli = speed_milli};
+}
+
 /* Looks ahead: when the job will end, or fail. */
 static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
+	tell_speed(model, id);
 	/* A failure that lies ahead stays where it is, unless the job ends before. */
 	if (life->paused) {
 		if (!life->will_fail)
@@ -436,10 +468,25 @@ static int64_t starting_cost(const struct sw_world_model *model, const struct li
 		return world->start_ns;
 	if (life->lost_state || !resume)
 		return world->restart_ns;
-	if (world->preempt != SW_PREEMPT_SUSPEND)
+	if (world->preempt != SW_PREEMPT_SUSPEND && world->preempt != SW_PREEMPT_IN_PLACE)
 		return 0;
 	/* Copied out when it stopped, copied in now: charged together, to the job that was moved. */
 	return sw_transfer_ns(&world->suspend, gpu_state_bytes(life)) + sw_transfer_ns(&world->resume, gpu_state_bytes(life));
+}
+
+/* A run that was stopped to go on elsewhere keeps its work on the same node with as many GPUs, as live; else the next one begins anew. True: it was moved. */
+static bool arrive(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command)
+{
+	struct life *life = &model->lives[command->job];
+	const struct sw_part *first = &sw_engine_ledger(engine)->parts[command->parts];
+	uint32_t node = first->next == SW_NO_PART ? first->node : UINT32_MAX;
+	bool moved = life->moves && node != UINT32_MAX && node == life->node && command->gpus == life->gpus;
+	if (life->moves && !moved)
+		lose_work(model, command->job);
+	life->moves = false;
+	life->node = node;
+	life->gpus = command->gpus;
+	return moved;
 }
 
 /* The run gets its fate: the failure that is ahead of it, if any. */
@@ -461,6 +508,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->as_of_ns = now;
 	life->stall_until_ns = now;
 	life->pace = full_speed;
+	life->told_milli = 0;
 	life->told_end_ns = now + life->left_ns; /* what the engine thinks of by itself */
 	model->running++;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
@@ -470,7 +518,9 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 			tell(model, command->job, now + life->left_ns);
 		return;
 	}
-	life->stall_until_ns = now + starting_cost(model, life, command->resume);
+	bool moved = arrive(model, engine, command);
+	life->stall_until_ns =
+		now + (moved ? sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life)) : starting_cost(model, life, command->resume));
 	life->has_run = true;
 	life->lost_state = false;
 	life->kept_ns = life->left_ns;
@@ -480,6 +530,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	}
 	life->pace = pace_of(model, engine, command->job);
 	draw_failure(model, command->job);
+	tell_keeps(model, engine, command->job);
 	look_ahead(model, command->job, now);
 	if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
 		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->pace));
@@ -498,7 +549,9 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 		return;
 	}
 	get_up(model, engine, command->job, now);
-	if (command->reason == SW_REASON_NODE_LOST)
+	bool in_place = model->world->preempt == SW_PREEMPT_IN_PLACE && !command->stands;
+	life->moves = in_place && command->reason == SW_REASON_MOVED;
+	if (command->reason == SW_REASON_NODE_LOST || (in_place && command->reason == SW_REASON_PREEMPTED))
 		lose_work(model, command->job);
 	tell(model, command->job, now);
 }

@@ -214,20 +214,6 @@ static void sample_usage(struct run *run, sw_ns now)
 	*slot = run->last_step = run->last_usage = usage;
 }
 
-/* Of a large job: one whose state fills a GPU. */
-static sw_ns preemption_cost(const struct sw_world *world)
-{
-	const uint64_t bytes = UINT64_C(80) << 30;
-	switch (world->preempt) {
-	case SW_PREEMPT_SUSPEND:
-		return sw_transfer_ns(&world->suspend, bytes) + sw_transfer_ns(&world->resume, bytes);
-	case SW_PREEMPT_RESTART:
-		return world->restart_ns;
-	default:
-		return 0;
-	}
-}
-
 static struct sw_engine_config engine_config(const struct run *run)
 {
 	const struct sw_sim_config *config = run->config;
@@ -238,12 +224,7 @@ static struct sw_engine_config engine_config(const struct run *run)
 		.placement = config->placement,
 		.params = config->params,
 		.seed = config->seed,
-		.quantum_ns = config->world->quantum_ns,
-		.preemption_cost_ns = preemption_cost(config->world),
-		.keeps_state = sw_world_keeps_state(config->world),
-		.tells_speed = true,
-		.replace_is_free = config->world->replace_is_free,
-		.exact_ties = config->world->event_overhead,
+		.terms = sw_world_terms(config->world),
 		.predictor = sw_world_model_predictor(run->world),
 		.splitter = config->world->split_milli != 0 ? &run->cut.splitter : NULL,
 	};

@@ -41,6 +41,13 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 			"16 times that\n",
 			time_text(world->restart_ns, text));
 		break;
+	case SW_PREEMPT_IN_PLACE:
+		say_transfer(out, "suspending a job where it runs", &world->suspend);
+		say_transfer(out, ", resuming it there", &world->resume);
+		fprintf(out,
+			"; unless its owner says otherwise, a guaranteed job is stopped by the rule '%s', an opportunistic one by '%s'\n",
+			sw_stop_rule_words[world->guaranteed_stop], sw_stop_rule_words[world->opportunistic_stop]);
+		break;
 	}
 }
 
@@ -52,7 +59,8 @@ static void say_sharing(FILE *out, const struct sw_world *world)
 	else if (world->sharing_by == SW_SHARING_BY_STAGES)
 		fputs("  sharing: opportunistic jobs slow down by the stages of their iterations, guaranteed ones do not\n", out);
 	else if (world->sharing_by == SW_SHARING_BY_SLICES)
-		fputs("  sharing: jobs on one GPU take turns, by how busy their models' profiles keep it\n", out);
+		fprintf(out, "  sharing: jobs on one GPU take turns, by how busy their models' profiles keep it%s\n",
+			world->gate_milli > 0 ? "; opportunistic ones get time in which guaranteed ones are idle" : "");
 	else if (world->gate_milli == 0)
 		fputs("  sharing: jobs on one GPU slow each other down, by their models' profiles\n", out);
 	else
@@ -73,11 +81,23 @@ static void say_placement(FILE *out, const struct sw_world *world)
 	fprintf(out, "  moving: %s", world->replace_is_free ? "every decision may lay out all running jobs anew, free of cost" : "");
 	if (!world->replace_is_free)
 		say_transfer(out, "migrating a job", &world->migrate);
+	if (world->moves != SW_MOVES_FREELY)
+		fputs(world->moves == SW_MOVES_NEVER ? "; running jobs stay where they are"
+						     : "; only where the policy asks for it, within a node",
+		      out);
 	fputs("\n", out);
 	fprintf(out, "  placement: %s\n",
 		world->placement_slowdown ? "jobs slow down with the distance between their GPUs, by their models' profiles"
 					  : "no slowdown by distance");
 	say_sharing(out, world);
+}
+
+static void say_drivers(FILE *out, const struct sw_world *world)
+{
+	if (world->nodes_join)
+		fputs("  nodes: may join, so that a job that is too large for the cluster waits\n", out);
+	if (!world->tells_speed)
+		fputs("  speed: as measured, not known before\n", out);
 }
 
 static void say_work(FILE *out, const struct sw_world *world)
@@ -146,6 +166,7 @@ char *sw_world_describe(const struct sw_world *world)
 	say_preemption(out, world);
 	say_placement(out, world);
 	say_work(out, world);
+	say_drivers(out, world);
 	say_host(out, world);
 	say_faults(out, world);
 	const char *line = world->not_modelled;

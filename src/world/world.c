@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/embed.h"
+#include "base/file.h"
 #include "base/number.h"
 #include "base/suggest.h"
 #include "base/yaml.h"
@@ -18,16 +20,18 @@ struct file {
 	const char *base, *name, *about;
 	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
-	bool replace_is_free, placement_slowdown, sharing_slowdown;
+	const struct sw_yaml_node *stops;
+	bool replace_is_free, placement_slowdown, sharing_slowdown, nodes_join, tells_speed;
+	int moves;
 	int64_t gate_milli, split_milli;
 	int preempt, sharing_by;
 };
 
-static const char *const preempt_modes[] = {
-	[SW_PREEMPT_FREE] = "free", [SW_PREEMPT_SUSPEND] = "suspend", [SW_PREEMPT_RESTART] = "restart", NULL};
-
-static const char *const sharing_models[] = {
-	[SW_SHARING_BY_PROFILES] = "profiles", [SW_SHARING_BY_STAGES] = "stages", [SW_SHARING_BY_SLICES] = "slices", NULL};
+static const char *const preempt_modes[] = {[SW_PREEMPT_FREE] = "free",
+					    [SW_PREEMPT_SUSPEND] = "suspend",
+					    [SW_PREEMPT_RESTART] = "restart",
+					    [SW_PREEMPT_IN_PLACE] = "in_place",
+					    NULL};
 
 #define AT(member) .offset = offsetof(struct file, member)
 static const struct sw_yaml_field file_fields[] = {
@@ -37,6 +41,10 @@ static const struct sw_yaml_field file_fields[] = {
 	{"quantum", SW_YAML_DURATION, AT(quantum_ns)},
 	{"replace_is_free", SW_YAML_BOOL, AT(replace_is_free)},
 	{"preempt", SW_YAML_CHOICE, AT(preempt), .choices = preempt_modes},
+	{"moves", SW_YAML_CHOICE, AT(moves), .choices = sw_moves_words},
+	{"stops", SW_YAML_MAP, AT(stops)},
+	{"nodes_join", SW_YAML_BOOL, AT(nodes_join)},
+	{"tells_speed", SW_YAML_BOOL, AT(tells_speed)},
 	{"start", SW_YAML_DURATION, AT(start_ns)},
 	{"restart", SW_YAML_DURATION, AT(restart_ns)},
 	{"switch", SW_YAML_DURATION, AT(switch_ns)},
@@ -47,7 +55,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"event_overhead", SW_YAML_MAP, AT(event_overhead)},
 	{"placement_slowdown", SW_YAML_BOOL, AT(placement_slowdown)},
 	{"sharing_slowdown", SW_YAML_BOOL, AT(sharing_slowdown)},
-	{"sharing_by", SW_YAML_CHOICE, AT(sharing_by), .choices = sharing_models},
+	{"sharing_by", SW_YAML_CHOICE, AT(sharing_by), .choices = sw_sharing_words + SW_SHARING_BY_PROFILES},
 	{"gate", SW_YAML_MILLI, AT(gate_milli), .min = 1000, .max = 100000},
 	{"split", SW_YAML_MILLI, AT(split_milli), .min = 1000, .max = 100000},
 	{"host", SW_YAML_MAP, AT(host)},
@@ -115,6 +123,15 @@ static int read_host(const struct sw_yaml_node *node, struct sw_world *world, st
 		{"memory_per_gpu", SW_YAML_BYTES, .offset = offsetof(struct sw_world, host_mem_per_gpu_bytes), .max = INT64_C(1) << 46},
 	};
 	return node == NULL ? 0 : sw_yaml_decode(node, "a demand on the host", fields, SW_YAML_COUNT(fields), world, err);
+}
+
+static int read_stops(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)
+{
+	static const struct sw_yaml_field fields[] = {
+		{"guaranteed", SW_YAML_CHOICE, .offset = offsetof(struct sw_world, guaranteed_stop), .choices = sw_stop_rule_words},
+		{"opportunistic", SW_YAML_CHOICE, .offset = offsetof(struct sw_world, opportunistic_stop), .choices = sw_stop_rule_words},
+	};
+	return node == NULL ? 0 : sw_yaml_decode(node, "rules for stops", fields, SW_YAML_COUNT(fields), world, err);
 }
 
 static int read_faults(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)
@@ -256,12 +273,15 @@ static void take_plain(const struct file *file, struct sw_world *world)
 	world->quantum_ns = file->quantum_ns;
 	world->replace_is_free = file->replace_is_free;
 	world->preempt = (enum sw_preempt_mode)file->preempt;
+	world->moves = file->moves;
+	world->nodes_join = file->nodes_join;
+	world->tells_speed = file->tells_speed;
 	world->start_ns = file->start_ns;
 	world->restart_ns = file->restart_ns;
 	world->switch_ns = file->switch_ns;
 	world->placement_slowdown = file->placement_slowdown;
 	world->sharing_slowdown = file->sharing_slowdown;
-	world->sharing_by = (enum sw_sharing_by)file->sharing_by;
+	world->sharing_by = (enum sw_sharing)(SW_SHARING_BY_PROFILES + file->sharing_by);
 	world->gate_milli = file->gate_milli;
 	world->split_milli = file->split_milli;
 }
@@ -284,6 +304,8 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 	if (r == 0)
 		r = read_host(file->host, world, err);
 	if (r == 0)
+		r = read_stops(file->stops, world, err);
+	if (r == 0)
 		r = read_faults(file->faults, world, err);
 	return r < 0 ? r : read_not_modelled(file->not_modelled, world, err);
 }
@@ -303,12 +325,15 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 		.restart_ns = world->restart_ns,
 		.switch_ns = world->switch_ns,
 		.replace_is_free = world->replace_is_free,
+		.moves = world->moves,
+		.nodes_join = world->nodes_join,
+		.tells_speed = world->tells_speed,
 		.placement_slowdown = world->placement_slowdown,
 		.sharing_slowdown = world->sharing_slowdown,
 		.gate_milli = world->gate_milli,
 		.split_milli = world->split_milli,
 		.preempt = (int)world->preempt,
-		.sharing_by = (int)world->sharing_by,
+		.sharing_by = (int)(world->sharing_by - SW_SHARING_BY_PROFILES),
 	};
 	int r = sw_yaml_decode(root, "a world", file_fields, SW_YAML_COUNT(file_fields), &file, err);
 	if (r < 0)
@@ -317,12 +342,15 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 	return read_parts(&file, world, err);
 }
 
-static int from_doc(const struct sw_yaml *doc, struct sw_world **ret_world, struct sw_err *err)
+static int from_doc(const struct sw_yaml *doc, const char *text, size_t size, struct sw_world **ret_world, struct sw_err *err)
 {
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = calloc(1, sizeof *world);
-	if (world == NULL || (world->about = strdup("")) == NULL || (world->not_modelled = strdup("")) == NULL)
+	if (world == NULL || (world->about = strdup("")) == NULL || (world->not_modelled = strdup("")) == NULL ||
+	    (world->text = strndup(text, size)) == NULL)
 		return no_memory(err);
 	world->iteration_scale_ppm = PPM;
+	world->tells_speed = true;
+	world->sharing_by = SW_SHARING_BY_PROFILES;
 	int r = read_file(doc, world, err);
 	if (r < 0)
 		return r;
@@ -333,8 +361,10 @@ static int from_doc(const struct sw_yaml *doc, struct sw_world **ret_world, stru
 int sw_world_parse(const char *name, const char *text, size_t size, struct sw_world **ret_world, struct sw_err *err)
 {
 	SW_CLEANUP(sw_yaml_freep) struct sw_yaml *doc = NULL;
+	if (size > SW_WORLD_TEXT_MAX)
+		return sw_err_set(err, SW_ELIMIT, "world '%.100s' is larger than %u KiB", name, SW_WORLD_TEXT_MAX >> 10);
 	int r = sw_yaml_parse("world", name, text, size, &doc, err);
-	return r < 0 ? r : from_doc(doc, ret_world, err);
+	return r < 0 ? r : from_doc(doc, text, size, ret_world, err);
 }
 
 /* The built-in names, in ascending order; returns how many. */
@@ -391,9 +421,10 @@ int sw_world_load(const char *name_or_path, struct sw_world **ret_world, struct 
 		return sw_world_parse(name_or_path, text, size, ret_world, err);
 	if (!looks_like_path(name_or_path))
 		return refuse_name(name_or_path, err);
-	SW_CLEANUP(sw_yaml_freep) struct sw_yaml *doc = NULL;
-	int r = sw_yaml_load("world", name_or_path, &doc, err);
-	return r < 0 ? r : from_doc(doc, ret_world, err);
+	SW_CLEANUP(sw_freep) char *own = NULL;
+	int r = sw_file_read(name_or_path, SW_WORLD_TEXT_MAX, &own, &size, err);
+	return r < 0 ? sw_err_set(err, r, "cannot read world '%.200s'", name_or_path)
+		     : sw_world_parse(name_or_path, own, size, ret_world, err);
 }
 
 void sw_world_free(struct sw_world *world)
@@ -401,6 +432,7 @@ void sw_world_free(struct sw_world *world)
 	if (world == NULL)
 		return;
 	drop_overheads(world);
+	free(world->text);
 	free(world->name);
 	free(world->about);
 	free(world->not_modelled);
@@ -413,6 +445,50 @@ int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes)
 	if (cost->bytes_per_s > 0)
 		ns += ((unsigned __int128)bytes * SW_NS_PER_S + cost->bytes_per_s - 1) / cost->bytes_per_s;
 	return ns < TEN_YEARS_NS ? (int64_t)ns : TEN_YEARS_NS;
+}
+
+/* Of a large job: one whose state fills a GPU. */
+static sw_ns preemption_cost(const struct sw_world *world)
+{
+	const uint64_t bytes = UINT64_C(80) << 30;
+	switch (world->preempt) {
+	case SW_PREEMPT_SUSPEND:
+	case SW_PREEMPT_IN_PLACE:
+		return sw_transfer_ns(&world->suspend, bytes) + sw_transfer_ns(&world->resume, bytes);
+	case SW_PREEMPT_RESTART:
+		return world->restart_ns;
+	default:
+		return 0;
+	}
+}
+
+struct sw_terms sw_world_terms(const struct sw_world *world)
+{
+	return (struct sw_terms){
+		.quantum_ns = world->quantum_ns,
+		.preemption_cost_ns = preemption_cost(world),
+		.keeps_state = world->preempt == SW_PREEMPT_FREE || world->preempt == SW_PREEMPT_SUSPEND,
+		.replace_is_free = world->replace_is_free,
+		.may_grow = world->nodes_join,
+		.tells_speed = world->tells_speed,
+		.exact_ties = world->event_overhead,
+		.moves = (uint8_t)world->moves,
+		.guaranteed_stop = (uint8_t)world->guaranteed_stop,
+		.opportunistic_stop = (uint8_t)world->opportunistic_stop,
+		.sharing = (uint8_t)(world->sharing_slowdown ? world->sharing_by : SW_SHARING_NONE),
+		.gate_milli = world->gate_milli,
+		.split_milli = world->split_milli,
+	};
+}
+
+struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms)
+{
+	struct sw_crowd_rule rule = {.model = sw_predict_default,
+				     .among = terms->sharing == SW_SHARING_BY_SLICES ? SW_WAY_SLICES : SW_WAY_MPS,
+				     .gated = terms->gate_milli > 0};
+	if (rule.gated)
+		rule.model.gate_cost_milli = (uint32_t)(terms->gate_milli - 1000);
+	return rule;
 }
 
 int64_t sw_world_event_overhead_ns(const struct sw_world *world, const char *model, uint32_t gpus)

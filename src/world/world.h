@@ -18,20 +18,19 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "contention/crowd.h"
+#include "core/terms.h"
 
 #define SW_WORLD_DEFAULT "measured"
+#define SW_WORLD_LIVE "live" /* that of a controller, unless it is told another */
+#define SW_WORLD_TEXT_MAX (64u << 10)
 
 enum sw_preempt_mode {
 	SW_PREEMPT_FREE = 0, /* stopping and going on cost nothing */
 	SW_PREEMPT_SUSPEND,  /* state is copied out and in */
 	SW_PREEMPT_RESTART,  /* state is lost but for a checkpoint: going on costs restart_ns */
-};
-
-/* What tells how much neighbours on a GPU slow a job down. */
-enum sw_sharing_by {
-	SW_SHARING_BY_PROFILES = 0,
-	SW_SHARING_BY_STAGES, /* of an iteration, as the trace gives them; guaranteed jobs do not slow down; memory is always enough */
-	SW_SHARING_BY_SLICES, /* of time: who has work for the GPU takes turns (no MPS); by how busy the profiles keep it */
+	/* State is copied to the host and stands there: the run goes on where it was, or is lost. Jobs that their owner does not let be suspended start anew. */
+	SW_PREEMPT_IN_PLACE,
 };
 
 struct sw_transfer_cost {
@@ -47,6 +46,7 @@ struct sw_event_overhead {
 };
 
 struct sw_world {
+	char *text; /* the file, as it was read */
 	char *name;
 	char *about;	    /* one line */
 	char *not_modelled; /* one line each, ends with a newline; "" for none stated */
@@ -54,8 +54,12 @@ struct sw_world {
 	int64_t quantum_ns;   /* a running job is not preempted before it ran this long */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	enum sw_preempt_mode preempt;
-	int64_t start_ns;   /* before a job's first progress */
-	int64_t restart_ns; /* the same when it starts from a checkpoint */
+	bool nodes_join;			 /* a job that is too large for the cluster waits instead of being refused */
+	bool tells_speed;			 /* the speed of a job is known at once; else it is measured, and told a little later */
+	int moves;				 /* enum sw_moves */
+	int guaranteed_stop, opportunistic_stop; /* enum sw_stop_rule of jobs whose owner said nothing */
+	int64_t start_ns;			 /* before a job's first progress */
+	int64_t restart_ns;			 /* the same when it starts from a checkpoint */
 	struct sw_transfer_cost suspend, resume, migrate;
 	int64_t switch_ns; /* before the first progress of a job that was paused in place and goes on: the same for all, since nothing is copied */
 
@@ -69,7 +73,7 @@ struct sw_world {
 
 	bool placement_slowdown;
 	bool sharing_slowdown;
-	enum sw_sharing_by sharing_by;
+	enum sw_sharing sharing_by; /* never SW_SHARING_NONE: that is sharing_slowdown */
 	int64_t gate_milli; /* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate, all neighbours are alike */
 
 	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
@@ -86,6 +90,7 @@ struct sw_world {
 
 /* A built-in name ("ideal"), or the path of a file: anything with a slash or that ends in .yaml or .yml. A user's file may begin with
  * `base: NAME`, a built-in world whose values hold where the file is silent. */
+/* SW_WORLD_TEXT_MAX bytes of text at most. */
 int sw_world_load(const char *name_or_path, struct sw_world **ret_world, struct sw_err *err);
 int sw_world_parse(const char *name, const char *text, size_t size, struct sw_world **ret_world, struct sw_err *err);
 void sw_world_free(struct sw_world *world);
@@ -97,11 +102,11 @@ void sw_world_names(char *buffer, size_t size);
 /* "Assumptions in force": several lines for people, each ending with a newline. NULL when out of memory; the caller frees it. */
 char *sw_world_describe(const struct sw_world *world);
 
-/* Whether a preempted job can go on where it was. */
-static inline bool sw_world_keeps_state(const struct sw_world *world)
-{
-	return world->preempt != SW_PREEMPT_RESTART;
-}
+/* What a driver tells its engine in this world. */
+struct sw_terms sw_world_terms(const struct sw_world *world);
+
+/* How jobs on one GPU slow each other down under these terms, for a predictor. */
+struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms);
 
 /* Fixed time plus the copy of `bytes`, rounded up to the nanosecond; stops at ten years. */
 int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes);

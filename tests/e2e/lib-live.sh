@@ -29,9 +29,10 @@ until_holds() {
 	done
 }
 
-# up [options]: controller and agent, ready when this returns.
+# up [options]: controller and agent under $world, ready when this returns.
+world=$SW_SOURCE_DIR/tests/e2e/quick.yaml
 up() {
-	"$SHAREWELL" up --gpus "$gpus" --port 0 --node here "$@" >"$scratch/up.out" 2>&1 &
+	"$SHAREWELL" up --gpus "$gpus" --port 0 --node here --world "$world" "$@" >"$scratch/up.out" 2>&1 &
 	up_pid=$!
 	until_holds 30 sh -c '"$0" nodes --noheader | grep -q "^here "' "$SHAREWELL" || {
 		cat "$scratch/up.out"

@@ -18,7 +18,7 @@ export WRONG_CLOCK="$scratch/clock"
 # With a clock that this script moves.
 start() {
 	interruptible "$(command -v env)" ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0" LD_PRELOAD="$scratch/wrong_clock.so" \
-		"$SHAREWELL" up --gpus "$gpus" --port none --node here --unreachable-after 2s >"$scratch/up.out" 2>&1 &
+		"$SHAREWELL" up --gpus "$gpus" --port none --node here --world "$world" --unreachable-after 2s >"$scratch/up.out" 2>&1 &
 	up_pid=$!
 	until_holds 60 sh -c '"$0" nodes --noheader | grep -q "^here  *\(idle\|mix\|alloc\|drain\|drng\) "' "$SHAREWELL" || {
 		cat "$scratch/up.out"

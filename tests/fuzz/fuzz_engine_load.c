@@ -39,8 +39,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct sw_engine_config config = {.policy = sw_policies[data[0] % policies],
 						.fallback = &sw_policy_fifo,
 						.placement = &sw_placement_pack,
-						.cannot_move = true,
-						.may_grow = true};
+						.terms.moves = SW_MOVES_NEVER,
+						.terms.may_grow = true};
 	struct sw_engine *engine = NULL, *again = NULL;
 	struct sw_err err = {0};
 	bool adopted;

@@ -114,7 +114,7 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 /* Whether it is suspended where it runs, or not stopped at all. */
 static bool suspends(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
-	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->keeps_state;
+	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->terms.keeps_state;
 }
 
 /* Whether its state stays on its GPUs when it stops: parts of a split job are of no use to the whole one. */
@@ -340,7 +340,7 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
-	if (command->reason == SW_REASON_MOVED && !(books->config->moves_restart && entry->runs))
+	if (command->reason == SW_REASON_MOVED && !(books->config->terms.moves == SW_MOVES_RESTART && entry->runs))
 		return sw_err_set(err, SW_EBUG, "job %u was stopped to be moved, which cannot be", command->job);
 	if (command->reason == SW_REASON_BOUNCED && books->bounces && entry->runs) {
 		entry->at_home = has_home(books, entry) && suspends(books, entry);
@@ -357,7 +357,7 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	}
 	if (!entry->runs)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted and did not run", command->job);
-	if (books->now - entry->since < books->config->quantum_ns)
+	if (books->now - entry->since < books->config->terms.quantum_ns)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
 	for (uint32_t s = 0; s < entry->seat_count; s++)
 		if (books->closed[entry->seats[s].node] || (books->shut[entry->seats[s].node] & entry->seats[s].mask) != 0)
@@ -403,11 +403,11 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		}
 		if (!entry->runs || command->epoch != entry->epoch)
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
-		if (books->now - entry->since < books->config->quantum_ns)
+		if (books->now - entry->since < books->config->terms.quantum_ns)
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
 		if (!owner_allows(books, entry))
 			return sw_err_set(err, SW_EBUG, "job %u was moved, which its owner does not allow", command->job);
-		if (books->config->cannot_move)
+		if (books->config->terms.moves != SW_MOVES_FREELY)
 			return sw_err_set(err, SW_EBUG, "job %u was moved where nothing can be moved", command->job);
 		return sit_down(books, engine, command, err);
 	case SW_CMD_STOP:

@@ -476,20 +476,20 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 		.placement = sw_placements[below(storm, rules)],
 		.params = sw_soak_params(&storm->rng, policy, false),
 		.seed = below(storm, UINT64_MAX),
-		.quantum_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 120)) * SW_NS_PER_S,
-		.preemption_cost_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 60)) * SW_NS_PER_S,
-		.keeps_state = chance(storm, 50),
-		.replace_is_free = chance(storm, 40),
-		.may_grow = chance(storm, 10),
-		.exact_ties = chance(storm, 30),
+		.terms.quantum_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 120)) * SW_NS_PER_S,
+		.terms.preemption_cost_ns = (sw_ns)(chance(storm, 50) ? 0 : below(storm, 60)) * SW_NS_PER_S,
+		.terms.keeps_state = chance(storm, 50),
+		.terms.replace_is_free = chance(storm, 40),
+		.terms.may_grow = chance(storm, 10),
+		.terms.exact_ties = chance(storm, 30),
 		.misuse_limit = (uint32_t)below(storm, 50),
 		.splitter = chance(storm, 50) ? &cut.splitter : NULL,
 	};
 	if (chance(storm, 70))
 		storm->config.predictor.speeds = foretell;
-	storm->config.tells_speed = chance(storm, 50);
-	storm->config.cannot_move = !storm->config.replace_is_free && chance(storm, 30);
-	storm->config.moves_restart = storm->config.cannot_move && chance(storm, 50);
+	storm->config.terms.tells_speed = chance(storm, 50);
+	if (!storm->config.terms.replace_is_free && chance(storm, 30))
+		storm->config.terms.moves = chance(storm, 50) ? SW_MOVES_RESTART : SW_MOVES_NEVER;
 }
 
 static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uint64_t *ret_hash, struct sw_err *err)
@@ -508,7 +508,7 @@ static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uin
 	for (int s = 0; r == 0 && s < STEPS; s++)
 		r = one_gust(&storm, err);
 	/* Where the cluster may grow jobs may wait for that; and nobody answers for chaos where nothing can replace it. */
-	if (r == 0 && !storm.config.may_grow && storm.config.fallback != NULL)
+	if (r == 0 && !storm.config.terms.may_grow && storm.config.fallback != NULL)
 		r = drain(&storm, err);
 	if (r == 0)
 		*ret_hash = sw_hash_u64(sw_engine_log_hash(storm.engine), sw_engine_command_hash(storm.engine));

@@ -161,7 +161,7 @@ static void test_unknown_duration(void **state)
 static void fail_with_retries(uint32_t retries)
 {
 	struct rig rig;
-	open_fifo(&rig, (struct sw_engine_config){.keeps_state = true});
+	open_fifo(&rig, (struct sw_engine_config){.terms.keeps_state = true});
 	struct sw_job_spec spec = rig_spec(2, 100);
 	spec.retries = retries;
 	uint32_t id = rig_submit(&rig, 0, &spec);
@@ -199,7 +199,7 @@ static void test_cancel(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.keeps_state = true});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.keeps_state = true});
 	struct sw_job_spec held = rig_spec(1, 100);
 	held.held = true;
 	rig_submit_plain(&rig, 0, 1, 100); /* runs */
@@ -266,7 +266,7 @@ static void test_cancel_suspended(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.keeps_state = true});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.keeps_state = true});
 	rig_submit_plain(&rig, 0, 1, 100);
 	run_script(&rig, 0, start_first);
 	run_script(&rig, 1, preempt_first);
@@ -284,7 +284,7 @@ static void test_hold_and_release(void **state)
 	(void)state;
 	for (int keeps_state = 0; keeps_state < 2; keeps_state++) {
 		struct rig rig;
-		open_fifo(&rig, (struct sw_engine_config){.keeps_state = keeps_state});
+		open_fifo(&rig, (struct sw_engine_config){.terms.keeps_state = keeps_state});
 		uint32_t id = rig_submit_plain(&rig, 0, 4, 100), next = rig_submit_plain(&rig, 0, 4, 100);
 		rig_event(&rig, 10, (struct sw_event){.kind = SW_EV_HOLD, .job = {id}});
 		const struct sw_command *stop = rig_command(&rig, SW_CMD_STOP, id);
@@ -330,7 +330,7 @@ static void test_node_down_and_up(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_fifo(&rig, (struct sw_engine_config){.keeps_state = true});
+	open_fifo(&rig, (struct sw_engine_config){.terms.keeps_state = true});
 	uint32_t one = rig_submit_plain(&rig, 0, 1, 100), two = rig_submit_plain(&rig, 0, 2, 100);
 	assert_string_equal(rig_place(&rig, one), "0:1");
 	assert_string_equal(rig_place(&rig, two), "1:3");

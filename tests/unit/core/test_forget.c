@@ -16,7 +16,7 @@ static const struct sw_topology_node nodes[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), 
 static struct sw_engine_config config_of(const struct sw_policy *policy)
 {
 	return (struct sw_engine_config){
-		.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5, .quantum_ns = 30 * SW_NS_PER_S};
+		.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5, .terms.quantum_ns = 30 * SW_NS_PER_S};
 }
 
 /* The same happens to both; one of them forgets. */

@@ -261,7 +261,7 @@ static void test_moves_restart(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	uint32_t elastic = submit_homely(&rig, 2);
 	run_script(&rig, 0, start_all);
 	void (*const scripts[])(struct sw_plan *) = {resize_first, preempt_and_shrink};
@@ -294,7 +294,7 @@ static void test_goes_on_elsewhere(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.cannot_move = true});
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.terms.moves = SW_MOVES_NEVER});
 	uint32_t mover = submit_homely(&rig, 2), other = submit_homely(&rig, 1);
 	run_script(&rig, 0, start_all);
 	assert_string_equal(rig_place(&rig, mover), "0:3");
@@ -327,7 +327,7 @@ static void test_home_moves(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.cannot_move = true});
+	open_scripted(&rig, one_of_four, 1, (struct sw_engine_config){.terms.moves = SW_MOVES_NEVER});
 	uint32_t mover = submit_homely(&rig, 2);
 	run_script(&rig, 0, start_all);
 	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {mover}});
@@ -347,7 +347,7 @@ static void test_moves_replay(void **state)
 	uint64_t hashes[2][2];
 	for (int saved = 0; saved < 2; saved++) {
 		struct rig rig;
-		const struct sw_engine_config config = {.policy = &sw_policy_fifo, .placement = &sw_placement_pack, .cannot_move = true};
+		const struct sw_engine_config config = {.policy = &sw_policy_fifo, .placement = &sw_placement_pack, .terms.moves = SW_MOVES_NEVER};
 		rig_open(&rig, one_of_four, 1, config, NULL);
 		uint32_t mover = rig_submit_plain(&rig, 0, 2, 100), next = rig_submit_plain(&rig, 0, 3, 100);
 		rig_event(&rig, 1, move_to(&rig, mover, 0xc));

@@ -168,7 +168,7 @@ static void test_lifted_in_vain_has_run(void **state)
 	order = (struct sw_order){.preemptive = true};
 	keys[0] = keys[2] = 0, keys[1] = 8, keys[3] = 9, keys[4] = 1, keys[5] = 2;
 	rig_open(&rig, four_gpus, 2,
-		 (struct sw_engine_config){.policy = &keyed, .placement = &sw_placement_yarn, .quantum_ns = 60 * SW_NS_PER_S}, NULL);
+		 (struct sw_engine_config){.policy = &keyed, .placement = &sw_placement_yarn, .terms.quantum_ns = 60 * SW_NS_PER_S}, NULL);
 	for (int job = 0; job < 4; job++)
 		rig_submit_plain(&rig, 0, 1, 1000);
 	assert_string_equal(rig_place(&rig, 1), "0:2");
@@ -192,8 +192,8 @@ static void test_quantum(void **state)
 		rig_open(&rig, two_gpus, 1,
 			 (struct sw_engine_config){.policy = &keyed,
 						   .placement = rules[variant & 1],
-						   .quantum_ns = 60 * SW_NS_PER_S,
-						   .replace_is_free = variant & 2},
+						   .terms.quantum_ns = 60 * SW_NS_PER_S,
+						   .terms.replace_is_free = variant & 2},
 			 NULL);
 		rig_submit_plain(&rig, 5, 2, 100);
 		assert_int_equal(rig.step.wake_at, SW_TIME_NEVER); /* nobody waits for it */
@@ -381,7 +381,7 @@ static void expect_waiting_first(bool exact_ties)
 {
 	struct rig rig;
 	order = (struct sw_order){.preemptive = true, .key_counts_down = true, .ties = SW_TIES_WAITING_FIRST};
-	rig_open(&rig, two_gpus, 1, (struct sw_engine_config){.policy = &keyed, .exact_ties = exact_ties}, NULL);
+	rig_open(&rig, two_gpus, 1, (struct sw_engine_config){.policy = &keyed, .terms.exact_ties = exact_ties}, NULL);
 	keys[0] = 5 * SW_NS_PER_S, keys[1] = 10 * SW_NS_PER_S, keys[2] = 7 * SW_NS_PER_S;
 	rig_submit_plain(&rig, 0, 2, 100);
 	rig_submit_plain(&rig, 0, 2, 100);
@@ -437,7 +437,7 @@ static void test_own_choice_then_order(void **state)
 		order = (struct sw_order){.preemptive = variant & 1};
 		keys[0] = keys[1] = keys[2] = 0;
 		rig_open(&rig, two_gpus, 1,
-			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .replace_is_free = variant & 4},
+			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .terms.replace_is_free = variant & 4},
 			 NULL);
 		struct sw_job_spec spec = rig_spec(1, 10);
 		const struct sw_event all[] = {{.kind = SW_EV_SUBMIT, .spec = &spec},

@@ -203,7 +203,7 @@ static void test_every_step(void **state)
 							.policy = policies[p],
 							.fallback = &sw_policy_fifo,
 							.placement = p % 2 == 0 ? &sw_placement_yarn : &sw_placement_count,
-							.quantum_ns = (sw_ns)(p % 3) * 5 * SW_NS_PER_S};
+							.terms.quantum_ns = (sw_ns)(p % 3) * 5 * SW_NS_PER_S};
 		for (int step = 0; step < LIFE; step++) {
 			uint64_t hash;
 			for (long n = 0; live(&config, &life, step, n, &hash); n++)

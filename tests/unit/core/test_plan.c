@@ -136,7 +136,7 @@ static void test_preempt(void **state)
 	(void)state;
 	for (int keeps_state = 0; keeps_state < 2; keeps_state++) {
 		struct rig rig;
-		open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.keeps_state = keeps_state});
+		open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.keeps_state = keeps_state});
 		rig_submit_plain(&rig, 0, 3, 100);
 		run_script(&rig, 0, start_first);
 		rig_submit_plain(&rig, 0, 4, 100);
@@ -182,7 +182,7 @@ static void test_quantum(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.quantum_ns = 60 * SW_NS_PER_S});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.quantum_ns = 60 * SW_NS_PER_S});
 	struct sw_job_spec elastic = rig_spec(2, 100);
 	elastic.min_gpus = 1;
 	rig_submit(&rig, 0, &elastic);
@@ -229,7 +229,7 @@ static void test_started_and_stopped(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.keeps_state = true});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.keeps_state = true});
 	rig_submit_plain(&rig, 0, 3, 100);
 	struct sw_job before = *rig_job(&rig, 0);
 	run_script(&rig, 9, start_and_preempt);

@@ -83,7 +83,7 @@ static void test_cannot_move(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.placement = &sw_placement_yarn, .cannot_move = true});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.placement = &sw_placement_yarn, .terms.moves = SW_MOVES_NEVER});
 	rig_submit_plain(&rig, 0, 2, 100);
 	struct sw_job_spec elastic = rig_spec(1, 100);
 	elastic.max_gpus = 2;
@@ -114,7 +114,7 @@ static void test_cannot_move_beside_another(void **state)
 	struct sw_job_spec small = rig_spec(1, 100);
 	small.gpu_memory_bytes = RIG_GIB;
 	small.compute_milli = 100;
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.cannot_move = true});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.moves = SW_MOVES_NEVER});
 	rig_submit(&rig, 0, &small);
 	rig_submit(&rig, 0, &small);
 	run_script(&rig, 0, start_all);

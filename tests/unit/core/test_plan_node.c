@@ -140,7 +140,7 @@ static void test_what_a_stop_leaves(void **state)
 	assert_int_equal(sw_job_node(view, rig_job(&rig, 1), 0, NULL).v, 0);
 	assert_false(sw_jobs_meet(view, rig_job(&rig, 0), rig_job(&rig, 1)));
 	rig_close(&rig);
-	open_scripted(&rig, two_by_two, 1, (struct sw_engine_config){.keeps_state = true});
+	open_scripted(&rig, two_by_two, 1, (struct sw_engine_config){.terms.keeps_state = true});
 	rig_submit(&rig, 0, &other);
 	assert_int_equal(sw_job_keeps(sw_engine_view(rig.engine), rig_job(&rig, 0)), SW_KEEPS_ANYWHERE);
 	rig_close(&rig);
@@ -152,7 +152,7 @@ static void test_speed(void **state)
 	(void)state;
 	for (int tells = 0; tells < 2; tells++) {
 		struct rig rig;
-		open_scripted(&rig, two_by_two, 1, (struct sw_engine_config){.tells_speed = tells});
+		open_scripted(&rig, two_by_two, 1, (struct sw_engine_config){.terms.tells_speed = tells});
 		rig_submit_plain(&rig, 0, 1, 100);
 		const struct sw_view *view = sw_engine_view(rig.engine);
 		assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, 0)), 0);

@@ -24,7 +24,7 @@ static void open_pausing(struct rig *rig)
 	pausing = scripted;
 	pausing.pauses = true;
 	script = NULL;
-	rig_open(rig, one, 1, (struct sw_engine_config){.policy = &pausing, .keeps_state = true}, NULL);
+	rig_open(rig, one, 1, (struct sw_engine_config){.policy = &pausing, .terms.keeps_state = true}, NULL);
 }
 
 static void pause_first(struct sw_plan *plan)

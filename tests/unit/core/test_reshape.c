@@ -69,7 +69,7 @@ static void test_more(void **state)
 {
 	(void)state;
 	struct rig rig;
-	rig_open(&rig, two_by_two, 2, (struct sw_engine_config){.policy = &sw_policy_fifo, .may_grow = true}, NULL);
+	rig_open(&rig, two_by_two, 2, (struct sw_engine_config){.policy = &sw_policy_fifo, .terms.may_grow = true}, NULL);
 	uint32_t here = rig_submit_plain(&rig, 0, 2, 100), behind = rig_submit_plain(&rig, 0, 2, 100),
 		 large = rig_submit_plain(&rig, 0, 5, 100);
 	struct sw_topology_change more = change_to(7, "1 6");
@@ -197,7 +197,7 @@ static const struct sw_topology_node mixed[] = {RIG_NODE(0, 3), RIG_NODE(0, 1), 
 static struct sw_engine_config config_of(const struct sw_policy *policy)
 {
 	return (struct sw_engine_config){
-		.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5, .may_grow = true};
+		.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5, .terms.may_grow = true};
 }
 
 /* Any number of GPUs, and for each that was there a new place or none. */

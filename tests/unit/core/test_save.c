@@ -287,8 +287,8 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_tenant), 12);
 	assert_int_equal(sizeof(struct sw_part), 40);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
-	assert_int_equal(sizeof(struct sw_engine_config), 104);
-	assert_int_equal(sizeof(struct sw_engine), 5616);
+	assert_int_equal(sizeof(struct sw_engine_config), 128);
+	assert_int_equal(sizeof(struct sw_engine), 5640);
 }
 
 int main(void)

@@ -229,7 +229,7 @@ static void test_start_over_is_too_soon(void **state)
 {
 	(void)state;
 	struct rig rig;
-	fill_with_opportunistic(&rig, (struct sw_engine_config){.quantum_ns = 60 * SW_NS_PER_S});
+	fill_with_opportunistic(&rig, (struct sw_engine_config){.terms.quantum_ns = 60 * SW_NS_PER_S});
 	run_script(&rig, 30, third_beside_first);
 	submit(&rig, 70, 2, 80, SW_CLASS_GUARANTEED); /* the first two could go, the third cannot yet */
 	run_script(&rig, 71, refuse_fourth);
@@ -301,7 +301,7 @@ static void test_upgrade_elsewhere(void **state)
 	(void)state;
 	for (int full = 0; full < 2; full++) {
 		struct rig rig;
-		open_scripted(&rig, one_by_two, 1, (struct sw_engine_config){.keeps_state = true});
+		open_scripted(&rig, one_by_two, 1, (struct sw_engine_config){.terms.keeps_state = true});
 		submit(&rig, 0, 1, 10, SW_CLASS_GUARANTEED);
 		submit(&rig, 0, 1, 10, SW_CLASS_GUARANTEED);
 		run_script(&rig, 1, second_beside_first);

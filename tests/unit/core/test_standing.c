@@ -11,7 +11,7 @@
 
 #define GIB(n) (UINT64_C(n) << 30)
 
-static const struct sw_engine_config live = {.cannot_move = true, .moves_restart = true};
+static const struct sw_engine_config live = {.terms.moves = SW_MOVES_RESTART};
 
 static const struct sw_topology_node one_gpu[] = {{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)}};
 
@@ -375,7 +375,7 @@ static void test_put_back_beside_one_without_host_memory(void **state)
 	struct rig rig;
 	struct sw_engine_config config = live;
 	config.placement = &sw_placement_count;
-	config.quantum_ns = 100 * SW_NS_PER_S;
+	config.terms.quantum_ns = 100 * SW_NS_PER_S;
 	open_scripted(&rig, nodes, 2, config);
 	struct sw_job_spec stands = asking(4, 40, SW_STOP_SUSPEND), lent = asking(4, 30, SW_STOP_SUSPEND),
 			   late = asking(4, 0, SW_STOP_RESTART);

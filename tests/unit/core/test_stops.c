@@ -10,7 +10,7 @@
 #include "scripted.h"
 
 static const struct sw_topology_node one_of_two[] = {RIG_NODE(0, 2)};
-static const struct sw_engine_config live = {.cannot_move = true, .moves_restart = true};
+static const struct sw_engine_config live = {.terms.moves = SW_MOVES_RESTART};
 
 static uint32_t submit_ruled(struct rig *rig, int64_t at_s, uint32_t gpus, int64_t work_s, enum sw_stop_rule rule)
 {

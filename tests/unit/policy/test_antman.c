@@ -14,7 +14,7 @@ static const struct sw_topology_node four[] = {RIG_NODE(0, 4)};
 
 static void open_antman(struct rig *rig, const struct sw_topology_node *nodes, const char *const *words)
 {
-	rig_open(rig, nodes, 1, (struct sw_engine_config){.policy = &sw_policy_antman, .keeps_state = true}, words);
+	rig_open(rig, nodes, 1, (struct sw_engine_config){.policy = &sw_policy_antman, .terms.keeps_state = true}, words);
 }
 
 /* A job of tenant 0 that uses half of its GPUs, with this much memory on each. */

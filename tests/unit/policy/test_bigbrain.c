@@ -21,7 +21,7 @@ static void open_bigbrain(struct rig *rig, const struct sw_topology_node *nodes,
 	cut = sw_cut_make(price_milli);
 	rig_open(rig, nodes, count,
 		 (struct sw_engine_config){
-			 .policy = &sw_policy_bigbrain, .keeps_state = true, .splitter = price_milli > 0 ? &cut.splitter : NULL},
+			 .policy = &sw_policy_bigbrain, .terms.keeps_state = true, .splitter = price_milli > 0 ? &cut.splitter : NULL},
 		 words);
 }
 

@@ -27,7 +27,7 @@ static void open_with(struct rig *rig, const struct sw_topology_node *nodes, uin
 /* A world that suspends, and tells how fast jobs run. */
 static void open_gandiva(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count)
 {
-	open_with(rig, nodes, count, (struct sw_engine_config){.keeps_state = true, .tells_speed = true});
+	open_with(rig, nodes, count, (struct sw_engine_config){.terms.keeps_state = true, .terms.tells_speed = true});
 }
 
 /* Steps whenever the engine wants to be woken, up to this second. */
@@ -129,7 +129,7 @@ static void test_turns_in_place(void **state)
 	(void)state;
 	struct rig rig;
 	char place[4][256];
-	open_with(&rig, two_gpus, 1, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, two_gpus, 1, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	for (uint32_t id = 0; id < 4; id++)
 		submit_in_place(&rig, 0, 1, 30);
 	for (int64_t turn = 0; turn <= 20; turn++) {
@@ -155,7 +155,7 @@ static void test_memory_of_those_who_stand(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, one_gpu, 1, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, one_gpu, 1, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	uint32_t first = submit_in_place(&rig, 0, 1, 30), second = submit_in_place(&rig, 0, 1, 45), third = submit_in_place(&rig, 0, 1, 10);
 	uint32_t unknown = submit_in_place(&rig, 0, 1, 0);
 	live_until(&rig, 20 * QUANTUM);
@@ -213,7 +213,7 @@ static void test_height(void **state)
 	(void)state;
 	struct rig rig;
 	const char *const words[] = {"height=2", NULL};
-	rig_open(&rig, one_gpu, 1, (struct sw_engine_config){.policy = &sw_policy_gandiva, .keeps_state = true}, words);
+	rig_open(&rig, one_gpu, 1, (struct sw_engine_config){.policy = &sw_policy_gandiva, .terms.keeps_state = true}, words);
 	for (int j = 0; j < 3; j++)
 		rig_submit_plain(&rig, 0, 1, 100000);
 	live_until(&rig, 10 * QUANTUM);
@@ -360,7 +360,7 @@ static void test_who_is_not_packed(void **state)
 	} cases[] = {{50, 40, true}, {0, 40, true}, {30, 0, true}, {30, 40, false}};
 	struct rig rig;
 	for (size_t c = 0; c < RIG_COUNT(cases); c++) {
-		open_with(&rig, one_gpu, 1, (struct sw_engine_config){.keeps_state = true, .tells_speed = cases[c].measured});
+		open_with(&rig, one_gpu, 1, (struct sw_engine_config){.terms.keeps_state = true, .terms.tells_speed = cases[c].measured});
 		submit_with_memory(&rig, 0, 1, cases[c].first_gib);
 		submit_with_memory(&rig, 0, 1, cases[c].second_gib);
 		for (int64_t turn = 0; turn < 10; turn++) {
@@ -443,7 +443,7 @@ static void test_grow_and_shrink(void **state)
 /* A job that cannot be stopped and keeps off node 1 waits for node 0, where another such job runs; on node 1 one runs that can stand still there. */
 static void open_in_vain(struct rig *rig)
 {
-	open_with(rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(rig, two_ones, 2, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	submit_with_memory(rig, 0, 1, 30);
 	submit_in_place(rig, 0, 1, 30);
 	submit_with_memory(rig, 0, 1, 30);
@@ -490,7 +490,7 @@ static void test_stopped_in_vain_for_a_gang(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, three_ones, 3, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, three_ones, 3, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	submit_with_memory(&rig, 0, 1, 30);
 	submit_in_place(&rig, 0, 1, 30);
 	submit_in_place(&rig, 0, 1, 30);
@@ -511,7 +511,7 @@ static void test_quota_is_given_back_elsewhere(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, two_ones, 2, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	rig_event(&rig, 0, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 1, .gpus = 1});
 	uint32_t fixed = submit_with_memory(&rig, 0, 1, 30);
 	struct sw_job_spec spec = rig_spec(1, 100000);
@@ -542,7 +542,7 @@ static void test_released_where_they_stand(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, three_ones, 3, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, three_ones, 3, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	for (uint32_t id = 0; id < 3; id++)
 		submit_in_place(&rig, 0, 1, 30);
 	assert_string_equal(rig_place(&rig, 2), "2:1");
@@ -560,7 +560,7 @@ static void test_does_not_stand_where_it_waits(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, two_ones, 2, (struct sw_engine_config){.cannot_move = true, .moves_restart = true});
+	open_with(&rig, two_ones, 2, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
 	uint32_t other = submit_in_place(&rig, 0, 1, 30), job = 1;
 	struct sw_job_spec spec = rig_spec(1, 100000);
 	spec.gpu_memory_bytes = 30 * RIG_GIB;
@@ -628,7 +628,7 @@ static void test_too_small_now(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_with(&rig, two_fours, 2, (struct sw_engine_config){.may_grow = true});
+	open_with(&rig, two_fours, 2, (struct sw_engine_config){.terms.may_grow = true});
 	uint32_t first = submit_in_place(&rig, 0, 4, 20), second = submit_in_place(&rig, 0, 4, 20);
 	assert_string_equal(rig_place(&rig, first), "0:f");
 	assert_string_equal(rig_place(&rig, second), "1:f");

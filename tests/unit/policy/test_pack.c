@@ -19,7 +19,7 @@ static struct sw_crowd *crowd;
 static void open_packed(struct rig *rig, const struct sw_topology_node *nodes, const char *policy, const char *const *words)
 {
 	const struct sw_engine_config config = {
-		.policy = sw_policy_find(policy), .keeps_state = true, .tells_speed = true, .predictor = {crowd, sw_crowd_speeds}};
+		.policy = sw_policy_find(policy), .terms.keeps_state = true, .terms.tells_speed = true, .predictor = {crowd, sw_crowd_speeds}};
 	assert_non_null(config.policy);
 	rig_open(rig, nodes, 1, config, words);
 }

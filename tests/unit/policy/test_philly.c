@@ -17,7 +17,7 @@ static const struct sw_topology_node uneven[] = {RIG_NODE(0, 8), RIG_NODE(0, 2),
 
 static void open_philly(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, const char *const *words)
 {
-	rig_open(rig, nodes, count, (struct sw_engine_config){.policy = &sw_policy_philly, .keeps_state = true}, words);
+	rig_open(rig, nodes, count, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.keeps_state = true}, words);
 }
 
 static uint32_t submit_of(struct rig *rig, int64_t at_s, uint32_t tenant, uint32_t gpus)
@@ -359,7 +359,7 @@ static void test_memory_that_stays(void **state)
 	} cases[] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 0, 2, 0}, {3, 0, 2, 2}, {0, 6, 2, 2}, {0, 7, 1, 0}};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct rig rig;
-		rig_open(&rig, four, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+		rig_open(&rig, four, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
 			 NULL);
 		set_quota(&rig, 0, 0, 1);
 		set_quota(&rig, 0, 1, 4);
@@ -407,7 +407,7 @@ static void test_crowded_gpus(void **state)
 	} cases[] = {{false, 1, true}, {false, 2, false}, {true, 1, false}, {true, 2, false}};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct rig rig;
-		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
 			 NULL);
 		set_quota(&rig, 0, 0, 0);
 		set_quota(&rig, 0, 1, 2);
@@ -438,7 +438,7 @@ static void test_presses_for_its_home(void **state)
 	static const struct sw_topology_node two[] = {{.gpus = 2, .cpus = 8, .gpu_memory_bytes = UINT64_C(16) << 30}};
 	for (int at_home = 0; at_home < 2; at_home++) {
 		struct rig rig;
-		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .cannot_move = true, .moves_restart = true},
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
 			 NULL);
 		set_quota(&rig, 0, 0, 0);
 		set_quota(&rig, 0, 1, 2);

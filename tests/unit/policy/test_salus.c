@@ -19,7 +19,7 @@ static const struct sw_topology_node one[] = {RIG_NODE(0, 1)};
 static void open_salus(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, const char *const *words)
 {
 	rig_open(rig, nodes, count,
-		 (struct sw_engine_config){.policy = &sw_policy_salus, .placement = &sw_placement_pack, .keeps_state = true, .seed = 1},
+		 (struct sw_engine_config){.policy = &sw_policy_salus, .placement = &sw_placement_pack, .terms.keeps_state = true, .seed = 1},
 		 words);
 }
 

@@ -47,7 +47,7 @@ static void open_with(struct rig *rig, const struct sw_topology_node *nodes, uin
 {
 	rig_open(rig, nodes, count,
 		 (struct sw_engine_config){
-			 .policy = &sw_policy_sharewell, .keeps_state = true, .tells_speed = true, .predictor = {NULL, speeds}},
+			 .policy = &sw_policy_sharewell, .terms.keeps_state = true, .terms.tells_speed = true, .predictor = {NULL, speeds}},
 		 words);
 }
 
@@ -120,7 +120,7 @@ static void open_gated(struct rig *rig, const char *const *words)
 {
 	rig_open(rig, two, 1,
 		 (struct sw_engine_config){
-			 .policy = &sw_policy_sharewell, .keeps_state = true, .tells_speed = true, .predictor = {NULL, gated}},
+			 .policy = &sw_policy_sharewell, .terms.keeps_state = true, .terms.tells_speed = true, .predictor = {NULL, gated}},
 		 words);
 }
 
@@ -281,7 +281,7 @@ static void test_guests_that_would_start_anew_stay(void **state)
 	struct rig rig;
 	rig_open(&rig, two, 1,
 		 (struct sw_engine_config){
-			 .policy = &sw_policy_sharewell, .cannot_move = true, .moves_restart = true, .predictor = {NULL, speeds}},
+			 .policy = &sw_policy_sharewell, .terms.moves = SW_MOVES_RESTART, .predictor = {NULL, speeds}},
 		 NULL);
 	uint32_t a = job(&rig, 0, 1, HEAVY), b = job(&rig, 0, 1, LIGHT), guest = job(&rig, 1, 1, LIGHT);
 	assert_true(meet(&rig, b, guest));
@@ -425,7 +425,7 @@ static void test_protected_jobs_give_way_later(void **state)
 	(void)state;
 	struct rig rig;
 	rig_open(&rig, two, 1,
-		 (struct sw_engine_config){.policy = &sw_policy_sharewell, .keeps_state = true, .quantum_ns = 600 * SW_NS_PER_S},
+		 (struct sw_engine_config){.policy = &sw_policy_sharewell, .terms.keeps_state = true, .terms.quantum_ns = 600 * SW_NS_PER_S},
 		 (const char *const[]){"first=100s", NULL});
 	uint32_t old = job(&rig, 0, 2, HEAVY);
 	rig_tick(&rig, 60); /* 120 GPU-seconds: the second queue */

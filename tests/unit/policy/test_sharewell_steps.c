@@ -63,7 +63,7 @@ static void open_busy(struct rig *rig, uint32_t nodes)
 	struct sw_topology_node shapes[NODES_MAX] = {0};
 	for (uint32_t n = 0; n < nodes; n++)
 		shapes[n] = (struct sw_topology_node)RIG_NODE(0, GPUS);
-	rig_open(rig, shapes, nodes, (struct sw_engine_config){.policy = &sw_policy_sharewell, .cannot_move = true}, NULL);
+	rig_open(rig, shapes, nodes, (struct sw_engine_config){.policy = &sw_policy_sharewell, .terms.moves = SW_MOVES_NEVER}, NULL);
 	for (uint32_t j = 0; j < nodes * GPUS; j++)
 		assert_true(rig_runs(rig, rig_submit_plain(rig, 0, 1, 1000000)));
 }

@@ -51,10 +51,10 @@ static inline void stage_rise(struct stage *stage, const struct sw_topology_node
 		.topology = stage->topology,
 		.policy = policy,
 		.placement = placement,
-		.quantum_ns = stage->world->quantum_ns,
-		.preemption_cost_ns = stage->world->restart_ns,
-		.keeps_state = sw_world_keeps_state(stage->world),
-		.replace_is_free = stage->world->replace_is_free,
+		.terms.quantum_ns = stage->world->quantum_ns,
+		.terms.preemption_cost_ns = stage->world->restart_ns,
+		.terms.keeps_state = sw_world_terms(stage->world).keeps_state,
+		.terms.replace_is_free = stage->world->replace_is_free,
 	};
 	script = NULL;
 	rig_must(sw_engine_new(&config, &stage->engine, &err), &err);

@@ -135,25 +135,42 @@ static void start_three_beside(struct sw_plan *plan)
 		assert_int_equal(sw_plan_pack_at(plan, job_of(plan, id), &gpu, 1), SW_YES);
 }
 
+static void share_by_slices(struct stage *stage, int64_t gate_milli)
+{
+	stage_begin(stage, "ideal");
+	stage->world->sharing_slowdown = true;
+	stage->world->sharing_by = SW_SHARING_BY_SLICES;
+	stage->world->gate_milli = gate_milli;
+	stage_job(stage, 1, 100, "resnet50");
+	stage_job(stage, 1, 100, "resnet50")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(stage, 1, 100, "resnet50");
+	assert_int_equal(profile_of(stage, "resnet50")->busy_milli, 1000);
+	stage_rise(stage, one_gpu, 1, &scripted, &sw_placement_count);
+	stage_at(stage, 0, start_three_beside);
+	assert_true(stage_play_out(stage, 100));
+}
+
 /* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU
- * that they use; class and gate do not matter. */
+ * that they use; without a gate their class does not matter. */
 static void test_sharing_by_slices(void **state)
 {
 	(void)state;
 	struct stage stage;
-	stage_begin(&stage, "ideal");
-	stage.world->sharing_slowdown = true;
-	stage.world->sharing_by = SW_SHARING_BY_SLICES;
-	stage.world->gate_milli = 1020;
-	stage_job(&stage, 1, 100, "resnet50");
-	stage_job(&stage, 1, 100, "resnet50")->job_class = SW_TRACE_OPPORTUNISTIC;
-	stage_job(&stage, 1, 100, "resnet50");
-	assert_int_equal(profile_of(&stage, "resnet50")->busy_milli, 1000);
-	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
-	stage_at(&stage, 0, start_three_beside);
-	assert_true(stage_play_out(&stage, 100));
+	share_by_slices(&stage, 0);
 	for (uint32_t id = 0; id < 3; id++)
 		assert_int_equal(stage_look(&stage, id)->since, 321 * SW_NS_PER_S);
+	stage_end(&stage);
+}
+
+/* Aim: the rule of live agents, turns and the gate: two guaranteed jobs share the time, 2 x 1.07 x 1.02; the opportunistic one stands still beside them, and then has all of the GPU. */
+static void test_sharing_by_slices_and_gate(void **state)
+{
+	(void)state;
+	struct stage stage;
+	share_by_slices(&stage, 1020);
+	assert_in_range(stage_look(&stage, 0)->since, 218 * SW_NS_PER_S, 219 * SW_NS_PER_S);
+	assert_int_equal(stage_look(&stage, 2)->since, stage_look(&stage, 0)->since);
+	assert_in_range(stage_look(&stage, 1)->since, 317 * SW_NS_PER_S, 319 * SW_NS_PER_S);
 	stage_end(&stage);
 }
 
@@ -251,10 +268,15 @@ static void test_sharing_ends_by_moving(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sharing_slowdown),	   cmocka_unit_test(test_sharing_under_a_gate),
-		cmocka_unit_test(test_upgrade_changes_the_pace),   cmocka_unit_test(test_sharing_by_stages),
-		cmocka_unit_test(test_sharing_by_slices),	   cmocka_unit_test(test_split_job),
-		cmocka_unit_test(test_sharing_ends_by_preemption), cmocka_unit_test(test_sharing_ends_by_moving),
+		cmocka_unit_test(test_sharing_slowdown),
+		cmocka_unit_test(test_sharing_under_a_gate),
+		cmocka_unit_test(test_upgrade_changes_the_pace),
+		cmocka_unit_test(test_sharing_by_stages),
+		cmocka_unit_test(test_sharing_by_slices),
+		cmocka_unit_test(test_sharing_by_slices_and_gate),
+		cmocka_unit_test(test_split_job),
+		cmocka_unit_test(test_sharing_ends_by_preemption),
+		cmocka_unit_test(test_sharing_ends_by_moving),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,164 @@
+/* The terms of the cluster's world: a record puts them in force, like a policy. Before the first such record those of sw_terms_unsaid hold, under which older journals were written.
+ *
+ * The terms themselves are in the record, resolved, so that a later version reads the same from it whatever its own world files say. The text of the world goes along for people and
+ * for simulations.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "brain/state.h"
+#include "contention/crowd.h"
+#include "world/world.h"
+
+static json_t *to_json(const struct sw_terms *terms)
+{
+	json_t *object = json_object();
+	for (size_t r = 0; r < sw_term_count; r++)
+		if (json_object_set_new(object, sw_term_rows[r].name, json_integer(sw_term_get(terms, &sw_term_rows[r]))) != 0) {
+			json_decref(object);
+			return NULL;
+		}
+	return object;
+}
+
+static int from_json(const json_t *object, struct sw_terms *ret_terms, struct sw_err *err)
+{
+	struct sw_terms terms = sw_terms_unsaid;
+	size_t known = 0;
+	for (size_t r = 0; r < sw_term_count; r++) {
+		const json_t *value = json_object_get(object, sw_term_rows[r].name);
+		known += value != NULL;
+		if (value != NULL && (!json_is_integer(value) || sw_term_set(&terms, &sw_term_rows[r], json_integer_value(value)) < 0))
+			return sw_err_set(err, SW_EINPUT, "the '%s' of a world is out of its bounds", sw_term_rows[r].name);
+	}
+	if (known != json_object_size(object))
+		return sw_err_set(err, SW_ELIMIT, "the journal holds a world with terms that this version does not know");
+	*ret_terms = terms;
+	return 0;
+}
+
+/* What a live cluster cannot do; NULL: it can do all of it. */
+static const char *find_beyond(const struct sw_terms *terms)
+{
+	if (terms->keeps_state)
+		return "a run that is stopped can go on where it was, and nowhere else ('preempt: in_place')";
+	if (terms->replace_is_free)
+		return "running jobs cannot change places for nothing ('replace_is_free: false')";
+	if (terms->moves == SW_MOVES_FREELY)
+		return "running jobs are moved only where a policy asks for it ('moves: restart' or 'never')";
+	if (terms->exact_ties)
+		return "events cost running jobs nothing that could be set ('event_overhead')";
+	if (terms->tells_speed)
+		return "the speed of jobs is measured and not known before ('tells_speed: false')";
+	if (terms->sharing != SW_SHARING_BY_SLICES)
+		return "jobs on one GPU take turns ('sharing_slowdown: true', 'sharing_by: slices')";
+	if (terms->split_milli != 0)
+		return "jobs are not split over GPUs yet ('split')";
+	if (terms->guaranteed_stop == SW_STOP_AS_WORLD || terms->opportunistic_stop == SW_STOP_AS_WORLD)
+		return "it must say how jobs may be stopped whose owners did not ('stops')";
+	return NULL;
+}
+
+int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err)
+{
+	int r = sw_terms_check(terms, err);
+	const char *beyond = r == 0 ? find_beyond(terms) : NULL;
+	if (beyond == NULL)
+		return r;
+	sw_err_set(err, SW_EINPUT, "world '%.60s' cannot be had in a live cluster", name);
+	sw_err_detail(err, "%s", beyond);
+	sw_err_hint(err, "Begin a file of your own with 'base: live', and say there what is different.");
+	return SW_EINPUT;
+}
+
+int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const struct sw_brain_world *world, sw_records *records,
+			   struct sw_err *err)
+{
+	if (user != NULL && !user->is_operator)
+		return sw_err_set(err, SW_EDENIED, "only operators change the world");
+	int r = sw_brain_check_terms(world->name, &world->terms, err);
+	if (r == 0 && brain->world != NULL && world->terms.may_grow != brain->terms.may_grow)
+		r = sw_err_set(err, SW_EINPUT, "'nodes_join' cannot change while the cluster has jobs");
+	if (r < 0)
+		return r;
+	return sw_record_push(records, SW_RECORD_WORLD,
+			      json_pack("{s:s, s:s, s:b, s:o}", "name", world->name, "text", world->text, "chosen", user != NULL, "terms",
+					to_json(&world->terms)),
+			      err);
+}
+
+/* ---- applying */
+
+static int read_body(const json_t *body, struct sw_terms *ret_terms, struct sw_err *err)
+{
+	const json_t *terms = json_object_get(body, "terms");
+	if (!json_is_string(json_object_get(body, "name")) || !json_is_string(json_object_get(body, "text")) || !json_is_object(terms))
+		return sw_err_set(err, SW_EINPUT, "a world record lacks a field");
+	return from_json(terms, ret_terms, err);
+}
+
+int sw_brain_check_world(const json_t *body, struct sw_err *err)
+{
+	struct sw_terms terms;
+	int r = read_body(body, &terms, err);
+	return r < 0 ? r : sw_brain_check_terms(json_string_value(json_object_get(body, "name")), &terms, err);
+}
+
+static int hold_to(struct sw_brain *brain, const json_t *body, struct sw_err *err)
+{
+	int r = read_body(body, &brain->terms, err);
+	if (r == 0 && brain->crowd != NULL) {
+		struct sw_crowd_rule rule = sw_terms_crowd_rule(&brain->terms);
+		sw_crowd_set_rule(brain->crowd, &rule);
+	}
+	return r;
+}
+
+int sw_brain_apply_world(struct sw_brain *brain, const json_t *body, struct sw_err *err)
+{
+	struct sw_terms terms;
+	SW_CLEANUP(sw_freep) char *copy = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
+	int r = copy == NULL ? sw_err_set(err, SW_ENOMEM, "out of memory") : read_body(body, &terms, err);
+	r = r < 0 ? r : sw_engine_set_terms(brain->engine, &terms, err);
+	r = r < 0 ? r : hold_to(brain, body, err);
+	if (r < 0)
+		return r;
+	free(brain->world);
+	brain->world = SW_TAKE(copy);
+	return sw_brain_step(brain, NULL, 0, err);
+}
+
+int sw_brain_load_world(struct sw_brain *brain, struct sw_err *err)
+{
+	brain->terms = sw_terms_unsaid;
+	if (brain->world == NULL)
+		return 0;
+	json_t *body = json_loads(brain->world, 0, NULL);
+	int r = hold_to(brain, body, err);
+	json_decref(body);
+	return r;
+}
+
+/* ---- looking */
+
+const struct sw_terms *sw_brain_terms(const struct sw_brain *brain)
+{
+	return &brain->terms;
+}
+
+int sw_brain_look_world(const struct sw_brain *brain, char **ret_name, char **ret_text, bool *ret_chosen)
+{
+	json_t *body = brain->world != NULL ? json_loads(brain->world, 0, NULL) : NULL;
+	const char *name = json_string_value(json_object_get(body, "name")), *text = json_string_value(json_object_get(body, "text"));
+	char *name_copy = strdup(name != NULL ? name : ""), *text_copy = strdup(text != NULL ? text : "");
+	*ret_chosen = json_is_true(json_object_get(body, "chosen"));
+	json_decref(body);
+	if (name_copy == NULL || text_copy == NULL) {
+		free(name_copy);
+		free(text_copy);
+		return SW_ENOMEM;
+	}
+	*ret_name = name_copy;
+	*ret_text = text_copy;
+	return 0;
+}

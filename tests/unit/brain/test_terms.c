@@ -1,0 +1,141 @@
+/* The terms of the cluster's world: put in force by a record, kept over a restart, and refused where a live cluster cannot have them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "unit/brain/desk.h"
+#include "world/world.h"
+
+static struct sw_world *load(const char *text)
+{
+	struct sw_world *world = NULL;
+	struct sw_err err = {0};
+	if (sw_world_parse("mine", text, strlen(text), &world, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	return world;
+}
+
+static int propose(struct desk *desk, const struct sw_user *user, const char *text, sw_records *records, struct sw_err *err)
+{
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = load(text);
+	const struct sw_brain_world its = {world->name, world->text, sw_world_terms(world)};
+	return sw_brain_propose_world(desk->brain, user, &its, records, err);
+}
+
+static void put_in_force(struct desk *desk, const char *text)
+{
+	sw_records records = {0};
+	struct sw_err err = {0};
+	if (propose(desk, &root, text, &records, &err) < 0)
+		fail_msg("%s: %s", err.fact, err.detail);
+	desk_apply(desk, &records, NULL);
+}
+
+/* Aim: the engine decides under the terms of the record: a job that runs is not preempted before the new quantum, and is once that is over. */
+static void test_engine_hears(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_policy(desk->brain, &root, "srtf", NULL, 0, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	put_in_force(desk, "base: live\nname: mine\nquantum: 100s\n");
+	assert_int_equal(sw_engine_terms(desk->brain->engine)->quantum_ns, 100 * SW_NS_PER_S);
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 2, \"preempt\": \"requeue\", \"expected\": \"1h\"}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 2, \"preempt\": \"requeue\", \"expected\": \"1s\"}");
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 2), "PD");
+	put_in_force(desk, "base: live\nname: mine\nquantum: 0s\n");
+	assert_string_equal(desk_state(desk, 1), "PD");
+}
+
+/* Aim: how a job may be stopped whose owner said nothing is the operator's affair; what an owner said holds. */
+static void test_stops(void **state)
+{
+	struct desk *desk = *state;
+	put_in_force(desk, "base: live\nname: mine\nstops: {guaranteed: requeue, opportunistic: never}\n");
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"]}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"class\": \"opportunistic\"}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"suspend\"}");
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){0})->stop_rule, SW_STOP_RESTART);
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){1})->stop_rule, SW_STOP_NEVER);
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){2})->stop_rule, SW_STOP_SUSPEND);
+}
+
+/* Aim: a state that is saved and loaded has the world, its terms and who chose it. */
+static void test_restart(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_brain *loaded = NULL;
+	struct sw_pack pack = {0};
+	bool adopted = true, chosen = false;
+	char *name = NULL, *text = NULL;
+	put_in_force(desk, "base: live\nname: mine\nquantum: 7s\n");
+	sw_brain_save(desk->brain, &pack);
+	assert_int_equal(sw_brain_load(&desk->brain->config, pack.bytes, pack.size, &loaded, &adopted, NULL), 0);
+	assert_false(adopted);
+	assert_null(sw_terms_differ(sw_brain_terms(desk->brain), sw_brain_terms(loaded)));
+	assert_null(sw_terms_differ(sw_brain_terms(loaded), sw_engine_terms(loaded->engine)));
+	assert_int_equal(sw_brain_look_world(loaded, &name, &text, &chosen), 0);
+	assert_string_equal(name, "mine");
+	assert_string_equal(text, "base: live\nname: mine\nquantum: 7s\n");
+	assert_true(chosen);
+	free(name);
+	free(text);
+	sw_pack_release(&pack);
+	sw_brain_free(loaded);
+}
+
+/* Aim: worlds that a live cluster cannot have are refused with what it cannot do, and only operators choose. */
+static void test_refused(void **state)
+{
+	struct desk *desk = *state;
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{"base: measured\nname: m\n", "preempt: in_place"},
+		{"base: live\nname: m\nreplace_is_free: true\n", "replace_is_free"},
+		{"base: live\nname: m\nmoves: freely\n", "moves"},
+		{"base: live\nname: m\ntells_speed: true\n", "tells_speed"},
+		{"base: live\nname: m\nsharing_by: profiles\n", "sharing_by"},
+		{"base: live\nname: m\nsplit: 1.1\n", "split"},
+		{"base: live\nname: m\nstops: {guaranteed: world}\n", "stops"},
+		{"base: live\nname: m\nevent_overhead: {default: 1s}\n", "event_overhead"},
+	};
+	sw_records records = {0};
+	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct sw_err err = {0};
+		assert_int_equal(propose(desk, &root, cases[c].text, &records, &err), SW_EINPUT);
+		assert_string_equal(err.fact, "world 'm' cannot be had in a live cluster");
+		assert_non_null(strstr(err.detail, cases[c].why));
+	}
+	assert_int_equal(propose(desk, &alice, "base: live\nname: m\n", &records, NULL), SW_EDENIED);
+	assert_int_equal(records.count, 0);
+}
+
+/* Aim: a damaged record of a world is not applied. */
+static void test_damaged(void **state)
+{
+	struct desk *desk = *state;
+	static const char *const bodies[] = {
+		"{}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"quantum\": -1}}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"quantum\": \"1s\"}}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"moves\": 0}}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"of tomorrow\": 1}}",
+	};
+	for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
+		struct sw_err err = {0};
+		assert_true(sw_brain_apply(desk->brain, desk->now, SW_RECORD_WORLD, bodies[b], strlen(bodies[b]), NULL, &err) < 0);
+		assert_null(sw_terms_differ(sw_brain_terms(desk->brain), &sw_terms_unsaid));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),
+		DESK_TEST(test_refused),      DESK_TEST(test_damaged),
+	};
+	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
+}
