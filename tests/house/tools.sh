@@ -71,6 +71,49 @@ fresh
 printf 'int sw_ledger_take(void);\nint sw_thief(void);\nint sw_thief(void) { return sw_ledger_take(); }\n' >"$tree/src/policy/thief.c"
 expect fail 'src/policy/thief.c: uses sw_ledger_take' 'symbols: a policy that reaches into core is found' "$tools/check-policy-symbols" "$tree"
 
+# tidy: a tree in which every check of tests/house/tidy has something to look at and nothing to say.
+tidy() {
+	rm -rf "$tree"
+	mkdir -p "$tree/src/base" "$tree/docs"
+	printf '/* One. */\nstruct sw_one { int x; };\nint sw_one_of(int x);\n' >"$tree/src/base/one.h"
+	printf '#include "base/one.h"\nint sw_one_of(int x)\n{\n\treturn x > 0 ? sw_one_of(0) : 0;\n}\n' >"$tree/src/base/one.c"
+	printf '# base\n`one.h`\n' >"$tree/src/base/README.md"
+	printf '# Tour\n`sw_one_of()` (`src/base/one.c`)\n' >"$tree/docs/tour.md"
+}
+tidy_of() { "$SW_SOURCE_DIR/tests/house/tidy" --strict "$tree"; }
+long=$(printf '%0120d' 0)
+tidy
+expect pass 'ok - tidy: 2 files' 'tidy: a clean tree passes' tidy_of
+printf '/* %s */\n' "$long" >>"$tree/src/base/one.c"
+expect fail 'src/base/one.c:6: width: 126 columns; a comment has 100' 'tidy: a long comment is found' tidy_of
+tidy
+printf '\tint x = %s%s;\n' "$long" "$long" >>"$tree/src/base/one.c"
+expect fail 'src/base/one.c:6: width: 257 columns; code has 140' 'tidy: long code is found' tidy_of
+tidy
+printf '"/* %s" // x\n' "$long" >>"$tree/src/base/one.c"
+expect pass 'ok' 'tidy: a comment within a string is none' tidy_of
+tidy
+printf 'struct sw_one { int y; };\n' >"$tree/src/base/two.h"
+printf '`two.h`\n' >>"$tree/src/base/README.md"
+expect fail 'src/base/two.h:1: tags: struct sw_one stands in src/base/one.h:2 too' 'tidy: a tag in two headers is found' tidy_of
+tidy
+printf 'int sw_two(void);\n' >>"$tree/src/base/one.h"
+printf 'int sw_two(void)\n{\n\treturn 0; // sw_two()\n}\n' >>"$tree/src/base/one.c"
+expect fail 'src/base/one.h:4: callers: sw_two() has no caller' 'tidy: a function without callers is found' tidy_of
+tidy
+: >"$tree/src/base/three.c"
+expect fail 'src/base/README.md:1: readme: does not name three.c' 'tidy: a file that the README leaves out is found' tidy_of
+tidy
+printf '`four.c`\n' >>"$tree/src/base/README.md"
+expect fail 'src/base/README.md:3: readme: four.c is not there' 'tidy: a file that only the README knows is found' tidy_of
+tidy
+printf '\n`sw_two()` (`src/base/one.c`)\n' >>"$tree/docs/tour.md"
+expect fail 'docs/tour.md:4: places: sw_two() is not in src/base/one.c' 'tidy: a function that stands elsewhere is found' tidy_of
+tidy
+printf '/* Nobody calls it. */\nconst char *x = "the job who waits";\n' >>"$tree/src/base/one.c"
+expect fail 'src/base/one.c:6: words: "Nobody"' 'tidy: a thing that is called a person in a comment is found' tidy_of
+expect fail 'src/base/one.c:7: words: "who"' 'tidy: the same in a message' tidy_of
+
 # Reports as CTest writes them.
 report() {
 	case $2 in '<'*) content=$2 ;; *) content="<system-out>$2</system-out>" ;; esac
