@@ -9,7 +9,8 @@
 #define BITS 64u
 #define CAPACITY_MAX (UINT32_C(1) << 30)
 
-/* Word by word: each level means the same in both, and those that are new above have one bit at most to tell. */
+/* Word by word: each level means the same in both, and those that are new above have
+ * one bit at most to tell. */
 static void copy(struct sw_bitmap *to, const struct sw_bitmap *from)
 {
 	to->count = from->count;

@@ -1,5 +1,6 @@
-/* A set of small integers that finds the next member quickly: a bitmap with summary levels above it (64 bits each).
- * Cost of every operation follows the number of levels, at most 5, never the number of members. */
+/* A set of small integers that finds the next member quickly: a bitmap with summary levels
+ * above it (64 bits each). Cost of every operation follows the number of levels, at most 5,
+ * never the number of members. */
 #ifndef SW_BASE_BITMAP_H
 #define SW_BASE_BITMAP_H
 
@@ -16,7 +17,8 @@ struct sw_bitmap {
 	uint32_t count;
 };
 
-/* Holds integers below `capacity` (at most 2^30); keeps the members it has. 0, SW_ENOMEM or SW_ELIMIT. */
+/* Holds integers below `capacity` (at most 2^30); keeps the members it has. 0,
+ * SW_ENOMEM or SW_ELIMIT. */
 int sw_bitmap_reserve(struct sw_bitmap *bitmap, uint32_t capacity);
 void sw_bitmap_release(struct sw_bitmap *bitmap);
 /* Adding a member or removing a stranger does nothing. */

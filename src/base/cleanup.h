@@ -1,4 +1,5 @@
-/* Ownership that the compiler keeps: a variable marked SW_CLEANUP(fn) is handed to `fn` when it leaves scope. */
+/* Ownership that the compiler keeps: a variable marked SW_CLEANUP(fn) is handed to
+ * `fn` when it leaves scope. */
 #ifndef SW_BASE_CLEANUP_H
 #define SW_BASE_CLEANUP_H
 

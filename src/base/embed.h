@@ -1,12 +1,13 @@
-/* The data files that ship inside the program: everything below data/ of the source tree, named relative to it, and the style sheets,
- * scripts and pages (*.css, *.js, *.html) that stand beside their code in src/, named relative to that. */
+/* The data files that ship inside the program: everything below data/ of the source tree, named
+ * relative to it, and the style sheets, scripts and pages (*.css, *.js, *.html) that stand beside
+ * their code in src/, named relative to that. */
 #ifndef SW_BASE_EMBED_H
 #define SW_BASE_EMBED_H
 
 #include <stddef.h>
 
-/* The bytes of the file `name` ("worlds/ideal.yaml"), with a terminating NUL that is not counted in *ret_size; NULL when there is none.
- * `ret_size` may be NULL. Valid as long as the process. */
+/* The bytes of the file `name` ("worlds/ideal.yaml"), with a terminating NUL that is not counted in
+ * *ret_size; NULL when there is none. `ret_size` may be NULL. Valid as long as the process. */
 const char *sw_embedded(const char *name, size_t *ret_size);
 
 /* The names in ascending order; NULL behind the last one. */

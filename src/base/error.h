@@ -1,8 +1,9 @@
 /* Errors as people read them: a fact, the detail behind it, and a hint what to do next.
  *
- * Functions return 0 or one of the negative codes below. Where a person will read the outcome they also take a
- * `struct sw_err *` (NULL is allowed: nobody listens) and fill it. The first error wins: filling a filled error is ignored, so that
- * a caller may add its own words without hiding the cause; use sw_err_clear() to start over.
+ * Functions return 0 or one of the negative codes below. Where a person will read the outcome they
+ * also take a `struct sw_err *` (NULL is allowed: nobody listens) and fill it. The first error
+ * wins: filling a filled error is ignored, so that a caller may add its own words without hiding
+ * the cause; use sw_err_clear() to start over.
  */
 #ifndef SW_BASE_ERROR_H
 #define SW_BASE_ERROR_H
@@ -33,7 +34,8 @@ void sw_err_detail(struct sw_err *err, const char *fmt, ...) __attribute__((form
 void sw_err_hint(struct sw_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sw_err_clear(struct sw_err *err);
 
-/* One line for logs and tests: "fact: detail. hint". Writes at most `size` bytes, always terminated. */
+/* One line for logs and tests: "fact: detail. hint". Writes at most `size`
+ * bytes, always terminated. */
 void sw_err_format(const struct sw_err *err, char *buffer, unsigned long size);
 
 #endif

@@ -1,7 +1,8 @@
 /* Invariants of an output:
  *  1. until commit the target is untouched; after a failed commit it is as it was before open.
  *  2. the temporary file lies in the target's folder, so that the rename cannot cross file systems.
- *  3. what cannot be renamed into place (a terminal, a pipe, /dev/...) is written in place and has no temporary file.
+ *  3. what cannot be renamed into place (a terminal, a pipe, /dev/...) is written in place and
+ *     has no temporary file.
  */
 #include "base/file.h"
 

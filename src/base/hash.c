@@ -1,6 +1,7 @@
 #include "base/hash.h"
 
-/* Words are put together byte by byte, low byte first, so that the fingerprint does not depend on the machine's byte order. */
+/* Words are put together byte by byte, low byte first, so that the fingerprint does not depend on
+ * the machine's byte order. */
 uint64_t sw_hash_bytes(uint64_t hash, const void *bytes, size_t size)
 {
 	const unsigned char *at = bytes;

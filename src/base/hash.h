@@ -1,4 +1,5 @@
-/* A 64-bit running hash (FNV-1a over 64-bit words with a final mix): fingerprints of logs, not for security. */
+/* A 64-bit running hash (FNV-1a over 64-bit words with a final mix): fingerprints of
+ * logs, not for security. */
 #ifndef SW_BASE_HASH_H
 #define SW_BASE_HASH_H
 

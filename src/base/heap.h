@@ -1,6 +1,7 @@
 /* A heap of ids by (key, id), with a position kept for each id so that one can be moved or removed.
  *
- * Ids are small integers; each is at most once in a heap. The smallest key is on top, equal keys by id: the order of ties is total.
+ * Ids are small integers; each is at most once in a heap. The smallest key is on top, equal keys by
+ * id: the order of ties is total.
  */
 #ifndef SW_BASE_HEAP_H
 #define SW_BASE_HEAP_H

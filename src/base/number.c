@@ -71,8 +71,9 @@ static size_t scan(const char *text, size_t size, struct literal *ret_literal)
 	return at;
 }
 
-/* The literal's magnitude times factor times 10^power, rounded half up; false when it exceeds `limit`. What lies beyond the 18th digit behind
- * the unit (10^power, times the factor) is cut off, which cannot change a rounding for factor 1. */
+/* The literal's magnitude times factor times 10^power, rounded half up; false when it exceeds
+ * `limit`. What lies beyond the 18th digit behind the unit (10^power, times the factor) is cut off,
+ * which cannot change a rounding for factor 1. */
 static bool scale(const struct literal *literal, uint64_t factor, int power, uint64_t limit, uint64_t *ret_value)
 {
 	uint64_t units = 0, fraction = 0;
@@ -190,7 +191,8 @@ static bool scan_quantity(const char *text, size_t size, struct literal *ret_lit
 	return true;
 }
 
-/* Reads digits up to `stop` (or the end when it is NUL); false when there are none, too many, or the value exceeds `most`. */
+/* Reads digits up to `stop` (or the end when it is NUL); false when there are none, too many, or
+ * the value exceeds `most`. */
 static bool clock_field(const char **at, const char *end, char stop, uint64_t most, uint64_t *ret_value)
 {
 	const char *from = *at;
@@ -319,7 +321,8 @@ char *sw_format_bytes(uint64_t bytes, char buffer[32])
 		snprintf(buffer, 32, "%" PRIu64 " B", bytes);
 		return buffer;
 	}
-	/* Tenths of the unit; 1024 of a unit are shown as one of the next, also when only the rounding made them so many. */
+	/* Tenths of the unit; 1024 of a unit are shown as one of the next, also when only the
+	 * rounding made them so many. */
 	unsigned unit = 0;
 	uint64_t tenths;
 	for (;; unit++) {

@@ -8,7 +8,8 @@
 
 #define NONE SW_OSET_NONE
 
-/* Links are saved with the rest of the state: what is in none of the sets yet must not differ from run to run. A table's are zero. */
+/* Links are saved with the rest of the state: what is in none of the sets yet must not differ from
+ * run to run. A table's are zero. */
 int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity)
 {
 	int r = sw_table_reserve(&links->table, capacity);

@@ -1,9 +1,12 @@
-/* Ordered sets over small integer ids: many sets share one array of links, and each id is in at most one of them.
+/* Ordered sets over small integer ids: many sets share one array of links, and each id is
+ * in at most one of them.
  *
- * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id: expected depth is logarithmic whatever
- * the order of insertion, and the shape is the same in every run. Nothing here allocates except sw_oset_links_reserve().
+ * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id: expected
+ * depth is logarithmic whatever the order of insertion, and the shape is the same in every run.
+ * Nothing here allocates except sw_oset_links_reserve().
  *
- * Members may have marks, of which each node knows all that are in its subtree: a walk over those with a mark costs nothing for those without.
+ * Members may have marks, of which each node knows all that are in its subtree: a walk over those
+ * with a mark costs nothing for those without.
  *
  * Invariants:
  *  1. in-order walk of a set is strictly ascending by (key, stamp, id);
@@ -49,7 +52,8 @@ static inline struct sw_oset sw_oset_empty(void)
 /* Makes ids below `capacity` usable; 0 or SW_ENOMEM. */
 int sw_oset_links_reserve(struct sw_oset_links *links, uint32_t capacity);
 void sw_oset_links_release(struct sw_oset_links *links);
-/* None of the ids from `from` up to `to` is in a set, and none will be: they need no memory any more. */
+/* None of the ids from `from` up to `to` is in a set, and none will be: they
+ * need no memory any more. */
 void sw_oset_links_forget(struct sw_oset_links *links, uint32_t from, uint32_t to);
 
 /* The id must be in no set; it has no marks. */

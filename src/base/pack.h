@@ -1,4 +1,5 @@
-/* State as bytes and back, by one walk over the fields: the same function writes a struct and reads it, so the two cannot differ.
+/* State as bytes and back, by one walk over the fields: the same function writes a struct and reads
+ * it, so the two cannot differ.
  *
  *	static void pack_seat(struct sw_pack *pack, struct seat *seat)
  *	{
@@ -9,9 +10,11 @@
  *	struct sw_pack out = {0};				writes; grows as needed
  *	struct sw_pack in = sw_pack_reader(bytes, size);	reads; never past the end
  *
- * Integers are stored in groups of seven bits, the lowest first, signed ones folded so that small numbers of either sign are short. Nothing depends on the
- * machine. Bytes that are not what was written (too short, a number too large for its field) make the pack fail; from then on it
- * reads zeros and writes nothing, so that a caller looks at the end of a walk, before it uses what was read.
+ * Integers are stored in groups of seven bits, the lowest first, signed ones folded so that
+ * small numbers of either sign are short. Nothing depends on the machine. Bytes that are not
+ * what was written (too short, a number too large for its field) make the pack fail; from
+ * then on it reads zeros and writes nothing, so that a caller looks at the end of a walk,
+ * before it uses what was read.
  */
 #ifndef SW_BASE_PACK_H
 #define SW_BASE_PACK_H
@@ -62,7 +65,8 @@ void sw_pack_raw(struct sw_pack *pack, void *bytes, size_t size);
 void sw_pack_chars(struct sw_pack *pack, char *text, size_t size);
 /* A text of its own; read ones are the caller's to free. Never NULL, except after a failure. */
 void sw_pack_text(struct sw_pack *pack, char **text);
-/* How many elements follow, each of at least one byte; so a wrong one cannot ask for more memory than its bytes are worth. */
+/* How many elements follow, each of at least one byte; so a wrong one cannot ask for more memory
+ * than its bytes are worth. */
 void sw_pack_count(struct sw_pack *pack, size_t *count);
 
 #endif

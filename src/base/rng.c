@@ -35,7 +35,8 @@ uint64_t sw_rng_next(struct sw_rng *rng)
 	return result;
 }
 
-/* The high half of number * bound is uniform once the few low halves that would favour some results are thrown back. */
+/* The high half of number * bound is uniform once the few low halves that would favour some
+ * results are thrown back. */
 uint64_t sw_rng_below(struct sw_rng *rng, uint64_t bound)
 {
 	if (bound == 0)

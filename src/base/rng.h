@@ -1,4 +1,5 @@
-/* The one seeded generator (xoshiro256**, seeded by splitmix64): same seed, same numbers, on every machine and compiler. */
+/* The one seeded generator (xoshiro256**, seeded by splitmix64): same seed, same numbers, on
+ * every machine and compiler. */
 #ifndef SW_BASE_RNG_H
 #define SW_BASE_RNG_H
 

@@ -17,7 +17,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`; both at most LONGEST long. */
+/* Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`;
+ * both at most LONGEST long. */
 static unsigned distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
 	unsigned rows[3][LONGEST + 1];
@@ -46,7 +47,8 @@ const char *sw_suggest(const char *word, const void *names, size_t count, size_t
 	size_t size = strlen(word);
 	if (size == 0 || size > LONGEST)
 		return NULL;
-	/* One slip in a short word, one more for every four letters; a word with half of its letters wrong is another word. */
+	/* One slip in a short word, one more for every four letters; a word with half of its
+	 * letters wrong is another word. */
 	unsigned nearest = least(1 + (unsigned)size / 4, size > 2 ? (unsigned)(size - 1) / 2 : (unsigned)size - 1) + 1;
 	const char *best = NULL;
 	for (size_t i = 0; i < count; i++) {

@@ -10,10 +10,12 @@
 
 #include "base/error.h"
 
-/* Smaller ones lie on the heap: most engines of a test or a forecast never need a page of their own. */
+/* Smaller ones lie on the heap: most engines of a test or a forecast never
+ * need a page of their own. */
 #define MAPPED_LEAST ((size_t)64 << 10)
 
-/* In all of these `items` points to a pointer of the user's type; copying it bytewise keeps clear of the aliasing rules. */
+/* In all of these `items` points to a pointer of the user's type; copying it bytewise keeps clear
+ * of the aliasing rules. */
 static char *get(const void *items)
 {
 	char *array;
@@ -69,7 +71,8 @@ int sw_table_grow(void *items, size_t *room, size_t size, size_t wanted)
 	return 0;
 }
 
-/* Whole pages go back to the system. Large ones would come back by themselves, holes and all; a table that is one mapping can still be stretched. */
+/* Whole pages go back to the system. Large ones would come back by themselves, holes and all; a
+ * table that is one mapping can still be stretched. */
 static bool give_back(char *array, size_t bytes, char *from, char *to)
 {
 	(void)madvise(array, bytes, MADV_NOHUGEPAGE);

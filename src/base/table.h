@@ -1,12 +1,15 @@
-/* A growing array for numbers that are given out once and in order, of which most are forgotten later: `SW_TABLE(struct sw_live) jobs`.
+/* A growing array for numbers that are given out once and in order, of which most are forgotten
+ * later: `SW_TABLE(struct sw_live) jobs`.
  *
- * items[number] is as quick as in a plain array. A stretch of numbers that are forgotten gives its memory back to the system, page by page, and the numbers around it
- * stay where they are: the machine's own page table does the rest.
+ * items[number] is as quick as in a plain array. A stretch of numbers that are forgotten gives its
+ * memory back to the system, page by page, and the numbers around it stay where they are: the
+ * machine's own page table does the rest.
  *
  *	SW_TABLE(struct sw_live) jobs = {0};
  *	sw_table_reserve(&jobs, jobs.count + 1);	0 or SW_ENOMEM; what is new is zeroed
  *	struct sw_live *live = &jobs.items[jobs.count++];
- *	sw_table_clear(&jobs, 3, 5);			items 3 and 4 are zeroed; whole pages of them take no memory any more
+ *	sw_table_clear(&jobs, 3, 5);			items 3 and 4 are zeroed; whole pages
+ *							of them take no memory any more
  *	sw_table_free(&jobs);
  *
  * Invariants:

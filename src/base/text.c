@@ -151,7 +151,8 @@ char *sw_text_seconds(int64_t ns, char buffer[SW_TEXT_SIZE])
 	return buffer;
 }
 
-/* The length of the UTF-8 sequence at `at`, or 0 when there is none: no overlong forms, no surrogates, nothing beyond U+10FFFF. */
+/* The length of the UTF-8 sequence at `at`, or 0 when there is none: no overlong forms, no
+ * surrogates, nothing beyond U+10FFFF. */
 static size_t sequence_length(const unsigned char *at)
 {
 	unsigned char low = 0x80, high = 0xBF;
@@ -189,7 +190,8 @@ static bool is_control(const unsigned char *at)
 	return at[0] < 0x20 || at[0] == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
 }
 
-/* The next clean character of *text, which moves on; its bytes are written to `character`. False at the end. */
+/* The next clean character of *text, which moves on; its bytes are written to
+ * `character`. False at the end. */
 static bool next_character(const unsigned char **text, char character[5])
 {
 	size_t length = sequence_length(*text);

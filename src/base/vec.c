@@ -7,7 +7,8 @@
 
 #include "base/error.h"
 
-/* In all of these `items` points to a pointer of the user's type; copying it bytewise keeps clear of the aliasing rules. */
+/* In all of these `items` points to a pointer of the user's type; copying it bytewise keeps clear
+ * of the aliasing rules. */
 int sw_vec_enlarge(void *items, size_t *capacity, size_t size, size_t wanted)
 {
 	void *array;

@@ -1,7 +1,7 @@
 /* The reader of base/yaml.h: libyaml's events become a tree of nodes. Decoding is in yaml_decode.c.
  *
- * 1. Nothing is recursive and nothing is unbounded: depth, keys of a map, nodes and bytes have limits that are checked before anything is
- *    stored.
+ * 1. Nothing is recursive and nothing is unbounded: depth, keys of a map, nodes and bytes have
+ *    limits that are checked before anything is stored.
  * 2. Every node is on the document's list of all nodes, which owns it.
  */
 #include "base/yaml.h"
@@ -143,7 +143,8 @@ static int read_key(struct reader *reader, struct level *level, const yaml_event
 	return 0;
 }
 
-/* Tags and anchors change what a value is behind the reader's back, and aliases can multiply a small file into a huge one. */
+/* Tags and anchors change what a value is behind the reader's back, and aliases can multiply a
+ * small file into a huge one. */
 static int check_plain(struct reader *reader, const yaml_event_t *event, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
 	if (anchor != NULL)
@@ -221,7 +222,8 @@ static int take_event(struct reader *reader, const yaml_event_t *event, bool *re
 	}
 }
 
-/* Is there a tab among the blanks that open line `line` (from 0)? Nearly every unreadable file has one. */
+/* Is there a tab among the blanks that open line `line` (from 0)? Nearly every
+ * unreadable file has one. */
 static bool line_opens_with_tab(const char *text, size_t size, size_t line)
 {
 	const char *end = text + size;

@@ -1,19 +1,23 @@
-/* YAML as this project reads it: a strict, bounded subset, and a table-driven decoder that names file, line and key in every complaint.
+/* YAML as this project reads it: a strict, bounded subset, and a table-driven decoder that names
+ * file, line and key in every complaint.
  *
- * The subset: one document of maps, lists and scalars. Refused: anchors, aliases, tags, several documents, keys that are not plain words,
- * the same key twice in one map, more than SW_YAML_MAX_DEPTH levels, more than SW_YAML_MAX_NODES values, more than SW_YAML_MAX_BYTES of
- * text. Scalars stay text until they are decoded, so `1:30:00` is a duration and `no` is never silently a truth value.
+ * The subset: one document of maps, lists and scalars. Refused: anchors, aliases, tags, several
+ * documents, keys that are not plain words, the same key twice in one map, more than
+ * SW_YAML_MAX_DEPTH levels, more than SW_YAML_MAX_NODES values, more than SW_YAML_MAX_BYTES of
+ * text. Scalars stay text until they are decoded, so `1:30:00` is a duration and `no` is never
+ * silently a truth value.
  *
  * A decoder is a table of fields:
  *
  *	static const struct sw_yaml_field fields[] = {
- *		{"gpus", SW_YAML_INTEGER, .offset = offsetof(struct shape, gpus), .required = true, .min = 1, .max = 64},
+ *		{"gpus", SW_YAML_INTEGER, .offset = offsetof(struct shape, gpus), .required = true,
+ *		 .min = 1, .max = 64},
  *		{"memory", SW_YAML_BYTES, .offset = offsetof(struct shape, mem_bytes)},
  *	};
  *	r = sw_yaml_decode(node, "a node", fields, SW_YAML_COUNT(fields), &shape, err);
  *
- * Fields that the map does not have are left as they were, so defaults are written before decoding. Unknown keys are errors that suggest
- * the nearest known one.
+ * Fields that the map does not have are left as they were, so defaults are written before decoding.
+ * Unknown keys are errors that suggest the nearest known one.
  */
 #ifndef SW_BASE_YAML_H
 #define SW_BASE_YAML_H
@@ -39,7 +43,8 @@ enum sw_yaml_kind {
 
 struct sw_yaml;
 
-/* Read-only; lives as long as its document. Members of a list and values of a map are chained in the order of the file. */
+/* Read-only; lives as long as its document. Members of a list and values of a map are chained in
+ * the order of the file. */
 struct sw_yaml_node {
 	const struct sw_yaml *doc;
 	const char *key;  /* in the map above; NULL in a list and at the root */
@@ -73,7 +78,9 @@ struct sw_yaml_field {
 	enum sw_yaml_type type;
 	bool required;
 	size_t offset;
-	int64_t min; /* bounds of the decoded number; max 0 is no bound beyond the type's own. Numbers are never negative */
+	/* bounds of the decoded number; max 0 is no bound beyond the type's own.
+	 * Numbers are never negative */
+	int64_t min;
 	int64_t max;
 	const char *const *choices; /* ends with NULL */
 };
@@ -86,15 +93,16 @@ SW_DEFINE_FREEP(struct sw_yaml, sw_yaml_free)
 
 const struct sw_yaml_node *sw_yaml_root(const struct sw_yaml *doc);
 
-/* Decodes the map `node` into the struct at `target`; `thing` is what the map describes, with its article ("a node"). On failure the
- * struct may be partly written. */
+/* Decodes the map `node` into the struct at `target`; `thing` is what the map describes, with its
+ * article ("a node"). On failure the struct may be partly written. */
 int sw_yaml_decode(const struct sw_yaml_node *node, const char *thing, const struct sw_yaml_field *fields, size_t count, void *target,
 		   struct sw_err *err);
 
 /* Decodes one value, say a member of a list; `field` is used without its key and offset. */
 int sw_yaml_value(const struct sw_yaml_node *node, const struct sw_yaml_field *field, void *target, struct sw_err *err);
 
-/* Complains about `node` in the words of the caller: "cannot read cluster 'big.yaml': line 12: ...". Returns SW_EINPUT. */
+/* Complains about `node` in the words of the caller: "cannot read cluster 'big.yaml': line 12:
+ * ...". Returns SW_EINPUT. */
 int sw_yaml_fail(const struct sw_yaml_node *node, struct sw_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,4 +1,5 @@
-/* The decoder of base/yaml.h: text becomes numbers, within bounds, or a complaint that says what was expected. */
+/* The decoder of base/yaml.h: text becomes numbers, within bounds, or a complaint that
+ * says what was expected. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

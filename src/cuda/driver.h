@@ -1,7 +1,9 @@
-/* The part of the CUDA driver interface that Sharewell uses: our own minimal declarations, so that everything builds without CUDA.
+/* The part of the CUDA driver interface that Sharewell uses: our own minimal declarations, so that
+ * everything builds without CUDA.
  *
- * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the preloaded library (src/runtime) and the emulated driver
- * (emu). A structure or a number is added here when one of them needs it, and checked against a real cuda.h, where one is installed, by
+ * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the
+ * preloaded library (src/runtime) and the emulated driver (emu). A structure or a number is added
+ * here when one of them needs it, and checked against a real cuda.h, where one is installed, by
  * tests/runtime/entry_points.
  */
 #ifndef SW_CUDA_DRIVER_H
@@ -361,7 +363,8 @@ typedef struct {
 	CUuuid from, to;
 } CUcheckpointGpuPair;
 
-/* Where a process goes that was on other GPUs; if there are pairs, every GPU that it knows is in one. */
+/* Where a process goes that was on other GPUs; if there are pairs, every GPU
+ * that it knows is in one. */
 typedef struct {
 	CUcheckpointGpuPair *pairs;
 	unsigned pair_count;

@@ -25,8 +25,8 @@ struct sw_gpus {
 
 #define SW_GPU_NVML_LIBRARY "libnvidia-ml.so.1"
 
-/* NVIDIA's management library; `library` is what dlopen() takes. SW_ENOTFOUND, with the reason as detail, when the library or the driver is not
- * there. */
+/* NVIDIA's management library; `library` is what dlopen() takes. SW_ENOTFOUND, with the reason as
+ * detail, when the library or the driver is not there. */
 int sw_gpu_nvml_open(const char *library, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err);
 /* A description file; `name` is for messages. */
 int sw_gpu_description_parse(const char *name, const char *text, size_t size, struct sw_gpus **ret_gpus, struct sw_err *err);

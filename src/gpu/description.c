@@ -1,7 +1,8 @@
-/* GPUs that do not exist, as a file describes them: see examples/gpus.yaml. They do nothing: their samples know the memory alone.
+/* GPUs that do not exist, as a file describes them: see examples/gpus.yaml. They do nothing: their
+ * samples know the memory alone.
  *
- * The UUIDs follow from the prefix and the place in the file, so that the same file gives the same GPUs on every start. They have the form of
- * real ones, since programs take those apart.
+ * The UUIDs follow from the prefix and the place in the file, so that the same file gives the same
+ * GPUs on every start. They have the form of real ones, since programs take those apart.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,12 +1,15 @@
 /* The GPUs of this machine: which there are, and what they are doing.
  *
- * They come from one of three sources, which the rest of the program does not tell apart: NVIDIA's management library, a description file of
- * GPUs that do not exist (see examples/gpus.yaml), or nowhere.
+ * They come from one of three sources, which the rest of the program does not tell apart:
+ * NVIDIA's management library, a description file of GPUs that do not exist (see
+ * examples/gpus.yaml), or nowhere.
  *
  * Invariants:
- *  1. What sw_gpus_open() found stays: same GPUs in the same order until sw_gpus_close(). A GPU that fails later fails its samples.
+ *  1. What sw_gpus_open() found stays: same GPUs in the same order until sw_gpus_close(). A GPU
+ *     that fails later fails its samples.
  *  2. No two GPUs have the same UUID.
- *  3. GPUs of one link group stand side by side, and groups are numbered 0, 1, 2, ... in that order.
+ *  3. GPUs of one link group stand side by side, and groups are numbered 0, 1, 2, ... in that
+ *     order.
  *
  * Calls into a driver take milliseconds, and longer when a GPU is sick. Not thread-safe.
  */
@@ -80,8 +83,8 @@ struct sw_gpus_care {
 	_Atomic int *asking; /* while the driver is asked about one GPU: 1 + its number; 0: about none. NULL: nobody watches */
 };
 
-/* `source` is "auto" (NVML; without library or driver: no GPUs), "nvml" (an error without them), "none", or the path of a description file.
- * That there are no GPUs is no error. */
+/* `source` is "auto" (NVML; without library or driver: no GPUs), "nvml" (an error without them),
+ * "none", or the path of a description file. That there are no GPUs is no error. */
 int sw_gpus_open(const char *source, struct sw_gpus **ret_gpus, struct sw_err *err);
 int sw_gpus_open_with(const char *source, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err);
 void sw_gpus_close(struct sw_gpus *gpus);
@@ -97,7 +100,8 @@ uint32_t sw_gpus_missing(const struct sw_gpus *gpus);
 /* Whether there are none because the driver is not there or does not answer, which may pass. */
 bool sw_gpus_are_silent(const struct sw_gpus *gpus);
 
-/* What GPU `index` does now. An error when it cannot be asked at all, say because it fell off the bus. */
+/* What GPU `index` does now. An error when it cannot be asked at all, say
+ * because it fell off the bus. */
 int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err);
 
 #endif

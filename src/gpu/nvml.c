@@ -1,5 +1,7 @@
-/* GPUs as NVIDIA's management library shows them. The library is loaded at run time: the program also runs where there is none. What a driver or
- * a GPU does not know is not known here either; only a GPU that does not answer at all, or has reported an error of its own (Xid), is one: the latter until the library is opened again. */
+/* GPUs as NVIDIA's management library shows them. The library is loaded at run time: the program
+ * also runs where there is none. What a driver or a GPU does not know is not known here either;
+ * only a GPU that does not answer at all, or has reported an error of its own (Xid), is one: the
+ * latter until the library is opened again. */
 #include <assert.h>
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -183,7 +185,8 @@ static bool on_same_node(const struct nvml *nvml, nvml_device a, nvml_device b)
 	return nvml->call.ancestor(a, b, &level) == NVML_OK && level <= NVML_TOPOLOGY_SAME_NODE;
 }
 
-/* Makes one group of all GPUs between which there is a chain of near ones; returns whether there were any. */
+/* Makes one group of all GPUs between which there is a chain of near ones; returns
+ * whether there were any. */
 static bool join(const struct nvml *nvml, struct found *found, uint32_t count, bool (*near)(const struct nvml *, nvml_device, nvml_device))
 {
 	bool any = false;
@@ -202,8 +205,8 @@ static bool join(const struct nvml *nvml, struct found *found, uint32_t count, b
 	return any;
 }
 
-/* Where some GPUs have NVLink between them, that makes the groups; otherwise those that reach each other without the way between two
- * processors. Where neither is known, all are one group. */
+/* Where some GPUs have NVLink between them, that makes the groups; otherwise those that reach each
+ * other without the way between two processors. Where neither is known, all are one group. */
 static void find_groups(const struct nvml *nvml, struct found *found, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -310,7 +313,8 @@ static void add_process(struct sw_gpu_sample *sample, unsigned pid, unsigned lon
 {
 	uint64_t bytes = memory == NVML_UNKNOWN_BYTES ? 0 : memory;
 	uint32_t at = 0;
-	/* One that is on several lists has the same figure on each. Several of number 0 are those that the driver does not name here. */
+	/* One that is on several lists has the same figure on each. Several of number 0 are those
+	 * that the driver does not name here. */
 	while (at < sample->process_count && (sample->processes[at].pid != pid || pid == 0))
 		at++;
 	if (at == SW_GPU_PROCESSES_MAX)
@@ -404,7 +408,8 @@ static void ask_health(const struct nvml *nvml, nvml_device device, struct sw_gp
 
 /* ---- errors that GPUs report */
 
-/* Those that a program brings about, or that concern it alone; and repairs that have succeeded: 63 (a row of memory was replaced), 92 (many errors were corrected), 94 (an error was contained). */
+/* Those that a program brings about, or that concern it alone; and repairs that have succeeded: 63
+ * (a row of memory was replaced), 92 (many errors were corrected), 94 (an error was contained). */
 static bool is_of_program(uint64_t xid)
 {
 	static const uint64_t harmless[] = {13, 31, 43, 45, 63, 68, 92, 94, 109};

@@ -1,5 +1,6 @@
-/* The part of NVIDIA's management library that we call, in our own words: its binary interface, which NVIDIA keeps stable. Nothing of theirs is
- * needed to build. Of nvml.c, the emulated library (emu) and the tests' stand-in for it only.
+/* The part of NVIDIA's management library that we call, in our own words: its binary interface,
+ * which NVIDIA keeps stable. Nothing of theirs is needed to build. Of nvml.c, the emulated library
+ * (emu) and the tests' stand-in for it only.
  */
 #ifndef SW_GPU_NVML_ABI_H
 #define SW_GPU_NVML_ABI_H
@@ -72,7 +73,8 @@ struct nvml_event {
 	unsigned gpu_instance, compute_instance;
 };
 
-/* X(member, symbol, whether we cannot do without it, arguments). Every function returns one of the codes above. */
+/* X(member, symbol, whether we cannot do without it, arguments). Every function returns
+ * one of the codes above. */
 #define NVML_FUNCTIONS(X)                                                                                                                  \
 	X(init, "nvmlInit_v2", true, (void))                                                                                               \
 	X(shutdown, "nvmlShutdown", true, (void))                                                                                          \

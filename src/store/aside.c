@@ -1,4 +1,5 @@
-/* Records that were set aside: those that the owner could not apply, and those that a repair could not read. No replay sees them; they stay, with the reason, for people. */
+/* Records that were set aside: those that the owner could not apply, and those that a repair could
+ * not read. No replay sees them; they stay, with the reason, for people. */
 #include <inttypes.h>
 
 #include "store/internal.h"

@@ -18,7 +18,9 @@
 #define LOOK_EACH 1024u	    /* records between two words about how far it is */
 #define BLIND_MAX 10000000u /* records in a row that cannot be read, before it is taken for the end */
 #define ROUND \
-	UINT64_C(1000) /* numbers after a loss go on at the next multiple of this above the mark: it may be behind after a power cut */
+/* numbers after a loss go on at the next multiple of this above the mark: it may be
+	 * behind after a power cut */
+UINT64_C(1000)
 #define COPY_PAGES 1024
 
 /* A journal that is looked at and not changed. */
@@ -329,7 +331,8 @@ static void read_snapshots(struct patient *patient)
 
 /* ---- the past, and texts that records name */
 
-/* As many rows as can be read, from both ends: what is damaged lies between. A file of before has none. */
+/* As many rows as can be read, from both ends: what is damaged lies between. A
+ * file of before has none. */
 static void copy_rows(struct patient *patient, const char *select, const char *insert)
 {
 	static const char *const ways[] = {"", " DESC"};
@@ -501,7 +504,8 @@ static int sync_file(const char *path, struct sw_err *err)
 	return 0;
 }
 
-/* The old files stay under another name: as links, so that it costs no space and cannot fail half of the way. */
+/* The old files stay under another name: as links, so that it costs no space and
+ * cannot fail half of the way. */
 static int keep_old(struct patient *patient, const char *word, struct sw_err *err)
 {
 	static const char *const suffixes[] = {"", "-wal", ".mark"};

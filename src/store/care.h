@@ -2,10 +2,13 @@
  *
  * Invariants:
  *  1. Checking changes nothing, not even the write-ahead log of a damaged file.
- *  2. A repair and a restore keep the old files under another name, and put the new one in place at one stroke (swap.c): killed at any moment, the journal is the old
- *     one or the new one, and the disk that is full leaves the old one.
- *  3. What is lost is said. Records that cannot be read are set aside under their numbers; nothing is taken to be there that is not.
- *  4. Numbers that were given out are not given again: the new file knows those of the mark, or that it does not know them.
+ *  2. A repair and a restore keep the old files under another name, and put the new one in place at
+ *     one stroke (swap.c): killed at any moment, the journal is the old one or the new one, and the
+ *     disk that is full leaves the old one.
+ *  3. What is lost is said. Records that cannot be read are set aside under their numbers; nothing
+ *     is taken to be there that is not.
+ *  4. Numbers that were given out are not given again: the new file knows those of the mark, or
+ *     that it does not know them.
  */
 #ifndef SW_STORE_CARE_H
 #define SW_STORE_CARE_H
@@ -44,7 +47,8 @@ struct sw_journal_care {
 int sw_journal_check(const char *path, const struct sw_journal_care *care, struct sw_journal_report *ret_report, struct sw_err *err);
 /* Writes a new file of all that can be read. Where nothing is amiss, nothing is done. */
 int sw_journal_repair(const char *path, const struct sw_journal_care *care, struct sw_journal_report *ret_report, struct sw_err *err);
-/* A copy that can be put back, under a name that does not exist yet. Of a damaged journal: SW_EINPUT. */
+/* A copy that can be put back, under a name that does not exist yet. Of a
+ * damaged journal: SW_EINPUT. */
 int sw_journal_copy(const char *path, const char *to, const struct sw_journal_care *care, struct sw_err *err);
 /* Puts a copy in place of the journal. Where there is one already: SW_EINPUT, unless `force`. */
 int sw_journal_restore(const char *copy, const char *path, bool force, const struct sw_journal_care *care,

@@ -91,19 +91,21 @@ struct sw_journal {
 
 /* Prepares all statements; SQLITE_OK or SQLite's extended code. */
 int sw_sql_prepare(struct sw_journal *journal);
-/* Runs one that gives no rows, then forgets its arguments; SQLITE_DONE or SQLite's extended code. */
+/* Runs one that gives no rows, then forgets its arguments; SQLITE_DONE or
+ * SQLite's extended code. */
 int sw_sql_run(struct sw_journal *journal, enum sw_sql which);
-/* Ends a transaction that failed with `rc`, so that nothing of it comes back, not even after a crash; false where the disk does not let it
- * promise that. */
+/* Ends a transaction that failed with `rc`, so that nothing of it comes back, not even after a
+ * crash; false where the disk does not let it promise that. */
 bool sw_sql_roll_back(struct sw_journal *journal, int rc);
 
-/* Sets the fact, and as detail and hint what SQLite's extended code means here: the disk is full, the file is damaged, ...; returns our
- * code. */
+/* Sets the fact, and as detail and hint what SQLite's extended code means here: the disk is full,
+ * the file is damaged, ...; returns our code. */
 int sw_journal_fail(const struct sw_journal *journal, int rc, struct sw_err *err, const char *fact_fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 /* The journal contradicts itself; the words say how. */
 int sw_journal_damaged(const struct sw_journal *journal, struct sw_err *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-/* SW_EBUG, with the words, when a batch or a replay is under way; 0 otherwise. `verb` is what cannot be done meanwhile. */
+/* SW_EBUG, with the words, when a batch or a replay is under way; 0 otherwise. `verb` is what
+ * cannot be done meanwhile. */
 int sw_journal_must_rest(const struct sw_journal *journal, const char *verb, struct sw_err *err);
 
 /* Begins a batch where there is none; its code where that is doomed. */
@@ -111,11 +113,13 @@ int sw_journal_open_batch(struct sw_journal *journal);
 /* Rolls the batch back and remembers why, for the commit that will come; returns our code. */
 int sw_journal_doom(struct sw_journal *journal, int rc);
 
-/* The statements that make a file what this program writes, from a new one (`from_format` 0) or an older format on; SQLITE_OK or SQLite's code. */
+/* The statements that make a file what this program writes, from a new one (`from_format` 0) or an
+ * older format on; SQLITE_OK or SQLite's code. */
 int sw_journal_upgrade(sqlite3 *db, int64_t from_format);
 /* "<journal><suffix>"; NULL: out of memory. */
 char *sw_journal_beside(const struct sw_journal *journal, const char *suffix);
-/* Where a repair or a restore was cut short after its new file was complete: puts that file in place. Under the lock. */
+/* Where a repair or a restore was cut short after its new file was complete: puts that file in
+ * place. Under the lock. */
 int sw_journal_finish_swap(const struct sw_journal *journal, struct sw_err *err);
 
 /* Learns the ids and numbers of the last two snapshots, and the size of the last. */

@@ -1,4 +1,5 @@
-/* The records of a journal: appending in batches, committing, replaying, pruning. The invariants are in journal.h. */
+/* The records of a journal: appending in batches, committing, replaying, pruning. The
+ * invariants are in journal.h. */
 #include "store/journal.h"
 
 #include <assert.h>
@@ -197,7 +198,8 @@ int sw_journal_first_since(struct sw_journal *journal, int64_t at_ns, uint64_t *
 	return 0;
 }
 
-/* Checks the row at hand and gives it to `fn`. Records between it and the one before must have been set aside. */
+/* Checks the row at hand and gives it to `fn`. Records between it and the one before
+ * must have been set aside. */
 static int replay_row(struct sw_journal *journal, uint64_t *expected, sw_journal_replay_fn *fn, void *user, struct sw_err *err)
 {
 	sqlite3_stmt *row = journal->sql[SW_SQL_REPLAY];

@@ -1,7 +1,8 @@
-/* Opening a journal: folders, the lock, the file, its tables, the check after a shutdown that was not orderly, and whether the mark agrees.
+/* Opening a journal: folders, the lock, the file, its tables, the check after a shutdown that was
+ * not orderly, and whether the mark agrees.
  *
- * SQLite removes its write-ahead log when the file is closed in order, so a log that is still there tells that it was not. The mark (mark.h) tells it where the log
- * itself is gone. */
+ * SQLite removes its write-ahead log when the file is closed in order, so a log that is still there
+ * tells that it was not. The mark (mark.h) tells it where the log itself is gone. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +17,12 @@
 #include "store/internal.h"
 #include "store/lock.h"
 
-/* The log is copied into the file when it has this many pages of 4 KiB. More makes the pauses rarer and longer. */
+/* The log is copied into the file when it has this many pages of 4 KiB. More makes the
+ * pauses rarer and longer. */
 #define LOG_PAGES "1000"
 
-/* Exclusive before the first access: then SQLite keeps the index of its log in plain memory instead of a shared file. */
+/* Exclusive before the first access: then SQLite keeps the index of its log in plain memory
+ * instead of a shared file. */
 static const char settings[] = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;";
 static const char durability[] = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=" LOG_PAGES ";";
 
@@ -62,7 +65,8 @@ static int fail_sql(const struct sw_journal *journal, int rc, struct sw_err *err
 	return sw_journal_fail(journal, rc, err, "cannot open the journal '%s'", journal->path);
 }
 
-/* Makes the name of a folder durable; best effort, since some file systems do not let folders be synced. */
+/* Makes the name of a folder durable; best effort, since some file systems do not
+ * let folders be synced. */
 static void sync_folder(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -134,7 +138,8 @@ static int was_orderly(const struct sw_journal *journal, bool *ret_orderly, stru
 	return 0;
 }
 
-/* The one number or text that a statement gives; SQLITE_ROW or SQLite's code. `text` holds 200 bytes and may be NULL. */
+/* The one number or text that a statement gives; SQLITE_ROW or SQLite's code. `text` holds 200
+ * bytes and may be NULL. */
 static int ask(struct sw_journal *journal, const char *statement, int64_t *ret_number, char *text)
 {
 	sqlite3_stmt *query = NULL;
@@ -181,7 +186,8 @@ int sw_journal_upgrade(sqlite3 *db, int64_t from_format)
 	return rc == SQLITE_OK ? sqlite3_exec(db, rest, NULL, NULL, NULL) : rc;
 }
 
-/* All in one transaction: a crash leaves an empty file, which the next open takes for new, or one of the older format. */
+/* All in one transaction: a crash leaves an empty file, which the next open takes for new, or
+ * one of the older format. */
 static int make_tables(struct sw_journal *journal, int64_t from_format, struct sw_err *err)
 {
 	int rc = run_all(journal, durability);
@@ -212,7 +218,8 @@ static int check_format(struct sw_journal *journal, int64_t *ret_format, struct 
 	return 0;
 }
 
-/* A new file where the mark knows of an old one: the journal is gone, and to go on as if nothing had been would be to forget it silently. */
+/* A new file where the mark knows of an old one: the journal is gone, and to go on as if nothing
+ * had been would be to forget it silently. */
 static int fail_gone(const struct sw_journal *journal, struct sw_err *err)
 {
 	sw_err_set(err, SW_EINPUT, "the journal '%s' is gone", journal->path);
@@ -266,8 +273,8 @@ static int check_tables(struct sw_journal *journal, struct sw_err *err)
 	return 0;
 }
 
-/* Reads the records that a start may need: those since the older snapshot. Earlier ones are kept for
- * people who look back, as many as they want, and are checked when they are read. */
+/* Reads the records that a start may need: those since the older snapshot. Earlier ones are kept
+ * for people who look back, as many as they want, and are checked when they are read. */
 static int check_records(struct sw_journal *journal, struct sw_err *err)
 {
 	sqlite3_stmt *rows = journal->sql[SW_SQL_REPLAY];

@@ -10,7 +10,8 @@
 #include "store/internal.h"
 
 #define SWEEP_STEP 64
-/* Of these, so many are removed at one go: one may have a megabyte, and its pages are all touched. */
+/* Of these, so many are removed at one go: one may have a megabyte, and its
+ * pages are all touched. */
 #define REMOVE_STEP 8
 #define SINCE_MOST 20000
 
@@ -171,7 +172,8 @@ int sw_past_count(struct sw_journal *journal, uint64_t counts[SW_PAST_STATES], s
 	return rc == SQLITE_DONE ? 0 : fail(journal, rc, err);
 }
 
-/* The oldest rows: how many there are of each state among the first `most` that ended before the moment. SQLITE_DONE or SQLite's code. */
+/* The oldest rows: how many there are of each state among the first `most` that ended before the
+ * moment. SQLITE_DONE or SQLite's code. */
 static int count_oldest(struct sw_journal *journal, int64_t before_ns, int64_t most, int64_t counts[SW_PAST_STATES], int64_t *ret_total)
 {
 	sqlite3_stmt *rows = journal->sql[SW_SQL_PAST_OLDEST];

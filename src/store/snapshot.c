@@ -1,8 +1,10 @@
 /* Snapshots of a journal.
  *
- * A snapshot lies in parts in `snapshot_parts`, and counts once it has its row in `snapshots`. That row comes in the same transaction as its
- * last part. The row before stays, and with it the records since then: where the last snapshot turns out to be damaged, the one before takes
- * its place. Parts without a row are of a snapshot that was given up or replaced; steps remove them, one at a time.
+ * A snapshot lies in parts in `snapshot_parts`, and counts once it has its row in `snapshots`.
+ * That row comes in the same transaction as its last part. The row before stays, and with it
+ * the records since then: where the last snapshot turns out to be damaged, the one before
+ * takes its place. Parts without a row are of a snapshot that was given up or replaced; steps
+ * remove them, one at a time.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -87,7 +89,8 @@ static int remove_stale_part(struct sw_journal *journal, bool *ret_removed)
 	return rc;
 }
 
-/* One transaction: a stale part goes, the next `size` bytes of the new one come, with its row if these are the last. */
+/* One transaction: a stale part goes, the next `size` bytes of the new one come, with its row
+ * if these are the last. */
 static int step(struct sw_journal *journal, size_t size, bool last, bool *ret_removed)
 {
 	int rc = sw_sql_run(journal, SW_SQL_BEGIN);

@@ -81,8 +81,9 @@ bool sw_sql_roll_back(struct sw_journal *journal, int rc)
 	/* After some errors SQLite has done it by itself. */
 	if (!sqlite3_get_autocommit(journal->db))
 		sw_sql_run(journal, SW_SQL_ROLLBACK);
-	/* When the last fsync of a commit fails, the commit itself may already be in the write-ahead log, and a crash now would bring it
-	 * back. Emptying the log removes it. A disk that was full cannot have got that far. */
+	/* When the last fsync of a commit fails, the commit itself may already be in the
+	 * write-ahead log, and a crash now would bring it back. Emptying the log removes it. A disk
+	 * that was full cannot have got that far. */
 	if ((rc & 0xff) != SQLITE_IOERR)
 		return true;
 	return sqlite3_wal_checkpoint_v2(journal->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL) == SQLITE_OK;
@@ -118,7 +119,8 @@ static void hint_damaged(struct sw_err *err)
 		    "puts a backup in its place.");
 }
 
-/* Why the last read, write or sync failed; 0 when SQLite does not know. sqlite3_system_errno() alone is not told of failing commits. */
+/* Why the last read, write or sync failed; 0 when SQLite does not know. sqlite3_system_errno()
+ * alone is not told of failing commits. */
 static int last_errno(sqlite3 *db)
 {
 	int error = 0;
@@ -166,7 +168,8 @@ int sw_journal_fail(const struct sw_journal *journal, int rc, struct sw_err *err
 	va_start(args, fact_fmt);
 	vsnprintf(fact, sizeof fact, fact_fmt, args);
 	va_end(args);
-	/* In a place of its own first: `err` may hold an earlier error, which must keep its own detail. */
+	/* In a place of its own first: `err` may hold an earlier error, which
+	 * must keep its own detail. */
 	sw_err_set(&words, code_of(rc), "%s", fact);
 	explain(journal, rc, &words);
 	if (err != NULL && err->code == 0)
