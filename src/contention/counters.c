@@ -4,7 +4,8 @@
 
 #include "base/number.h"
 
-/* "Memory" is what Nsight Compute calls by that name, the busiest of the ways to memory: so it is in the study that the built-in profiles are from, where it is reads and writes together. */
+/* "Memory" is what Nsight Compute calls by that name, the busiest of the ways to memory: so it is
+ * in the study that the built-in profiles are from, where it is reads and writes together. */
 #define DURATION "gpu__time_duration.sum"
 #define OF_PEAK ".pct_of_peak_sustained_elapsed"
 #define SM "sm__throughput.avg" OF_PEAK
@@ -52,7 +53,8 @@ static bool is_same(struct cell a, struct cell b)
 	return a.size == b.size && (a.size == 0 || memcmp(a.text, b.text, a.size) == 0);
 }
 
-/* Where the cell that begins at `at` ends: at its comma or quote, of which two in a quoted one are one of its text. */
+/* Where the cell that begins at `at` ends: at its comma or quote, of which two in a quoted
+ * one are one of its text. */
 static size_t end_of_cell(const char *line, size_t size, size_t at, bool quoted)
 {
 	while (at < size && (quoted || line[at] != ',')) {
@@ -139,7 +141,8 @@ static int take_duration(struct reading *reading, struct cell unit, int64_t micr
 
 static int take_part(struct reading *reading, int part, struct cell unit, int64_t micro)
 {
-	/* A little above all there is was seen: what is counted and the time are not from the same pass. */
+	/* A little above all there is was seen: what is counted and the time are
+	 * not from the same pass. */
 	if (!is(unit, "%") || micro < 0 || micro > INT64_C(1000) * 1000000)
 		return SW_EINPUT;
 	reading->micro[part] = micro < INT64_C(100) * 1000000 ? micro : INT64_C(100) * 1000000;

@@ -57,7 +57,8 @@ void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn)
 	sw_crowd_forget(crowd);
 }
 
-/* By what was measured of these models. Several guaranteed jobs with others beside them are not learned about. */
+/* By what was measured of these models. Several guaranteed jobs with others beside them
+ * are not learned about. */
 static void correct(const struct sw_crowd *crowd, const struct sw_profile *const *profiles, size_t guaranteed, struct answer *answer)
 {
 	const char *names[SW_CROWD_MAX];

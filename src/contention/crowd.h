@@ -1,11 +1,12 @@
-/* Residents of a GPU by the numbers of their profiles and their classes: how much each is slowed down. What was asked before is remembered, since a
- * cluster has many jobs of few models.
+/* Residents of a GPU by the numbers of their profiles and their classes: how much each is slowed
+ * down. What was asked before is remembered, since a cluster has many jobs of few models.
  *
- * This is the shape in which a scheduler asks: sw_crowd_speeds() is what the engine of core takes for a predictor, and the simulated world
- * lets its jobs run by the same numbers.
+ * This is the shape in which a scheduler asks: sw_crowd_speeds() is what the engine of core takes
+ * for a predictor, and the simulated world lets its jobs run by the same numbers.
  *
  * Invariants:
- *  1. an answer depends on the profiles, the rule, the residents and what was learned alone, not on their order or on what was asked before;
+ *  1. an answer depends on the profiles, the rule, the residents and what was learned alone, not on
+ *     their order or on what was asked before;
  *  2. memory is bounded: SW_CROWD_KEPT answers.
  */
 #ifndef SW_CONTENTION_CROWD_H
@@ -29,18 +30,20 @@ int sw_crowd_new(const struct sw_profiles *profiles, const struct sw_crowd_rule 
 void sw_crowd_free(struct sw_crowd *crowd);
 SW_DEFINE_FREEP(struct sw_crowd, sw_crowd_free)
 
-/* From now on what `learn` learned corrects its answers, where it can: jobs of one class, and any beside one guaranteed job that they give way to. It must outlive the crowd. */
+/* From now on what `learn` learned corrects its answers, where it can: jobs of one class, and any
+ * beside one guaranteed job that they give way to. It must outlive the crowd. */
 void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn);
 /* Another rule from now on. */
 void sw_crowd_set_rule(struct sw_crowd *crowd, const struct sw_crowd_rule *rule);
 /* Forgets its answers: the profiles are others now, or more was learned. */
 void sw_crowd_forget(struct sw_crowd *crowd);
 
-/* Slowdowns of up to SW_CROWD_MAX residents, in thousandths, in their order. `models` are numbers of profiles (struct sw_profile). */
+/* Slowdowns of up to SW_CROWD_MAX residents, in thousandths, in their order. `models` are numbers
+ * of profiles (struct sw_profile). */
 void sw_crowd_slowdowns(struct sw_crowd *crowd, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_slow_milli);
 
-/* The same as speeds, in thousandths of alone; false where one of them has no profile, and then nothing is answered. `crowd` is a struct
- * sw_crowd. */
+/* The same as speeds, in thousandths of alone; false where one of them has no profile, and then
+ * nothing is answered. `crowd` is a struct sw_crowd. */
 bool sw_crowd_speeds(void *crowd, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 
 #endif

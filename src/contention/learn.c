@@ -277,7 +277,8 @@ void sw_learn_ask(struct sw_learn *learn, const struct sw_learn_case *about, str
 		bool found;
 		const struct sw_learn_observation *seen = &learn->seen[place_of(learn, &set, &found)];
 		if (found) {
-			/* What this very set showed and the regression does not explain counts the more, the better it is known. */
+			/* What this very set showed and the regression does not explain counts the
+			 * more, the better it is known. */
 			double worth = sw_learn_worth(seen);
 			correction += (seen->believed - correction) * worth / (worth + 0.5);
 			answer.times = seen->times;

@@ -1,13 +1,16 @@
 /* The regression: weighted ridge on ln(measured / predicted), one for each kind of set.
  *
- * Columns: a constant (what sharing costs beyond the prediction), ln of the prediction (it exaggerates, or the opposite), each resource
- * as the product of both sides' use, the same for the time that they keep the GPU busy, and two for each model: as the one that suffers,
- * and as a neighbour. The penalty pulls all towards 0, where the prediction stands as it is.
+ * Columns: a constant (what sharing costs beyond the prediction), ln of the prediction (it
+ * exaggerates, or the opposite), each resource as the product of both sides' use, the same for the
+ * time that they keep the GPU busy, and two for each model: as the one that suffers, and as a
+ * neighbour. The penalty pulls all towards 0, where the prediction stands as it is.
  *
- * Robustness. Others learn from an observation only to within a stray (twice that, if it was made again) of what all others predict for
- * it; one that was made three times, or twice with much the same outcome, is believed of its own set as it is. "What all others predict" comes from the same fit by the
- * leave-one-out identity (residual / (1 - leverage)). Starting from the predictions of the profiles, that is repeated: measurements that
- * agree carry each other away from a wrong prediction; one that stands alone cannot.
+ * Robustness. Others learn from an observation only to within a stray (twice that, if it was made
+ * again) of what all others predict for it; one that was made three times, or twice with much the
+ * same outcome, is believed of its own set as it is. "What all others predict" comes from the same
+ * fit by the leave-one-out identity (residual / (1 - leverage)). Starting from the predictions of
+ * the profiles, that is repeated: measurements that agree carry each other away from a wrong
+ * prediction; one that stands alone cannot.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +20,12 @@
 /* Noise against what is to be learned, as variances: steps vary by 5 %, effects by 15 %. */
 #define PENALTY 0.1
 #define STRAY 0.2
-/* Each round lets beliefs go one stray further from the profiles: enough for predictions that are wrong by a factor of 7. */
+/* Each round lets beliefs go one stray further from the profiles: enough for predictions that are
+ * wrong by a factor of 7. */
 #define ROUNDS 10
 
-/* For the range that slowdowns have; exact to the last digits, and the same everywhere because it is only + - * /. */
+/* For the range that slowdowns have; exact to the last digits, and the same everywhere
+ * because it is only + - * /. */
 double sw_learn_ln(double value)
 {
 	double twos = 0;

@@ -1,4 +1,5 @@
-/* A learner as bytes: its measurements. What follows from them, the regression, is made anew, and comes out the same to the last bit (invariant 3 of learn.h). */
+/* A learner as bytes: its measurements. What follows from them, the regression, is made anew, and
+ * comes out the same to the last bit (invariant 3 of learn.h). */
 #include "contention/learn_state.h"
 
 static void pack_set(struct sw_pack *pack, struct sw_learn_set *set)

@@ -15,8 +15,8 @@ enum kind {
 	KIND_COUNT,
 };
 
-/* A case in its one spelling: the job that is meant first, the others in the order of their names, but for the guaranteed job, which
- * follows at once where it is another. */
+/* A case in its one spelling: the job that is meant first, the others in the order of their names,
+ * but for the guaranteed job, which follows at once where it is another. */
 struct sw_learn_set {
 	enum kind kind;
 	uint32_t count;
@@ -69,7 +69,8 @@ enum sw_predict_way sw_learn_way(enum kind kind);
 size_t sw_learn_order(const struct sw_learn_set *set, const char *ret_names[SW_LEARN_JOBS_MAX]);
 struct sw_prediction sw_learn_prior(const struct sw_learn *learn, const struct sw_learn_set *set);
 
-/* The median of what was measured, and how much that is worth: every measurement up to 1, the more the more steps it has. */
+/* The median of what was measured, and how much that is worth: every measurement up to 1, the more
+ * the more steps it has. */
 uint32_t sw_learn_median(const struct sw_learn_observation *seen);
 double sw_learn_worth(const struct sw_learn_observation *seen);
 

@@ -1,11 +1,13 @@
 /* What was measured as text: JSON, which is also YAML, so that it is read by the one strict reader.
  *
  *	{"format": 1, "observations": [
- *	{"way": "mps", "jobs": ["dlrm", "deepfm"], "which": 0, "slowdowns": [3.390, 3.100], "samples": [60, 75]}
+ *	{"way": "mps", "jobs": ["dlrm", "deepfm"], "which": 0, "slowdowns": [3.390, 3.100],
+ *	 "samples": [60, 75]}
  *	]}
  *
- * "jobs" and "which" are those of struct sw_learn_case; of the measurements that are kept, the oldest is first. Observations stand in the
- * order in which they were last made, so that reading them in again also tells which is the oldest.
+ * "jobs" and "which" are those of struct sw_learn_case; of the measurements that are kept, the
+ * oldest is first. Observations stand in the order in which they were last made, so that reading
+ * them in again also tells which is the oldest.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,19 +1,25 @@
 /* Maximum-weight matching.
  *
- * Every vertex has a price (dual), at first half of the greatest weight (doubled here, so that all stays whole); an edge is tight when the
- * prices of its ends add up to its weight. Trees of tight edges, in turn unmatched and matched, grow from all unmatched vertices at once.
- * Vertices at an even distance from a root are OUTER, at an odd one INNER, those in no tree FREE. A tight edge from an outer vertex
+ * Every vertex has a price (dual), at first half of the greatest weight (doubled here, so that
+ * all stays whole); an edge is tight when the prices of its ends add up to its weight. Trees of
+ * tight edges, in turn unmatched and matched, grow from all unmatched vertices at once. Vertices
+ * at an even distance from a root are OUTER, at an odd one INNER, those in no tree FREE. A tight
+ * edge from an outer vertex
  *	to a free one      makes a tree larger, by that vertex and its mate;
- *	to another tree    ends the phase: along the path between both roots matched and unmatched edges change roles;
- *	within its tree    closes an odd circle, which becomes a blossom: from then on it is one outer vertex.
- * When there is no such edge, prices of outer vertices fall and of inner ones rise until there is one, an inner blossom's own price is used
- * up and it opens again, or unmatched vertices have the price 0: then no matching is heavier.
+ *	to another tree    ends the phase: along the path between both roots matched and
+ *	                   unmatched edges change roles;
+ *	within its tree    closes an odd circle, which becomes a blossom:
+ *	                   from then on it is one outer vertex.
+ * When there is no such edge, prices of outer vertices fall and of inner ones rise until there is
+ * one, an inner blossom's own price is used up and it opens again, or unmatched vertices have the
+ * price 0: then no matching is heavier.
  *
  * Invariants between phases:
- *  1. no edge is worth more than its ends' prices and the prices of the blossoms that hold both; matched edges exactly that.
+ *  1. no edge is worth more than its ends' prices and the prices of the blossoms that hold both;
+ *     matched edges exactly that.
  *  2. all unmatched vertices have the same price, the lowest of all.
- *  3. a blossom has an odd number of petals; petal 0 holds its base, the only vertex whose mate may be outside; 1 and 2, 3 and 4, ... are
- *     matched to each other.
+ *  3. a blossom has an odd number of petals; petal 0 holds its base, the only vertex whose mate may
+ *     be outside; 1 and 2, 3 and 4, ... are matched to each other.
  *
  * Ids: 1 to n are vertices, above that blossoms; 0 is nobody.
  */
@@ -145,7 +151,8 @@ static void reverse(uint16_t *items, uint32_t count)
 	}
 }
 
-/* Where the petal stands, counted in the direction in which that is an even number of steps from the base. */
+/* Where the petal stands, counted in the direction in which that is an even number
+ * of steps from the base. */
 static uint32_t even_place(struct matcher *m, uint32_t blossom, uint32_t petal)
 {
 	uint16_t *petals = petals_of(m, blossom);
@@ -170,7 +177,8 @@ static void turn(struct matcher *m, uint32_t blossom, uint32_t place)
 
 /* Matching along paths */
 
-/* Matches `id` to `other` by the cheapest edge between them; within a blossom, its base moves to where that edge enters. */
+/* Matches `id` to `other` by the cheapest edge between them; within a blossom, its base moves to
+ * where that edge enters. */
 static void marry(struct matcher *m, uint32_t id, uint32_t other)
 {
 	struct edge edge = *edge_at(m, id, other);
@@ -274,7 +282,8 @@ static void close_blossom(struct matcher *m, uint32_t a, uint32_t base, uint32_t
 	find_nearest(m, blossom);
 }
 
-/* An inner blossom without a price: the petals on the even way from where its tree enters to its base stay in the tree. */
+/* An inner blossom without a price: the petals on the even way from where its tree enters to its
+ * base stay in the tree. */
 static void open_blossom(struct matcher *m, uint32_t blossom)
 {
 	struct node *node = &m->nodes[blossom];
@@ -437,7 +446,8 @@ int sw_match(const uint32_t *weights, size_t count, uint32_t *ret_mates)
 {
 	if (count > SW_MATCH_MAX)
 		return SW_ELIMIT;
-	/* Blossoms of three or more, one inside the other or apart: never more than half as many as vertices. */
+	/* Blossoms of three or more, one inside the other or apart: never more than
+	 * half as many as vertices. */
 	uint32_t n = (uint32_t)count, ids = n + n / 2 + 1;
 	SW_CLEANUP(sw_freep) struct node *nodes = calloc(ids, sizeof *nodes);
 	SW_CLEANUP(sw_freep) struct edge *edges = calloc((size_t)ids * ids, sizeof *edges);

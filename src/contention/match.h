@@ -1,7 +1,8 @@
 /* Pairs of the greatest total weight: exact maximum-weight matching in any graph.
  *
- * Edmonds' primal-dual method with blossoms, O(n^3) time, O(n^2) memory, integers only. Nobody has to be matched: a vertex stays alone
- * where that is better for the sum. Of several best matchings the same one is found on every machine.
+ * Edmonds' primal-dual method with blossoms, O(n^3) time, O(n^2) memory, integers only. Nobody has
+ * to be matched: a vertex stays alone where that is better for the sum. Of several best matchings
+ * the same one is found on every machine.
  */
 #ifndef SW_CONTENTION_MATCH_H
 #define SW_CONTENTION_MATCH_H
@@ -12,8 +13,9 @@
 #define SW_MATCH_MAX 512u
 #define SW_MATCH_ALONE UINT32_MAX
 
-/* `weights` is a symmetric matrix of count x count; 0 is no edge, and the diagonal does not matter. Writes to each vertex its partner or
- * SW_MATCH_ALONE. SW_ELIMIT above SW_MATCH_MAX vertices, SW_ENOMEM. */
+/* `weights` is a symmetric matrix of count x count; 0 is no edge, and the diagonal does
+ * not matter. Writes to each vertex its partner or SW_MATCH_ALONE. SW_ELIMIT above
+ * SW_MATCH_MAX vertices, SW_ENOMEM. */
 int sw_match(const uint32_t *weights, size_t count, uint32_t *ret_mates);
 
 #endif

@@ -1,4 +1,5 @@
-/* Choosing sets. Worths of pairs are kept by class: jobs with the same profile are of one class, numbered as they first occur. */
+/* Choosing sets. Worths of pairs are kept by class: jobs with the same profile are of one class,
+ * numbered as they first occur. */
 #include "contention/pack.h"
 
 #include <stdlib.h>
@@ -104,7 +105,8 @@ static int pair_exactly(struct packer *p)
 	return r;
 }
 
-/* Heuristically: in numbers of pairs of classes, since it does not matter which job of a class it is. */
+/* Heuristically: in numbers of pairs of classes, since it does not matter
+ * which job of a class it is. */
 
 struct option {
 	uint32_t worth, a, b; /* b >= a */
@@ -142,8 +144,9 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* No two lists are of the same classes, and empty ones are used again: there are never more than pairs, of which there are half as many as
- * jobs, and the two that an exchange is about to take from. */
+/* No two lists are of the same classes, and empty ones are used again: there are never
+ * more than pairs, of which there are half as many as jobs, and the two that an exchange
+ * is about to take from. */
 static void add_couples(struct heuristic *h, uint32_t a, uint32_t b, uint32_t pairs)
 {
 	uint32_t slot = h->count;
@@ -183,7 +186,8 @@ static int pair_greedily(struct heuristic *h)
 	return 0;
 }
 
-/* Pairs exchange partners where both new ones may share and are worth more together; the same list twice: two pairs of it do. */
+/* Pairs exchange partners where both new ones may share and are worth more together; the same list
+ * twice: two pairs of it do. */
 static bool exchange(struct heuristic *h, uint32_t first, uint32_t second)
 {
 	struct couples one = h->list[first], other = h->list[second];

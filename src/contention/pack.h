@@ -1,14 +1,17 @@
-/* Which jobs to put together on a GPU, which sets together on a node, and when to take them apart again.
+/* Which jobs to put together on a GPU, which sets together on a node, and when to
+ * take them apart again.
  *
- * What a set of jobs is worth is the work that it does on one GPU, 1/s_1 + 1/s_2 + ..., in thousandths of what a job alone does. Jobs may
- * share iff that is at least `least_worth_milli`, nobody is slowed down by more than `most_slow_milli`, and all of their device memory is
- * there.
+ * What a set of jobs is worth is the work that it does on one GPU, 1/s_1 + 1/s_2 + ..., in
+ * thousandths of what a job alone does. Jobs may share iff that is at least `least_worth_milli`,
+ * nobody is slowed down by more than `most_slow_milli`, and all of their device memory is there.
  *
- * Pairs of up to SW_PACK_EXACT_MAX jobs are the best there are (match.h). More jobs are paired greedily, the best first, and improved by
- * exchanging partners between two pairs as long as that gains. Sets of more than two grow from those pairs, the best first, as long as
- * each step adds at least what a second job must add to the first.
+ * Pairs of up to SW_PACK_EXACT_MAX jobs are the best there are (match.h). More jobs are paired
+ * greedily, the best first, and improved by exchanging partners between two pairs as long as that
+ * gains. Sets of more than two grow from those pairs, the best first, as long as each step adds at
+ * least what a second job must add to the first.
  *
- * Jobs of one model are alike: a question about a set of models is asked once for pairs, however many jobs there are.
+ * Jobs of one model are alike: a question about a set of models is asked once for pairs,
+ * however many jobs there are.
  *
  * Everything is an integer, and ties go to the lower index: the same on every machine.
  */
@@ -21,7 +24,8 @@
 #define SW_PACK_EXACT_MAX 200u
 #define SW_PACK_JOBS_MAX 4096u
 
-/* The slowdowns of these jobs together, in their order, in thousandths: from profiles, or learned. */
+/* The slowdowns of these jobs together, in their order, in thousandths: from profiles, or
+ * learned. */
 typedef void sw_pack_ask_fn(void *context, const struct sw_profile *const *jobs, size_t count, uint32_t *ret_slow_milli);
 
 struct sw_pack_rule {
@@ -45,7 +49,8 @@ struct sw_pack_set {
 /* What the set is worth, or 0 where it may not share. */
 uint32_t sw_pack_worth(const struct sw_pack_rule *rule, const struct sw_profile *const *jobs, size_t count);
 
-/* Divides all jobs into sets, ordered by their first jobs; `ret_sets` has room for `count`. SW_ELIMIT above SW_PACK_JOBS_MAX. */
+/* Divides all jobs into sets, ordered by their first jobs; `ret_sets` has room for `count`.
+ * SW_ELIMIT above SW_PACK_JOBS_MAX. */
 int sw_pack(const struct sw_pack_rule *rule, const struct sw_profile *const *jobs, size_t count, struct sw_pack_set *ret_sets,
 	    size_t *ret_set_count);
 
@@ -63,13 +68,15 @@ struct sw_pack_need {
 	uint64_t mem_bytes;
 };
 
-/* The part of the host that goes with a GPU is `cores_milli` and `mem_bytes`: what the profiles' use is a part of. */
+/* The part of the host that goes with a GPU is `cores_milli` and `mem_bytes`: what the
+ * profiles' use is a part of. */
 struct sw_pack_need sw_pack_need_of(const struct sw_profile *const *jobs, size_t count, uint64_t cores_milli, uint64_t mem_bytes);
 
 #define SW_PACK_NOWHERE UINT32_MAX
 
-/* A node for each set: largest first, each where the cores are exceeded least, then where the fuller of cores and memory is least full.
- * Memory is never exceeded; a set that finds none is SW_PACK_NOWHERE. The nodes are left as they are. SW_ENOMEM. */
+/* A node for each set: largest first, each where the cores are exceeded least, then where the
+ * fuller of cores and memory is least full. Memory is never exceeded; a set that finds none is
+ * SW_PACK_NOWHERE. The nodes are left as they are. SW_ENOMEM. */
 int sw_pack_place(const struct sw_pack_need *needs, size_t count, const struct sw_pack_node *nodes, size_t node_count, uint32_t *ret_nodes);
 
 /* Feedback: whether a set that was put together stays together. */
@@ -81,8 +88,9 @@ struct sw_pack_watch {
 	uint32_t strikes;
 };
 
-/* One more measurement of a job of the set: true when it is to be taken apart, after two in a row that were more than 0.2 above what was
- * predicted. The caller also gives the measurement to its learner, so that the next prediction knows. */
+/* One more measurement of a job of the set: true when it is to be taken apart, after two in a row
+ * that were more than 0.2 above what was predicted. The caller also gives the measurement to its
+ * learner, so that the next prediction knows. */
 bool sw_pack_is_worse(struct sw_pack_watch *watch, uint32_t predicted_milli, uint32_t measured_milli);
 
 #endif

@@ -1,7 +1,8 @@
 #include "contention/predict.h"
 
 #define MILLION UINT64_C(1000000)
-/* The repetition falls towards its answer and ends by itself where nothing changes any more; this is for the last digits. */
+/* The repetition falls towards its answer and ends by itself where nothing changes any more; this
+ * is for the last digits. */
 #define ROUNDS_MAX 200
 
 const struct sw_predict_model sw_predict_default = {
@@ -66,7 +67,8 @@ static void wait_for_host(const struct sw_predict_model *model, const struct sw_
 	slow_down(prediction, 1000 + divide(paging, MILLION), SW_USE_HOST_MEM);
 }
 
-/* Taking turns. All fractions in millionths; jobs in ascending order of `busy`, so that rounding does not depend on how they were given. */
+/* Taking turns. All fractions in millionths; jobs in ascending order of `busy`, so that rounding
+ * does not depend on how they were given. */
 struct turns {
 	size_t count;
 	uint64_t busy[SW_PREDICT_TURNS_MAX];
@@ -75,7 +77,8 @@ struct turns {
 	uint64_t switched;		     /* what remains of that when it switches between jobs */
 };
 
-/* The part of the GPU that job `i` gets while it has work, where job j has work for the part active[j] of the time. */
+/* The part of the GPU that job `i` gets while it has work, where job j has work for the part
+ * active[j] of the time. */
 static uint64_t rate_among(const struct turns *turns, const uint64_t *active, size_t i)
 {
 	uint64_t chance[SW_PREDICT_TURNS_MAX + 1] = {MILLION}; /* that so many others have work */
@@ -140,7 +143,8 @@ static void take_turns(const struct sw_predict_model *model, const struct sw_pro
 	}
 }
 
-/* The first `guaranteed` go ahead; the others take turns in what these leave idle together, where each rests when it does whatever the others do. */
+/* The first `guaranteed` go ahead; the others take turns in what these leave idle together, where
+ * each rests when it does whatever the others do. */
 static void pass_gate(const struct sw_predict_model *model, const struct sw_profile *const *jobs, size_t guaranteed, size_t count,
 		      struct sw_prediction *predictions)
 {

@@ -188,7 +188,8 @@ static int decode_totals(const struct sw_yaml_node *node, struct sw_profile *pro
 	return 0;
 }
 
-/* Where nobody measured: no part of a GPU is in use while it has no work, so at least the most used part of it; and what GPUs in use are busy on average. */
+/* Where nobody measured: no part of a GPU is in use while it has no work, so at least the most used
+ * part of it; and what GPUs in use are busy on average. */
 static uint16_t likely_busy(const struct sw_profile *profile)
 {
 	uint32_t use_milli = sw_profile_gpu_use_milli(profile);
@@ -232,7 +233,8 @@ static int decode_body(const struct sw_yaml_node *node, const struct entry *entr
 	return 0;
 }
 
-/* Of two names in a few millions, two may have the same number; they are then alike to those who go by it. */
+/* Of two names in a few millions, two may have the same number; they are then alike
+ * to those who go by it. */
 static uint32_t number_of(const char *name)
 {
 	uint64_t hash = SW_HASH_START;
@@ -275,7 +277,8 @@ static int add_profile(struct sw_profiles *profiles, const struct sw_yaml_node *
 		return sw_yaml_fail(node, err, "a profile needs '%s'", entry.name == NULL ? "name" : "source");
 	struct sw_profile profile = {0};
 	if (entry.like != NULL) {
-		/* Only profiles above this one: no circles, and the file reads from top to bottom. */
+		/* Only profiles above this one: no circles, and the file reads from top to
+		 * bottom. */
 		const struct sw_profile *model = NULL;
 		for (size_t i = 0; i < profiles->profiles.count && model == NULL; i++)
 			if (strcmp(profiles->profiles.items[i].name, entry.like) == 0)

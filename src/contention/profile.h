@@ -1,12 +1,15 @@
-/* What is known about a model before it runs: how long an iteration takes, what it needs, how much it minds its neighbours and a scattered
- * placement.
+/* What is known about a model before it runs: how long an iteration takes, what it needs, how much
+ * it minds its neighbours and a scattered placement.
  *
- * Profiles are data (data/profiles.yaml, also inside the program), each with its source. A name that nobody profiled gets the file's
- * default, and the profile says so. Everything is an integer: nanoseconds, bytes, thousandths.
+ * Profiles are data (data/profiles.yaml, also inside the program), each with its source. A name
+ * that nobody profiled gets the file's default, and the profile says so. Everything is an integer:
+ * nanoseconds, bytes, thousandths.
  *
  * Invariants of a loaded profile:
- *  1. use_milli[] <= 1000; 1 <= busy_milli <= 1000; placement_milli[] >= 1000 and does not fall with distance; largest_tensor_bytes <= model_bytes.
- *  2. scaling[] and totals[] ascend in gpus and batch; scaling starts at 2 GPUs (one GPU is 1000 by definition).
+ *  1. use_milli[] <= 1000; 1 <= busy_milli <= 1000; placement_milli[] >= 1000 and does not fall
+ *     with distance; largest_tensor_bytes <= model_bytes.
+ *  2. scaling[] and totals[] ascend in gpus and batch; scaling starts at 2 GPUs (one GPU
+ *     is 1000 by definition).
  *  3. names and aliases are unique among all profiles, case ignored.
  */
 #ifndef SW_CONTENTION_PROFILE_H
@@ -19,7 +22,8 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 
-/* What a job uses of a GPU and of the share of the host that goes with one GPU, as part of the whole. */
+/* What a job uses of a GPU and of the share of the host that goes with one
+ * GPU, as part of the whole. */
 enum sw_profile_use {
 	SW_USE_SM,
 	SW_USE_MEM_PIPE,
@@ -43,7 +47,8 @@ enum sw_profile_spread {
 
 #define SW_PROFILE_SCALING_MAX 12
 #define SW_PROFILE_TOTALS_MAX 12
-/* What GPUs that jobs hold are busy on average, in time, as nvidia-smi counts: Microsoft's Philly, 75 days. */
+/* What GPUs that jobs hold are busy on average, in time, as nvidia-smi counts:
+ * Microsoft's Philly, 75 days. */
 #define SW_PROFILE_BUSY_MILLI 520u
 
 struct sw_profile {
@@ -60,7 +65,9 @@ struct sw_profile {
 	uint64_t largest_tensor_bytes;
 	uint16_t use_milli[SW_USE_COUNT];
 	uint16_t
-		busy_milli; /* of the time alone, in which the GPU has work of this job; SW_PROFILE_BUSY_MILLI or more where nobody measured it */
+		/* of the time alone, in which the GPU has work of this job; SW_PROFILE_BUSY_MILLI
+		 * or more where nobody measured it */
+		busy_milli;
 	bool busy_known;			   /* it was measured, of this model or of one that it is like */
 	uint32_t placement_milli[SW_SPREAD_COUNT]; /* run time relative to the best placement */
 	struct sw_profile_scaling {
@@ -85,22 +92,26 @@ int sw_profiles_load(const char *path, struct sw_profiles **ret_profiles, struct
 void sw_profiles_free(struct sw_profiles *profiles);
 SW_DEFINE_FREEP(struct sw_profiles, sw_profiles_free)
 
-/* One more profile, over those that are there: its name and `alias` (NULL: none) find it from now on, and so does its number, which follows from its name. One that was put under the
- * same name before, or is built in under it, is replaced. All of it is copied; what was found before is no longer valid. */
+/* One more profile, over those that are there: its name and `alias` (NULL: none) find it from
+ * now on, and so does its number, which follows from its name. One that was put under the same
+ * name before, or is built in under it, is replaced. All of it is copied; what was found
+ * before is no longer valid. */
 int sw_profiles_put(struct sw_profiles *profiles, const struct sw_profile *profile, const char *alias, struct sw_err *err);
 
 /* A copy, to put others over. `base` outlives it. */
 int sw_profiles_copy(const struct sw_profiles *base, struct sw_profiles **ret_profiles, struct sw_err *err);
-/* Makes it the copy of `base` again, with those over it that were put there by their names and that `keeps` wants. On error all is as it was. */
+/* Makes it the copy of `base` again, with those over it that were put there by their names and that
+ * `keeps` wants. On error all is as it was. */
 int sw_profiles_restore(struct sw_profiles *profiles, const struct sw_profiles *base,
 			bool (*keeps)(void *user, const struct sw_profile *profile), void *user, struct sw_err *err);
 
-/* The profile of a model by its name or an alias, case ignored; the default (is_default) for all others. Never NULL. A binary search:
- * callers with many jobs still do best to ask once for each distinct name. */
+/* The profile of a model by its name or an alias, case ignored; the default (is_default) for
+ * all others. Never NULL. A binary search: callers with many jobs still do best to ask once
+ * for each distinct name. */
 const struct sw_profile *sw_profiles_find(const struct sw_profiles *profiles, const char *model);
 
-/* The same for a job that also states its batch size: the profile of "MODEL (batch size N)" where there is one, as Gavel names its job types;
- * else, and for batch 0, that of the model. */
+/* The same for a job that also states its batch size: the profile of "MODEL (batch size N)" where
+ * there is one, as Gavel names its job types; else, and for batch 0, that of the model. */
 const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profiles, const char *model, uint32_t batch);
 
 /* In the order of the file; NULL behind the last. The default is not among them. */
@@ -115,15 +126,18 @@ uint32_t sw_profile_skew_milli(const struct sw_profile *profile);
 /* How busy it keeps a GPU, alone: the rate of it that it uses most. */
 uint32_t sw_profile_gpu_use_milli(const struct sw_profile *profile);
 
-/* Progress on `gpus` GPUs in the best placement, relative to one GPU; between known sizes on a straight line, beyond the last one flat. */
+/* Progress on `gpus` GPUs in the best placement, relative to one GPU; between known sizes on a
+ * straight line, beyond the last one flat. */
 uint64_t sw_profile_speed_milli(const struct sw_profile *profile, uint32_t gpus);
 
-/* Run time with the GPUs spread like `spread` relative to the run time that a trace states, >= 1000. `best` is the closest that this
- * cluster can hold so many GPUs: what a trace says about a job of 16 GPUs on nodes of 8 already contains the way between two nodes. */
+/* Run time with the GPUs spread like `spread` relative to the run time that a trace
+ * states, >= 1000. `best` is the closest that this cluster can hold so many GPUs: what a trace says
+ * about a job of 16 GPUs on nodes of 8 already contains the way between two nodes. */
 uint32_t sw_profile_placement_milli(const struct sw_profile *profile, enum sw_profile_spread spread, enum sw_profile_spread best);
 
-/* How long a job takes whose trace gives no duration: from its iterations (0: unknown), else from the total of its model and global batch
- * (0: unknown, the first total). SW_ENOTFOUND when neither is known, SW_ELIMIT when the result does not fit an int64. */
+/* How long a job takes whose trace gives no duration: from its iterations (0: unknown), else from
+ * the total of its model and global batch (0: unknown, the first total). SW_ENOTFOUND when neither
+ * is known, SW_ELIMIT when the result does not fit an int64. */
 int sw_profile_duration(const struct sw_profile *profile, int64_t iterations, uint32_t batch, uint32_t gpus, int64_t *ret_ns);
 
 #endif

@@ -1,5 +1,5 @@
-/* What follows from a profile: skew, speed on several GPUs, the price of distance, the length of a job. Integer arithmetic; products go
- * through 128 bits. */
+/* What follows from a profile: skew, speed on several GPUs, the price of distance, the length of a
+ * job. Integer arithmetic; products go through 128 bits. */
 #include <assert.h>
 
 #include "base/number.h"

@@ -1,4 +1,5 @@
-/* Profiles of one's own: what was measured of programs when they ran, in one file, and the profiles that follow from it.
+/* Profiles of one's own: what was measured of programs when they ran, in one file, and the
+ * profiles that follow from it.
  *
  * The file is YAML, written as a whole and replaced at once; people may read and edit it:
  *
@@ -6,15 +7,18 @@
  *	  - name: "train"
  *	    command: "python train.py"
  *	    runs:
- *	      - {wall: 61s, cores: 1.2, host_memory: 2G, iteration_time: 52ms, busy: 0.81, floor: 900M, peak: 6G, pcie: 0.02,
- *		   sm: 0.31, mem_pipe: 0.4, l2: 0.2, dram_read: 0.25, dram_write: 0.1}
+ *	      - {wall: 61s, cores: 1.2, host_memory: 2G, iteration_time: 52ms, busy: 0.81,
+ *	         floor: 900M, peak: 6G, pcie: 0.02, sm: 0.31, mem_pipe: 0.4, l2: 0.2,
+ *	         dram_read: 0.25, dram_write: 0.1}
  *
- * What a run does not name was not measured in it. A figure of the profile is the median of the runs that have it; what no run has is that of the built-in profile of the
- * same name, else of the default. Unless counters were read in some run, the profile is marked as estimated.
+ * What a run does not name was not measured in it. A figure of the profile is the median of the
+ * runs that have it; what no run has is that of the built-in profile of the same name, else of the
+ * default. Unless counters were read in some run, the profile is marked as estimated.
  *
  * Invariants:
  *  1. names differ, case ignored; every entry has 1 to SW_STORE_RUNS runs, the oldest first;
- *  2. of every run: wall > 0, floor <= peak, busy, pcie and what counters say <= 1, no iteration is longer than the run;
+ *  2. of every run: wall > 0, floor <= peak, busy, pcie and what counters say <= 1, no iteration
+ *     is longer than the run;
  *  3. what cannot be read is an error and is never overwritten.
  */
 #ifndef SW_CONTENTION_STORE_H
@@ -37,7 +41,8 @@ struct sw_measured {
 	uint64_t floor_bytes; /* of GPU memory, in every iteration */
 	uint64_t peak_bytes;  /* of GPU memory */
 	uint64_t pcie_milli;  /* of what the bus carries, SW_STORE_PCIE_BYTES in a second */
-	/* Of what the GPU can do at most, over all the time, by its counters: all of them, or none. */
+	/* Of what the GPU can do at most, over all the time, by its counters: all of them, or
+	 * none. */
 	uint64_t sm_milli, mem_pipe_milli, l2_milli, dram_read_milli, dram_write_milli;
 };
 #define SW_STORE_PCIE_BYTES UINT64_C(55000000000) /* as measured on an H200, each way */
@@ -64,7 +69,8 @@ const struct sw_store_entry *sw_store_at(const struct sw_store *store, size_t in
 /* By name, case ignored, else by command; NULL: nobody measured it. Either may be NULL. */
 const struct sw_store_entry *sw_store_find(const struct sw_store *store, const char *name, const char *command);
 
-/* One more run of the program of that name. Refused where its figures cannot be: SW_EINPUT, and why. */
+/* One more run of the program of that name. Refused where its figures cannot
+ * be: SW_EINPUT, and why. */
 int sw_store_add(struct sw_store *store, const char *name, const char *command, const struct sw_measured *run, struct sw_err *err);
 int sw_store_remove(struct sw_store *store, const char *name, struct sw_err *err);
 
@@ -73,7 +79,8 @@ struct sw_measured sw_store_median(const struct sw_store_entry *entry);
 /* Puts the profiles of all entries over those that are there. */
 int sw_store_apply(const struct sw_store *store, struct sw_profiles *profiles, struct sw_err *err);
 
-/* How a command line is written in the store: its words with spaces between, what is not printable as '?', cut off where it is too long. */
+/* How a command line is written in the store: its words with spaces between, what is not printable
+ * as '?', cut off where it is too long. */
 const char *sw_store_command(const char *const *words, size_t count, char text[SW_STORE_COMMAND + 1]);
 
 #endif

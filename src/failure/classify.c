@@ -3,7 +3,8 @@
 
 #include "failure/rules.h"
 
-/* So much of a line around the plain text is given to the expression: lines may be as long as the log. */
+/* So much of a line around the plain text is given to the expression: lines may
+ * be as long as the log. */
 enum { BEFORE = 400, AFTER = 1000 };
 /* Lines that hold the plain text of one pattern and do not match, before it is given up. */
 enum { MISSES_MAX = 200 };

@@ -1,9 +1,11 @@
-/* What follows from a failure: whether a job is tried again, where, and with what. A pure function, so that the controller, its tests and models of a cluster decide alike.
+/* What follows from a failure: whether a job is tried again, where, and with what. A pure function,
+ * so that the controller, its tests and models of a cluster decide alike.
  *
  * 1. A class is never tried again beyond its budget, and a job never more often than it may.
  * 2. The same failure on two nodes is the job's own: it is not tried again.
  * 3. A class that has ended another job of this user with this command is not tried again either.
- * 4. Failures that cost nothing (the node was lost, somebody needed the place) keep to 1 by their class's budget alone.
+ * 4. Failures that cost nothing (the node was lost, somebody needed the place) keep to 1 by
+ *    their class's budget alone.
  */
 #ifndef SW_FAILURE_DECIDE_H
 #define SW_FAILURE_DECIDE_H

@@ -1,12 +1,14 @@
-/* Best fit: the tightest node that holds the whole job; a larger job takes idle nodes and then the tightest for the rest; if there is no such place, as few
- * nodes as possible, fullest gaps first. Keeps whole nodes free for large jobs. Looks for one rack first. */
+/* Best fit: the tightest node that holds the whole job; a larger job takes idle nodes and then the
+ * tightest for the rest; if there is no such place, as few nodes as possible, fullest gaps first.
+ * Keeps whole nodes free for large jobs. Looks for one rack first. */
 #include <sharewell/policy.h>
 
 static bool gather(const struct sw_view *view, uint32_t gpus, struct sw_spot *spot, struct sw_node_id first, struct sw_node_id end)
 {
 	while (sw_spot_gpus(spot) < gpus) {
 		uint32_t missing = gpus - sw_spot_gpus(spot), most = sw_view_node_gpus_max(view);
-		/* The tightest node for all of the rest, or the emptiest for as much as it has. Nodes that are in the spot already refuse; step over them. */
+		/* The tightest node for all of the rest, or the emptiest for as much as it has.
+		 * Nodes that are in the spot already refuse; step over them. */
 		bool rest_fits = missing <= most;
 		struct sw_node_id node = rest_fits ? sw_nodes_tightest(view, missing, first, end) : SW_NO_NODE;
 		while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, missing, 0, 0))

@@ -1,7 +1,10 @@
-/* Consolidate only where it pays: a job whose largest tensor dominates its model suffers from the network and must sit on as few nodes as can hold it; any
- * other goes wherever it fragments least. Models of unknown skew count as sensitive: waiting for a good place is the smaller mistake for them.
+/* Consolidate only where it pays: a job whose largest tensor dominates its model suffers from
+ * the network and must sit on as few nodes as can hold it; any other goes wherever it
+ * fragments least. Models of unknown skew count as sensitive: waiting for a good place is the
+ * smaller mistake for them.
  *
- * The limit, 0.3, separates VGG and AlexNet (0.61 and more) from ResNet and Inception (0.14 and less).
+ * The limit, 0.3, separates VGG and AlexNet (0.61 and more) from ResNet and
+ * Inception (0.14 and less).
  */
 #include <sharewell/policy.h>
 
@@ -32,7 +35,8 @@ static bool consolidate(const struct sw_view *view, uint32_t gpus, uint32_t most
 	struct sw_node_id node = rest == 0 ? SW_NO_NODE : sw_nodes_tightest(view, rest, first, end);
 	if (node.v == SW_NO_NODE.v || sw_spot_add(spot, node, rest, 0, 0))
 		return sw_spot_gpus(spot) == gpus;
-	/* The tightest does not suit (its GPUs are too small, or it is in the spot): then the first that does. */
+	/* The tightest does not suit (its GPUs are too small, or it is in the spot):
+	 * then the first that does. */
 	node = sw_nodes_first(view, rest, first, end);
 	while (node.v != SW_NO_NODE.v && !sw_spot_add(spot, node, rest, 0, 0))
 		node = sw_nodes_first(view, rest, (struct sw_node_id){node.v + 1}, end);

@@ -1,6 +1,7 @@
 #include "split/cut.h"
 
-/* The part that `first` holds where both are filled alike, so that neither gets more than it has. */
+/* The part that `first` holds where both are filled alike, so that neither
+ * gets more than it has. */
 static uint64_t part_of_first(uint64_t bytes, uint64_t first, uint64_t second)
 {
 	uint64_t part = (uint64_t)((unsigned __int128)bytes * first / ((unsigned __int128)first + second));

@@ -15,7 +15,8 @@
 #define PPM INT64_C(1000000)
 #define MAX_WORLDS 64
 
-/* The file as it stands: plain values land in the world itself, the rest is looked at afterwards. */
+/* The file as it stands: plain values land in the world itself, the rest is looked at
+ * afterwards. */
 struct file {
 	const char *base, *name, *about;
 	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
@@ -148,7 +149,8 @@ static int read_faults(const struct sw_yaml_node *node, struct sw_world *world, 
 	int r = sw_yaml_decode(node, "a fault model", fields, SW_YAML_COUNT(fields), world, err);
 	if (r < 0)
 		return r;
-	/* Shorter than this, a cluster would do nothing but fail, and a simulation would never end. */
+	/* Shorter than this, a cluster would do nothing but fail, and a
+	 * simulation would never end. */
 	if (world->node_mtbf_ns > 0 && world->node_mtbf_ns < 60 * SW_NS_PER_S)
 		return sw_yaml_fail(node, err, "'node_mtbf' is below a minute; 0 turns failures of nodes off");
 	if (world->node_mtbf_ns > 0 && world->node_repair_ns == 0)
@@ -244,7 +246,8 @@ static int find_builtin(const char *name, const char **ret_text, size_t *ret_siz
 
 static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct sw_err *err);
 
-/* The world that a user's file starts from. Built-in worlds have no base themselves, so this goes one step only. */
+/* The world that a user's file starts from. Built-in worlds have no base themselves, so
+ * this goes one step only. */
 static int read_base(const struct sw_yaml_node *root, const char *name, struct sw_world *world, struct sw_err *err)
 {
 	const char *text = NULL;
@@ -505,7 +508,8 @@ int sw_world_work_ns(const struct sw_world *world, int64_t iterations, int64_t i
 {
 	if (iterations < 0 || iteration_ns < 0)
 		return SW_EINPUT;
-	/* Two factors of 63 bits, then one of 30: the first product must leave room for the second. */
+	/* Two factors of 63 bits, then one of 30: the first product must leave room for the
+	 * second. */
 	unsigned __int128 unscaled = (unsigned __int128)iterations * (unsigned __int128)iteration_ns;
 	if (unscaled > INT64_MAX)
 		return SW_ELIMIT;

@@ -1,7 +1,8 @@
-/* A world: the named set of assumptions under which a simulation runs. Data, not code: data/worlds/NAME.yaml (also inside the program), or
- * a file of the user's own.
+/* A world: the named set of assumptions under which a simulation runs. Data, not code:
+ * data/worlds/NAME.yaml (also inside the program), or a file of the user's own.
  *
- * It says what things cost. It does not charge them: that is the world model's work, which asks the functions below.
+ * It says what things cost. It does not charge them: that is the world model's work, which
+ * asks the functions below.
  *
  * Invariants of a loaded world:
  *  1. all durations are >= 0 and at most ten years; all rates are > 0 or the cost is fixed alone.
@@ -29,7 +30,8 @@ enum sw_preempt_mode {
 	SW_PREEMPT_FREE = 0, /* stopping and going on cost nothing */
 	SW_PREEMPT_SUSPEND,  /* state is copied out and in */
 	SW_PREEMPT_RESTART,  /* state is lost but for a checkpoint: going on costs restart_ns */
-	/* State is copied to the host and stands there: the run goes on where it was, or is lost. Jobs that their owner does not let be suspended start anew. */
+	/* State is copied to the host and stands there: the run goes on where it was, or is lost.
+	 * Jobs that their owner does not let be suspended start anew. */
 	SW_PREEMPT_IN_PLACE,
 };
 
@@ -61,11 +63,17 @@ struct sw_world {
 	int64_t start_ns;			 /* before a job's first progress */
 	int64_t restart_ns;			 /* the same when it starts from a checkpoint */
 	struct sw_transfer_cost suspend, resume, migrate;
-	int64_t switch_ns; /* before the first progress of a job that was paused in place and goes on: the same for all, since nothing is copied */
+	/* before the first progress of a job that was paused in place and goes on: the same for
+	 * all, since nothing is copied */
+	int64_t switch_ns;
 
-	bool event_overhead; /* every event cuts the progress since the one before, of every running job, except on the way to its end */
+	/* every event cuts the progress since the one before, of every running job,
+	 * except on the way to its end */
+	bool event_overhead;
 	int64_t overhead_default_ns;
-	int64_t merge_ends_ppb; /* ends that differ by this many billionths of the time are one event, at the first of them; 0: only equal ones */
+	/* ends that differ by this many billionths of the time are one event, at the first of
+	 * them; 0: only equal ones */
+	int64_t merge_ends_ppb;
 	SW_VEC(struct sw_event_overhead) overheads;
 
 	bool work_from_iterations;   /* work = iterations x iteration time of the trace x scale, whatever duration it states */
@@ -74,7 +82,9 @@ struct sw_world {
 	bool placement_slowdown;
 	bool sharing_slowdown;
 	enum sw_sharing sharing_by; /* never SW_SHARING_NONE: that is sharing_slowdown */
-	int64_t gate_milli; /* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate, all neighbours are alike */
+	/* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate,
+	 * all neighbours are alike */
+	int64_t gate_milli;
 
 	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
 
@@ -88,8 +98,9 @@ struct sw_world {
 	int64_t retries;	 /* of a failed job */
 };
 
-/* A built-in name ("ideal"), or the path of a file: anything with a slash or that ends in .yaml or .yml. A user's file may begin with
- * `base: NAME`, a built-in world whose values hold where the file is silent. */
+/* A built-in name ("ideal"), or the path of a file: anything with a slash or that ends in
+ * .yaml or .yml. A user's file may begin with `base: NAME`, a built-in world whose values hold
+ * where the file is silent. */
 /* SW_WORLD_TEXT_MAX bytes of text at most. */
 int sw_world_load(const char *name_or_path, struct sw_world **ret_world, struct sw_err *err);
 int sw_world_parse(const char *name, const char *text, size_t size, struct sw_world **ret_world, struct sw_err *err);
@@ -99,7 +110,8 @@ SW_DEFINE_FREEP(struct sw_world, sw_world_free)
 /* "ideal, measured, muri" into `buffer`, for help and messages. */
 void sw_world_names(char *buffer, size_t size);
 
-/* "Assumptions in force": several lines for people, each ending with a newline. NULL when out of memory; the caller frees it. */
+/* "Assumptions in force": several lines for people, each ending with a newline. NULL when out of
+ * memory; the caller frees it. */
 char *sw_world_describe(const struct sw_world *world);
 
 /* What a driver tells its engine in this world. */
@@ -111,11 +123,12 @@ struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms);
 /* Fixed time plus the copy of `bytes`, rounded up to the nanosecond; stops at ten years. */
 int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes);
 
-/* What an event costs a job of this model (as its trace spells it) on `gpus` GPUs; the default where the table has no such row. A walk
- * over the table: ask once for each job. */
+/* What an event costs a job of this model (as its trace spells it) on `gpus` GPUs; the default
+ * where the table has no such row. A walk over the table: ask once for each job. */
 int64_t sw_world_event_overhead_ns(const struct sw_world *world, const char *model, uint32_t gpus);
 
-/* The work of a job with this many iterations, each iteration_ns long in the trace. SW_ELIMIT when it does not fit. */
+/* The work of a job with this many iterations, each iteration_ns long in the trace.
+ * SW_ELIMIT when it does not fit. */
 int sw_world_work_ns(const struct sw_world *world, int64_t iterations, int64_t iteration_ns, int64_t *ret_ns);
 
 #endif
