@@ -54,7 +54,8 @@ int sw_cluster_build_shape(struct sw_cluster_spec *spec, const struct sw_cluster
 	return 0;
 }
 
-/* `racks` racks with `per_rack` nodes each, in one run; 0 racks adds to the rack that is open. The caller has checked the sums. */
+/* `racks` racks with `per_rack` nodes each, in one run; 0 racks adds to the rack that is open. The
+ * caller has checked the sums. */
 int sw_cluster_build_run(struct sw_cluster_spec *spec, uint64_t racks, uint64_t per_rack, uint32_t shape, struct sw_err *err)
 {
 	uint64_t nodes = (racks > 0 ? racks : 1) * per_rack;

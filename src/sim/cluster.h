@@ -2,14 +2,17 @@
  *
  *	8x8             nodes x GPUs, one rack
  *	2x16x8          racks x nodes x GPUs
- *	a path          a YAML file (examples/cluster.yaml), or the one-line CSV of Tiresias and Muri
+ *	a path          a YAML file (examples/cluster.yaml), or the one line of CSV that
+ *	                Tiresias and Muri read
  *
- * Kept as runs of identical nodes, so that a million GPUs cost a few bytes, and expanded to the core's topology on demand. Nodes count
- * from 0 through the racks.
+ * Kept as runs of identical nodes, so that a million GPUs cost a few bytes, and expanded to the
+ * core's topology on demand. Nodes count from 0 through the racks.
  *
  * Invariants of a spec:
- *  1. runs follow each other: run[i + 1].first_node == run[i].first_node + run[i].nodes; racks never go back.
- *  2. 1 <= gpus of a node <= 64; 1 <= link_group <= gpus; nodes, gpus and racks are the sums over the runs and at most a million each.
+ *  1. runs follow each other: run[i + 1].first_node == run[i].first_node +
+ *     run[i].nodes; racks never go back.
+ *  2. 1 <= gpus of a node <= 64; 1 <= link_group <= gpus; nodes, gpus and racks are the sums over
+ *     the runs and at most a million each.
  */
 #ifndef SW_SIM_CLUSTER_H
 #define SW_SIM_CLUSTER_H
@@ -38,7 +41,8 @@ struct sw_cluster_shape {
 	uint64_t gpu_mem_bytes; /* of each GPU */
 };
 
-/* Identical nodes in a row, filling racks of `nodes_per_rack`; a run may begin in a rack that the run before left open. */
+/* Identical nodes in a row, filling racks of `nodes_per_rack`; a run may begin in a rack that
+ * the run before left open. */
 struct sw_cluster_run {
 	uint32_t first_node;
 	uint32_t nodes;
@@ -76,7 +80,8 @@ static inline uint32_t sw_cluster_group_of_gpu(const struct sw_cluster_shape *sh
 	return gpu / shape->link_group;
 }
 
-/* "8 nodes x 8 GPUs", "2 racks x 16 nodes x 8 GPUs", "18 nodes, 136 GPUs, 2 racks". Returns `buffer`. */
+/* "8 nodes x 8 GPUs", "2 racks x 16 nodes x 8 GPUs", "18 nodes, 136 GPUs, 2
+ * racks". Returns `buffer`. */
 char *sw_cluster_describe(const struct sw_cluster_spec *spec, char buffer[96]);
 
 /* The cluster as the core wants it. */

@@ -1,4 +1,5 @@
-/* A cluster from YAML: `racks`, each with kinds of `nodes`; or `nodes` alone, which is one rack. See examples/cluster.yaml. */
+/* A cluster from YAML: `racks`, each with kinds of `nodes`; or `nodes` alone, which is one rack.
+ * See examples/cluster.yaml. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,7 +63,8 @@ static int read_kind(const struct sw_yaml_node *node, const struct kind *default
 	return r;
 }
 
-/* Adds `racks` copies of a rack with these kinds of node. A rack of one kind is one run however often it stands there. */
+/* Adds `racks` copies of a rack with these kinds of node. A rack of one kind is one run however
+ * often it stands there. */
 static int add_racks(const struct sw_yaml_node *where, const struct sw_yaml_node *kinds, int64_t racks, const struct kind *defaults,
 		     struct sw_cluster_spec *spec, struct sw_err *err)
 {

@@ -15,7 +15,8 @@ struct sw_faults {
 	bool *down;
 };
 
-/* The natural logarithm by additions, multiplications and divisions alone, so that it has the same bits everywhere. For 0 < x <= 1. */
+/* The natural logarithm by additions, multiplications and divisions alone, so that it has the same
+ * bits everywhere. For 0 < x <= 1. */
 static double log_of(double x)
 {
 	const double ln2 = 0.69314718055994530942;

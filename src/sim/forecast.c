@@ -11,7 +11,8 @@
 #define STEPS_MAX 300000u
 #define HORIZON_NS (INT64_C(366) * 86400 * SW_NS_PER_S)
 
-/* ------------------------------------------------------------------------------------------------ how long */
+/* ------------------------------------------------------------------------------------------------
+ * how long */
 
 int sw_forecast_note(struct sw_forecast_history *history, uint64_t kind, sw_ns ran_ns)
 {
@@ -95,7 +96,8 @@ sw_ns sw_forecast_left(const struct sw_forecast_history *history, uint64_t kind,
 	return ran_ns;
 }
 
-/* ------------------------------------------------------------------------------------------------ who when */
+/* ------------------------------------------------------------------------------------------------
+ * who when */
 
 struct life {
 	sw_ns left_ns; /* as of since */
@@ -133,7 +135,8 @@ static int push(struct run *run, struct sw_event event)
 
 /* ---- what the engine decides */
 
-/* Work is counted in time on the GPUs that were asked for; an elastic job on others takes longer or shorter. */
+/* Work is counted in time on the GPUs that were asked for; an elastic job on others
+ * takes longer or shorter. */
 static sw_ns scaled(sw_ns ns, uint32_t times, uint32_t by)
 {
 	__extension__ typedef __int128 wide;
@@ -388,7 +391,8 @@ static int run_on(struct run *run, struct sw_err *err)
 		/* SW_TIME_NEVER where there is none. */
 		sw_ns next = sw_heap_top_key(&run->ends), pause = sw_heap_top_key(&run->pauses);
 		next = pause < next ? pause : next;
-		/* When nothing will ever end or come, what the policy might do is of no interest. */
+		/* When nothing will ever end or come, what the policy might do is of no
+		 * interest. */
 		if (next == SW_TIME_NEVER || next - run->present > HORIZON_NS)
 			return 0;
 		next = run->wake_at < next ? run->wake_at : next;

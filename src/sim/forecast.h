@@ -1,9 +1,12 @@
-/* A forecast: when will the jobs that wait start? The engine with the policy in force is run forward from the present; running jobs end when their time
- * is up, as far as somebody knows it. Nothing is submitted, cancelled or broken meanwhile, so it is an estimate and says what it rests on.
+/* A forecast: when will the jobs that wait start? The engine with the policy in force is
+ * run forward from the present; running jobs end when their time is up, as far as somebody
+ * knows it. Nothing is submitted, cancelled or broken meanwhile, so it is an estimate and
+ * says what it rests on.
  *
- * An engine cannot be given a present. It is led there: every job that has run before runs again for as long, alone or beside those that run now, and
- * then the waiting ones are let in. So attained service and queues of a policy come out right. What does not: on which nodes the running jobs are, and how
- * often somebody was preempted.
+ * An engine cannot be given a present. It is led there: every job that has run before runs again
+ * for as long, alone or beside those that run now, and then the waiting ones are let in. So
+ * attained service and queues of a policy come out right. What does not: on which nodes the running
+ * jobs are, and how often somebody was preempted.
  */
 #ifndef SW_SIM_FORECAST_H
 #define SW_SIM_FORECAST_H
@@ -25,7 +28,8 @@ enum sw_basis {
 	SW_BASES,
 };
 
-/* Jobs that have ended: what they were (any number that is equal for jobs of a kind) and how long they ran. */
+/* Jobs that have ended: what they were (any number that is equal for jobs of a kind)
+ * and how long they ran. */
 struct sw_forecast_sample {
 	uint64_t kind;
 	sw_ns ran_ns;
@@ -39,8 +43,9 @@ int sw_forecast_note(struct sw_forecast_history *history, uint64_t kind, sw_ns r
 /* After the last note, before the first question. */
 void sw_forecast_sort(struct sw_forecast_history *history);
 void sw_forecast_forget(struct sw_forecast_history *history);
-/* How long a job that ran for `ran_ns` will still run; `expected_ns` and `limit_ns` are 0 where nobody said. SW_TIME_NEVER: nobody knows. *ret_basis is
- * written unless that. Of earlier jobs only those count that ran longer than this one has already. */
+/* How long a job that ran for `ran_ns` will still run; `expected_ns` and `limit_ns` are 0 where
+ * nobody said. SW_TIME_NEVER: nobody knows. *ret_basis is written unless that. Of earlier jobs only
+ * those count that ran longer than this one has already. */
 sw_ns sw_forecast_left(const struct sw_forecast_history *history, uint64_t kind, sw_ns expected_ns, sw_ns limit_ns, sw_ns ran_ns,
 		       enum sw_basis *ret_basis);
 
@@ -86,7 +91,8 @@ struct sw_forecast_start {
 	uint32_t ended[SW_BASES]; /* jobs that end until then, by how their time is known: what the estimate rests on */
 };
 
-/* Fills `ret_starts`, `count` of them; those of jobs that do not wait are SW_TIME_NEVER. SW_ELIMIT: there are too many jobs, or it takes too long. */
+/* Fills `ret_starts`, `count` of them; those of jobs that do not wait are SW_TIME_NEVER. SW_ELIMIT:
+ * there are too many jobs, or it takes too long. */
 int sw_forecast(const struct sw_forecast_config *config, struct sw_forecast_start *ret_starts, struct sw_err *err);
 
 #endif

@@ -5,8 +5,9 @@
 /* A stage that never gets its turn: the host uses nothing else. */
 #define STUCK_ROUNDS 1000.0
 
-/* Seconds in binary fractions, step by step as that simulator computes them: whether a stage just fits a gap hangs on their last bit. These
- * operations are exact or rounded alike on every machine. */
+/* Seconds in binary fractions, step by step as that simulator computes them: whether a
+ * stage just fits a gap hangs on their last bit. These operations are exact or rounded
+ * alike on every machine. */
 static double seconds(uint32_t us)
 {
 	return us / 1000.0 / 1000;

@@ -102,7 +102,8 @@ static int bring_to_life(struct sw_world_model *model, const struct sw_profiles 
 	for (uint32_t j = 0; j < model->count; j++) {
 		const struct sw_trace_job *job = &trace->jobs.items[j];
 		struct life *life = &model->lives[j];
-		/* Most jobs share a model with others; where the batch matters too, ask each time. */
+		/* Most jobs share a model with others; where the batch matters too, ask each
+		 * time. */
 		if (job->batch_size != 0)
 			life->profile = sw_profiles_find_batch(profiles, sw_trace_string(trace, job->model), job->batch_size);
 		else if (by_name[job->model] == NULL)
@@ -195,7 +196,8 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		.work_ns = life->left_ns,
 		.deadline_at = job->deadline_ns,
 	};
-	/* How much memory a job needs is known where its trace says so, or its model is known; only then can it share a GPU. */
+	/* How much memory a job needs is known where its trace says so, or its model is known; only
+	 * then can it share a GPU. */
 	ret_spec->gpu_memory_bytes = (uint64_t)job->gpu_memory_mib << 20;
 	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !life->profile->is_default)
 		ret_spec->gpu_memory_bytes = life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
@@ -364,7 +366,8 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 	};
 }
 
-/* A run says soon after its start that it would go on after a stop, and that its memory leaves its GPUs meanwhile. */
+/* A run says soon after its start that it would go on after a stop, and that its memory
+ * leaves its GPUs meanwhile. */
 static void tell_keeps(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
 {
 	struct sw_event *event = NULL;
@@ -470,11 +473,13 @@ static int64_t starting_cost(const struct sw_world_model *model, const struct li
 		return world->restart_ns;
 	if (world->preempt != SW_PREEMPT_SUSPEND && world->preempt != SW_PREEMPT_IN_PLACE)
 		return 0;
-	/* Copied out when it stopped, copied in now: charged together, to the job that was moved. */
+	/* Copied out when it stopped, copied in now: charged together, to the job that was
+	 * moved. */
 	return sw_transfer_ns(&world->suspend, gpu_state_bytes(life)) + sw_transfer_ns(&world->resume, gpu_state_bytes(life));
 }
 
-/* A run that was stopped to go on elsewhere keeps its work on the same node with as many GPUs, as live; else the next one begins anew. True: it was moved. */
+/* A run that was stopped to go on elsewhere keeps its work on the same node with as many GPUs, as
+ * live; else the next one begins anew. True: it was moved. */
 static bool arrive(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command)
 {
 	struct life *life = &model->lives[command->job];
@@ -637,7 +642,8 @@ static sw_ns end_of_event(const struct sw_world_model *model, sw_ns now)
 	return now + (sw_ns)((__int128)now * model->world->merge_ends_ppb / 1000000000);
 }
 
-/* Every event costs every running job its overhead: what it did since the last one counts less by so much. The way to its own end is not charged. */
+/* Every event costs every running job its overhead: what it did since the last one counts less by
+ * so much. The way to its own end is not charged. */
 static int charge_everybody(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, sw_events *events)
 {
 	const struct sw_view *view = sw_engine_view(engine);

@@ -1,11 +1,15 @@
-/* The world model: what a cluster does with commands, under the assumptions of a world file. It knows when jobs end, what stopping and moving costs them, how much a
- * poor place or a neighbour slows them, and what breaks.
+/* The world model: what a cluster does with commands, under the assumptions of a world file. It
+ * knows when jobs end, what stopping and moving costs them, how much a poor place or a neighbour
+ * slows them, and what breaks.
  *
- * It is asked for the time of its next event, collects the events of that instant, and is told the engine's commands. What it never does: decide.
+ * It is asked for the time of its next event, collects the events of that instant, and is told the
+ * engine's commands. What it never does: decide.
  *
  * Invariants:
- *  1. a job has an end (or a failure) ahead exactly while it runs, but for one that is paused, which has no end ahead;
- *  2. work left falls only by time that the job ran at its speed, and rises only when work was lost;
+ *  1. a job has an end (or a failure) ahead exactly while it runs, but for one that is paused,
+ *     which has no end ahead;
+ *  2. work left falls only by time that the job ran at its speed, and rises
+ *     only when work was lost;
  *  3. every event about a run carries the epoch of the command that started it.
  */
 #ifndef SW_SIM_MODEL_H
@@ -30,12 +34,14 @@ SW_DEFINE_FREEP(struct sw_world_model, sw_world_model_free)
 /* The job with trace index `job` (which is its id in the engine) as the engine is asked for it. */
 void sw_world_model_spec(const struct sw_world_model *model, uint32_t job, struct sw_job_spec *ret_spec);
 
-/* What a scheduler in this world can know of how jobs on one GPU slow each other down: the world's own rule, for the models that have profiles. It lives as long as the world. */
+/* What a scheduler in this world can know of how jobs on one GPU slow each other down: the world's
+ * own rule, for the models that have profiles. It lives as long as the world. */
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model);
 
 /* When the next thing happens by itself; SW_TIME_NEVER. */
 sw_ns sw_world_model_next(const struct sw_world_model *model);
-/* Appends what the world has to say at this instant: what it learned since the last step, then what ends or breaks now. */
+/* Appends what the world has to say at this instant: what it learned since the last step, then
+ * what ends or breaks now. */
 int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, sw_events *events);
 /* Carries out what the engine decided at `now`. */
 void sw_world_model_obey(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, const struct sw_step *step);

@@ -1,9 +1,10 @@
-/* Radix selection: each pass fixes eleven more bits of every wanted value, from the top, by counting how many values share what is
- * known so far.
+/* Radix selection: each pass fixes eleven more bits of every wanted value, from the top, by
+ * counting how many values share what is known so far.
  *
  * Invariants after each pass, for every search:
  *  1. the wanted value starts with the bits of `prefix` that are under `known`;
- *  2. exactly `rank` of the values that start so are smaller than it, or equal to it and counted before it.
+ *  2. exactly `rank` of the values that start so are smaller than it, or equal to it
+ *     and counted before it.
  */
 #include "sim/quantile.h"
 
@@ -73,7 +74,8 @@ static void find_digit(const struct source *source, struct search *searches, siz
 		take_digit(&searches[s], shift);
 }
 
-/* The value one rank above: the same one where it occurs again, else the smallest that is greater. */
+/* The value one rank above: the same one where it occurs again, else the
+ * smallest that is greater. */
 static void find_next(const struct source *source, struct search *searches, size_t count)
 {
 	for (size_t s = 0; s < count; s++)

@@ -1,4 +1,5 @@
-/* The summary of a result. Sums are exact integers until the last division, so an average does not depend on the order of the jobs. */
+/* The summary of a result. Sums are exact integers until the last division, so an average does not
+ * depend on the order of the jobs. */
 #include "sim/result.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What one simulation found: filled by the simulator, read by tables, JSON, CSV and the HTML report. Plain values, no behaviour. */
+/* What one simulation found: filled by the simulator, read by tables, JSON, CSV and the HTML
+ * report. Plain values, no behaviour. */
 #ifndef SW_SIM_RESULT_H
 #define SW_SIM_RESULT_H
 
@@ -36,7 +37,8 @@ struct sw_outcome {
 	uint8_t state; /* enum sw_outcome_state */
 };
 
-/* A step of the cluster's history: the figures hold from at_ns to the next sample. Thinned to a bounded number of samples. */
+/* A step of the cluster's history: the figures hold from at_ns to the next sample. Thinned to a
+ * bounded number of samples. */
 struct sw_usage {
 	int64_t at_ns;
 	uint32_t gpus_used;
@@ -57,13 +59,17 @@ struct sw_summary {
 	double jct_max_s;
 	double queue_avg_s;
 	double queue_p95_s;
-	double share_delay_avg_s; /* of queue_avg_s, what was waited for the tenants' shares; the rest was for a place. 0 without quotas */
-	double makespan_s;	  /* the end of the last job, counted from the trace's time zero */
-	double gpu_utilization;	  /* GPU time used over GPU time available between first submit and last end, 0..1 */
+	/* of queue_avg_s, what was waited for the tenants' shares; the rest was for a
+	 * place. 0 without quotas */
+	double share_delay_avg_s;
+	double makespan_s;	/* the end of the last job, counted from the trace's time zero */
+	double gpu_utilization; /* GPU time used over GPU time available between first submit and last end, 0..1 */
 	uint64_t preemptions;
 	uint64_t migrations;
 	uint64_t restarts;
-	double gpu_work; /* GPU time of work done, as each job needs it alone, over GPU time available: above what was used where sharing gains */
+	/* GPU time of work done, as each job needs it alone, over GPU time available: above what
+	 * was used where sharing gains */
+	double gpu_work;
 	double slowdown_worst; /* of any finished job (see fairness.h) */
 	double tenants_jain;   /* 1: all tenants were slowed down alike; 1/n: one of n bore it all */
 	double tenants_worst;  /* slowdown of the tenant that was served worst, over that of all jobs */

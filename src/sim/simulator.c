@@ -15,7 +15,8 @@
 /* A simulation that gets here will never end: nodes fail faster than jobs can run, say. */
 #define HORIZON_NS (INT64_C(50) * 365 * 86400 * SW_NS_PER_S)
 
-/* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a percentile, small enough to keep. */
+/* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a
+ * percentile, small enough to keep. */
 #define BUCKETS (64 * 16)
 
 /* What the owner of a job does to it, and when. */
@@ -144,7 +145,8 @@ static int tell_quotas(struct run *run)
 	return 0;
 }
 
-/* How many jobs these events end; failures end a job only when its retries are used up, which only the engine knows. */
+/* How many jobs these events end; failures end a job only when its retries are used up, which
+ * only the engine knows. */
 static uint64_t count_ended(const struct run *run, const struct sw_step *step)
 {
 	uint64_t ended = 0;
@@ -164,7 +166,8 @@ static uint32_t weigh(uint32_t a, int64_t a_ns, uint32_t b, int64_t b_ns)
 	return a_ns + b_ns == 0 ? b : (uint32_t)(((__int128)a * a_ns + (__int128)b * b_ns + (a_ns + b_ns) / 2) / (a_ns + b_ns));
 }
 
-/* The figures of `first` up to second->at_ns and of `second` up to end_ns, as one step that covers the same area. */
+/* The figures of `first` up to second->at_ns and of `second` up to end_ns, as one step
+ * that covers the same area. */
 static void merge_usage(struct sw_usage *first, const struct sw_usage *second, int64_t end_ns)
 {
 	int64_t a_ns = second->at_ns - first->at_ns, b_ns = end_ns - second->at_ns;
@@ -174,7 +177,8 @@ static void merge_usage(struct sw_usage *first, const struct sw_usage *second, i
 	first->jobs_waiting = weigh(first->jobs_waiting, a_ns, second->jobs_waiting, b_ns);
 }
 
-/* Usage is kept as a bounded number of steps: when there are too many, neighbours are merged, and from then on a step lasts twice as many instants. */
+/* Usage is kept as a bounded number of steps: when there are too many, neighbours are merged, and
+ * from then on a step lasts twice as many instants. */
 static void sample_usage(struct run *run, sw_ns now)
 {
 	struct sw_result *result = run->result;

@@ -1,5 +1,7 @@
-/* The simulator: a driver of the engine whose cluster is a model. It feeds the engine a trace, lets the world (world.h) turn commands into later events, and writes
- * down what happened. The engine, the policies and the placement rules are those of the live system and do not know the difference. */
+/* The simulator: a driver of the engine whose cluster is a model. It feeds the engine a
+ * trace, lets the world (world.h) turn commands into later events, and writes down what
+ * happened. The engine, the policies and the placement rules are those of the live system and
+ * do not know the difference. */
 #ifndef SW_SIM_SIMULATOR_H
 #define SW_SIM_SIMULATOR_H
 
@@ -23,9 +25,11 @@ struct sw_sim_config {
 	const struct sw_sim_quota *quotas; /* of tenants, by the trace's numbers; NULL: none */
 	size_t quota_count;
 	uint64_t seed;
-	const char *cluster;	 /* as people call it, for the report */
-	bool validate;		 /* check every invariant after every step */
-	uint32_t reload_milli;	 /* how often a step begins with an engine loaded from the bytes of the one before: it must not matter */
+	const char *cluster; /* as people call it, for the report */
+	bool validate;	     /* check every invariant after every step */
+	/* how often a step begins with an engine loaded from the bytes of the one
+	 * before: it must not matter */
+	uint32_t reload_milli;
 	bool time_decisions;	 /* fill decision_p99_ns */
 	_Atomic uint64_t *ended; /* counts jobs as they end, for a progress bar; NULL: nobody looks */
 	const atomic_bool *stop; /* set: end now with SW_ESTOPPED; NULL: never */

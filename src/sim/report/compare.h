@@ -1,4 +1,5 @@
-/* Which of several results are comparable, and which is the best: the same answers for the table and the page. */
+/* Which of several results are comparable, and which is the best: the same answers for
+ * the table and the page. */
 #ifndef SW_SIM_REPORT_COMPARE_H
 #define SW_SIM_REPORT_COMPARE_H
 
@@ -24,17 +25,20 @@ enum sw_metric {
 
 double sw_metric_value(const struct sw_result *result, enum sw_metric metric);
 
-/* Whether the averages of result `index` may be held against the others': no other finished more jobs, and there are some. */
+/* Whether the averages of result `index` may be held against the others': no other finished more
+ * jobs, and there are some. */
 bool sw_compare_fair(const struct sw_result *const *results, size_t count, size_t index);
 
-/* Whether `index` has the best value of a metric in which being better means something (times, utilisation), and some other
- * result does not. */
+/* Whether `index` has the best value of a metric in which being better means something (times,
+ * utilisation), and some other result does not. */
 bool sw_compare_best(const struct sw_result *const *results, size_t count, enum sw_metric metric, size_t index);
 
-/* The result with the shortest average JCT among the fair ones, the first of equals; `count` when nothing finished. */
+/* The result with the shortest average JCT among the fair ones, the first of equals; `count`
+ * when nothing finished. */
 size_t sw_compare_winner(const struct sw_result *const *results, size_t count);
 
-/* What the others are held against: the policy "fifo", or else the fair one with the longest average JCT; `count` when nothing finished. */
+/* What the others are held against: the policy "fifo", or else the fair one with the longest
+ * average JCT; `count` when nothing finished. */
 size_t sw_compare_baseline(const struct sw_result *const *results, size_t count);
 
 #endif

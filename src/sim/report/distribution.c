@@ -1,5 +1,6 @@
-/* Cumulative distributions: of job completion times, and of slowdowns. Jobs are counted into pixel columns, so a million of them
- * need no sorting, and the path has no more points than the picture has columns. */
+/* Cumulative distributions: of job completion times, and of slowdowns. Jobs are counted into
+ * pixel columns, so a million of them need no sorting, and the path has no more points than
+ * the picture has columns. */
 #include "sim/report/page.h"
 
 #include <math.h>
@@ -10,7 +11,8 @@
 #define RIGHT 12
 #define PIXELS (SW_PAGE_PLOT_WIDTH - LEFT - RIGHT)
 
-/* Measures of one job: NAN when the question does not apply to it, INFINITY when it did not finish. */
+/* Measures of one job: NAN when the question does not apply to it, INFINITY
+ * when it did not finish. */
 static double jct_s(const struct sw_outcome *outcome)
 {
 	return outcome->state == SW_OUTCOME_FINISHED ? (double)(outcome->end_ns - outcome->submit_ns) / SW_NS_PER_S : INFINITY;

@@ -1,5 +1,5 @@
-/* Who gains and who loses by a policy: job by job against the baseline. An average hides this. Also the deadlines, which are drawn
- * alike. */
+/* Who gains and who loses by a policy: job by job against the baseline. An average hides this. Also
+ * the deadlines, which are drawn alike. */
 #include "sim/report/page.h"
 
 #include "base/number.h"

@@ -1,4 +1,5 @@
-/* What the numbers rest on: the assumptions in force, what each run cost, and the command that makes them again. */
+/* What the numbers rest on: the assumptions in force, what each run cost, and the command
+ * that makes them again. */
 #include "sim/report/page.h"
 
 #include <inttypes.h>

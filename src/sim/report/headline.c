@@ -1,4 +1,5 @@
-/* The result in words: who is fastest, by how much, at what price; and what must be known before believing it. */
+/* The result in words: who is fastest, by how much, at what price; and what must be
+ * known before believing it. */
 #include "sim/report/page.h"
 
 #include <stdbool.h>
@@ -62,7 +63,8 @@ static bool is_slower(const struct sw_page *page, size_t index)
 	return average_s(page, index) > average_s(page, page->winner) * NOTABLE;
 }
 
-/* The result that the winner is compared with: the baseline, or where that is as good as the winner, the slowest. */
+/* The result that the winner is compared with: the baseline, or where that is as good as
+ * the winner, the slowest. */
 static size_t rival_of(const struct sw_page *page)
 {
 	size_t rival = page->baseline;

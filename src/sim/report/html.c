@@ -34,7 +34,8 @@ static bool is_repeated(const struct sw_page *page, size_t index, bool with_plac
 	return false;
 }
 
-/* "las", or "las on yarn" where placements are compared, or "las on yarn, run 3" where nothing else tells them apart. */
+/* "las", or "las on yarn" where placements are compared, or "las on yarn, run 3" where nothing
+ * else tells them apart. */
 static char *name_of(const struct sw_page *page, size_t index)
 {
 	const struct sw_result *result = page->results[index];

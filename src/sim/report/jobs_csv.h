@@ -1,7 +1,9 @@
-/* What happened to each job, one line per job, in the columns that other simulators of this field print as well.
+/* What happened to each job, one line per job, in the columns that other simulators of
+ * this field print as well.
  *
- * Times are exact seconds since the trace's time zero: no decimals when whole, else as many as needed (up to nine). A cell is empty
- * where there is nothing to say: a job that never started has no start_time, one that did not end has neither end_time nor JCT.
+ * Times are exact seconds since the trace's time zero: no decimals when whole, else as many as
+ * needed (up to nine). A cell is empty where there is nothing to say: a job that never started has
+ * no start_time, one that did not end has neither end_time nor JCT.
  */
 #ifndef SW_SIM_REPORT_JOBS_CSV_H
 #define SW_SIM_REPORT_JOBS_CSV_H

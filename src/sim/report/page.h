@@ -1,4 +1,5 @@
-/* What the sections of the HTML report share. Each section is one file; html.c puts them in order. Private to this folder. */
+/* What the sections of the HTML report share. Each section is one file; html.c puts them in order.
+ * Private to this folder. */
 #ifndef SW_SIM_REPORT_PAGE_H
 #define SW_SIM_REPORT_PAGE_H
 
@@ -18,17 +19,21 @@ struct sw_page {
 	const char *command;
 };
 
-/* The width of every plot: at this size a pixel of the picture is about a pixel of a laptop's screen. */
+/* The width of every plot: at this size a pixel of the picture is about a
+ * pixel of a laptop's screen. */
 #define SW_PAGE_PLOT_WIDTH 640
 
-/* The classes that give result `index` its colour and dash, and by which the script finds all that belongs to it. */
+/* The classes that give result `index` its colour and dash, and by which the script finds
+ * all that belongs to it. */
 void sw_page_classes(const struct sw_page *page, size_t index);
 /* A name with its colour in front. */
 void sw_page_name(const struct sw_page *page, size_t index);
-/* `<section>` with heading and a sentence that says how to read it (ours, may hold markup; NULL for none). */
+/* `<section>` with heading and a sentence that says how to read it (ours, may hold
+ * markup; NULL for none). */
 void sw_page_section(const struct sw_page *page, const char *id, const char *title, const char *explanation);
 void sw_page_section_end(const struct sw_page *page);
-/* Opens a path of result `index` as far as its data: `<path class=".." data-name=".." d="`. Close it with `"/>`. */
+/* Opens a path of result `index` as far as its data: `<path class=".." data-name=".."
+ * d="`. Close it with `"/>`. */
 void sw_page_path(const struct sw_page *page, size_t index, const char *style);
 
 /* The time that all results cover together: from the first submit to the last end or sample. */

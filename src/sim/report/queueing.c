@@ -1,4 +1,5 @@
-/* Queueing delay by job size: for each class of GPU counts and each result, the median (dot) and the 95th percentile (cap). */
+/* Queueing delay by job size: for each class of GPU counts and each result, the median (dot) and
+ * the 95th percentile (cap). */
 #include "sim/report/page.h"
 
 #include <math.h>
@@ -43,7 +44,8 @@ static bool item(const void *context, size_t index, int64_t *ret_value)
 	return true;
 }
 
-/* Sorts the waits of one result into its classes and finds the quantiles of each. `waits` has room for all of them. */
+/* Sorts the waits of one result into its classes and finds the quantiles of each. `waits`
+ * has room for all of them. */
 static void measure_result(const struct sw_result *result, struct delays *delays, struct delay *of, int64_t *waits)
 {
 	size_t starts[CLASSES + 1] = {0}, filled[CLASSES] = {0};
@@ -95,7 +97,8 @@ static int measure(const struct sw_page *page, struct delays *delays)
 	return 0;
 }
 
-/* One second is the least that is worth an axis; a shorter wait is as good as none and lies on the floor. */
+/* One second is the least that is worth an axis; a shorter wait is as good as none
+ * and lies on the floor. */
 static struct sw_scale delay_scale(const struct sw_page *page, const struct delays *delays)
 {
 	double low = INFINITY, high = 10;

@@ -69,7 +69,8 @@ double sw_scale_round_down(double seconds)
 	return found;
 }
 
-/* Takes those of `candidates` that lie on the scale; false as soon as two are too near or there are too many. */
+/* Takes those of `candidates` that lie on the scale; false as soon as two are too near
+ * or there are too many. */
 static bool take(const struct sw_scale *scale, double distance, const double *candidates, size_t count, double *ticks, size_t *ret_count)
 {
 	size_t n = 0;

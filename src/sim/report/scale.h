@@ -20,14 +20,19 @@ enum sw_unit {
 struct sw_scale {
 	enum sw_unit unit;
 	bool logarithmic;
-	bool halves;	  /* linear only: ticks at the ends, and in the middle where that is a whole number; the ends mean something */
+	/* linear only: ticks at the ends, and in the middle where that is a whole number;
+	 * the ends mean something */
+	bool halves;
 	double low, high; /* values at the ends */
 	double from, to;  /* their pixels; to < from on an axis that points up */
-	double floor; /* pixels (not negative) between `from` and the place of `low`: where all values below `low` are drawn; logarithmic only */
+	/* pixels (not negative) between `from` and the place of `low`: where all values below `low`
+	 * are drawn; logarithmic only */
+	double floor;
 };
 
-/* Scales that hold low..high; numbers that make no axis (equal, zero, not finite) are widened until they do. A logarithmic scale
- * spans one decade at least and seven at most. Pixels are the caller's to set. */
+/* Scales that hold low..high; numbers that make no axis (equal, zero, not finite) are
+ * widened until they do. A logarithmic scale spans one decade at least and seven at most.
+ * Pixels are the caller's to set. */
 struct sw_scale sw_scale_linear(enum sw_unit unit, double low, double high);
 struct sw_scale sw_scale_log(enum sw_unit unit, double low, double high);
 

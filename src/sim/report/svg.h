@@ -1,7 +1,8 @@
 /* The frame of a plot (axes, grid, titles) and the paths inside it, as inline SVG.
  *
- * Colours are never written here: elements carry classes, and style.css decides, so that one page serves light, dark and paper. The
- * scales are written into data attributes, from which script.js finds the value under the pointer; no number is stored twice.
+ * Colours are never written here: elements carry classes, and style.css decides, so that one page
+ * serves light, dark and paper. The scales are written into data attributes, from which script.js
+ * finds the value under the pointer; no number is stored twice.
  */
 #ifndef SW_SIM_REPORT_SVG_H
 #define SW_SIM_REPORT_SVG_H

@@ -1,4 +1,5 @@
-/* Text tables: every cell is made first, then the columns that fit are chosen, then lines are drawn. */
+/* Text tables: every cell is made first, then the columns that fit are chosen, then lines are
+ * drawn. */
 #include "sim/report/table.h"
 
 #include <inttypes.h>

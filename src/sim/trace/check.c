@@ -75,7 +75,8 @@ static void check_id(struct checker *checker, const struct sw_trace *trace, cons
 		say(checker, SW_TRACE_ERROR, line, NULL, "job %lld is on line %llu too", (long long)job->id, (unsigned long long)earlier);
 }
 
-/* Whether two lengths of time differ by more than a tenth, and by more than one iteration, which rounding explains. */
+/* Whether two lengths of time differ by more than a tenth, and by more than one iteration,
+ * which rounding explains. */
 static bool differ(__int128 a, __int128 b, __int128 slack)
 {
 	__int128 apart = a > b ? a - b : b - a;

@@ -31,9 +31,10 @@ struct sw_trace_verdict {
 	uint64_t unsaid[SW_TRACE_SEVERITIES]; /* of them not reported, because there were too many */
 };
 
-/* Reads all of `path` (as sw_trace_load() does, same `format`), goes on after errors, and reports each problem in the order of
- * lines, those of the whole file last; at most `limit` of each severity. Returns 0 however wrong the rows are: see the verdict.
- * Fails where nothing can be said about rows: no such file, not a trace, an unknown format. */
+/* Reads all of `path` (as sw_trace_load() does, same `format`), goes on after errors, and reports
+ * each problem in the order of lines, those of the whole file last; at most `limit` of each
+ * severity. Returns 0 however wrong the rows are: see the verdict. Fails where nothing can be said
+ * about rows: no such file, not a trace, an unknown format. */
 int sw_trace_check(const char *path, const char *format, uint64_t limit, sw_trace_problem_fn *report, void *user,
 		   struct sw_trace_verdict *ret_verdict, struct sw_err *err);
 

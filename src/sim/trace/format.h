@@ -1,7 +1,8 @@
-/* What a trace format is, as data: its columns, where each goes in struct sw_trace_job, and what is left to do by hand.
+/* What a trace format is, as data: its columns, where each goes in struct sw_trace_job, and what
+ * is left to do by hand.
  *
- * One file format_<name>.c defines each format; formats.c lists them. To add one, write such a file and add its line to the
- * list. Private to this folder.
+ * One file format_<name>.c defines each format; formats.c lists them. To add one, write such a file
+ * and add its line to the list. Private to this folder.
  */
 #ifndef SW_SIM_TRACE_FORMAT_H
 #define SW_SIM_TRACE_FORMAT_H
@@ -74,13 +75,16 @@ enum { SW_ROW_KEEP = 0, SW_ROW_LEAVE_OUT = 1 };
 
 struct sw_trace_format {
 	struct sw_trace_format_info info;
-	char separator;	  /* ',' with quoting, or '\t' without */
-	bool header;	  /* the first line names the columns. Otherwise the number of columns tells the layout */
-	bool from_first;  /* times are dates: the earliest job's is the trace's time zero */
-	const char *mark; /* a header with none of these names ('|' between them) is another format's; NULL: mandatory columns suffice */
+	char separator;	 /* ',' with quoting, or '\t' without */
+	bool header;	 /* the first line names the columns. Otherwise the number of columns tells the layout */
+	bool from_first; /* times are dates: the earliest job's is the trace's time zero */
+	/* a header with none of these names ('|' between them) is another format's; NULL:
+	 * mandatory columns suffice */
+	const char *mark;
 	const struct sw_layout *layouts;
 	size_t layout_count;
-	/* Completes a job after its columns were decoded; may be NULL. Returns one of the above, or SW_EINPUT after sw_row_wrong(). */
+	/* Completes a job after its columns were decoded; may be NULL. Returns one of the above, or
+	 * SW_EINPUT after sw_row_wrong(). */
 	int (*finish_row)(struct sw_row *row, struct sw_trace_job *job);
 };
 

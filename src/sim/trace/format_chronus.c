@@ -1,7 +1,9 @@
-/* Chronus: minutes; jobs with one deadline (strict), several of falling value (soft) or none (best effort).
+/* Chronus: minutes; jobs with one deadline (strict), several of falling value (soft)
+ * or none (best effort).
  *
- * Deadlines count from the submit time. Of several, the first is kept: the artifact schedules by it, and the later ones are
- * worth less. Rows that ask for no GPU are left out, as the artifact does.
+ * Deadlines count from the submit time. Of several, the first is kept: the artifact
+ * schedules by it, and the later ones are worth less. Rows that ask for no GPU are left
+ * out, as the artifact does.
  */
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"

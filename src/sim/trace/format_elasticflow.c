@@ -1,8 +1,9 @@
-/* ElasticFlow and the ITP traces behind it: seconds, deadlines as moments. Ids are numbers or UUIDs. The raw ITP traces have
- * only the mandatory columns.
+/* ElasticFlow and the ITP traces behind it: seconds, deadlines as moments. Ids are numbers or
+ * UUIDs. The raw ITP traces have only the mandatory columns.
  *
- * A best-effort job (in files that have the column) has no deadline, whatever stands in that column. Where a file also gives
- * `real_duration` and `real_iteration`, duration and iteration are what its scheduler plans with, and are taken.
+ * A best-effort job (in files that have the column) has no deadline, whatever stands in that
+ * column. Where a file also gives `real_duration` and `real_iteration`, duration and iteration are
+ * what its scheduler plans with, and are taken.
  */
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"

@@ -1,7 +1,8 @@
-/* Gavel: tab-separated, no header, seconds. Ten columns today, seven in older files. Durations are not given: they follow from
- * steps and throughput.
+/* Gavel: tab-separated, no header, seconds. Ten columns today, seven in older files. Durations are
+ * not given: they follow from steps and throughput.
  *
- * An SLO is a multiple of the duration; without a duration it cannot become a deadline and is passed over.
+ * An SLO is a multiple of the duration; without a duration it cannot become a
+ * deadline and is passed over.
  */
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"

@@ -1,4 +1,5 @@
-/* Muri: milliseconds; iteration and stage times per iteration; priority 1 is an opportunistic job. */
+/* Muri: milliseconds; iteration and stage times per iteration; priority 1 is an opportunistic
+ * job. */
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"
 

@@ -1,6 +1,7 @@
 /* Philly as it is passed around in one CSV file: dates, seconds, no job ids. Not in submit order.
  *
- * A date is taken as it stands on the clock (no time zone, no summer time); the earliest is the trace's time zero.
+ * A date is taken as it stands on the clock (no time zone, no summer time); the earliest is
+ * the trace's time zero.
  */
 #include "sim/trace/civil.h"
 #include "sim/trace/format.h"

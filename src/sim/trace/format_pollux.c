@@ -1,4 +1,5 @@
-/* Pollux workloads: seconds; jobs have names and neither duration nor iterations, which follow from the application's profile. */
+/* Pollux workloads: seconds; jobs have names and neither duration nor iterations, which follow from
+ * the application's profile. */
 #include "sim/trace/format.h"
 
 static const struct sw_column columns[] = {

@@ -1,4 +1,5 @@
-/* Sharewell's own CSV: every field of a job under a name that says its unit, so that nothing is lost between writing and reading.
+/* Sharewell's own CSV: every field of a job under a name that says its unit, so that nothing is
+ * lost between writing and reading.
  *
  * Only submit_s, duration_s and gpus are needed; a file written by hand may have no other column.
  */

@@ -1,8 +1,10 @@
-/* Shockwave: Gavel's layout with the mode of batch-size adaptation and the duration (seconds) added. Modes are not kept. */
+/* Shockwave: Gavel's layout with the mode of batch-size adaptation and the duration (seconds)
+ * added. Modes are not kept. */
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"
 
-/* A multiple of the duration, or negative for none. The column stands before the duration's: finish_row() makes it a moment. */
+/* A multiple of the duration, or negative for none. The column stands before the duration's:
+ * finish_row() makes it a moment. */
 static int decode_slo(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
 {
 	int64_t slo_milli;

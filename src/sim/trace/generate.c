@@ -10,7 +10,8 @@
 
 enum { SIZES = COUNT_OF(philly_sizes), WEEK_HOURS = 7 * 24 };
 
-/* Models of the public traces: batch size and time of an iteration, in round figures, for the number of iterations. */
+/* Models of the public traces: batch size and time of an iteration, in round figures, for
+ * the number of iterations. */
 static const struct {
 	struct sw_trace_mix mix;
 	uint32_t batch_size;
@@ -112,7 +113,8 @@ static size_t lottery_draw(const struct lottery *lottery, struct sw_rng *rng)
 	return find_above(lottery->cumulative, lottery->count, sw_rng_below(rng, lottery->cumulative[lottery->count - 1]));
 }
 
-/* The quantile at `at` of 2^32, by a table's points (in ten-thousandths, rising, from 0 to 10000) and values; rounded to the nearest. */
+/* The quantile at `at` of 2^32, by a table's points (in ten-thousandths, rising, from 0 to 10000)
+ * and values; rounded to the nearest. */
 static uint32_t quantile(const uint32_t *points, const uint32_t *values, size_t count, uint32_t at)
 {
 	/* In units of 1/2^16 of a ten-thousandth, to lose little of `at`. */
@@ -148,8 +150,8 @@ static uint32_t burst_jobs(const struct generator *generator, size_t burst_class
 	return jobs < limit ? jobs : limit;
 }
 
-/* A burst has one size. So that jobs have Philly's mix of sizes, bursts are drawn by the jobs of that size over the mean length
- * of such bursts. */
+/* A burst has one size. So that jobs have Philly's mix of sizes, bursts are drawn by the jobs of
+ * that size over the mean length of such bursts. */
 static int prepare_sizes(struct generator *generator)
 {
 	enum { STEPS = 4096 };
@@ -164,7 +166,8 @@ static int prepare_sizes(struct generator *generator)
 	return 0;
 }
 
-/* Tenants share the jobs as Philly's fifteen do; with another number of them, each gets its part of the same curve. */
+/* Tenants share the jobs as Philly's fifteen do; with another number of them, each gets its
+ * part of the same curve. */
 static int prepare_tenants(struct generator *generator)
 {
 	uint64_t count = generator->recipe->tenants;
@@ -308,8 +311,9 @@ static uint64_t second_of(const struct generator *generator, uint64_t submits)
 	return (weeks * WEEK_HOURS + hour) * 3600 + (rest - generator->week[hour]) * 3600 / in_hour;
 }
 
-/* Puts the bursts where the hours and weekdays want them. What runs over the end goes on at the beginning; the first and the
- * last job are moved to the very ends, so that the load is what was asked for. */
+/* Puts the bursts where the hours and weekdays want them. What runs over the end goes on
+ * at the beginning; the first and the last job are moved to the very ends, so that the
+ * load is what was asked for. */
 static int place(struct generator *generator, uint64_t span_s)
 {
 	struct sw_trace *trace = generator->trace;

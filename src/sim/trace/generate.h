@@ -1,8 +1,10 @@
-/* New traces that look like Philly's: how jobs arrive, how large and how long they are, and how unevenly tenants submit.
+/* New traces that look like Philly's: how jobs arrive, how large and how long they are, and how
+ * unevenly tenants submit.
  *
- * Follows the figures in philly_figures.h: the mix of sizes, the durations of each size, the hours and weekdays at which people
- * submit, the bursts in which they submit, and the tenants' shares. Not followed: which tenant runs long or large jobs, and
- * jobs that recur on the clock. Same recipe, same trace, on every machine and compiler: there is no floating point in it.
+ * Follows the figures in philly_figures.h: the mix of sizes, the durations of each size, the hours
+ * and weekdays at which people submit, the bursts in which they submit, and the tenants' shares.
+ * Not followed: which tenant runs long or large jobs, and jobs that recur on the clock. Same
+ * recipe, same trace, on every machine and compiler: there is no floating point in it.
  */
 #ifndef SW_SIM_TRACE_GENERATE_H
 #define SW_SIM_TRACE_GENERATE_H
@@ -36,8 +38,9 @@ struct sw_trace_recipe {
 /* 10,000 guaranteed jobs of 15 tenants for 1,000 GPUs at 90 % load. */
 struct sw_trace_recipe sw_trace_recipe_default(void);
 
-/* Submit times and durations are whole seconds; time zero is a Monday, 00:00. The first job is submitted at 0. A job that has a
- * deadline gets 1.1 to 3 times its duration. A recipe that makes no sense gives SW_EINPUT. */
+/* Submit times and durations are whole seconds; time zero is a Monday, 00:00. The first job is
+ * submitted at 0. A job that has a deadline gets 1.1 to 3 times its duration. A recipe that makes
+ * no sense gives SW_EINPUT. */
 int sw_trace_generate(const struct sw_trace_recipe *recipe, struct sw_trace **ret_trace, struct sw_err *err);
 
 #endif

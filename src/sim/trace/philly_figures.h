@@ -1,8 +1,9 @@
 /* Figures of the Philly trace, for generate.c.
  *
- * Computed from philly-jobs.csv (82,247 jobs, 2017-09-04 to 2017-12-22; Jeon et al., USENIX ATC 2019, CC-BY 4.0), as follows.
- * Durations: quantiles of all jobs of a class of sizes. Hours, weekdays and bursts: of the eleven full weeks from 2017-09-25 to
- * 2017-12-10. A burst is what one virtual cluster submits of one size with at most 300 s between one job and the next. Virtual
+ * Computed from philly-jobs.csv (82,247 jobs, 2017-09-04 to 2017-12-22; Jeon et al., USENIX ATC
+ * 2019, CC-BY 4.0), as follows. Durations: quantiles of all jobs of a class of sizes. Hours,
+ * weekdays and bursts: of the eleven full weeks from 2017-09-25 to 2017-12-10. A burst is what one
+ * virtual cluster submits of one size with at most 300 s between one job and the next. Virtual
  * clusters are the tenants.
  *
  * A quantile between two points of a table is interpolated linearly.
@@ -23,7 +24,8 @@ static const struct {
 	{16, 199, 4, 2},  {24, 7, 5, 2},   {32, 67, 5, 2},  {64, 6, 5, 2},   {128, 3, 5, 2},
 };
 
-/* Quantiles of durations, in seconds: 1, 2, 4, 8, 12 to 16, and more GPUs. Points in ten-thousandths. */
+/* Quantiles of durations, in seconds: 1, 2, 4, 8, 12 to 16, and more GPUs.
+ * Points in ten-thousandths. */
 #define PHILLY_DURATION_POINTS 35
 static const uint32_t philly_duration_points[PHILLY_DURATION_POINTS] = {
 	0,    100,  200,  500,	1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500, 5000, 5500, 6000, 6500, 7000,  7500,

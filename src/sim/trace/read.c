@@ -38,7 +38,8 @@ static const char *column_name(const struct reader *reader, const struct sw_colu
 	return sw_field_show(&reader->header.fields[reader->at.field[column - reader->layout->columns]], buffer);
 }
 
-/* Somebody listens: they hear of it and the reading goes on. Otherwise an error ends it, and anything less is passed over. */
+/* Somebody listens: they hear of it and the reading goes on. Otherwise an error ends it, and
+ * anything less is passed over. */
 static int report(struct reader *reader, enum sw_trace_severity severity, const struct sw_column *column, const char *text)
 {
 	char buffer[48];
@@ -58,7 +59,8 @@ static int report(struct reader *reader, enum sw_trace_severity severity, const 
 	return r;
 }
 
-/* The first line that is neither empty nor a comment settles what the file is. It is a row itself where there is no header. */
+/* The first line that is neither empty nor a comment settles what the file is. It is a row itself
+ * where there is no header. */
 static int begin(struct reader *reader, const char *line, size_t size, const char *format, bool *ret_is_row)
 {
 	const char *name = sw_stream_name(reader->stream);
@@ -154,7 +156,8 @@ static bool is_blank(const char *line, size_t size)
 	return at == size || line[at] == '#';
 }
 
-/* The file ended in the middle, or a line was no text. A listener hears of it as of any other problem, unless there was no first line. */
+/* The file ended in the middle, or a line was no text. A listener hears of it as of any other
+ * problem, unless there was no first line. */
 static int broken(struct reader *reader, int code, const struct sw_err *why)
 {
 	if (reader->listener != NULL && reader->format != NULL && code == SW_EINPUT)

@@ -74,8 +74,9 @@ static struct sw_row_field trimmed(const char *from, const char *to)
 	return (struct sw_row_field){from, (size_t)(to - from)};
 }
 
-/* Reads a quoted field that begins at `at` (its quote); *ret_next is behind the closing quote. Doubled quotes are made single
- * in the row's own memory, which is as long as the line and so never too small. */
+/* Reads a quoted field that begins at `at` (its quote); *ret_next is behind the closing
+ * quote. Doubled quotes are made single in the row's own memory, which is as long as the line
+ * and so never too small. */
 static int split_quoted(struct sw_row *row, const char *at, const char *end, char *room, struct sw_row_field *ret_field,
 			const char **ret_next)
 {
@@ -194,7 +195,8 @@ static const char *unit_name(int64_t unit)
 
 int sw_row_time(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, int64_t unit, int64_t *ret_ns)
 {
-	/* The parser scales by powers of ten; what remains of a unit (60 for minutes) is a factor. */
+	/* The parser scales by powers of ten; what remains of a unit (60 for minutes) is a
+	 * factor. */
 	int64_t scale = unit < SW_NS_PER_S ? unit : SW_NS_PER_S;
 	int64_t factor = unit / scale, value;
 	bool is_number;
@@ -208,7 +210,8 @@ int sw_row_time(struct sw_row *row, const struct sw_column *column, const struct
 	return 0;
 }
 
-/* Whether the bytes are UTF-8: no stray or overlong sequences, no surrogates, nothing above U+10FFFF. */
+/* Whether the bytes are UTF-8: no stray or overlong sequences, no surrogates,
+ * nothing above U+10FFFF. */
 static bool is_utf8(const unsigned char *at, size_t size)
 {
 	for (size_t i = 0; i < size;) {
@@ -238,8 +241,8 @@ int sw_row_text(struct sw_row *row, const struct sw_column *column, const struct
 	return sw_trace_intern(row->trace, field->text, field->size, ret_index);
 }
 
-/* Ids are numbers, or names of all kinds: the first row decides for the file, so that a row's number never meets a number that
- * the file gave. */
+/* Ids are numbers, or names of all kinds: the first row decides for the file, so that a row's
+ * number never meets a number that the file gave. */
 static int decode_id(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
 {
 	int64_t id;

@@ -1,6 +1,8 @@
-/* One line of a trace: split into fields, and the fields decoded into a job as a layout says. Private to this folder.
+/* One line of a trace: split into fields, and the fields decoded into a job as a layout says.
+ * Private to this folder.
  *
- * Everything here that fails has called sw_row_wrong(); the caller knows file and line and makes a sentence of it.
+ * Everything here that fails has called sw_row_wrong(); the caller knows file and line and
+ * makes a sentence of it.
  */
 #ifndef SW_SIM_TRACE_ROW_H
 #define SW_SIM_TRACE_ROW_H
@@ -9,11 +11,13 @@
 
 void sw_row_release(struct sw_row *row);
 
-/* Takes a line apart; the fields point into it (or into the row) and are as long valid. Spaces around fields are dropped; with
- * ',' a field may stand in double quotes, where two of them mean one. */
+/* Takes a line apart; the fields point into it (or into the row) and are as long
+ * valid. Spaces around fields are dropped; with ',' a field may stand in double
+ * quotes, where two of them mean one. */
 int sw_row_split(struct sw_row *row, char separator, const char *line, size_t size);
 
-/* Fills `job` from all columns of the layout. A row must have as many fields as the header (`width`). */
+/* Fills `job` from all columns of the layout. A row must have as many fields
+ * as the header (`width`). */
 int sw_row_decode(struct sw_row *row, const struct sw_layout *layout, const struct sw_columns_at *at, size_t width,
 		  struct sw_trace_job *job);
 

@@ -15,7 +15,8 @@ struct sw_seen {
 	size_t count, width;
 };
 
-/* Puts `key` in with its place (> 0), unless it is in; *ret_earlier is then where it was met, else 0. 0 or SW_ENOMEM. */
+/* Puts `key` in with its place (> 0), unless it is in; *ret_earlier is then where it was met,
+ * else 0. 0 or SW_ENOMEM. */
 int sw_seen_add(struct sw_seen *seen, int64_t key, uint64_t place, uint64_t *ret_earlier);
 void sw_seen_release(struct sw_seen *seen);
 

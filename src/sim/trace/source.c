@@ -95,7 +95,8 @@ void sw_source_close(struct sw_source *source)
 	free(source);
 }
 
-/* Refills `raw`; behind the end it stays empty. Keeps what is left in it, so that a look-ahead can ask for more. */
+/* Refills `raw`; behind the end it stays empty. Keeps what is left in it, so that a
+ * look-ahead can ask for more. */
 static int read_raw(struct sw_source *source, struct sw_err *err)
 {
 	memmove(source->raw, source->raw + source->raw_at, source->raw_size - source->raw_at);

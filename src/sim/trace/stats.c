@@ -88,7 +88,8 @@ static int by_gpus(const void *a, const void *b)
 	return (x->gpus > y->gpus) - (x->gpus < y->gpus);
 }
 
-/* Sums up by one of the strings of a job (found at `offset`). The strings' indices are dense, so a plain array of them finds each share. */
+/* Sums up by one of the strings of a job (found at `offset`). The strings' indices are dense, so a
+ * plain array of them finds each share. */
 static int share_by_string(const struct sw_trace *trace, size_t offset, sw_trace_shares *shares)
 {
 	SW_CLEANUP(sw_freep) uint32_t *places = calloc(trace->strings.count, sizeof *places);

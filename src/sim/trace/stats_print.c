@@ -121,7 +121,8 @@ static json_t *path_json(const char *path)
 
 int sw_trace_stats_json(FILE *out, const struct sw_trace_stats *stats)
 {
-	/* A member that could not be made is NULL; json_pack then frees the others and fails as a whole. */
+	/* A member that could not be made is NULL; json_pack then frees the
+	 * others and fails as a whole. */
 	json_t *object = json_pack(
 		"{s:o, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "trace",
 		path_json(stats->origin), "format", stats->format, "jobs", (json_int_t)stats->jobs, "rows_skipped",

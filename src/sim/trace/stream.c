@@ -124,8 +124,8 @@ static const char *member_name(struct archive_entry *entry)
 	return strncmp(name, "./", 2) == 0 ? name + 2 : name;
 }
 
-/* Walks over the files from `first` on and keeps their names, up to the one that is wanted; *ret_found tells whether the stream
- * now stands at it. */
+/* Walks over the files from `first` on and keeps their names, up to the one that is wanted;
+ * *ret_found tells whether the stream now stands at it. */
 static int walk_members(struct sw_stream *stream, struct archive_entry *first, member_names *names, bool *ret_found, struct sw_err *err)
 {
 	for (struct archive_entry *entry = first; entry != NULL;) {
@@ -173,7 +173,8 @@ static int no_such_member(struct sw_stream *stream, const member_names *names, s
 	return r;
 }
 
-/* Without a member's name the archive is read to its end, to be sure that it holds one file only, and then again from the start. */
+/* Without a member's name the archive is read to its end, to be sure that it holds one file only,
+ * and then again from the start. */
 static int enter_tar(struct sw_stream *stream, struct archive_entry *first, struct sw_err *err)
 {
 	SW_CLEANUP(free_names) member_names names = {0};
@@ -231,7 +232,8 @@ static int stream_new(const char *name, struct sw_stream **ret_stream, struct sw
 	return 0;
 }
 
-/* Opens the longest part of `path` before a colon that is a file; what follows the colon is the member. */
+/* Opens the longest part of `path` before a colon that is a file; what follows
+ * the colon is the member. */
 static int open_source(struct sw_stream *stream, const char *path, struct sw_err *err)
 {
 	struct sw_err first = {0};
@@ -352,8 +354,9 @@ static bool is_text_byte(char c)
 	return (unsigned char)c >= 0x20 || c == '\t';
 }
 
-/* How many bytes at the start are text, which has no control characters but tabs. Eight at a time, since this looks at every
- * byte of the file: a byte below 0x20 sets its top bit in (word - 0x20..) & ~word. */
+/* How many bytes at the start are text, which has no control characters but tabs. Eight at a
+ * time, since this looks at every byte of the file: a byte below 0x20 sets its top bit in
+ * (word - 0x20..) & ~word. */
 static size_t text_size(const char *line, size_t size)
 {
 	size_t at = 0;
@@ -426,7 +429,8 @@ int sw_stream_next(struct sw_stream *stream, const char **ret_line, size_t *ret_
 		}
 		if (stream->block_at == stream->block_size)
 			return last_line(stream, ret_line, ret_size, err);
-		/* An empty carry means that a line begins here: a line that runs on into the next block leaves at least one byte in it. */
+		/* An empty carry means that a line begins here: a line that runs on into the next
+		 * block leaves at least one byte in it. */
 		stream->line += stream->carry.count == 0;
 		const char *from = stream->block + stream->block_at;
 		size_t left = stream->block_size - stream->block_at;

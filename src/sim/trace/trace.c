@@ -180,7 +180,8 @@ static bool in_order(const struct sw_trace *trace)
 	return true;
 }
 
-/* Brings the jobs into the given order without a second copy of them: along each cycle, every job moves to where it belongs. */
+/* Brings the jobs into the given order without a second copy of them: along each cycle, every job
+ * moves to where it belongs. */
 static void permute(struct sw_trace_job *jobs, struct order *order, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -211,7 +212,8 @@ int sw_trace_sort(struct sw_trace *trace)
 		a[i] = (struct order){(uint64_t)trace->jobs.items[i].submit_ns, (uint32_t)i};
 		bits |= a[i].key;
 	}
-	/* Only over the bits that some time has: whole seconds are multiples of 512 ns. Something is out of order, so there are such bits. */
+	/* Only over the bits that some time has: whole seconds are multiples of 512 ns. Something
+	 * is out of order, so there are such bits. */
 	struct order *from = a, *to = b;
 	for (unsigned shift = (unsigned)__builtin_ctzll(bits); shift < 64 && bits >> shift != 0; shift += 11) {
 		order_by_digit(from, to, count, shift);

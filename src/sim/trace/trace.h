@@ -1,13 +1,14 @@
 /* A trace: the jobs that people submitted, in submit order, whatever file they came from.
  *
  * Invariants of a loaded trace:
- *  1. jobs are ordered by submit_ns; equal times keep the order of the file; the first job's submit time may be any number >= 0.
+ *  1. jobs are ordered by submit_ns; equal times keep the order of the file; the first job's submit
+ *     time may be any number >= 0.
  *  2. gpus >= 1, duration_ns >= 0, submit_ns >= 0, submit_ns + duration_ns does not overflow.
  *  3. min_gpus <= gpus <= max_gpus; a job that is not elastic has all three equal.
  *  4. name, model, tenant and user are indices into `strings`; index 0 is the empty string.
  *  5. fate is 0, or the number of one of `fates`, counted from 1; no two jobs share one.
- *  6. hold is 0, or the number of one of `holds`, which names the next of the same job. Those of one job
- *     do not overlap; the last in time comes first. They are in no file.
+ *  6. hold is 0, or the number of one of `holds`, which names the next of the same job. Those of
+ *     one job do not overlap; the last in time comes first. They are in no file.
  */
 #ifndef SW_SIM_TRACE_TRACE_H
 #define SW_SIM_TRACE_TRACE_H
@@ -46,7 +47,8 @@ enum sw_trace_end {
 /* "completed", as in files; "" for SW_TRACE_END_UNKNOWN. */
 extern const char *const sw_trace_end_names[SW_TRACE_ENDS];
 
-/* What became of a job where the trace was recorded. Most traces do not say, so it stands beside the jobs. */
+/* What became of a job where the trace was recorded. Most traces do not say, so it
+ * stands beside the jobs. */
 struct sw_trace_fate {
 	int64_t started_ns; /* its first run; SW_NEVER: the trace does not say */
 	int64_t ended_ns;   /* the same; of an unfinished job, when the trace was written */
@@ -103,7 +105,8 @@ SW_DEFINE_FREEP(struct sw_trace, sw_trace_free)
 
 const char *sw_trace_string(const struct sw_trace *trace, uint32_t index);
 
-/* Bounds that readers enforce, so that a wrong column is noticed and sums of times and GPUs stay far from overflow. */
+/* Bounds that readers enforce, so that a wrong column is noticed and sums of times and GPUs
+ * stay far from overflow. */
 #define SW_TRACE_MAX_GPUS INT64_C(1000000)			   /* of one job */
 #define SW_TRACE_MAX_NS (INT64_C(100) * 365 * 86400 * SW_NS_PER_S) /* 100 years: of any moment or length of time */
 #define SW_TRACE_MAX_ITERATIONS INT64_C(1000000000000000)
@@ -111,10 +114,12 @@ const char *sw_trace_string(const struct sw_trace *trace, uint32_t index);
 #define SW_TRACE_MAX_JOBS ((size_t)20 * 1000 * 1000)
 #define SW_TRACE_MAX_NAME ((size_t)1024) /* bytes of one name */
 
-/* Reads `path` ("-" is standard input). `format` is a reader's name or NULL / "auto": recognised from the header line and the
- * shape of the first rows. Compressed files (.xz, .gz, .zst: by content, not by name) are read as they are decompressed. In a
- * tar archive a member is named behind a colon ("raw-traces.tar.xz:cluster04.csv"); without one, an archive of one file is read
- * and one of several is an error that lists them. The first wrong row ends the reading with file, line and column in the error. */
+/* Reads `path` ("-" is standard input). `format` is a reader's name or NULL / "auto": recognised
+ * from the header line and the shape of the first rows. Compressed files (.xz, .gz, .zst: by
+ * content, not by name) are read as they are decompressed. In a tar archive a member is named
+ * behind a colon ("raw-traces.tar.xz:cluster04.csv"); without one, an archive of one file is read
+ * and one of several is an error that lists them. The first wrong row ends the reading with file,
+ * line and column in the error. */
 int sw_trace_load(const char *path, const char *format, struct sw_trace **ret_trace, struct sw_err *err);
 
 /* The same from memory; `name` is used in messages. For tests and fuzzers. */
@@ -122,10 +127,11 @@ int sw_trace_parse(const char *name, const void *bytes, size_t size, const char 
 
 /* For building one by hand. `format` must outlive the trace; `origin` is copied. */
 int sw_trace_new(const char *origin, const char *format, struct sw_trace **ret_trace);
-/* Adds a job without deadline, of weight 1, all else zero; NULL when out of memory. The caller keeps to the invariants, or
- * calls sw_trace_sort() for 1. */
+/* Adds a job without deadline, of weight 1, all else zero; NULL when out of memory. The caller
+ * keeps to the invariants, or calls sw_trace_sort() for 1. */
 struct sw_trace_job *sw_trace_add(struct sw_trace *trace);
-/* The fate of a job, to be filled: a new one (nothing known, SW_NEVER) unless it has one. NULL when out of memory. */
+/* The fate of a job, to be filled: a new one (nothing known, SW_NEVER) unless it has one.
+ * NULL when out of memory. */
 struct sw_trace_fate *sw_trace_fate_of(struct sw_trace *trace, struct sw_trace_job *job);
 /* One more hold, later than those that the job has. 0 or SW_ENOMEM. */
 int sw_trace_add_hold(struct sw_trace *trace, struct sw_trace_job *job, int64_t from_ns, int64_t to_ns, bool leaves);

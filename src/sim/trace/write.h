@@ -20,8 +20,9 @@ struct sw_trace_losses {
 	} items[SW_TRACE_LOSSES_MAX];
 };
 
-/* Writes all jobs in submit order. `ret_losses` may be NULL. An unknown or unwritable format gives SW_ENOTFOUND before anything
- * is written; when `out` fails, SW_EIO. Only "sharewell" never loses anything. */
+/* Writes all jobs in submit order. `ret_losses` may be NULL. An unknown or unwritable
+ * format gives SW_ENOTFOUND before anything is written; when `out` fails, SW_EIO. Only
+ * "sharewell" never loses anything. */
 int sw_trace_write(const struct sw_trace *trace, const char *format, FILE *out, struct sw_trace_losses *ret_losses, struct sw_err *err);
 
 /* Names of the formats that can be written; NULL behind the last. */
