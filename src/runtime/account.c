@@ -228,7 +228,8 @@ void sw_account_forget(void)
 {
 	sw_node_forget();
 	unmap_told();
-	/* The mapping holds the file open as well, and with it the lock that says that the parent lives. */
+	/* The mapping holds the file open as well, and with it the lock that says
+	 * that the parent lives. */
 	if (sw_page != NULL)
 		munmap(sw_page, sizeof *sw_page);
 	if (is_open())
@@ -339,7 +340,8 @@ bool sw_account_take(int gpu, size_t bytes, bool fixed)
 	if (gpu < 0)
 		return true;
 	uint64_t limit = sw_account_limit(gpu);
-	/* Ours first, then the sum: two that take at once may both be refused, never both allowed. Then they try again, at different moments. */
+	/* Ours first, then the sum: two that take at once may both be refused, never both allowed.
+	 * Then they try again, at different moments. */
 	for (unsigned i = 0; i < TRIES; i++) {
 		atomic_fetch_add(&sw_slot->gpus[gpu].charged_bytes, bytes);
 		bool allowed = limit == SW_PAGE_NO_LIMIT || held_by_job(gpu) <= limit;

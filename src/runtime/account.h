@@ -12,18 +12,21 @@ extern struct sw_page *sw_page;	     /* NULL: no coordinator, nothing is limited
 extern struct sw_page_slot *sw_slot; /* ours in it */
 extern struct sw_page_slot *sw_told; /* where we tell others when we work: in a file of its own (SW_PAGE_TOLD), or in our slot */
 
-/* Maps the page that the environment names and takes a slot; false: there is none, or no slot is left. */
+/* Maps the page that the environment names and takes a slot; false: there is
+ * none, or no slot is left. */
 bool sw_account_open(void);
 /* After fork(): the page is the parent's. */
 void sw_account_forget(void);
 
-/* Whether there is a coordinator that says that it lives; whether there was one, and is none any more: one that never said so is not missed. */
+/* Whether there is a coordinator that says that it lives; whether there was one, and is none any
+ * more: one that never said so is not missed. */
 bool sw_account_is_coordinated(void);
 bool sw_account_is_deserted(void);
 
 /* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */
 int sw_account_gpu(CUdevice device);
-/* Whose figures a process without a slot may read too: before cuInit(), or one that never uses the driver. NULL: there is no page. */
+/* Whose figures a process without a slot may read too: before cuInit(), or one that never uses the
+ * driver. NULL: there is no page. */
 const struct sw_page *sw_account_peek(void);
 /* What all processes of the job hold there. */
 uint64_t sw_account_held(const struct sw_page *page, uint32_t gpu);
@@ -35,12 +38,14 @@ void sw_account_unlock(void);
 /* The limit of the job there less what all of its processes hold; SW_PAGE_NO_LIMIT. */
 uint64_t sw_account_room(int gpu);
 uint64_t sw_account_limit(int gpu);
-/* Takes the bytes if the limit allows it, counting all processes of the job; `fixed`: they cannot be moved. No peak yet: what they are for may fail. */
+/* Takes the bytes if the limit allows it, counting all processes of the job; `fixed`: they cannot
+ * be moved. No peak yet: what they are for may fail. */
 bool sw_account_take(int gpu, size_t bytes, bool fixed);
 /* Takes them in any case: they are there already. */
 void sw_account_note(int gpu, size_t bytes, bool fixed);
 void sw_account_give(int gpu, size_t bytes, bool fixed);
-/* What is held now is held: by who has got memory, at the end of his call, or has moved it, before the gate is opened. */
+/* What is held now is held: by who has got memory, at the end of his call, or has moved it,
+ * before the gate is opened. */
 void sw_account_raise_peaks(void);
 /* Host memory for contents, against the job's budget. */
 bool sw_account_take_host(int gpu, size_t bytes);

@@ -23,7 +23,8 @@ static int current_gpu(void)
 	return sw_driver.context_device(&device) == CUDA_SUCCESS ? sw_account_gpu(device) : -1;
 }
 
-/* Whether there may be more than before: what pools do not use, or what was freed and is not back yet. */
+/* Whether there may be more than before: what pools do not use, or what was
+ * freed and is not back yet. */
 static bool make_room(int gpu)
 {
 	bool reclaimed = sw_memory_reclaim(gpu);
@@ -109,8 +110,10 @@ static CUresult await_work(CUcontext own)
 	return result;
 }
 
-/* Who frees may count on all work with it being over, as with the driver. That may take long, so it is waited for before the gate: nobody who closes it, and nobody whom that stops, has to wait for a free.
- * While something is captured nobody may wait for a context: then the memory goes when the program has waited for it, or stands still. */
+/* Who frees may count on all work with it being over, as with the driver. That may take long, so it
+ * is waited for before the gate: nobody who closes it, and nobody whom that stops, has to wait for
+ * a free. While something is captured nobody may wait for a context: then the memory goes when the
+ * program has waited for it, or stands still. */
 static CUresult free_ours(CUdeviceptr address, CUcontext own, bool captured)
 {
 	CUcontext popped;
@@ -143,7 +146,8 @@ CUresult hook_cuMemFree_v2(Z address)
 	size_t bytes;
 	if (sw_moves && sw_memory_find(address, &base, &bytes, &own) && base == address)
 		return free_ours(address, own, captured);
-	/* So does the driver with what it gave plainly, and not with memory of pools. Whatever this says, it will say. */
+	/* So does the driver with what it gave plainly, and not with memory of pools. Whatever
+	 * this says, it will say. */
 	if (sw_page != NULL && !captured && sw_charge_has(SW_CHARGE_ADDRESS, address))
 		sw_driver.context_synchronize();
 	struct sw_gate_thread *self = sw_gate_enter();

@@ -1,4 +1,5 @@
-/* The thread that hears the coordinator's wishes and carries them out. The only one that closes the gate. */
+/* The thread that hears the coordinator's wishes and carries them out. The only
+ * one that closes the gate. */
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -49,7 +50,8 @@ static bool is_away(void)
 	return atomic_load(&sw_slot->state) == SW_PAGE_SUSPENDED || is_off();
 }
 
-/* Some systems let only its parents trace a process, and the driver's checkpoints ask for that right. */
+/* Some systems let only its parents trace a process, and the driver's
+ * checkpoints ask for that right. */
 static void admit_tracer(void)
 {
 	static int32_t admitted;
@@ -66,7 +68,8 @@ void sw_attendant_forget_context(CUcontext context)
 	atomic_compare_exchange_strong(&last_context, &context, NULL);
 }
 
-/* A context that has memory, or had some last, is current then; false: there is none, or one of them goes. */
+/* A context that has memory, or had some last, is current then; false: there is
+ * none, or one of them goes. */
 static bool enter_any_context(void)
 {
 	if (!sw_visit_begin())
@@ -89,7 +92,8 @@ static void leave_context(void)
 	sw_visit_end();
 }
 
-/* Gives back one slice of the store in which nothing lies; false: there is none. The driver may wait for the GPU then, which would spoil a capture; and there may be much to give. */
+/* Gives back one slice of the store in which nothing lies; false: there is none. The driver may
+ * wait for the GPU then, which would spoil a capture; and there may be much to give. */
 static bool give_slice(void)
 {
 	if (sw_store_unused() == 0 || atomic_load(&sw_captures) > 0 || !enter_any_context())
@@ -107,7 +111,8 @@ static void give_spare(void)
 		;
 }
 
-/* It is suspended: all of it, after the GPU is known to be free. One that is called back does not finish that first, and what is left serves it. */
+/* It is suspended: all of it, after the GPU is known to be free. One that is called back does not
+ * finish that first, and what is left serves it. */
 static void give_all(uint32_t serial)
 {
 	if (atomic_load(&sw_slot->giving) == 0 || atomic_load(&sw_slot->state) != SW_PAGE_SUSPENDED)
@@ -148,7 +153,8 @@ static int64_t refused_ns; /* since when there is no room for it; 0: there was, 
 static unsigned failed;	   /* so often in a row the driver has refused to bring it back */
 static bool lost;	   /* its memory never comes back */
 
-/* Who waits at the gate would wait for ever: the driver's own answers tell the program what has happened. Nothing of it moves any more. */
+/* Who waits at the gate would wait for ever: the driver's own answers tell the program what has
+ * happened. Nothing of it moves any more. */
 static bool give_up(void)
 {
 	if (failed == 0 || (failed < RESUMES_MOST && !sw_move_is_hopeless()))
@@ -159,7 +165,8 @@ static bool give_up(void)
 	return true;
 }
 
-/* What it had on the GPU may not fit any more where only contexts of others have come: two such would wait for each other for ever. */
+/* What it had on the GPU may not fit any more where only contexts of others have come: two such
+ * would wait for each other for ever. */
 static enum sw_page_trouble resume(void)
 {
 	set_state(SW_PAGE_RESUMING);
@@ -179,7 +186,8 @@ static enum sw_page_trouble resume(void)
 	return trouble;
 }
 
-/* The program is at its end and the driver has shut down: nothing can be moved any more, and nothing is left to protect. Who waits at the gate must not wait for ever. */
+/* The program is at its end and the driver has shut down: nothing can be moved any more, and
+ * nothing is left to protect. Who waits at the gate must not wait for ever. */
 static bool is_over(void)
 {
 	CUcontext context;
@@ -227,13 +235,15 @@ bool sw_attendant_renew(void)
 		return true;
 	atomic_store(&renewal, RENEW_WANTED);
 	sw_futex_wake(&sw_page->serial);
-	/* Each of the attendant's steps is bounded, except that a suspended process waits, as it would at the gate. */
+	/* Each of the attendant's steps is bounded, except that a suspended process waits,
+	 * as it would at the gate. */
 	while (atomic_load(&renewal) == RENEW_WANTED)
 		sw_futex_wait(&renewal, RENEW_WANTED, IDLE_NS);
 	return renewed;
 }
 
-/* Away and back at once. Where it cannot come back, act() brings it as soon as that works, and the one who waits goes on then. */
+/* Away and back at once. Where it cannot come back, act() brings it as soon as that works, and the
+ * one who waits goes on then. */
 static void renew(void)
 {
 	if (atomic_load(&renewal) != RENEW_WANTED || is_away())
@@ -259,7 +269,8 @@ static void bring_figures(void)
 	atomic_store(&sw_slot->launches, launches);
 	atomic_store(&sw_slot->copies, copies);
 	atomic_store(&sw_slot->waits, waits);
-	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture; nor of one that may be stopped. */
+	/* Nothing is asked of the driver while a stream is captured, which would spoil the capture;
+	 * nor of one that may be stopped. */
 	if (atomic_load(&sw_captures) == 0 && !is_away() && sw_visit_begin()) {
 		sw_charge_graphs();
 		sw_visit_end();

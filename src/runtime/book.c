@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ascending. Programs that allocate often do so through pools of their own: thousands of entries at most, found a million times. */
+/* Ascending. Programs that allocate often do so through pools of their own: thousands of entries at
+ * most, found a million times. */
 static struct sw_allocation *entries;
 static size_t count, capacity;
 

@@ -1,4 +1,5 @@
-/* The hooked calls about contexts and captures: memory goes with its context, peers get access, and nothing moves while a stream is captured. */
+/* The hooked calls about contexts and captures: memory goes with its context, peers get access, and
+ * nothing moves while a stream is captured. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -23,7 +24,8 @@ _Atomic int sw_captures;
 
 /* ---- captures that go on */
 
-/* Where each began: only there it can end, other than with its stream or its context. Of more at once than that, those beyond are known as long as one of these goes on. */
+/* Where each began: only there it can end, other than with its stream or its context. Of more at
+ * once than that, those beyond are known as long as one of these goes on. */
 enum { CAPTURES = 1024 };
 static struct {
 	CUcontext context;
@@ -32,7 +34,8 @@ static struct {
 static unsigned begun_count;
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Before it does: then nobody of ours, in whatever thread, gives the driver work that would spoil it. */
+/* Before it does: then nobody of ours, in whatever thread, gives the driver
+ * work that would spoil it. */
 static void capture_begins(CUstream stream)
 {
 	CUcontext context = NULL;
@@ -78,7 +81,8 @@ static bool primary_is_active(CUdevice device)
 	return sw_driver.primary_state != NULL && sw_driver.primary_state(device, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
-/* `ret_context` and `device` are parameters; `is_new` says whether the call makes a context if it works. */
+/* `ret_context` and `device` are parameters; `is_new` says whether the call makes
+ * a context if it works. */
 #define CREATES(symbol, ret_context, device, is_new, ...)                                                         \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                                                            \
 	{                                                                                                         \
@@ -112,7 +116,8 @@ CREATES(cuDevicePrimaryCtxRetain, a2, a1, !primary_is_active((CUdevice)a1), P, U
 
 /* ---- contexts that go */
 
-/* Before the driver ends it: those who look at events of ours in it, at moments of their own. Where it refuses, they have lost no more than what they knew of it. */
+/* Before the driver ends it: those who look at events of ours in it, at moments of their own. Where
+ * it refuses, they have lost no more than what they knew of it. */
 static void forget_events(CUcontext context)
 {
 	sw_pace_forget_context(context);
@@ -131,7 +136,8 @@ static void lose_context(CUcontext context)
 	sw_charge_drop_context(context);
 }
 
-/* All work with it must be over before its memory goes. Most of that is waited for before the gate, which nobody could close meanwhile. */
+/* All work with it must be over before its memory goes. Most of that is waited for before the gate,
+ * which nobody could close meanwhile. */
 static void await_context(CUcontext context)
 {
 	CUcontext popped;
@@ -179,7 +185,8 @@ static void empty_context(CUcontext context)
 DESTROYS(cuCtxDestroy)
 DESTROYS(cuCtxDestroy_v2)
 
-/* Whether the driver knows the handle. It may be gone: nothing may be done with it but ask. A driver that cannot be asked keeps what it has. */
+/* Whether the driver knows the handle. It may be gone: nothing may be done with it but ask. A
+ * driver that cannot be asked keeps what it has. */
 static bool is_context(CUcontext context)
 {
 	unsigned version;
@@ -211,7 +218,8 @@ static CUcontext primary_of(CUdevice device)
 	return context;
 }
 
-/* These calls may end the primary context of the device, and all that is in it; or do so for `certain`. */
+/* These calls may end the primary context of the device, and all that is in it;
+ * or do so for `certain`. */
 #define ENDS_PRIMARY(symbol, certain)                                                                  \
 	CUresult hook_##symbol(U device)                                                               \
 	{                                                                                              \

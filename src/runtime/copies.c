@@ -1,7 +1,9 @@
-/* The hooks of fills and copies, written by the list. They pass the gate; those that stay within one GPU are paced besides, since they keep it from other work as kernels do. Copies from and to
+/* The hooks of fills and copies, written by the list. They pass the gate; those that stay within
+ * one GPU are paced besides, since they keep it from other work as kernels do. Copies from and to
  * the host, or between GPUs, do not: they leave it to compute.
  *
- * Where a copy goes its name says, or its addresses do. Those are looked up only while the process is paced or watched, and never during a capture. */
+ * Where a copy goes its name says, or its addresses do. Those are looked up only while the process
+ * is paced or watched, and never during a capture. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,7 +15,8 @@
 #include "runtime/move.h"
 #include "runtime/pace.h"
 
-/* Names are asked while this is compiled, not at each call; with so many functions the compiler does not see that by itself. */
+/* Names are asked while this is compiled, not at each call; with so many functions the compiler
+ * does not see that by itself. */
 #define INLINE inline __attribute__((always_inline))
 
 /* ---- where copies go */
@@ -21,14 +24,16 @@
 /* A device, or: */
 enum { NO_GPU = -1, OF_THE_CONTEXT = -2 };
 
-/* The driver is asked, not our books: it knows memory of every kind, and what of ours is in host memory now. */
+/* The driver is asked, not our books: it knows memory of every kind, and what of ours
+ * is in host memory now. */
 static int gpu_at(CUdeviceptr address)
 {
 	int type = 0, device = NO_GPU;
 	int attributes[] = {CU_POINTER_MEMORY_TYPE, CU_POINTER_DEVICE_ORDINAL};
 	if (sw_driver.pointer_attributes == NULL || atomic_load(&sw_captures) > 0)
 		return NO_GPU;
-	/* Inside the gate: while the process is suspended, the driver knows nothing of memory that is away. */
+	/* Inside the gate: while the process is suspended, the driver knows nothing
+	 * of memory that is away. */
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = sw_driver.pointer_attributes(2, attributes, (void *[]){&type, &device}, address);
 	sw_gate_leave(self);
@@ -106,7 +111,8 @@ static bool parts_within(size_t count, const CUcopyBox *boxes)
 
 /* ---- the hooks */
 
-/* Copies from and to the host that return when they are done: the program waits for the GPU, as in waits.c. */
+/* Copies from and to the host that return when they are done: the program waits for
+ * the GPU, as in waits.c. */
 static INLINE bool waits(const char *symbol)
 {
 	return strncmp(symbol, "cuMemcpy", strlen("cuMemcpy")) == 0 && strstr(symbol, "Async") == NULL;

@@ -1,8 +1,9 @@
-/* Every way to a function of the driver leads through here: binding by the linker finds our exported names (hooks.h), dlsym() is hooked in dlsym.c and
- * cuGetProcAddress() below, and what cudaGetDriverEntryPoint() gives comes from the latter.
+/* Every way to a function of the driver leads through here: binding by the linker finds our
+ * exported names (hooks.h), dlsym() is hooked in dlsym.c and cuGetProcAddress() below, and what
+ * cudaGetDriverEntryPoint() gives comes from the latter.
  *
- * The real answer is asked for first; only an address that is the real one of a hooked function is replaced. So versions, per-thread streams and names that we never
- * heard of need no thought here.
+ * The real answer is asked for first; only an address that is the real one of a hooked function is
+ * replaced. So versions, per-thread streams and names that we never heard of need no thought here.
  */
 #include <string.h>
 

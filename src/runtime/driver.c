@@ -1,4 +1,5 @@
-/* Finding the real driver. The table of addresses by which hooks are found is filled once and then only read. */
+/* Finding the real driver. The table of addresses by which hooks are found is filled
+ * once and then only read. */
 #include "runtime/driver.h"
 
 #include <dlfcn.h>
@@ -63,7 +64,8 @@ sw_function sw_hook_named(const char *symbol)
 
 void sw_find_dlsym(void)
 {
-	/* dlsym() moved from one library to another in glibc 2.34; the older name is that of x86-64 and the last that of arm64. */
+	/* dlsym() moved from one library to another in glibc 2.34; the older name is that of x86-64
+	 * and the last that of arm64. */
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
 	for (unsigned i = 0; i < 3 && sw_real_dlsym == NULL; i++) {
 		void *found = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
@@ -82,7 +84,8 @@ static sw_function find(void *library, const char *symbol)
 static void load(void)
 {
 	sw_find_dlsym();
-	/* The name that every program asks for: where it has the driver already, this is the same one. */
+	/* The name that every program asks for: where it has the driver
+	 * already, this is the same one. */
 	void *library = sw_real_dlsym == NULL ? NULL : dlopen("libcuda.so.1", RTLD_NOW);
 	if (library == NULL) {
 		atomic_store(&sw_driver_loaded, -1);

@@ -1,4 +1,5 @@
-/* The real driver's functions: those that the runtime itself calls, with their types, and the ones behind the hooks. */
+/* The real driver's functions: those that the runtime itself calls, with their types, and the
+ * ones behind the hooks. */
 #ifndef SW_RUNTIME_DRIVER_H
 #define SW_RUNTIME_DRIVER_H
 
@@ -7,7 +8,8 @@
 
 #include "runtime/entry_points.h"
 
-/* field, symbol, parameters. Those that an old driver lacks are NULL; sw_driver_can_move() tells whether all for moving memory are there. */
+/* field, symbol, parameters. Those that an old driver lacks are NULL; sw_driver_can_move() tells
+ * whether all for moving memory are there. */
 #define SW_DRIVER_CALLS(X)                                                                                                         \
 	X(init, cuInit, (unsigned flags))                                                                                          \
 	X(get_proc_address, cuGetProcAddress, (const char *name, void **ret, int version, uint64_t flags))                         \
@@ -93,7 +95,8 @@ extern _Atomic(sw_function) sw_real[SW_ENTRY_COUNT]; /* filled once; profile.c p
 #define SW_REAL(symbol, ...) ((CUresult(*)(__VA_ARGS__))sw_real[SW_ENTRY_##symbol])
 #define SW_MISSING(symbol) (!sw_driver_ready() || sw_real[SW_ENTRY_##symbol] == NULL)
 
-/* Loads the real driver once; false: there is none. Every hook that may be the first call goes through here. */
+/* Loads the real driver once; false: there is none. Every hook that may be the first
+ * call goes through here. */
 bool sw_driver_load(void);
 extern _Atomic int sw_driver_loaded; /* 1 yes, -1 no, 0 not tried */
 static inline bool sw_driver_ready(void)

@@ -1,21 +1,29 @@
 /* The one list of driver calls that are hooked, and how.
  *
- *	LAUNCH(symbol, types...)       gives the GPU work of unknown length: passes the gate, is counted and may be paced (launches.c)
- *	COPY(symbol, where, types...)  fills or copies memory: passes the gate, and may be paced where it stays within one GPU (copies.c)
- *	WORK(symbol, types...)         gives the GPU other work, or touches memory: passes the gate (gated.c)
- *	OWN(symbol, types...)          has a function of its own, hook_<symbol>, in allocate.c, pool_calls.c, mapped.c, inform.c, exports.c, imports.c, contexts.c, launches.c, streams.c, kernels.c,
- *	                               waits.c, start.c or doors.c
+ *	LAUNCH(symbol, types...)       gives the GPU work of unknown length: passes the gate, is
+ *	                               counted and may be paced (launches.c)
+ *	COPY(symbol, where, types...)  fills or copies memory: passes the gate, and may be paced
+ *	                               where it stays within one GPU (copies.c)
+ *	WORK(symbol, types...)         gives the GPU other work, or touches memory:
+ *	                               passes the gate (gated.c)
+ *	OWN(symbol, types...)          has a function of its own, hook_<symbol>, in
+ *	                               allocate.c, pool_calls.c, mapped.c, inform.c,
+ *	                               exports.c, imports.c, contexts.c, launches.c,
+ *	                               streams.c, kernels.c, waits.c, start.c or doors.c
  *
  * Where a copy goes:
- *	GPU           its name says that it stays there: a fill, or from device memory and arrays to device memory and arrays
+ *	GPU           its name says that it stays there: a fill, or from device memory and arrays to
+ *	              device memory and arrays
  *	HOST          its name says that one end is the host's
  *	LINE, PEER    its two addresses say, or those of each of LINES
  *	PLANE, BOX    the description that it is given says, a CUcopy2d or a CUcopy3d
  *	PART          the same of a CUcopyBox, or of each of PARTS
  *
- * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
- * address, as when a copy is put into a graph: there must be memory then. Entry points of the driver that are not here pass untouched, each for a reason:
- * tests/runtime/entry_points.txt names them all, and tests/runtime/entry_points checks that, also with a real cuda.h.
+ * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H
+ * a handle for other processes. "Touches memory" is also what the driver looks up by its address,
+ * as when a copy is put into a graph: there must be memory then. Entry points of the driver that
+ * are not here pass untouched, each for a reason: tests/runtime/entry_points.txt names them all,
+ * and tests/runtime/entry_points checks that, also with a real cuda.h.
  */
 #ifndef SW_RUNTIME_ENTRY_POINTS_H
 #define SW_RUNTIME_ENTRY_POINTS_H

@@ -1,4 +1,5 @@
-/* What this process lets others have of its memory by CUDA's IPC handles (ipc.h). A thread gives descriptors to whoever shows a ticket; it begins with the first ticket. */
+/* What this process lets others have of its memory by CUDA's IPC handles (ipc.h). A thread gives
+ * descriptors to whoever shows a ticket; it begins with the first ticket. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -34,7 +35,8 @@ uint64_t sw_export_server(void)
 
 /* ---- who shows a ticket */
 
-/* A descriptor of one chunk; false: there is no such chunk. Waits at the gate while the process is suspended, as everybody does. */
+/* A descriptor of one chunk; false: there is no such chunk. Waits at the gate while the process is
+ * suspended, as everybody does. */
 static bool export_chunk(uint64_t range_number, uint32_t index, int *ret_fd, struct sw_ticket_chunk *ret_chunk)
 {
 	CUresult result = CUDA_ERROR_NOT_FOUND;
@@ -135,7 +137,8 @@ static bool start_server(void)
 	return started;
 }
 
-/* Nobody serves in the child; as long as it kept the listener, others would wait for answers when its parent is gone. What the program has closed, and opened anew, is not ours to close. */
+/* Nobody serves in the child; as long as it kept the listener, others would wait for answers when
+ * its parent is gone. What the program has closed, and opened anew, is not ours to close. */
 void sw_export_forget(void)
 {
 	struct sockaddr_un there = {0};

@@ -1,9 +1,12 @@
-/* The gate: every call that gives the GPU work, or touches memory that may move, is inside while it runs; closing the gate waits until nobody is.
+/* The gate: every call that gives the GPU work, or touches memory that may move, is inside while it
+ * runs; closing the gate waits until nobody is.
  *
- * Passing costs a store, a load and a branch; no lock, no system call, no shared cache line that is written. The one who closes pays for it with membarrier(2).
+ * Passing costs a store, a load and a branch; no lock, no system call, no shared cache line that is
+ * written. The one who closes pays for it with membarrier(2).
  *
  * Invariants:
- *  1. once sw_gate_close() returned true, no thread is inside and none comes in before sw_gate_open();
+ *  1. once sw_gate_close() returned true, no thread is inside and none comes in
+ *     before sw_gate_open();
  *  2. a thread that is inside may come in again (the driver calls itself), whatever the gate;
  *  3. a thread waits at the gate holding nothing of ours.
  */
@@ -65,7 +68,8 @@ static inline void sw_gate_count(_Atomic uint64_t *figure)
 	atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* False: somebody was still inside after `timeout_ns`; the gate is open again. Only the attendant opens and closes. */
+/* False: somebody was still inside after `timeout_ns`; the gate is open again. Only the
+ * attendant opens and closes. */
 bool sw_gate_close(int64_t timeout_ns);
 void sw_gate_open(void);
 /* Sums over all threads that ever were. */

@@ -1,4 +1,5 @@
-/* The hooks of calls that pass the gate and no more: other work than kernels, graphs, fills and copies, and what touches memory. They are written by the list. */
+/* The hooks of calls that pass the gate and no more: other work than kernels, graphs, fills and
+ * copies, and what touches memory. They are written by the list. */
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"

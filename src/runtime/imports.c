@@ -1,4 +1,5 @@
-/* Memory of other processes that came by a ticket (ipc.h): mapped here for as long as it is open. It is charged where it was made, and does not move. */
+/* Memory of other processes that came by a ticket (ipc.h): mapped here for as long as it is open.
+ * It is charged where it was made, and does not move. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "runtime/move.h"
 #include "runtime/start.h"
 
-/* How long an answer may take, not counting the time in which this process is suspended: then the other one may be, too. */
+/* How long an answer may take, not counting the time in which this process is suspended: then the
+ * other one may be, too. */
 enum { TRIES = 30, CONTEXTS = 8 };
 
 struct import {
@@ -326,8 +328,9 @@ static void drop_closed(void)
 	}
 }
 
-/* As with memory that is freed: work with it must be over, and is waited for before the gate. While something is captured nobody may wait: then it stays until something else is closed, or opened
- * again. */
+/* As with memory that is freed: work with it must be over, and is waited for before the
+ * gate. While something is captured nobody may wait: then it stays until something else is
+ * closed, or opened again. */
 static CUresult close_ours(CUdeviceptr address, CUcontext contexts[CONTEXTS])
 {
 	bool captured = atomic_load(&sw_captures) > 0;

@@ -1,5 +1,5 @@
-/* The hooked calls that describe memory: they agree with the limit, and know allocations that the driver does not. Also those that hand memory to somebody else:
- * what others know does not move. */
+/* The hooked calls that describe memory: they agree with the limit, and know allocations that the
+ * driver does not. Also those that hand memory to somebody else: what others know does not move. */
 #include "runtime/account.h"
 #include "runtime/charges.h"
 #include "runtime/driver.h"
@@ -53,7 +53,8 @@ CUresult hook_cuMemGetAddressRange_v2(P ret_base, P ret_bytes, Z address)
 	size_t bytes;
 	CUcontext context;
 	if (!sw_moves || !sw_memory_find(address, &base, &bytes, &context)) {
-		/* While the process is suspended, the driver knows nothing of what was mapped by hand. */
+		/* While the process is suspended, the driver knows nothing of
+		 * what was mapped by hand. */
 		struct sw_gate_thread *self = sw_gate_enter();
 		CUresult result = sw_driver.address_range(ret_base, ret_bytes, address);
 		sw_gate_leave(self);
@@ -93,7 +94,8 @@ CUresult hook_cuPointerGetAttribute(P ret, U attribute, Z address)
 {
 	if (SW_MISSING(cuPointerGetAttribute))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	/* Inside the gate: while the process is suspended, the driver knows nothing of memory that is away. */
+	/* Inside the gate: while the process is suspended, the driver knows nothing
+	 * of memory that is away. */
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = CUDA_SUCCESS;
 	if (!sw_moves || !answer((int)attribute, address, ret))
@@ -141,8 +143,9 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 	return result;
 }
 
-/* The driver waits there until all GPUs have joined the group, as long as that takes: outside the gate, and before that the memory is pinned, also where the driver refuses in the end.
- * Parameters are numbered from the last one: the address is the third, and how many bytes the second. */
+/* The driver waits there until all GPUs have joined the group, as long as that takes: outside the
+ * gate, and before that the memory is pinned, also where the driver refuses in the end. Parameters
+ * are numbered from the last one: the address is the third, and how many bytes the second. */
 #define BINDS_ADDRESS(symbol, ...)                                          \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                      \
 	{                                                                   \

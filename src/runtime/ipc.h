@@ -1,7 +1,10 @@
-/* Memory for other processes by CUDA's IPC handles. The driver makes such handles of plain memory only, so those of memory that can move are made here: a ticket
- * names the process that has the memory and where it listens, and whoever opens it is given a descriptor of the driver's for each chunk (exports.c, imports.c).
+/* Memory for other processes by CUDA's IPC handles. The driver makes such handles of plain memory
+ * only, so those of memory that can move are made here: a ticket names the process that has the
+ * memory and where it listens, and whoever opens it is given a descriptor of the driver's for each
+ * chunk (exports.c, imports.c).
  *
- * Both processes are under the runtime, of one user, and in one network namespace. What was exported stays where it is.
+ * Both processes are under the runtime, of one user, and in one network namespace. What was
+ * exported stays where it is.
  */
 #ifndef SW_RUNTIME_IPC_H
 #define SW_RUNTIME_IPC_H

@@ -106,7 +106,8 @@ static void tell_memory(void)
 	atomic_store(&sw_slot->iteration_peak_bytes, most);
 }
 
-/* How many launches of all threads an iteration has. One that has a few more, after an epoch, is not how many it has. */
+/* How many launches of all threads an iteration has. One that has a few more, after an epoch,
+ * is not how many it has. */
 static void count_launches(struct sw_track_figures *figures, uint32_t periods)
 {
 	uint64_t launches, copies, waits;
@@ -194,7 +195,8 @@ static void set_rhythm(struct sw_track *track, const struct sw_rhythm *rhythm)
 	figures->rhythm = rhythm != NULL ? *rhythm : (struct sw_rhythm){0};
 	figures->misses = 0;
 	figures->beats_then = 0;
-	/* No marker while the rest changes; a thread that saw the old one starts its clock once more. */
+	/* No marker while the rest changes; a thread that saw the old one
+	 * starts its clock once more. */
 	atomic_store(&track->marker, 0);
 	atomic_fetch_add(&figures->number, 1);
 	if (rhythm == NULL)
@@ -205,7 +207,8 @@ static void set_rhythm(struct sw_track *track, const struct sw_rhythm *rhythm)
 	atomic_store(&track->marker, rhythm->marker);
 }
 
-/* Whether it is what is known already. The marker may be another: the one that is in use serves, as long as it comes. */
+/* Whether it is what is known already. The marker may be another: the one that is in use
+ * serves, as long as it comes. */
 static bool is_same(const struct sw_rhythm *a, const struct sw_rhythm *b)
 {
 	return a->length == b->length && a->launches == b->launches && a->mask == b->mask;

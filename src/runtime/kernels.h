@@ -1,5 +1,6 @@
-/* Which handles that are launched are kernels of libraries and which are functions of modules: a launch takes either in one place, but the driver is asked for their names by different
- * calls, and what it does with a handle of the other kind nobody says. */
+/* Which handles that are launched are kernels of libraries and which are functions of modules: a
+ * launch takes either in one place, but the driver is asked for their names by different calls, and
+ * what it does with a handle of the other kind nobody says. */
 #ifndef SW_RUNTIME_KERNELS_H
 #define SW_RUNTIME_KERNELS_H
 

@@ -143,7 +143,8 @@ void sw_lanes_poll(void)
 	sw_capture_restore(mode);
 }
 
-/* An empty one, or the later one, which is recorded anew: what it would have said, it says later then. */
+/* An empty one, or the later one, which is recorded anew: what it would have
+ * said, it says later then. */
 static struct sw_mark *next_mark(struct sw_lane *lane)
 {
 	struct sw_mark *mark = lane->marks[0].moment == 0		       ? &lane->marks[0]

@@ -1,12 +1,17 @@
-/* Stream order: what a stream frees it may have again at once, others when the stream has got there.
+/* Stream order: what a stream frees it may have again at once, others when the stream has got
+ * there.
  *
- * Frees happen at moments, which are counted. A lane is a stream that freed something; it knows up to which moment all that it freed is really over. It learns that where the program waits
- * for the GPU anyway, and from events that are recorded behind some of its frees, by a thread that has just used that stream: nobody else knows whether the program destroys or captures it meanwhile.
+ * Frees happen at moments, which are counted. A lane is a stream that freed something; it knows up
+ * to which moment all that it freed is really over. It learns that where the program waits for the
+ * GPU anyway, and from events that are recorded behind some of its frees, by a thread that has just
+ * used that stream: nobody else knows whether the program destroys or captures it meanwhile.
  *
  * Invariants:
- *  1. a moment that is over for a lane was counted before everything was recorded, or waited for, that says so;
+ *  1. a moment that is over for a lane was counted before everything was recorded, or
+ *     waited for, that says so;
  *  2. a lane is not used for another stream while anything refers to it (`uses`);
- *  3. under sw_memory_lock, except where it says "takes the lock"; nobody records or waits under it.
+ *  3. under sw_memory_lock, except where it says "takes the lock"; nobody
+ *     records or waits under it.
  */
 #ifndef SW_RUNTIME_LANES_H
 #define SW_RUNTIME_LANES_H
@@ -38,7 +43,8 @@ struct sw_lane {
 	bool marking;
 };
 
-/* Stands for all streams of the context at once: what is freed there is over when the program has waited for the whole context, or the GPU stands still. Nothing is recorded in it. */
+/* Stands for all streams of the context at once: what is freed there is over when the program has
+ * waited for the whole context, or the GPU stands still. Nothing is recorded in it. */
 #define SW_LANE_OF_CONTEXT ((CUstream)-1)
 
 extern _Atomic bool sw_lanes_used; /* there is at least one */
@@ -49,7 +55,8 @@ static inline CUstream sw_lane_stream(CUstream stream, bool own)
 	return stream != NULL ? stream : own ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
 }
 
-/* Of this stream, for the calling thread and its current context; made if it is new. NULL: the driver does not know it, or there are too many. */
+/* Of this stream, for the calling thread and its current context; made if it is new. NULL: the
+ * driver does not know it, or there are too many. */
 struct sw_lane *sw_lane_of(CUstream stream);
 /* The moment of a free there. */
 uint64_t sw_lane_free(struct sw_lane *lane, size_t bytes);
@@ -64,9 +71,11 @@ void sw_lanes_drop_context(CUcontext context);
 void sw_lanes_forget(void);
 
 /* Take the lock. */
-/* By a thread that has just freed in this stream, its lane: records an event if that is worth it, or `anyway`. */
+/* By a thread that has just freed in this stream, its lane: records an event if that is
+ * worth it, or `anyway`. */
 void sw_lane_mark(struct sw_lane *lane, CUstream stream, bool anyway);
-/* Around a wait: a moment before, and what it says after. The stream is NULL for all of the context. */
+/* Around a wait: a moment before, and what it says after. The stream is NULL
+ * for all of the context. */
 uint64_t sw_lanes_cut(void);
 void sw_lanes_waited(uint64_t cut, CUcontext context, CUstream stream);
 /* Waits for all work of the current context. */

@@ -1,4 +1,5 @@
-/* The hooks of calls that give the GPU work of unknown length: kernels and graphs. Beside passing the gate they are paced. */
+/* The hooks of calls that give the GPU work of unknown length: kernels and graphs. Beside passing
+ * the gate they are paced. */
 #include "runtime/driver.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"

@@ -1,7 +1,9 @@
-/* Shrink and grow: chunks leave the GPU for host memory, at the same addresses, until the job is under its limit, and come back where there is room again.
+/* Shrink and grow: chunks leave the GPU for host memory, at the same addresses, until the job is
+ * under its limit, and come back where there is room again.
  *
- * Some of them at a time. Host memory for them is made while the program still runs, since that takes longest; then the gate is closed, the contents are copied all at once
- * through a window beside, and neighbours change places together.
+ * Some of them at a time. Host memory for them is made while the program still runs, since that
+ * takes longest; then the gate is closed, the contents are copied all at once through a window
+ * beside, and neighbours change places together.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -47,7 +49,8 @@ static CUdeviceptr address_of(const struct step *step)
 
 /* ---- what is to be done */
 
-/* Bytes of this process that must leave the GPU, or may come back (negative). Its fair part of what the job is over: all, since each process sees the sum. */
+/* Bytes of this process that must leave the GPU, or may come back (negative). Its fair part of what
+ * the job is over: all, since each process sees the sum. */
 static int64_t excess(int gpu)
 {
 	uint64_t limit = sw_account_limit(gpu);
@@ -56,7 +59,8 @@ static int64_t excess(int gpu)
 	return (int64_t)(sw_account_held(sw_page, (uint32_t)gpu) - limit);
 }
 
-/* What the GPU itself has: others may hold what the limit allows. Stopping the program to find out would cost it more than the question. */
+/* What the GPU itself has: others may hold what the limit allows. Stopping the program to find out
+ * would cost it more than the question. */
 static size_t free_bytes(CUcontext context)
 {
 	size_t free = 0, total = 0;
@@ -143,7 +147,8 @@ bool sw_move_is_due(void)
 	return ahead.count > 0;
 }
 
-/* Host memory for what is about to leave, while the program runs. What is really due is seen when it stands still. */
+/* Host memory for what is about to leave, while the program runs. What is really due is
+ * seen when it stands still. */
 static void prepare(void)
 {
 	size_t sizes[STEPS], count = 0;
@@ -174,7 +179,8 @@ static void give_fresh(const struct batch *batch, const struct step *step)
 	}
 }
 
-/* Memory for each step, taken from the accounts. The batch ends where there is no more, and the trouble says so. */
+/* Memory for each step, taken from the accounts. The batch ends where there is no more,
+ * and the trouble says so. */
 static enum sw_page_trouble get_fresh(struct batch *batch)
 {
 	for (unsigned i = 0; i < batch->count; i++) {

@@ -222,8 +222,9 @@ static CUresult drop_unused(struct memory *memory)
 	return result;
 }
 
-/* Some calls of the driver take as long as others like: a group of GPUs is waited for until all have joined it. Those are made outside the gate and holding nothing; the memory neither goes nor moves meanwhile.
- * The program's handle becomes the driver's. NULL: it is none of ours. */
+/* Some calls of the driver take as long as others like: a group of GPUs is waited for until all
+ * have joined it. Those are made outside the gate and holding nothing; the memory neither goes nor
+ * moves meanwhile. The program's handle becomes the driver's. NULL: it is none of ours. */
 static struct memory *begin_call(Z *handle)
 {
 	struct sw_gate_thread *self = sw_gate_enter();
@@ -240,7 +241,8 @@ static struct memory *begin_call(Z *handle)
 	return memory;
 }
 
-/* Under the lock, inside the gate. What has become of it by a call that worked cannot move: it is mapped once more, or known. */
+/* Under the lock, inside the gate. What has become of it by a call that worked cannot move: it is
+ * mapped once more, or known. */
 static void end_call(struct memory *memory, CUresult result)
 {
 	memory->calls--;
@@ -276,7 +278,8 @@ static CUresult get_on_gpu(size_t bytes, const CUmemAllocationProp *prop, uint64
 	return result;
 }
 
-/* On the GPU if the job's share and the GPU have room, else in host memory if the budget has, as with cuMemAlloc(). */
+/* On the GPU if the job's share and the GPU have room, else in host memory if the budget
+ * has, as with cuMemAlloc(). */
 static CUresult get(size_t bytes, const CUmemAllocationProp *prop, uint64_t flags, int gpu, CUmemHandle *ret, bool *ret_spilled)
 {
 	*ret_spilled = false;
@@ -594,7 +597,8 @@ static bool is_taken(CUmemHandle handle)
 	return taken;
 }
 
-/* Many calls take the handle of a group, so those are not translated: one whose value the program has already is put aside until there is another. */
+/* Many calls take the handle of a group, so those are not translated: one whose value the program
+ * has already is put aside until there is another. */
 CUresult hook_cuMulticastCreate(P ret, P prop)
 {
 	if (SW_MISSING(cuMulticastCreate))

@@ -84,7 +84,8 @@ static CUresult fill_on_gpu(const struct sw_range *range, struct sw_chunk *chunk
 	return result;
 }
 
-/* On the GPU if the job's share and the GPU have room, also what pools hold and do not use; else in host memory if the budget has. */
+/* On the GPU if the job's share and the GPU have room, also what pools hold and do not use; else in
+ * host memory if the budget has. */
 static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 {
 	CUresult result = fill_on_gpu(range, chunk);
@@ -174,7 +175,8 @@ void sw_range_unlink(struct sw_range *range)
 		sw_ranges = range->next;
 }
 
-/* What is more than the job's share of the GPU and its whole budget of host memory is refused before it takes, piece by piece, what others could have meanwhile. What is only short now is not:
+/* What is more than the job's share of the GPU and its whole budget of host memory is refused
+ * before it takes, piece by piece, what others could have meanwhile. What is only short now is not:
  * memory may be on its way back. */
 static bool could_fit(CUdevice device, size_t bytes)
 {
@@ -372,7 +374,8 @@ void sw_memory_settle(void)
 	sw_capture_restore(mode);
 }
 
-/* The context in which the first of it was freed that is not over is current then; false: there is none. */
+/* The context in which the first of it was freed that is not over is current
+ * then; false: there is none. */
 static bool enter_leaving(void)
 {
 	pthread_mutex_lock(&sw_memory_lock);

@@ -1,15 +1,21 @@
-/* Universal memory: what the program gets from cuMemAlloc(), or maps by hand (mapped.h), is a range of addresses that stays, over chunks of physical memory that come and go.
+/* Universal memory: what the program gets from cuMemAlloc(), or maps by hand (mapped.h), is a range
+ * of addresses that stays, over chunks of physical memory that come and go.
  *
- * A chunk is on the GPU, in host memory that the GPU reads through the same addresses (spilled: slow, but the program goes on), or stored away while the process is suspended.
- * Small requests share ranges (slabs.c).
+ * A chunk is on the GPU, in host memory that the GPU reads through the same addresses (spilled:
+ * slow, but the program goes on), or stored away while the process is suspended. Small requests
+ * share ranges (slabs.c).
  *
  * Invariants:
  *  1. addresses of a range never change while it lives, and only this folder maps there;
- *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored, unless the GPU is lost (attendant.c): then nothing moves any more;
- *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host budget; nothing else is;
- *  4. a pinned range does not move: somebody outside this process, or the driver itself, knows its physical memory.
+ *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored,
+ *     unless the GPU is lost (attendant.c): then nothing moves any more;
+ *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host
+ *     budget; nothing else is;
+ *  4. a pinned range does not move: somebody outside this process, or the driver itself,
+ *     knows its physical memory.
  *
- * Callers are inside the gate, or have closed it (move.c); `sw_memory_lock` keeps those inside apart.
+ * Callers are inside the gate, or have closed it (move.c); `sw_memory_lock`
+ * keeps those inside apart.
  */
 #ifndef SW_RUNTIME_MEMORY_H
 #define SW_RUNTIME_MEMORY_H
@@ -65,9 +71,12 @@ bool sw_memory_put(CUdeviceptr address);
 bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result);
 /* Gives back what was put for later and is over now; takes the lock. */
 void sw_memory_settle(void);
-/* Memory is short: waits, outside the gate, for what was put for later, and gives it back; not during a capture. Whether there was anything; takes the lock, and the caller is inside the gate. */
+/* Memory is short: waits, outside the gate, for what was put for later, and gives it
+ * back; not during a capture. Whether there was anything; takes the lock, and the
+ * caller is inside the gate. */
 bool sw_memory_await_leaving(void);
-/* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was anything; takes the lock. */
+/* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was
+ * anything; takes the lock. */
 bool sw_memory_reclaim(int gpu);
 extern _Atomic unsigned sw_memory_leaving; /* how many wait for that */
 /* How much memory they are; under the lock. */
@@ -92,7 +101,8 @@ extern _Atomic bool sw_exportable; /* what is got from now on can be given to ot
 /* Under the lock. */
 void sw_range_pin(struct sw_range *range);
 CUresult sw_chunk_on_gpu(const struct sw_range *range, size_t bytes, CUmemHandle *ret_handle);
-/* By whoever changed ranges with the gate closed, before it is opened: those that take the lock after it see what was done. */
+/* By whoever changed ranges with the gate closed, before it is opened: those that take the lock
+ * after it see what was done. */
 void sw_memory_publish(void);
 CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
 CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);

@@ -28,7 +28,8 @@ static struct lane {
 } lanes[LANES];
 static unsigned lane_count;
 
-/* Contexts of the program, with memory of their own or without: work in any of them may use memory of any other. */
+/* Contexts of the program, with memory of their own or without: work in any of them may
+ * use memory of any other. */
 static CUcontext known[CONTEXTS];
 static unsigned known_count;
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -95,7 +96,8 @@ struct drain {
 	CUcontext contexts[CONTEXTS]; /* its own list: when nobody waits any more, the ranges are not its to look at */
 };
 
-/* Waits for all work in a context. One that is gone by a way that we do not know, or has failed, has none any more: without memory, it keeps nothing from moving. */
+/* Waits for all work in a context. One that is gone by a way that we do not know, or has failed,
+ * has none any more: without memory, it keeps nothing from moving. */
 static CUresult drain_context(CUcontext context, bool has_memory)
 {
 	CUresult result = sw_driver.context_push(context);
@@ -176,7 +178,8 @@ static enum sw_page_trouble drain_work(void)
 enum sw_page_trouble sw_move_stand_still(void)
 {
 	int64_t begun = sw_monotonic_ns();
-	/* What did not end in time when it was last waited for has not ended yet: the program need not stand still to find out. */
+	/* What did not end in time when it was last waited for has not ended yet: the program need
+	 * not stand still to find out. */
 	if (atomic_load(&draining) > 0)
 		return SW_PAGE_NOT_DRAINED;
 	for (;;) {
@@ -293,7 +296,8 @@ static enum sw_page_trouble copy_away(struct sw_range *range)
 	return trouble;
 }
 
-/* What is not away needs no place in the store: it stays, or is back. What came back spilled keeps its charge of host memory. */
+/* What is not away needs no place in the store: it stays, or is back. What came back spilled keeps
+ * its charge of host memory. */
 static void clear_store(void)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
@@ -308,7 +312,8 @@ static void clear_store(void)
 		}
 }
 
-/* Gives the GPU's memory back; its contents are in the store. Neighbours are unmapped together: each call costs the driver a round of the GPU's own tables. */
+/* Gives the GPU's memory back; its contents are in the store. Neighbours are unmapped together:
+ * each call costs the driver a round of the GPU's own tables. */
 static size_t let_go(struct sw_range *range)
 {
 	size_t bytes = 0, run = 0;
@@ -366,7 +371,8 @@ enum sw_page_trouble sw_move_away(void)
 
 /* ---- back */
 
-/* This part of what comes back may be spilled for want of room on the GPU, rounded up to whole chunks. */
+/* This part of what comes back may be spilled for want of room on the GPU,
+ * rounded up to whole chunks. */
 enum { SPILLED_PART = 4 };
 
 static bool lacks_host;	       /* that was why memory could not be found */
@@ -444,7 +450,8 @@ static CUresult bring_range(struct sw_range *range, size_t *bytes)
 	return result != CUDA_SUCCESS ? result : copied;
 }
 
-/* Not all of it could be brought: what was goes again, so that others can have the room. Its contents are still in the store. */
+/* Not all of it could be brought: what was goes again, so that others can have the room. Its
+ * contents are still in the store. */
 static void undo_back(void)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next) {

@@ -54,7 +54,8 @@ static struct used *find_used(CUcontext context, CUstream stream)
 	for (unsigned i = 0; i < used_count; i++) {
 		if (used[i].context == context && used[i].stream == stream)
 			return &used[i];
-		/* One whose stream is gone serves again, with its event if that is of this context. */
+		/* One whose stream is gone serves again, with its event if
+		 * that is of this context. */
 		if (used[i].stream == NOBODY && (used[i].context == context || used[i].context == NULL))
 			place = &used[i];
 	}
@@ -147,11 +148,13 @@ static bool mark_ends(void)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < used_count && marked; i++) {
 		CUcontext popped;
-		/* Asked under the lock, which whoever begins a capture takes after he has said so. */
+		/* Asked under the lock, which whoever begins a capture takes after he has said
+		 * so. */
 		marked = atomic_load(&sw_captures) == 0;
 		if (!marked || !used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
 			continue;
-		/* By that name every thread has its own, and this is another thread; but the context's own stream comes after all of them. */
+		/* By that name every thread has its own, and this is another thread; but the
+		 * context's own stream comes after all of them. */
 		CUstream stream = used[i].stream == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : used[i].stream;
 		marked = sw_driver.event_record(used[i].event, stream) == CUDA_SUCCESS;
 		sw_driver.context_pop(&popped);
@@ -329,7 +332,8 @@ static void find_processes(struct neighbour *neighbour)
 	}
 }
 
-/* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is nobody: its last word may have been that it works. */
+/* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is
+ * nobody: its last word may have been that it works. */
 bool sw_neighbours_open(void)
 {
 	bool any = false;

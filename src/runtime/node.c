@@ -30,7 +30,8 @@ static unsigned own_slot;
 static uint64_t own_bytes;
 static unsigned makers; /* threads of ours that make memory */
 
-/* System calls by number: threads can be cancelled in the library's functions, and locks are held. */
+/* System calls by number: threads can be cancelled in the library's functions, and locks are
+ * held. */
 
 static bool read_at(void *ret, size_t size, size_t place)
 {
@@ -95,7 +96,8 @@ static bool take_slot(void)
 	return false;
 }
 
-/* Not one that makes who opens it wait, and not under a number to which a program writes that has closed its output. */
+/* Not one that makes who opens it wait, and not under a number to which a program writes that
+ * has closed its output. */
 static int open_at(const char *path)
 {
 	int low = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -133,7 +135,8 @@ void sw_node_forget(void)
 	makers = 0;
 }
 
-/* Whoever owns the file may remove it, and some systems do when he logs out. If there is another by now, that counts. */
+/* Whoever owns the file may remove it, and some systems do when he logs out. If there is
+ * another by now, that counts. */
 static void follow(void)
 {
 	struct stat status;
@@ -165,7 +168,8 @@ static uint64_t read_line(const char *text, const char *name, uint64_t otherwise
 	return line == NULL ? otherwise : (uint64_t)strtoull(line + strlen(name), NULL, 10) << 10;
 }
 
-/* Whether the machine has so much to spare right now, as far as it says. Where nobody told what must be left, a part of all. */
+/* Whether the machine has so much to spare right now, as far as it says. Where nobody told what
+ * must be left, a part of all. */
 static bool machine_has(size_t bytes, const struct sw_host_ledger_head *head)
 {
 	char text[512];
@@ -246,7 +250,8 @@ static bool is_beyond(size_t bytes, uint64_t most)
 	return held > most || most - held < bytes;
 }
 
-/* Ours first, then the sum: two that take at once may both be refused, never both allowed. Then they try again, at different moments. */
+/* Ours first, then the sum: two that take at once may both be refused, never both allowed. Then
+ * they try again, at different moments. */
 static bool raise_own(size_t bytes, uint64_t most)
 {
 	for (unsigned i = 0; i < TRIES && !is_beyond(bytes, most); i++) {

@@ -114,7 +114,8 @@ bool sw_nvml_use(const uint8_t uuid[16], struct sw_nvml_use *ret_use)
 
 /* ---- for the program */
 
-/* Where a limit stands in the way, the program sees that as the GPU's size, and what its job holds as used. */
+/* Where a limit stands in the way, the program sees that as the GPU's size, and what
+ * its job holds as used. */
 static void apply_limit(void *device, unsigned long long *total, unsigned long long *free, unsigned long long *used)
 {
 	const struct sw_page *page = sw_account_peek();

@@ -1,4 +1,5 @@
-/* The management library, which knows what each process has on a GPU; and its two calls that a program asks for memory, which agree with the job's limit. */
+/* The management library, which knows what each process has on a GPU; and its two calls that a
+ * program asks for memory, which agree with the job's limit. */
 #ifndef SW_RUNTIME_NVML_H
 #define SW_RUNTIME_NVML_H
 
@@ -8,7 +9,8 @@
 #define SW_NVML_UUID_SIZE 96
 void sw_nvml_write_uuid(const uint8_t uuid[16], char text[SW_NVML_UUID_SIZE]);
 
-/* What the GPU holds in all, and of it this process, which may not be known; false: it cannot be asked. */
+/* What the GPU holds in all, and of it this process, which may not be known;
+ * false: it cannot be asked. */
 struct sw_nvml_use {
 	uint64_t all, own;
 	bool own_known;

@@ -4,7 +4,8 @@
 
 #include "runtime/account.h"
 
-/* Contexts take some hundred MiB. What is far from that is something else that happened meanwhile. */
+/* Contexts take some hundred MiB. What is far from that is something else that happened
+ * meanwhile. */
 #define LEAST (UINT64_C(1) << 20)
 #define MOST (UINT64_C(4) << 30)
 #define USUAL (UINT64_C(512) << 20)
@@ -24,8 +25,8 @@ static bool is_likely(uint64_t before, uint64_t after)
 	return after > before && after - before >= LEAST && after - before <= MOST;
 }
 
-/* By what the process has now, or, where that is not told (as in a container with processes of its own), by what the GPU has, if no other process of the job
- * makes a context meanwhile. */
+/* By what the process has now, or, where that is not told (as in a container with processes of its
+ * own), by what the GPU has, if no other process of the job makes a context meanwhile. */
 static uint64_t find_out(const struct sw_overhead *overhead)
 {
 	struct sw_nvml_use after;

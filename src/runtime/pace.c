@@ -19,7 +19,8 @@
 #define WAIT_MOST_NS INT64_C(2000000)
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
 enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
-/* One that yields gives the GPU no more than two small batches at once, and of long ones no more than one: what comes may take far longer than what was. */
+/* One that yields gives the GPU no more than two small batches at once, and of long ones no more
+ * than one: what comes may take far longer than what was. */
 enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
 #define YIELD_LONG_NS INT64_C(4000000)
 
@@ -55,12 +56,14 @@ static struct sw_credit credit;
 static bool still;	     /* it may take nothing at all */
 static _Atomic bool spilled; /* since lengths were last measured */
 
-/* Calls of this thread that its neighbours were told of and that are not over; the mode may change in between. */
+/* Calls of this thread that its neighbours were told of and that are not over; the mode
+ * may change in between. */
 static __thread unsigned noted __attribute__((tls_model("initial-exec")));
 
 /* ---- under the lock */
 
-/* NULL: there is none, or a stream is captured, which asking the driver would spoil. Who begins a capture says so and then takes the lock: it must be asked here again. */
+/* NULL: there is none, or a stream is captured, which asking the driver would spoil. Who begins a
+ * capture says so and then takes the lock: it must be asked here again. */
 static struct lane *lane_of_current(void)
 {
 	CUcontext context = NULL;
@@ -142,7 +145,8 @@ static void close_ended(struct lane *lane)
 	settle(lane);
 }
 
-/* More than is good may go on then, up to what can be measured; beyond that, one launch at a time. */
+/* More than is good may go on then, up to what can be measured; beyond that, one launch at a
+ * time. */
 static bool is_stuck(struct lane *lane, int64_t now)
 {
 	bool stuck = lane->count > 0 && now - lane->progress_ns > sw_gap_stuck(lane->needed_ns);
@@ -152,9 +156,11 @@ static bool is_stuck(struct lane *lane, int64_t now)
 	return stuck;
 }
 
-/* After how many launches the open batch is closed. While little is in flight the GPU may idle between two launches: that is not the program's to pay for, and between batches it
- * does not. What is open when the program stops is closed at the second look after that: an event after every launch would tell sooner, and cost every launch.
- * One that yields is not paid by batches, and must know soon: its launches have such an event; so have those that no other thread could close. */
+/* After how many launches the open batch is closed. While little is in flight the GPU may idle
+ * between two launches: that is not the program's to pay for, and between batches it does not. What
+ * is open when the program stops is closed at the second look after that: an event after every
+ * launch would tell sooner, and cost every launch. One that yields is not paid by batches, and must
+ * know soon: its launches have such an event; so have those that no other thread could close. */
 static unsigned launches_most(const struct lane *lane, uint32_t mode)
 {
 	unsigned ahead = mode & SW_PACE_YIELD ? YIELD_LAUNCHES : lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;
@@ -212,11 +218,13 @@ static int64_t must_wait(struct lane *lane, CUstream stream, uint32_t mode)
 void sw_pace_before(CUstream stream)
 {
 	for (;;) {
-		/* Not while the gate is closed: the process may be off its GPU, and must be in no call of the driver then, nor hold the lock in one. */
+		/* Not while the gate is closed: the process may be off its GPU, and must be in no
+		 * call of the driver then, nor hold the lock in one. */
 		if (atomic_load(&sw_gate_closed) != 0)
 			sw_gate_leave(sw_gate_enter());
 		uint32_t mode = atomic_load(&sw_pace_mode);
-		/* What is captured is no work yet, and asking the driver would spoil the capture. */
+		/* What is captured is no work yet, and asking the driver would spoil the
+		 * capture. */
 		if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 			return;
 		pthread_mutex_lock(&lock);
@@ -346,7 +354,8 @@ void sw_pace_forget_lengths(void)
 
 void sw_pace_forget_stream(CUstream stream)
 {
-	/* Also while it is neither paced nor watched: it may have been, and may be again. But a child after fork() may find the locks taken for ever. */
+	/* Also while it is neither paced nor watched: it may have been, and may be again. But a
+	 * child after fork() may find the locks taken for ever. */
 	if (sw_slot == NULL)
 		return;
 	sw_neighbours_forget_stream(stream);

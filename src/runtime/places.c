@@ -1,7 +1,10 @@
-/* CUDA_VISIBLE_DEVICES names the GPUs that the job had when it was started, and so does SHAREWELL_GPU_PLACES, by their places in the page. Where the page has another GPU in
- * a place by now, that one takes its name's place in both. A program that chose other GPUs, or by number, is left alone.
+/* CUDA_VISIBLE_DEVICES names the GPUs that the job had when it was started, and so does
+ * SHAREWELL_GPU_PLACES, by their places in the page. Where the page has another GPU in a place
+ * by now, that one takes its name's place in both. A program that chose other GPUs, or by
+ * number, is left alone.
  *
- * The driver looks at them once. Whoever moved the job between that look and the moment when this process is in the page would not know of it, and leave it behind: so the page's door is held. */
+ * The driver looks at them once. Whoever moved the job between that look and the moment when this
+ * process is in the page would not know of it, and leave it behind: so the page's door is held. */
 #include "runtime/places.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* The hooked calls on pools and in stream order. What moves is ours (pools.h); what the driver keeps, graphs' memory and pools of other kinds, is counted as it comes and goes: what such a pool holds
- * counts, not what the program has of it. Each call is inside the gate while it works. */
+/* The hooked calls on pools and in stream order. What moves is ours (pools.h); what the driver
+ * keeps, graphs' memory and pools of other kinds, is counted as it comes and goes: what such a pool
+ * holds counts, not what the program has of it. Each call is inside the gate while it works. */
 #include <stdint.h>
 
 #include "runtime/account.h"
@@ -16,8 +17,9 @@
 #include "runtime/start.h"
 #include "runtime/waited.h"
 
-/* What the stream allocates and frees is part of a graph then: there is no memory to count yet (charges.c counts that of graphs), and the driver is asked nothing that it may refuse meanwhile. Where it
- * does not say, it is its to answer. */
+/* What the stream allocates and frees is part of a graph then: there is no memory to count yet
+ * (charges.c counts that of graphs), and the driver is asked nothing that it may refuse meanwhile.
+ * Where it does not say, it is its to answer. */
 static bool is_captured(CUstream stream)
 {
 	int status = CU_CAPTURE_NONE;
@@ -69,7 +71,8 @@ static bool try_locked(const struct request *request, CUresult *ret_result, CUco
 	return ours;
 }
 
-/* Where memory is short it waits for the GPU, outside the gate, as programs do: what streams are about to free may be what is missing, and nobody who closes the gate has to wait for them. */
+/* Where memory is short it waits for the GPU, outside the gate, as programs do: what streams are
+ * about to free may be what is missing, and nobody who closes the gate has to wait for them. */
 static bool get(const struct request *request, struct sw_gate_thread *self, CUresult *ret_result)
 {
 	CUcontext idle = NULL, popped;
@@ -298,7 +301,8 @@ static struct sw_pool *lock_pool_early(CUmemoryPool handle)
 	return pool;
 }
 
-/* Who may use one pool of a device may use all that it holds: what the program asked for works, and more than that is not refused. */
+/* Who may use one pool of a device may use all that it holds: what the program asked for works, and
+ * more than that is not refused. */
 CUresult hook_cuMemPoolSetAccess(P handle, P access, Z count)
 {
 	if (SW_MISSING(cuMemPoolSetAccess))

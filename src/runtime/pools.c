@@ -9,7 +9,8 @@
 #include "runtime/tools.h"
 
 #define PIECE ((size_t)512) /* sizes are multiples of it */
-/* Small requests have ranges of their own: what lives long is often small, and would keep large ranges from being whole again. */
+/* Small requests have ranges of their own: what lives long is often small, and would keep large
+ * ranges from being whole again. */
 #define SMALL_MOST ((size_t)1 << 20)
 #define SMALL_RANGE ((size_t)8 << 20) /* what is got at least, where there is room */
 #define LARGE_RANGE ((size_t)32 << 20)
@@ -114,7 +115,8 @@ static void refer(struct sw_piece *piece, struct sw_lane *lane, uint64_t freed_a
 	piece->freed_at = freed_at;
 }
 
-/* The smallest that fits, nearly: some of its own bin may, all of the larger ones do. `most` bounds how many of a bin are looked at. */
+/* The smallest that fits, nearly: some of its own bin may, all of the larger ones do. `most` bounds
+ * how many of a bin are looked at. */
 static struct sw_piece *find(const struct heap *heap, const struct sw_lane *lane, size_t bytes, unsigned most)
 {
 	for (unsigned bin = next_filled(heap, bin_of(bytes)); bin < BINS; bin = next_filled(heap, bin + 1)) {
@@ -159,7 +161,8 @@ static void split(struct sw_piece *piece, size_t bytes)
 	shelve(rest);
 }
 
-/* Idle neighbours all over the pool that may be one piece now, since they are over or of one lane. */
+/* Idle neighbours all over the pool that may be one piece now, since they are over or of one
+ * lane. */
 static void unite_all(const struct sw_pool *pool)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
@@ -177,7 +180,8 @@ static void unite_all(const struct sw_pool *pool)
 
 /* ---- ranges */
 
-/* What to get for a request: more than it needs, where the limit, the GPU and the pool have room. */
+/* What to get for a request: more than it needs, where the limit, the GPU and the pool have
+ * room. */
 static size_t growth(const struct sw_pool *pool, size_t bytes, size_t usual)
 {
 	size_t free = 0, total = 0, least = sw_round_up(bytes, SW_UNIT_BYTES);
@@ -262,7 +266,8 @@ CUresult sw_pool_get(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, s
 	return CUDA_SUCCESS;
 }
 
-/* Neighbours that the same lane freed are one with it; to others that may take long to be over they are not tied. */
+/* Neighbours that the same lane freed are one with it; to others that may take long to be
+ * over they are not tied. */
 void sw_pool_put(struct sw_piece *piece, struct sw_lane *lane)
 {
 	struct sw_pool *pool = piece->heap->pool;
@@ -421,7 +426,8 @@ struct sw_pool *sw_pool_of(CUmemoryPool handle, CUdevice device)
 
 void sw_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
 {
-	/* What else may be asked of a pool (to decompress in hardware, say) our memory cannot do. */
+	/* What else may be asked of a pool (to decompress in hardware, say) our memory cannot
+	 * do. */
 	if (sw_driver.pool_attribute != NULL && props->type == CU_MEM_ALLOCATION_PINNED && props->handle_types == CU_MEM_HANDLE_NONE &&
 	    props->location.type == CU_MEM_LOCATION_DEVICE && props->usage == 0)
 		add(handle, props->location.id, props->max_size);

@@ -184,7 +184,8 @@ static CUstream of_config(const void *config)
 	return config == NULL ? NULL : ((const CUlaunchConfig *)config)->stream;
 }
 
-/* symbol, its stream, what it launches, whether that is a graph, types; parameters are numbered from the last one. */
+/* symbol, its stream, what it launches, whether that is a graph, types; parameters are
+ * numbered from the last one. */
 #define LAUNCHES(X)                                                                          \
 	X(cuLaunchKernel, a3, a11, false, P, U, U, U, U, U, U, U, P, P, P)                   \
 	X(cuLaunchKernel_ptsz, own(a3), a11, false, P, U, U, U, U, U, U, U, P, P, P)         \
@@ -258,7 +259,9 @@ static bool switch_to(bool on)
 			sw_real[entry] = on ? replaced[i].measured : kept[entry];
 	}
 	if (on) {
-		/* Nobody is in between: a pair of the last time that is open still is one that was never closed. Under the lock all the same: those who take it after this see what was done. */
+		/* Nobody is in between: a pair of the last time that is open still is one
+		 * that was never closed. Under the lock all the same: those who take it after
+		 * this see what was done. */
 		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < LANES; i++)
 			lanes[i].first = lanes[i].count = 0;
@@ -361,7 +364,8 @@ static void write_file(int64_t now)
 			close(fd);
 		return;
 	}
-	/* Functions are written under the lock, which launches take: nothing goes to the disk before it is free again. */
+	/* Functions are written under the lock, which launches take: nothing goes to the disk
+	 * before it is free again. */
 	static char buffer[TEXT];
 	(void)setvbuf(file, buffer, _IOFBF, sizeof buffer);
 	write_all(file, now);

@@ -10,7 +10,9 @@ enum {
 	REPEATS = 8,	   /* how often a period must be seen, */
 	LEAST_REPEATS = 3, /* and one for which there is no room to be seen so often */
 	MOST_INNER = 32,
-	TINY = 4, /* periods of fewer notes happen by themselves where one kernel is launched over and over: nearly no breaks */
+	/* periods of fewer notes happen by themselves where one kernel is launched over and
+	 * over: nearly no breaks */
+	TINY = 4,
 	TINY_INNER = 256,
 	SEEN = 16384,
 	PICKED = 32,
@@ -65,7 +67,8 @@ static void pick(struct picked *picked, struct sw_rhythm_seen *seen)
 	picked->seen[picked->count++] = seen;
 }
 
-/* Notes whose distances may be periods: those of the last calls, and the rarest, which tell the whole from a part that is repeated in it. */
+/* Notes whose distances may be periods: those of the last calls, and the rarest, which tell the
+ * whole from a part that is repeated in it. */
 static void pick_notes(struct sw_rhythm_room *room, const uint32_t *notes, size_t count, struct picked *picked)
 {
 	struct sw_rhythm_seen *rarest[PICKED / 2];
@@ -90,7 +93,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Distances between places of the same note, also over several of them, shortest first. A break may lie before the last place: they are taken from an earlier one too. */
+/* Distances between places of the same note, also over several of them, shortest first. A break may
+ * lie before the last place: they are taken from an earlier one too. */
 static uint32_t list_candidates(struct sw_rhythm_room *room, const uint32_t *notes, size_t count)
 {
 	struct picked picked = {.count = 0};
@@ -109,7 +113,8 @@ static uint32_t list_candidates(struct sw_rhythm_room *room, const uint32_t *not
 	return listed;
 }
 
-/* How many of the last notes the period explains: in that part, as long as it can be, at most every MOST_INNER-th is not the one a period before it. */
+/* How many of the last notes the period explains: in that part, as long as it can be, at most every
+ * MOST_INNER-th is not the one a period before it. */
 static size_t explained(const uint32_t *notes, size_t count, uint32_t period)
 {
 	size_t inner = period < TINY ? TINY_INNER : MOST_INNER, broken = 0, most = 0, allowed = (count - period) / inner;
@@ -166,7 +171,8 @@ static size_t find_whole(const uint32_t *notes, size_t count, uint32_t period)
 	return count;
 }
 
-/* Two loops, one after the other, both have the least common multiple of their periods: the last one's own is what is repeated within that. */
+/* Two loops, one after the other, both have the least common multiple of their periods: the last
+ * one's own is what is repeated within that. */
 static uint32_t shortest_within(const uint32_t *notes, uint32_t length)
 {
 	for (uint32_t period = 1; period <= length / 2; period++)

@@ -1,13 +1,19 @@
-/* The rhythm in a sequence of calls: how long the part is that a program repeats, and how regularly it does so. Knows nothing of drivers, threads or clocks.
+/* The rhythm in a sequence of calls: how long the part is that a program repeats, and how regularly
+ * it does so. Knows nothing of drivers, threads or clocks.
  *
- * Every launch and copy is one note, a number that is made from which call it is. A training program repeats thousands of them, with breaks: a validation
- * after an epoch, a copy when it logs something.
+ * Every launch and copy is one note, a number that is made from which call it is. A
+ * training program repeats thousands of them, with breaks: a validation after an epoch, a
+ * copy when it logs something.
  *
  * Invariants:
- *  1. a rhythm is only stated where nearly all of the notes are the ones a period before them; a sequence without one has none;
- *  2. the period is the shortest that explains the breaks: of a part that is repeated up to MOST_INNER times and then followed by something else, always the same,
- *     it is the whole (gradient accumulation), of one that is repeated more often it is the part (a step, with a validation now and then);
- *  3. copies are no part of it, except where the launches alone say too little: all are of one and the same kernel.
+ *  1. a rhythm is only stated where nearly all of the notes are the ones a period before them; a
+ *     sequence without one has none;
+ *  2. the period is the shortest that explains the breaks: of a part that is repeated up to
+ *     MOST_INNER times and then followed by something else, always the same, it is the whole
+ *     (gradient accumulation), of one that is repeated more often it is the part (a step, with a
+ *     validation now and then);
+ *  3. copies are no part of it, except where the launches alone say too little: all are of
+ *     one and the same kernel.
  */
 #ifndef SW_RUNTIME_RHYTHM_H
 #define SW_RUNTIME_RHYTHM_H
@@ -71,7 +77,8 @@ struct sw_rhythm_clock {
 	uint32_t pauses;	    /* in a row */
 };
 
-/* `periods` have ended since the last beat. Pauses (validation, suspension) count as periods, and not into the times. */
+/* `periods` have ended since the last beat. Pauses (validation, suspension) count as periods,
+ * and not into the times. */
 void sw_rhythm_beat(struct sw_rhythm_clock *clock, int64_t now_ns, uint32_t periods);
 
 #endif

@@ -61,7 +61,8 @@ static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
 	return room;
 }
 
-/* What is kept is host memory that nobody charges: it is given back where it is more than the room in the job's budget. False: it is not. */
+/* What is kept is host memory that nobody charges: it is given back where it is more than the room
+ * in the job's budget. False: it is not. */
 static bool trim_one(uint64_t most)
 {
 	struct spare last = {0};

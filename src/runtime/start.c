@@ -16,7 +16,8 @@
 bool sw_moves;
 bool sw_stays;
 
-/* The child of a process that used the GPU cannot use it: the driver says so to it, and we stay out of the way. */
+/* The child of a process that used the GPU cannot use it: the driver says so to it, and
+ * we stay out of the way. */
 static void in_child(void)
 {
 	sw_moves = false;

@@ -11,7 +11,8 @@
 #include "runtime/tools.h"
 
 #define UNITS (SW_STORE_PIECE_MOST / SW_UNIT_BYTES)
-/* While a slice is pinned the program's own launches wait: ahead of need, small ones, but then it has many. */
+/* While a slice is pinned the program's own launches wait: ahead of need, small
+ * ones, but then it has many. */
 #define SMALL_BYTES SW_CHUNK_BYTES
 enum { SMALL_SLICES = 1024 };
 /* For others that make some just now. */
@@ -31,7 +32,8 @@ static struct slice {
 static unsigned count;
 static size_t all_bytes, used_bytes;
 
-/* As large as what is missing, so that small programs take little; not much smaller than what there is, so that slices stay few; of whole pieces, since what is left over is of no use to them. */
+/* As large as what is missing, so that small programs take little; not much smaller than what there
+ * is, so that slices stay few; of whole pieces, since what is left over is of no use to them. */
 static size_t slice_size(size_t missing, size_t piece, size_t most)
 {
 	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;
@@ -39,7 +41,8 @@ static size_t slice_size(size_t missing, size_t piece, size_t most)
 	return size - (size > piece ? size % piece : 0);
 }
 
-/* Before the driver pins them: it would touch page by page with its locks held, and the program could not launch anything meanwhile. */
+/* Before the driver pins them: it would touch page by page with its locks held, and the program
+ * could not launch anything meanwhile. */
 static bool touch(char *start, size_t size)
 {
 	/* Some at a time: while memory is made here, no other thread can get any. */

@@ -28,7 +28,8 @@ void sw_visits_let_in(void)
 
 bool sw_visit_begin(void)
 {
-	/* In this order, which is the opposite of sw_visits_keep_out()'s: one of the two sees the other. */
+	/* In this order, which is the opposite of sw_visits_keep_out()'s: one of
+	 * the two sees the other. */
 	atomic_fetch_add(&inside, 1);
 	if (!sw_visits_are_over())
 		return true;

@@ -1,6 +1,8 @@
-/* Threads of the runtime in contexts of the program, at moments of their own: a context goes when nobody visits it.
+/* Threads of the runtime in contexts of the program, at moments of their own: a context goes
+ * when nobody visits it.
  *
- * Who ends one says so first and waits until all are out; a visitor never waits for that, but comes back later.
+ * Who ends one says so first and waits until all are out; a visitor never waits for
+ * that, but comes back later.
  */
 #ifndef SW_RUNTIME_VISITS_H
 #define SW_RUNTIME_VISITS_H
@@ -10,7 +12,8 @@
 /* Around the end of a context. */
 void sw_visits_keep_out(void);
 void sw_visits_let_in(void);
-/* Around one short step in contexts of the program, never around a wait for the gate; false: one of them goes, and the step is for later. */
+/* Around one short step in contexts of the program, never around a wait for the gate; false: one of
+ * them goes, and the step is for later. */
 bool sw_visit_begin(void);
 void sw_visit_end(void);
 /* Whether one goes just now. */

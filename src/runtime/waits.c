@@ -1,5 +1,6 @@
-/* The hooks of calls in which the program waits for the GPU. They pass no gate: what they wait for has passed it. A program that waits gives the GPU no work, and its share does not pay
- * for that time. Memory that was freed before the wait may be given back after it. */
+/* The hooks of calls in which the program waits for the GPU. They pass no gate: what they wait for
+ * has passed it. A program that waits gives the GPU no work, and its share does not pay for that
+ * time. Memory that was freed before the wait may be given back after it. */
 #include "runtime/driver.h"
 #include "runtime/hooks.h"
 #include "runtime/lanes.h"

@@ -139,7 +139,8 @@ static CUresult out(struct board *board)
 	return result;
 }
 
-/* One that was never taken off, because somebody was killed in the middle of it, is in another state, and needs less. */
+/* One that was never taken off, because somebody was killed in the middle of it, is in another
+ * state, and needs less. */
 static CUresult back(struct board *board, CUcheckpointRestoreArgs *args)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -182,7 +183,8 @@ static void clear_up(struct board *board)
 static void leave_caller(void)
 {
 	show(getpid());
-	/* Whoever interrupts the caller does not interrupt this: half of it is worse than none or all. */
+	/* Whoever interrupts the caller does not interrupt this: half of it is
+	 * worse than none or all. */
 	setsid();
 	/* It is none of the job's processes, and sees all GPUs. */
 	unsetenv(SW_PAGE_ENV);

@@ -1,11 +1,15 @@
-/* The driver's checkpoints of other processes: what a process that stands still has on its GPUs, context and all, goes to host memory, and comes back, maybe on other GPUs.
+/* The driver's checkpoints of other processes: what a process that stands still has on its GPUs,
+ * context and all, goes to host memory, and comes back, maybe on other GPUs.
  *
- * The driver is called in a short-lived child, so that the caller never has it loaded and no call can keep the caller: after a bounded time the child is given up.
+ * The driver is called in a short-lived child, so that the caller never has it loaded and no call
+ * can keep the caller: after a bounded time the child is given up.
  *
  * Invariants:
- *  1. of several processes all are taken off or none; what had to be undone and could not says so in `off`;
+ *  1. of several processes all are taken off or none; what had to be undone and
+ *     could not says so in `off`;
  *  2. a process that ends meanwhile is no trouble;
- *  3. where the child was given up or killed while it took processes off, another one lets them go on.
+ *  3. where the child was given up or killed while it took processes off,
+ *     another one lets them go on.
  */
 #ifndef SW_SHARE_CHECKPOINT_H
 #define SW_SHARE_CHECKPOINT_H
@@ -31,7 +35,8 @@ struct sw_checkpoint_pair {
 	uint8_t from[16], to[16];
 };
 
-/* From here on the number of the child is in *place while there is one: should its parent be killed, the child goes on, and others may have to know it. NULL: nowhere. */
+/* From here on the number of the child is in *place while there is one: should its parent be
+ * killed, the child goes on, and others may have to know it. NULL: nowhere. */
 void sw_checkpoint_show(_Atomic pid_t *place);
 
 int sw_checkpoint_out(struct sw_checkpoint_process *processes, size_t count, struct sw_err *err);

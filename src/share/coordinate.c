@@ -9,7 +9,8 @@
 enum { HEADROOM_PART = 16 };
 /* A burst is over when so long nothing was added. */
 #define QUIET_NS INT64_C(1000000000)
-/* Opportunistic jobs work together as long as each has this much of its memory on the GPU, and take turns when not. One that is alone is suspended when it has less than the second. */
+/* Opportunistic jobs work together as long as each has this much of its memory on the GPU, and take
+ * turns when not. One that is alone is suspended when it has less than the second. */
 enum { TOGETHER_PERCENT = 75, ALONE_PERCENT = 25 };
 
 /* One call. */
@@ -66,7 +67,8 @@ static const struct sw_throttle *rule_of(const struct sw_coordinate_job *job)
 	return job->throttle != NULL ? job->throttle : sw_throttle_at(0);
 }
 
-/* Whoever changed its class or rule starts anew: a job that was promoted is measured like a new one. */
+/* Whoever changed its class or rule starts anew: a job that was promoted is
+ * measured like a new one. */
 static void add_new(const struct call *call)
 {
 	struct sw_coordination *kept = call->kept;
@@ -114,7 +116,8 @@ static void note_needs(const struct call *call)
 	}
 }
 
-/* What is kept free for a guaranteed job. In the midst of a burst its head-room is there to be used: an opportunistic job that goes makes host memory, and while the driver does that, the
+/* What is kept free for a guaranteed job. In the midst of a burst its head-room is there to be
+ * used: an opportunistic job that goes makes host memory, and while the driver does that, the
  * guaranteed one's own calls wait. */
 static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_job *job)
 {
@@ -168,7 +171,8 @@ static uint64_t sum_demand(const struct call *call, enum sw_job_class class)
 	return sum;
 }
 
-/* Opportunistic jobs may be short of memory by a part, which is in host memory then; turns begin where it would be more, and end where all fit. */
+/* Opportunistic jobs may be short of memory by a part, which is in host memory then; turns begin
+ * where it would be more, and end where all fit. */
 static void place_opportunistic(struct call *call)
 {
 	struct sw_coordination *kept = call->kept;
@@ -182,7 +186,8 @@ static void place_opportunistic(struct call *call)
 	}
 }
 
-/* Whoever comes waits until those that go have gone: else it would find no room, and try again and again. */
+/* Whoever comes waits until those that go have gone: else it would find no room,
+ * and try again and again. */
 static void hand_over(const struct call *call, uint64_t room_bytes)
 {
 	uint64_t held = 0, leaving = 0;
@@ -212,7 +217,8 @@ static void place(struct call *call)
 
 /* ---- memory */
 
-/* A guaranteed job that starts finds those that stand still at what they need, not at what they could use. */
+/* A guaranteed job that starts finds those that stand still at what they need, not
+ * at what they could use. */
 static struct sw_part part_of(const struct call *call, const struct sw_coordinate_job *job)
 {
 	uint64_t demand = demand_of(call, job);
@@ -284,7 +290,8 @@ static void look_at_guaranteed(struct call *call, struct sw_throttle_view *ret_v
 	call->measuring = ret_view->measuring;
 }
 
-/* Whether all guaranteed jobs have been told to say when they work, and have had time to hear it. */
+/* Whether all guaranteed jobs have been told to say when they work, and have had time to hear
+ * it. */
 static bool all_tell(const struct call *call)
 {
 	for (size_t i = 0; i < call->count; i++) {

@@ -1,15 +1,21 @@
-/* What the jobs on one GPU may do: AntMan's local coordinator and Gandiva's time slices, as a function.
+/* What the jobs on one GPU may do: AntMan's local coordinator and Gandiva's time
+ * slices, as a function.
  *
  *	struct sw_coordination kept = {0};
  *	every now and then: sw_coordinate(&kept, &gpu, jobs, count, now_ns, orders);
  *
- * Pure: no clock but the caller's, no input but the figures, no output but the orders. The agent and `sharewell share` read the figures from the jobs' pages and write the orders there.
+ * Pure: no clock but the caller's, no input but the figures, no output but the orders. The agent
+ * and `sharewell share` read the figures from the jobs' pages and write the orders there.
  *
  * Invariants:
- *  1. a guaranteed job's limit is what its user allows, and what it needs is taken from opportunistic jobs, never the other way round;
- *  2. the limits of opportunistic jobs leave the guaranteed ones that run what they ever had and head-room: a burst within it finds room at once, a larger one goes to host memory
- *     until the opportunistic ones have made room, one call later. Head-room is made good once a burst is over, and at once where only a quarter is left;
- *  3. of jobs of one class that do not fit together some are suspended, and all get equal time; guaranteed ones never where somebody else has placed them;
+ *  1. a guaranteed job's limit is what its user allows, and what it needs is taken from
+ *     opportunistic jobs, never the other way round;
+ *  2. the limits of opportunistic jobs leave the guaranteed ones that run what they ever had and
+ *     head-room: a burst within it finds room at once, a larger one goes to host memory until the
+ *     opportunistic ones have made room, one call later. Head-room is made good once a burst is
+ *     over, and at once where only a quarter is left;
+ *  3. of jobs of one class that do not fit together some are suspended, and all get equal time;
+ *     guaranteed ones never where somebody else has placed them;
  *  4. a job never gets more than its user asked for, and one that a person suspended stays so.
  */
 #ifndef SW_SHARE_COORDINATE_H
@@ -98,7 +104,8 @@ struct sw_coordination {
 		const struct sw_throttle *rule;
 		int64_t watched_ns;    /* since when; 0: is not */
 		uint64_t demand_bytes; /* as it was when it did not move */
-		/* Of a guaranteed one: the most that it ever had, or wants now; when that last rose; and as it was when it had not risen for a while, 0: never. */
+		/* Of a guaranteed one: the most that it ever had, or wants now; when that last
+		 * rose; and as it was when it had not risen for a while, 0: never. */
 		uint64_t need_bytes, quiet_bytes;
 		int64_t rose_ns;
 	} jobs[SW_COORDINATE_JOBS];
@@ -106,7 +113,8 @@ struct sw_coordination {
 	bool standstill; /* as of the last call, no opportunistic job worked but those that yield */
 };
 
-/* One order for each job. Jobs beyond SW_COORDINATE_JOBS are told to wait. Same figures, same orders. */
+/* One order for each job. Jobs beyond SW_COORDINATE_JOBS are told to wait.
+ * Same figures, same orders. */
 void sw_coordinate(struct sw_coordination *kept, const struct sw_coordinate_gpu *gpu, const struct sw_coordinate_job *jobs, size_t count,
 		   int64_t now_ns, struct sw_coordinate_order *ret_orders);
 

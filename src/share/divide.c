@@ -8,7 +8,8 @@ static uint64_t target(const struct sw_part *part, bool all)
 	return wanted > part->least_bytes ? wanted : part->least_bytes;
 }
 
-/* Raises all to a common level, none over its target, until the bytes are gone; returns what is left. */
+/* Raises all to a common level, none over its target, until the bytes are
+ * gone; returns what is left. */
 static uint64_t pour(struct sw_part *parts, size_t count, bool all, uint64_t left)
 {
 	for (;;) {

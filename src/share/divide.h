@@ -1,4 +1,5 @@
-/* Dividing memory: each gets what it wants if there is enough, else an equal part, and what one does not want goes to the others. Pure. */
+/* Dividing memory: each gets what it wants if there is enough, else an equal part, and what one
+ * does not want goes to the others. Pure. */
 #ifndef SW_SHARE_DIVIDE_H
 #define SW_SHARE_DIVIDE_H
 
@@ -12,8 +13,9 @@ struct sw_part {
 	uint64_t got_bytes; /* the answer */
 };
 
-/* What is left over is divided equally too, up to what each may have at most. The sum of the answers is at most `bytes`, unless the least ones alone are more. What cannot be
- * divided evenly goes to the first. */
+/* What is left over is divided equally too, up to what each may have at most. The sum of the
+ * answers is at most `bytes`, unless the least ones alone are more. What cannot be divided
+ * evenly goes to the first. */
 void sw_divide(struct sw_part *parts, size_t count, uint64_t bytes);
 
 #endif

@@ -1,7 +1,8 @@
 #include "share/fare.h"
 
 #define SECOND INT64_C(1000000000)
-/* A baseline takes so many samples and a whole window, without anybody's disturbance; who does not work for so long is measured when it does. */
+/* A baseline takes so many samples and a whole window, without anybody's disturbance; who does not
+ * work for so long is measured when it does. */
 enum { SAMPLES = 3 };
 #define MEASURE_MOST_NS (20 * SECOND)
 /* Who has no iterations after this, or has longer ones, is judged by its launches. */
@@ -50,7 +51,8 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed)
 {
 	fare->smooth_ns = fare->smooth_ns == 0 ? took : (fare->smooth_ns * 7 + took * 3) / 10;
 	fare->samples++;
-	/* The least that was seen; but what it takes while nobody disturbs it is what it takes, also where that has become more. */
+	/* The least that was seen; but what it takes while nobody disturbs it is what it takes,
+	 * also where that has become more. */
 	if (fare->baseline_ns == 0 ? undisturbed : fare->smooth_ns < fare->baseline_ns)
 		fare->baseline_ns = fare->smooth_ns;
 	else if (undisturbed)
@@ -59,7 +61,8 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed)
 		fare->phase = SW_FARE_KNOWN;
 	if (fare->phase != SW_FARE_KNOWN || fare->baseline_ns <= 0)
 		return;
-	/* The fresh sample where it is worse: a neighbour is to be stopped soon. Those of launches tell less, each for itself. */
+	/* The fresh sample where it is worse: a neighbour is to be stopped soon. Those of launches
+	 * tell less, each for itself. */
 	int64_t time = took > fare->smooth_ns && !fare->by_launches ? (took + fare->smooth_ns) / 2 : fare->smooth_ns;
 	int64_t milli = time > fare->baseline_ns * 100 ? 100000 : time * 1000 / fare->baseline_ns;
 	fare->time_milli = (uint32_t)milli;

@@ -206,7 +206,8 @@ static struct sw_coordinate_job describe(const struct seat *seat)
 	};
 }
 
-/* Who has memory there; then opportunistic ones that may want some soon: their limits count even now. */
+/* Who has memory there; then opportunistic ones that may want some soon: their
+ * limits count even now. */
 static size_t seat_all(struct sw_share_folder *folder, const uint8_t uuid[16], struct seat *seats)
 {
 	size_t count = 0;
@@ -244,7 +245,8 @@ static void take_order(const struct seat *seats, size_t count, size_t own, const
 	}
 }
 
-/* What programs hold that are none of ours. What is on its way in or out may be counted twice for a moment, so only what stays counts. */
+/* What programs hold that are none of ours. What is on its way in or out may be counted twice for a
+ * moment, so only what stays counts. */
 static uint64_t find_foreign(struct sw_share_folder *folder, uint32_t gpu, const struct sw_share_memory *memory,
 			     const struct sw_coordinate_job *jobs, size_t count)
 {

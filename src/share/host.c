@@ -21,7 +21,8 @@ static uint64_t available_bytes(void)
 	return (uint64_t)kib << 10;
 }
 
-/* The number after `key` in a file of a group, or the first one there is; false: there is none, as with "max". */
+/* The number after `key` in a file of a group, or the first one there is; false: there
+ * is none, as with "max". */
 static bool read_number(const char *folder, const char *name, const char *key, uint64_t *ret_number)
 {
 	char path[PATH_MAX], line[128];

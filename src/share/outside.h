@@ -1,7 +1,10 @@
-/* Processes of a job that use a GPU outside the runtime: the driver lists them, and the job's page does not, or only with a small part of what they hold.
+/* Processes of a job that use a GPU outside the runtime: the driver lists them, and the job's page
+ * does not, or only with a small part of what they hold.
  *
- * A program can get at the driver past the preloaded library: with RTLD_DEEPBIND, in a namespace of the linker of its own, linked without one, or with LD_PRELOAD taken out of
- * its environment. Then no limit holds for it and it is not suspended. That cannot be prevented here, but it can be seen, and said.
+ * A program can get at the driver past the preloaded library: with RTLD_DEEPBIND, in a
+ * namespace of the linker of its own, linked without one, or with LD_PRELOAD taken out of its
+ * environment. Then no limit holds for it and it is not suspended. That cannot be prevented
+ * here, but it can be seen, and said.
  */
 #ifndef SW_SHARE_OUTSIDE_H
 #define SW_SHARE_OUTSIDE_H
@@ -17,16 +20,20 @@ struct sw_outside {
 	pid_t pid;	/* of one of them */
 };
 
-/* Whether a process is one of the job with this page: its environment names the page or, where it names none, it descends from `root`. */
+/* Whether a process is one of the job with this page: its environment names the page or, where it
+ * names none, it descends from `root`. */
 bool sw_outside_is_of(pid_t pid, pid_t root, const char *page_path);
-/* One process that the driver lists on that GPU of the page, with what it holds there (0: not known): added if it is outside the runtime. */
+/* One process that the driver lists on that GPU of the page, with what it holds there (0: not
+ * known): added if it is outside the runtime. */
 void sw_outside_add(struct sw_share_page *page, uint32_t gpu, pid_t pid, uint64_t bytes, struct sw_outside *outside);
 
-/* Of the counts of two looks in a row the lower one: a process that is outside only now may be ending. The first count holds
- * as it is, so that a new sampler does not report 0 at its first look. `memory` is 0 before. */
+/* Of the counts of two looks in a row the lower one: a process that is outside only now may be
+ * ending. The first count holds as it is, so that a new sampler does not report 0 at its first
+ * look. `memory` is 0 before. */
 uint32_t sw_outside_steady(uint32_t *memory, uint32_t count);
 
-/* What was found, in the page, for those who list jobs. Who looks twice before calling this tells of nobody who is just ending. */
+/* What was found, in the page, for those who list jobs. Who looks twice before calling this tells
+ * of nobody who is just ending. */
 void sw_outside_note(struct sw_share_page *page, uint32_t gpu, const struct sw_outside *outside);
 
 #endif

@@ -16,8 +16,10 @@
 struct sw_share_page {
 	struct sw_page *shared; /* the file itself, or a copy of it */
 	int fd;
-	int told;   /* the file of what the job tells jobs of other users; -1: there is none */
-	char *head; /* the beginning of the file where `shared` is a copy: for futexes, never to be touched; NULL: it is not */
+	int told; /* the file of what the job tells jobs of other users; -1: there is none */
+	/* the beginning of the file where `shared` is a copy: for futexes, never to be
+	 * touched; NULL: it is not */
+	char *head;
 };
 
 #define HEAD_BYTES 4096u
@@ -297,7 +299,8 @@ static _Atomic uint32_t *futex_of(const struct sw_share_page *page, _Atomic uint
 	return page->head == NULL ? word : (_Atomic uint32_t *)(void *)(page->head + place_of(page, word));
 }
 
-/* What was stored into a field reaches the file, if that is another place. The kernel writes an aligned word in one piece. */
+/* What was stored into a field reaches the file, if that is another place. The kernel writes an
+ * aligned word in one piece. */
 static void carry(const struct sw_share_page *page, const void *field, size_t size)
 {
 	if (page->head != NULL)
@@ -505,7 +508,8 @@ void sw_share_page_admit(struct sw_share_page *page)
 
 /* ---- figures */
 
-/* What a job can have at most of anything: so that whatever it writes, sums stay numbers that can be shown. */
+/* What a job can have at most of anything: so that whatever it writes, sums stay
+ * numbers that can be shown. */
 #define MOST (UINT64_C(1) << 50)
 
 static uint64_t bounded(const _Atomic uint64_t *figure)

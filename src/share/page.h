@@ -1,6 +1,6 @@
 /* A job's page as its coordinator sees it: wishes in, figures out.
  *
- *	sw_share_page_new(path, uuids, count, &page, &err);	before the job's first process starts
+ *	sw_share_page_new(path, uuids, count, &page, &err);	before the job's first process
  *	sw_share_page_limit(...); sw_share_page_want(...); sw_share_page_wait(...)
  *	sw_share_page_look(page, &figures);
  *	sw_share_page_close(page);				the file stays until it is removed
@@ -64,22 +64,26 @@ int sw_share_page_new_told(const char *path, uid_t uid, gid_t gid, struct sw_err
 bool sw_share_page_told(const char *path, char told[PATH_MAX]);
 /* Says that its coordinator lives, until this page is closed; false: another one does. */
 bool sw_share_page_keep(struct sw_share_page *page);
-/* Brings the copy up to date; false: the job has spoilt its page. The calls below do so by themselves. */
+/* Brings the copy up to date; false: the job has spoilt its page. The calls
+ * below do so by themselves. */
 bool sw_share_page_refresh(struct sw_share_page *page);
 void sw_share_page_close(struct sw_share_page *page);
 SW_DEFINE_FREEP(struct sw_share_page, sw_share_page_close)
 
-/* Limits act at once on new allocations; what is over them is moved out when the processes hear of it. All state a wish, whose number they return. */
+/* Limits act at once on new allocations; what is over them is moved out when the processes hear of
+ * it. All state a wish, whose number they return. */
 uint32_t sw_share_page_limit(struct sw_share_page *page, uint32_t gpu, uint64_t bytes);
 uint32_t sw_share_page_host_budget(struct sw_share_page *page, uint64_t bytes);
 uint32_t sw_share_page_want(struct sw_share_page *page, enum sw_page_want want);
-/* Whether wishes from now on are met at once, and not when a process holds least memory. Is no wish. */
+/* Whether wishes from now on are met at once, and not when a process holds
+ * least memory. Is no wish. */
 void sw_share_page_hurry(struct sw_share_page *page, bool urgent);
 /* Thousandths of the GPU's time that each process may take; 0: all; SW_PAGE_NO_SHARE: none. */
 uint32_t sw_share_page_share(struct sw_share_page *page, uint32_t milli);
 /* Whether it must say when it works: beside a job that yields. */
 uint32_t sw_share_page_watch(struct sw_share_page *page, bool watched);
-/* It works only while the jobs of these pages do not (at most SW_PAGE_NEIGHBOURS, of fewer than SW_PAGE_PATH bytes); none: it yields no more. */
+/* It works only while the jobs of these pages do not (at most SW_PAGE_NEIGHBOURS, of fewer than
+ * SW_PAGE_PATH bytes); none: it yields no more. */
 uint32_t sw_share_page_yield(struct sw_share_page *page, const char *const *paths, size_t count);
 /* The number of that GPU in the page; -1: it is not there. */
 int sw_share_page_gpu(struct sw_share_page *page, const char *uuid);
@@ -93,9 +97,11 @@ int sw_share_page_fd(const struct sw_share_page *page);
 uint32_t sw_share_page_tell(struct sw_share_page *page);
 /* Whether its coordinator lives: somebody else holds the lock that says so. */
 bool sw_share_page_is_kept(const struct sw_share_page *page);
-/* Until every process has met the wish; false: not within the time. No process at all counts as met. */
+/* Until every process has met the wish; false: not within the time. No process at all counts as
+ * met. */
 bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeout_ns);
-/* From here on nobody begins to use the job's GPUs, so that it can go to others; who would waits. False: somebody was about to all the time. */
+/* From here on nobody begins to use the job's GPUs, so that it can go to others; who would waits.
+ * False: somebody was about to all the time. */
 bool sw_share_page_shut(struct sw_share_page *page, int64_t timeout_ns);
 void sw_share_page_admit(struct sw_share_page *page);
 /* Also strikes out processes that are gone. */

@@ -1,4 +1,5 @@
-/* The profile of a job, as its processes measured it (src/runtime/profile.h): asked for in the page, read from the files beside it. */
+/* The profile of a job, as its processes measured it (src/runtime/profile.h): asked for in the
+ * page, read from the files beside it. */
 #ifndef SW_SHARE_PROFILE_H
 #define SW_SHARE_PROFILE_H
 
@@ -30,9 +31,11 @@ struct sw_share_profile {
 	} functions[SW_PROFILE_FUNCTIONS];
 };
 
-/* Whether its processes measure; a wish, whose number is returned. When one to end is met, the files are there. */
+/* Whether its processes measure; a wish, whose number is returned. When one to end is
+ * met, the files are there. */
 uint32_t sw_share_profile_want(struct sw_share_page *page, bool on);
-/* What the processes of the page at `path` measured last, at most `room` of them; the files are all gone then. Nothing in them is trusted. */
+/* What the processes of the page at `path` measured last, at most `room` of them; the files are all
+ * gone then. Nothing in them is trusted. */
 size_t sw_share_profile_take(const char *path, struct sw_share_profile *profiles, size_t room);
 /* Of all its launches: those without a time as long as the others. */
 int64_t sw_share_function_ns(const struct sw_share_function *function);

@@ -87,7 +87,8 @@ uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share
 	struct sw_page *shared = sw_share_page_shared(page);
 	bool guaranteed = terms->class == SW_JOB_GUARANTEED, was_held = atomic_load(&shared->held) != 0;
 	sw_share_terms_set(page, terms);
-	/* Less is less for everybody; who may have more, and of what, the neighbours have a say in. */
+	/* Less is less for everybody; who may have more, and of what, the
+	 * neighbours have a say in. */
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
 		if (guaranteed || terms->asked_bytes < atomic_load(&shared->gpus[i].limit_bytes))
 			set_u64(page, &shared->gpus[i].limit_bytes, terms->asked_bytes);
@@ -143,7 +144,8 @@ bool sw_share_orders_give(struct sw_share_page *page, const struct sw_share_orde
 		changed = set_u64(page, &shared->gpus[i].limit_bytes, orders->limit_bytes[i]) || changed;
 		shrinks = shrinks || before > orders->limit_bytes[i];
 	}
-	/* Memory that is taken from one is wanted by another now; a turn that ends may wait for a good moment. */
+	/* Memory that is taken from one is wanted by another now; a turn that ends may
+	 * wait for a good moment. */
 	if (changed)
 		sw_share_page_hurry(page, shrinks);
 	changed = set_u32(page, &shared->share_milli, share_in_page(orders->share_milli)) || changed;

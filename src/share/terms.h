@@ -1,4 +1,5 @@
-/* What a user asked for a job, and what a coordinator orders it to do, as they stand in its page. */
+/* What a user asked for a job, and what a coordinator orders it to do, as they stand in its
+ * page. */
 #ifndef SW_SHARE_TERMS_H
 #define SW_SHARE_TERMS_H
 
@@ -18,7 +19,8 @@ struct sw_share_terms {
 /* From and to the job's page. Setting them changes nothing by itself: orders follow. */
 void sw_share_terms_get(struct sw_share_page *page, struct sw_share_terms *ret_terms);
 void sw_share_terms_set(struct sw_share_page *page, const struct sw_share_terms *terms);
-/* Sets them while the job runs, and orders at once what follows in any case; the coordinator does the rest. Returns the number of the wish. Under the folder's lock, where there is one. */
+/* Sets them while the job runs, and orders at once what follows in any case; the coordinator does
+ * the rest. Returns the number of the wish. Under the folder's lock, where there is one. */
 uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share_terms *terms);
 
 struct sw_share_orders {
@@ -33,7 +35,8 @@ struct sw_share_orders {
 void sw_share_orders_alone(const struct sw_share_terms *terms, struct sw_share_orders *ret_orders);
 /* As they stand in the page; whom it yields to is only counted. */
 void sw_share_orders_get(struct sw_share_page *page, struct sw_share_orders *ret_orders);
-/* Writes what has changed, and tells the job if anything did. A job that a person suspended stays so. */
+/* Writes what has changed, and tells the job if anything did. A job that a
+ * person suspended stays so. */
 bool sw_share_orders_give(struct sw_share_page *page, const struct sw_share_orders *orders);
 
 #endif

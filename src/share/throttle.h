@@ -1,6 +1,8 @@
-/* Rules by which an opportunistic job keeps out of the way of the guaranteed ones on its GPU. One file each; chosen by name.
+/* Rules by which an opportunistic job keeps out of the way of the guaranteed ones on its GPU. One
+ * file each; chosen by name.
  *
- * A rule sees how the guaranteed jobs fare and says which part of the GPU's time the opportunistic one may take. Pure: what it keeps is in its `kept`, the clock is the caller's.
+ * A rule sees how the guaranteed jobs fare and says which part of the GPU's time the opportunistic
+ * one may take. Pure: what it keeps is in its `kept`, the clock is the caller's.
  */
 #ifndef SW_SHARE_THROTTLE_H
 #define SW_SHARE_THROTTLE_H
@@ -14,7 +16,8 @@
 /* How the guaranteed jobs on the GPU fare: the worst of them. */
 struct sw_throttle_view {
 	int64_t now_ns;
-	/* Baselines are being measured: whatever the rule says, opportunistic jobs that do not yield stand still. */
+	/* Baselines are being measured: whatever the rule says, opportunistic jobs that do
+	 * not yield stand still. */
 	bool measuring;
 	uint32_t time_milli; /* time of an iteration against that alone, 1000: the same; 0: none works now */
 	uint32_t rate_milli; /* launches in the last whole window against those alone; 0: none works now */
@@ -38,7 +41,8 @@ struct sw_throttle {
 	void (*look)(struct sw_throttle_kept *kept, const struct sw_throttle_view *view);
 };
 
-/* NULL: there is none of that name. Numbers go from 0, which is the default, to below sw_throttle_count(). */
+/* NULL: there is none of that name. Numbers go from 0, which is the default, to
+ * below sw_throttle_count(). */
 const struct sw_throttle *sw_throttle_find(const char *name);
 const struct sw_throttle *sw_throttle_at(size_t number);
 size_t sw_throttle_count(void);

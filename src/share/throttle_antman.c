@@ -1,8 +1,10 @@
-/* AntMan's rule: additive increase, multiplicative decrease, by the time that an iteration of the guaranteed job takes against the time that it took alone. */
+/* AntMan's rule: additive increase, multiplicative decrease, by the time that an iteration of the
+ * guaranteed job takes against the time that it took alone. */
 #include "share/throttle.h"
 
 #define PERIOD_NS INT64_C(1000000000)
-/* Slower than the first: half of the share; not slower than the second, five times in a row: a little more. */
+/* Slower than the first: half of the share; not slower than the second, five times
+ * in a row: a little more. */
 enum { SLOW_MILLI = 1050, WELL_MILLI = 1025, LOOKS = 5, MORE_MILLI = 50, LEAST_MILLI = 10 };
 
 static void look(struct sw_throttle_kept *kept, const struct sw_throttle_view *view)
