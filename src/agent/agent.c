@@ -48,7 +48,8 @@ void sw_agent_say(struct sw_agent *agent, const char *fmt, ...)
 	agent->options->say(agent->options->context, line);
 }
 
-/* ------------------------------------------------------------------------------------------------ actions */
+/* ------------------------------------------------------------------------------------------------
+ * actions */
 
 static void start_run(struct sw_agent *agent, const struct sw_agent_action *action)
 {
@@ -72,7 +73,8 @@ static void start_run(struct sw_agent *agent, const struct sw_agent_action *acti
 	sw_agent_brain_said(agent->brain, &run, 0);
 }
 
-/* From now on no supervisor will start the job; the one that comes cleans up and records the exit. */
+/* From now on no supervisor will start the job; the one that comes cleans up and records the
+ * exit. */
 static void recover_run(struct sw_agent *agent, struct sw_run_id id)
 {
 	char name[SW_FOLDER_NAME_MAX];
@@ -112,7 +114,8 @@ static void tell_terms(struct sw_agent *agent, struct sw_run_id id, const struct
 	sw_agent_tell(agent, id, "gpu %" PRIu64 " %" PRIu32 " %d%s\n", terms->limit_bytes, terms->share_milli, terms->watched, names);
 }
 
-/* Before the order that it is about. Supervisors of earlier versions do not know this line, and leave it alone. */
+/* Before the order that it is about. Supervisors of earlier versions do not know this
+ * line, and leave it alone. */
 static void tell_why(struct sw_agent *agent, const struct sw_agent_action *action)
 {
 	sw_agent_tell(agent, action->id, "why %s\n", action->why);
@@ -196,9 +199,11 @@ void sw_agent_pump(struct sw_agent *agent)
 	set_timer(agent);
 }
 
-/* ------------------------------------------------------------------------------------------------ events */
+/* ------------------------------------------------------------------------------------------------
+ * events */
 
-/* Not at every try, but whenever there is something new to say: a connection that broke because a token was taken back becomes a refusal. */
+/* Not at every try, but whenever there is something new to say: a connection that broke because a
+ * token was taken back becomes a refusal. */
 static void complain(struct sw_agent *agent, const char *problem)
 {
 	char words[sizeof agent->complaint];
@@ -209,7 +214,8 @@ static void complain(struct sw_agent *agent, const char *problem)
 	sw_agent_say(agent, "no word from the controller: %s", words);
 }
 
-/* Orders that could not be read: their runs end or go on by themselves, and the operator should know. Not at every answer. */
+/* Orders that could not be read: their runs end or go on by themselves, and the operator should
+ * know. Not at every answer. */
 static void complain_of_orders(struct sw_agent *agent, const struct sw_answer_message *answer)
 {
 	char words[sizeof agent->unread] = "";
@@ -261,7 +267,8 @@ static void on_stop(evutil_socket_t fd, short what, void *context)
 	event_base_loopbreak(agent->base);
 }
 
-/* ------------------------------------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------------------------------------
+ * life */
 
 static int fail(struct sw_err *err, const char *what, const char *name)
 {
@@ -270,7 +277,8 @@ static int fail(struct sw_err *err, const char *what, const char *name)
 	return SW_EIO;
 }
 
-/* Children of an agent that was killed may hold its lock for a moment longer, until they exec or close it. */
+/* Children of an agent that was killed may hold its lock for a moment longer, until
+ * they exec or close it. */
 static int lock_state(struct sw_agent *agent)
 {
 	int r = sw_folder_lock(agent->state, "lock", &agent->lock, NULL);
@@ -324,7 +332,8 @@ static void open_cgroup(struct sw_agent *agent)
 	}
 }
 
-/* What keeps jobs to their GPUs. Only root's agents run jobs of several users, and only they can have the kernel refuse files. */
+/* What keeps jobs to their GPUs. Only root's agents run jobs of several users, and only they can
+ * have the kernel refuse files. */
 static void say_device_rules(struct sw_agent *agent)
 {
 	char why[200] = "";
@@ -517,7 +526,8 @@ int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err)
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	int r = set_up(&agent, err);
 	if (r == 0) {
-		/* The inventory comes first: it is there already, or arrives with the sampler's next line, whose event asks for the first sync. */
+		/* The inventory comes first: it is there already, or arrives with the sampler's
+		 * next line, whose event asks for the first sync. */
 		sw_agent_pump(&agent);
 		event_base_dispatch(agent.base);
 	}

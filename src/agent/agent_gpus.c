@@ -1,7 +1,9 @@
-/* What the agent remembers of its GPUs, so that one that does not answer is told of as that and not as gone.
+/* What the agent remembers of its GPUs, so that one that does not answer is told of
+ * as that and not as gone.
  *
- * The sampler lists the GPUs that answer. Those that were there before are kept in the file gpus.json: while the driver says that some do not answer, or does not answer itself, they
- * stay in the inventory and take no jobs. When it answers and has fewer, they are gone. */
+ * The sampler lists the GPUs that answer. Those that were there before are kept in the file
+ * gpus.json: while the driver says that some do not answer, or does not answer itself, they stay in
+ * the inventory and take no jobs. When it answers and has fewer, they are gone. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +70,8 @@ static bool push(struct sw_agent_gpus *gpus, const struct sw_sync_gpu *gpu)
 	return slot != NULL;
 }
 
-/* Those that answer, and those that do not and were there before; in the order of before where none is new, so that nothing moves. */
+/* Those that answer, and those that do not and were there before; in the order of before where none
+ * is new, so that nothing moves. */
 static bool put_together(struct sw_agent_gpus *gpus, const struct sw_sync *seen, const struct sw_sync_inventory *before)
 {
 	const struct sw_sync_inventory *now = seen->inventory;

@@ -24,9 +24,11 @@
 
 enum { FIRST_WAIT_MS = 10, LONGEST_WAIT_MS = 1000, LINE_MAX_BYTES = 1 << 20 };
 
-/* ------------------------------------------------------------------------------------------------ the nursery */
+/* ------------------------------------------------------------------------------------------------
+ * the nursery */
 
-/* Between fork and exec. The nursery has its own session; what it says (only when it breaks) goes to a file, so that it keeps no terminal. */
+/* Between fork and exec. The nursery has its own session; what it says (only when it breaks) goes
+ * to a file, so that it keeps no terminal. */
 static _Noreturn void become_nursery(const struct sw_agent *agent, int socket)
 {
 	int words = openat(agent->state, "supervisors.err", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -72,7 +74,8 @@ int sw_agent_nursery_start(struct sw_agent *agent, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ links */
+/* ------------------------------------------------------------------------------------------------
+ * links */
 
 static size_t place_of(const struct sw_agent *agent, struct sw_run_id id)
 {
@@ -158,9 +161,11 @@ static void check_later(struct sw_link *link)
 	link->wait_ms = link->wait_ms * 2 < LONGEST_WAIT_MS ? link->wait_ms * 2 : LONGEST_WAIT_MS;
 }
 
-/* ------------------------------------------------------------------------------------------------ what supervisors say */
+/* ------------------------------------------------------------------------------------------------
+ * what supervisors say */
 
-/* What its supervisor could not do for a run. Logged once per run, and not if the last logged note is the same. */
+/* What its supervisor could not do for a run. Logged once per run, and not if the last
+ * logged note is the same. */
 static void hear_note(struct sw_link *link, const char *note)
 {
 	struct sw_agent *agent = link->agent;
@@ -209,7 +214,8 @@ static void on_end(struct bufferevent *stream, short what, void *context)
 	struct sw_link *link = context;
 	struct sw_agent *agent = link->agent;
 	close_stream(link);
-	/* Who ends well says so first. What ends without a word may do so again at once: do not hurry. */
+	/* Who ends well says so first. What ends without a word may do so again
+	 * at once: do not hurry. */
 	check_later(link);
 	sw_agent_pump(agent);
 }
@@ -240,7 +246,8 @@ void sw_agent_tell(struct sw_agent *agent, struct sw_run_id id, const char *fmt,
 	va_end(args);
 }
 
-/* ------------------------------------------------------------------------------------------------ starting and finding */
+/* ------------------------------------------------------------------------------------------------
+ * starting and finding */
 
 /* Asks the nursery; a nursery that died is replaced. 0 or an errno. */
 static int ask(struct sw_agent *agent, struct sw_run_id id, int link)
@@ -268,7 +275,8 @@ void sw_agent_spawn(struct sw_agent *agent, struct sw_run_id id)
 		if (error != 0)
 			close(ends[0]);
 	}
-	/* A nursery that has much to do is asked again: the folder sees to it that only one of several supervisors does anything. */
+	/* A nursery that has much to do is asked again: the folder sees to it that only one of
+	 * several supervisors does anything. */
 	link->unborn = error != 0;
 	if (error == 0) {
 		use_stream(link, ends[0]);

@@ -1,4 +1,5 @@
-/* The lines of the sampler become the inventory and the samples of the next sync. A sampler that hangs in its driver is replaced, with bounded retries. */
+/* The lines of the sampler become the inventory and the samples of the next sync. A sampler that
+ * hangs in its driver is replaced, with bounded retries. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
-/* Patience is in slices: a process that was stopped itself finds one of them over, and not all. Opening the GPUs takes several times the patience. */
+/* Patience is in slices: a process that was stopped itself finds one of them over, and not all.
+ * Opening the GPUs takes several times the patience. */
 enum { STEP = 1 << 16, SLICES = 4, OPENING = 3 };
 
 /* ---- the life of samplers */
@@ -73,7 +75,8 @@ static void take_step(struct sw_agent *agent, struct sw_patience_step step)
 	set_timer(agent, true, step.after_ms);
 }
 
-/* No line has come for too long. A sampler that hangs in the call for one GPU is replaced by one that leaves that GPU out. */
+/* No line has come for too long. A sampler that hangs in the call for one GPU is replaced by one
+ * that leaves that GPU out. */
 static void on_silence(struct sw_agent *agent)
 {
 	int asking = atomic_load(&agent->sampler.page->asking);
@@ -212,8 +215,8 @@ static int open_first(struct sw_agent *agent, char about[400], struct sw_err *er
 	return r < 0 ? r : sw_sampler_greet(&agent->sampler, sw_agent_gpus_known(agent) ? OPENING * patience_ms(agent) : 60000, about, err);
 }
 
-/* The first one. Where GPUs are known to be here, the agent starts also without a driver that answers,
- * and without a GPU that was to be kept back. */
+/* The first one. Where GPUs are known to be here, the agent starts also without a driver that
+ * answers, and without a GPU that was to be kept back. */
 static int start(struct sw_agent *agent, struct sw_err *err)
 {
 	struct sw_err why = {0};

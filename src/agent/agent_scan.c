@@ -11,7 +11,8 @@
 
 static bool is_remnant(int folder)
 {
-	/* Deleting takes exit.json last and making puts spec.json first: neither is there only between the two last steps of deleting. */
+	/* Deleting takes exit.json last and making puts spec.json first: neither is there only
+	 * between the two last steps of deleting. */
 	return !sw_folder_has(folder, "spec.json") && !sw_folder_has(folder, "exit.json") && !sw_folder_has(folder, "pid");
 }
 
@@ -66,7 +67,8 @@ int sw_agent_scan(struct sw_agent *agent, struct sw_err *err)
 	int r = 0;
 	for (const struct dirent *entry; r == 0 && (entry = readdir(stream)) != NULL;) {
 		struct sw_run_id id;
-		/* One that was being made was never started; one that is gone is only not deleted yet. */
+		/* One that was being made was never started; one that is gone
+		 * is only not deleted yet. */
 		if (strncmp(entry->d_name, ".new-", 5) == 0 || strncmp(entry->d_name, SW_GONE_PREFIX, strlen(SW_GONE_PREFIX)) == 0)
 			(void)sw_folder_delete(agent->runs, entry->d_name, NULL);
 		else if (sw_folder_parse(entry->d_name, &id))

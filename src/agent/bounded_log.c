@@ -72,7 +72,8 @@ static void compact(struct sw_bounded_log *log)
 	uint64_t marker_at = log->start + log->limit - zone;
 	uint64_t kept_from = line_after(log, log->size - (zone - MARKER_SIZE) / 2);
 	uint64_t kept = move(log, kept_from, marker_at + MARKER_SIZE, log->size - kept_from);
-	/* The first time the middle begins where the marker now stands; later it begins behind the marker. */
+	/* The first time the middle begins where the marker now stands; later it
+	 * begins behind the marker. */
 	log->dropped += kept_from - marker_at - (log->dropped > 0 ? MARKER_SIZE : 0);
 	char marker[MARKER_SIZE + 1];
 	snprintf(marker, sizeof marker, "\n[sharewell: %20" PRIu64 " bytes were left out here] ", log->dropped);

@@ -1,4 +1,5 @@
-/* The runs, what is said of them, and when to sync. The wishes are read in brain_wishes.c, actions found in brain_act.c. */
+/* The runs, what is said of them, and when to sync. The wishes are read in brain_wishes.c,
+ * actions found in brain_act.c. */
 #include "agent/brain.h"
 
 #include <assert.h>
@@ -63,7 +64,8 @@ void sw_agent_brain_free(struct sw_agent_brain *brain)
 	free(brain);
 }
 
-/* ------------------------------------------------------------------------------------------------ runs */
+/* ------------------------------------------------------------------------------------------------
+ * runs */
 
 static size_t place_of(const struct sw_agent_brain *brain, struct sw_run_id id)
 {
@@ -141,7 +143,8 @@ int sw_agent_add(struct sw_agent_brain *brain, struct sw_run_id id, const struct
 	if (brain->runs.count >= SW_SYNC_RUNS_MAX)
 		return SW_ELIMIT;
 	struct sw_agent_run *run = calloc(1, sizeof *run);
-	/* Room for its report, and for itself, is made here, so that neither can be missing later. */
+	/* Room for its report, and for itself, is made here, so that neither can be missing
+	 * later. */
 	if (run == NULL || set_gpus(brain, run, gpus) < 0 || sw_vec_reserve(&brain->reports, brain->runs.count + 1) < 0 ||
 	    sw_vec_push(&brain->runs) == NULL) {
 		free_run(run);
@@ -212,13 +215,15 @@ bool sw_agent_is_active(const struct sw_agent_run *run)
 {
 	if (run->phase != SW_PHASE_ALIVE)
 		return false;
-	/* What is known of a suspended run is old until its supervisor confirms it, after all that it was told. A stop wakes the run up. */
+	/* What is known of a suspended run is old until its supervisor confirms it, after all that
+	 * it was told. A stop wakes the run up. */
 	bool up_to_date = run->fresh && run->done_order == run->told_order;
 	bool stays = run->told == SW_TOLD_NOTHING || run->told == SW_TOLD_SUSPEND;
 	return !(up_to_date && stays && run->said.state == SW_RUN_SUSPENDED);
 }
 
-/* ------------------------------------------------------------------------------------------------ inputs */
+/* ------------------------------------------------------------------------------------------------
+ * inputs */
 
 static const char *copy_text(char **at, const char *text)
 {
@@ -339,7 +344,8 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain)
 	brain->dirty = true;
 }
 
-/* ------------------------------------------------------------------------------------------------ the sync */
+/* ------------------------------------------------------------------------------------------------
+ * the sync */
 
 void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number)
 {
@@ -380,7 +386,8 @@ int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain)
 	return brain->dirty || brain->due_ns < spaced ? spaced : brain->due_ns;
 }
 
-/* Whether its supervisor has spoken since it was told something: what it said before may be of another time. */
+/* Whether its supervisor has spoken since it was told something: what it said before
+ * may be of another time. */
 static bool has_answered(const struct sw_agent_run *run)
 {
 	return run->done_order == run->told_order;
@@ -421,7 +428,8 @@ bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 {
 	if (now_ns < sw_agent_brain_wake(brain))
 		return false;
-	/* A controller that is slow to answer must not be overtaken for ever; one that keeps the question is not slow. */
+	/* A controller that is slow to answer must not be overtaken for ever; one that keeps
+	 * the question is not slow. */
 	if (brain->waiting && now_ns - brain->sent_ns < SW_AGENT_KEPT_NS) {
 		if (brain->spacing_ns < SW_AGENT_SPACING_MOST_NS)
 			brain->spacing_ns *= 2;

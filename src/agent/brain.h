@@ -1,23 +1,34 @@
-/* The agent without its surroundings: which runs there are, what the controller wishes, and what follows from both.
+/* The agent without its surroundings: which runs there are, what the controller wishes, and
+ * what follows from both.
  *
- * No I/O, no clock, no environment: `now` (CLOCK_BOOTTIME of the node) comes in with every call. The driver (agent.c) and the simulation of the
- * whole system feed it alike:
+ * No I/O, no clock, no environment: `now` (CLOCK_BOOTTIME of the node) comes in with every call.
+ * The driver (agent.c) and the simulation of the whole system feed it alike:
  *
- *	inputs (found, answer, failed, link, said, lost, inventory, look, nudge) -> act() until it gives nothing -> sync() -> wait until wake()
+ *	inputs (found, answer, failed, link, said, lost, inventory, look, nudge)
+ *	-> act() until it gives nothing -> sync() -> wait until wake()
  *
- * A restart is a new brain that is told what the folders on disk say (sw_agent_brain_found()). Messages from the controller may be lost, late or
- * repeated: only the answer to the latest sync counts, once.
+ * A restart is a new brain that is told what the folders on disk say
+ * (sw_agent_brain_found()). Messages from the controller may be lost, late or repeated: only
+ * the answer to the latest sync counts, once.
  *
  * Invariants:
- *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was seen for that job. Across restarts this
- *     holds because the driver makes the run's folder before anything else, and remembers those that it deletes.
- *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is neither suspended nor exited, or wanted once more by a suspended
- *     one that is to stop, still to leave them whole or taken to be elsewhere, except that runs which are all wished to run and whose specs say how much memory they need share a GPU; only while the last answer is fresh, and START within the lease of the run, if it has one; and START only while no other run of the same job is alive.
- *  3. an exit that left a folder is told in every sync until the controller wants it forgotten; DELETE is given for exited runs only.
- *  4. before the first answer nothing that was found is stopped; after it, what is not wished for is.
+ *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was
+ *     seen for that job. Across restarts this holds because the driver makes the run's folder
+ *     before anything else, and remembers those that it deletes.
+ *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is
+ *     neither suspended nor exited, or wanted once more by a suspended one that is to stop, still
+ *     to leave them whole or taken to be elsewhere, except that runs which are all wished to run
+ *     and whose specs say how much memory they need share a GPU; only while the last answer is
+ *     fresh, and START within the lease of the run, if it has one; and START only while no other
+ *     run of the same job is alive.
+ *  3. an exit that left a folder is told in every sync until the controller wants it forgotten;
+ *     DELETE is given for exited runs only.
+ *  4. before the first answer nothing that was found is stopped; after it,
+ *     what is not wished for is.
  *  5. a stop is never taken back.
  *  6. runs are handled in ascending (job, epoch); same inputs, same outputs;
- *  7. what is seen of runs changes their terms only: who starts, stands still and stops is the controller's affair.
+ *  7. what is seen of runs changes their terms only: who starts, stands still and stops is
+ *     the controller's affair.
  */
 #ifndef SW_AGENT_BRAIN_H
 #define SW_AGENT_BRAIN_H
@@ -53,36 +64,42 @@ SW_DEFINE_FREEP(struct sw_agent_brain, sw_agent_brain_free)
 
 /* ---- inputs */
 
-/* What the node has; copied. Told to the controller until it has answered. There is no sync before the first call. */
+/* What the node has; copied. Told to the controller until it has answered. There is no sync
+ * before the first call. */
 int sw_agent_brain_inventory(struct sw_agent_brain *brain, const struct sw_sync_inventory *inventory);
-/* A run whose folder was there when the agent started: what its folder says last. SW_ELIMIT: there are too many; SW_EINPUT: it is known. */
+/* A run whose folder was there when the agent started: what its folder says last. SW_ELIMIT: there
+ * are too many; SW_EINPUT: it is known. */
 int sw_agent_brain_found(struct sw_agent_brain *brain, const struct sw_sync_run *run, const struct sw_texts *gpus);
 /* What the folder of a run that was found says it was started with. */
 void sw_agent_brain_spec(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_run_spec *spec);
 /* A run that was here once; its folder is gone. 0 or SW_ENOMEM. */
 int sw_agent_brain_seen(struct sw_agent_brain *brain, struct sw_run_id id);
-/* The answer to sync `number`. Late and repeated ones are ignored. SW_ENOMEM: nothing was taken over. */
+/* The answer to sync `number`. Late and repeated ones are ignored. SW_ENOMEM:
+ * nothing was taken over. */
 int sw_agent_brain_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number, const struct sw_answer_message *answer);
 /* Sync `number` came to nothing. */
 void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number);
-/* The controller has no room, and said when to come back: no sync before, but for more than a minute it is not obeyed. */
+/* The controller has no room, and said when to come back: no sync before, but for more than a
+ * minute it is not obeyed. */
 void sw_agent_brain_put_off(struct sw_agent_brain *brain, int64_t now_ns, int64_t wait_ns);
-/* Whether the run's supervisor can be told something. What was told to it before must have reached it, or be lost, before it says the next word. */
+/* Whether the run's supervisor can be told something. What was told to it before must have reached
+ * it, or be lost, before it says the next word. */
 void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up);
-/* What the supervisor says of its run, or the driver of one that it could not start; `order` is the number of the last order that the supervisor had
- * carried out by then. The first exit stands. */
+/* What the supervisor says of its run, or the driver of one that it could not start; `order` is the
+ * number of the last order that the supervisor had carried out by then. The first exit stands. */
 void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run, uint64_t order);
 /* The supervisor is dead and left no exit behind. `began`: the command may have been started. */
 void sw_agent_brain_lost(struct sw_agent_brain *brain, struct sw_run_id id, bool began);
-/* What was seen of GPUs and of runs on them, about once a second. Runs that share a GPU are coordinated by it (src/share); without it they have what the plan says. */
+/* What was seen of GPUs and of runs on them, about once a second. Runs that share a GPU are
+ * coordinated by it (src/share); without it they have what the plan says. */
 void sw_agent_brain_look(struct sw_agent_brain *brain, int64_t now_ns, const struct sw_sync_sample *samples, size_t count);
 enum sw_trespass {
 	SW_TRESPASS_NONE,
 	SW_TRESPASS_NEW,
 	SW_TRESPASS_KNOWN, /* of this run it was asked before */
 };
-/* A run was seen on a GPU that is none of its own, as the files of its folder tell, which may be old: whether it is so by the
- * word of its supervisor. */
+/* A run was seen on a GPU that is none of its own, as the files of its folder tell, which may be
+ * old: whether it is so by the word of its supervisor. */
 enum sw_trespass sw_agent_brain_trespass(struct sw_agent_brain *brain, struct sw_run_id id, const char *gpu);
 /* There is something that the next sync should carry soon. */
 void sw_agent_brain_nudge(struct sw_agent_brain *brain);
@@ -90,8 +107,10 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 /* ---- outputs */
 
 enum sw_agent_act {
-	SW_ACT_START,	/* make the folder of `want`, durably, then start its supervisor with the lease, if it has one */
-	SW_ACT_BEGIN,	/* start another supervisor: the one before died and had not begun. The folder lets one begin, whoever comes late */
+	SW_ACT_START, /* make the folder of `want`, durably, then start its supervisor with the lease, if it has one */
+	/* start another supervisor: the one before died and had not begun. The folder lets one
+	 * begin, whoever comes late */
+	SW_ACT_BEGIN,
 	SW_ACT_STOP,	/* tell the supervisor: order, signal, grace */
 	SW_ACT_SUSPEND, /* tell the supervisor: order */
 	SW_ACT_RESUME,	/* tell the supervisor: order */
@@ -127,8 +146,8 @@ struct sw_agent_action {
 
 /* Up to `capacity` actions, to be carried out in their order; call it until it gives 0. */
 size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct sw_agent_action *actions, size_t capacity);
-/* Whether it is time for a sync, and then what it says; a sync that is still waiting for its answer is to be abandoned. The content is valid until
- * the next input. */
+/* Whether it is time for a sync, and then what it says; a sync that is still waiting for its answer
+ * is to be abandoned. The content is valid until the next input. */
 bool sw_agent_brain_sync(struct sw_agent_brain *brain, int64_t now_ns, struct sw_sync *ret_sync);
 /* When to call sw_agent_brain_sync() again, if nothing happens before. */
 int64_t sw_agent_brain_wake(const struct sw_agent_brain *brain);

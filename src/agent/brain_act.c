@@ -1,4 +1,5 @@
-/* What follows from wishes and facts: one walk over the runs, which gives what is to be done and marks it as done. */
+/* What follows from wishes and facts: one walk over the runs, which gives what is to be
+ * done and marks it as done. */
 #include <assert.h>
 #include <inttypes.h>
 
@@ -66,7 +67,8 @@ static bool is_to_stop(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && (run->wish == SW_WISH_STOP || run->wish == SW_WISH_FORGET);
 }
 
-/* It is suspended, and not yet off its GPUs; or cannot be, and the controller does not know. Nobody starts there before: it may have to stop, and then needs them once more. */
+/* It is suspended, and not yet off its GPUs; or cannot be, and the controller does not know. Nobody
+ * starts there before: it may have to stop, and then needs them once more. */
 static bool is_to_be_off(const struct sw_agent_run *run)
 {
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
@@ -79,7 +81,8 @@ static bool is_stuck(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->said.held && !run->held_is_known;
 }
 
-/* A suspended run that is not where the controller takes it to be keeps others off, too: they are there because nobody knows of it. */
+/* A suspended run that is not where the controller takes it to be keeps others off, too: they are
+ * there because nobody knows of it. */
 static void count_users(struct sw_agent_brain *brain)
 {
 	for (size_t i = 0; i < brain->gpus.count; i++) {
@@ -96,7 +99,8 @@ static void count_users(struct sw_agent_brain *brain)
 	}
 }
 
-/* Asked for runs that are not active and want to be: every user is another run. Whoever has to leave comes first, or it would have to be killed without its grace. */
+/* Asked for runs that are not active and want to be: every user is another run. Whoever has to
+ * leave comes first, or it would have to be killed without its grace. */
 static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	for (size_t i = 0; i < run->gpu_count; i++) {
@@ -112,7 +116,8 @@ enum { BEGINS_MAX = 3 };
 
 enum leave { LEAVE_IN_PEACE, LEAVE_LATER, LEAVE_AT_ONCE };
 
-/* How a suspended run can end. Beside others that go too it waits for its turn; beside one that stays it would have to run there, so it gets no grace. */
+/* How a suspended run can end. Beside others that go too it waits for its turn; beside one that
+ * stays it would have to run there, so it gets no grace. */
 static enum leave how_to_leave(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	enum leave how = LEAVE_IN_PEACE;
@@ -217,8 +222,9 @@ static void maybe_move(struct sw_agent_brain *brain, int64_t now_ns, struct sw_a
 	use_next_gpus(brain, run);
 }
 
-/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is told once that it has no end.
- * A run whose order cannot be read is told nothing: it may have a lease, and another run of its job follows the end of that. */
+/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is
+ * told once that it has no end. A run whose order cannot be read is told nothing: it may have a
+ * lease, and another run of its job follows the end of that. */
 static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
 	bool endless = run->lease_is_known && run->lease_length_ns == 0;
@@ -231,7 +237,8 @@ static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collec
 	run->told_lease_ns = lease_ns;
 }
 
-/* Whether a run may begin late: nothing of it has begun, it holds no lease, by which it could be elsewhere now, and its GPUs are there. */
+/* Whether a run may begin late: nothing of it has begun, it holds no lease, by which it could be
+ * elsewhere now, and its GPUs are there. */
 static bool may_begin(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	if (run->began || !run->lease_is_known || run->lease_length_ns != 0 || run->begins == BEGINS_MAX || brain->old_controller)
@@ -264,7 +271,8 @@ static void handle_alive(struct sw_agent_brain *brain, int64_t now_ns, struct sw
 	maybe_extend(now_ns, run, out);
 	if (sw_agent_terms_change(brain, run, now_ns))
 		give(out, SW_ACT_TERMS, run)->terms = &run->terms;
-	/* Whether it stands still decides whether it may move, and what is known of that may be old: its supervisor speaks first. */
+	/* Whether it stands still decides whether it may move, and what is known of that may be
+	 * old: its supervisor speaks first. */
 	if (!run->fresh && (run->said.state == SW_RUN_SUSPENDED || run->want == NULL))
 		return;
 	switch (run->wish) {
@@ -322,7 +330,8 @@ size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct s
 	return out.count;
 }
 
-/* ------------------------------------------------------------------------------------------------ validation */
+/* ------------------------------------------------------------------------------------------------
+ * validation */
 
 static int broken(struct sw_err *err, const struct sw_agent_run *run, const char *what)
 {
@@ -339,7 +348,8 @@ static bool share_gpu(const struct sw_agent_run *a, const struct sw_agent_run *b
 	return false;
 }
 
-/* Certainly uses its GPUs. What wakes up only because it was told to stop is on its way out, without grace. */
+/* Certainly uses its GPUs. What wakes up only because it was told to stop is on its
+ * way out, without grace. */
 static bool is_running(const struct sw_agent_run *run)
 {
 	return run->phase == SW_PHASE_ALIVE && (run->said.state != SW_RUN_SUSPENDED || run->told == SW_TOLD_RESUME);

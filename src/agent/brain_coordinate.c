@@ -1,13 +1,18 @@
-/* Runs that share a GPU, coordinated by what was seen of them: AntMan's local coordinator (src/share/coordinate.h) on the runs that the plan has put there.
+/* Runs that share a GPU, coordinated by what was seen of them: AntMan's local coordinator
+ * (src/share/coordinate.h) on the runs that the plan has put there.
  *
- * The plan has seen to it that what they asked for fits, and says who runs. So nobody is suspended here: an opportunistic run that the coordinator would suspend, since next to nothing of its
+ * The plan has seen to it that what they asked for fits, and says who runs. So nobody is suspended
+ * here: an opportunistic run that the coordinator would suspend, since next to nothing of its
  * memory fits, stands still with its memory in the host instead, and guaranteed ones take no turns.
  *
- * What a guaranteed run asked for is its own whatever opportunistic ones do. When it needs more, it has that too, as long as no other guaranteed run asked for it: what it takes goes to host
- * memory first, at the next look the opportunistic runs are made smaller by as much, and it comes back. A run that somebody limited stays within the limit. Who is to start where memory is
- * short waits until it has been taken from the others: a context cannot be put into host memory.
+ * What a guaranteed run asked for is its own whatever opportunistic ones do. When it needs more, it
+ * has that too, as long as no other guaranteed run asked for it: what it takes goes to host memory
+ * first, at the next look the opportunistic runs are made smaller by as much, and it comes back. A
+ * run that somebody limited stays within the limit. Who is to start where memory is short waits
+ * until it has been taken from the others: a context cannot be put into host memory.
  *
- * What is learnt is lost with the agent; what was ordered stands in the runs' pages, and the next agent learns anew. */
+ * What is learnt is lost with the agent; what was ordered stands in the runs' pages, and the
+ * next agent learns anew. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +39,8 @@ static uint64_t number_of(const struct sw_agent_run *run)
 	return run->id.job << 11 | (run->id.epoch & 2047);
 }
 
-/* ------------------------------------------------------------------------------------------------ what was seen */
+/* ------------------------------------------------------------------------------------------------
+ * what was seen */
 
 static void take_gpu(struct sw_agent_brain *brain, const struct sw_sync_sample *sample)
 {
@@ -79,7 +85,8 @@ static void note_demand(struct sw_agent_run *run)
 	run->demand_bytes = moving ? run->demand_bytes : most;
 }
 
-/* ------------------------------------------------------------------------------------------------ one GPU */
+/* ------------------------------------------------------------------------------------------------
+ * one GPU */
 
 struct seat {
 	struct sw_agent_run *run;
@@ -112,7 +119,8 @@ static size_t seat_all(const struct sw_agent_brain *brain, uint32_t gpu, struct 
 	return count;
 }
 
-/* What others hold there. What is on its way may be counted twice for a moment, so only what stays counts. */
+/* What others hold there. What is on its way may be counted twice for a moment, so
+ * only what stays counts. */
 static uint64_t find_foreign(const struct sw_agent_gpu *gpu)
 {
 	return least(gpu->foreign_bytes[0], gpu->foreign_bytes[1]);
@@ -132,7 +140,8 @@ static void note_foreign(struct sw_agent_brain *brain, uint32_t number)
 	gpu->foreign_bytes[0] = minus(gpu->used_bytes, ours);
 }
 
-/* What a guaranteed run may have at most: what it asked for, or what it needs as far as no other guaranteed one asked for it. */
+/* What a guaranteed run may have at most: what it asked for, or what it needs as far as no other
+ * guaranteed one asked for it. */
 static uint64_t allowed_bytes(const struct sw_agent_gpu *gpu, const struct seat *seats, size_t count, size_t own)
 {
 	const struct sw_agent_run *run = seats[own].run;
@@ -236,7 +245,8 @@ bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_a
 	return !tight || sw_agent_is_blind(brain, now_ns) || (run->seated_ns > 0 && now_ns - run->seated_ns >= ROOM_NS);
 }
 
-/* ------------------------------------------------------------------------------------------------ a look */
+/* ------------------------------------------------------------------------------------------------
+ * a look */
 
 /* Whether the look saw all of its GPUs, be it with nothing on them. */
 static bool was_looked_at(const struct sw_agent_brain *brain, const struct sw_agent_run *run)

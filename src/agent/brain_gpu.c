@@ -1,5 +1,6 @@
-/* The terms of runs: what they may have of the GPUs that they share, and who gives way to whom. Follows from the runs that are active, each time anew, and from what was ordered at the
- * last look (brain_coordinate.c). */
+/* The terms of runs: what they may have of the GPUs that they share, and who gives way to whom.
+ * Follows from the runs that are active, each time anew, and from what was ordered at the last
+ * look (brain_coordinate.c). */
 #include "agent/brain_state.h"
 
 void sw_agent_brain_spec(struct sw_agent_brain *brain, struct sw_run_id id, const struct sw_run_spec *spec)
@@ -37,7 +38,8 @@ bool sw_agent_meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
 	return false;
 }
 
-/* It has had a process, by what its supervisor said: before that its page may not be there yet, and one that was named too soon is not named again. */
+/* It has had a process, by what its supervisor said: before that its page may not be there yet, and
+ * one that was named too soon is not named again. */
 static bool has_begun(const struct sw_agent_run *run)
 {
 	return run->said.state != SW_RUN_STARTING;
@@ -54,7 +56,8 @@ bool sw_agent_is_limited(const struct sw_agent_run *run)
 	return run->limit_bytes > 0 && run->limit_bytes < run->memory_bytes;
 }
 
-/* The guaranteed runs on the GPUs of one that is not: how many there are, and the names of those that can be named. */
+/* The guaranteed runs on the GPUs of one that is not: how many there are, and the names of
+ * those that can be named. */
 static size_t find_neighbours(const struct sw_agent_brain *brain, const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
 	size_t found = 0;
@@ -70,7 +73,8 @@ static size_t find_neighbours(const struct sw_agent_brain *brain, const struct s
 	return found;
 }
 
-/* Beside guaranteed ones: it works in their idle times, or as much as was found to leave them alone; until that is found out, not at all. */
+/* Beside guaranteed ones: it works in their idle times, or as much as was found to leave them
+ * alone; until that is found out, not at all. */
 static void give_way(const struct sw_agent_brain *brain, const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
 	size_t beside = find_neighbours(brain, run, terms);
@@ -81,7 +85,8 @@ static void give_way(const struct sw_agent_brain *brain, const struct sw_agent_r
 		terms->share_milli = SW_AGENT_NO_SHARE;
 }
 
-/* Wishes are those of now, orders those of the last look: an order never gives more than is wished, but to a guaranteed run in need. */
+/* Wishes are those of now, orders those of the last look: an order never gives more than is wished,
+ * but to a guaranteed run in need. */
 static void obey(const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
 	const struct sw_coordinate_order *order = &run->order;
@@ -93,7 +98,8 @@ static void obey(const struct sw_agent_run *run, struct sw_agent_terms *terms)
 		terms->share_milli = order->share_milli > 0 ? order->share_milli : SW_AGENT_NO_SHARE;
 }
 
-/* What an agent before this one told it holds until the controller says what is wished now, and until the run was seen: it may have been given more than is wished, and need it still. */
+/* What an agent before this one told it holds until the controller says what is wished now, and
+ * until the run was seen: it may have been given more than is wished, and need it still. */
 static bool is_unknown(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns)
 {
 	bool found = run->want == NULL;

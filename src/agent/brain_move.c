@@ -1,7 +1,8 @@
 /* Runs that go on on other GPUs of the node: the wish names other GPUs than those that the run has.
  *
  * Invariants:
- *  1. until the supervisor has said how a move ended, the run is on both: the GPUs that it had and those that it goes to. It lets nobody in there;
+ *  1. until the supervisor has said how a move ended, the run is on both: the GPUs that it had and
+ *     those that it goes to. It lets nobody in there;
  *  2. nothing but a stop is told meanwhile;
  *  3. what cannot be is not tried again for the same wish, while the supervisor is linked to.
  */
@@ -29,7 +30,8 @@ static bool are_same(const uint32_t *a, const uint32_t *b, size_t count)
 
 enum unknown { REFUSE_UNKNOWN, TAKE_UNKNOWN };
 
-/* The GPUs of a list with commas. False, and nothing changes: they are not as many as the run has, or not all are known. */
+/* The GPUs of a list with commas. False, and nothing changes: they are not as many as the run
+ * has, or not all are known. */
 static bool read_places(struct sw_agent_brain *brain, const char *text, size_t count, enum unknown unknown, uint32_t *gpus)
 {
 	uint32_t found[SW_SYNC_GPUS_MAX];
@@ -111,7 +113,8 @@ static void stay(struct sw_agent_brain *brain, struct sw_agent_run *run, const c
 
 void sw_agent_hear_gpus(struct sw_agent_brain *brain, struct sw_agent_run *run)
 {
-	/* After a restart supervisors speak before the inventory is there, so they may name GPUs that are not known yet. */
+	/* After a restart supervisors speak before the inventory is there, so they may name GPUs
+	 * that are not known yet. */
 	uint32_t before[SW_SYNC_GPUS_MAX];
 	memcpy(before, run->gpus, run->gpu_count * sizeof *before);
 	if (read_places(brain, run->said.gpus, run->gpu_count, TAKE_UNKNOWN, run->gpus) &&

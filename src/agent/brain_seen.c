@@ -1,4 +1,5 @@
-/* Which epochs were seen of which jobs: what keeps a run from being started twice after its folder is gone. */
+/* Which epochs were seen of which jobs: what keeps a run from being started twice
+ * after its folder is gone. */
 #include <string.h>
 
 #include "agent/brain_state.h"
@@ -31,7 +32,8 @@ static bool has_run(const struct sw_agent_brain *brain, uint64_t job)
 	return false;
 }
 
-/* Forgets the job that was seen longest ago and has no run here. There is one: more jobs are remembered than there can be runs. */
+/* Forgets the job that was seen longest ago and has no run here. There is one: more jobs are
+ * remembered than there can be runs. */
 static void drop_oldest(struct sw_agent_brain *brain)
 {
 	size_t oldest = SIZE_MAX;

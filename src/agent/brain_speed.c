@@ -1,22 +1,29 @@
 /* How runs get on: what an iteration takes now, and what it took alone.
  *
- * The GPU runtime finds iterations and smooths how long they take (src/runtime). That figure lags behind: after somebody came to a run's GPUs, left them, or the run itself was
- * suspended, it tells of the new circumstances only after a while. So a figure here always belongs to one set of neighbours, and is none until enough iterations have ended beside them. Who
- * hardly gets on at all is judged by the time that passes.
+ * The GPU runtime finds iterations and smooths how long they take (src/runtime). That figure lags
+ * behind: after somebody came to a run's GPUs, left them, or the run itself was suspended, it tells
+ * of the new circumstances only after a while. So a figure here always belongs to one set of
+ * neighbours, and is none until enough iterations have ended beside them. Who hardly gets on at all
+ * is judged by the time that passes.
  *
- * What an iteration takes alone is the least that was seen while no other run used any of its GPUs and nothing held it back; where that becomes more, it follows slowly. A run that never
- * was alone has none: the controller may know it from an earlier run of the job. A run that is paused stands still by order: it is not slow, and nobody's neighbour.
+ * What an iteration takes alone is the least that was seen while no other run used any of its GPUs
+ * and nothing held it back; where that becomes more, it follows slowly. A run that never was alone
+ * has none: the controller may know it from an earlier run of the job. A run that is paused stands
+ * still by order: it is not slow, and nobody's neighbour.
  *
- * What is told is bounded: anew when it differs by more than 3 %, and then every 5 s at most; at once only when it is no longer true.
+ * What is told is bounded: anew when it differs by more than 3 %, and then every 5 s at most; at
+ * once only when it is no longer true.
  *
  * Not seen: other users of the GPU than our runs. */
 #include <string.h>
 
 #include "agent/brain_state.h"
 
-/* So many iterations after a change, hardly anything of what was before is left in the runtime's figure. */
+/* So many iterations after a change, hardly anything of what was before is left
+ * in the runtime's figure. */
 enum { SETTLED = 32, SAMPLES = 3, DIFFERS_MILLI = 30 };
-/* Who has not ended so many after this is judged by the time that has passed; who ended none for this, too. */
+/* Who has not ended so many after this is judged by the time that has passed; who
+ * ended none for this, too. */
 #define PATIENCE_NS (20 * SW_NS_PER_S)
 #define SPACING_NS (5 * SW_NS_PER_S)
 
@@ -65,7 +72,8 @@ static void begin(struct sw_agent_speed *speed, const struct sw_sync_jobs *besid
 	};
 }
 
-/* What an iteration takes, by this look; 0: it says nothing. *ret_settled: by the runtime's own figure. */
+/* What an iteration takes, by this look; 0: it says nothing. *ret_settled: by
+ * the runtime's own figure. */
 static int64_t take_sample(struct sw_agent_speed *speed, const struct sw_coordinate_job *page, int64_t now_ns, bool *ret_settled)
 {
 	bool advanced = page->iterations > speed->now.iterations;

@@ -11,7 +11,8 @@
 
 /* Of the jobs whose runs are gone, so many epochs are remembered; the oldest are dropped first. */
 #define SW_AGENT_SEEN_MAX 16384u
-/* Syncs follow each other at this distance at least; twice that each time one is overtaken by news before it was answered. */
+/* Syncs follow each other at this distance at least; twice that each time one is overtaken by news
+ * before it was answered. */
 #define SW_AGENT_SPACING_NS (2 * SW_NS_PER_MS)
 #define SW_AGENT_SPACING_MOST_NS (512 * SW_NS_PER_MS)
 /* A sync that has waited so long is being kept until there is news. */
@@ -20,16 +21,21 @@
 #define SW_AGENT_BACKOFF_NS (50 * SW_NS_PER_MS)
 #define SW_AGENT_BACKOFF_MOST_NS (2 * SW_NS_PER_S)
 #define SW_AGENT_PUT_OFF_MOST_NS (60 * SW_NS_PER_S)
-/* An answer that does not come is given up after this share of the shortest lease (thousandths), so that there is time for another try. */
+/* An answer that does not come is given up after this share of the shortest lease (thousandths), so
+ * that there is time for another try. */
 #define SW_AGENT_PATIENCE_MILLI 430
 #define SW_AGENT_PATIENCE_NS (13 * SW_NS_PER_S)
-/* An answer that came sooner than this and brought nothing new did not wait for news: do not ask again at once. */
+/* An answer that came sooner than this and brought nothing new did not wait for news: do
+ * not ask again at once. */
 #define SW_AGENT_HASTY_NS (100 * SW_NS_PER_MS)
-/* A new lease is passed on when it gains at least this share of its length; each supervisor would wake for every answer otherwise. */
+/* A new lease is passed on when it gains at least this share of its length; each supervisor would
+ * wake for every answer otherwise. */
 #define SW_AGENT_LEASE_STEP_MILLI 100
-/* Runs are started, resumed and moved only while the last answer is not older than this: what the controller wished before may hold no more. */
+/* Runs are started, resumed and moved only while the last answer is not older than this: what the
+ * controller wished before may hold no more. */
 #define SW_AGENT_FRESH_NS (30 * SW_NS_PER_S)
-/* For supervisors of version 0.1, which stop their job at the end of a lease, whatever it is: longer than any machine stays up. */
+/* For supervisors of version 0.1, which stop their job at the end of a lease, whatever it is:
+ * longer than any machine stays up. */
 #define SW_AGENT_LEASE_FOR_EVER_NS (INT64_C(100) * 365 * 86400 * SW_NS_PER_S)
 
 /* The exit code of a run that could not be started, as env(1) and nohup(1) have it. */
@@ -115,7 +121,9 @@ struct sw_agent_run {
 	uint64_t demand_bytes;		  /* what it had at most on one of them and in the host for it, when it did not move */
 	struct sw_coordinate_order order; /* at the last look: the strictest of its GPUs', if it was ordered anything */
 	struct sw_agent_speed speed;
-	int64_t seated_ns;    /* since when there is room for it among those who share a GPU; 0: there is none, or it needs none */
+	/* since when there is room for it among those who share a GPU; 0: there is
+	 * none, or it needs none */
+	int64_t seated_ns;
 	struct sw_want *want; /* owned; NULL of a run that was found */
 	uint32_t *gpus;	      /* owned: places in brain->gpus */
 	uint32_t *wished;     /* owned: where the controller wishes it to be, if wishes_gpus */
@@ -142,14 +150,17 @@ struct sw_agent_seen {
 	uint64_t stamp; /* grows */
 };
 
-/* A GPU by its UUID; those of runs that were found, and those that supervisors name, are here even if the node does not have them, or not yet. */
+/* A GPU by its UUID; those of runs that were found, and those that supervisors name, are here even
+ * if the node does not have them, or not yet. */
 struct sw_agent_gpu {
 	char *uuid;
 	bool present;
 	/* Scratch of act(): */
-	uint32_t users;		/* runs that use it now */
-	uint32_t staying;	/* of these, the ones that are wished to go on */
-	uint32_t leaving;	/* suspended runs that others wait for: they need it once more, to end in peace, or should not be there */
+	uint32_t users;	  /* runs that use it now */
+	uint32_t staying; /* of these, the ones that are wished to go on */
+	/* suspended runs that others wait for: they need it once more, to end in peace,
+	 * or should not be there */
+	uint32_t leaving;
 	uint32_t closed;	/* of the users, the ones that let nobody in: they do not share, or are to go */
 	uint32_t opportunistic; /* of the users */
 	/* Of brain_coordinate.c: */
@@ -208,9 +219,11 @@ bool sw_agent_is_active(const struct sw_agent_run *run);
 
 /* brain_gpu.c */
 void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec);
-/* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs must have been counted. */
+/* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs
+ * must have been counted. */
 bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run, int64_t now_ns);
-/* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that wish is less than it asked for. */
+/* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that
+ * wish is less than it asked for. */
 uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
 bool sw_agent_is_limited(const struct sw_agent_run *run);
 

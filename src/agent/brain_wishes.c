@@ -1,7 +1,9 @@
-/* The answer of the controller: new runs are taken in first, which may fail; then every wish is noted, which cannot.
+/* The answer of the controller: new runs are taken in first, which may fail; then every wish
+ * is noted, which cannot.
  *
- * A wish that could not be read is the affair of its run alone. A run that is here goes on as it was wished before; one that is not ends before it began, with the reason.
- * Where not even the run's id could be read, it may be any run: then none is stopped for not being listed. */
+ * A wish that could not be read is the affair of its run alone. A run that is here goes on as it
+ * was wished before; one that is not ends before it began, with the reason. Where not even the
+ * run's id could be read, it may be any run: then none is stopped for not being listed. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +36,8 @@ static void refuse_start(struct sw_agent_brain *brain, struct sw_agent_run *run,
 	}
 }
 
-/* A wish for a run that is not known here. *complete becomes false when it cannot be taken in now. 0 or SW_ENOMEM. */
+/* A wish for a run that is not known here. *complete becomes false when it cannot be taken
+ * in now. 0 or SW_ENOMEM. */
 static int take_in(struct sw_agent_brain *brain, const struct sw_want *want, bool *complete)
 {
 	if (want->want == SW_WANT_FORGET)
@@ -143,7 +146,8 @@ static void apply_wishes(struct sw_agent_brain *brain, const struct sw_answer_me
 			i++;
 }
 
-/* Runs that are wished to go on may do so for their lease's length again, from when the question was sent. */
+/* Runs that are wished to go on may do so for their lease's length again, from when
+ * the question was sent. */
 static void renew_leases(struct sw_agent_brain *brain)
 {
 	brain->patience_ns = SW_AGENT_PATIENCE_NS;
@@ -159,7 +163,8 @@ static void renew_leases(struct sw_agent_brain *brain)
 	}
 }
 
-/* When to ask again: at once, since the controller keeps the question until it has news; unless it seems not to do so. */
+/* When to ask again: at once, since the controller keeps the question until it has news; unless
+ * it seems not to do so. */
 static int64_t next_due(const struct sw_agent_brain *brain, int64_t now_ns, const struct sw_answer_message *answer, bool complete)
 {
 	bool hasty = now_ns - brain->sent_ns < SW_AGENT_HASTY_NS;

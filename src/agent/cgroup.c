@@ -35,7 +35,8 @@ static bool is_below(const char *path, const char *folder)
 	return strncmp(path, folder, size) == 0 && path[size] == '/';
 }
 
-/* Where version 2 is mounted; of several places the first, or the one that `folder` is in if it is not NULL. 0 or an errno. */
+/* Where version 2 is mounted; of several places the first, or the one that `folder` is in if it is
+ * not NULL. 0 or an errno. */
 static int find_mount(const char *folder, char *path, size_t size)
 {
 	SW_CLEANUP(sw_fclosep) FILE *file = fopen("/proc/self/mounts", "re");
@@ -84,7 +85,8 @@ static int enable_both(int folder)
 	return error != 0 ? error : put(folder, "cgroup.subtree_control", "+cpu");
 }
 
-/* Lets the groups below have limits. Processes may not be where that is switched on, so the agent first moves into a group of its own. */
+/* Lets the groups below have limits. Processes may not be where that is switched on, so the agent
+ * first moves into a group of its own. */
 static int enable(int folder)
 {
 	int error = enable_both(folder);

@@ -1,4 +1,5 @@
-/* Control groups (version 2) for runs, where the system lets us have them: limits of memory and processor, and one call that kills all of it. */
+/* Control groups (version 2) for runs, where the system lets us have them: limits of memory and
+ * processor, and one call that kills all of it. */
 #ifndef SW_AGENT_CGROUP_H
 #define SW_AGENT_CGROUP_H
 
@@ -6,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For the agent: the folder `name` below its own group, made ready to hold groups of runs; 0 or an errno. No other agent may have the same name.
- * `note` says what will be missing. */
+/* For the agent: the folder `name` below its own group, made ready to hold groups of runs; 0 or an
+ * errno. No other agent may have the same name. `note` says what will be missing. */
 int sw_cgroup_prepare(const char *name, char *path, size_t size, char *note, size_t note_size);
 
 /* The group of a folder as /proc/<pid>/cgroup names it; 0 or an errno. */
@@ -20,7 +21,8 @@ struct sw_cgroup {
 	bool limits_memory;
 };
 
-/* Makes the group `name` below `base` with the limits (0: none). What could not be done is said in `note`. 0 or an errno. */
+/* Makes the group `name` below `base` with the limits (0: none). What could not be done is said in
+ * `note`. 0 or an errno. */
 int sw_cgroup_open(struct sw_cgroup *group, const char *base, const char *name, uint32_t cpus, uint64_t memory_bytes, char *note,
 		   size_t note_size);
 /* To be written "0" by the process that enters; -1. */

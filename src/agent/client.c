@@ -38,7 +38,8 @@ int64_t sw_client_later_s(const struct sw_client *client)
 	return client->later_s;
 }
 
-/* ------------------------------------------------------------------------------------------------ the answer */
+/* ------------------------------------------------------------------------------------------------
+ * the answer */
 
 static size_t on_bytes(char *bytes, size_t unit, size_t count, void *context)
 {
@@ -69,7 +70,8 @@ static void abandon(struct sw_client *client)
 	client->body = NULL;
 }
 
-/* What the controller says that it answers no more than an error with: fact, detail and hint, or the text as it came. */
+/* What the controller says that it answers no more than an error with: fact, detail and hint,
+ * or the text as it came. */
 static void describe(const struct sw_client *client, long status, char *problem, size_t size)
 {
 	const char *fact = NULL, *detail = "", *hint = "";
@@ -115,7 +117,8 @@ static void look_for_end(struct sw_client *client)
 		}
 }
 
-/* ------------------------------------------------------------------------------------------------ curl in the event loop */
+/* ------------------------------------------------------------------------------------------------
+ * curl in the event loop */
 
 static void on_socket_event(evutil_socket_t fd, short what, void *context)
 {
@@ -164,7 +167,8 @@ static int on_timeout_change(CURLM *multi, long timeout_ms, void *context)
 	return evtimer_add(client->timer, &wait);
 }
 
-/* ------------------------------------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------------------------------------
+ * life */
 
 /* Splits the controller's name into URL and socket; 0 or SW_EINPUT, SW_ENOMEM. */
 static int set_address(struct sw_client *client, const struct sw_client_options *options, struct sw_err *err)

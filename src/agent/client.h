@@ -11,7 +11,8 @@
 struct event_base;
 struct sw_client;
 
-/* How a request ended: `text` is the body of a 200, or NULL and `problem` says what went wrong, in words. */
+/* How a request ended: `text` is the body of a 200, or NULL and `problem` says
+ * what went wrong, in words. */
 typedef void sw_client_done(void *context, uint64_t number, const char *text, size_t size, const char *problem);
 
 struct sw_client_options {
@@ -24,9 +25,11 @@ struct sw_client_options {
 };
 
 int sw_client_new(struct event_base *base, const struct sw_client_options *options, struct sw_client **ret_client, struct sw_err *err);
-/* Posts the JSON `body`, which it takes over (free()); a request that has not ended is abandoned, without a call of `done`. */
+/* Posts the JSON `body`, which it takes over (free()); a request that has not ended is abandoned,
+ * without a call of `done`. */
 void sw_client_post(struct sw_client *client, uint64_t number, char *body, size_t size);
-/* Of the request that ended last: the controller had no room for it, and wants to be asked again after so many seconds; 0: it said no such thing. */
+/* Of the request that ended last: the controller had no room for it, and wants to be asked again
+ * after so many seconds; 0: it said no such thing. */
 int64_t sw_client_later_s(const struct sw_client *client);
 void sw_client_free(struct sw_client *client);
 SW_DEFINE_FREEP(struct sw_client, sw_client_free)

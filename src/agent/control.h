@@ -1,18 +1,22 @@
 /* The socket of a supervisor, and who is connected to it. Requests are lines:
  *
  *	status                       says the account of the run
- *	why TEXT                     of the next stop, suspend or move: by whom and why, for the job's log; may be empty
+ *	why TEXT                     of the next stop, suspend or move: by whom and why, for the
+ *	                             job's log; may be empty
  *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER
  *	move ORDER UUID,UUID...      goes on on these GPUs, as many as it has, if that can be
  *	trespass UUID                it is on a GPU that is none of its own, and must end
  *	lease BOOT_NS                it may go on until then at least (CLOCK_BOOTTIME)
- *	gpu BYTES MILLI WATCHED RUN... what it may have of its GPUs (0: as the spec says, all of the time; 4294967295: no time at all), whether somebody gives way
+ *	gpu BYTES MILLI WATCHED RUN...
+ *	                             what it may have of its GPUs (0: as the spec says, all of the
+ *	                             time; 4294967295: no time at all), whether other runs give way
  *	                             to it, and the runs ("12.1") to which it gives way
  *
- * What it says are lines too: the account as JSON, on request and after every order and change. The account names the last order that was carried
- * out, so that who gave it knows what the account says of it. Only its own user and root are heard.
+ * What it says are lines too: the account as JSON, on request and after every order and change. The
+ * account names the last order that was carried out, so that who gave it knows what the account
+ * says of it. Only its own user and root are heard.
  */
 #ifndef SW_AGENT_CONTROL_H
 #define SW_AGENT_CONTROL_H

@@ -1,4 +1,5 @@
-/* Which runs there were after their folders are gone, so that none is ever started again: a file of lines "job epoch", and the one before it. */
+/* Which runs there were after their folders are gone, so that none is ever started again: a file of
+ * lines "job epoch", and the one before it. */
 #ifndef SW_AGENT_EPOCHS_H
 #define SW_AGENT_EPOCHS_H
 
@@ -6,7 +7,8 @@
 
 #include "api/sync.h"
 
-/* A file of this size is put aside, and the one that was aside before is deleted: about 100,000 runs are remembered at least. */
+/* A file of this size is put aside, and the one that was aside before is deleted: about 100,000
+ * runs are remembered at least. */
 #define SW_EPOCHS_BYTES_MAX (1u << 20)
 
 struct sw_epochs {
@@ -15,7 +17,8 @@ struct sw_epochs {
 	uint64_t bytes;
 };
 
-/* Opens it in the agent's folder and calls `seen` for every run in it. 0, SW_EIO, or what `seen` gave. */
+/* Opens it in the agent's folder and calls `seen` for every run in it. 0,
+ * SW_EIO, or what `seen` gave. */
 typedef int sw_epochs_seen(void *context, struct sw_run_id id);
 int sw_epochs_open(struct sw_epochs *epochs, int state, sw_epochs_seen *seen, void *context);
 /* To be called before the folder is deleted. 0 or SW_EIO. */

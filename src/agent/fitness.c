@@ -34,7 +34,8 @@ static struct sw_fitness_stranger *stalest(struct sw_fitness_gpu *gpu)
 	return found;
 }
 
-/* Its place, made if it is new; NULL: there are too many at this look, and one more makes no difference. */
+/* Its place, made if it is new; NULL: there are too many at this look, and one
+ * more makes no difference. */
 static struct sw_fitness_stranger *see(struct sw_fitness_gpu *gpu, const struct sw_lodger_view *is, int64_t now_ns, int64_t at_ns)
 {
 	struct sw_fitness_stranger *seen = NULL;
@@ -69,7 +70,8 @@ static void note_lodgers(struct sw_fitness *fitness, struct sw_fitness_gpu *gpu,
 	}
 }
 
-/* What processes hold that the driver lists by numbers of another namespace, where no run of ours can be among them. */
+/* What processes hold that the driver lists by numbers of another namespace, where no run of
+ * ours can be among them. */
 static uint64_t foreign_bytes(const struct sw_fitness *fitness, const struct sw_fitness_look *look)
 {
 	uint64_t bytes = 0;
@@ -94,7 +96,8 @@ static uint64_t hidden_bytes(const struct sw_fitness *fitness, const struct sw_f
 			return foreign; /* it holds some of it */
 		listed += look->lodgers[l].memory_bytes;
 	}
-	/* Contexts and modules are not in what runs say they hold, and older drivers count their own share as used. */
+	/* Contexts and modules are not in what runs say they hold, and older drivers count
+	 * their own share as used. */
 	uint64_t allowed = listed + look->unseen_bytes / 4 * 5 + (look->has_unseen ? GIB : 0) + fitness->small_bytes +
 			   (look->reserved_bytes == 0 ? GIB : 0);
 	uint64_t beyond = look->used_bytes > allowed ? look->used_bytes - listed - look->unseen_bytes : 0;

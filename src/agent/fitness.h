@@ -1,10 +1,14 @@
-/* Which GPUs of the node are fit to be given out, by what the sampler sees on them. Pure: looks come in with their time, words for the controller come out.
+/* Which GPUs of the node are fit to be given out, by what the sampler sees on them. Pure: looks
+ * come in with their time, words for the controller come out.
  *
- *  1. A GPU is shut while a process outside the queue is on it, and FREE_NS after the last one has left. With `share` the processes are told of, and the GPU stays open.
- *  2. Processes that draw, and services of the driver, count only from `small_bytes` on: a screen is no reason to keep a GPU back.
- *  3. A process that is ending, and memory that no process known here holds, count only once they have stayed: a run of ours may just have ended.
- *  4. Where the driver does not name its processes, as in containers, memory beyond what runs of ours hold is the evidence; where those do not say how much they hold,
- *     there is none.
+ *  1. A GPU is shut while a process outside the queue is on it, and FREE_NS after the last one has
+ *     left. With `share` the processes are told of, and the GPU stays open.
+ *  2. Processes that draw, and services of the driver, count only from `small_bytes` on: a screen
+ *     is no reason to keep a GPU back.
+ *  3. A process that is ending, and memory that no process known here holds, count only once they
+ *     have stayed: a run of ours may just have ended.
+ *  4. Where the driver does not name its processes, as in containers, memory beyond what runs of
+ *     ours hold is the evidence; where those do not say how much they hold, there is none.
  *  5. A GPU that does not answer is shut, and opens FREE_NS after it answers again.
  */
 #ifndef SW_AGENT_FITNESS_H
@@ -86,7 +90,8 @@ bool sw_fitness_is_service(const char *program);
 
 /* `now_ns` never goes back; `at_ns` is the time of day. */
 void sw_fitness_note(struct sw_fitness *fitness, uint32_t gpu, int64_t now_ns, int64_t at_ns, const struct sw_fitness_look *look);
-/* Puts what takes no jobs, and what is on it, into the sync; it stays valid until the next note, tell or release. */
+/* Puts what takes no jobs, and what is on it, into the sync; it stays valid until the next
+ * note, tell or release. */
 void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpus *gpus, struct sw_sync *sync);
 void sw_fitness_release(struct sw_fitness *fitness);
 

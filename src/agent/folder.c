@@ -133,7 +133,8 @@ int sw_folder_account(int folder, const char *name, struct sw_run_account **ret_
 	return r < 0 ? r : sw_run_account_decode(text, size, ret_account, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ as a whole */
+/* ------------------------------------------------------------------------------------------------
+ * as a whole */
 
 static int fill(int runs, const char *name, const char *spec, size_t size, struct sw_err *err)
 {
@@ -201,9 +202,11 @@ int sw_folder_delete(int runs, const char *name, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ the lock */
+/* ------------------------------------------------------------------------------------------------
+ * the lock */
 
-/* Locks of open file descriptions: they end with the process, however it ends, and can be asked about without being taken. */
+/* Locks of open file descriptions: they end with the process, however it ends, and can be asked
+ * about without being taken. */
 static const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
 int sw_folder_lock(int folder, const char *name, int *ret_lock, struct sw_err *err)

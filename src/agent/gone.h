@@ -1,5 +1,7 @@
-/* Folders of runs that are forgotten: they lose their names at once, and are deleted when no run has been forgotten for a while. Deleting is most of what
- * a short run costs its node's disk, and a burst of them is over sooner without it. What an agent leaves behind, the next one deletes when it starts. */
+/* Folders of runs that are forgotten: they lose their names at once, and are deleted when no run
+ * has been forgotten for a while. Deleting is most of what a short run costs its node's disk,
+ * and a burst of them is over sooner without it. What an agent leaves behind, the next one
+ * deletes when it starts. */
 #ifndef SW_AGENT_GONE_H
 #define SW_AGENT_GONE_H
 

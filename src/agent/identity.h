@@ -1,7 +1,9 @@
-/* Which agent this is, for a controller: the id of its state folder, and how often an agent was started there. No clock is asked.
+/* Which agent this is, for a controller: the id of its state folder, and how often an agent was
+ * started there. No clock is asked.
  *
- * An agent that starts again in its folder is the same agent, and finds its runs there. Another folder is another agent, whatever the node is called. So is a copy of the
- * folder on another machine: the machine is kept beside the id, and where it differs the id is made anew.
+ * An agent that starts again in its folder is the same agent, and finds its runs there. Another
+ * folder is another agent, whatever the node is called. So is a copy of the folder on another
+ * machine: the machine is kept beside the id, and where it differs the id is made anew.
  */
 #ifndef SW_AGENT_IDENTITY_H
 #define SW_AGENT_IDENTITY_H
@@ -18,7 +20,8 @@ struct sw_identity {
 	uint64_t start; /* from 1 */
 };
 
-/* Counts a start in the folder `state`, durably; the caller has it locked. `machine` is a word without spaces. */
+/* Counts a start in the folder `state`, durably; the caller has it locked. `machine` is
+ * a word without spaces. */
 int sw_identity_open(int state, const char *machine, struct sw_identity *ret_identity, struct sw_err *err);
 /* What tells this machine from others: of its name and its machine-id. */
 void sw_identity_machine(char ret_machine[SW_IDENTITY_MACHINE_SIZE]);

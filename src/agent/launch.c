@@ -57,7 +57,8 @@ __attribute__((format(printf, 3, 4))) static _Noreturn void give_up(const struct
 	_exit(code);
 }
 
-/* ------------------------------------------------------------------------------------------------ environment */
+/* ------------------------------------------------------------------------------------------------
+ * environment */
 
 static void set(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void set(const char *name, const char *fmt, ...)
@@ -124,7 +125,8 @@ static void set_slurm(const struct sw_run_order *order)
 		set("SLURM_CPUS_ON_NODE", "%" PRIu32, spec->cpus);
 }
 
-/* The GPU runtime is there when all that it needs is within the user's reach; without it the job is none the worse. */
+/* The GPU runtime is there when all that it needs is within the user's reach; without it the
+ * job is none the worse. */
 static void set_gpu_runtime(const struct sw_launch *launch)
 {
 	struct sw_launch_failure note = {0};
@@ -192,7 +194,8 @@ static void set_environment(const struct sw_launch *launch)
 	set_gpu_runtime(launch);
 }
 
-/* ------------------------------------------------------------------------------------------------ the way to exec */
+/* ------------------------------------------------------------------------------------------------
+ * the way to exec */
 
 static void reset_signals(void)
 {
@@ -227,7 +230,8 @@ static void set_streams(const struct sw_launch *launch)
 		give_up(launch, 125, "cannot set its standard streams: %s", strerror(errno));
 }
 
-/* A supervisor that dies takes the job along. The kernel forgets this when the identity changes, so it comes after. */
+/* A supervisor that dies takes the job along. The kernel forgets this when the identity
+ * changes, so it comes after. */
 static void tie_to_supervisor(const struct sw_launch *launch)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

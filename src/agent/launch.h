@@ -1,4 +1,5 @@
-/* From a process that was just forked to the user's command: identity, limits, environment, folder, and exec. */
+/* From a process that was just forked to the user's command: identity, limits,
+ * environment, folder, and exec. */
 #ifndef SW_AGENT_LAUNCH_H
 #define SW_AGENT_LAUNCH_H
 
@@ -6,7 +7,8 @@
 
 #include "api/sync.h"
 
-/* Becomes the user for good, with the groups that the user has. A process that is not root can only become itself. 0 or an errno. */
+/* Becomes the user for good, with the groups that the user has. A process that is not root can only
+ * become itself. 0 or an errno. */
 int sw_become_user(uid_t uid, gid_t gid);
 
 struct sw_launch {
@@ -20,7 +22,9 @@ struct sw_launch {
 };
 
 struct sw_launch_failure {
-	int code;	  /* as a shell would exit: 127 not found, 126 not executable, 125 anything else; 0: only a note, it goes on */
+	/* as a shell would exit: 127 not found, 126 not executable, 125 anything else; 0:
+	 * only a note, it goes on */
+	int code;
 	char detail[500]; /* "cannot change to folder '/x': No such file or directory" */
 };
 

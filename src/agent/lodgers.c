@@ -43,7 +43,8 @@ static enum use find_driver(uint32_t pid)
 		kept = size < OVERLAP ? size : OVERLAP;
 		memmove(text, text + size - kept, kept);
 	}
-	/* Where its memory may not be looked at, some systems let the file be opened and not be read. */
+	/* Where its memory may not be looked at, some systems let the file be
+	 * opened and not be read. */
 	if (use == USE_ENDING && total == 0 && read(fd, text, 1) < 0)
 		use = USE_DRIVER;
 	close(fd);

@@ -1,8 +1,11 @@
-/* The process that takes what a job writes from its pipes into bounded files. It has the user's identity and does nothing else, so that a slow or
- * dead file system holds up neither the supervisor's timers nor more than this. It ends when nobody holds the other end of the pipes.
+/* The process that takes what a job writes from its pipes into bounded files. It has the user's
+ * identity and does nothing else, so that a slow or dead file system holds up neither the
+ * supervisor's timers nor more than this. It ends when nobody holds the other end of the pipes.
  *
- * Lines of the supervisor's own (`notes`: why the job was stopped) go where the job's errors go: to the last of the streams. A file that the user named for standard output
- * gets them only while what the job wrote there is text: what a job writes for programs stays as it was. They count neither as output nor as evidence of a failure. */
+ * Lines of the supervisor's own (`notes`: why the job was stopped) go where the job's errors go: to
+ * the last of the streams. A file that the user named for standard output gets them only while what
+ * the job wrote there is text: what a job writes for programs stays as it was. They count neither
+ * as output nor as evidence of a failure. */
 #ifndef SW_AGENT_LOGGER_H
 #define SW_AGENT_LOGGER_H
 
@@ -16,7 +19,8 @@
 
 #define SW_LOGGER_STREAMS 2
 
-/* What the log writer shares with the supervisor: how much was written, and the end of it, as a ring. The user's identity can write to it. */
+/* What the log writer shares with the supervisor: how much was written, and the end of it, as a
+ * ring. The user's identity can write to it. */
 struct sw_log_tail {
 	_Atomic uint64_t bytes;
 	char ring[SW_FAILURE_TAIL];

@@ -75,7 +75,8 @@ int sw_nursery(int socket, struct sw_err *err)
 		if (link >= 0)
 			close(link);
 	}
-	/* Nothing is left to tidy. What checks for leaks at an exit would stop this process from a child of its own, and wait for it, which cannot be
-	 * while children are nobody's concern. */
+	/* Nothing is left to tidy. What checks for leaks at an exit would stop this
+	 * process from a child of its own, and wait for it, which cannot be while
+	 * children are nobody's concern. */
 	_exit(0);
 }

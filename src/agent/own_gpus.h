@@ -1,4 +1,5 @@
-/* Which GPUs of the node are a run's own, as its folder tells: what it uses beside these is none of its own. */
+/* Which GPUs of the node are a run's own, as its folder tells: what it uses beside
+ * these is none of its own. */
 #ifndef SW_AGENT_OWN_GPUS_H
 #define SW_AGENT_OWN_GPUS_H
 

@@ -45,7 +45,8 @@ struct sw_patience_step sw_patience_is_blind(struct sw_patience *patience)
 	return later(patience, NULL);
 }
 
-/* Each GPU that is asked may keep one sampler more, and the GPUs that answer need one after that. */
+/* Each GPU that is asked may keep one sampler more, and the GPUs that answer need one after
+ * that. */
 static bool ask_again(struct sw_patience *patience, uint32_t hung)
 {
 	uint64_t before = patience->skip;

@@ -42,7 +42,8 @@ bool sw_process_read(pid_t pid, struct sw_process *ret_process)
 	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
 	if (read_small(path, text, sizeof text) <= 0)
 		return false;
-	/* The name in parentheses may hold anything; what follows its last parenthesis is regular. */
+	/* The name in parentheses may hold anything; what follows its last
+	 * parenthesis is regular. */
 	const char *rest = strrchr(text, ')');
 	struct sw_process process = {.pid = pid};
 	long parent, session, threads;
@@ -214,8 +215,8 @@ static bool has_stopped_thread(pid_t pid)
 	return stopped && !moves;
 }
 
-/* A process that waits in the kernel, for a disk or for a child made by vfork() that stands still itself, stops when it leaves it: it runs no code of
- * its own before. */
+/* A process that waits in the kernel, for a disk or for a child made by vfork() that stands still
+ * itself, stops when it leaves it: it runs no code of its own before. */
 static bool is_stopped(const struct sw_process *process)
 {
 	if (process->state == 'T' || process->state == 't')

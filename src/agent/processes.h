@@ -1,7 +1,8 @@
 /* The processes of the system, as /proc lists them, and signals to some of them.
  *
- * A list is a look at one moment: processes come and go while it is read. Who must reach all of a tree looks again until a look finds nothing new.
- * Signals go through a pidfd whose start time is compared, so that a process id that was given to a stranger meanwhile does no harm.
+ * A list is a look at one moment: processes come and go while it is read. Who must reach all of a
+ * tree looks again until a look finds nothing new. Signals go through a pidfd whose start time is
+ * compared, so that a process id that was given to a stranger meanwhile does no harm.
  */
 #ifndef SW_AGENT_PROCESSES_H
 #define SW_AGENT_PROCESSES_H
@@ -37,19 +38,23 @@ struct sw_processes {
 /* Reads them all; 0, SW_ENOMEM or SW_EIO (no /proc). */
 int sw_processes_read(struct sw_processes *processes);
 void sw_processes_release(struct sw_processes *processes);
-/* Chooses the descendants of `root`, without itself and without those in `except` and their descendants (0 behind the last; NULL: no exception). Returns how many live. */
+/* Chooses the descendants of `root`, without itself and without those in `except` and their
+ * descendants (0 behind the last; NULL: no exception). Returns how many live. */
 size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, const pid_t *except);
-/* Chooses those of a run that nobody watches over any more, without `except`: whose environment holds the whole entry `mark` ("NAME=value"), and who are in
- * its session (NULL: not known). Returns how many live. */
+/* Chooses those of a run that nobody watches over any more, without `except`: whose environment
+ * holds the whole entry `mark` ("NAME=value"), and who are in its session (NULL: not known).
+ * Returns how many live. */
 size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except);
 /* Whether all that are chosen are stopped or dead. */
 bool sw_processes_are_stopped(const struct sw_processes *processes);
-/* Sends a signal to all that are chosen and live. Returns how many could not be reached for want of permission. */
+/* Sends a signal to all that are chosen and live. Returns how many could not be reached
+ * for want of permission. */
 size_t sw_processes_signal(const struct sw_processes *processes, int signal);
 
 /* One process; false: there is none. */
 bool sw_process_read(pid_t pid, struct sw_process *ret_process);
-/* Whether the calling process, which must have one thread, has a child other than `except`. Cheap; errs on the side of true. */
+/* Whether the calling process, which must have one thread, has a child other than `except`. Cheap;
+ * errs on the side of true. */
 bool sw_process_has_children(pid_t except);
 
 #endif

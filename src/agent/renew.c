@@ -19,7 +19,8 @@
 enum { PATIENCE_MS = 10000, STEP_MS = 20 };
 #define FOR_EVER_NS (INT64_C(100) * 365 * 86400 * SW_NS_PER_S)
 
-/* A supervisor that has just begun does not listen yet; one that ends does not listen any more, and then nothing has its lock. */
+/* A supervisor that has just begun does not listen yet; one that ends does not listen any more, and
+ * then nothing has its lock. */
 static bool reach(int folder, int *ret_fd)
 {
 	for (int waited = 0; waited < PATIENCE_MS && sw_folder_is_locked(folder, "spec.json"); waited += STEP_MS) {
@@ -30,7 +31,8 @@ static bool reach(int folder, int *ret_fd)
 	return false;
 }
 
-/* A supervisor reads its lines in their order: one that has said its account has heard of the lease. */
+/* A supervisor reads its lines in their order: one that has said its account
+ * has heard of the lease. */
 static bool tell(int folder)
 {
 	char lines[64], answer[512];

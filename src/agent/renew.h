@@ -1,4 +1,5 @@
-/* Lets the runs of a node go on without agent and controller, before version 0.1 is stopped: its supervisors kill their jobs some 25 s after the last word. */
+/* Lets the runs of a node go on without agent and controller, before version 0.1 is stopped: its
+ * supervisors kill their jobs some 25 s after the last word. */
 #ifndef SW_AGENT_RENEW_H
 #define SW_AGENT_RENEW_H
 
@@ -14,7 +15,8 @@ struct sw_renewed {
 	uint64_t unreadable_job; /* the first of these */
 };
 
-/* Tells all supervisors of the folder of an agent, whether that lives or not. SW_ENOTFOUND: there is no such folder. */
+/* Tells all supervisors of the folder of an agent, whether that lives or not. SW_ENOTFOUND:
+ * there is no such folder. */
 int sw_agent_renew(const char *state, struct sw_renewed *ret_renewed, struct sw_err *err);
 
 #endif

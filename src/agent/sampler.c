@@ -89,7 +89,8 @@ struct sampler {
 	bool told; /* the inventory */
 };
 
-/* ------------------------------------------------------------------------------------------------ sending */
+/* ------------------------------------------------------------------------------------------------
+ * sending */
 
 static void put(int fd, const void *bytes, size_t size)
 {
@@ -148,7 +149,8 @@ static const struct sw_sync_inventory *make_inventory(struct sampler *sampler)
 	return &inventory;
 }
 
-/* ------------------------------------------------------------------------------------------------ runs */
+/* ------------------------------------------------------------------------------------------------
+ * runs */
 
 static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor, int folder)
 {
@@ -236,7 +238,8 @@ static void sample_run(struct sampler *sampler, struct watched *run, int64_t at_
 	run->at_ns = at_ns;
 }
 
-/* ------------------------------------------------------------------------------------------------ GPUs */
+/* ------------------------------------------------------------------------------------------------
+ * GPUs */
 
 /* Which run a process belongs to; NULL: none. */
 static struct watched *run_of(const struct sampler *sampler, uint32_t pid)
@@ -304,7 +307,8 @@ static void add_lodger(struct sampler *sampler, const struct sw_gpu_process *pro
 		add_share(sampler, run, process, gpu, at_ns);
 }
 
-/* How many of its processes use that GPU of its page outside the runtime; those who do so only now may be ending. */
+/* How many of its processes use that GPU of its page outside the runtime; those who do so
+ * only now may be ending. */
 static uint32_t count_outside(const struct sampler *sampler, struct watched *run, uint32_t gpu, struct sw_share_page *page,
 			      const char *path)
 {
@@ -319,7 +323,8 @@ static uint32_t count_outside(const struct sampler *sampler, struct watched *run
 	return sw_outside_steady(&run->outside[gpu], outside.processes);
 }
 
-/* What a run's page says of one of its GPUs. The driver's word on memory counts for more, where there is one. */
+/* What a run's page says of one of its GPUs. The driver's word on memory counts for
+ * more, where there is one. */
 static void note_page(struct sw_sync_sample *sample, const struct sw_share_figures *figures, const struct sw_share_gpu *gpu,
 		      const struct sw_share_orders *orders)
 {
@@ -402,7 +407,8 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 		add_lodger(sampler, &figures.processes[i], index, at_ns);
 }
 
-/* What runs of ours hold on the GPU whose processes the driver does not list, or lists by numbers of another namespace. */
+/* What runs of ours hold on the GPU whose processes the driver does not list, or lists by
+ * numbers of another namespace. */
 static void add_unseen(const struct sampler *sampler, uint32_t gpu, struct sw_fitness_look *look)
 {
 	for (size_t i = 0; i < sampler->watched.count; i++) {
@@ -447,7 +453,8 @@ static void sample_node(struct sampler *sampler, int64_t at_ns)
 	sample->limit_bytes = most;
 }
 
-/* ------------------------------------------------------------------------------------------------ life */
+/* ------------------------------------------------------------------------------------------------
+ * life */
 
 static void look(struct sampler *sampler)
 {
@@ -500,9 +507,11 @@ static bool any_is_shared(const struct sampler *sampler)
 	return false;
 }
 
-/* ------------------------------------------------------------------------------------------------ GPUs that are kept back */
+/* ------------------------------------------------------------------------------------------------
+ * GPUs that are kept back */
 
-/* The GPU that goes by this number or UUID, or by the beginning of its UUID; the number of GPUs: none. */
+/* The GPU that goes by this number or UUID, or by the beginning of its UUID;
+ * the number of GPUs: none. */
 static uint32_t find_named(const struct sampler *sampler, const char *name, size_t size)
 {
 	uint32_t count = sw_gpus_count(sampler->gpus);

@@ -1,7 +1,10 @@
-/* A child process of the agent that looks at GPUs and processes, since drivers may take long to answer. What it sees comes as lines over a pipe: the
- * first says how the GPUs could be opened; each of the others is the JSON of a sync with samples and the GPUs that take no jobs, the first of them with the inventory.
+/* A child process of the agent that looks at GPUs and processes, since drivers may take long to
+ * answer. What it sees comes as lines over a pipe: the first says how the GPUs could be opened;
+ * each of the others is the JSON of a sync with samples and the GPUs that take no jobs, the first
+ * of them with the inventory.
  *
- * A driver that hangs cannot be asked why: the page tells which GPU it was asked about, so that the next sampler can leave that one out. */
+ * A driver that hangs cannot be asked why: the page tells which GPU it was asked about, so that the
+ * next sampler can leave that one out. */
 #ifndef SW_AGENT_SAMPLER_H
 #define SW_AGENT_SAMPLER_H
 
@@ -37,9 +40,11 @@ struct sw_sampler {
 
 /* Starts it; it ends when the pipe is closed. 0 or SW_EIO. */
 int sw_sampler_start(const struct sw_sampler_options *options, struct sw_sampler *ret_sampler, struct sw_err *err);
-/* Waits for the first line. SW_EIO: none came in time. `about`: one line for people on where the GPUs come from. */
+/* Waits for the first line. SW_EIO: none came in time. `about`: one line for people on
+ * where the GPUs come from. */
 int sw_sampler_greet(const struct sw_sampler *sampler, int64_t timeout_ms, char about[400], struct sw_err *err);
-/* Ends it, or takes note of its end. Returns the process where it cannot be waited for yet, since it hangs in its driver; 0: it is gone. */
+/* Ends it, or takes note of its end. Returns the process where it cannot be waited for yet, since
+ * it hangs in its driver; 0: it is gone. */
 pid_t sw_sampler_stop(struct sw_sampler *sampler);
 
 #endif

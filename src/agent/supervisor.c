@@ -22,9 +22,11 @@
 #include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
-/* ------------------------------------------------------------------------------------------------ requests */
+/* ------------------------------------------------------------------------------------------------
+ * requests */
 
-/* "stop ORDER SIGNAL GRACE_MS", "suspend ORDER [deep]", "resume ORDER", "move ORDER GPUS"; false: it is none of them. */
+/* "stop ORDER SIGNAL GRACE_MS", "suspend ORDER [deep]", "resume ORDER", "move ORDER GPUS";
+ * false: it is none of them. */
 static bool obey(struct sw_supervisor *supervisor, const char *line)
 {
 	const struct sw_run_spec *spec = supervisor->spec;
@@ -75,7 +77,8 @@ static void on_request(void *context, int client, const char *line)
 		sw_control_say(&supervisor->control, client, unknown, sizeof unknown - 1);
 }
 
-/* ------------------------------------------------------------------------------------------------ the loop */
+/* ------------------------------------------------------------------------------------------------
+ * the loop */
 
 static void on_signals(struct sw_supervisor *supervisor)
 {
@@ -131,7 +134,8 @@ static void run_loop(struct sw_supervisor *supervisor)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ taking charge */
+/* ------------------------------------------------------------------------------------------------
+ * taking charge */
 
 static int fail(struct sw_err *err, const char *what)
 {
@@ -180,8 +184,8 @@ static int open_loop(struct sw_supervisor *supervisor, struct sw_err *err)
 	return 0;
 }
 
-/* The intent, on disk for good: from here on nobody else will ever start this run. Flushing a folder that is new carries its own name above it, on the
- * file systems that matter. */
+/* The intent, on disk for good: from here on nobody else will ever start this run. Flushing a
+ * folder that is new carries its own name above it, on the file systems that matter. */
 static int record_intent(struct sw_supervisor *supervisor, struct sw_err *err)
 {
 	unsigned char random[16];

@@ -71,7 +71,8 @@ void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state sta
 	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
 	if (text == NULL)
 		return;
-	/* Nobody depends on this file: it is for people, and for an agent that starts before it can ask. */
+	/* Nobody depends on this file: it is for people, and for an agent that
+	 * starts before it can ask. */
 	if (supervisor->settle_at_ns == SW_NEVER)
 		(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
 	sw_control_say(&supervisor->control, -1, text, size);
@@ -108,7 +109,8 @@ void sw_supervisor_drain(struct sw_supervisor *supervisor)
 		sw_supervisor_record(supervisor);
 }
 
-/* Why it failed, as far as its log tells. A table that cannot be read is no reason to lose the exit: then the controller makes of it what it can. */
+/* Why it failed, as far as its log tells. A table that cannot be read is no reason to lose the
+ * exit: then the controller makes of it what it can. */
 static void classify(struct sw_supervisor *supervisor)
 {
 	struct sw_sync_run *run = &supervisor->account.run;

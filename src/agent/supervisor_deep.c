@@ -1,10 +1,14 @@
-/* A run that is taken off its GPUs whole while it is suspended, and brought back (src/share/deep.h).
+/* A run that is taken off its GPUs whole while it is suspended, and brought
+ * back (src/share/deep.h).
  *
- * The driver takes its time, so a helper asks it: a process with the job's identity, which therefore can reach no process that the job's user could not.
+ * The driver takes its time, so a helper asks it: a process with the job's identity, which
+ * therefore can reach no process that the job's user could not.
  *
  * Invariants:
- *  1. there is one helper at a time. The driver is called by a child of it, which outlives a helper that is killed: nothing else is begun, and nobody is stopped, before both are gone;
- *  2. what may be off is brought back by the driver before the runtime is asked to bring memory back; that is tried until it is done;
+ *  1. there is one helper at a time. The driver is called by a child of it, which outlives a helper
+ *     that is killed: nothing else is begun, and nobody is stopped, before both are gone;
+ *  2. what may be off is brought back by the driver before the runtime is asked to bring memory
+ *     back; that is tried until it is done;
  *  3. a run that cannot be taken off is suspended as usual, and `detail` says why.
  */
 #include <errno.h>
@@ -35,9 +39,11 @@ struct sw_deep_board {
 	char why[200];
 };
 
-/* ------------------------------------------------------------------------------------------------ in the helper */
+/* ------------------------------------------------------------------------------------------------
+ * in the helper */
 
-/* Those that the page does not know would stay on their GPUs. Where the driver's lists cannot be had, nobody is suspected. */
+/* Those that the page does not know would stay on their GPUs. Where the driver's lists cannot be
+ * had, nobody is suspected. */
 static int check_outside(struct sw_share_page *page, pid_t supervisor, const char *path, struct sw_err *err)
 {
 	static struct sw_gpu_sample sample; /* too large for the stack */
@@ -154,7 +160,8 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_
 	_exit(0);
 }
 
-/* ------------------------------------------------------------------------------------------------ in the supervisor */
+/* ------------------------------------------------------------------------------------------------
+ * in the supervisor */
 
 static bool is_busy(const struct sw_supervisor_deep *deep)
 {

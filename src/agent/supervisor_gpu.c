@@ -1,9 +1,12 @@
 /* The GPU runtime of a run: its page, and memory that leaves the GPUs while it is suspended.
  *
  * Invariants:
- *  1. the runtime is never the reason why a run fails: what cannot be had is gone without, and said;
- *  2. the job can spoil its page; it cannot make the supervisor wait longer than LEAVE_NS, in one piece or in many, nor die;
- *  3. processes are stopped all the same when their memory does not leave: then `detail` says why the GPUs are not free.
+ *  1. the runtime is never the reason why a run fails: what cannot be had is
+ *     gone without, and said;
+ *  2. the job can spoil its page; it cannot make the supervisor wait longer than LEAVE_NS, in one
+ *     piece or in many, nor die;
+ *  3. processes are stopped all the same when their memory does not leave: then `detail` says why
+ *     the GPUs are not free.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,11 +26,13 @@
 #define HOPELESS_NS (5 * SW_NS_PER_S)
 #define RETURN_LOOK_NS (250 * SW_NS_PER_MS)
 #define LINK "gpu"
-/* For the jobs of an agent that has jobs of many users: they cannot enter the run's folder, nor those of each other's runs when they look who works. */
+/* For the jobs of an agent that has jobs of many users: they cannot enter the run's folder, nor
+ * those of each other's runs when they look who works. */
 #define PLACE "/run/sharewell"
 #define PLACE_OF_PAGES PLACE "/gpu"
 
-/* ------------------------------------------------------------------------------------------------ the page */
+/* ------------------------------------------------------------------------------------------------
+ * the page */
 
 /* Of a job with a limit of its own not more than that again, since it is raised by as much. */
 static uint64_t host_budget(const struct sw_run_spec *spec)
@@ -148,7 +153,8 @@ void sw_supervisor_gpu_close(struct sw_supervisor *supervisor)
 	sw_supervisor_gpu_remove(supervisor->folder);
 }
 
-/* ------------------------------------------------------------------------------------------------ moves */
+/* ------------------------------------------------------------------------------------------------
+ * moves */
 
 void sw_supervisor_gpu_say(struct sw_supervisor *supervisor, const char *detail)
 {
@@ -167,7 +173,8 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 	struct sw_supervisor_gpu *gpu = &supervisor->gpu;
 	if (gpu->page == NULL)
 		return;
-	/* Turns may be shorter than the time that it is waited for. Who does not leave in many of them would else keep its GPUs for ever, and the other one never had its turn. */
+	/* Turns may be shorter than the time that it is waited for. Who does not leave in many of
+	 * them would else keep its GPUs for ever, and the other one never had its turn. */
 	if (gpu->wish == SW_GPU_WISH_AWAY)
 		gpu->waited_ns += now_ns - gpu->asked_at_ns;
 	gpu->asked_at_ns = now_ns;
@@ -256,7 +263,8 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 		sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
-/* ------------------------------------------------------------------------------------------------ terms */
+/* ------------------------------------------------------------------------------------------------
+ * terms */
 
 /* Where another run tells when it works; false: nowhere, or nowhere that a page can name. One
  * that version 0.1 started has it in its page, and so have all runs of one user's agent. */

@@ -49,7 +49,8 @@ static int open_stream(struct sw_supervisor *supervisor, int stream, int *ret_re
 	return 0;
 }
 
-/* Where a stream goes; the default file is in the run's folder and opened here, since the user may not enter that. 0 or an errno. */
+/* Where a stream goes; the default file is in the run's folder and opened here, since the user may
+ * not enter that. 0 or an errno. */
 static int choose_file(struct sw_supervisor *supervisor, struct sw_logger *logger, const char *path, const char *preset)
 {
 	int file = -1;

@@ -1,11 +1,13 @@
-/* A run that goes on on other GPUs of the node, in the same processes: its memory leaves by the runtime, the driver takes the rest off and brings it back elsewhere
- * (supervisor_deep.c), and its memory comes back there.
+/* A run that goes on on other GPUs of the node, in the same processes: its memory leaves by the
+ * runtime, the driver takes the rest off and brings it back elsewhere (supervisor_deep.c), and its
+ * memory comes back there.
  *
  * Invariants:
  *  1. a run that cannot be moved goes on where it was, and `unmoved` says why;
  *  2. the account's `gpus` is where it is. It says so before anything of the job runs there;
  *  3. GPUs that it keeps stay in their places;
- *  4. from before its memory leaves until it is settled where it is, no process of it begins to use its GPUs: it would come up on those that it knew.
+ *  4. from before its memory leaves until it is settled where it is, no process of it begins to use
+ *     its GPUs: it would come up on those that it knew.
  */
 #include <stdio.h>
 #include <string.h>
@@ -219,7 +221,8 @@ void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
-/* Whether nobody comes to its GPUs any more; then its memory leaves. It goes on until then: how long a driver takes to begin is nobody's promise. */
+/* Whether nobody comes to its GPUs any more; then its memory leaves. It goes on until then: how
+ * long a driver takes to begin is nobody's promise. */
 static bool is_shut(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	struct sw_supervisor_move *move = &supervisor->move;

@@ -26,7 +26,8 @@
 /* The log writer may finish for so long after the job. */
 #define SW_DRAIN_NS (5 * SW_NS_PER_S)
 
-/* A run that lives so long gets what only long ones need: a socket for an agent that comes later, and its status on disk. */
+/* A run that lives so long gets what only long ones need: a socket for an agent that comes later,
+ * and its status on disk. */
 #define SW_SETTLE_NS (100 * SW_NS_PER_MS)
 
 enum sw_stage {
@@ -148,7 +149,8 @@ int64_t sw_boot_now(void);
 int64_t sw_real_now(void);
 
 /* supervisor_launch.c */
-/* Starts the job, but where the user named files for its output only when a log writer has opened them. A failure becomes the run's exit. */
+/* Starts the job, but where the user named files for its output only when a log writer has opened
+ * them. A failure becomes the run's exit. */
 void sw_supervisor_begin(struct sw_supervisor *supervisor);
 /* The pipe of a log that nobody writes yet; -1: there is none. */
 int sw_supervisor_unread(const struct sw_supervisor *supervisor);
@@ -178,7 +180,8 @@ void sw_supervisor_tick(struct sw_supervisor *supervisor, int64_t now_ns);
 int64_t sw_supervisor_next(const struct sw_supervisor *supervisor);
 
 /* supervisor_gpu.c */
-/* Makes the page, before the first process of the job. Where that cannot be, the run goes without and says so. */
+/* Makes the page, before the first process of the job. Where that cannot be, the run
+ * goes without and says so. */
 void sw_supervisor_gpu_open(struct sw_supervisor *supervisor);
 void sw_supervisor_gpu_close(struct sw_supervisor *supervisor);
 /* The page of a run whose supervisor died. */
@@ -198,7 +201,8 @@ void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words
 /* supervisor_deep.c */
 /* How it is to be suspended from now on. */
 void sw_supervisor_deep_wish(struct sw_supervisor *supervisor, bool deep);
-/* Once its memory has left: whether the processes may be stopped. It is off, or that cannot be, or was not wished. */
+/* Once its memory has left: whether the processes may be stopped. It is off, or that cannot
+ * be, or was not wished. */
 bool sw_supervisor_deep_is_settled(struct sw_supervisor *supervisor, int64_t now_ns);
 /* Has it brought back to where it was, and then its memory. Its processes must not be stopped. */
 void sw_supervisor_deep_return(struct sw_supervisor *supervisor, int64_t now_ns);
@@ -213,16 +217,21 @@ void sw_supervisor_deep_move(struct sw_supervisor *supervisor, int64_t now_ns);
 bool sw_supervisor_deep_is_busy(const struct sw_supervisor *supervisor);
 
 /* supervisor_move.c */
-/* "UUID,UUID...": its GPUs from now on, if that can be; else `unmoved` says why it stays, and it goes on where it was. */
-/* Its processes can open the device files of its GPUs, and of those that it is on its way to, and of no others; where the system lets us. */
+/* "UUID,UUID...": its GPUs from now on, if that can be; else `unmoved` says why it stays, and
+ * it goes on where it was. */
+/* Its processes can open the device files of its GPUs, and of those that it is on its way to, and
+ * of no others; where the system lets us. */
 void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor);
-/* The numbers of these files, as the driver's folder `proc` has them; one may be there twice. False: of one it is not known. */
+/* The numbers of these files, as the driver's folder `proc` has them; one may be there twice.
+ * False: of one it is not known. */
 bool sw_supervisor_minors(const struct sw_supervisor *supervisor, const char *proc, uint32_t minors[SW_DEVICE_GPUS_MAX], size_t *ret_count);
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words);
 void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns);
-/* It is there (NULL), or is not and why. Whoever calls this sees to it that its memory comes back. */
+/* It is there (NULL), or is not and why. Whoever calls this sees to it that
+ * its memory comes back. */
 void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why);
-/* All GPUs of the node, and what takes their places: those that it leaves change places with those that it goes to. */
+/* All GPUs of the node, and what takes their places: those that it leaves change places with
+ * those that it goes to. */
 int sw_supervisor_move_pairs(const struct sw_supervisor *supervisor, struct sw_checkpoint_pair *pairs, size_t *ret_count,
 			     struct sw_err *err);
 /* Nobody goes on with a move that has not come to the driver yet. */
@@ -244,7 +253,8 @@ void sw_supervisor_add_note(struct sw_supervisor *supervisor, const char *text);
 /* supervisor_recover.c */
 /* Writes down where the job's processes can be found should the supervisor die. */
 void sw_supervisor_note_session(const struct sw_supervisor *supervisor);
-/* For a folder whose job was, or may have been, started by a supervisor that is dead. `name` is that of the folder. */
+/* For a folder whose job was, or may have been, started by a supervisor that is dead. `name`
+ * is that of the folder. */
 int sw_supervisor_recover(int folder, const char *name, struct sw_err *err);
 
 #endif

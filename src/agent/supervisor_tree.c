@@ -18,7 +18,8 @@ static int64_t earlier(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Chooses all processes of the job; how many live. Where /proc cannot be read there is always one more, so that nothing counts as done. */
+/* Chooses all processes of the job; how many live. Where /proc cannot be read there is always one
+ * more, so that nothing counts as done. */
 static size_t look(struct sw_supervisor *supervisor)
 {
 	if (sw_processes_read(&supervisor->processes) < 0) {
@@ -51,7 +52,8 @@ static void look_again(struct sw_supervisor *supervisor, int64_t now_ns)
 	supervisor->look_step_ns = earlier(supervisor->look_step_ns * 2, LONGEST_LOOK_NS);
 }
 
-/* ------------------------------------------------------------------------------------------------ killing */
+/* ------------------------------------------------------------------------------------------------
+ * killing */
 
 static void kill_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -120,7 +122,8 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 		signal_tree(supervisor, SIGCONT);
 }
 
-/* ------------------------------------------------------------------------------------------------ suspending */
+/* ------------------------------------------------------------------------------------------------
+ * suspending */
 
 static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -131,7 +134,8 @@ static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 	}
 	for (int round = 0; round < ROUNDS && still < 2; round++) {
 		size_t living = look(supervisor);
-		/* One look may miss a child that was born behind it; it cannot miss it twice once its parent stands still. */
+		/* One look may miss a child that was born behind it; it cannot miss it twice once
+		 * its parent stands still. */
 		if (living > 0 && living != SIZE_MAX && sw_processes_are_stopped(&supervisor->processes)) {
 			still++;
 			continue;
@@ -152,7 +156,8 @@ static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 	sw_supervisor_enter(supervisor, SW_RUN_SUSPENDED);
 }
 
-/* One that stands still already has to be awake for this: the driver asks the processes themselves. */
+/* One that stands still already has to be awake for this: the driver asks the processes
+ * themselves. */
 static void deepen(struct sw_supervisor *supervisor)
 {
 	if (supervisor->account.run.depth == SW_DEPTH_OFF)
@@ -169,7 +174,8 @@ static void deepen(struct sw_supervisor *supervisor)
 
 void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
 {
-	/* The job may run already and have said so, and its supervisor not have heard: the order is told once. */
+	/* The job may run already and have said so, and its supervisor not have heard:
+	 * the order is told once. */
 	if (supervisor->stage < SW_STAGE_RUNNING) {
 		supervisor->suspends_first = true;
 		supervisor->deep_first = deep;
@@ -214,7 +220,8 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
 }
 
-/* ------------------------------------------------------------------------------------------------ the end */
+/* ------------------------------------------------------------------------------------------------
+ * the end */
 
 static void job_ended(struct sw_supervisor *supervisor, int status)
 {
@@ -279,7 +286,8 @@ void sw_supervisor_reap(struct sw_supervisor *supervisor)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ time */
+/* ------------------------------------------------------------------------------------------------
+ * time */
 
 /* When a duration of running time will have passed. */
 static int64_t when_ran(const struct sw_supervisor *supervisor, int64_t duration_ms)
@@ -303,7 +311,8 @@ static int64_t warn_at(const struct sw_supervisor *supervisor)
 	return when_ran(supervisor, spec->time_limit_ms > spec->warn_ms ? spec->time_limit_ms - spec->warn_ms : 0);
 }
 
-/* The controller may start the job elsewhere soon. One that stands still gets no grace: it would have to wake up on GPUs that others may have by now. */
+/* The controller may start the job elsewhere soon. One that stands still gets no grace: it would
+ * have to wake up on GPUs that others may have by now. */
 static void end_lease(struct sw_supervisor *supervisor)
 {
 	supervisor->lease_is_over = true;

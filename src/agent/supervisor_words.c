@@ -1,6 +1,8 @@
-/* What the job's own log says of its stops: one line for each, written by the log writer between the job's own lines.
+/* What the job's own log says of its stops: one line for each, written by the log writer
+ * between the job's own lines.
  *
- * Which file that is, and that a file which a job fills with other things than text gets none, is the log writer's affair (logger.h).
+ * Which file that is, and that a file which a job fills with other things than text gets none, is
+ * the log writer's affair (logger.h).
  */
 #include <stdarg.h>
 #include <stdio.h>
