@@ -34,7 +34,8 @@ static int find_token(const struct values *values, const struct sw_cli_places *p
 	}
 	if (values->token_file != NULL)
 		return sw_tokens_first(values->token_file, SW_ROLE_AGENT, ret_token, err);
-	/* Beside a controller on the same machine; elsewhere the controller will say that it wants one. */
+	/* Beside a controller on the same machine; elsewhere the controller will
+	 * say that it wants one. */
 	sw_tokens_first(places->tokens, SW_ROLE_AGENT, ret_token, &ignored);
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller, whether jobs were given by number or chosen by name, user or
- * state, as scancel does. */
+/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller, whether
+ * jobs were given by number or chosen by name, user or state, as scancel does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,8 @@ struct values {
 	bool json, deep, force;
 };
 
-/* What is done: its word, how it is told afterwards, and to jobs in which states where nobody said. */
+/* What is done: its word, how it is told afterwards, and to jobs in which
+ * states where nobody said. */
 struct change {
 	const char *name, *done, *states;
 	bool held_only;
@@ -48,8 +49,9 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 	return 0;
 }
 
-/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. To be cancelled the latest come first, so that none is gone because what
- * it depended on went before it; all else is done in their own order, which is that in which they queue again. */
+/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. To be cancelled
+ * the latest come first, so that none is gone because what it depended on went before it; all else
+ * is done in their own order, which is that in which they queue again. */
 static int choose(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *query = NULL;
@@ -169,7 +171,8 @@ static int tell_all(struct sw_cli_client *client, const json_t *answers, struct 
 	return r;
 }
 
-/* One that has ended is no reason to leave the others uncancelled; and between the choice and the word some may end. */
+/* One that has ended is no reason to leave the others uncancelled; and between the choice and
+ * the word some may end. */
 static json_t *make_body(const struct wish *wish, const uint64_t *ids, size_t count)
 {
 	bool skips = strcmp(wish->verb->name, "cancel") == 0 || chooses(wish->values);
@@ -190,7 +193,8 @@ static bool is_too_old(int r, const struct sw_err *err)
 	return r == SW_ENOTFOUND && strstr(err->fact, CHANGE_PATH) != NULL;
 }
 
-/* All of them or none. *ret_done: the controller has done it, and a failure is of jobs that had ended. */
+/* All of them or none. *ret_done: the controller has done it, and a failure is
+ * of jobs that had ended. */
 static int change_some(struct sw_cli_client *client, const uint64_t *ids, size_t count, struct wish *wish, bool *ret_done,
 		       struct sw_err *err)
 {
@@ -204,7 +208,8 @@ static int change_some(struct sw_cli_client *client, const uint64_t *ids, size_t
 	return r < 0 ? r : tell_all(client, json_object_get(answer, "jobs"), wish, err);
 }
 
-/* As many as the controller takes at a time. As with one request for each, the first failure is the result and later ones are printed. */
+/* As many as the controller takes at a time. As with one request for each, the first failure is the
+ * result and later ones are printed. */
 static int change_many(struct sw_cli_client *client, const sw_cli_ids *ids, struct wish *wish, struct sw_err *err)
 {
 	int first = 0;

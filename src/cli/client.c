@@ -33,7 +33,9 @@ struct sw_cli_client {
 	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
 	void *look_user;
 	bool away, reached, refused; /* of the last call: nobody answered; somebody was there; and said no */
-	int64_t later_ms;	     /* of the last call: it was refused for want of room, and may be tried again after this; 0: not so */
+	/* of the last call: it was refused for want of room, and may be tried
+	 * again after this; 0: not so */
+	int64_t later_ms;
 };
 
 /* What one transfer gathers. */
@@ -198,7 +200,8 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 	return transfer->enough ? 0 : size;
 }
 
-/* Reads are given up soon: nothing is lost. With what changes something the user would be left alone with the question whether it did. */
+/* Reads are given up soon: nothing is lost. With what changes something the user would be left
+ * alone with the question whether it did. */
 static void mind_silence(struct transfer *transfer)
 {
 	long status = 0, sent = 0;
@@ -251,7 +254,8 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 	if (body == NULL)
 		return;
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-	/* Over a connection that was kept, and turns out to be dead, curl would send it twice: by then it may have been done. */
+	/* Over a connection that was kept, and turns out to be dead, curl would send it twice: by
+	 * then it may have been done. */
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
 }
 
@@ -377,7 +381,8 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 
 /* ---- what commands call */
 
-/* The controller said no for want of room, and when to come back: waits for that. False: it was something else, or has lasted too long. */
+/* The controller said no for want of room, and when to come back: waits for that. False: it was
+ * something else, or has lasted too long. */
 static bool wait_for_room(struct sw_cli_client *client, int64_t until_ms, bool *told, struct sw_err *err)
 {
 	int64_t now_ms = sw_cli_uptime_ms(), again_ms = now_ms + client->later_ms;
@@ -471,7 +476,8 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 		r = call(client, "/v1/jobs", header, text, ret_answer, err);
 		bool first = !may_be_there;
 		may_be_there = may_be_there || (client->away && client->reached && !client->refused);
-		/* Where nobody was to begin with, or there was no room for it, nothing can have been lost. */
+		/* Where nobody was to begin with, or there was no room for it,
+		 * nothing can have been lost. */
 		if (r == 0 || !client->away || !may_be_there)
 			return r;
 		if (sw_cli_uptime_ms() >= until_ms || sw_cli_interrupted() != 0)

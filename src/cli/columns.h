@@ -1,5 +1,6 @@
-/* Columns of lists of jobs: by name, as `ps -o` and --sort take them, and what stands in them. Names are Slurm's where Slurm has them, and the letters of
- * squeue's own formats ("%.18i %j") are understood. */
+/* Columns of lists of jobs: by name, as `ps -o` and --sort take them, and what stands in
+ * them. Names are Slurm's where Slurm has them, and the letters of squeue's own formats
+ * ("%.18i %j") are understood. */
 #ifndef SW_CLI_COLUMNS_H
 #define SW_CLI_COLUMNS_H
 

@@ -1,10 +1,13 @@
-/* The command line as data: every command is one constant struct, and all of them stand in one table (commands.c).
+/* The command line as data: every command is one constant struct, and all of them stand in
+ * one table (commands.c).
  *
- * From that table come the parser, the help, the manual page and the shell completions; none of them knows a command by name. A command
- * is added by writing its file and adding its line to the table.
+ * From that table come the parser, the help, the manual page and the shell completions;
+ * none of them knows a command by name. A command is added by writing its file and adding
+ * its line to the table.
  *
  * Invariants of the table (tests/unit/cli holds them):
- *  1. names and letters of a command's options differ; every option has an `about`; presets can be decoded.
+ *  1. names and letters of a command's options differ; every option has an `about`;
+ *     presets can be decoded.
  *  2. every example can be parsed.
  *  3. -h is help, unless the command has a letter h of its own (as squeue does); --help always is.
  */

@@ -9,7 +9,8 @@ static void put_words(FILE *out, const struct sw_cli_words *words)
 		fprintf(out, "%s%s", i > 0 ? " " : "", word);
 }
 
-/* What may follow an option; nothing is offered for free text, and files where the shell is told so. */
+/* What may follow an option; nothing is offered for free text, and files where the shell is told
+ * so. */
 static void put_value(FILE *out, const struct sw_cli_command *command, const struct sw_cli_option *option)
 {
 	if (option->kind == SW_CLI_FLAG || option->optional)

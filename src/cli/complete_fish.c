@@ -28,8 +28,8 @@ static void put_condition(FILE *out, const struct sw_cli_command *command)
 static void put_words(FILE *out, const struct sw_cli_words *words)
 {
 	const char *word;
-	/* fish completes lists by itself when it is given a function; here each word is offered with what was typed before the last
-	 * comma. */
+	/* fish completes lists by itself when it is given a function; here each word is offered
+	 * with what was typed before the last comma. */
 	fputs(words->list ? " -a '(__sharewell_list" : " -a '", out);
 	for (size_t i = 0; (word = words->at(i)) != NULL; i++)
 		fprintf(out, "%s%s", i > 0 || words->list ? " " : "", word);

@@ -70,7 +70,8 @@ struct sw_cli_doors {
 			     .offset = offsetof(type, doors.operators)                                                                  \
 	}
 
-/* As sw_cli_places(), with the socket where the options want it. Refuses options that do not go together. */
+/* As sw_cli_places(), with the socket where the options want it. Refuses options
+ * that do not go together. */
 int sw_cli_doors_places(const struct sw_cli_doors *doors, const char *state, struct sw_cli_places *ret_places, struct sw_err *err);
 
 /* The users of --operators, by number. Release with sw_vec_free(). */
@@ -79,16 +80,19 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 /* A user by name or number: the number and the group; SW_EINPUT. */
 int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err);
 
-/* Where to listen on TCP: "127.0.0.1:7411", in `buffer` or an option's own text; NULL: nowhere, as where neither --port nor --listen is given. */
+/* Where to listen on TCP: "127.0.0.1:7411", in `buffer` or an option's own text; NULL: nowhere, as
+ * where neither --port nor --listen is given. */
 int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err);
-/* Whether a controller could be started so, before anything is made for it. `failures`: its file of classes; NULL: none. */
+/* Whether a controller could be started so, before anything is made for it. `failures`: its file
+ * of classes; NULL: none. */
 int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err);
 
 /* How long jobs that have ended are kept, into the options of a controller. */
 struct sw_controller_options;
 int sw_cli_doors_keep(const struct sw_cli_doors *doors, struct sw_controller_options *options, struct sw_err *err);
 
-/* What people on other machines need, with lines to copy. `address`: "https://0.0.0.0:8443"; `pin`: "" where an authority signed. */
+/* What people on other machines need, with lines to copy. `address`: "https://0.0.0.0:8443"; `pin`:
+ * "" where an authority signed. */
 void sw_cli_doors_print(const char *address, const char *pin, FILE *out);
 
 #endif

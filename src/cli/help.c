@@ -27,8 +27,8 @@ static unsigned text_width(unsigned width)
 	return width < WIDTH_MIN ? WIDTH_MIN : width > WIDTH_MAX ? WIDTH_MAX : width;
 }
 
-/* Words of `text` from column `at` on, in lines that begin at `indent` and end before `width`. An empty line stays one. Ends the last
- * line. */
+/* Words of `text` from column `at` on, in lines that begin at `indent` and end before `width`. An
+ * empty line stays one. Ends the last line. */
 static void put_wrapped(FILE *out, const char *text, unsigned at, unsigned indent, unsigned width)
 {
 	while (*text != '\0') {
@@ -111,7 +111,8 @@ static void put_sentence(FILE *out, const char *about)
 	fprintf(out, "%c%s.\n", toupper((unsigned char)about[0]), about + 1);
 }
 
-/* One entry of a list: `head` from column 2 on, `text` from column `indent` on, below it where the head is too long. */
+/* One entry of a list: `head` from column 2 on, `text` from column `indent` on, below it
+ * where the head is too long. */
 static void put_entry(FILE *out, const char *head, const char *text, unsigned indent, unsigned width)
 {
 	int at = fprintf(out, "  %s", head);

@@ -13,9 +13,11 @@ void sw_cli_print_command(FILE *out, const struct sw_cli_command *command, unsig
 /* The manual page of everything, in the man macros: sharewell.1. */
 void sw_cli_print_man(FILE *out);
 
-/* For those two: what there is to say about an option, with its words and its preset. The caller frees it; NULL when out of memory. */
+/* For those two: what there is to say about an option, with its words and its preset. The caller
+ * frees it; NULL when out of memory. */
 char *sw_cli_option_text(const struct sw_cli_option *option);
-/* "--trace FILE --cluster SHAPE [options] FILE": what follows the command's name. The caller frees it; NULL when out of memory. */
+/* "--trace FILE --cluster SHAPE [options] FILE": what follows the command's name. The caller frees
+ * it; NULL when out of memory. */
 char *sw_cli_usage(const struct sw_cli_command *command);
 
 extern const char sw_cli_summary[]; /* one sentence: what the program is */

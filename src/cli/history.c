@@ -1,4 +1,5 @@
-/* sharewell history: jobs that have ended, as sacct shows them; and the cluster's history as a trace. */
+/* sharewell history: jobs that have ended, as sacct shows them; and the
+ * cluster's history as a trace. */
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>

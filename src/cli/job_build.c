@@ -68,7 +68,8 @@ static bool is_in_path(const char *word)
 	return false;
 }
 
-/* The name of a script that is nowhere: as a command it would fail only when its turn comes. In another folder it may be there. */
+/* The name of a script that is nowhere: as a command it would fail only when its turn comes. In
+ * another folder it may be there. */
 static bool is_lost_script(const char *word, const char *workdir)
 {
 	return is_named_script(word) && workdir == NULL && access(word, F_OK) != 0 && (strchr(word, '/') != NULL || !is_in_path(word));
@@ -101,7 +102,8 @@ static bool is_shell(const char *program)
 	return false;
 }
 
-/* Shells take the text as it is now, so that editing the file does not change a job that waits; others run the file. */
+/* Shells take the text as it is now, so that editing the file does not change a job that
+ * waits; others run the file. */
 static json_t *script_command(const struct sw_cli_script *script, const char *path)
 {
 	char line[256], *words[SHELL_WORDS_MAX], *rest = NULL;
@@ -193,7 +195,8 @@ static int decode(const char *what, const json_t *fields, struct sw_err *err)
 	return r < 0 ? r : sw_run_spec_check(what, request, err);
 }
 
-/* The environment, which people do not see themselves send, is named where it is what is too much. */
+/* The environment, which people do not see themselves send, is named where it is what is too
+ * much. */
 static int check(const char *what, json_t *fields, struct sw_err *err)
 {
 	int r = decode(what, fields, err);

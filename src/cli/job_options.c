@@ -183,7 +183,8 @@ static int set_signal(json_t *fields, const char *text, struct sw_err *err)
 	return json_object_set_new(fields, "signal", json_string(word));
 }
 
-/* The least number of GPUs that the fields ask for: what is given for the whole job is divided among them. */
+/* The least number of GPUs that the fields ask for: what is given for the whole job
+ * is divided among them. */
 static uint64_t gpus_of(const json_t *fields)
 {
 	const json_t *gpus = json_object_get(fields, "gpus");
@@ -259,14 +260,16 @@ static int set_workdir(json_t *fields, const char *path, struct sw_err *err)
 
 /* ---- environment */
 
-/* What a shell keeps for itself, and what says where one was when submitting: of no use to a job elsewhere. */
+/* What a shell keeps for itself, and what says where one was when submitting: of no
+ * use to a job elsewhere. */
 static bool is_of_the_shell(const char *name, size_t size)
 {
 	static const char *const names[] = {"_", "OLDPWD", "PWD", "SHLVL", "LS_COLORS", "WINDOWID", "COLUMNS", "LINES"};
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(names); i++)
 		if (strlen(names[i]) == size && strncmp(names[i], name, size) == 0)
 			return true;
-	/* Those of the emulated driver go where LD_LIBRARY_PATH goes: with others a job would find other GPUs than its node has. */
+	/* Those of the emulated driver go where LD_LIBRARY_PATH goes: with others a job would find
+	 * other GPUs than its node has. */
 	return strncmp(name, "SHAREWELL_", 10) == 0 && strncmp(name, "SHAREWELL_EMU", 13) != 0;
 }
 

@@ -1,6 +1,8 @@
-/* The options that describe a job, shared by `submit` and `run`, and what becomes of them: the JSON of api/job.h.
+/* The options that describe a job, shared by `submit` and `run`, and what becomes of them:
+ * the JSON of api/job.h.
  *
- * A job comes from a command, from a job file, or from a script with directives; options of the command line win over all of them.
+ * A job comes from a command, from a job file, or from a script with directives; options of the
+ * command line win over all of them.
  */
 #ifndef SW_CLI_JOB_OPTIONS_H
 #define SW_CLI_JOB_OPTIONS_H
@@ -134,7 +136,8 @@ struct sw_cli_job_source {
 	size_t job_offset; /* of struct sw_cli_job_options in the command's values */
 };
 
-/* The jobs that the command line, a file or a script describes: one object, or a list of them. Checked, so that what is wrong is found here. */
+/* The jobs that the command line, a file or a script describes: one object, or a list of them.
+ * Checked, so that what is wrong is found here. */
 int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, struct sw_err *err);
 
 /* ---- parts of it, for tests */
@@ -144,9 +147,11 @@ int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, s
 int sw_cli_job_resources(const struct sw_cli_job_options *options, json_t *fields, uint64_t *ret_tasks, struct sw_err *err);
 /* Tells the user which of the options mean little here. */
 void sw_cli_job_notes(const struct sw_cli_job_options *options);
-/* "90" (minutes), "90s", "1-12", "2:30:00", "10:30" (minutes and seconds): as Slurm reads times, and with units. */
+/* "90" (minutes), "90s", "1-12", "2:30:00", "10:30" (minutes and seconds): as Slurm reads
+ * times, and with units. */
 int sw_cli_time_limit(const char *text, int64_t *ret_ns);
-/* "2030-01-31T18:00:00Z", "2030-01-31T18:00" or "18:00" (local), "8h" (from `now_ns`; `ago`: before it). */
+/* "2030-01-31T18:00:00Z", "2030-01-31T18:00" or "18:00" (local), "8h" (from
+ * `now_ns`; `ago`: before it). */
 int sw_cli_moment(const char *text, int64_t now_ns, bool ago, int64_t *ret_ns);
 
 /* jobfile.c: a job file to one object or a list of them. */

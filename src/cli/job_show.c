@@ -70,7 +70,8 @@ static void put_request(const json_t *request)
 static void put_end(const json_t *job)
 {
 	char text[200];
-	/* Of a job that goes on there is one only after a failure, while it waits for the next try. */
+	/* Of a job that goes on there is one only after a failure, while it
+	 * waits for the next try. */
 	bool failed = strcmp(sw_cli_text(job, "state", ""), "PD") == 0 && json_is_object(json_object_get(job, "failure"));
 	if (!sw_cli_job_ended(job) && !failed)
 		return;

@@ -1,4 +1,5 @@
-/* Job files: YAML whose keys are the fields of api/job.h. Scalars stay text; the decoder of jobs knows what they mean. */
+/* Job files: YAML whose keys are the fields of api/job.h. Scalars stay text; the decoder of
+ * jobs knows what they mean. */
 #include <string.h>
 
 #include "base/yaml.h"

@@ -83,7 +83,8 @@ static bool differs_from_preset(const char *policy, const char *name, const char
 	return is_value && preset != NULL && present != NULL && strcmp(preset, present) != 0;
 }
 
-/* The policy in charge is simulated with the parameters that it has; what the user sets comes later, and counts. */
+/* The policy in charge is simulated with the parameters that it has; what the user sets
+ * comes later, and counts. */
 static int add_settings(struct said *said, struct sw_err *err)
 {
 	const char *policy = sw_cli_text(said->policy, "policy", ""), *name;
@@ -137,7 +138,8 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 
 /* ---- what is said about it */
 
-/* "History: jobs run as long as they really did, however they ended (2 did not end well, 1 is not over yet); 3 that never ran are left out." */
+/* "History: jobs run as long as they really did, however they ended (2 did not end well, 1 is not
+ * over yet); 3 that never ran are left out." */
 static int describe(struct sw_cli_study *study, const struct said *said, struct sw_err *err)
 {
 	uint64_t ends[SW_TRACE_ENDS];

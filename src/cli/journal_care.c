@@ -1,4 +1,5 @@
-/* sharewell journal check, repair, backup, restore: taking care of the file that a cluster lives in. */
+/* sharewell journal check, repair, backup, restore: taking care of the file
+ * that a cluster lives in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

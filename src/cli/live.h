@@ -1,4 +1,5 @@
-/* What the commands for a live cluster share: options, numbers of jobs, and answers of the controller as text. */
+/* What the commands for a live cluster share: options, numbers of jobs, and answers of
+ * the controller as text. */
 #ifndef SW_CLI_LIVE_H
 #define SW_CLI_LIVE_H
 
@@ -47,16 +48,20 @@ typedef SW_VEC(uint64_t) sw_cli_ids;
 int sw_cli_job_ids(const struct sw_cli_texts *words, sw_cli_ids *ids, struct sw_err *err);
 /* One number. */
 int sw_cli_job_id(const char *word, uint64_t *ret_id, struct sw_err *err);
-/* Every job that the words name, in their order, until one fails: then that code, else the highest of what `take` returned. */
+/* Every job that the words name, in their order, until one fails: then that code, else the highest
+ * of what `take` returned. */
 typedef int sw_cli_job_fn(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err);
 int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err);
-/* Every one of them, whatever becomes of the others, while the controller answers and nobody interrupts. The first failure is the result, later ones are printed. */
+/* Every one of them, whatever becomes of the others, while the controller answers and nobody
+ * interrupts. The first failure is the result, later ones are printed. */
 int sw_cli_try_jobs(struct sw_cli_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err);
 int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 bool sw_cli_job_ended(const json_t *job);
-/* What a shell would say of it: 0, its code, 128 and the signal, or 1 when it did not end well without having either. */
+/* What a shell would say of it: 0, its code, 128 and the signal, or 1 when it did not end well
+ * without having either. */
 int sw_cli_job_exit(const json_t *job);
-/* Pages through /v1/jobs with the parameters `query` ("state=PD&"), oldest first; `take` gets each page's jobs. */
+/* Pages through /v1/jobs with the parameters `query` ("state=PD&"), oldest first; `take`
+ * gets each page's jobs. */
 typedef int sw_cli_page_fn(void *user, json_t *jobs, struct sw_err *err);
 int sw_cli_each_page(struct sw_cli_client *client, const char *query, sw_cli_page_fn *take, void *user, struct sw_err *err);
 
@@ -73,21 +78,24 @@ char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size);
 /* How many of its processes go around the runtime, and what of it; "" where none does. */
 char *sw_cli_outside(const json_t *job, char *text, size_t size);
 char *sw_cli_trespass(const json_t *job, char *text, size_t size);
-/* "30 %", or when it works beside guaranteed jobs; "" for all of the time, or where nobody knows. */
+/* "30 %", or when it works beside guaranteed jobs; "" for all of the time, or where nobody
+ * knows. */
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size);
 /* "312 ms/it"; "" where nobody knows. */
 char *sw_cli_iteration(const json_t *job, char *text, size_t size);
 /* "1.06x of the 12 ms/it that it takes alone"; "": not known. */
 char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 
-/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where nobody knows, or does not yet. Each returns `text` */
+/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where nobody knows, or
+ * does not yet. Each returns `text` */
 /* "37%", of its time and of its memory. */
 char *sw_cli_device_busy(const json_t *gpu, char *text, size_t size);
 char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size);
 /* "312W"; no GPU that is on draws nothing. */
 char *sw_cli_device_power(const json_t *gpu, char *text, size_t size);
 /* "41C" */
-/* Why it takes no jobs, or what shares it with them: "stranger: ann's train (pid 7, 3 GiB)"; "": nothing. */
+/* Why it takes no jobs, or what shares it with them: "stranger: ann's train (pid
+ * 7, 3 GiB)"; "": nothing. */
 char *sw_cli_device_shut(const json_t *gpu, char *text, size_t size);
 char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size);
 
@@ -96,11 +104,13 @@ char *sw_cli_device_heat(const json_t *gpu, char *text, size_t size);
 char *sw_cli_elapsed(int64_t seconds, char buffer[32]);
 /* "2026-10-04T15:00:00", local time; "-" for null. */
 char *sw_cli_local_time(const char *rfc3339, char buffer[32]);
-/* What the controller says of a job, with the moments in it as local time. NULL: out of memory; the caller frees. */
+/* What the controller says of a job, with the moments in it as local time. NULL: out of
+ * memory; the caller frees. */
 char *sw_cli_local_sentence(const char *text);
 /* One line. */
 int sw_cli_print_json(const json_t *value, struct sw_err *err);
-/* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it is, but never NULL. The caller frees *query. */
+/* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it
+ * is, but never NULL. The caller frees *query. */
 int sw_cli_query_add(char **query, const char *name, const char *value, struct sw_err *err);
 /* Parameter values: escapes what cannot stand in a query. NULL: out of memory; the caller frees. */
 char *sw_cli_escape(const char *text);
@@ -128,9 +138,11 @@ void sw_cli_rows_release(struct sw_cli_rows *rows);
 int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 /* Looks at the job, as soon as the controller answers. */
 int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
-/* Waits until a job that is on its way to other GPUs is there, or is not; *job is what was heard of it last, and is replaced. */
+/* Waits until a job that is on its way to other GPUs is there, or is not; *job is what was heard of
+ * it last, and is replaced. */
 int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err);
-/* Copies the job's log to standard output; `follow`: until it has ended. *offset: where to begin, and how far it came. */
+/* Copies the job's log to standard output; `follow`: until it has ended. *offset: where to
+ * begin, and how far it came. */
 int sw_cli_copy_log(struct sw_cli_client *client, uint64_t id, const char *query, bool follow, int64_t *offset, struct sw_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* The program: finds the command, parses its words, runs it, and turns what happened into a message and an exit status. */
+/* The program: finds the command, parses its words, runs it, and turns what happened into a
+ * message and an exit status. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +80,8 @@ static int run_line(int argc, char **argv, const struct sw_cli_call *line, struc
 int main(int argc, char **argv)
 {
 	struct sw_err err = {0};
-	/* A reader that went away, or a limit on the size of files, is an error of writing like any other, so that nothing is left
-	 * half-written. */
+	/* A reader that went away, or a limit on the size of files, is an error of writing like any
+	 * other, so that nothing is left half-written. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	/* Parsing reorders the words; commands want them as they were typed. */

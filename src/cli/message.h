@@ -1,4 +1,5 @@
-/* What the program says besides its results: always on standard error, never with a control character that came from outside. */
+/* What the program says besides its results: always on standard error, never with a control
+ * character that came from outside. */
 #ifndef SW_CLI_MESSAGE_H
 #define SW_CLI_MESSAGE_H
 

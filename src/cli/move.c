@@ -58,7 +58,8 @@ static bool differ(const json_t *a, const json_t *b, const char *key)
 	return !json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-/* No answer came: whether the controller took the move is seen from the job, as soon as it can be asked again. */
+/* No answer came: whether the controller took the move is seen from the job, as soon as
+ * it can be asked again. */
 static int find_out(struct sw_cli_client *client, uint64_t id, const json_t *before, json_t **ret_job, struct sw_err *err)
 {
 	SW_JSON *job = NULL;

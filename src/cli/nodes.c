@@ -33,7 +33,8 @@ static const struct sw_cli_column gpu_columns[] = {
 	{.name = "UUID"},
 };
 
-/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*; unreachable for one that does not answer; shut for one none of whose GPUs takes jobs. */
+/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*;
+ * unreachable for one that does not answer; shut for one none of whose GPUs takes jobs. */
 static const char *state_of(const json_t *node)
 {
 	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);

@@ -151,7 +151,8 @@ static uint64_t gpus_of(const json_t *job)
 	return mask;
 }
 
-/* Of one that runs: whether some of its GPUs take no other after it. Then the rest of them is left out with these: nobody else starts there before it ends. */
+/* Of one that runs: whether some of its GPUs take no other after it. Then the rest of them is left
+ * out with these: nobody else starts there before it ends. */
 static bool is_on_shut(const struct making *making, const json_t *job)
 {
 	int64_t place = sw_cli_number(making->places, sw_cli_text(job, "node", ""), -1);
@@ -363,7 +364,8 @@ static uint64_t shut_on(const json_t *node)
 	return mask;
 }
 
-/* What runs on a node that takes no more jobs leaves nothing behind that others could have; nor do GPUs that take none. */
+/* What runs on a node that takes no more jobs leaves nothing behind that others could have; nor
+ * do GPUs that take none. */
 static int find_doors(struct sw_cli_client *client, struct making *making, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;

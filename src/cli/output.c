@@ -1,5 +1,5 @@
-/* What is written goes through a cookie stream: to the compressor, if any, and on to the file. The cookie is also where an
- * interruption is noticed. */
+/* What is written goes through a cookie stream: to the compressor, if any, and on to the file. The
+ * cookie is also where an interruption is noticed. */
 #include "cli/output.h"
 
 #include <archive.h>
@@ -165,8 +165,8 @@ int sw_cli_output_write(const char *path, sw_cli_write_fn *write, const void *wh
 		return r == SW_ENOTFOUND ? SW_EIO : r;
 	struct sw_err why = {0};
 	r = write_to(sw_output_stream(output), path, write, what, &why);
-	/* A stream that failed fails its commit too, which knows the file and the system's own word. What has another cause is told
-	 * by itself. */
+	/* A stream that failed fails its commit too, which knows the file and the system's own
+	 * word. What has another cause is told by itself. */
 	bool full = r == SW_EIO && ferror(sw_output_stream(output)) != 0;
 	if (r < 0 && !full) {
 		*err = why;

@@ -1,4 +1,5 @@
-/* Files that commands write: complete or not there at all, compressed where the name says so, and given up when the user interrupts. */
+/* Files that commands write: complete or not there at all, compressed where the name says so, and
+ * given up when the user interrupts. */
 #ifndef SW_CLI_OUTPUT_H
 #define SW_CLI_OUTPUT_H
 
@@ -7,11 +8,13 @@
 
 #include "base/error.h"
 
-/* Whether `path` could be written, found out before long work and without leaving a trace of it. `what` names it in messages ("report").
- * `inputs` (NULL ends) are files that must not be overwritten. */
+/* Whether `path` could be written, found out before long work and without leaving a
+ * trace of it. `what` names it in messages ("report"). `inputs` (NULL ends) are files
+ * that must not be overwritten. */
 int sw_cli_output_check(const char *what, const char *path, const char *const *inputs, struct sw_err *err);
 
-/* Writes `path` with `write`; a name that ends in .gz, .xz or .zst is compressed. After an interruption, SW_ESTOPPED. */
+/* Writes `path` with `write`; a name that ends in .gz, .xz or .zst is compressed. After an
+ * interruption, SW_ESTOPPED. */
 typedef int sw_cli_write_fn(FILE *stream, const void *what, struct sw_err *err);
 int sw_cli_output_write(const char *path, sw_cli_write_fn *write, const void *what, struct sw_err *err);
 

@@ -68,7 +68,8 @@ static int64_t run_time(const json_t *job, int64_t now_ns)
 	return ended > started ? ended - started : 0;
 }
 
-/* When it could have begun: invariant 3. Jobs depend on earlier ones, so their ends are known by now, if they are in this history at all. */
+/* When it could have begun: invariant 3. Jobs depend on earlier ones, so their ends are known by
+ * now, if they are in this history at all. */
 static int64_t ready_ns(const struct gathering *all, const json_t *job)
 {
 	int64_t ready = moment(job, "submitted_at", all->now_ns);

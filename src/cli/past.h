@@ -1,12 +1,13 @@
-/* The history of the running cluster: its jobs as a trace that also tells what became of them, and the cluster's shape. For `history --export` and
- * `sim --journal`.
+/* The history of the running cluster: its jobs as a trace that also tells what became of them, and
+ * the cluster's shape. For `history --export` and `sim --journal`.
  *
  * What is taken how, so that a replay asks for what was really asked for:
- *  1. a job counts with the time that it spent on GPUs, however it ended; one that runs or was stopped counts with its time until now;
+ *  1. a job counts with the time that it spent on GPUs, however it ended; one that runs or was
+ *     stopped counts with its time until now;
  *  2. one that never ran says nothing about the load and is left out;
  *  3. one that depended on others counts as submitted when the last of them had ended;
- *  4. times on hold are those of the journal's events, for jobs that came since its first event. Jobs
- *     before that are known by their rows alone. A hold that goes on is not counted as one.
+ *  4. times on hold are those of the journal's events, for jobs that came since its first event.
+ *     Jobs before that are known by their rows alone. A hold that goes on is not counted as one.
  */
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H
@@ -24,7 +25,8 @@ struct sw_cli_past {
 	uint64_t hidden;	/* other people's: only their sizes and times are known */
 };
 
-/* `query` as in sw_cli_each_page(): which jobs. `with_events`: with times on hold. With a progress bar where there are many and somebody watches. */
+/* `query` as in sw_cli_each_page(): which jobs. `with_events`: with times on hold. With a progress
+ * bar where there are many and somebody watches. */
 int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
 void sw_cli_past_release(struct sw_cli_past *past);
 

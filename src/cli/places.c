@@ -35,7 +35,8 @@ static int find_state(const char *state, bool for_all, char path[PATH_MAX], stru
 			return sw_err_set(err, SW_EIO, "cannot tell the present folder");
 		return put(path, err, "%s/%s", here, state);
 	}
-	/* A relative path in these is to be ignored: the specification of the XDG directories says so. */
+	/* A relative path in these is to be ignored: the specification of the
+	 * XDG directories says so. */
 	const char *base = setting("XDG_STATE_HOME"), *home = setting("HOME");
 	if (base != NULL && base[0] == '/')
 		return put(path, err, "%s/sharewell", base);

@@ -1,7 +1,8 @@
 /* Where a live cluster keeps its things on this machine, and where its controller is found.
  *
  *	state    $SHAREWELL_STATE, else $XDG_STATE_HOME/sharewell, else ~/.local/state/sharewell
- *	socket   $XDG_RUNTIME_DIR/sharewell/controller.sock; in the state folder where that was named or there is no such directory
+ *	socket   $XDG_RUNTIME_DIR/sharewell/controller.sock; in the state folder where that was
+ *	         named or there is no such directory
  */
 #ifndef SW_CLI_PLACES_H
 #define SW_CLI_PLACES_H

@@ -33,7 +33,8 @@ static void *open_object(const char *path, struct sw_err *err)
 	return object;
 }
 
-/* What the object's variable `symbol` points to, or NULL and an error that says what it should be. */
+/* What the object's variable `symbol` points to, or NULL and an error that
+ * says what it should be. */
 static const void *exported(const char *path, const char *symbol, const char *macro, const char *other_symbol, const char *other_option,
 			    struct sw_err *err)
 {

@@ -191,7 +191,8 @@ static int drop(void *user, struct sw_store *store, struct sw_err *err)
 static int forget(const char *path, const char *name, struct sw_err *err)
 {
 	SW_CLEANUP(sw_store_freep) struct sw_store *store = NULL;
-	/* First to see whether it is there: where there is nothing, there may be no folder for the lock either. */
+	/* First to see whether it is there: where there is nothing, there may be no
+	 * folder for the lock either. */
 	int r = sw_store_load(path, &store, err);
 	r = r < 0 ? r : sw_store_remove(store, name, err);
 	return r < 0 ? r : sw_cli_own_profiles_change(path, drop, (void *)(uintptr_t)name, err);

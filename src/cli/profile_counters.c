@@ -1,5 +1,6 @@
-/* The program runs without our runtime here: two that stand between it and the driver would measure each other. Nsight Compute ends it when it has seen enough; whether it has is told by what
- * it wrote, not by its exit status, since a program that is ended so has failed. */
+/* The program runs without our runtime here: two that stand between it and the driver would measure
+ * each other. Nsight Compute ends it when it has seen enough; whether it has is told by what it
+ * wrote, not by its exit status, since a program that is ended so has failed. */
 #include "cli/profile_counters.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@
 #define LARGEST_LOG ((size_t)64 << 20)
 #define LOOK_NS (50 * SW_NS_PER_MS)
 #define GRACE_NS (10 * SW_NS_PER_S) /* between asking it to end and ending it */
-/* Kernels that are measured: of one iteration, each of them several times over, which takes tens of milliseconds. */
+/* Kernels that are measured: of one iteration, each of them several times over, which
+ * takes tens of milliseconds. */
 enum { KERNELS = 200, KERNELS_MAX = 1000, WARM_ITERATIONS = 20, WARM_KERNELS = 2000 };
 
 int sw_cli_find_ncu(char path[PATH_MAX], struct sw_err *err)

@@ -1,4 +1,5 @@
-/* One progress bar for work that several threads do: how much of all is done, how fast, how long it will take. */
+/* One progress bar for work that several threads do: how much of all is done, how fast,
+ * how long it will take. */
 #ifndef SW_CLI_PROGRESS_H
 #define SW_CLI_PROGRESS_H
 
@@ -23,7 +24,8 @@ void sw_cli_progress_draw(struct sw_cli_progress *progress, uint64_t done, const
 /* Wipes it away. */
 void sw_cli_progress_end(struct sw_cli_progress *progress);
 
-/* One line into `text`, at most `width` columns, without control characters: the drawing without the terminal. */
+/* One line into `text`, at most `width` columns, without control characters: the
+ * drawing without the terminal. */
 void sw_cli_progress_format(const struct sw_cli_progress *progress, uint64_t done, int64_t elapsed_ns, const char *label, char *text,
 			    size_t size);
 

@@ -1,5 +1,6 @@
-/* Simulations side by side. Each is a function of its own config and shares only what nobody writes, so threads need nothing but a
- * counter to take work from and a condition to wake the one who draws. */
+/* Simulations side by side. Each is a function of its own config and shares only what
+ * nobody writes, so threads need nothing but a counter to take work from and a condition to
+ * wake the one who draws. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* Directives of job scripts: "#SHAREWELL -G 2 -t 2h", and the common ones of "#SBATCH".
  *
  *  1. Only what stands before the first command counts.
- *  2. What is not understood is left out with a warning, never an error: scripts are shared between clusters.
+ *  2. What is not understood is left out with a warning, never an error: scripts are
+ *     shared between clusters.
  *  3. Words of #SBATCH become our own options before anything else looks at them.
  */
 #include <stdio.h>

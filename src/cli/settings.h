@@ -15,15 +15,15 @@ struct sw_cli_setting {
 /* Takes the text apart at its first dot and its first equals sign. */
 int sw_cli_setting_parse(const char *text, struct sw_cli_setting *ret_setting, struct sw_err *err);
 
-/* Whether it is about the world; and then sets it. `world` also takes it into its name, so that no report calls a changed world by
- * its plain name. */
+/* Whether it is about the world; and then sets it. `world` also takes it into its name, so that no
+ * report calls a changed world by its plain name. */
 bool sw_cli_setting_is_world(const struct sw_cli_setting *setting);
 int sw_cli_setting_world(const struct sw_cli_setting *setting, struct sw_world *world, struct sw_err *err);
 /* To be asked after the last setting: whether what was changed still makes a world. */
 int sw_cli_check_world(const struct sw_world *world, struct sw_err *err);
 
-/* Sets a parameter of the policy that `params` is about. A file of numbers is read where `files` is true; otherwise its name is taken
- * for its content. */
+/* Sets a parameter of the policy that `params` is about. A file of numbers is read where `files` is
+ * true; otherwise its name is taken for its content. */
 int sw_cli_setting_policy(const struct sw_cli_setting *setting, struct sw_params *params, bool files, struct sw_err *err);
 
 /* For lists: the values of a world that can be set; a NULL name ends. */

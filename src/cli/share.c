@@ -1,7 +1,8 @@
 /* sharewell share: a program under the GPU runtime, on a machine that needs no cluster.
  *
- * The page of each such program lies in a folder of the user's own, under the share's name; --list, --suspend, --resume, --limit and --profile find it there. The file goes
- * when the program ends; one that was left behind is removed by whoever lists next.
+ * The page of each such program lies in a folder of the user's own, under the share's name; --list,
+ * --suspend, --resume, --limit and --profile find it there. The file goes when the program ends;
+ * one that was left behind is removed by whoever lists next.
  */
 #include <stdio.h>
 #include <string.h>
@@ -214,7 +215,8 @@ static int find_wish(const struct values *values, enum wish *ret_wish, struct sw
 	return 0;
 }
 
-/* What would be passed over is refused: who limits while suspending believes that both were done. */
+/* What would be passed over is refused: who limits while suspending believes that both were
+ * done. */
 static int check_options(const struct values *values, enum wish wish, struct sw_err *err)
 {
 	enum { TERMS = 1 << RUNS | 1 << LIMITS };

@@ -1,4 +1,5 @@
-/* Where the shares of this user are, and what they are called; and the names of the rules by which opportunistic ones keep out of the way. */
+/* Where the shares of this user are, and what they are called; and the names of the rules by which
+ * opportunistic ones keep out of the way. */
 #ifndef SW_CLI_SHARE_PLACES_H
 #define SW_CLI_SHARE_PLACES_H
 
@@ -22,7 +23,8 @@ int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);
 /* The page of the share of that name; there may be none yet. */
 int sw_cli_share_path(const char *name, char path[PATH_MAX], struct sw_err *err);
 int sw_cli_share_open(const char *name, bool mapped, struct sw_share_page **ret_page, struct sw_err *err);
-/* Whether the keeper of this share is still there: it holds a lock on the first byte. Or a process that is off its GPUs: without its page nobody could bring it back. */
+/* Whether the keeper of this share is still there: it holds a lock on the first byte. Or a process
+ * that is off its GPUs: without its page nobody could bring it back. */
 bool sw_cli_share_is_alive(const char *path);
 
 #endif

@@ -231,7 +231,8 @@ static void take_signals(void)
 	signal(SIGCHLD, SIG_DFL);
 }
 
-/* Until there is a child that they can be passed on to, and in it until it is the program, they wait. Returns what was blocked before. */
+/* Until there is a child that they can be passed on to, and in it until it is the program, they
+ * wait. Returns what was blocked before. */
 static sigset_t hold_signals(void)
 {
 	sigset_t held, before;

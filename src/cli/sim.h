@@ -1,4 +1,5 @@
-/* What the files of the command `sim` share: its values, the study that they describe, its runs, and how they are shown. */
+/* What the files of the command `sim` share: its values, the study that they describe, its runs,
+ * and how they are shown. */
 #ifndef SW_CLI_SIM_H
 #define SW_CLI_SIM_H
 
@@ -45,8 +46,8 @@ struct sw_cli_study {
 	char *basis;		  /* how the history was taken, in one line; NULL where there is none */
 };
 
-/* All but the trace: what can be wrong is found before anything long begins. What stands in *study already (a cluster, a trace; zeroes otherwise) is taken as
- * it is, and released on failure. */
+/* All but the trace: what can be wrong is found before anything long begins. What stands in *study
+ * already (a cluster, a trace; zeroes otherwise) is taken as it is, and released on failure. */
 int sw_cli_study_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
 int sw_cli_study_load_trace(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err);
 /* Once there is a trace: its tenants. */
@@ -55,18 +56,21 @@ void sw_cli_study_release(struct sw_cli_study *study);
 
 /* ---- the cluster's own history as the trace (journal.c) */
 
-/* What was not said is what the running cluster has: its jobs, shape, placement rule, and the settings of its policy. */
+/* What was not said is what the running cluster has: its jobs, shape, placement rule, and the
+ * settings of its policy. */
 int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *ret_study, struct sw_err *err);
 
 /* ---- the runs, side by side (runs.c) */
 
-/* Simulates every contender in threads of its own, at most `threads` at a time (0: one per core), with one progress bar if
- * `progress`. The results are in the order of the contenders and the caller's to free, also those there are after a failure. The
- * first failure or an interruption stops all. */
+/* Simulates every contender in threads of its own, at most `threads` at a time (0: one per
+ * core), with one progress bar if `progress`. The results are in the order of the contenders and
+ * the caller's to free, also those there are after a failure. The first failure or an
+ * interruption stops all. */
 int sw_cli_run_study(const struct sw_cli_study *study, const struct sw_cli_sim_values *values, bool progress, struct sw_result **results,
 		     struct sw_err *err);
 
-/* Adds to a result what its simulation cannot know: settings, and in words what became of jobs that did not finish. */
+/* Adds to a result what its simulation cannot know: settings, and in words what became of
+ * jobs that did not finish. */
 int sw_cli_annotate(const struct sw_cli_study *study, const struct sw_cli_contender *contender, struct sw_result *result,
 		    struct sw_err *err);
 

@@ -98,8 +98,9 @@ static bool policy_stops(struct sw_cli_client *client)
 	return policy != NULL && policy->order != NULL && policy->order->preemptive;
 }
 
-/* What follows from the rule by which a job may be stopped, in one line, where the owner may have expected something else: one that asks for lent GPUs and never gets them; and, for a
- * person at a terminal, one that says nothing under a policy that would stop jobs. */
+/* What follows from the rule by which a job may be stopped, in one line, where the owner may have
+ * expected something else: one that asks for lent GPUs and never gets them; and, for a person at a
+ * terminal, one that says nothing under a policy that would stop jobs. */
 static void note_rule(struct sw_cli_client *client, const json_t *jobs)
 {
 	const char *plain = NULL;

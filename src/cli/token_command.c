@@ -1,4 +1,5 @@
-/* sharewell token create, list, revoke: who may come over TCP. They change a file in the state folder, which is its owner's alone; the controller notices. */
+/* sharewell token create, list, revoke: who may come over TCP. They change a file in the state
+ * folder, which is its owner's alone; the controller notices. */
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>

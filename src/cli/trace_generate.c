@@ -91,7 +91,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 }
 
 #define AT(member) .offset = offsetof(struct values, member)
-/* What makes no sense is the generator's to say; the bounds here only keep the numbers in their types. */
+/* What makes no sense is the generator's to say; the bounds here only keep the
+ * numbers in their types. */
 static const struct sw_cli_option options[] = {
 	{"jobs", 'n', .kind = SW_CLI_COUNT, "N", "10000", "how many jobs", .most = UINT32_MAX, AT(jobs)},
 	{"gpus", 'g', .kind = SW_CLI_COUNT, "N", "1000", "GPUs of the cluster that it is meant for; no job asks for more",

@@ -1,7 +1,8 @@
 /* sharewell up: one parent that keeps a controller and an agent running.
  *
  *  1. One `up` per state folder: it holds a lock on the file up.pid there.
- *  2. A child that ends is started again; one that fails three times at once, or before the cluster ever was ready, ends it all.
+ *  2. A child that ends is started again; one that fails three times at once, or before the cluster
+ *     ever was ready, ends it all.
  *  3. When the parent is told to end, both children are; jobs go on under their supervisors.
  */
 #include <errno.h>
@@ -76,7 +77,8 @@ static void start(struct cluster *cluster, struct child *child, int ready_fd)
 		child->pid = child->pid < 0 ? 0 : child->pid;
 		return;
 	}
-	/* Should the parent be killed, nobody would restart this one: it ends, too, and the next `up` finds a clean place. */
+	/* Should the parent be killed, nobody would restart this one: it ends, too, and the next
+	 * `up` finds a clean place. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* Ctrl-C is for the parent, which stops them in order. */
 	setpgid(0, 0);
@@ -101,7 +103,8 @@ static int exit_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* The controller, and what it says when clients can connect. Its exit status where it ended instead. */
+/* The controller, and what it says when clients can connect. Its exit status
+ * where it ended instead. */
 static int start_controller(struct cluster *cluster, struct sw_err *err)
 {
 	struct child *child = &cluster->children[CONTROLLER];
@@ -126,8 +129,9 @@ static int start_controller(struct cluster *cluster, struct sw_err *err)
 	return code != 0 ? code : SW_CLI_FAILED;
 }
 
-/* A new cluster knows no GPUs before its agent was heard: what comes right behind `up` in a script would be told that there are none. Not for ever: that an agent
- * fails is told by others, and so is a signal. */
+/* A new cluster knows no GPUs before its agent was heard: what comes right behind `up` in a
+ * script would be told that there are none. Not for ever: that an agent fails is told by
+ * others, and so is a signal. */
 static void await_node(const struct cluster *cluster)
 {
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
@@ -348,8 +352,8 @@ static void show_log(const char *path, off_t from)
 	fclose(log);
 }
 
-/* Goes on in the background, where everything is written to a log. For the process that stays with the user: 1 and the exit status, once the other one has
- * said where it listens. */
+/* Goes on in the background, where everything is written to a log. For the process that stays with
+ * the user: 1 and the exit status, once the other one has said where it listens. */
 static int detach(const struct values *values, struct cluster *cluster, int *ret_ready, struct sw_err *err)
 {
 	char path[PATH_MAX + 8];

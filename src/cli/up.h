@@ -6,7 +6,8 @@
 
 #include "base/error.h"
 
-/* Locks up.pid for the life of this process: its file descriptor. SW_EDENIED: the process *ret_holder has it; no message. */
+/* Locks up.pid for the life of this process: its file descriptor. SW_EDENIED: the process
+ * *ret_holder has it; no message. */
 int sw_cli_up_lock(const char *path, pid_t *ret_holder, struct sw_err *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* How long the machine runs already (CLOCK_MONOTONIC): for spans and deadlines, whatever is done to the clock on the wall. */
+/* How long the machine runs already (CLOCK_MONOTONIC): for spans and deadlines, whatever is done to
+ * the clock on the wall. */
 #ifndef SW_CLI_UPTIME_H
 #define SW_CLI_UPTIME_H
 

@@ -19,7 +19,8 @@ static bool waits(const json_t *job)
 	       (strcmp(state, "CF") == 0 && sw_cli_text(job, "reason", "")[0] != '\0');
 }
 
-/* How many bytes a number has here, or a word that follows it: "1 GPU", "1 is free", "2 GPUs", "2 are free". 0: neither. */
+/* How many bytes a number has here, or a word that follows it: "1 GPU", "1 is free", "2 GPUs", "2
+ * are free". 0: neither. */
 static size_t skip_count(const char *text)
 {
 	static const char *const words[] = {"GPUs", "GPU", " are ", " is "};
@@ -29,7 +30,8 @@ static size_t skip_count(const char *text)
 	return isdigit((unsigned char)*text) ? 1 : 0;
 }
 
-/* Seconds that pass and GPUs that come and go are no other reason; the same failure of another run is. */
+/* Seconds that pass and GPUs that come and go are no other reason; the same
+ * failure of another run is. */
 static void make_key(const json_t *job, const char *why, char *key, size_t size)
 {
 	size_t used = (size_t)snprintf(key, size, "%" PRId64 " ", sw_cli_number(job, "epoch", 0));

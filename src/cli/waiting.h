@@ -1,6 +1,6 @@
 /* Why a job does not run, told on standard error to whoever follows it: once for each reason.
  *
- *	sw_cli_waiting_tell(client, controller, id, &waiting, err);	before what lasts: copying its log, waiting for its end
+ *	sw_cli_waiting_tell(client, controller, id, &waiting, err);	before copying or waiting
  *	sw_cli_waiting_release(&waiting);				after that
  *
  * Where nothing but the end of a job is waited for, sw_cli_waiting_wait() is all of this.
@@ -15,7 +15,9 @@ struct sw_cli_waiting {
 	struct sw_cli_client *client; /* its own */
 	uint64_t id;
 	int64_t next_ms;
-	char told[512]; /* what tells the last reason from others; it stays while the job runs, since one that takes turns waits often */
+	/* what tells the last reason from others; it stays while the job runs, since one that
+	 * takes turns waits often */
+	char told[512];
 	bool says_runs; /* when it does: that it waits was told last */
 };
 
