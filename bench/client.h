@@ -1,4 +1,5 @@
-/* What the load generators share: HTTP on a UNIX socket, one request at a time, and the reckoning of times. They end the program when something fails. */
+/* What the load generators share: HTTP on a UNIX socket, one request at a time, and the reckoning
+ * of times. They end the program when something fails. */
 #ifndef SW_BENCH_CLIENT_H
 #define SW_BENCH_CLIENT_H
 
@@ -140,7 +141,8 @@ static inline double bench_number(const char *text, const char *name)
 	return strtod(at, NULL);
 }
 
-/* The cursor of the next page, which stands behind its jobs: these have members of that name, too. */
+/* The cursor of the next page, which stands behind its jobs: these have
+ * members of that name, too. */
 static inline double bench_next(const char *text)
 {
 	const char *last = text;

@@ -1,11 +1,13 @@
-/* Many agents and many jobs before one controller: AGENTS agents with 8 GPUs each, all of them busy, JOBS jobs that wait, a client that pages through them, and one that
- * cancels many of them in the end.
+/* Many agents and many jobs before one controller: AGENTS agents with 8 GPUs each, all of
+ * them busy, JOBS jobs that wait, a client that pages through them, and one that cancels
+ * many of them in the end.
  *
  *	bench_crowd SOCKET AGENTS JOBS SECONDS
  *
- * Each agent speaks the real protocol over a connection of its own: it says what it has, takes what it is given, and reports every second, with a sample of
- * every GPU and every run, whether or not the controller still keeps its last question. Of every agent a job ends every GPUS_OF_AN_AGENT * ENDS_EVERY_S seconds;
- * another takes its place. Prints one JSON object.
+ * Each agent speaks the real protocol over a connection of its own: it says what it has, takes what
+ * it is given, and reports every second, with a sample of every GPU and every run, whether or not
+ * the controller still keeps its last question. Of every agent a job ends every GPUS_OF_AN_AGENT *
+ * ENDS_EVERY_S seconds; another takes its place. Prints one JSON object.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -277,7 +279,8 @@ static void make_agents(struct crowd *crowd)
 
 /* ---- people */
 
-/* Asks for pages of what waits, one after the other and from the beginning again, and now and then for the cluster as a whole. */
+/* Asks for pages of what waits, one after the other and from the beginning again, and now and then
+ * for the cluster as a whole. */
 struct reader {
 	const char *socket;
 	atomic_bool stop;
@@ -338,7 +341,8 @@ static void *submit_jobs(void *context)
 	return NULL;
 }
 
-/* Cancels the oldest jobs, of which many run: some with a request each, ten times as many with one. */
+/* Cancels the oldest jobs, of which many run: some with a request each, ten
+ * times as many with one. */
 struct canceller {
 	const char *socket;
 	atomic_bool stop;

@@ -1,5 +1,6 @@
-/* How long one decision takes with a long queue: a full cluster, `waiting` jobs in the queue, and then one event at a time (a job ends, another
- * comes), each timed from event to commands. Prints one line of JSON per policy and placement.
+/* How long one decision takes with a long queue: a full cluster, `waiting` jobs in the queue, and
+ * then one event at a time (a job ends, another comes), each timed from event to commands. Prints
+ * one line of JSON per policy and placement.
  *
  *	bench_decisions [nodes gpus-per-node waiting events [policy placement]]
  */
@@ -32,7 +33,8 @@ static int64_t clock_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Sizes and lengths like those of a research cluster: mostly one GPU, some gangs; minutes to days. */
+/* Sizes and lengths like those of a research cluster: mostly one GPU, some
+ * gangs; minutes to days. */
 static struct sw_job_spec draw_job(struct sw_rng *rng)
 {
 	static const uint32_t sizes[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 16, 64};

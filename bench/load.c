@@ -1,9 +1,11 @@
 /* Loads a controller through its socket and prints what came of it, as one JSON object.
  *
- *	bench_load submit SOCKET CLIENTS JOBS		each client submits one job after the other, JOBS in all
+ *	bench_load submit SOCKET CLIENTS JOBS		each client submits one job after the other
  *	bench_load array SOCKET JOBS			one request for so many jobs
- *	bench_load finish SOCKET JOBS PROGRAM		an array of PROGRAM, until the last has ended
- *	bench_load start SOCKET TIMES STAMP FILE	one job at a time on an idle cluster; STAMP (stamp.c) writes into the pipe FILE when it started
+ *	bench_load finish SOCKET JOBS PROGRAM		an array of PROGRAM, until all have ended
+ *	bench_load start SOCKET TIMES STAMP FILE	one job at a time on an idle cluster
+ *
+ * JOBS is how many in all. STAMP (stamp.c) writes into the pipe FILE when its job starts.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,7 @@
-/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, the packer on jobs of the known models, and one decision of las+pack in which
- * many jobs come to a cluster that is full. Prints one line of JSON each: median and longest of the repeats, in milliseconds of CPU time.
+/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, the
+ * packer on jobs of the known models, and one decision of las+pack in which many jobs come to a
+ * cluster that is full. Prints one line of JSON each: median and longest of the repeats, in
+ * milliseconds of CPU time.
  *
  *	bench_packing [repeats]
  */

@@ -1,5 +1,6 @@
-/* What a restart of the controller costs, with and without a snapshot: a cluster of `nodes`, `waiting` jobs behind a full one, `ended` ones before. Times are of this
- * machine; the journal lies in the folder given, or in /tmp. Prints one line of JSON.
+/* What a restart of the controller costs, with and without a snapshot: a cluster of `nodes`,
+ * `waiting` jobs behind a full one, `ended` ones before. Times are of this machine; the journal
+ * lies in the folder given, or in /tmp. Prints one line of JSON.
  *
  *	bench_snapshot [nodes [waiting [ended [folder]]]]
  */

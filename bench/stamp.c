@@ -1,4 +1,5 @@
-/* The job whose start is measured: notes the time before anything else, and writes it into the pipe or file that it is given, as eight bytes. */
+/* The job whose start is measured: notes the time before anything else, and writes it into the pipe
+ * or file that it is given, as eight bytes. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <time.h>

@@ -221,7 +221,8 @@ ENTRY(cuMemFree_v2, CUdeviceptr address)
 	return emu_deallocate(address);
 }
 
-/* Managed memory is the host's memory that the GPU may use. As much of it counts against the GPU as there is room: the rest would live with the host. */
+/* Managed memory is the host's memory that the GPU may use. As much of it counts against the GPU as
+ * there is room: the rest would live with the host. */
 ENTRY(cuMemAllocManaged, CUdeviceptr *ret_address, size_t bytes, unsigned flags)
 {
 	struct emu_context *context = NULL;

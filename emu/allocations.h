@@ -1,4 +1,5 @@
-/* What the program allocated by the plain calls and from pools: which address belongs to what. Memory mapped by hand is not here. */
+/* What the program allocated by the plain calls and from pools: which address belongs to what.
+ * Memory mapped by hand is not here. */
 #ifndef EMU_ALLOCATIONS_H
 #define EMU_ALLOCATIONS_H
 

@@ -178,7 +178,8 @@ uint64_t emu_arena_begin_give(struct emu_arena *arena, uint64_t address, uint64_
 	return ticket;
 }
 
-/* The piece may have been split since, by the stream itself: what is left of it has the same ticket. */
+/* The piece may have been split since, by the stream itself: what is left of
+ * it has the same ticket. */
 void emu_arena_freed(struct emu_arena *arena, uint64_t address, uint64_t ticket)
 {
 	pthread_mutex_lock(&arena->lock);

@@ -1,4 +1,5 @@
-/* Captures. A capture begins in one stream and spreads to others by events; it ends in the stream it began in, to which all others must have returned. */
+/* Captures. A capture begins in one stream and spreads to others by events; it ends in the stream
+ * it began in, to which all others must have returned. */
 #include "capture.h"
 
 #include <assert.h>
@@ -192,7 +193,8 @@ static CUresult add_work(struct emu_stream_capture *of, struct emu_work *work)
 		emu_work_free(work);
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	}
-	/* A graph launched into a capture, or a wait for another stream, has no place in a graph here. */
+	/* A graph launched into a capture, or a wait for another stream, has no
+	 * place in a graph here. */
 	if (work->kind == EMU_WORK_GRAPH || work->kind == EMU_WORK_NOTHING) {
 		of->capture->spoiled = true;
 		emu_work_free(work);
@@ -530,7 +532,8 @@ static CUresult get_info(const char *entry, CUstream handle, enum emu_flavour fl
 	pthread_mutex_lock(&lock);
 	const struct emu_stream_capture *of = stream->capture;
 	if (stream->kind == EMU_STREAM_LEGACY) {
-		/* Whether the default stream captures cannot be asked while others do that wait for it. */
+		/* Whether the default stream captures cannot be asked while
+		 * others do that wait for it. */
 		for (struct capture *capture = all; capture != NULL; capture = capture->next)
 			if (capture->streams[0]->context == stream->context && (capture->streams[0]->flags & CU_STREAM_NON_BLOCKING) == 0)
 				result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

@@ -12,7 +12,8 @@ static inline uint64_t emu_now(void)
 	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
 }
 
-/* Shorter waits than this cost more than they are worth: the model runs ahead of the wall clock by so much. */
+/* Shorter waits than this cost more than they are worth: the model runs ahead of the
+ * wall clock by so much. */
 enum { EMU_AHEAD_NS = 20000 };
 
 static inline void emu_sleep_until(uint64_t at_ns)

@@ -1,5 +1,6 @@
-/* Settings: lines (or parts between ';') of the form `key = value` or `key: value`; '#' begins a comment; `gpu.N.key` speaks of one GPU. A mistake is
- * kept in `problem` and makes cuInit fail: an emulator with other settings than asked for would be worse than none. */
+/* Settings: lines (or parts between ';') of the form `key = value` or `key: value`; '#' begins a
+ * comment; `gpu.N.key` speaks of one GPU. A mistake is kept in `problem` and makes cuInit fail: an
+ * emulator with other settings than asked for would be worse than none. */
 #include "config.h"
 
 #include <ctype.h>
@@ -259,7 +260,8 @@ static void set_defaults(void)
 	}
 }
 
-/* What is not given follows from the settings, so that a machine keeps its UUIDs and its processes find each other. */
+/* What is not given follows from the settings, so that a machine keeps its UUIDs and its
+ * processes find each other. */
 static void derive(const char *identity)
 {
 	uint64_t hash = hash_text(identity, 0xcbf29ce484222325ULL);

@@ -1,4 +1,5 @@
-/* What machine is emulated: from SHAREWELL_EMU (a file, or the settings themselves when it holds a '='). README.md lists the settings. */
+/* What machine is emulated: from SHAREWELL_EMU (a file, or the settings themselves when it holds a
+ * '='). README.md lists the settings. */
 #ifndef EMU_CONFIG_H
 #define EMU_CONFIG_H
 
@@ -22,7 +23,8 @@ struct emu_gpu_config {
 	unsigned multiprocessors;
 };
 
-/* A fault: at calls of `entry` (or "alloc": any call that takes device memory) number `first` to `first + count - 1`. */
+/* A fault: at calls of `entry` (or "alloc": any call that takes device memory) number `first`
+ * to `first + count - 1`. */
 struct emu_fault {
 	char entry[64];
 	uint64_t first, count;

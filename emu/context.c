@@ -30,14 +30,16 @@ static struct emu_context *all;
 static _Thread_local struct emu_context *stack[STACK];
 static _Thread_local int depth;
 
-/* The child of a process that uses the driver cannot use it: its threads and its place are the parent's. */
+/* The child of a process that uses the driver cannot use it: its threads and its
+ * place are the parent's. */
 static void mark_forked(void)
 {
 	int ready = READY;
 	atomic_compare_exchange_strong(&state, &ready, FORKED);
 }
 
-/* The driver ends before what the program arranged to be called at its exit earlier than it initialised the driver; that still calls. */
+/* The driver ends before what the program arranged to be called at its exit earlier than it
+ * initialised the driver; that still calls. */
 static void mark_over(void)
 {
 	int ready = READY;
@@ -63,7 +65,8 @@ static int gpu_named(const char *word)
 	return found;
 }
 
-/* CUDA_VISIBLE_DEVICES: numbers or the beginnings of UUIDs; the first bad one ends the list, a GPU named twice makes it empty. */
+/* CUDA_VISIBLE_DEVICES: numbers or the beginnings of UUIDs; the first bad one ends the list, a GPU
+ * named twice makes it empty. */
 static void find_devices(void)
 {
 	const struct emu_config *config = emu_config();
@@ -228,7 +231,8 @@ static CUresult create(CUdevice device, unsigned flags, bool primary, struct emu
 	return CUDA_SUCCESS;
 }
 
-/* Its memory stays the program's to free, except what the context itself took; that of a failed one is of no use to anybody. */
+/* Its memory stays the program's to free, except what the context itself took; that of a failed one
+ * is of no use to anybody. */
 static void end(struct emu_context *context)
 {
 	emu_context_wait(context);

@@ -1,4 +1,5 @@
-/* Devices and contexts of this process. A device is a GPU that CUDA_VISIBLE_DEVICES shows; its number here is not its number in the settings. */
+/* Devices and contexts of this process. A device is a GPU that CUDA_VISIBLE_DEVICES shows; its
+ * number here is not its number in the settings. */
 #ifndef EMU_CONTEXT_H
 #define EMU_CONTEXT_H
 

@@ -1,4 +1,5 @@
-/* Copies: all of them become blocks of rows. What the host gave in pageable memory is read, and written, before the call returns. */
+/* Copies: all of them become blocks of rows. What the host gave in pageable memory is read, and
+ * written, before the call returns. */
 #include "copies.h"
 
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static CUresult find_side(int type, const void *host, CUdeviceptr device, CUarra
 	}
 }
 
-/* Addresses that the driver cannot know are refused at the call; those it knows but finds unmapped when it gets there are an illegal address. */
+/* Addresses that the driver cannot know are refused at the call; those it knows but finds unmapped
+ * when it gets there are an illegal address. */
 static bool plausible(int type, uint64_t address)
 {
 	int gpu = EMU_HOST;

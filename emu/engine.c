@@ -1,4 +1,5 @@
-/* The engines. Inside of a process the streams queue for its turn; between processes the turn goes round in the shared file. */
+/* The engines. Inside of a process the streams queue for its turn; between processes the turn goes
+ * round in the shared file. */
 #include "engine.h"
 
 #include <linux/futex.h>
@@ -60,7 +61,8 @@ static void count_busy(struct emu_engine *engine, uint64_t start, uint64_t lengt
 	}
 }
 
-/* A killed owner of the lock may have left anything half done here; none of it needs mending but who is next. */
+/* A killed owner of the lock may have left anything half done here; none of it needs
+ * mending but who is next. */
 static void lock_engine(struct emu_engine *engine)
 {
 	emu_lock_robust(&engine->lock);
@@ -91,7 +93,8 @@ static bool pass_turn(unsigned gpu, struct emu_engine *engine, uint32_t after)
 	return false;
 }
 
-/* Below the lock: the owner did not give up its turn in time. Dead or stopped, it is not offered another until it asks again. */
+/* Below the lock: the owner did not give up its turn in time. Dead or stopped, it is not offered
+ * another until it asks again. */
 static void take_turn_from(unsigned gpu, struct emu_engine *engine)
 {
 	emu_state()->slots[engine->owner - 1].waits[gpu] = 0;

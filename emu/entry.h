@@ -1,7 +1,8 @@
 /* How the driver's entry points are written.
  *
- * ENTRY(name, parameters...) begins one that has no per-thread twin. TWINS(name, suffix, call, parameters...) makes an entry point and its twin for the
- * per-thread default stream out of one call, in which `flavour` tells them apart.
+ * ENTRY(name, parameters...) begins one that has no per-thread twin. TWINS(name, suffix, call,
+ * parameters...) makes an entry point and its twin for the per-thread default stream out of one
+ * call, in which `flavour` tells them apart.
  */
 #ifndef EMU_ENTRY_H
 #define EMU_ENTRY_H
@@ -39,8 +40,8 @@ enum {
 	EMU_UNGATED = 8,    /* works while the process is locked for a checkpoint */
 };
 
-/* What every entry point does first: faults on demand, is the driver initialised, is there a context, has it failed, is the call allowed now.
- * `ret_context` may be NULL. */
+/* What every entry point does first: faults on demand, is the driver initialised, is there a
+ * context, has it failed, is the call allowed now. `ret_context` may be NULL. */
 CUresult emu_enter(const char *entry, unsigned flags, struct emu_context **ret_context);
 
 #endif

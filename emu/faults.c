@@ -26,7 +26,8 @@ static atomic_bool any;
 static _Atomic uint64_t looked_ns;
 static struct timespec control_changed;
 
-/* Faults are separated by spaces, commas, semicolons or line ends; a part that is not understood is left out. */
+/* Faults are separated by spaces, commas, semicolons or line ends; a part that is not
+ * understood is left out. */
 static void add(const char *text)
 {
 	while (*text != '\0') {
@@ -74,7 +75,8 @@ static void look_at_control(void)
 	add(text);
 }
 
-/* For tests that must know that a call is under way: the file is there then, and the call goes on when it is gone. */
+/* For tests that must know that a call is under way: the file is there then, and the call
+ * goes on when it is gone. */
 static void hold(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

@@ -1,4 +1,5 @@
-/* Executable graphs: a plan, which is the work of the graph's nodes in an order that respects what they wait for. */
+/* Executable graphs: a plan, which is the work of the graph's nodes in an order that
+ * respects what they wait for. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,7 +83,8 @@ static bool ready(const struct emu_node *node)
 	return true;
 }
 
-/* Adds the graph's nodes to the plan: again and again the first one whose needs are met. Nodes mostly stand in order already. */
+/* Adds the graph's nodes to the plan: again and again the first one whose needs are met. Nodes
+ * mostly stand in order already. */
 static CUresult add_graph(struct emu_plan *plan, const struct emu_graph *graph)
 {
 	for (unsigned i = 0; i < graph->count; i++)
@@ -232,7 +234,8 @@ static bool has(const struct emu_plan *plan, enum emu_work_kind kind, uint64_t a
 	return false;
 }
 
-/* One step's memory is there from now on. What the last launch left of it is freed first where the graph does that by itself; since it is mapped twice then, it stays where it is. */
+/* One step's memory is there from now on. What the last launch left of it is freed first where the
+ * graph does that by itself; since it is mapped twice then, it stays where it is. */
 static CUresult map_one(const struct emu_plan *plan, uint64_t address, bool again, struct emu_stream *stream)
 {
 	bool left = false;
@@ -450,7 +453,8 @@ static bool same_shape(const struct emu_plan *a, const struct emu_plan *b)
 	return same;
 }
 
-/* Takes over all work of a graph of the same shape. The nodes by which steps are named stay those it was made from. */
+/* Takes over all work of a graph of the same shape. The nodes by which steps are named stay
+ * those it was made from. */
 static CUresult update(const char *entry, CUgraphExec handle, CUgraph graph_handle)
 {
 	CUresult result = emu_enter(entry, EMU_NO_CONTEXT, NULL);

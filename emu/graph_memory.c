@@ -1,4 +1,5 @@
-/* The memory that graphs allocate: its address is fixed when the node is made, the memory is there from the launch to the free. */
+/* The memory that graphs allocate: its address is fixed when the node is made, the memory is there
+ * from the launch to the free. */
 #include <stdlib.h>
 
 #include "capture.h"
@@ -173,7 +174,8 @@ CUresult emu_graph_free_in(struct emu_stream *stream, uint64_t address)
 
 CUresult emu_graph_free_async(struct emu_stream *stream, uint64_t address)
 {
-	/* Outside of a graph there is something to free only after one was launched that allocates it. */
+	/* Outside of a graph there is something to free only after one was
+	 * launched that allocates it. */
 	if (!emu_capturing(stream) && !emu_graph_let(address))
 		return CUDA_ERROR_INVALID_VALUE;
 	return emu_graph_free_in(stream, address);

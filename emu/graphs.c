@@ -40,7 +40,8 @@ struct emu_graph *emu_graph_new(void)
 	return graph;
 }
 
-/* Handles of graphs are used below the lock only, where nobody can destroy them: the reference is not kept. */
+/* Handles of graphs are used below the lock only, where nobody can destroy them: the
+ * reference is not kept. */
 struct emu_graph *emu_graph_of(CUgraph handle)
 {
 	struct emu_graph *graph = emu_get(handle, EMU_GRAPH);
@@ -164,7 +165,8 @@ struct emu_graph *emu_graph_copy(const struct emu_graph *graph)
 	return copy;
 }
 
-/* Every entry point below goes through here: `lock_*` enters and locks, and the caller unlocks with `leave`. */
+/* Every entry point below goes through here: `lock_*` enters and locks, and the
+ * caller unlocks with `leave`. */
 static CUresult lock_all(const char *entry)
 {
 	CUresult result = emu_enter(entry, EMU_NO_CONTEXT, NULL);
@@ -245,7 +247,8 @@ static CUresult add(CUgraphNode *ret_node, CUgraph graph_handle, const CUgraphNo
 	return CUDA_SUCCESS;
 }
 
-/* The newer structure may name a library's kernel instead of a function; the older one ends before it. */
+/* The newer structure may name a library's kernel instead of a function; the
+ * older one ends before it. */
 CUkernelNode emu_kernel_params(const CUkernelNode *params, bool second)
 {
 	CUkernelNode whole = {0};

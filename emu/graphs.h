@@ -1,7 +1,9 @@
-/* Graphs: nodes of work and what they wait for; plans made of them; and the memory that graphs allocate.
+/* Graphs: nodes of work and what they wait for; plans made of them; and the
+ * memory that graphs allocate.
  *
  * 1. All graphs of the process are below one lock, `emu_graphs_lock`.
- * 2. A plan never changes. An executable graph that is updated gets a new one; launches that are under way keep theirs.
+ * 2. A plan never changes. An executable graph that is updated gets a new one; launches that are
+ *    under way keep theirs.
  */
 #ifndef EMU_GRAPHS_H
 #define EMU_GRAPHS_H
@@ -65,7 +67,8 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address);
 void emu_graph_hold(uint64_t address);
 void emu_graph_unreserve(uint64_t address);
 bool emu_graph_owns(uint64_t address);
-/* For a launch. One that `leaves` it, for the program to free, cannot be while it is left from the last one, except `again`: then that is to be freed first, which `*ret_was_left` says. */
+/* For a launch. One that `leaves` it, for the program to free, cannot be while it is left from the
+ * last one, except `again`: then that is to be freed first, which `*ret_was_left` says. */
 CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_left);
 void emu_graph_unmap(uint64_t address);
 /* Somebody is about to free what a launch left; false: none has, or somebody does. */

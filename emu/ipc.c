@@ -1,4 +1,5 @@
-/* Memory of another process by a handle: the other's file, opened through /proc. It counts against the process that allocated it alone. */
+/* Memory of another process by a handle: the other's file, opened through /proc. It counts against
+ * the process that allocated it alone. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

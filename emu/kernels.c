@@ -1,4 +1,5 @@
-/* The operations. They really change memory, always in the same order, so that equal inputs give equal bits. Numbers of a kernel are 32 bits wide. */
+/* The operations. They really change memory, always in the same order, so that equal inputs give
+ * equal bits. Numbers of a kernel are 32 bits wide. */
 #include "kernels.h"
 
 #include <stdlib.h>

@@ -12,7 +12,8 @@ enum { EMU_PARAMETERS_MAX = 8 };
 
 struct emu_operation {
 	const char *name;
-	/* One letter a parameter: p pointer (8 bytes), n and t 64-bit number (t: nanoseconds), i 32-bit number, v a value of the kernel's type. */
+	/* One letter a parameter: p pointer (8 bytes), n and t 64-bit number (t: nanoseconds), i
+	 * 32-bit number, v a value of the kernel's type. */
 	const char *parameters;
 };
 
@@ -43,7 +44,8 @@ struct emu_run {
 	uint64_t time_ns;
 };
 
-/* Does the operation on memory of `gpu` and says how long it takes there; the memory stays in use until the end, which fails if it changed hands. */
+/* Does the operation on memory of `gpu` and says how long it takes there; the memory stays in use
+ * until the end, which fails if it changed hands. */
 CUresult emu_kernel_begin(const struct emu_kernel *kernel, const unsigned char *arguments, int gpu, struct emu_run *ret_run);
 CUresult emu_kernel_end(struct emu_run *run);
 

@@ -1,10 +1,15 @@
 /* Device memory and the addresses it is seen at.
  *
- * 1. A range is a piece of address space: reserved by the program, or made for an allocation. The program's own view of device memory cannot be touched
- *    by the host (no access, as on a real GPU); the emulator sees it through a second view. Host memory that the GPU may use is seen in one place.
- * 2. What is accessible is what the table says, never what the pages say: an access without a mapping is an error code.
- * 3. Work pins the range it uses. A mapping that was changed before the work ended makes the work fail when it is unpinned.
- * 4. Memory is freed when neither a handle nor a mapping is left; its bytes count against its GPU until then.
+ * 1. A range is a piece of address space: reserved by the program, or made for an allocation.
+ *    The program's own view of device memory cannot be touched by the host (no access, as on
+ *    a real GPU); the emulator sees it through a second view. Host memory that the GPU may
+ *    use is seen in one place.
+ * 2. What is accessible is what the table says, never what the pages say: an access without a
+ *    mapping is an error code.
+ * 3. Work pins the range it uses. A mapping that was changed before the work ended makes the work
+ *    fail when it is unpinned.
+ * 4. Memory is freed when neither a handle nor a mapping is left; its bytes count
+ *    against its GPU until then.
  */
 #ifndef EMU_MEMORY_H
 #define EMU_MEMORY_H
@@ -73,14 +78,16 @@ CUresult emu_memory_create(int gpu, uint64_t bytes, const CUmemAllocationProp *p
 CUresult emu_range_reserve(enum emu_range_kind kind, uint64_t bytes, uint64_t alignment, uint64_t hint, struct emu_range **ret_range);
 /* Host memory in use by GPUs; `address` NULL makes some. */
 CUresult emu_range_host(enum emu_range_kind kind, void *address, uint64_t bytes, struct emu_range **ret_range);
-/* Memory at an address of its own, readable and writable by its GPU and that one's peers. The mapping keeps the memory. */
+/* Memory at an address of its own, readable and writable by its GPU and that one's peers. The
+ * mapping keeps the memory. */
 CUresult emu_range_of(struct emu_memory *memory, struct emu_range **ret_range);
 /* Device memory and its address at once. */
 CUresult emu_range_allocate(int gpu, uint64_t bytes, struct emu_range **ret_range);
 /* Unmaps all and gives the addresses back. */
 void emu_range_free(struct emu_range *range);
 
-/* The range that starts at, or holds, `address`; NULL when there is none. Valid while nobody frees it. */
+/* The range that starts at, or holds, `address`; NULL when there is none. Valid
+ * while nobody frees it. */
 struct emu_range *emu_range_at(uint64_t address);
 struct emu_range *emu_range_holding(uint64_t address);
 
@@ -109,7 +116,8 @@ struct emu_pin {
 
 enum emu_access { EMU_READ, EMU_WRITE };
 
-/* For work on `gpu` (EMU_HOST: for a copy that may also touch plain host memory). CUDA_ERROR_ILLEGAL_ADDRESS when it may not touch all of it. */
+/* For work on `gpu` (EMU_HOST: for a copy that may also touch plain host memory).
+ * CUDA_ERROR_ILLEGAL_ADDRESS when it may not touch all of it. */
 CUresult emu_pin(uint64_t address, uint64_t bytes, int gpu, enum emu_access access, struct emu_pin *ret_pin);
 CUresult emu_unpin(struct emu_pin *pin);
 

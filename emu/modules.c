@@ -1,4 +1,5 @@
-/* Reading the text of a module, and the calls for modules, libraries, functions and kernels. A library is a module, its kernels are functions. */
+/* Reading the text of a module, and the calls for modules, libraries, functions and kernels. A
+ * library is a module, its kernels are functions. */
 #include "modules.h"
 
 #include <stdio.h>
@@ -146,7 +147,8 @@ static CUresult load(const void *image, struct emu_module **ret_module)
 {
 	if (image == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* What a compiler made for real GPUs is not for this one. Its end is not where a text would end, so nothing beyond its beginning is read. */
+	/* What a compiler made for real GPUs is not for this one. Its end is not where a text would
+	 * end, so nothing beyond its beginning is read. */
 	if (strncmp(image, magic, sizeof magic - 1) != 0)
 		return strncmp(image, "\177ELF", 4) == 0 || strncmp(image, "//", 2) == 0 || strncmp(image, ".version", 8) == 0
 			       ? CUDA_ERROR_NO_BINARY_FOR_GPU

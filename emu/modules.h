@@ -14,7 +14,8 @@ struct emu_function {
 	struct emu_module *module;
 };
 
-/* The function behind a handle of a function or of a library's kernel, with a reference; NULL when there is none. */
+/* The function behind a handle of a function or of a library's kernel, with a reference;
+ * NULL when there is none. */
 struct emu_function *emu_function_of(const void *handle);
 
 #endif

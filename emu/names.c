@@ -1,4 +1,5 @@
-/* The table of names. A symbol that is exported and not here is found by tests/unit/emu/test_resolve.c, one that is here and not defined by the linker. */
+/* The table of names. A symbol that is exported and not here is found by
+ * tests/unit/emu/test_resolve.c, one that is here and not defined by the linker. */
 #include "names.h"
 
 /* N(name, since, kind, symbol) */

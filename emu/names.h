@@ -1,4 +1,5 @@
-/* The names that programs look up, each with the version of the interface it came with and the symbol behind it. */
+/* The names that programs look up, each with the version of the interface it came with
+ * and the symbol behind it. */
 #ifndef EMU_NAMES_H
 #define EMU_NAMES_H
 

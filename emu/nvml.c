@@ -1,5 +1,6 @@
-/* The emulated libnvidia-ml.so.1: what the agent and common tools ask of the management library, answered from the settings and the shared file. It does
- * not look at CUDA_VISIBLE_DEVICES, as the real one does not. */
+/* The emulated libnvidia-ml.so.1: what the agent and common tools ask of the management library,
+ * answered from the settings and the shared file. It does not look at CUDA_VISIBLE_DEVICES, as
+ * the real one does not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ struct nvml_device {
 static struct nvml_device devices[EMU_GPUS_MAX];
 static atomic_int users; /* of nvmlInit */
 
-/* Faults of the library as a whole ("nvml"), of what is asked of one GPU ("nvml.2"), and a GPU that is lost. */
+/* Faults of the library as a whole ("nvml"), of what is asked of one GPU ("nvml.2"),
+ * and a GPU that is lost. */
 static int look_at(unsigned gpu)
 {
 	char entry[16];
@@ -465,7 +467,8 @@ ENTRY(nvmlDeviceGetTopologyCommonAncestor, nvml_device a, nvml_device b, int *re
 	return ret_level != NULL ? code : INVALID_ARGUMENT;
 }
 
-/* Processes: `*count` is the room, and then how many there are; too little room is an error that says how much is needed. */
+/* Processes: `*count` is the room, and then how many there are; too little room is an error that
+ * says how much is needed. */
 static int list_processes(nvml_device device, unsigned *count, void *place, bool old)
 {
 	unsigned gpu = 0;

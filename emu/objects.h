@@ -1,8 +1,10 @@
-/* What a handle of the driver stands for. A handle is the address of an object; it is good as long as the object is in the table of live ones, so that
- * a stale or invented handle is an error code and never a crash.
+/* What a handle of the driver stands for. A handle is the address of an object; it is good as
+ * long as the object is in the table of live ones, so that a stale or invented handle is an error
+ * code and never a crash.
  *
  * 1. An object is freed when its last reference goes. The table holds one reference.
- * 2. `emu_get` gives a reference, or NULL when there is no live object of that kind at that address.
+ * 2. `emu_get` gives a reference, or NULL when there is no live object of that kind at that
+ *    address.
  */
 #ifndef EMU_OBJECTS_H
 #define EMU_OBJECTS_H
@@ -46,7 +48,8 @@ void emu_put(struct emu_object *object);
 /* Puts an object that was retired, and that the caller holds, into the table again. */
 void emu_revive(struct emu_object *object);
 
-/* Takes the object out of the table and drops the table's reference; false when it was not there. */
+/* Takes the object out of the table and drops the table's reference; false
+ * when it was not there. */
 bool emu_retire(const void *handle, enum emu_kind kind);
 
 #endif

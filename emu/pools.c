@@ -1,5 +1,6 @@
-/* Pools and the calls in stream order. Memory is given out at the call; what a stream frees it may have back at once, others when the stream has got
- * there. A pool keeps what it reserved until the host waits somewhere, and then gives back what is over its threshold. */
+/* Pools and the calls in stream order. Memory is given out at the call; what a stream frees it may
+ * have back at once, others when the stream has got there. A pool keeps what it reserved until the
+ * host waits somewhere, and then gives back what is over its threshold. */
 #include "pools.h"
 
 #include <pthread.h>
@@ -161,7 +162,8 @@ TWINS(cuMemAllocAsync, _ptsz, allocate(__func__, ret_address, bytes, NULL, false
 TWINS(cuMemAllocFromPoolAsync, _ptsz, allocate(__func__, ret_address, bytes, pool, true, stream, flavour), CUdeviceptr *ret_address,
       size_t bytes, CUmemoryPool pool, CUstream stream)
 
-/* A piece of a pool can be had again by this stream from now on; plain memory goes when the stream gets there. */
+/* A piece of a pool can be had again by this stream from now on; plain memory goes when
+ * the stream gets there. */
 static CUresult free_allocation(struct emu_stream *stream, uint64_t address)
 {
 	struct emu_allocation allocation;
@@ -247,7 +249,8 @@ ENTRY(cuMemPoolDestroy, CUmemoryPool handle)
 	return CUDA_SUCCESS;
 }
 
-/* Whether a driver answers this, and the next one, while something is captured is written nowhere: nobody is to count on it. */
+/* Whether a driver answers this, and the next one, while something is captured is written nowhere:
+ * nobody is to count on it. */
 ENTRY(cuMemPoolTrimTo, CUmemoryPool handle, size_t keep)
 {
 	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT | EMU_UNSAFE, NULL);

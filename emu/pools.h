@@ -9,7 +9,8 @@
 
 struct emu_pool;
 
-/* At every point where the host waits: pools give back what they hold unused beyond their threshold. */
+/* At every point where the host waits: pools give back what they hold unused
+ * beyond their threshold. */
 void emu_pools_trim(void);
 
 /* Of work in a stream: the memory at `address` may be used again. */

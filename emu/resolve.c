@@ -1,4 +1,5 @@
-/* cuGetProcAddress: the newest symbol of a name that a program of that version may call, for its kind of default stream. */
+/* cuGetProcAddress: the newest symbol of a name that a program of that version may call, for its
+ * kind of default stream. */
 #include <stdbool.h>
 #include <string.h>
 

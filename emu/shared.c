@@ -17,7 +17,8 @@
 /* Part of the layout's number, to be raised when a field changes its meaning. */
 #define LAYOUT (0x5357454d55000001ULL + ((uint64_t)sizeof(struct emu_state) << 8))
 
-/* With more processes than this, the dead are looked for now and then only, unless room is short. */
+/* With more processes than this, the dead are looked for now and then only, unless room is
+ * short. */
 enum { MANY = 64 };
 #define LOOK_AGAIN_NS 20000000
 
@@ -46,7 +47,8 @@ static uint64_t start_of(int32_t pid)
 	if (length <= 0)
 		return 0;
 	text[length] = '\0';
-	/* The name is in brackets and may hold anything; the state and then 18 numbers before the start follow the last one. */
+	/* The name is in brackets and may hold anything; the state and then 18 numbers before the
+	 * start follow the last one. */
 	char *at = strrchr(text, ')');
 	if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
 		return 0;
@@ -97,7 +99,8 @@ static struct emu_state *map(int file)
 	return address != MAP_FAILED ? address : NULL;
 }
 
-/* A new file is made whole under another name and then linked to its own, so that nobody sees half of it. */
+/* A new file is made whole under another name and then linked to its own, so that
+ * nobody sees half of it. */
 static void create(const char *path)
 {
 	char temporary[600];

@@ -1,10 +1,15 @@
-/* What the processes on the emulated GPUs share: one mapped file with who uses how much memory, and whose turn it is.
+/* What the processes on the emulated GPUs share: one mapped file with who uses how much
+ * memory, and whose turn it is.
  *
- * 1. Locks are robust mutexes: the kernel marks one whose owner was killed, and the next owner mends what it guards.
- * 2. A process is its pid and its start time; whoever needs room, a place or the figures removes the dead first. Nothing waits for a dead one.
+ * 1. Locks are robust mutexes: the kernel marks one whose owner was killed, and the next
+ *    owner mends what it guards.
+ * 2. A process is its pid and its start time; whoever needs room, a place or the figures removes
+ *    the dead first. Nothing waits for a dead one.
  * 3. `used` of a GPU is the sum of what its processes use.
- * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up everybody else. So the system is asked about processes before the lock of the slots is taken, figures are
- *    read without it, and nobody sleeps in its queue, where a sleeper that is stopped would get the call that was for the next one.
+ * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up everybody
+ *    else. So the system is asked about processes before the lock of the slots is taken, figures
+ *    are read without it, and nobody sleeps in its queue, where a sleeper that is stopped would get
+ *    the call that was for the next one.
  */
 #ifndef EMU_SHARED_H
 #define EMU_SHARED_H
@@ -65,8 +70,9 @@ int emu_slot_take(void);
 /* The place, or -1. */
 int emu_slot(void);
 
-/* Which GPU stands behind a number that this process uses: its own, until the process was restored onto another one. Whatever takes numbers of GPUs here and in engine.h takes
- * those of the process. */
+/* Which GPU stands behind a number that this process uses: its own, until the process
+ * was restored onto another one. Whatever takes numbers of GPUs here and in engine.h
+ * takes those of the process. */
 unsigned emu_place(unsigned gpu);
 void emu_move(const uint8_t moves[EMU_GPUS_MAX]);
 

@@ -241,7 +241,8 @@ static bool show_to_host(struct emu_mapping *mapping, bool shown)
 	return true;
 }
 
-/* The mappings that make up exactly [address, address + bytes), as [first, end); false when there are holes or halves. */
+/* The mappings that make up exactly [address, address + bytes), as [first, end); false when
+ * there are holes or halves. */
 static bool whole_mappings(const struct emu_range *range, uint64_t address, uint64_t bytes, unsigned *ret_first, unsigned *ret_end)
 {
 	unsigned at = find_mapping(range, address);
@@ -410,7 +411,8 @@ static bool covered(const struct emu_range *range, uint64_t address, uint64_t by
 	return true;
 }
 
-/* A number that changes when one of the mappings below [address, address + bytes) is replaced or goes. */
+/* A number that changes when one of the mappings below [address, address +
+ * bytes) is replaced or goes. */
 static uint64_t sum_of(const struct emu_range *range, uint64_t address, uint64_t bytes)
 {
 	uint64_t sum = range->id;

@@ -58,7 +58,8 @@ static void leave_context(struct emu_stream *stream)
 		emu_put(&stream->object);
 }
 
-/* Out of the table. Its thread ends with its last work; until then it is in the context's list, so that others wait for that work. */
+/* Out of the table. Its thread ends with its last work; until then it is in the context's list, so
+ * that others wait for that work. */
 static void end_stream(struct emu_stream *stream)
 {
 	pthread_mutex_lock(&stream->lock);

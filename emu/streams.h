@@ -1,9 +1,11 @@
 /* Streams: queues of work, each with a thread of its own from its first work on.
  *
- * 1. The work of a stream runs in the order it was put in. Work of the legacy default stream waits for all earlier work of the context's other streams,
- *    except non-blocking ones, and theirs waits for it.
+ * 1. The work of a stream runs in the order it was put in. Work of the legacy default stream
+ *    waits for all earlier work of the context's other streams, except non-blocking ones,
+ *    and theirs waits for it.
  * 2. `clock_ns` is the modelled time at which the last finished work ended.
- * 3. Not more than EMU_QUEUE pieces wait in a stream: the next call waits for room, as with a real driver.
+ * 3. Not more than EMU_QUEUE pieces wait in a stream: the next call waits for room,
+ *    as with a real driver.
  */
 #ifndef EMU_STREAMS_H
 #define EMU_STREAMS_H
@@ -42,7 +44,8 @@ struct emu_stream *emu_stream_new(struct emu_context *context, enum emu_stream_k
 /* Of a context that ends. */
 void emu_streams_end(struct emu_context *context);
 
-/* The stream that a handle means for the current context, with a reference: 0 is the default stream of the flavour. */
+/* The stream that a handle means for the current context, with a reference: 0 is the default
+ * stream of the flavour. */
 CUresult emu_stream_of(CUstream handle, enum emu_flavour flavour, struct emu_stream **ret_stream);
 
 /* Puts work in, which becomes the stream's, also when it fails. `ret_number` may be NULL. */

@@ -192,7 +192,8 @@ ENTRY(cuMemGetAllocationPropertiesFromHandle, CUmemAllocationProp *ret_propertie
 	return CUDA_SUCCESS;
 }
 
-/* Gives out the handle once more. One that the program has released altogether is given out again as long as it is mapped. */
+/* Gives out the handle once more. One that the program has released altogether is given out again
+ * as long as it is mapped. */
 ENTRY(cuMemRetainAllocationHandle, CUmemHandle *ret_handle, void *address)
 {
 	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT, NULL);

@@ -206,7 +206,8 @@ uint64_t emu_work_do(struct emu_work *work, struct emu_stream *stream, uint64_t 
 	case EMU_WORK_GRAPH:
 		return failed ? ready_ns : emu_plan_do(work->plan, stream, ready_ns, more);
 	case EMU_WORK_HOST:
-		/* A host function is not called in a context that failed; a callback is, and hears of it. */
+		/* A host function is not called in a context that failed; a
+		 * callback is, and hears of it. */
 		return failed && work->host.callback == NULL ? ready_ns : do_host(work, stream, ready_ns);
 	case EMU_WORK_RECORD:
 		emu_event_reach(work->record.event, work->record.version, ready_ns);

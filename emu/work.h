@@ -86,7 +86,8 @@ void emu_work_free(struct emu_work *work);
 /* A copy of its own, without what it waits for. */
 struct emu_work *emu_work_copy(const struct emu_work *work);
 
-/* Does it, not before `ready_ns` of modelled time; returns when it ends. Errors end the context. `more`: another kernel follows at once. */
+/* Does it, not before `ready_ns` of modelled time; returns when it ends. Errors end the context.
+ * `more`: another kernel follows at once. */
 uint64_t emu_work_do(struct emu_work *work, struct emu_stream *stream, uint64_t ready_ns, bool more);
 
 #endif

@@ -1,4 +1,5 @@
-/* Launches, fills and copies on the emulated driver, as many as are asked for: launches LAUNCHES FILLS COPIES. What is counted while it runs is bench/gpu/instructions.py's. */
+/* Launches, fills and copies on the emulated driver, as many as are asked for: launches LAUNCHES
+ * FILLS COPIES. What is counted while it runs is bench/gpu/instructions.py's. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

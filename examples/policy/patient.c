@@ -1,7 +1,8 @@
 /* An example of a policy outside the tree: docs/write-a-policy.md builds it step by step.
  *
- * Fewest GPUs first, preemptive. A job that has waited for `patience` goes ahead of all others. While nobody waits, elastic jobs take the GPUs that are idle, and give
- * them back when somebody does.
+ * Fewest GPUs first, preemptive. A job that has waited for `patience` goes ahead of all
+ * others. While nobody waits, elastic jobs take the GPUs that are idle, and give them
+ * back when somebody does.
  */
 #include <stdio.h>
 
