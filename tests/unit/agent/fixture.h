@@ -1,4 +1,5 @@
-/* What the tests of the agent's brain share: a brain with a few GPUs, and short ways to talk to it. */
+/* What the tests of the agent's brain share: a brain with a few GPUs, and
+ * short ways to talk to it. */
 #ifndef SW_TEST_AGENT_FIXTURE_H
 #define SW_TEST_AGENT_FIXTURE_H
 
@@ -29,9 +30,11 @@ const struct sw_run_spec *fixture_spec(void);
 struct sw_texts fixture_gpus(unsigned mask);
 struct sw_want fixture_want(uint64_t job, uint32_t epoch, enum sw_want_kind kind, unsigned gpus);
 
-/* Sends the next sync, which must be due, and answers it with these wishes. Returns the sync's number. */
+/* Sends the next sync, which must be due, and answers it with these wishes.
+ * Returns the sync's number. */
 uint64_t fixture_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t version, const struct sw_want *wants, size_t count);
-/* All actions that follow, as text: "start 1.1; stop 2.1 0 -1; lease 3.1". Leases are left out unless `leases`, and terms of GPUs always. */
+/* All actions that follow, as text: "start 1.1; stop 2.1 0 -1; lease 3.1". Leases are left out
+ * unless `leases`, and terms of GPUs always. */
 const char *fixture_act(struct sw_agent_brain *brain, int64_t now_ns, bool leases);
 void fixture_link(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, bool up);
 /* What the supervisor says after it has carried out the last order of fixture_act() for it. */

@@ -1,5 +1,6 @@
-/* Real supervisors for tests: a folder of its own, supervisors started through a nursery, and what they say. The test program itself is the
- * supervisor's program: its main() begins with harness_main(). */
+/* Real supervisors for tests: a folder of its own, supervisors started through a nursery,
+ * and what they say. The test program itself is the supervisor's program: its main()
+ * begins with harness_main(). */
 #ifndef SW_TEST_AGENT_HARNESS_H
 #define SW_TEST_AGENT_HARNESS_H
 
@@ -19,7 +20,8 @@ struct harness {
 	uint64_t next_job;
 	const char *gpu_library; /* of the runs that are made from now on; NULL: none */
 };
-/* For cmocka: *state is a struct harness. The tear-down kills whatever the case has started, also what a failed one left. */
+/* For cmocka: *state is a struct harness. The tear-down kills whatever the case has started, also
+ * what a failed one left. */
 int harness_set_up(void **state);
 int harness_tear_down(void **state);
 
@@ -32,7 +34,8 @@ struct run {
 	size_t size;
 };
 
-/* A spec that runs `sh -c SCRIPT` in the harness' folder, as this user. In static storage until the next call. */
+/* A spec that runs `sh -c SCRIPT` in the harness' folder, as this user. In static
+ * storage until the next call. */
 struct sw_run_spec *harness_spec(struct harness *harness, const char *script);
 #define HARNESS_NO_LEASE INT64_MIN
 /* Makes the folder only. The lease lasts for `lease_ms`. */
@@ -49,12 +52,14 @@ struct sw_run_account *harness_next(struct run *run);
 /* Waits until the link has ended; true: it said that the run exited before. */
 bool harness_ends(struct run *run);
 void harness_close(struct run *run);
-/* Waits until it has ended, closes it, and returns its last account, which exit.json confirms; it must be freed. */
+/* Waits until it has ended, closes it, and returns its last account, which exit.json
+ * confirms; it must be freed. */
 struct sw_run_account *harness_finish(struct run *run);
 /* The same, and it must have ended so. */
 void harness_expect(struct run *run, unsigned code, unsigned signal, const char *reason);
 
-/* Reads a file of the harness' folder ("" if there is none); in static storage until the next call but three. */
+/* Reads a file of the harness' folder ("" if there is none); in static storage until
+ * the next call but three. */
 const char *harness_read(const struct harness *harness, const char *name);
 /* Waits until a file of the harness' folder holds something; returns it. */
 const char *harness_await(const struct harness *harness, const char *name);

@@ -1,4 +1,5 @@
-/* The whole agent with real supervisors and jobs, against a controller of a few lines. Killing anything at any time loses no run and no exit. */
+/* The whole agent with real supervisors and jobs, against a controller of a few lines. Killing
+ * anything at any time loses no run and no exit. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -284,7 +285,8 @@ static int tear_down(void **state)
 
 /* ---- tests */
 
-/* A job is started, ends, is reported with its true code until it is forgotten; then its folder is gone and its log is kept. */
+/* A job is started, ends, is reported with its true code until it is forgotten; then its folder is
+ * gone and its log is kept. */
 static void test_one_job(void **state)
 {
 	struct fake *fake = *state;
@@ -308,7 +310,8 @@ static void test_one_job(void **state)
 	snprintf(text, sizeof text, "%s,%s\n", uuids[0], uuids[1]);
 	assert_string_equal(harness_read(fake->harness, "logs/1.1.log"), text);
 	assert_int_equal(sw_agent_log_path(fake->harness->state, (struct sw_run_id){1, 1}, path, sizeof path), 0);
-	/* A wish that comes back by mistake starts nothing, not even in the next life of the agent. */
+	/* A wish that comes back by mistake starts nothing, not even in the
+	 * next life of the agent. */
 	kill_agent(fake, SIGKILL, SIGKILL);
 	start_agent(fake);
 	want(fake, 1, 1, SW_WANT_RUN, 3, NULL);
@@ -316,7 +319,8 @@ static void test_one_job(void **state)
 	assert_string_equal(run->reason, SW_REASON_STALE);
 }
 
-/* An order that cannot be read ends its own run with the reason; the run beside it goes on, and the next order is carried out. */
+/* An order that cannot be read ends its own run with the reason; the run beside it goes on, and the
+ * next order is carried out. */
 static void test_unreadable_order(void **state)
 {
 	struct fake *fake = *state;
@@ -356,7 +360,8 @@ static void test_samples(void **state)
 	assert_true(gpu && run);
 }
 
-/* The agent is killed: its jobs go on; what ended meanwhile is told by the next one, and nothing is started again. */
+/* The agent is killed: its jobs go on; what ended meanwhile is told by the next one, and
+ * nothing is started again. */
 static void test_agent_killed(void **state)
 {
 	struct fake *fake = *state;
@@ -396,7 +401,8 @@ static void test_agent_killed(void **state)
 	assert_string_equal(harness_read(fake->harness, "started"), "s\ns\n");
 }
 
-/* A supervisor is killed: its job dies with it, whatever hid, and that is told; the GPU then goes to the next. */
+/* A supervisor is killed: its job dies with it, whatever hid, and that is told; the GPU
+ * then goes to the next. */
 static void test_supervisor_killed(void **state)
 {
 	struct fake *fake = *state;
@@ -432,7 +438,8 @@ static void test_supervisor_killed(void **state)
 	assert_string_equal(harness_read(fake->harness, "runs/3.1/exit.json"), record);
 }
 
-/* The controller is away: a job without a lease goes on; one with a lease goes on while it lasts, then gets its signal and its grace. */
+/* The controller is away: a job without a lease goes on; one with a lease goes on while it lasts,
+ * then gets its signal and its grace. */
 static void test_controller_away(void **state)
 {
 	struct fake *fake = *state;
@@ -522,7 +529,8 @@ static void forget_syncs(struct fake *fake)
 	fake->gpus_seen = 0;
 }
 
-/* An agent that knows its GPUs starts although the driver is gone, and tells them as silent; one that knows none says so and ends. */
+/* An agent that knows its GPUs starts although the driver is gone, and tells them as silent; one
+ * that knows none says so and ends. */
 static void test_driver_gone(void **state)
 {
 	struct fake *fake = *state;
@@ -537,7 +545,8 @@ static void test_driver_gone(void **state)
 	assert_int_equal(fake->gpus_seen, 2);
 }
 
-/* A GPU that is to be kept back and is not there any more keeps no agent from starting that knows its GPUs; one that knows none takes it for a mistake. */
+/* A GPU that is to be kept back and is not there any more keeps no agent from starting that knows
+ * its GPUs; one that knows none takes it for a mistake. */
 static void test_excluded_gpu_gone(void **state)
 {
 	struct fake *fake = *state;
@@ -569,7 +578,8 @@ static void test_second_agent(void **state)
 	assert_int_equal(told(fake, 1, 1)->state, SW_RUN_RUNNING);
 }
 
-/* What a killed agent had forked may hold its lock for a moment longer; the next agent waits for that. */
+/* What a killed agent had forked may hold its lock for a moment longer; the
+ * next agent waits for that. */
 static void test_late_lock(void **state)
 {
 	struct fake *fake = *state;
@@ -629,7 +639,8 @@ static void kill_some_supervisor(struct fake *fake, struct sw_rng *rng)
 	close(fd);
 }
 
-/* Agents and supervisors are killed at any moment: every run ends once, with its true code or lost with its supervisor, and ran at most once. */
+/* Agents and supervisors are killed at any moment: every run ends once, with its true code or lost
+ * with its supervisor, and ran at most once. */
 static void test_random_kills(void **state)
 {
 	struct fake *fake = *state;

@@ -54,7 +54,8 @@ static void test_small(void **state)
 	close(fd);
 }
 
-/* Random pieces against the whole: the file is never too large, begins and ends like the whole, and what it leaves out is what it says. */
+/* Random pieces against the whole: the file is never too large, begins and ends like the whole, and
+ * what it leaves out is what it says. */
 static void test_random_pieces(void **state)
 {
 	(void)state;
@@ -104,7 +105,8 @@ static void test_random_pieces(void **state)
 	}
 }
 
-/* A disk that is full loses output, not the job: it is counted, and writing goes on when there is room. */
+/* A disk that is full loses output, not the job: it is counted, and writing goes
+ * on when there is room. */
 static void test_full_disk(void **state)
 {
 	(void)state;

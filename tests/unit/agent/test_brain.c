@@ -1,4 +1,5 @@
-/* The rules of the agent's brain, one by one: what starts, what stops, what is told. Those of runs that stand still are in test_brain_suspend.c. */
+/* The rules of the agent's brain, one by one: what starts, what stops, what is told. Those of runs
+ * that stand still are in test_brain_suspend.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +11,8 @@
 
 #include "fixture.h"
 
-/* A wish becomes one START with its GPUs and lease; the same wish again, or repeated answers, start nothing. */
+/* A wish becomes one START with its GPUs and lease; the same wish again, or repeated
+ * answers, start nothing. */
 static void test_start_once(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -41,7 +43,8 @@ static void test_start_once(void **state)
 	ACTS("");
 }
 
-/* Only the answer to the latest sync counts: one to an older question could bring back old wishes. */
+/* Only the answer to the latest sync counts: one to an older question could
+ * bring back old wishes. */
 static void test_only_latest_answer(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -111,7 +114,8 @@ static void test_resume_waits_for_gpus(void **state)
 	ACTS("");
 }
 
-/* An epoch below one that was seen is not started, even after the later one is forgotten; nor is the same epoch twice. */
+/* An epoch below one that was seen is not started, even after the later one is forgotten; nor
+ * is the same epoch twice. */
 static void test_epochs(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -199,7 +203,8 @@ static void test_exit_until_forget(void **state)
 	RUNS("");
 }
 
-/* What lives and is to be forgotten was given up by the controller: it is killed first, then forgotten. */
+/* What lives and is to be forgotten was given up by the controller: it is killed
+ * first, then forgotten. */
 static void test_forget_alive(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -212,7 +217,8 @@ static void test_forget_alive(void **state)
 	ACTS("delete 1.1");
 }
 
-/* A run that is not wished for is stopped; before the first answer everything that was found is left alone. */
+/* A run that is not wished for is stopped; before the first answer everything that
+ * was found is left alone. */
 static void test_unknown_runs_are_stopped(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -233,7 +239,8 @@ static void test_unknown_runs_are_stopped(void **state)
 	RUNS("1.1 exited; 2.1 starting");
 }
 
-/* Found runs count as started: their epoch is not started again, and their GPUs are theirs even before their supervisors answer. */
+/* Found runs count as started: their epoch is not started again, and their GPUs are theirs even
+ * before their supervisors answer. */
 static void test_found_runs(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -251,7 +258,8 @@ static void test_found_runs(void **state)
 	ACTS("start 3.1");
 }
 
-/* What was never started and is not wanted any more ends without a trace: told once as an exit if somebody asks, dropped if nobody does. */
+/* What was never started and is not wanted any more ends without a trace: told once as an exit if
+ * somebody asks, dropped if nobody does. */
 static void test_never_started(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -289,7 +297,8 @@ static void test_missing_gpu(void **state)
 	assert_string_equal(runs[0].detail, "GPU 'GPU-77' is not in this node");
 }
 
-/* A wish without a spec for a run that is not here cannot be followed: the next sync has no version, so that the spec comes. */
+/* A wish without a spec for a run that is not here cannot be followed: the next sync has no
+ * version, so that the spec comes. */
 static void test_missing_spec(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -359,7 +368,8 @@ static int64_t lease_given(struct sw_agent_brain *brain, int64_t now_ns)
 	return given;
 }
 
-/* The lease of a run is passed on as it grows, in steps worth a message, and to a link that comes up; it never shrinks. */
+/* The lease of a run is passed on as it grows, in steps worth a message, and to a link that
+ * comes up; it never shrinks. */
 static void test_lease(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -405,7 +415,8 @@ static void test_lease(void **state)
 	assert_true(lease_given(brain, now) == then + LEASE_MS * MS);
 }
 
-/* A run without a lease is told once for each link that it may go on for ever, also before the first answer: its supervisor may be one of version 0.1, which has a lease all the same. */
+/* A run without a lease is told once for each link that it may go on for ever, also before the
+ * first answer: its supervisor may be one of version 0.1, which has a lease all the same. */
 static void test_no_lease(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -430,7 +441,8 @@ static void test_no_lease(void **state)
 	assert_true(actions[0].lease_boot_ns == 0);
 }
 
-/* Nothing is started or resumed long after the last answer, since the controller may wish otherwise by now; the next answer frees it. What runs goes on. */
+/* Nothing is started or resumed long after the last answer, since the controller may wish otherwise
+ * by now; the next answer frees it. What runs goes on. */
 static void test_nothing_starts_without_a_fresh_answer(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -446,7 +458,8 @@ static void test_nothing_starts_without_a_fresh_answer(void **state)
 	ACTS("start 2.1");
 }
 
-/* A controller of version 0.1 runs the jobs of a silent node anew although they would run on here: nothing is started for it. */
+/* A controller of version 0.1 runs the jobs of a silent node anew although they would run on here:
+ * nothing is started for it. */
 static void test_old_controller(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -463,7 +476,8 @@ static void test_old_controller(void **state)
 	ACTS("start 1.1");
 }
 
-/* A supervisor that is lost is asked to be cleaned up after, once for each time; its GPUs stay taken until that is done. */
+/* A supervisor that is lost is asked to be cleaned up after, once for each time; its GPUs stay
+ * taken until that is done. */
 static void test_lost(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -482,7 +496,8 @@ static void test_lost(void **state)
 	RUNS("1.1 exited (supervisor-lost); 2.1 starting");
 }
 
-/* One that died before it began gets another, for as long as the controller wishes; three times at most. */
+/* One that died before it began gets another, for as long as the controller
+ * wishes; three times at most. */
 static void test_lost_before_it_began(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -510,7 +525,8 @@ static void test_lost_with_its_gpu(void **state)
 	ACTS("recover 1.1");
 }
 
-/* An agent that finds such a run asks the controller first; a lease that may be over, or another wish, ends the run. */
+/* An agent that finds such a run asks the controller first; a lease that may be over, or
+ * another wish, ends the run. */
 static void test_found_before_it_began(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -530,7 +546,8 @@ static void test_found_before_it_began(void **state)
 	ACTS("begin 1.1; recover 2.1");
 }
 
-/* The inventory is in every sync until one that has it was answered, and again when it changes. No sync goes without it. */
+/* The inventory is in every sync until one that has it was answered, and again when it changes.
+ * No sync goes without it. */
 static void test_inventory(void **state)
 {
 	struct sw_agent_brain *brain = *state, *mute = NULL;
@@ -563,7 +580,8 @@ static void test_inventory(void **state)
 	assert_true(sync.inventory != NULL && sync.inventory->gpu_count == 0 && sync.inventory->cpus == 1);
 }
 
-/* Syncs go out at once after news, but not closer than they can be answered; idle ones wait for the controller's answer. */
+/* Syncs go out at once after news, but not closer than they can be answered; idle ones wait for
+ * the controller's answer. */
 static void test_when_to_sync(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -579,7 +597,8 @@ static void test_when_to_sync(void **state)
 	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
 	now += 10 * MS;
 	assert_true(sw_agent_brain_sync(brain, now, &sync));
-	/* News after news before any answer: the distance grows, so that an answer can come in between. */
+	/* News after news before any answer: the distance grows, so that an
+	 * answer can come in between. */
 	int64_t last = 0;
 	for (int i = 0; i < 12; i++) {
 		sw_agent_brain_nudge(brain);
@@ -590,7 +609,8 @@ static void test_when_to_sync(void **state)
 		assert_true(sw_agent_brain_sync(brain, now, &sync));
 	}
 	assert_true(last >= 500 * MS);
-	/* An answer that brings nothing and came at once: the controller does not keep questions, so do not flood it. */
+	/* An answer that brings nothing and came at once: the controller does not keep
+	 * questions, so do not flood it. */
 	struct sw_answer_message answer = {.version = sync.have, .lease_ms = SW_LEASE_OF_OLD_MS, .retry_ms = 700};
 	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 	assert_true(sw_agent_brain_wake(brain) == now + 700 * MS);
@@ -598,7 +618,8 @@ static void test_when_to_sync(void **state)
 	assert_true(sw_agent_brain_wake(brain) <= now + 10 * MS);
 }
 
-/* A controller that has no room says when to come back: an agent comes no earlier, but is not sent away for hours. */
+/* A controller that has no room says when to come back: an agent comes no earlier, but is
+ * not sent away for hours. */
 static void test_put_off(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -617,7 +638,8 @@ static void test_put_off(void **state)
 	assert_true(sw_agent_brain_wake(brain) < now + 61000 * MS);
 }
 
-/* A controller that is away is asked again after a while that grows up to two seconds, and differs between agents. */
+/* A controller that is away is asked again after a while that grows up to two seconds, and
+ * differs between agents. */
 static void test_back_off(void **state)
 {
 	struct sw_agent_brain *brain = *state, *other = fixture_brain("bb", 2);
@@ -677,7 +699,8 @@ static void test_bound(void **state)
 	ACTS("start 2.1");
 }
 
-/* A run whose order cannot be read may have a lease: it is not told that it may go on for ever, or it would run beside the one that follows it elsewhere. */
+/* A run whose order cannot be read may have a lease: it is not told that it may go on for ever, or
+ * it would run beside the one that follows it elsewhere. */
 static void test_unknown_lease(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -696,7 +719,8 @@ static void said_on(struct sw_agent_brain *brain, uint64_t job, const char *gpus
 		brain, &(struct sw_sync_run){.id = {job, 1}, .state = SW_RUN_RUNNING, .reason = "", .gpus = gpus, .moving = moving}, 0);
 }
 
-/* A run trespasses on a GPU where its supervisor has not put it, nor is about to; that is news once for each run, however many do. */
+/* A run trespasses on a GPU where its supervisor has not put it, nor is about to; that is news once
+ * for each run, however many do. */
 static void test_trespass(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -729,7 +753,8 @@ static bool frees(struct sw_agent_brain *brain)
 	return runs[0].frees;
 }
 
-/* A run whose processes use its GPU outside the runtime does not free it; that is known until a look at its GPU says otherwise. */
+/* A run whose processes use its GPU outside the runtime does not free it; that is known until a
+ * look at its GPU says otherwise. */
 static void test_outside(void **state)
 {
 	struct sw_agent_brain *brain = *state;

@@ -1,5 +1,7 @@
-/* Runs that share a GPU, coordinated by the agent's brain, on a model of the GPU: the brain sees them once a second, and they obey the terms that it gives. A guaranteed run has the time and
- * the memory that it needs; an opportunistic one makes room and gets it back; an agent that starts anew hurts nobody. */
+/* Runs that share a GPU, coordinated by the agent's brain, on a model of the GPU: the brain sees
+ * them once a second, and they obey the terms that it gives. A guaranteed run has the time and
+ * the memory that it needs; an opportunistic one makes room and gets it back; an agent that
+ * starts anew hurts nobody. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -201,7 +203,8 @@ static int tear_down(void **state)
 
 /* ---- memory */
 
-/* A burst of half as much again, beyond what the guaranteed run asked for: nothing fails, the opportunistic one makes room within two looks, and has it back afterwards. */
+/* A burst of half as much again, beyond what the guaranteed run asked for: nothing fails, the
+ * opportunistic one makes room within two looks, and has it back afterwards. */
 static void test_burst(void **state)
 {
 	(void)state;
@@ -230,7 +233,8 @@ static void test_burst(void **state)
 	assert_int_equal(world.told, told);
 }
 
-/* Whose neighbour ends in the middle of its burst keeps what it needs, until it needs no more than it asked for. */
+/* Whose neighbour ends in the middle of its burst keeps what it needs, until it needs no
+ * more than it asked for. */
 static void test_neighbour_ends(void **state)
 {
 	(void)state;
@@ -264,7 +268,8 @@ static void test_guaranteed_ends(void **state)
 	assert_int_equal(low->order.share_milli, 1000);
 }
 
-/* Who is to start where a burst has taken the memory waits until the opportunistic run has made room for it, and does not wait for ever when nobody looks. */
+/* Who is to start where a burst has taken the memory waits until the opportunistic run has made
+ * room for it, and does not wait for ever when nobody looks. */
 static void newcomer(enum sw_job_class class, bool blind)
 {
 	begin(NULL);
@@ -350,7 +355,8 @@ static void test_context_without_room(void **state)
 	assert_int_equal(full->order.limit_bytes, ALL - 100 * MIB);
 }
 
-/* What another guaranteed run asked for is not lent, nor does a run get more that somebody limited; a limit counts at once. */
+/* What another guaranteed run asked for is not lent, nor does a run get more that somebody limited;
+ * a limit counts at once. */
 static void test_bounds_of_a_burst(void **state)
 {
 	(void)state;
@@ -372,7 +378,8 @@ static void test_bounds_of_a_burst(void **state)
 	assert_int_equal(high->order.limit_bytes, ALL - 500 * MIB);
 }
 
-/* Memory that strangers hold is taken from the opportunistic run; where next to nothing is left, it stands still with its memory in the host, and is not suspended: see act(). */
+/* Memory that strangers hold is taken from the opportunistic run; where next to nothing is left, it
+ * stands still with its memory in the host, and is not suspended: see act(). */
 static void test_strangers(void **state)
 {
 	(void)state;
@@ -398,7 +405,8 @@ static void test_strangers(void **state)
 	assert_int_equal(low->order.share_milli, 1000);
 }
 
-/* A page that vanishes: what its run asked for is kept for it, and nobody is told to do anything strange. */
+/* A page that vanishes: what its run asked for is kept for it, and nobody is told
+ * to do anything strange. */
 static void test_a_page_vanishes(void **state)
 {
 	(void)state;
@@ -418,7 +426,8 @@ static void test_a_page_vanishes(void **state)
 
 /* ---- time */
 
-/* Slowdown of a guaranteed run of 80 ms of work and 20 ms of its own waiting beside one that always computes, from a minute on. */
+/* Slowdown of a guaranteed run of 80 ms of work and 20 ms of its own waiting beside one that always
+ * computes, from a minute on. */
 static double slowdown(const struct sw_throttle *throttle)
 {
 	begin(throttle);
@@ -442,7 +451,8 @@ static void test_throttle(void **state)
 		assert_true(slowdown(sw_throttle_at(i)) <= 1.05);
 }
 
-/* A guaranteed run that comes finds the other at a standstill until its baseline is known; then that is let grow. */
+/* A guaranteed run that comes finds the other at a standstill until its baseline is known;
+ * then that is let grow. */
 static void test_standstill(void **state)
 {
 	(void)state;
@@ -502,7 +512,8 @@ static void test_wished_share(void **state)
 
 /* ---- an agent that starts anew */
 
-/* In the middle of a burst: nothing changes until the controller has answered and the runs were seen, whichever comes first; then memory is as it was all the time, the opportunistic run is
+/* In the middle of a burst: nothing changes until the controller has answered and the runs were
+ * seen, whichever comes first; then memory is as it was all the time, the opportunistic run is
  * measured against anew, and the guaranteed one does not notice. */
 static void restart_amid(bool looks_first)
 {
@@ -552,7 +563,8 @@ static void test_blind_restart(void **state)
 	assert_int_equal(high->order.limit_bytes, 200 * MIB);
 }
 
-/* One that does not know the rest of the machine's runs, samples that name no run or GPU of ours, and none at all: nothing happens. */
+/* One that does not know the rest of the machine's runs, samples that name no run or GPU of ours,
+ * and none at all: nothing happens. */
 static void test_strange_samples(void **state)
 {
 	(void)state;

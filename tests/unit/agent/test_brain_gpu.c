@@ -1,4 +1,5 @@
-/* Runs that share a GPU: who may start beside whom, what each is told, and that it is told when something changes and not again and again. */
+/* Runs that share a GPU: who may start beside whom, what each is told, and that it is told when
+ * something changes and not again and again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +89,8 @@ static const char *runs(struct sw_agent_brain *brain, uint64_t job)
 	return act(brain);
 }
 
-/* Runs that say what memory they need share a GPU when all are wished to run; others have it alone. */
+/* Runs that say what memory they need share a GPU when all are wished to run; others have it
+ * alone. */
 static void test_who_starts_beside_whom(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -111,7 +113,8 @@ static void test_who_starts_beside_whom(void **state)
 	assert_string_equal(act(brain), "start 7");
 }
 
-/* The opportunistic one learns to whom it gives way, the others that they are watched; a run that is alone hears nothing. */
+/* The opportunistic one learns to whom it gives way, the others that they are watched; a run that
+ * is alone hears nothing. */
 static void test_giving_way(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -141,7 +144,8 @@ static void test_giving_way(void **state)
 	assert_string_equal(act(brain), "terms 1 0 0");
 }
 
-/* One that runs already gives way to a guaranteed one that starts later, from when that one's supervisor says that it runs: only then its page is there for sure. */
+/* One that runs already gives way to a guaranteed one that starts later, from when that one's
+ * supervisor says that it runs: only then its page is there for sure. */
 static void test_giving_way_later(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -211,7 +215,8 @@ static void test_limits(void **state)
 	assert_string_equal(answer(brain), "");
 }
 
-/* A new agent tells what holds now, whatever the one before it told, but nothing before it knows that: limits stay meanwhile. Runs without the GPU runtime and without GPUs hear nothing. */
+/* A new agent tells what holds now, whatever the one before it told, but nothing before it knows
+ * that: limits stay meanwhile. Runs without the GPU runtime and without GPUs hear nothing. */
 static void test_restart(void **state)
 {
 	struct sw_agent_brain *brain = *state;

@@ -26,7 +26,8 @@ static void answer_with(struct sw_agent_brain *brain, int64_t now, uint64_t vers
 	assert_int_equal(sw_agent_brain_answer(brain, now, sync.number, &answer), 0);
 }
 
-/* An order that cannot be read ends its own run, with the reason; the run beside it goes on and the one that is wished for starts. */
+/* An order that cannot be read ends its own run, with the reason; the run beside it goes on and the
+ * one that is wished for starts. */
 static void test_its_run_ends_alone(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -44,7 +45,8 @@ static void test_its_run_ends_alone(void **state)
 	assert_string_equal(sync.runs[1].detail, "'wants[1].spec.time_limit_ms' is 5");
 }
 
-/* A run that is here goes on as it was wished before, while the wish for it cannot be read; and hears the next one that can. */
+/* A run that is here goes on as it was wished before, while the wish for it cannot be read; and
+ * hears the next one that can. */
 static void test_running_run_goes_on(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -59,7 +61,8 @@ static void test_running_run_goes_on(void **state)
 	ACTS("stop 1.1 0 -1");
 }
 
-/* Where not even the id can be read, no run is stopped for not being listed, and none that waits is dropped; what is listed is heard. */
+/* Where not even the id can be read, no run is stopped for not being listed, and none that waits is
+ * dropped; what is listed is heard. */
 static void test_any_run_may_be_meant(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -101,7 +104,8 @@ static void test_unfit(void **state)
 	RUNS("");
 }
 
-/* The reason of a wish reaches the order that follows from it, in one line: what it is made of can neither be a second order nor move a cursor. A wish without one has none. */
+/* The reason of a wish reaches the order that follows from it, in one line: what it is made of can
+ * neither be a second order nor move a cursor. A wish without one has none. */
 static void test_why(void **state)
 {
 	struct sw_agent_brain *brain = *state;

@@ -1,8 +1,10 @@
-/* The agent's brain in a world that loses, repeats and reorders what it is told, kills its supervisors and restarts it, against what must never
- * happen there. A failure prints its seed; SW_TEST_SEED=N runs that one alone.
+/* The agent's brain in a world that loses, repeats and reorders what it is told, kills its
+ * supervisors and restarts it, against what must never happen there. A failure prints its seed;
+ * SW_TEST_SEED=N runs that one alone.
  *
- * The world: folders that outlive the brain, supervisors that do what they are told some time later, a controller that changes its mind and
- * sometimes wishes nonsense (old epochs, one GPU twice), and bags of messages from which any may be taken next.
+ * The world: folders that outlive the brain, supervisors that do what they are told some time
+ * later, a controller that changes its mind and sometimes wishes nonsense (old epochs, one GPU
+ * twice), and bags of messages from which any may be taken next.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -244,7 +246,8 @@ static void sync_if_due(struct world *world)
 	message->instance = world->instance;
 	message->number = world->asked = sync.number;
 	message->sent_ns = world->now;
-	/* What the controller learns at once, for simplicity: late news only makes its wishes stranger. */
+	/* What the controller learns at once, for simplicity: late news only
+	 * makes its wishes stranger. */
 	for (size_t i = 0; i < sync.run_count; i++) {
 		struct wish *wish = &world->wishes[sync.runs[i].id.job - 1][sync.runs[i].id.epoch];
 		if (sync.runs[i].state == SW_RUN_EXITED && chance(world, 30)) {
@@ -602,7 +605,8 @@ static uint64_t run_world(uint64_t seed, uint64_t *begins)
 	return starts;
 }
 
-/* Random worlds: no run starts twice, no GPU has two users, no exit is forgotten, no lease is made up, and all settles in the end. */
+/* Random worlds: no run starts twice, no GPU has two users, no exit is forgotten, no lease is made
+ * up, and all settles in the end. */
 static void test_random_worlds(void **state)
 {
 	(void)state;

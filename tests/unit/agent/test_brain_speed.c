@@ -1,4 +1,5 @@
-/* How runs get on, as the agent's brain tells it: what an iteration takes, beside whom, and what it took alone; not more often than need be, and never what is true no longer. */
+/* How runs get on, as the agent's brain tells it: what an iteration takes, beside whom, and what it
+ * took alone; not more often than need be, and never what is true no longer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,14 +118,16 @@ static void test_alone(void **state)
 	world.iteration_ns[0] = 10 * MS + MS / 5;
 	pass(60);
 	assert_int_equal(world.told, 1);
-	/* It grew for good: that is what it takes alone, by and by, and is not said every second. */
+	/* It grew for good: that is what it takes alone, by and by, and is not said every
+	 * second. */
 	world.iteration_ns[0] = 12 * MS;
 	pass(60);
 	assert_true(said(1)->iteration_ns > 11 * MS && said(1)->alone_ns > 11 * MS);
 	assert_in_range(world.told, 2, 8);
 }
 
-/* Aim: what was found is taken back as soon as somebody comes or goes, and then found again beside those who are there. */
+/* Aim: what was found is taken back as soon as somebody comes or goes, and then found again
+ * beside those who are there. */
 static void test_neighbours(void **state)
 {
 	(void)state;
@@ -156,7 +159,8 @@ static void test_neighbours(void **state)
 	assert_int_equal(said(1)->beside.count, 0);
 }
 
-/* Aim: what it takes with memory in the host, or suspended in between, is not what it takes alone. */
+/* Aim: what it takes with memory in the host, or suspended in between, is not what it takes
+ * alone. */
 static void test_held_back(void **state)
 {
 	(void)state;
@@ -174,7 +178,8 @@ static void test_held_back(void **state)
 	assert_int_equal(said(1)->alone_ns, 10 * MS);
 }
 
-/* Aim: who stands still beside others is told to be slower and slower, without a word every second; who pauses alone is not. */
+/* Aim: who stands still beside others is told to be slower and slower, without a word every second;
+ * who pauses alone is not. */
 static void test_stands_still(void **state)
 {
 	(void)state;

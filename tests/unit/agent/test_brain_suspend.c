@@ -1,4 +1,5 @@
-/* The rules of the agent's brain for runs that stand still, are off their GPUs whole, or go to others. */
+/* The rules of the agent's brain for runs that stand still, are off their GPUs
+ * whole, or go to others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,9 @@
 
 #include "fixture.h"
 
-/* A suspended run that is to stop gets no grace beside a run that stays on its GPUs. It waits for one that goes; and then they are its own until it has gone, before
- * anybody else, whatever the order of their numbers. */
+/* A suspended run that is to stop gets no grace beside a run that stays on its GPUs. It waits for
+ * one that goes; and then they are its own until it has gone, before anybody else, whatever the
+ * order of their numbers. */
 static void test_stop_of_suspended(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -41,7 +43,8 @@ static void test_stop_of_suspended(void **state)
 	fixture_said(brain, 2, 1, SW_RUN_EXITED);
 }
 
-/* A newcomer whose number comes first does not slip in ahead of a suspended run that must leave its GPU to it. */
+/* A newcomer whose number comes first does not slip in ahead of a suspended run that
+ * must leave its GPU to it. */
 static void test_leaving_comes_first(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -59,7 +62,8 @@ static void test_leaving_comes_first(void **state)
 	ACTS("start 2.1");
 }
 
-/* Suspend and resume follow the last wish even when it changes before the supervisor has shown the one before. */
+/* Suspend and resume follow the last wish even when it changes before the supervisor
+ * has shown the one before. */
 static void test_changed_mind(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -76,7 +80,8 @@ static void test_changed_mind(void **state)
 	now += 100 * MS;
 	ANSWER(now, 4, SUSPEND(1, 1), RUN(2, 1, 1));
 	ACTS("suspend 1.1");
-	/* It is suspended, but a resume is on its way to it: its GPU is not free until the last order is carried out. */
+	/* It is suspended, but a resume is on its way to it: its GPU is not free until the
+	 * last order is carried out. */
 	fixture_said_early(brain, 1, 1, SW_RUN_SUSPENDED);
 	ACTS("");
 	fixture_said_early(brain, 1, 1, SW_RUN_RUNNING);
@@ -88,7 +93,8 @@ static void test_changed_mind(void **state)
 	RUNS("1.1 suspended; 2.1 starting");
 }
 
-/* A suspended run that is linked to anew is left alone until its supervisor has spoken: it might be told to move beside another. */
+/* A suspended run that is linked to anew is left alone until its supervisor has spoken: it might be
+ * told to move beside another. */
 static void test_relink_of_suspended(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -143,7 +149,8 @@ static uint64_t suspends(struct sw_agent_brain *brain, int64_t now, bool deep)
 	return 0;
 }
 
-/* A run that is to be off its GPUs whole keeps them until it is, or until the controller knows that it cannot be. */
+/* A run that is to be off its GPUs whole keeps them until it is, or until the controller
+ * knows that it cannot be. */
 static void test_off_its_gpus(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -184,7 +191,8 @@ static void test_off_its_gpus(void **state)
 	ACTS("resume 1.1; delete 2.1");
 }
 
-/* That a run was off is not said of the next time that it is to be: not before its supervisor has answered. */
+/* That a run was off is not said of the next time that it is to be: not before its
+ * supervisor has answered. */
 static void test_off_is_of_this_time(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -258,7 +266,8 @@ static const struct sw_sync_run *told_run(struct sw_agent_brain *brain)
 	return &runs[0];
 }
 
-/* A run that goes to other GPUs has both until it is there: nobody starts on either. It is suspended only then. */
+/* A run that goes to other GPUs has both until it is there: nobody starts on either. It
+ * is suspended only then. */
 static void test_moves(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -304,7 +313,8 @@ static void test_does_not_move(void **state)
 	ANSWER(now, 3, RUN(1, 1, 1), RUN(2, 2, 2));
 	assert_null(told_run(brain)->unmoved);
 	ACTS("start 2.2");
-	/* Without the runtime it is not even tried; and one that is suspended before it could go stays too. */
+	/* Without the runtime it is not even tried; and one that is suspended before
+	 * it could go stays too. */
 	sw_agent_brain_said(brain, &(struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""}, order);
 	now += 100 * MS;
 	ANSWER(now, 4, RUN(1, 1, 4), RUN(2, 2, 2));
@@ -325,7 +335,8 @@ static void test_does_not_move(void **state)
 	ACTS("start 3.1");
 }
 
-/* An agent that starts finds job 1, ordered for GPU-0, and hears from its supervisor that it is on GPU-1, all before it knows the GPUs of its node. */
+/* An agent that starts finds job 1, ordered for GPU-0, and hears from its supervisor that it is on
+ * GPU-1, all before it knows the GPUs of its node. */
 static struct sw_agent_brain *find_moved(enum sw_run_state state)
 {
 	struct sw_agent_brain *brain = fixture_blank("bb", 2);
@@ -338,7 +349,8 @@ static struct sw_agent_brain *find_moved(enum sw_run_state state)
 	return brain;
 }
 
-/* A run that moved before its agent restarted is where its supervisor says: it is not moved again, and its old GPU is free. */
+/* A run that moved before its agent restarted is where its supervisor says: it is not moved again,
+ * and its old GPU is free. */
 static void test_moved_before_restart(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Processes kept to some GPUs by a program of the kernel: what the program says, by an interpreter of the few instructions that it has, and what the kernel makes of it. */
+/* Processes kept to some GPUs by a program of the kernel: what the program says, by an interpreter
+ * of the few instructions that it has, and what the kernel makes of it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -19,7 +20,8 @@
 #include "agent/device_group.h"
 #include "agent/supervisor_state.h"
 
-/* What the program answers; fails on an instruction that it should not have, on a jump out of it or back, and where it does not end. */
+/* What the program answers; fails on an instruction that it should not have, on a jump out of it or
+ * back, and where it does not end. */
 static uint64_t interpret(const struct bpf_insn *program, size_t size, const struct bpf_cgroup_dev_ctx *context)
 {
 	uint64_t registers[11] = {0};
@@ -129,7 +131,8 @@ static void expect_minors(const struct sw_supervisor *supervisor, const char *pr
 	assert_int_equal(found, expected);
 }
 
-/* Aim: a run may open the files of its own GPUs; on its way to others of both, until it has arrived or stays; then of those that it has, and of no others. */
+/* Aim: a run may open the files of its own GPUs; on its way to others of both, until it has arrived
+ * or stays; then of those that it has, and of no others. */
 static void test_move(void **state)
 {
 	(void)state;
@@ -161,7 +164,8 @@ static void test_move(void **state)
 	supervisor.account.run.moving = NULL;
 	memcpy(move->to, move->from, sizeof move->to);
 	expect_minors(&supervisor, folder, 0x9);
-	/* A GPU without a file that is known: no rule at all, instead of one that keeps it from its own. */
+	/* A GPU without a file that is known: no rule at all, instead of one that
+	 * keeps it from its own. */
 	own[1] = "GPU-7";
 	move->gpus[0] = '\0';
 	uint32_t minors[SW_DEVICE_GPUS_MAX];
@@ -172,7 +176,8 @@ static void test_move(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Opens the files as a process of the group: the errno of each, as the two digits of its exit code. */
+/* Opens the files as a process of the group: the errno of each, as the two
+ * digits of its exit code. */
 static int try_open(const struct sw_cgroup *group, const char *own, const char *other)
 {
 	int procs = sw_cgroup_procs(group);
@@ -193,7 +198,9 @@ static int try_open(const struct sw_cgroup *group, const char *own, const char *
 	return WEXITSTATUS(status);
 }
 
-/* Aim: the kernel takes the program: a process of the group may not open the device file of another GPU; while it moves it may open both, and then that of the other alone. Files of devices that do not exist tell: they are refused for another reason. */
+/* Aim: the kernel takes the program: a process of the group may not open the device file of another
+ * GPU; while it moves it may open both, and then that of the other alone. Files of devices that do
+ * not exist tell: they are refused for another reason. */
 static void test_kernel(void **state)
 {
 	(void)state;
@@ -235,7 +242,8 @@ static void test_kernel(void **state)
 	assert_int_not_equal(after % 10, 1);
 }
 
-/* Aim: where no rule can be made for a real GPU that is said, once; emulated GPUs of a description need none. */
+/* Aim: where no rule can be made for a real GPU that is said, once; emulated GPUs of a
+ * description need none. */
 static void test_no_rule(void **state)
 {
 	(void)state;

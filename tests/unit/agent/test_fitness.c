@@ -72,7 +72,8 @@ static int look_with(struct bench *bench, struct sw_lodger_view lodger)
 static const struct sw_lodger_view alice = {
 	.pid = 7, .kind = SW_LODGER_STRANGER, .memory_bytes = 20 * MIB, .user = "alice", .program = "python"};
 
-/* Aim: a GPU is shut at the first look at a stranger, however little it holds, and opens some seconds after it has left, not before. */
+/* Aim: a GPU is shut at the first look at a stranger, however little it holds, and opens some
+ * seconds after it has left, not before. */
 static void test_stranger(void **state)
 {
 	struct bench *bench = *state;
@@ -102,7 +103,8 @@ static void test_rules(void **state)
 		assert_int_equal(look_with(bench, alice), -1);
 }
 
-/* Aim: a run of ours is none, whatever it holds; a screen and a service of the driver are none while they are small. */
+/* Aim: a run of ours is none, whatever it holds; a screen and a service of the driver are
+ * none while they are small. */
 static void test_who_is_none(void **state)
 {
 	struct bench *bench = *state;
@@ -127,7 +129,8 @@ static void test_ending(void **state)
 	assert_int_equal(look_with(bench, ending), SW_SHUT_STRANGER);
 }
 
-/* Aim: where the driver names no process, memory beyond what runs of ours hold is the evidence: at once where the agent has just come, later only when it stays. */
+/* Aim: where the driver names no process, memory beyond what runs of ours hold is the evidence: at
+ * once where the agent has just come, later only when it stays. */
 static void test_hidden_memory(void **state)
 {
 	struct bench *bench = *state;
@@ -175,7 +178,8 @@ static void test_hidden_memory_of_old_drivers(void **state)
 	assert_int_equal(look(bench, at), SW_SHUT_STRANGER);
 }
 
-/* Aim: processes by numbers of another namespace are strangers where no run of ours can be among them. */
+/* Aim: processes by numbers of another namespace are strangers where no run of
+ * ours can be among them. */
 static void test_foreign_numbers(void **state)
 {
 	struct bench *bench = *state;
@@ -191,7 +195,8 @@ static void test_foreign_numbers(void **state)
 	assert_int_equal(look(bench, at), -1);
 }
 
-/* Aim: a GPU that does not answer twice is shut with the reason, and opens some seconds after it answers; one that is kept back stays so. */
+/* Aim: a GPU that does not answer twice is shut with the reason, and opens some seconds after it
+ * answers; one that is kept back stays so. */
 static void test_dead_and_excluded(void **state)
 {
 	struct bench *bench = *state;
@@ -211,7 +216,8 @@ static void test_dead_and_excluded(void **state)
 		assert_int_equal(look(bench, excluded), SW_SHUT_EXCLUDED);
 }
 
-/* Aim: whatever comes and goes, a GPU is shut exactly while a stranger that counts was seen in the last five seconds, and nothing grows. */
+/* Aim: whatever comes and goes, a GPU is shut exactly while a stranger that counts was seen in the
+ * last five seconds, and nothing grows. */
 static void test_random_mixes(void **state)
 {
 	struct bench *bench = *state;

@@ -149,7 +149,8 @@ static int note(void *context, struct sw_run_id id)
 	return 0;
 }
 
-/* Runs that are gone are remembered across restarts, in bounded space; a line that a crash cut off does no harm. */
+/* Runs that are gone are remembered across restarts, in bounded space; a line that a
+ * crash cut off does no harm. */
 static void test_epochs(void **state)
 {
 	struct harness *harness = *state;

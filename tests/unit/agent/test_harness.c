@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-/* Aim: supervisors, jobs and what jobs have sent away end with the case that started them, though nobody has stopped them. */
+/* Aim: supervisors, jobs and what jobs have sent away end with the case that started them, though
+ * nobody has stopped them. */
 static void test_nothing_is_left(void **unused)
 {
 	(void)unused;

@@ -16,7 +16,8 @@
 
 #define GROUP "/system.slice/agent.service/sharewell-1"
 
-/* A line of /proc/<pid>/cgroup tells of a group below the agent's, and not of one that only has its name. */
+/* A line of /proc/<pid>/cgroup tells of a group below the agent's, and not of one
+ * that only has its name. */
 static void test_groups(void **state)
 {
 	(void)state;

@@ -29,7 +29,8 @@ static struct sw_gpus *describe(const struct harness *harness)
 	return gpus;
 }
 
-/* The folder of a run that is ordered for the first `count` GPUs, and for one that the node does not have. */
+/* The folder of a run that is ordered for the first `count` GPUs, and for one that
+ * the node does not have. */
 static int make_folder(struct harness *harness, const struct sw_gpus *gpus, size_t count)
 {
 	const char *uuids[GPUS + 1];
@@ -49,7 +50,8 @@ static int make_folder(struct harness *harness, const struct sw_gpus *gpus, size
 	return folder;
 }
 
-/* All GPUs of the order are the run's own, however many a node has: whoever uses one of them is no trespasser. */
+/* All GPUs of the order are the run's own, however many a node has: whoever uses one of
+ * them is no trespasser. */
 static void test_many(void **state)
 {
 	struct harness *harness = *state;

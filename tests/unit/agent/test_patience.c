@@ -1,4 +1,5 @@
-/* What follows when samplers hang, fail or look: the pauses, the GPUs that are left out, and when the driver as a whole counts as silent. */
+/* What follows when samplers hang, fail or look: the pauses, the GPUs that are left out, and when
+ * the driver as a whole counts as silent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 
 #define MINUTE_NS (60 * SW_NS_PER_S)
 
-/* A GPU in whose call a sampler hangs is left out at once, asked again after a minute, and then after twice the time; the driver is not silent for it. */
+/* A GPU in whose call a sampler hangs is left out at once, asked again after a minute, and then
+ * after twice the time; the driver is not silent for it. */
 static void test_one_gpu_hangs(void **state)
 {
 	(void)state;
@@ -35,7 +37,8 @@ static void test_one_gpu_hangs(void **state)
 	assert_true(patience.skip_until_ns == now + MINUTE_NS);
 }
 
-/* A driver that hangs in no GPU's call, or in one that was left out, is silent as a whole; it is tried again after growing pauses, of ten minutes at most. */
+/* A driver that hangs in no GPU's call, or in one that was left out, is silent as a whole; it is
+ * tried again after growing pauses, of ten minutes at most. */
 static void test_driver_hangs(void **state)
 {
 	(void)state;
@@ -51,7 +54,8 @@ static void test_driver_hangs(void **state)
 	assert_non_null(sw_patience_hangs(&patience, 0, 1).silent);
 }
 
-/* A GPU that no sampler comes back from is asked again only while a sampler can still be started after that: the other GPUs are looked at for ever. */
+/* A GPU that no sampler comes back from is asked again only while a sampler can still be started
+ * after that: the other GPUs are looked at for ever. */
 static void test_gpu_never_returns(void **state)
 {
 	(void)state;
@@ -68,7 +72,8 @@ static void test_gpu_never_returns(void **state)
 	assert_true(sw_patience_looks(&patience, now, false, hung - 1));
 }
 
-/* The same of two: each is asked again while there is room, and one sampler more may start afterwards. */
+/* The same of two: each is asked again while there is room, and one sampler
+ * more may start afterwards. */
 static void test_gpus_never_return(void **state)
 {
 	(void)state;
@@ -86,7 +91,8 @@ static void test_gpus_never_return(void **state)
 	assert_true(patience.skip == 1);
 }
 
-/* GPUs that hung once are all asked again when the driver has recovered, three at a time, a minute apart. */
+/* GPUs that hung once are all asked again when the driver has recovered, three at
+ * a time, a minute apart. */
 static void test_stalled_gpus_return(void **state)
 {
 	(void)state;
@@ -106,7 +112,8 @@ static void test_stalled_gpus_return(void **state)
 	}
 }
 
-/* A dead GPU keeps one sampler for good. The two GPUs that stalled beside it return all the same. */
+/* A dead GPU keeps one sampler for good. The two GPUs that stalled beside it return all the
+ * same. */
 static void test_stalled_beside_dead(void **state)
 {
 	(void)state;
@@ -134,7 +141,8 @@ static void test_too_many_hang(void **state)
 	assert_int_equal(step.after_ms, 10000);
 }
 
-/* A sampler that ends may have had an accident; two in a row mean that the GPUs cannot be looked at. One that looked twice was well. */
+/* A sampler that ends may have had an accident; two in a row mean that the GPUs cannot be looked
+ * at. One that looked twice was well. */
 static void test_samplers_end(void **state)
 {
 	(void)state;

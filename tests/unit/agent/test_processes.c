@@ -60,7 +60,8 @@ static size_t living(struct sw_processes *processes)
 	return sw_processes_choose_tree(processes, getpid(), NULL);
 }
 
-/* A process whose first thread has ended lives for as long as others run: it is found, stops when it is told to, and only then is dead. */
+/* A process whose first thread has ended lives for as long as others run: it is found, stops when
+ * it is told to, and only then is dead. */
 static void test_first_thread_ends_first(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Supervisors with real processes: what they report is what happened, and nothing of a job outlives its run. What befalls supervisors themselves is in test_supervisor_trouble.c. */
+/* Supervisors with real processes: what they report is what happened, and nothing of a job outlives
+ * its run. What befalls supervisors themselves is in test_supervisor_trouble.c. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -120,7 +121,8 @@ static void test_account(void **state)
 
 /* ---- the job's surroundings */
 
-/* The job finds what it was promised, and nothing of ours: environment, folder, streams, mask, files. */
+/* The job finds what it was promised, and nothing of ours: environment,
+ * folder, streams, mask, files. */
 static void test_surroundings(void **state)
 {
 	struct harness *harness = *state;
@@ -234,7 +236,8 @@ static void test_other_user(void **state)
 
 /* ---- stopping */
 
-/* Stop reaches every process: first the signal, then, after the grace, SIGKILL; those that hide (double fork, new session, deaf) included. */
+/* Stop reaches every process: first the signal, then, after the grace, SIGKILL; those that hide
+ * (double fork, new session, deaf) included. */
 static void test_stop_reaches_all(void **state)
 {
 	struct harness *harness = *state;
@@ -258,7 +261,8 @@ static void test_stop_reaches_all(void **state)
 	assert_true(harness_has_ended(first));
 }
 
-/* The stop's own signal is sent once, however often the same stop is told; a job that ends in its grace ends with its own code. */
+/* The stop's own signal is sent once, however often the same stop is told; a job that ends in its
+ * grace ends with its own code. */
 static void test_stop_signal(void **state)
 {
 	struct harness *harness = *state;
@@ -351,7 +355,8 @@ static void test_suspend(void **state)
 	harness_expect(&run, 0, SIGTERM, SW_REASON_STOPPED);
 }
 
-/* A run without the GPU runtime cannot be taken off its GPUs whole: it is suspended as usual, whether it stands already or not, and says why until it goes on. */
+/* A run without the GPU runtime cannot be taken off its GPUs whole: it is suspended as usual,
+ * whether it stands already or not, and says why until it goes on. */
 static void test_not_off_its_gpus(void **state)
 {
 	struct harness *harness = *state;
@@ -396,7 +401,8 @@ static void test_no_suspend(void **state)
 
 /* ---- limits */
 
-/* Past the lease the job gets its signal, and past its grace everything is killed; extending it in time keeps the job alive. */
+/* Past the lease the job gets its signal, and past its grace everything is killed; extending it in
+ * time keeps the job alive. */
 static void test_lease(void **state)
 {
 	struct harness *harness = *state;
@@ -422,7 +428,8 @@ static void test_lease(void **state)
 	assert_true(harness_has_ended(deep));
 }
 
-/* What it says after the signal is kept, but counts as an interruption. One that stands still gets no grace. */
+/* What it says after the signal is kept, but counts as an interruption. One that
+ * stands still gets no grace. */
 static void test_lease_obeyed(void **state)
 {
 	struct harness *harness = *state;
@@ -535,7 +542,8 @@ static void test_time_limit_in_pieces(void **state)
 	harness_close(&run);
 }
 
-/* A gigabyte of output costs no more disk than the limit, neither kills nor blocks the job, and leaves the beginning and the end. */
+/* A gigabyte of output costs no more disk than the limit, neither kills nor blocks the job, and
+ * leaves the beginning and the end. */
 static void test_huge_output(void **state)
 {
 	struct harness *harness = *state;
@@ -579,7 +587,8 @@ static void test_log_path(void **state)
 	assert_int_equal(sw_agent_log_path(harness->state, (struct sw_run_id){99, 1}, path, sizeof path), SW_ENOTFOUND);
 }
 
-/* A run that failed is classified by the end of its log, whichever file that goes to, and the exit account on disk has it. */
+/* A run that failed is classified by the end of its log, whichever file that goes to, and the exit
+ * account on disk has it. */
 static void test_failure_class(void **state)
 {
 	static const struct {

@@ -1,4 +1,5 @@
-/* A supervisor and the GPU page of its run, with the test as the process that uses the GPU: made, wished on, waited for, and gone without. */
+/* A supervisor and the GPU page of its run, with the test as the process that uses the GPU: made,
+ * wished on, waited for, and gone without. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -133,7 +134,8 @@ static mode_t mode_of(const char *path)
 
 /* ---- */
 
-/* The page names the GPUs and the limit; the job has it in its environment, before what its user preloads; it is gone with the run. */
+/* The page names the GPUs and the limit; the job has it in its environment, before what its user
+ * preloads; it is gone with the run. */
 static void test_page(void **state)
 {
 	struct harness *harness = *state;
@@ -171,7 +173,8 @@ static void test_page(void **state)
 	harness_close(&run);
 }
 
-/* Without a library, or against the job's wish, nothing is set, and what the submitter's own run had is taken away. */
+/* Without a library, or against the job's wish, nothing is set, and what the submitter's own
+ * run had is taken away. */
 static void test_without(void **state)
 {
 	struct harness *harness = *state;
@@ -217,7 +220,8 @@ static void test_gone_without(void **state)
 	harness_close(&run);
 }
 
-/* Another user's job can use its page although it cannot enter the folder of its run; it is gone afterwards, also after the death of its supervisor. */
+/* Another user's job can use its page although it cannot enter the folder of its run; it is gone
+ * afterwards, also after the death of its supervisor. */
 static void test_other_user(void **state)
 {
 	struct harness *harness = *state;
@@ -270,7 +274,8 @@ static void start_counting(struct harness *harness, struct run *ret_run)
 	free_wait(ret_run, SW_RUN_RUNNING);
 }
 
-/* A run is stopped when its processes have said that their memory is away, and not before; it comes back with the wish to run. */
+/* A run is stopped when its processes have said that their memory is away, and not before; it comes
+ * back with the wish to run. */
 static void test_memory_leaves_first(void **state)
 {
 	struct harness *harness = *state;
@@ -302,7 +307,8 @@ static void test_memory_leaves_first(void **state)
 	harness_close(&run);
 }
 
-/* Memory that cannot leave keeps no run from standing still; why it is there is told, and so is memory that cannot come back yet. */
+/* Memory that cannot leave keeps no run from standing still; why it is there is told, and so is
+ * memory that cannot come back yet. */
 static void test_memory_stays(void **state)
 {
 	struct harness *harness = *state;
@@ -391,7 +397,8 @@ static void test_shortened_page(void **state)
 	harness_close(&run);
 }
 
-/* Whether it has left, or is not waited for any more, within so many seconds of being asked; if not, it is asked back. */
+/* Whether it has left, or is not waited for any more, within so many seconds of being asked; if
+ * not, it is asked back. */
 static bool leaves_within(struct sw_supervisor *supervisor, int64_t *now_ns, int seconds)
 {
 	sw_supervisor_gpu_leave(supervisor, *now_ns);
@@ -403,7 +410,8 @@ static bool leaves_within(struct sw_supervisor *supervisor, int64_t *now_ns, int
 	return false;
 }
 
-/* A process that does not answer is not waited for longer than one minute in all, also where each turn is shorter; one that leaves has the whole minute the next time. */
+/* A process that does not answer is not waited for longer than one minute in all, also where each
+ * turn is shorter; one that leaves has the whole minute the next time. */
 static void test_short_turns(void **state)
 {
 	struct harness *harness = *state;
@@ -436,7 +444,8 @@ static void test_short_turns(void **state)
 	sw_share_page_close(page);
 }
 
-/* Terms become what stands on the page: limits, a share, whom it gives way to as paths of pages that are there; and are taken back. */
+/* Terms become what stands on the page: limits, a share, whom it gives way to as paths of pages
+ * that are there; and are taken back. */
 static void test_terms(void **state)
 {
 	struct harness *harness = *state;

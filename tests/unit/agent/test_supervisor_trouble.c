@@ -1,5 +1,5 @@
-/* Supervisors in trouble: killed, started twice, without their link, spoken to by strangers, on a full disk.
- * A job still runs once, and its exit is told once it is recorded. */
+/* Supervisors in trouble: killed, started twice, without their link, spoken to by strangers, on a
+ * full disk. A job still runs once, and its exit is told once it is recorded. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +23,8 @@
 #include "agent/renew.h"
 #include "harness.h"
 
-/* A supervisor that is killed takes the job along; the next one finds what hid, kills it, and records that the exit is not known, once. */
+/* A supervisor that is killed takes the job along; the next one finds what hid, kills it, and
+ * records that the exit is not known, once. */
 static void test_supervisor_killed(void **state)
 {
 	struct harness *harness = *state;
@@ -149,7 +150,8 @@ static void test_settling(void **state)
 	harness_expect(&run, 0, SIGKILL, SW_REASON_STOPPED);
 }
 
-/* The socket answers its own user, also without a link from the beginning; strangers are not heard. Nonsense is answered and does no harm. */
+/* The socket answers its own user, also without a link from the beginning; strangers are not heard.
+ * Nonsense is answered and does no harm. */
 static void test_socket(void **state)
 {
 	struct harness *harness = *state;
@@ -213,7 +215,8 @@ static void test_cgroup(void **state)
 	assert_int_equal(rmdir(group), 0);
 }
 
-/* A disk that is full when the job ends: the exit waits until there is room, the supervisor with it, and it is told once it is recorded. */
+/* A disk that is full when the job ends: the exit waits until there is room, the supervisor with
+ * it, and it is told once it is recorded. */
 static void test_full_disk(void **state)
 {
 	struct harness *harness = *state;
@@ -253,7 +256,8 @@ static void test_full_disk(void **state)
 		harness_sleep_ms(10);
 }
 
-/* Before an upgrade supervisors are told to go on without a lease; not the one whose order cannot be read, since it may have chosen one. */
+/* Before an upgrade supervisors are told to go on without a lease; not the one whose order cannot
+ * be read, since it may have chosen one. */
 static void test_renew(void **state)
 {
 	struct harness *harness = *state;

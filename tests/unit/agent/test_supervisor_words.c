@@ -11,7 +11,8 @@
 
 #include "harness.h"
 
-/* Steps of the job are told by files: it goes on when there is one, whatever else the machine does. */
+/* Steps of the job are told by files: it goes on when there is one, whatever
+ * else the machine does. */
 #define AWAIT(name) "while [ ! -e " name " ]; do sleep 0.01; done; "
 
 static void let(const struct harness *harness, const char *name)
@@ -24,7 +25,8 @@ static void let(const struct harness *harness, const char *name)
 	fclose(file);
 }
 
-/* Waits until the log has it. Output and lines come to the log writer on ways of their own: only what is in the log is before the next line for certain. */
+/* Waits until the log has it. Output and lines come to the log writer on ways of their own: only
+ * what is in the log is before the next line for certain. */
 static void await_text(const struct harness *harness, const struct run *run, const char *name, const char *text)
 {
 	for (int looks = 0; looks < 20000; looks++) {
@@ -57,7 +59,8 @@ static const char *without_times(const char *log)
 	return text;
 }
 
-/* A run that is suspended, goes on and is stopped says so in its log, between its own lines, with the reasons that came with the orders. */
+/* A run that is suspended, goes on and is stopped says so in its log, between its own lines, with
+ * the reasons that came with the orders. */
 static void test_lines(void **state)
 {
 	struct harness *harness = *state;
@@ -95,7 +98,8 @@ static void test_lines(void **state)
 	assert_null(strstr(strstr(log, "goes on, ") + 1, "goes on, "));
 }
 
-/* An order without a reason has a line without one; a job that has written nothing has a log all the same; and the lines do not count as its output. */
+/* An order without a reason has a line without one; a job that has written nothing has a log all
+ * the same; and the lines do not count as its output. */
 static void test_silent_job(void **state)
 {
 	struct harness *harness = *state;
@@ -111,7 +115,8 @@ static void test_silent_job(void **state)
 	assert_string_equal(without_times(harness_run_file(&run, "out.log")), "sharewell: suspended\nsharewell: stopped\n");
 }
 
-/* One that is told to suspend before it runs is suspended once it does; told to go on meanwhile it is not. */
+/* One that is told to suspend before it runs is suspended once it does; told to go
+ * on meanwhile it is not. */
 static void test_suspend_before_it_runs(void **state)
 {
 	struct harness *harness = *state;
@@ -135,7 +140,8 @@ static void test_time_limit(void **state)
 	assert_string_equal(without_times(harness_run_file(&run, "out.log")), "sharewell: stopped: its time limit of 200 ms is over\n");
 }
 
-/* Suspends it after its first step, and stops it after its second, once the file has what it wrote. */
+/* Suspends it after its first step, and stops it after its second, once the
+ * file has what it wrote. */
 static void disturb(struct harness *harness, const struct sw_run_spec *spec, const char *file, const char *first, const char *last)
 {
 	struct run run;
@@ -164,7 +170,8 @@ static void test_named_file(void **state)
 	assert_non_null(strstr(log, "two\nsharewell: stopped\n"));
 }
 
-/* It has none of them where that is not text, or where it is not known yet; with a file for errors these have them. */
+/* It has none of them where that is not text, or where it is not known yet; with a file for
+ * errors these have them. */
 static void test_binary_output(void **state)
 {
 	struct harness *harness = *state;

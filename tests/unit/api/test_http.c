@@ -1,4 +1,5 @@
-/* Heads of HTTP requests. That malformed ones are refused over real sockets is tested with the server; here is what is understood. */
+/* Heads of HTTP requests. That malformed ones are refused over real sockets is tested with the
+ * server; here is what is understood. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Requests for jobs: what is understood, what is refused and in which words, and that text and value are two forms of one thing. */
+/* Requests for jobs: what is understood, what is refused and in which words, and that text and
+ * value are two forms of one thing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -213,7 +214,8 @@ static void test_bounds(void **state)
 	free(huge);
 }
 
-/* The canonical text is what jansson calls sorted and compact, and has what was decided even where it is the default. */
+/* The canonical text is what jansson calls sorted and compact, and has what was decided even
+ * where it is the default. */
 static void test_canonical(void **state)
 {
 	(void)state;
@@ -233,7 +235,8 @@ static void test_canonical(void **state)
 	sw_job_request_free(job);
 }
 
-/* ------------------------------------------------------------------------------------------------ the property */
+/* ------------------------------------------------------------------------------------------------
+ * the property */
 
 static uint64_t below(struct sw_rng *rng, uint64_t bound)
 {
@@ -365,7 +368,8 @@ static void same(const struct sw_job_request *a, const struct sw_job_request *b)
 	assert_true(x.array_limit == y.array_limit && x.array_index == y.array_index);
 }
 
-/* Any request made by hand comes back from its text unchanged, and its text comes back from that. */
+/* Any request made by hand comes back from its text unchanged, and its text comes back from
+ * that. */
 static void test_round_trip(void **state)
 {
 	(void)state;
@@ -423,7 +427,8 @@ static void test_signals(void **state)
 	assert_null(sw_job_signal_name(32));
 }
 
-/* Aim: a job that an earlier version took, with control characters of two bytes or a longer name, is taken again with a name that can be shown; a new one is refused. */
+/* Aim: a job that an earlier version took, with control characters of two bytes or a longer name,
+ * is taken again with a name that can be shown; a new one is refused. */
 static void test_stored_jobs_are_mended(void **state)
 {
 	(void)state;

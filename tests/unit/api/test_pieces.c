@@ -1,4 +1,5 @@
-/* JSON objects in pieces: each member and element once, as it stands; what is no object is refused. */
+/* JSON objects in pieces: each member and element once, as it stands; what is no object is
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

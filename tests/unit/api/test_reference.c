@@ -1,6 +1,7 @@
 /* docs/api.md and the OpenAPI document say what the tables say.
  *
- * The part of docs/api.md behind its marker is written from the tables. When they change, let this test write it anew:
+ * The part of docs/api.md behind its marker is written from the tables. When they change, let
+ * this test write it anew:
  *	SHAREWELL_WRITE_DOCS=1 ctest --test-dir build/dev -R unit/api/reference
  */
 #include <setjmp.h>

@@ -219,7 +219,8 @@ static void test_moves(void **state)
 		assert_int_equal(read_move(bad[i], &mask), SW_EINPUT);
 }
 
-/* Limits of a job: sizes and percentages, null lifts, what is not named is not set; all else is refused. */
+/* Limits of a job: sizes and percentages, null lifts, what is not named is not
+ * set; all else is refused. */
 static void test_limits(void **state)
 {
 	(void)state;
@@ -251,7 +252,8 @@ static void test_limits(void **state)
 		assert_int_equal(read_limit(wrong[i], &limit), SW_EINPUT);
 }
 
-/* A change of many jobs: a verb, jobs by their numbers, and how; all else is refused, and says what is wrong. */
+/* A change of many jobs: a verb, jobs by their numbers, and how; all else is refused,
+ * and says what is wrong. */
 static void test_changes(void **state)
 {
 	(void)state;
@@ -311,7 +313,8 @@ static void test_changes(void **state)
 	refused(SW_GET, "/v1/jobs/change", 405, "POST");
 }
 
-/* So many jobs can be changed by one request, with the longest numbers and spaces between them, and not one more. */
+/* So many jobs can be changed by one request, with the longest numbers and spaces between
+ * them, and not one more. */
 static void test_most_changes(void **state)
 {
 	(void)state;
@@ -352,7 +355,8 @@ static void test_most_jobs(void **state)
 	free(body);
 }
 
-/* A long list of jobs is read in steps; what comes of it is what comes of reading it at one go, and a list that is broken is refused at whatever place. */
+/* A long list of jobs is read in steps; what comes of it is what comes of reading it at one go, and
+ * a list that is broken is refused at whatever place. */
 static void test_list_in_steps(void **state)
 {
 	(void)state;
@@ -389,7 +393,8 @@ static void test_list_in_steps(void **state)
 	free(body);
 }
 
-/* A member of a list that is larger than a job may be is refused for that, and not read to its end, where it is broken: megabytes at one go would hold up everybody. */
+/* A member of a list that is larger than a job may be is refused for that, and not read to its end,
+ * where it is broken: megabytes at one go would hold up everybody. */
 static void test_large_member(void **state)
 {
 	(void)state;

@@ -149,7 +149,8 @@ static void expect_refused(const struct sw_job_request *request, const struct sw
 		fail_msg("'%s' does not name '%s'", err.detail, bound->field);
 }
 
-/* Every field at its bound becomes an order that an agent reads; one beyond is refused when it is asked for. */
+/* Every field at its bound becomes an order that an agent reads; one beyond is
+ * refused when it is asked for. */
 static void test_every_bound(void **state)
 {
 	(void)state;
@@ -208,7 +209,8 @@ static void test_largest_request(void **state)
 	sw_job_request_free(request);
 }
 
-/* What patterns in paths can become is looked at before the user hears yes, for the longest name of a node. */
+/* What patterns in paths can become is looked at before the user hears yes, for the
+ * longest name of a node. */
 static void test_paths(void **state)
 {
 	(void)state;
@@ -235,7 +237,8 @@ static void test_paths(void **state)
 			} else if (beyond > 0) {
 				assert_int_equal(sw_run_spec_check("test", request, &err), SW_EINPUT);
 				assert_non_null(strstr(err.detail, "field 'stderr' may have 4096 bytes once its patterns are filled in"));
-				/* Nor is there an order for one that was taken by an earlier version. */
+				/* Nor is there an order for one that was taken
+				 * by an earlier version. */
 				const struct sw_run_facts facts = large_facts(request);
 				struct sw_made_spec *made = NULL;
 				int r = sw_run_spec_make(request, &facts, &made, NULL);

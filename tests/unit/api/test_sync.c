@@ -1,4 +1,5 @@
-/* What agent and controller say to each other: nothing is lost on the way, and nonsense is named. */
+/* What agent and controller say to each other: nothing is lost on the way, and nonsense is
+ * named. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -290,7 +291,8 @@ static void test_defaults_and_unknown_fields(void **state)
 	sw_answer_free(answer);
 }
 
-/* The reason of a wish is for people: one that cannot be read, or is too long, is left out, and the wish stands. */
+/* The reason of a wish is for people: one that cannot be read, or is too long, is left
+ * out, and the wish stands. */
 static void test_reason_spoils_nothing(void **state)
 {
 	(void)state;
@@ -380,7 +382,8 @@ static void spoil_run(const char *run, bool has_id, const char *complaint)
 	sw_sync_free(sync);
 }
 
-/* A run whose id or state cannot be read is named, with its id where that could be read; the others are heard. */
+/* A run whose id or state cannot be read is named, with its id where that could be
+ * read; the others are heard. */
 static void test_runs_one_by_one(void **state)
 {
 	(void)state;
@@ -424,7 +427,8 @@ static void test_readable_part(void **state)
 	}
 }
 
-/* An end whose code, signal or reason cannot be read is an end, and never a good one; one that only lacks words for people is as it was. */
+/* An end whose code, signal or reason cannot be read is an end, and never a good one; one that only
+ * lacks words for people is as it was. */
 static void test_unreadable_end(void **state)
 {
 	(void)state;
@@ -470,7 +474,8 @@ static void refuse_answer(const char *text, const char *complaint)
 		fail_msg("\"%s\" does not say \"%s\"", err.detail, complaint);
 }
 
-/* An answer that says nothing for certain is refused as a whole: half a list of wishes would stop runs that nobody wants stopped. */
+/* An answer that says nothing for certain is refused as a whole: half a list of wishes would stop
+ * runs that nobody wants stopped. */
 static void test_bad_answers(void **state)
 {
 	(void)state;
@@ -623,7 +628,8 @@ static void test_in_steps(void **state)
 	free(runs);
 }
 
-/* What is too long to be parsed at one go is not read: of a run nobody knows which, of an inventory that it is the node's trouble; what no table knows may be of any size. */
+/* What is too long to be parsed at one go is not read: of a run nobody knows which, of an inventory
+ * that it is the node's trouble; what no table knows may be of any size. */
 static void test_long_pieces(void **state)
 {
 	(void)state;

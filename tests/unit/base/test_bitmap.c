@@ -22,7 +22,8 @@ static uint32_t model_next(uint32_t from)
 	return from < VALUES ? from : SW_BITMAP_NONE;
 }
 
-/* Random additions and removals, thinly and thickly spread, leave the members and successors of the model. */
+/* Random additions and removals, thinly and thickly spread, leave the members and
+ * successors of the model. */
 static void test_against_model(void **state)
 {
 	(void)state;
@@ -81,7 +82,8 @@ static void test_lonely(void **state)
 	sw_bitmap_release(&bitmap);
 }
 
-/* Growing keeps the members; what is out of reach is no member; more than 2^30 is refused and changes nothing. */
+/* Growing keeps the members; what is out of reach is no member; more than 2^30 is
+ * refused and changes nothing. */
 static void test_growth(void **state)
 {
 	(void)state;

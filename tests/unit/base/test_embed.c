@@ -13,7 +13,8 @@
 #include "base/embed.h"
 #include "base/file.h"
 
-/* Every name in the table leads to the bytes of the file in the source tree, with a zero behind them. */
+/* Every name in the table leads to the bytes of the file in the source tree,
+ * with a zero behind them. */
 static void test_same_as_source(void **state)
 {
 	(void)state;
@@ -36,7 +37,8 @@ static void test_same_as_source(void **state)
 	assert_null(sw_embedded_name(SIZE_MAX));
 }
 
-/* Names come in ascending order, so that lists of worlds do not depend on the machine that built the program. */
+/* Names come in ascending order, so that lists of worlds do not depend on the machine
+ * that built the program. */
 static void test_order(void **state)
 {
 	(void)state;

@@ -8,7 +8,8 @@
 
 #include "base/error.h"
 
-/* Fact, detail and hint read as one line, and parts that are missing leave no punctuation behind. */
+/* Fact, detail and hint read as one line, and parts that are missing leave no punctuation
+ * behind. */
 static void test_format(void **state)
 {
 	(void)state;
@@ -25,7 +26,8 @@ static void test_format(void **state)
 	assert_string_equal(line, "cannot read trace 'x.csv': line 17 has 4 columns, expected 7. See `sharewell trace --help`.");
 }
 
-/* The first error, the first detail and the first hint stay; each call returns its own code all the same. */
+/* The first error, the first detail and the first hint stay; each call returns its
+ * own code all the same. */
 static void test_first_wins(void **state)
 {
 	(void)state;

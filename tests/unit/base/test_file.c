@@ -90,7 +90,8 @@ static struct sw_output *open_output(const char *path)
 	return output;
 }
 
-/* A file is read to its last byte, zeros included, and terminated; sizes around the reading step make no difference. */
+/* A file is read to its last byte, zeros included, and terminated; sizes around the reading
+ * step make no difference. */
 static void test_read(void **state)
 {
 	(void)state;
@@ -110,7 +111,8 @@ static void test_read(void **state)
 	}
 }
 
-/* A file of exactly the limit is read, one byte more is refused, and so are endless ones; nothing is written then. */
+/* A file of exactly the limit is read, one byte more is refused, and so are endless ones;
+ * nothing is written then. */
 static void test_read_limit(void **state)
 {
 	(void)state;
@@ -159,7 +161,8 @@ static void test_read_standard_input(void **state)
 	assert_content("-", "from a pipe");
 }
 
-/* Until it is committed an output leaves the target alone; then the target changes at once and nothing else is left. */
+/* Until it is committed an output leaves the target alone; then the target changes at once
+ * and nothing else is left. */
 static void test_commit_replaces(void **state)
 {
 	(void)state;
@@ -237,7 +240,8 @@ static void test_symbolic_link(void **state)
 	assert_content("behind", "new");
 }
 
-/* An output in a folder that does not exist or is no folder, or onto a folder, is refused when it is opened, with the reason. */
+/* An output in a folder that does not exist or is no folder, or onto a folder, is refused when it
+ * is opened, with the reason. */
 static void test_open_errors(void **state)
 {
 	(void)state;
@@ -255,7 +259,8 @@ static void test_open_errors(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* What sw_output_open() says to somebody who is neither root nor the owner of the folder, which has the given mode. */
+/* What sw_output_open() says to somebody who is neither root nor the owner of the folder,
+ * which has the given mode. */
 static int open_as_stranger(const char *path, mode_t folder_mode, struct sw_err *err)
 {
 	uid_t user = geteuid();
@@ -271,7 +276,8 @@ static int open_as_stranger(const char *path, mode_t folder_mode, struct sw_err 
 	return r;
 }
 
-/* A folder that we may not write is refused when the output is opened, and so is a file, although a rename could replace it. */
+/* A folder that we may not write is refused when the output is opened, and so is a file, although a
+ * rename could replace it. */
 static void test_unwritable(void **state)
 {
 	(void)state;
@@ -287,7 +293,8 @@ static void test_unwritable(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* When the disk is full while writing, commit fails, the target keeps its old content, and the temporary file is gone. */
+/* When the disk is full while writing, commit fails, the target keeps its old content, and the
+ * temporary file is gone. */
 static void test_full_while_writing(void **state)
 {
 	(void)state;
@@ -314,7 +321,8 @@ static void test_full_while_writing(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* Devices are written in place, and a full one is an error at commit, however little was written. */
+/* Devices are written in place, and a full one is an error at commit, however little was
+ * written. */
 static void test_devices(void **state)
 {
 	(void)state;

@@ -20,7 +20,8 @@ static void test_words(void **state)
 	assert_true(sw_hash_u64(SW_HASH_START, 0) != SW_HASH_START);
 }
 
-/* Bytes are read low byte first in words of eight, then the length: the definition, spelled out for one full and one partial word. */
+/* Bytes are read low byte first in words of eight, then the length: the definition, spelled out for
+ * one full and one partial word. */
 static void test_bytes_definition(void **state)
 {
 	(void)state;
@@ -31,7 +32,8 @@ static void test_bytes_definition(void **state)
 	assert_true(sw_hash_bytes(SW_HASH_START, NULL, 0) == sw_hash_u64(SW_HASH_START, 0));
 }
 
-/* Every bit of every position of a text changes the fingerprint, and trailing zeros are not lost. */
+/* Every bit of every position of a text changes the fingerprint, and trailing zeros are not
+ * lost. */
 static void test_bytes_all_count(void **state)
 {
 	(void)state;

@@ -40,7 +40,8 @@ static void compare(const struct sw_heap *heap, const struct model *model)
 	assert_true(sw_heap_top_key(heap) == model->keys[top]);
 }
 
-/* After every random insertion, move and removal the top and the count are those of the model; few different keys make many ties. */
+/* After every random insertion, move and removal the top and the count are those of the model; few
+ * different keys make many ties. */
 static void test_against_model(void **state)
 {
 	(void)state;
@@ -51,7 +52,8 @@ static void test_against_model(void **state)
 	assert_int_equal(sw_heap_reserve(&heap, IDS), 0);
 	for (int step = 0; step < 50000; step++) {
 		uint32_t id = (uint32_t)sw_rng_below(&rng, IDS);
-		/* Phases that grow and phases that shrink, so that both an empty and a full heap come by. */
+		/* Phases that grow and phases that shrink, so that both an empty
+		 * and a full heap come by. */
 		bool grows = step / 1000 % 2 == 0;
 		if (sw_rng_below(&rng, 4) < (grows ? 3 : 1)) {
 			model.keys[id] = (int64_t)sw_rng_below(&rng, 30) - 15;
@@ -88,7 +90,8 @@ static void test_order(void **state)
 	sw_heap_release(&heap);
 }
 
-/* More room keeps what is in; ids that were never in reach are not in, and removing them does nothing. */
+/* More room keeps what is in; ids that were never in reach are not in, and
+ * removing them does nothing. */
 static void test_growth(void **state)
 {
 	(void)state;

@@ -44,7 +44,8 @@ struct unsigned_case {
 	uint64_t expected;
 };
 
-/* Integers are read over the whole range, with a sign, and with zeros behind a point as spreadsheets write them. */
+/* Integers are read over the whole range, with a sign, and with zeros behind a point as
+ * spreadsheets write them. */
 static void test_i64_accepts(void **state)
 {
 	(void)state;
@@ -67,7 +68,8 @@ static void test_i64_accepts(void **state)
 	}
 }
 
-/* Everything that is not wholly an integer is refused: rests, spaces, fractions, exponents, other bases, and the first value too large. */
+/* Everything that is not wholly an integer is refused: rests, spaces, fractions, exponents, other
+ * bases, and the first value too large. */
 static void test_i64_refuses(void **state)
 {
 	(void)state;
@@ -103,7 +105,8 @@ static void test_i64_refuses(void **state)
 	}
 }
 
-/* The size bounds the text: bytes behind it are not looked at, and a zero byte inside it is refused. */
+/* The size bounds the text: bytes behind it are not looked at, and a zero byte inside it is
+ * refused. */
 static void test_size_bounds_text(void **state)
 {
 	(void)state;
@@ -365,7 +368,8 @@ static void test_bytes(void **state)
 	}
 }
 
-/* Durations are shown in the unit that suits them, and rounding never shows 60 seconds or 1000 milliseconds. */
+/* Durations are shown in the unit that suits them, and rounding never shows 60
+ * seconds or 1000 milliseconds. */
 static void test_format_duration(void **state)
 {
 	(void)state;

@@ -8,7 +8,8 @@
 
 #include "base/often.h"
 
-/* A line that comes a thousand times in its time is said once, and the next word counts the others. */
+/* A line that comes a thousand times in its time is said once, and the next
+ * word counts the others. */
 static void test_once_in_a_while(void **state)
 {
 	(void)state;

@@ -79,7 +79,8 @@ static void compare(const struct sw_oset *set, const struct sw_oset_links *links
 	assert_int_equal(set->count, count);
 }
 
-/* Random insertions, marks and removals in three sets keep every set sound and in the model's order; few keys and stamps make many ties. */
+/* Random insertions, marks and removals in three sets keep every set sound and in the model's
+ * order; few keys and stamps make many ties. */
 static void test_against_model(void **state)
 {
 	(void)state;
@@ -171,7 +172,8 @@ static void test_empty(void **state)
 	sw_oset_links_release(&links);
 }
 
-/* The check of the invariants sees a wrong order, a wrong end, a wrong count, a child above its parent, and marks that nobody has or knows. */
+/* The check of the invariants sees a wrong order, a wrong end, a wrong count, a child above its
+ * parent, and marks that nobody has or knows. */
 static void test_is_sound_finds_faults(void **state)
 {
 	(void)state;

@@ -120,7 +120,8 @@ static int read_u8(const char *bytes, size_t size, uint8_t *ret)
 	return in.failed;
 }
 
-/* Aim: numbers too large for their field, and numbers written longer than needed, are refused: each state has one form. */
+/* Aim: numbers too large for their field, and numbers written longer than needed, are refused:
+ * each state has one form. */
 static void test_wrong_numbers(void **state)
 {
 	(void)state;
@@ -136,7 +137,8 @@ static void test_wrong_numbers(void **state)
 	assert_int_equal(in.failed, SW_EINPUT);
 }
 
-/* Aim: a count that the bytes behind it cannot hold, and a text with an end inside, are refused before memory is asked for. */
+/* Aim: a count that the bytes behind it cannot hold, and a text with an end inside, are refused
+ * before memory is asked for. */
 static void test_wrong_texts(void **state)
 {
 	(void)state;

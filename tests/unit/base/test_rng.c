@@ -8,7 +8,8 @@
 
 #include "base/rng.h"
 
-/* xoshiro256** from the state 1, 2, 3, 4 gives the numbers that its other implementations publish. */
+/* xoshiro256** from the state 1, 2, 3, 4 gives the numbers that its other
+ * implementations publish. */
 static void test_known_sequence(void **state)
 {
 	(void)state;
@@ -71,7 +72,8 @@ static void test_below_keeps_bound(void **state)
 			assert_true(sw_rng_below(&rng, bounds[i]) < bounds[i]);
 }
 
-/* Every remainder comes about equally often. Bound 3 * 2^62 would show the bias of a plain multiplication: a third of the numbers doubled. */
+/* Every remainder comes about equally often. Bound 3 * 2^62 would show the bias of a plain
+ * multiplication: a third of the numbers doubled. */
 static void test_below_is_even(void **state)
 {
 	(void)state;

@@ -15,7 +15,8 @@ static const char *suggest(const char *word)
 	return sw_suggest(word, policies, sizeof policies / sizeof policies[0], sizeof policies[0]);
 }
 
-/* A letter missing, doubled, wrong, swapped with its neighbour or in the other case leads to the word that was meant. */
+/* A letter missing, doubled, wrong, swapped with its neighbour or in the other case leads to
+ * the word that was meant. */
 static void test_slips(void **state)
 {
 	(void)state;
@@ -31,7 +32,8 @@ static void test_slips(void **state)
 	}
 }
 
-/* Words that are no slip of any name get no suggestion, and neither does a word of which nothing would be left. */
+/* Words that are no slip of any name get no suggestion, and neither does a word of which
+ * nothing would be left. */
 static void test_strangers(void **state)
 {
 	(void)state;
@@ -55,7 +57,8 @@ static void test_nearest_wins(void **state)
 	assert_string_equal(sw_suggest("measurex", names, 3, sizeof names[0]), "measures");
 }
 
-/* The stride lets the names be members of an array of structs; NULL and empty names are passed over. */
+/* The stride lets the names be members of an array of structs; NULL and empty
+ * names are passed over. */
 static void test_stride(void **state)
 {
 	(void)state;

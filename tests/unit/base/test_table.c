@@ -46,7 +46,8 @@ static size_t resident_pages(const things *table)
 	return resident;
 }
 
-/* Numbers around a stretch that was cleared keep what they hold, also when the table grows; what was cleared is zero and takes no memory. */
+/* Numbers around a stretch that was cleared keep what they hold, also when the table grows; what
+ * was cleared is zero and takes no memory. */
 static void test_clears(void **state)
 {
 	(void)state;

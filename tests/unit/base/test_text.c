@@ -125,7 +125,8 @@ static char *as_html(const char *raw)
 	return text;
 }
 
-/* Markup, quotes, control characters and broken UTF-8 cannot leave their place; good UTF-8 passes. */
+/* Markup, quotes, control characters and broken UTF-8 cannot leave their
+ * place; good UTF-8 passes. */
 static void test_escaping(void **state)
 {
 	(void)state;

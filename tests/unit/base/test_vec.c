@@ -69,7 +69,8 @@ static void test_push_n(void **state)
 	sw_vec_free(&numbers);
 }
 
-/* A count whose bytes overflow is refused, and so is one that no machine has; the array is as it was. */
+/* A count whose bytes overflow is refused, and so is one that no machine has;
+ * the array is as it was. */
 static void test_overflow(void **state)
 {
 	(void)state;
@@ -88,7 +89,8 @@ static void test_overflow(void **state)
 	sw_vec_free(&numbers);
 }
 
-/* Room made in advance adds nothing, keeps what is there, and lets later elements come without moving it. */
+/* Room made in advance adds nothing, keeps what is there, and lets later elements
+ * come without moving it. */
 static void test_reserve(void **state)
 {
 	(void)state;

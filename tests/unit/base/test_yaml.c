@@ -1,4 +1,5 @@
-/* The strict YAML reader and its decoder: what is understood, and the words in which the rest is refused. */
+/* The strict YAML reader and its decoder: what is understood, and the words in
+ * which the rest is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("'%s' does not contain '%s'", text, part);
 }
 
-/* The text must be refused with this code, naming the file, with this in the detail; nothing may be returned. */
+/* The text must be refused with this code, naming the file, with this in the detail;
+ * nothing may be returned. */
 static void refused(const char *text, size_t size, int code, const char *detail)
 {
 	struct sw_err err = {0};
@@ -271,7 +273,8 @@ static void test_refused_values(void **state)
 	}
 }
 
-/* An unknown key names itself, its line, the nearest known key and all known keys; a missing one is named too. */
+/* An unknown key names itself, its line, the nearest known key and all known keys; a
+ * missing one is named too. */
 static void test_keys(void **state)
 {
 	(void)state;

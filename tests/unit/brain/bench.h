@@ -1,5 +1,6 @@
-/* A brain and the agent of its one node, which has a few GPUs of 80 GiB; shortest job first. For the tests of runs that stand still or move. After each test the journal is
- * applied to a new brain, which must give the same state. */
+/* A brain and the agent of its one node, which has a few GPUs of 80 GiB; shortest job first. For
+ * the tests of runs that stand still or move. After each test the journal is applied to a new
+ * brain, which must give the same state. */
 #ifndef SW_TEST_BENCH_H
 #define SW_TEST_BENCH_H
 
@@ -57,7 +58,8 @@ static inline void apply_all(struct bench *bench, sw_records *records, uint64_t 
 		fail_msg("%s", err.fact);
 }
 
-/* What the agent says of its runs reaches the controller; what it hears back is in bench->answer. */
+/* What the agent says of its runs reaches the controller; what it hears back is in
+ * bench->answer. */
 static inline void sync_now(struct bench *bench)
 {
 	struct sw_sync_gpu gpus[] = {{.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30},

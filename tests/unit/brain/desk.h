@@ -1,4 +1,5 @@
-/* A controller's brain without surroundings, for the tests of it: keeps every record, as a journal would. */
+/* A controller's brain without surroundings, for the tests of it: keeps every
+ * record, as a journal would. */
 #ifndef SW_TEST_DESK_H
 #define SW_TEST_DESK_H
 
@@ -39,7 +40,8 @@ struct desk {
 	size_t stranger_count;
 };
 
-/* cmocka's set-up and tear-down, of all cases and of one. After each the journal is applied to a new brain, which must give the same state. */
+/* cmocka's set-up and tear-down, of all cases and of one. After each the journal is applied to a
+ * new brain, which must give the same state. */
 int desk_load_profiles(void **state);
 int desk_unload_profiles(void **state);
 int desk_up(void **state);
@@ -53,7 +55,8 @@ struct sw_job_request *desk_request(const char *json);
 /* As alice. */
 uint64_t desk_submit(struct desk *desk, const char *json);
 
-/* The agent of node "n", which has two GPUs of 80 GiB unless the desk says otherwise, says what it has and hears what is wanted; the caller frees the answer. */
+/* The agent of node "n", which has two GPUs of 80 GiB unless the desk says otherwise, says what it
+ * has and hears what is wanted; the caller frees the answer. */
 struct sw_answer_message *desk_sync_with(struct desk *desk, uint64_t number);
 struct sw_answer_message *desk_sync(struct desk *desk);
 void desk_sync_and_drop(struct desk *desk);

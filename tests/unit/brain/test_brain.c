@@ -1,4 +1,5 @@
-/* The controller's brain: requests, words of agents and time become records; records become state; state becomes answers. */
+/* The controller's brain: requests, words of agents and time become records; records become state;
+ * state becomes answers. */
 #include <string.h>
 
 #include "unit/brain/desk.h"
@@ -92,7 +93,8 @@ static void test_a_run_that_the_agent_forgot_is_lost_and_started_anew(void **sta
 	assert_int_equal(view.epoch, 2);
 }
 
-/* Aim: a run whose supervisor died says nothing about the job; it runs anew without using up a retry, and its own end counts. */
+/* Aim: a run whose supervisor died says nothing about the job; it runs anew without using up a
+ * retry, and its own end counts. */
 static void test_a_run_that_was_ended_from_outside_is_run_anew_at_no_cost(void **state)
 {
 	static const char *const reasons[] = {SW_REASON_SUPERVISOR_LOST, SW_REASON_LEASE, SW_REASON_SHUTDOWN, SW_REASON_NEVER_STARTED};
@@ -239,7 +241,8 @@ static void test_an_array_runs_as_many_at_a_time_as_it_may(void **state)
 	}
 }
 
-/* A job whose process outlives its cancellation is completing, not over, and the next one on its GPUs does not run before its agent says so. */
+/* A job whose process outlives its cancellation is completing, not over, and the next one on its
+ * GPUs does not run before its agent says so. */
 static void test_a_job_is_over_when_its_processes_are(void **state)
 {
 	struct desk *desk = *state;
@@ -279,7 +282,8 @@ static void test_a_job_is_over_when_its_processes_are(void **state)
 	assert_string_equal(desk_state(desk, 2), "R");
 }
 
-/* What was stopping on a node that does not answer is waited for, until an operator removes the node. */
+/* What was stopping on a node that does not answer is waited for, until an
+ * operator removes the node. */
 static void test_a_removed_node_completes_its_jobs(void **state)
 {
 	struct desk *desk = *state;
@@ -315,7 +319,8 @@ static void test_the_policy_changes_while_jobs_wait_and_nonsense_does_not(void *
 	assert_string_equal(sw_brain_policy(desk->brain), "las");
 }
 
-/* Members of an array differ in their index alone: each says and runs with its own, though what they asked for is told and kept once. */
+/* Members of an array differ in their index alone: each says and runs with its own, though what
+ * they asked for is told and kept once. */
 static void test_members_of_an_array_share_what_they_asked_for(void **state)
 {
 	struct desk *desk = *state;
@@ -396,7 +401,8 @@ static void test_why_tells_where_a_job_runs_and_how_it_ended(void **state)
 	desk_expect_why(desk, 5, "there is no job 5");
 }
 
-/* Aim: a job that waits for nothing but drained nodes says which and why; one that waits for its turn, for its user or for a job does not. */
+/* Aim: a job that waits for nothing but drained nodes says which and why; one that waits for its
+ * turn, for its user or for a job does not. */
 static void test_why_names_drained_nodes(void **state)
 {
 	struct desk *desk = *state;

@@ -1,4 +1,5 @@
-/* Large environments and commands: outside records and state, once for equal ones, whole in orders. */
+/* Large environments and commands: outside records and state, once for equal
+ * ones, whole in orders. */
 #include "unit/brain/bench.h"
 
 #include "brain/state.h"
@@ -83,7 +84,8 @@ static const struct sw_run_spec *order_of(const struct bench *bench, uint64_t jo
 	return NULL;
 }
 
-/* Aim: record and state hold the digest alone; the order has the whole environment and the whole command. */
+/* Aim: record and state hold the digest alone; the order has the whole environment
+ * and the whole command. */
 static void test_orders_are_whole(void **state)
 {
 	struct bench *bench = *state;
@@ -104,7 +106,8 @@ static void test_orders_are_whole(void **state)
 	assert_true(whole != NULL && strlen(whole) > 100000);
 }
 
-/* Aim: equal environments have one digest, whatever else the requests ask for; a text is needed as long as a job is known that has it. */
+/* Aim: equal environments have one digest, whatever else the requests ask for; a text is needed as
+ * long as a job is known that has it. */
 static void test_equal_ones_are_one(void **state)
 {
 	struct bench *bench = *state;

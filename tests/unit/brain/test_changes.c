@@ -1,4 +1,5 @@
-/* Changes of many jobs at once: all of them or none, one decision, and nothing lost where the rest of them is. */
+/* Changes of many jobs at once: all of them or none, one decision, and nothing lost
+ * where the rest of them is. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,7 +39,8 @@ static void submit(struct desk *desk, int count)
 		desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"requeue\"}");
 }
 
-/* Aim: where one job cannot be changed none is, and the error names it as that of the job alone would. */
+/* Aim: where one job cannot be changed none is, and the error names it as that
+ * of the job alone would. */
 static void test_all_or_none(void **state)
 {
 	struct desk *desk = *state;
@@ -56,7 +58,8 @@ static void test_all_or_none(void **state)
 	err = (struct sw_err){0};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &cancels, (uint64_t[]){1, 2}, 2, &records, &err), SW_EDENIED);
 	assert_string_equal(err.fact, "job 1 belongs to another user");
-	/* Whose job it is comes before whether it has ended: somebody else's is never left alone. */
+	/* Whose job it is comes before whether it has ended: somebody else's is never left
+	 * alone. */
 	const struct sw_change skips = {.kind = SW_RECORD_CANCEL, .verb = "cancel", .skips_ended = true};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &skips, (uint64_t[]){3}, 1, &records, NULL), SW_EDENIED);
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &alice, &skips, (uint64_t[]){0}, 1, &records, NULL), SW_ENOTFOUND);
@@ -68,7 +71,8 @@ static void test_all_or_none(void **state)
 	assert_int_equal(records.count, 0);
 }
 
-/* Aim: jobs that have ended can be left alone; the last record that there is says that it is the last. */
+/* Aim: jobs that have ended can be left alone; the last record that there is
+ * says that it is the last. */
 static void test_ended_ones_are_left_alone(void **state)
 {
 	struct desk *desk = *state;
@@ -90,7 +94,8 @@ static void test_ended_ones_are_left_alone(void **state)
 	sw_records_clear(&records);
 }
 
-/* Aim: each record acts as it comes, nothing starts before the last, and nothing ever starts that goes with it. */
+/* Aim: each record acts as it comes, nothing starts before the last, and nothing ever
+ * starts that goes with it. */
 static void test_one_decision(void **state)
 {
 	struct desk *desk = *state;
@@ -151,7 +156,8 @@ static void submit_dependents(struct desk *desk)
 	desk_apply(desk, &records, NULL);
 }
 
-/* Aim: who waits for others is judged when all have been changed: who goes too is cancelled, not ended for want of another, and the rest follows. */
+/* Aim: who waits for others is judged when all have been changed: who goes too is cancelled, not
+ * ended for want of another, and the rest follows. */
 static void test_dependents(void **state)
 {
 	struct desk *desk = *state;
@@ -209,8 +215,9 @@ static void tick(struct sw_brain *brain, sw_ns now)
 		fail_msg("%s", err.fact);
 }
 
-/* Aim: a journal that ends between the records of one request, which it promises not to, comes to a sound state all the same: what is there acts, the controller wakes at once and decides,
- * and who waited for the cancelled is let go or ended. */
+/* Aim: a journal that ends between the records of one request, which it promises not to, comes to a
+ * sound state all the same: what is there acts, the controller wakes at once and decides, and who
+ * waited for the cancelled is let go or ended. */
 static void test_a_journal_that_was_cut(void **state)
 {
 	struct desk *desk = *state;
@@ -226,7 +233,8 @@ static void test_a_journal_that_was_cut(void **state)
 		assert_true(sw_brain_next(brain) > desk->now);
 		struct sw_job_view view;
 		for (uint64_t job = 1; job <= 11; job++) {
-			/* 2 is gone, and 7 wanted no more than that; where 1 is gone too, so are those who wanted it to do well. Both GPUs are in use. */
+			/* 2 is gone, and 7 wanted no more than that; where 1 is gone too, so are
+			 * those who wanted it to do well. Both GPUs are in use. */
 			bool gone = job == 2 || (kept >= 2 && (job == 1 || (job >= 4 && job <= 6))) || (kept >= 3 && job == 8) ||
 				    (kept >= 4 && job == 9);
 			bool runs = kept == 1 ? job == 1 || job == 3 : job == 3 || job == 7;
@@ -238,7 +246,8 @@ static void test_a_journal_that_was_cut(void **state)
 	}
 }
 
-/* Aim: a state that was saved between the records of one request goes on as the one that was not. */
+/* Aim: a state that was saved between the records of one request goes on as the one that was
+ * not. */
 static void test_saved_in_between(void **state)
 {
 	struct desk *desk = *state;

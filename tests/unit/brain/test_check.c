@@ -1,4 +1,5 @@
-/* Records that do not fit the state: they change nothing, and what would not fit is refused before it is stored. */
+/* Records that do not fit the state: they change nothing, and what would not fit is
+ * refused before it is stored. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@ static int apply(struct desk *desk, enum sw_record_kind kind, const char *body, 
 	return sw_brain_apply(desk->brain, desk->now + 1000, kind, body, strlen(body), NULL, err);
 }
 
-/* Aim: each record that names what is not there, or lacks a field, is refused with words, and the state is bit for bit what it was. */
+/* Aim: each record that names what is not there, or lacks a field, is refused with words, and the
+ * state is bit for bit what it was. */
 static void test_nothing_changes(void **state)
 {
 	struct desk *desk = *state;
@@ -54,7 +56,8 @@ static void test_nothing_changes(void **state)
 	assert_memory_equal(one, other, size[0]);
 }
 
-/* Aim: what is no fault of the record is told apart: a policy that is missing, a kind that only a newer version knows. */
+/* Aim: what is no fault of the record is told apart: a policy that is missing, a kind that only
+ * a newer version knows. */
 static void test_not_its_fault(void **state)
 {
 	struct desk *desk = *state;
@@ -128,7 +131,8 @@ static int hear(struct desk *desk, const char *node, size_t gpus, sw_records *re
 	return sw_brain_hear(desk->brain, desk->now, &sync, records, err);
 }
 
-/* The bound of a cluster, here in place of a million GPUs. The linker puts this function between the brain and its engine. */
+/* The bound of a cluster, here in place of a million GPUs. The linker puts this function between
+ * the brain and its engine. */
 enum { GPUS_MAX = 200 };
 struct sw_engine_room __real_sw_engine_room(const struct sw_engine *engine); /* NOLINT(bugprone-reserved-identifier): the linker's name */
 struct sw_engine_room __wrap_sw_engine_room(const struct sw_engine *engine); /* NOLINT(bugprone-reserved-identifier): the linker's name */
@@ -157,7 +161,8 @@ static void invent_nodes(struct desk *desk, uint32_t left)
 	assert_int_equal(topology->gpu_count, GPUS_MAX - left);
 }
 
-/* Aim: nodes that are invented until the cluster is full end there: the next one is refused before it is stored, and its record, where it was stored all the same, changes nothing. */
+/* Aim: nodes that are invented until the cluster is full end there: the next one is refused before
+ * it is stored, and its record, where it was stored all the same, changes nothing. */
 static void test_full_cluster(void **state)
 {
 	struct desk *desk = *state;

@@ -1,4 +1,5 @@
-/* Jobs that wait for others: what is looked at when one ends, in what portions, and that nothing is overlooked. */
+/* Jobs that wait for others: what is looked at when one ends, in what portions, and that
+ * nothing is overlooked. */
 #include "unit/brain/desk.h"
 
 #include <stdio.h>
@@ -55,7 +56,8 @@ static size_t count_ended(const struct desk *desk)
 	return count;
 }
 
-/* Applies what the brain asks for until it asks for nothing. The most jobs that ended by one record. */
+/* Applies what the brain asks for until it asks for nothing. The most jobs
+ * that ended by one record. */
 static size_t settle(struct desk *desk)
 {
 	size_t most = 0, before = count_ended(desk);
@@ -72,7 +74,8 @@ static size_t settle(struct desk *desk)
 	return most;
 }
 
-/* Aim: the end of a long chain, each of which waits for the 64 before it, costs as much as there is to wait for, in portions that do not hold anything up. */
+/* Aim: the end of a long chain, each of which waits for the 64 before it, costs as much as there is
+ * to wait for, in portions that do not hold anything up. */
 static void test_a_chain_ends_in_portions(void **state)
 {
 	enum { JOBS = 3000, WAITS = 64 };
@@ -91,7 +94,8 @@ static void test_a_chain_ends_in_portions(void **state)
 	size_t first = count_ended(desk), most = settle(desk);
 	assert_true(first <= 1001 && most > 0 && most <= 1000);
 	assert_int_equal(count_ended(desk), JOBS);
-	/* Some for each thing that is waited for, and those of the checks after each of few records. */
+	/* Some for each thing that is waited for, and those of the checks
+	 * after each of few records. */
 	assert_in_range(looks, 1, (uint64_t)JOBS * WAITS * 40);
 }
 
@@ -161,7 +165,8 @@ static bool waits_naively(const struct sw_brain *brain, uint64_t job)
 	return false;
 }
 
-/* Aim: whatever is submitted, ends and is cancelled in whatever order, no job waits without something to wait for. */
+/* Aim: whatever is submitted, ends and is cancelled in whatever order, no job waits without
+ * something to wait for. */
 static void test_nothing_is_overlooked(void **state)
 {
 	struct desk *desk = *state;

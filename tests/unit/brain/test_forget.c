@@ -76,7 +76,8 @@ static uint64_t done(struct bench *bench, int code)
 	return job;
 }
 
-/* Aim: of jobs that have ended the last two stay, the others leave in the order of their ends; numbers go on. */
+/* Aim: of jobs that have ended the last two stay, the others leave in the order of
+ * their ends; numbers go on. */
 static void test_keeps_some(void **state)
 {
 	struct bench *bench = *state;
@@ -101,7 +102,8 @@ static void test_keeps_some(void **state)
 	bench->run_count = 0;
 }
 
-/* Aim: a job that has ended leaves when its time is over, though few have ended; the newest stays. */
+/* Aim: a job that has ended leaves when its time is over, though few have
+ * ended; the newest stays. */
 static void test_keeps_for_a_time(void **state)
 {
 	struct bench *bench = *state;
@@ -185,7 +187,8 @@ static void test_leaves_in_between(void **state)
 	STATE(job, "CF");
 }
 
-/* Aim: what a record names is left alone if something refers to it by then; a record that names what is not there does no harm. */
+/* Aim: what a record names is left alone if something refers to it by then; a record that names
+ * what is not there does no harm. */
 static void test_record_of_another_time(void **state)
 {
 	struct bench *bench = *state;

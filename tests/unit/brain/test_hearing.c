@@ -95,7 +95,8 @@ static void test_many_losses(void **state)
 	assert_int_equal(slices, 2);
 }
 
-/* What is left of a sync is dropped when the agent has said something newer: its silence about a run that it got since means nothing. */
+/* What is left of a sync is dropped when the agent has said something newer: its silence about a
+ * run that it got since means nothing. */
 static void test_newer_word(void **state)
 {
 	struct desk *desk = *state;

@@ -1,4 +1,5 @@
-/* Limits of jobs that run, in the controller's brain: who may set which, and that agents hear of them. */
+/* Limits of jobs that run, in the controller's brain: who may set which, and
+ * that agents hear of them. */
 #include <string.h>
 
 #include "unit/brain/desk.h"
@@ -29,7 +30,8 @@ static struct sw_want heard(struct desk *desk, uint64_t job)
 #define SHARE(milli) ((struct sw_job_limit){.sets_share = true, .share_milli = (milli)})
 #define GIB(n) (UINT64_C(n) << 30)
 
-/* Aim: a limit is heard by the agent as news, changes only what it sets, and goes with the next run too. */
+/* Aim: a limit is heard by the agent as news, changes only what it sets, and goes
+ * with the next run too. */
 static void test_a_limit_is_news_and_lasts(void **state)
 {
 	struct desk *desk = *state;
@@ -60,7 +62,8 @@ static void test_a_limit_is_news_and_lasts(void **state)
 	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view) && view.limit_bytes == 0 && view.limit_milli == 300);
 }
 
-/* Aim: a job that asked for memory hears that as its limit, and one that somebody set only where it is lower. */
+/* Aim: a job that asked for memory hears that as its limit, and one that somebody set
+ * only where it is lower. */
 static void test_a_limit_stays_within_what_the_job_gets(void **state)
 {
 	struct desk *desk = *state;
@@ -87,7 +90,8 @@ static void test_use_by_profile_reaches_the_policy(void **state)
 	assert_true(heard(desk, 1).gpu_limit_bytes == 0);
 }
 
-/* Aim: limits that make no sense, or are not the asker's to set, are refused and leave no record. */
+/* Aim: limits that make no sense, or are not the asker's to set, are refused and leave no
+ * record. */
 static void test_limits_are_checked(void **state)
 {
 	struct desk *desk = *state;

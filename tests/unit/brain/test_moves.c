@@ -67,7 +67,8 @@ static const char *gpu_of(const struct bench *bench, uint64_t job)
 
 #define ONE ", \"gpu_memory\": \"60GiB\", \"preempt\": \"suspend\""
 
-/* Aim: a run is wished on its new GPU as the same run, others get the old one, and it is there when its agent says so. */
+/* Aim: a run is wished on its new GPU as the same run, others get the old one, and it is there
+ * when its agent says so. */
 static void test_moves(void **state)
 {
 	struct bench *bench = *state;
@@ -121,7 +122,8 @@ static void test_moves(void **state)
 	assert_non_null(strstr(look(bench, 1).unmoved, "did not say in time"));
 }
 
-/* Aim: a run that cannot go has its GPU again, and who was given it in the meantime begins elsewhere. */
+/* Aim: a run that cannot go has its GPU again, and who was given it in the
+ * meantime begins elsewhere. */
 static void test_stays(void **state)
 {
 	struct bench *bench = *state;
@@ -163,7 +165,8 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
-/* Aim: a job whose owner held it in the meantime does not begin elsewhere where it has to leave such a GPU. */
+/* Aim: a job whose owner held it in the meantime does not begin elsewhere where it
+ * has to leave such a GPU. */
 static void test_stays_before_one_that_is_held(void **state)
 {
 	struct bench *bench = *state;
@@ -190,7 +193,8 @@ static void test_stays_before_one_that_is_held(void **state)
 	assert_string_equal(gpu_of(bench, 2), "GPU-1");
 }
 
-/* Aim: a run that can neither go nor come back begins anew, and is not suspended before it has begun. */
+/* Aim: a run that can neither go nor come back begins anew, and is not
+ * suspended before it has begun. */
 static void test_begins_anew(void **state)
 {
 	struct bench *bench = *state;
@@ -223,7 +227,8 @@ static void test_begins_anew(void **state)
 	STATE(2, "CF");
 }
 
-/* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in the meantime begins elsewhere, unless it has begun there. */
+/* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in
+ * the meantime begins elsewhere, unless it has begun there. */
 static void test_stays_suspended(void **state)
 {
 	struct bench *bench = *state;
@@ -267,7 +272,8 @@ static void test_stays_suspended(void **state)
 	WISH(1, 1, SW_WANT_SUSPEND);
 }
 
-/* Aim: of moves that were proposed together the first is made, and of each other one it is known why not. */
+/* Aim: of moves that were proposed together the first is made, and of each other
+ * one it is known why not. */
 static void test_moves_together(void **state)
 {
 	struct bench *bench = *state;
@@ -292,7 +298,8 @@ static void test_moves_together(void **state)
 	assert_int_equal(look(bench, 2).gpu_mask, 2);
 }
 
-/* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left yet, while there are others. */
+/* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left
+ * yet, while there are others. */
 static void test_moves_anywhere(void **state)
 {
 	struct bench *bench = *state;
@@ -313,7 +320,8 @@ static void test_moves_anywhere(void **state)
 	assert_string_equal(gpu_of(bench, 3), "GPU-1");
 }
 
-/* Aim: a job that goes anywhere goes past a GPU on which the memory of a suspended one leaves it no room. */
+/* Aim: a job that goes anywhere goes past a GPU on which the memory of a suspended
+ * one leaves it no room. */
 static void test_moves_past_a_crowded_gpu(void **state)
 {
 	struct bench *bench = *state;
@@ -337,7 +345,8 @@ static void test_moves_past_a_crowded_gpu(void **state)
 /* A policy may have it elsewhere, also by a stop and a start. */
 #define ANEW ", \"preempt\": \"requeue\""
 
-/* Aim: journals of versions that stopped and started what a policy moved within its node are read as they were meant. */
+/* Aim: journals of versions that stopped and started what a policy moved within its node are
+ * read as they were meant. */
 static void test_earlier_journals(void **state)
 {
 	struct bench *bench = *state;
@@ -361,7 +370,8 @@ static void test_earlier_journals(void **state)
 	STATE(2, "CD");
 }
 
-/* Aim: what a policy moves within its node goes on as the same run; where it could not, the policy's next wish stops and starts it as ever. */
+/* Aim: what a policy moves within its node goes on as the same run; where it could not, the
+ * policy's next wish stops and starts it as ever. */
 static void test_policy_moves(void **state)
 {
 	struct bench *bench = *state;
@@ -398,7 +408,8 @@ static void test_policy_moves(void **state)
 	assert_int_equal(look(bench, 3).gpu_mask, 1);
 }
 
-/* Aim: a run that could not be moved is moved, and not stopped, when a policy wishes so a good while later. */
+/* Aim: a run that could not be moved is moved, and not stopped, when a policy wishes
+ * so a good while later. */
 static void test_refusals_pass(void **state)
 {
 	struct bench *bench = *state;

@@ -1,4 +1,5 @@
-/* One order, one fate: what the controller makes of reports that cannot be read, and of orders that cannot be made. */
+/* One order, one fate: what the controller makes of reports that cannot be read, and of
+ * orders that cannot be made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,8 @@ static uint32_t epoch_of(const struct desk *desk, uint64_t job)
 	return view.epoch;
 }
 
-/* A run of which something unreadable is said is not lost, and is wished for as before; the others are heard. */
+/* A run of which something unreadable is said is not lost, and is wished for as
+ * before; the others are heard. */
 static void test_unreadable_report_loses_no_run(void **state)
 {
 	struct desk *desk = *state;
@@ -49,7 +51,8 @@ static void test_unreadable_report_loses_no_run(void **state)
 	desk->unread_count = 0;
 }
 
-/* A run that waited in an agent which was killed before it started it never began: it is ordered again, and neither lost nor tried a second time. */
+/* A run that waited in an agent which was killed before it started it never began: it is ordered
+ * again, and neither lost nor tried a second time. */
 static void test_forgotten_before_it_began(void **state)
 {
 	struct desk *desk = *state;
@@ -68,7 +71,8 @@ static void test_forgotten_before_it_began(void **state)
 	assert_int_equal(epoch_of(desk, 1), 1);
 }
 
-/* A run that was stopped and of which something unreadable is said counts as alive: what waits for its end goes on waiting. */
+/* A run that was stopped and of which something unreadable is said counts as alive: what waits for
+ * its end goes on waiting. */
 static void test_unreadable_report_lays_no_ghost(void **state)
 {
 	struct desk *desk = *state;
@@ -89,7 +93,8 @@ static void test_unreadable_report_lays_no_ghost(void **state)
 	assert_int_equal(desk->brain->nodes.items[0].ghosts.count, 0);
 }
 
-/* A job whose order its node could not read fails, is not tried again, and says why; the job beside it is not touched. */
+/* A job whose order its node could not read fails, is not tried again, and says why; the job
+ * beside it is not touched. */
 static void test_job_of_an_unreadable_order_fails(void **state)
 {
 	struct desk *desk = *state;
@@ -140,7 +145,8 @@ static void test_most_variables(void **state)
 	free(prerun);
 }
 
-/* Orders that are too much for one answer come with the next ones; none is left out, and the runs that are known go on. */
+/* Orders that are too much for one answer come with the next ones; none is left out, and the
+ * runs that are known go on. */
 static void test_answers_in_parts(void **state)
 {
 	enum { JOBS = 24 };
@@ -182,7 +188,8 @@ static void test_answers_in_parts(void **state)
 	assert_true(known == JOBS && rounds > 1);
 }
 
-/* A job that an earlier version took, and for which there is no order, says so to its node, and beside it all is well. */
+/* A job that an earlier version took, and for which there is no order, says so to its node, and
+ * beside it all is well. */
 static void test_no_such_order(void **state)
 {
 	struct desk *desk = *state;
@@ -203,7 +210,8 @@ static void test_no_such_order(void **state)
 	sw_brain_answer_free(answer);
 }
 
-/* A pre-run has a longer name than its job: where that is too much, the submit is refused and nobody waits for an order that cannot be. */
+/* A pre-run has a longer name than its job: where that is too much, the submit is refused and
+ * nobody waits for an order that cannot be. */
 static void test_prerun_is_a_request(void **state)
 {
 	struct desk *desk = *state;

@@ -13,7 +13,8 @@ static void park_the_first(struct bench *bench, const char *second)
 	sync_now(bench);
 }
 
-/* Aim: a preempted job stands still under the other, is shown so, and goes on in the same run; only the time that it was active counts. */
+/* Aim: a preempted job stands still under the other, is shown so, and goes on in the same run; only
+ * the time that it was active counts. */
 static void test_goes_on_where_it_was(void **state)
 {
 	struct bench *bench = *state;
@@ -41,7 +42,8 @@ static void test_goes_on_where_it_was(void **state)
 	assert_int_equal(view.ran_ns, 17 * SW_NS_PER_S);
 }
 
-/* Aim: no run is stopped for a newcomer that does not fit beside the memory that it would leave on its GPUs; where that memory leaves them, the run stands still there. */
+/* Aim: no run is stopped for a newcomer that does not fit beside the memory that it would leave on
+ * its GPUs; where that memory leaves them, the run stands still there. */
 static void test_memory_on_the_gpus(void **state)
 {
 	static const char *const newcomers[] = {WITH(61), ", \"gpus\": 1"};
@@ -67,7 +69,8 @@ static void test_memory_on_the_gpus(void **state)
 	}
 }
 
-/* Aim: a run that says nothing stands still where its memory leaves the GPUs, from the moment that its agent says so; else it runs on, and says why it cannot be suspended. */
+/* Aim: a run that says nothing stands still where its memory leaves the GPUs, from the moment that
+ * its agent says so; else it runs on, and says why it cannot be suspended. */
 static void test_not_said(void **state)
 {
 	struct bench *bench = *state;
@@ -86,7 +89,8 @@ static void test_not_said(void **state)
 	sync_now(bench);
 	STATE(1, "S");
 	STATE(2, "CF");
-	/* Word that it would not, before the other has begun: it goes on, and is not suspended again. */
+	/* Word that it would not, before the other has begun: it goes on, and
+	 * is not suspended again. */
 	tell(bench, 1, 1, SW_RUN_SUSPENDED, 0, "");
 	STATE(1, "R");
 	STATE(2, "PD");
@@ -96,7 +100,8 @@ static void test_not_said(void **state)
 	assert_int_equal(look(bench, 1).epoch, 1);
 }
 
-/* Aim: memory that is found to be held counts, but stops no run that has begun beside it and may not be stopped. */
+/* Aim: memory that is found to be held counts, but stops no run that has begun beside it
+ * and may not be stopped. */
 static void test_held_beside_one_that_runs(void **state)
 {
 	struct bench *bench = *state;
@@ -141,7 +146,8 @@ static void test_held_beside_an_old_neighbour(void **state)
 	assert_string_equal(look(bench, 3).reason, "another job could not leave these GPUs");
 }
 
-/* Aim: where the memory of a suspended run could not leave, the newcomer steps back and the run goes on; its node hears that this is known. */
+/* Aim: where the memory of a suspended run could not leave, the newcomer steps back and the run
+ * goes on; its node hears that this is known. */
 static void test_held_on_the_gpus(void **state)
 {
 	struct bench *bench = *state;
@@ -180,7 +186,8 @@ static void test_held_on_the_gpus(void **state)
 	STATE(4, "PD");
 }
 
-/* Aim: a job whose owner allows it is stopped and started anew; one that does not say, is left alone. */
+/* Aim: a job whose owner allows it is stopped and started anew; one that does
+ * not say, is left alone. */
 static void test_others_are_stopped(void **state)
 {
 	struct bench *bench = *state;
@@ -222,7 +229,8 @@ static void test_what_has_not_started_is_not_parked(void **state)
 	WISH(2, 1, SW_WANT_RUN);
 }
 
-/* Aim: several stand on one GPU as long as their memory fits there with the one that runs; the next one waits. */
+/* Aim: several stand on one GPU as long as their memory fits there with the one that
+ * runs; the next one waits. */
 static void test_several_stand(void **state)
 {
 	struct bench *bench = *state;
@@ -246,7 +254,8 @@ static void test_several_stand(void **state)
 	STATE(4, "PD");
 }
 
-/* Aim: a user suspends and resumes in place, others leave the GPU alone while there is another, and they are told what it needs. */
+/* Aim: a user suspends and resumes in place, others leave the GPU alone while there is another, and
+ * they are told what it needs. */
 static void test_suspended_by_its_user(void **state)
 {
 	struct bench *bench = *state;
@@ -272,7 +281,8 @@ static void test_suspended_by_its_user(void **state)
 	assert_int_equal(look(bench, 1).held_by, UINT32_MAX);
 }
 
-/* Aim: cancelling a parked job stops its run, requeueing starts it anew, and requeueing a running one does not park it. */
+/* Aim: cancelling a parked job stops its run, requeueing starts it anew, and requeueing a
+ * running one does not park it. */
 static void test_cancel_and_requeue(void **state)
 {
 	struct bench *bench = *state;
@@ -325,7 +335,8 @@ static void test_parked_run_is_lost(void **state)
 	tell(bench, 2, 1, SW_RUN_EXITED, 0, "");
 	WISH(1, 2, SW_WANT_RUN);
 	STATE(1, "CF");
-	/* Parked again, and then its node is silent for long: it goes on there when the node is back, and starts nowhere else. */
+	/* Parked again, and then its node is silent for long: it goes on there when the node is
+	 * back, and starts nowhere else. */
 	runs(bench, 1, 2);
 	change(bench, SW_RECORD_HOLD, 1);
 	change(bench, SW_RECORD_RELEASE, 1);
@@ -343,7 +354,8 @@ static void test_parked_run_is_lost(void **state)
 	assert_int_equal(look(bench, 1).epoch, 2);
 }
 
-/* Aim: a run that ends by itself before it stands still has ended: well, or badly with its own code. */
+/* Aim: a run that ends by itself before it stands still has ended: well, or
+ * badly with its own code. */
 static void test_ends_before_it_stands_still(void **state)
 {
 	struct bench *bench = *state;

@@ -29,7 +29,8 @@ static void stands(struct bench *bench, size_t run, enum sw_run_depth depth, con
 	sync_now(bench);
 }
 
-/* Aim: a job that is off its GPUs whole leaves all their memory to others, and goes on as the same run. */
+/* Aim: a job that is off its GPUs whole leaves all their memory to others, and
+ * goes on as the same run. */
 static void test_off_its_gpus(void **state)
 {
 	struct bench *bench = *state;
@@ -68,7 +69,8 @@ static void test_off_its_gpus(void **state)
 	STATE(2, "PD");
 }
 
-/* Aim: one that cannot be taken off counts like any other that stands still: others that do not fit beside its memory wait. */
+/* Aim: one that cannot be taken off counts like any other that stands still: others that do not fit
+ * beside its memory wait. */
 static void test_not_off_its_gpus(void **state)
 {
 	struct bench *bench = *state;
@@ -99,7 +101,8 @@ static void test_not_off_its_gpus(void **state)
 	STATE(2, "PD");
 }
 
-/* Aim: one that was said to be off before it went on, in an answer that came late, and cannot be taken off this time, is not waited for. */
+/* Aim: one that was said to be off before it went on, in an answer that came late, and cannot be
+ * taken off this time, is not waited for. */
 static void test_refused_after_a_late_word(void **state)
 {
 	struct bench *bench = *state;

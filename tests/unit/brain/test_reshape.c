@@ -1,4 +1,5 @@
-/* Nodes that have other GPUs than they had, and what becomes of the jobs on them. Every test's journal is replayed at its end (desk.h). */
+/* Nodes that have other GPUs than they had, and what becomes of the jobs on them. Every test's
+ * journal is replayed at its end (desk.h). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +96,8 @@ static void test_fewer_after_a_loss(void **state)
 	sw_job_request_free(large);
 }
 
-/* Aim: of a node that was never lost, a job on a GPU that is gone stops and starts anew once nothing is left of it, at no cost to its retries; one on a GPU that is still there goes on. */
+/* Aim: of a node that was never lost, a job on a GPU that is gone stops and starts anew once
+ * nothing is left of it, at no cost to its retries; one on a GPU that is still there goes on. */
 static void test_fewer_while_jobs_run(void **state)
 {
 	struct desk *desk = *state;
@@ -157,7 +159,8 @@ static void test_more(void **state)
 	assert_true(hash == sw_brain_log_hash(desk->brain));
 }
 
-/* Aim: a GPU in the place of another is another, though there are as many as before; the node stays closed if it was. */
+/* Aim: a GPU in the place of another is another, though there are as many as before; the node
+ * stays closed if it was. */
 static void test_one_replaced(void **state)
 {
 	struct desk *desk = *state;
@@ -252,7 +255,8 @@ static void test_blind(void **state)
 	assert_int_equal(look_at_node(desk).gpus, 0);
 }
 
-/* Aim: a run that is still on a GPU that is gone, on its way to others, starts anew: nobody could tell us that it cannot leave. */
+/* Aim: a run that is still on a GPU that is gone, on its way to others, starts anew: nobody could
+ * tell us that it cannot leave. */
 static void test_on_its_way(void **state)
 {
 	struct desk *desk = *state;
@@ -298,7 +302,8 @@ static void test_anew_and_not_begun(void **state)
 	assert_non_null(strstr(err.detail, "it is just starting"));
 }
 
-/* Aim: one that is suspended on that way is lost as well, and holds nothing any more where it was to go. */
+/* Aim: one that is suspended on that way is lost as well, and holds nothing any
+ * more where it was to go. */
 static void test_suspended_on_its_way(void **state)
 {
 	struct desk *desk = *state;

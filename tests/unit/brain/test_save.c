@@ -124,7 +124,8 @@ static void draw_failure(struct sw_rng *rng, char *text, size_t size)
 		 sw_rng_below(rng, 2) == 0 ? "/data/x" : "");
 }
 
-/* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run before those of the same job before it are gone. */
+/* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run
+ * before those of the same job before it are gone. */
 static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
 	static const char *const states[] = {"running", "running", "exited", "exited", "gone", "off", "refused", "moved", "unmoved"};
@@ -520,7 +521,8 @@ static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 	same_predictions(a, b);
 }
 
-/* Aim: a brain that is saved and loaded now and then stays, to the last byte, the one that was not, whatever records come. */
+/* Aim: a brain that is saved and loaded now and then stays, to the last byte, the one that was not,
+ * whatever records come. */
 static void test_goes_on_as_before(void **state)
 {
 	(void)state;
@@ -588,7 +590,8 @@ static struct sw_brain *small(void)
 	return brain;
 }
 
-/* Aim: bytes that were cut short, or changed anywhere, are an error or a brain that keeps its promises; never anything worse. */
+/* Aim: bytes that were cut short, or changed anywhere, are an error or a brain that keeps its
+ * promises; never anything worse. */
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -649,7 +652,8 @@ static void test_policy_of_the_configuration(void **state)
 	sw_brain_free(brain);
 }
 
-/* Aim: states that older formats wrote are read, go on without what they did not have, and are the same once they were written anew. */
+/* Aim: states that older formats wrote are read, go on without what they did not have, and are the
+ * same once they were written anew. */
 static void test_older_formats(void **state)
 {
 	(void)state;
@@ -684,7 +688,8 @@ static void test_older_formats(void **state)
 	}
 }
 
-/* Aim: a state in which a job that has ended is suspended still is read, and the run is told to stop. */
+/* Aim: a state in which a job that has ended is suspended still is read, and
+ * the run is told to stop. */
 static void test_ended_while_suspended(void **state)
 {
 	(void)state;
@@ -729,8 +734,9 @@ static void test_newer_format(void **state)
 	sw_brain_free(brain);
 }
 
-/* Aim: whoever adds a field to the brain's state is reminded to save it: put it into its walk in brain_save.c (or know that it is volatile, or made anew), let draw() above
- * bring it about, then correct the number here. */
+/* Aim: whoever adds a field to the brain's state is reminded to save it: put it into its walk in
+ * brain_save.c (or know that it is volatile, or made anew), let draw() above bring it about, then
+ * correct the number here. */
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* GPUs that take no jobs, as agents tell of them. Every test's journal is replayed at its end (desk.h). */
+/* GPUs that take no jobs, as agents tell of them. Every test's journal is
+ * replayed at its end (desk.h). */
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static const char *gpu_of(struct desk *desk, uint64_t job)
 	return text;
 }
 
-/* Aim: a job that was there first does not get a GPU that the first word of its node says a stranger uses. */
+/* Aim: a job that was there first does not get a GPU that the first word of its
+ * node says a stranger uses. */
 static void test_first_word(void **state)
 {
 	struct desk *desk = *state;
@@ -47,7 +49,8 @@ static void test_first_word(void **state)
 	assert_int_equal(look(desk).gpus_free, 0);
 }
 
-/* Aim: a job that waits says which process of which user is on the GPU; it starts when that has left. */
+/* Aim: a job that waits says which process of which user is on the GPU; it
+ * starts when that has left. */
 static void test_why_and_after(void **state)
 {
 	struct desk *desk = *state;
@@ -73,7 +76,8 @@ static void test_why_and_after(void **state)
 	assert_int_equal(look(desk).gpus_shut, 0);
 }
 
-/* Aim: a job that runs on the GPU where a stranger comes goes on, and says so; a sync that does not know changes nothing. */
+/* Aim: a job that runs on the GPU where a stranger comes goes on, and says so; a sync that does
+ * not know changes nothing. */
 static void test_a_job_there_goes_on(void **state)
 {
 	struct desk *desk = *state;
@@ -95,7 +99,8 @@ static void test_a_job_there_goes_on(void **state)
 	assert_string_equal(gpu_of(desk, 2), "GPU-1");
 }
 
-/* Aim: each reason has its words, and a GPU that goes from one to the other is a record of its own. */
+/* Aim: each reason has its words, and a GPU that goes from one to the other is a record of its
+ * own. */
 static void test_reasons(void **state)
 {
 	struct desk *desk = *state;
@@ -117,7 +122,8 @@ static void test_reasons(void **state)
 	desk_expect_why(desk, 1, "on a node whose driver does not answer");
 }
 
-/* Aim: what is shut stays so when the node is lost and back, and goes with the GPU when the node has others. */
+/* Aim: what is shut stays so when the node is lost and back, and goes with the GPU
+ * when the node has others. */
 static void test_loss_and_change(void **state)
 {
 	struct desk *desk = *state;

@@ -44,7 +44,8 @@ static struct sw_job_view view_of(const struct desk *desk, uint64_t job)
 	return view;
 }
 
-/* Aim: a job of a silent node is unreachable for a week, and nothing else happens to it; its exit code arrives. Nothing starts beside it. */
+/* Aim: a job of a silent node is unreachable for a week, and nothing else happens to it; its exit
+ * code arrives. Nothing starts beside it. */
 static void test_a_job_is_found_again_after_a_week(void **state)
 {
 	struct desk *desk = *state;
@@ -76,7 +77,8 @@ static void test_a_job_is_found_again_after_a_week(void **state)
 	assert_int_equal(view_of(desk, job).epoch, 1);
 }
 
-/* Aim: a job with a lease starts anew when lease, grace and margin are over since the last answer, and not before; the old run is stopped where it still is. */
+/* Aim: a job with a lease starts anew when lease, grace and margin are over since the last answer,
+ * and not before; the old run is stopped where it still is. */
 static void test_a_lease_ends(void **state)
 {
 	struct desk *desk = *state;
@@ -119,7 +121,8 @@ static void test_answers_renew_leases(void **state)
 	assert_true(sw_brain_patience(desk->brain, &sync) == SW_NS_PER_S);
 }
 
-/* Aim: an agent of version 0.1 gives its runs a lease of a day whatever they ask for, so a run that it started is waited for so long. */
+/* Aim: an agent of version 0.1 gives its runs a lease of a day whatever they ask for, so a run that
+ * it started is waited for so long. */
 static void test_old_agents_have_long_leases(void **state)
 {
 	struct desk *desk = *state;
@@ -134,7 +137,8 @@ static void test_old_agents_have_long_leases(void **state)
 	assert_string_equal(desk_state(desk, job), "PD");
 }
 
-/* Aim: an agent without a counter of its starts, whose clock was set back before it came again, is listened to once the node counts as silent: its job goes on, and the exit arrives. */
+/* Aim: an agent without a counter of its starts, whose clock was set back before it came again, is
+ * listened to once the node counts as silent: its job goes on, and the exit arrives. */
 static void test_an_agent_whose_clock_went_back(void **state)
 {
 	struct desk *desk = *state;
@@ -171,7 +175,8 @@ static void test_cancel_waits_for_the_node(void **state)
 	assert_string_equal(desk_state(desk, job), "CA");
 }
 
-/* Aim: a job that is stopped there to run again waits for its old run, which may be alive, and holds no GPUs elsewhere meanwhile; with a lease it waits for that. */
+/* Aim: a job that is stopped there to run again waits for its old run, which may be alive, and
+ * holds no GPUs elsewhere meanwhile; with a lease it waits for that. */
 static void test_requeue_waits_for_the_node(void **state)
 {
 	struct desk *desk = *state;
@@ -195,7 +200,8 @@ static void test_requeue_waits_for_the_node(void **state)
 	sw_brain_answer_free(answer);
 }
 
-/* Aim: only a node that does not answer is removed, by an operator. Its jobs end as lost, but those with a lease start anew, after it. The node may come back. */
+/* Aim: only a node that does not answer is removed, by an operator. Its jobs end as lost, but those
+ * with a lease start anew, after it. The node may come back. */
 static void test_remove(void **state)
 {
 	struct desk *desk = *state;

@@ -60,7 +60,8 @@ static void expect_refused(struct desk *desk, struct word word, const char *word
 	assert_true(err.detail[0] != '\0' && err.hint[0] != '\0');
 }
 
-/* While the first is alive, a second one with a folder of its own is told that, hears of no run and loses none. */
+/* While the first is alive, a second one with a folder of its own is told that, hears of
+ * no run and loses none. */
 static void test_second_agent_is_refused(void **state)
 {
 	struct desk *desk = *state;
@@ -79,7 +80,8 @@ static void test_second_agent_is_refused(void **state)
 	assert_string_equal(desk_state(desk, 1), "R");
 }
 
-/* An agent that is started again in its folder is heard at once; what an earlier start of it says is not, and it is told. */
+/* An agent that is started again in its folder is heard at once; what an earlier start of it says
+ * is not, and it is told. */
 static void test_restart_is_heard_at_once(void **state)
 {
 	struct desk *desk = *state;
@@ -124,7 +126,8 @@ static void test_replaced_sync_is_no_end(void **state)
 	expect_refused(desk, (struct word){.home = HOME_B, .start = 1, .number = 1}, "has an agent already");
 }
 
-/* Jobs that may still run on a machine that is silent keep its name: the stranger is told what to do. */
+/* Jobs that may still run on a machine that is silent keep its name: the
+ * stranger is told what to do. */
 static void test_runs_keep_the_name(void **state)
 {
 	struct desk *desk = *state;
@@ -146,7 +149,8 @@ static void remove_node(struct desk *desk)
 	desk_apply(desk, &records, NULL);
 }
 
-/* Once an operator has removed the node, another agent is heard under its name, hears of no old run and gets new ones; the old agent is refused then. */
+/* Once an operator has removed the node, another agent is heard under its name, hears of no old run
+ * and gets new ones; the old agent is refused then. */
 static void test_removed_node_leaves_its_name(void **state)
 {
 	struct desk *desk = *state;
@@ -170,8 +174,9 @@ static void test_removed_node_leaves_its_name(void **state)
 	assert_string_equal(desk_state(desk, fresh), "R");
 }
 
-/* A job with a lease may run on a removed machine until that is over. Another agent under its name cannot know, and is refused so long: else the job would run twice. The old one
- * can, at any time, also with an older count of its starts. */
+/* A job with a lease may run on a removed machine until that is over. Another agent under its name
+ * cannot know, and is refused so long: else the job would run twice. The old one can, at any time,
+ * also with an older count of its starts. */
 static void test_leases_keep_a_removed_name(void **state)
 {
 	struct desk *desk = *state;
@@ -203,7 +208,8 @@ static void test_leases_keep_a_removed_name(void **state)
 	assert_string_equal(desk_state(desk, job), "R");
 }
 
-/* Agents of version 0.1 are ordered by the moment of their start, and one that is upgraded is heard at once. */
+/* Agents of version 0.1 are ordered by the moment of their start, and one that is
+ * upgraded is heard at once. */
 static void test_upgrade(void **state)
 {
 	struct desk *desk = *state;

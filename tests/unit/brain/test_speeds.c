@@ -1,4 +1,5 @@
-/* What agents measured of runs and users of models, in the controller's brain: what policies are told of it, and what is kept. */
+/* What agents measured of runs and users of models, in the controller's brain: what policies are
+ * told of it, and what is kept. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ static size_t say_speed(struct desk *desk, struct sw_sync_speed speed)
 	return desk->journal.count - before;
 }
 
-/* Aim: what agents measured of runs is recorded when it is new, not again and not too often, is what policies see, and is forgotten with the run but for the time alone. */
+/* Aim: what agents measured of runs is recorded when it is new, not again and not too often, is
+ * what policies see, and is forgotten with the run but for the time alone. */
 static void test_speeds(void **state)
 {
 	struct desk *desk = *state;
@@ -60,7 +62,8 @@ static void test_speeds(void **state)
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 1);
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 0);
 	assert_int_equal(sw_job_speed_milli(seen, engine_job), 500);
-	/* Of others that never were alone, one of its kind takes what it took; one of another kind has nobody to ask. */
+	/* Of others that never were alone, one of its kind takes what it took; one of another
+	 * kind has nobody to ask. */
 	static const char *const commands[] = {"{\"command\": [\"b\"]}", "{\"command\": [\"a\"]}"};
 	for (int like = 0; like < 2; like++) {
 		desk_say(desk, job, like == 0 ? 2 : 1, SW_RUN_EXITED, 0);
@@ -75,8 +78,9 @@ static void test_speeds(void **state)
 	}
 }
 
-/* Aim: a job is known by its model, or where that has no profile or it says none by its name. Under a policy that packs, one that finds no GPU goes beside another if the profiles say that both do well; one
- * whose name says nothing waits, and is told so. */
+/* Aim: a job is known by its model, or where that has no profile or it says none by its name. Under
+ * a policy that packs, one that finds no GPU goes beside another if the profiles say that both do
+ * well; one whose name says nothing waits, and is told so. */
 static void test_jobs_are_packed_by_their_names(void **state)
 {
 	struct desk *desk = *state;
@@ -115,8 +119,9 @@ static size_t tell_profile(struct desk *desk, const char *name, const struct sw_
 	return count;
 }
 
-/* Aim: what a user measured of a model lets policies pack jobs of it that they would not pack without; it is recorded once, counts when it changes, is found again in a snapshot, and
- * is forgotten when it is taken back. */
+/* Aim: what a user measured of a model lets policies pack jobs of it that they would not pack
+ * without; it is recorded once, counts when it changes, is found again in a snapshot, and is
+ * forgotten when it is taken back. */
 static void test_measured_profiles_reach_policies(void **state)
 {
 	struct desk *desk = *state;
@@ -183,7 +188,8 @@ static uint32_t told(const struct desk *desk, uint64_t job, uint64_t beside)
 	return speeds[0];
 }
 
-/* Aim: slowdowns that were measured beside others correct what policies are told, several at a time and not at every record; people are told the same; a brain that was saved goes on alike. */
+/* Aim: slowdowns that were measured beside others correct what policies are told, several at a time
+ * and not at every record; people are told the same; a brain that was saved goes on alike. */
 static void test_slowdowns_reach_policies(void **state)
 {
 	struct desk *desk = *state;
@@ -203,7 +209,8 @@ static void test_slowdowns_reach_policies(void **state)
 	desk_expect_why(desk, 3, "shares gpu0 with job 1");
 	uint32_t before = told(desk, 1, 3), once;
 	desk_pass_time(desk, 10 * SW_NS_PER_S);
-	/* Twice, of either side, with much the same outcome: believed. The first is taken in at once, what follows some seconds later, without another word of anybody. */
+	/* Twice, of either side, with much the same outcome: believed. The first is taken in at
+	 * once, what follows some seconds later, without another word of anybody. */
 	desk->runs[0].speed = (struct sw_sync_speed){.alone_ns = 1000, .iteration_ns = 2000, .iterations = 9, .beside = {{3}, 1}};
 	desk_sync_and_drop(desk);
 	assert_int_equal(desk->brain->lesson_count, 0);
@@ -238,7 +245,8 @@ static void test_slowdowns_reach_policies(void **state)
 	sw_brain_free(loaded.brain);
 }
 
-/* Aim: measured profiles are bounded; where there is no room those go that no living job needs, and never what is built in. */
+/* Aim: measured profiles are bounded; where there is no room those go that no living job needs, and
+ * never what is built in. */
 static void test_measured_profiles_are_bounded(void **state)
 {
 	struct desk *desk = *state;

@@ -1,4 +1,5 @@
-/* By whom, when and why a run was stopped: as people see it, and as the order for the job's own log says it. */
+/* By whom, when and why a run was stopped: as people see it, and as the order for the
+ * job's own log says it. */
 #include "unit/brain/bench.h"
 
 static const struct sw_user root = {.uid = 0, .is_operator = true};
@@ -63,7 +64,8 @@ static void run_one(struct bench *bench, const char *more)
 	assert_false(sw_brain_stop(bench->brain, 1, &none));
 }
 
-/* Aim: a job that a policy suspends for another names that one, its class and its user; and when it went on. */
+/* Aim: a job that a policy suspends for another names that one, its class and its
+ * user; and when it went on. */
 static void test_for_another_job(void **state)
 {
 	struct bench *bench = *state;
@@ -87,7 +89,8 @@ static void test_for_another_job(void **state)
 	assert_null(order_of(bench, 1, 1));
 }
 
-/* Aim: what its owner, or an operator, does to a job is told as theirs; and it is told to others as little as before. */
+/* Aim: what its owner, or an operator, does to a job is told as theirs; and it is told to
+ * others as little as before. */
 static void test_by_people(void **state)
 {
 	struct bench *bench = *state;
@@ -112,7 +115,8 @@ static void test_by_people(void **state)
 	expect_why(bench, 1, "Z by operator root, after running for ");
 }
 
-/* Aim: a job that is let go, and takes the GPUs of another by that, is what stopped the other: not the user who let it go. */
+/* Aim: a job that is let go, and takes the GPUs of another by that, is what stopped the other: not
+ * the user who let it go. */
 static void test_not_by_who_let_another_go(void **state)
 {
 	struct bench *bench = *state;
@@ -143,7 +147,8 @@ static void test_for_another_user(void **state)
 	assert_string_equal(order_of(bench, 1, 1), "for job 2 (user root): it goes on when job 2 ends or makes way");
 }
 
-/* Aim: a run that is lost says what comes next: it starts anew by itself, or when its user says so. */
+/* Aim: a run that is lost says what comes next: it starts anew by itself, or
+ * when its user says so. */
 static void test_starts_anew(void **state)
 {
 	struct bench *bench = *state;

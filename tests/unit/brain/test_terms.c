@@ -1,4 +1,5 @@
-/* The terms of the cluster's world: put in force by a record, kept over a restart, and refused where a live cluster cannot have them. */
+/* The terms of the cluster's world: put in force by a record, kept over a restart, and refused
+ * where a live cluster cannot have them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +31,8 @@ static void put_in_force(struct desk *desk, const char *text)
 	desk_apply(desk, &records, NULL);
 }
 
-/* Aim: the engine decides under the terms of the record: a job that runs is not preempted before the new quantum, and is once that is over. */
+/* Aim: the engine decides under the terms of the record: a job that runs is not preempted before
+ * the new quantum, and is once that is over. */
 static void test_engine_hears(void **state)
 {
 	struct desk *desk = *state;
@@ -48,7 +50,8 @@ static void test_engine_hears(void **state)
 	assert_string_equal(desk_state(desk, 1), "PD");
 }
 
-/* Aim: how a job may be stopped whose owner said nothing is the operator's affair; what an owner said holds. */
+/* Aim: how a job may be stopped whose owner said nothing is the operator's affair;
+ * what an owner said holds. */
 static void test_stops(void **state)
 {
 	struct desk *desk = *state;
@@ -86,7 +89,8 @@ static void test_restart(void **state)
 	sw_brain_free(loaded);
 }
 
-/* Aim: worlds that a live cluster cannot have are refused with what it cannot do, and only operators choose. */
+/* Aim: worlds that a live cluster cannot have are refused with what it cannot do, and
+ * only operators choose. */
 static void test_refused(void **state)
 {
 	struct desk *desk = *state;

@@ -1,5 +1,6 @@
-/* Failures: what is tried again, where and with what, what is not, and what is remembered about nodes, inputs and commands. After each test the journal is replayed and
- * must give the same state. */
+/* Failures: what is tried again, where and with what, what is not, and what is
+ * remembered about nodes, inputs and commands. After each test the journal is replayed
+ * and must give the same state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,7 +191,8 @@ static void test_user_errors_are_not_tried_again(void **state)
 	expect_words(why, "Install it");
 }
 
-/* Failures of the framework are tried again after 30, 60, 120 s, as often as the class allows and not more. */
+/* Failures of the framework are tried again after 30, 60, 120 s, as often as the
+ * class allows and not more. */
 static void test_backoff_and_budget(void **state)
 {
 	struct desk *desk = *state;
@@ -229,7 +231,8 @@ static void test_explicit_retries(void **state)
 	assert_string_equal(look(desk, asked).state, "F");
 }
 
-/* A job whose node failed it starts on another one, at once and for nothing if the node was lost. */
+/* A job whose node failed it starts on another one, at once and for nothing if the node was
+ * lost. */
 static void test_another_node(void **state)
 {
 	struct desk *desk = *state;
@@ -272,7 +275,8 @@ static void test_same_failure_on_two_nodes(void **state)
 	}
 }
 
-/* What ended one job ends others of the same user with the same command without retries, until it works again or a day has passed. */
+/* What ended one job ends others of the same user with the same command without retries, until it
+ * works again or a day has passed. */
 static void test_jobs_alike(void **state)
 {
 	struct desk *desk = *state;
@@ -300,7 +304,8 @@ static void test_jobs_alike(void **state)
 	assert_string_equal(look(desk, later).state, "CD");
 }
 
-/* GPU memory that ran out is answered with half as much again, up to whole GPUs; a job that had those is not tried again. */
+/* GPU memory that ran out is answered with half as much again, up to whole GPUs; a job that had
+ * those is not tried again. */
 static void test_more_gpu_memory(void **state)
 {
 	struct desk *desk = *state;
@@ -335,7 +340,8 @@ static void test_cause_in_a_gang(void **state)
 	assert_string_equal(look(desk, job).failure, "import-error");
 }
 
-/* An agent that does not classify, or knows classes that we do not, is no worse than its exit code; one that lies is cut to size. */
+/* An agent that does not classify, or knows classes that we do not, is no worse than its exit code;
+ * one that lies is cut to size. */
 static void test_other_agents(void **state)
 {
 	struct desk *desk = *state;
@@ -412,7 +418,8 @@ static void fail_on(struct desk *desk, const char *node, const char *failure, in
 	fail_with(desk, job, failure, line);
 }
 
-/* Three failures of a node's own within a day from two jobs close it; the user's own errors do not, and the last open node stays. */
+/* Three failures of a node's own within a day from two jobs close it; the user's own errors do not,
+ * and the last open node stays. */
 static void test_black_list(void **state)
 {
 	struct desk *desk = *state;
@@ -505,7 +512,8 @@ static void test_prerun_fails(void **state)
 	assert_true(view.ran_ns == 0 && look(desk, 1).ran_ns == 20 * SW_NS_PER_S);
 }
 
-/* Success, the end of its time, memory that is short on one GPU, and failures that are not the user's let the gang start. */
+/* Success, the end of its time, memory that is short on one GPU, and failures that are not the
+ * user's let the gang start. */
 static void test_prerun_passes(void **state)
 {
 	struct desk *desk = *state;
@@ -549,7 +557,8 @@ static void test_prerun_goes_with_its_gang(void **state)
 	assert_string_equal(look(desk, job).state, "CF");
 }
 
-/* All members of an array wait for one pre-run, which goes when none of them needs it any more; its end lets them all start. */
+/* All members of an array wait for one pre-run, which goes when none of them needs it any more; its
+ * end lets them all start. */
 static void test_one_prerun_for_an_array(void **state)
 {
 	struct desk *desk = *state;
@@ -586,7 +595,8 @@ static void test_one_prerun_for_an_array(void **state)
 		assert_string_equal(look(desk, job).state, "CF");
 }
 
-/* Aim: a member of an array says what it waits for still: the job before it, then its pre-run, then its turn. */
+/* Aim: a member of an array says what it waits for still: the job before it, then its
+ * pre-run, then its turn. */
 static void test_members_tell_what_is_still_to_come(void **state)
 {
 	struct desk *desk = *state;

@@ -31,7 +31,8 @@ static void expect_titles(const char *text, const char *titles)
 	assert_string_equal(found, titles);
 }
 
-/* Columns go by our names, by Slurm's in any case, by squeue's letters with widths; widths change nothing. */
+/* Columns go by our names, by Slurm's in any case, by squeue's letters with widths;
+ * widths change nothing. */
 static void test_names(void **state)
 {
 	(void)state;
@@ -99,7 +100,8 @@ static void test_exit_codes(void **state)
 	}
 }
 
-/* A cell shows what the job says, and a dash where it says nothing: other people's jobs have few members. */
+/* A cell shows what the job says, and a dash where it says nothing: other people's
+ * jobs have few members. */
 static void test_cells(void **state)
 {
 	(void)state;
@@ -148,7 +150,8 @@ static void expect_order(const char *order_text, const char *ids)
 	json_decref(jobs);
 }
 
-/* Numbers sort as numbers, text as text; a minus turns one key around, and equal jobs keep their places. */
+/* Numbers sort as numbers, text as text; a minus turns one key around, and equal
+ * jobs keep their places. */
 static void test_sort(void **state)
 {
 	(void)state;

@@ -38,7 +38,8 @@ static void check_option(const struct sw_cli_command *command, size_t index)
 	}
 }
 
-/* Every command has what help, manual and completions need, and no two options of one command are alike. */
+/* Every command has what help, manual and completions need, and no two options of
+ * one command are alike. */
 static void test_table(void **state)
 {
 	(void)state;
@@ -91,7 +92,8 @@ static void check_example(const struct sw_cli_command *command, const char *text
 	sw_cli_release(command, values);
 }
 
-/* Every example in the help is a command line that works as far as parsing goes, for the command that shows it. */
+/* Every example in the help is a command line that works as far as parsing goes, for the
+ * command that shows it. */
 static void test_examples(void **state)
 {
 	(void)state;
@@ -129,7 +131,8 @@ static void test_find(void **state)
 	assert_non_null(target.group);
 }
 
-/* What is not there gets the nearest name, of the group where one was named; a command of a group is none by itself. */
+/* What is not there gets the nearest name, of the group where one was named; a command of a
+ * group is none by itself. */
 static void test_find_unknown(void **state)
 {
 	(void)state;

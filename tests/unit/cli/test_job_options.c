@@ -75,7 +75,8 @@ static int64_t gpus_of(struct sw_cli_job_options options)
 	return count;
 }
 
-/* Slurm's ways of asking for GPUs come to the same number of them; nodes and tasks multiply what is asked for each. */
+/* Slurm's ways of asking for GPUs come to the same number of them; nodes and tasks multiply
+ * what is asked for each. */
 static void test_slurm_gpus(void **state)
 {
 	(void)state;
@@ -134,7 +135,8 @@ static void test_output_user(void **state)
 	json_decref(fields);
 }
 
-/* What is asked for the whole job is divided among its GPUs; what is asked for each of them is not. */
+/* What is asked for the whole job is divided among its GPUs; what is asked for each of them is
+ * not. */
 static void test_shares(void **state)
 {
 	(void)state;
@@ -164,7 +166,8 @@ static void test_signal(void **state)
 	json_decref(fields);
 }
 
-/* The environment: nothing, a list, or all but what is of the shell and of this machine; --env wins over it. */
+/* The environment: nothing, a list, or all but what is of the shell and of this
+ * machine; --env wins over it. */
 static void test_env(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Words to values: every kind of option in every way to write it, and what is said about words that are wrong. */
+/* Words to values: every kind of option in every way to write it, and what is said
+ * about words that are wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,7 +93,8 @@ static void test_presets(void **state)
 	release();
 }
 
-/* Long and short, joined and apart, together and shortened, before and behind the operands: all mean the same. */
+/* Long and short, joined and apart, together and shortened, before and behind the
+ * operands: all mean the same. */
 static void test_ways_to_write(void **state)
 {
 	(void)state;
@@ -163,7 +165,8 @@ static void test_alone(void **state)
 	release();
 }
 
-/* Each mistake is told by name, and by the nearest right one where there is one. Nothing is leaked: the sanitizer watches. */
+/* Each mistake is told by name, and by the nearest right one where there is one. Nothing is leaked:
+ * the sanitizer watches. */
 static void test_mistakes(void **state)
 {
 	(void)state;
@@ -198,7 +201,8 @@ static void test_mistakes(void **state)
 	}
 }
 
-/* A long word in a message is cut, not overrun, and a prefix that two options share is told as that. */
+/* A long word in a message is cut, not overrun, and a prefix that two options
+ * share is told as that. */
 static void test_ambiguous(void **state)
 {
 	(void)state;
@@ -232,7 +236,8 @@ static const struct sw_cli_option followed_operands[] = {
 	{"WORDS", .kind = SW_CLI_TEXTS, .about = "x", .offset = offsetof(struct followed, words)},
 };
 
-/* Where a command line of somebody else follows, options end at its first word; a letter h of one's own is not help. */
+/* Where a command line of somebody else follows, options end at its first word; a letter h of
+ * one's own is not help. */
 static void test_words_follow(void **state)
 {
 	(void)state;

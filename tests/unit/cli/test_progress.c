@@ -29,7 +29,8 @@ static void test_figures(void **state)
 	assert_non_null(strstr(text, "  las; 1 of 2 done"));
 }
 
-/* Never wider than the terminal less one column, in bytes of ASCII and in characters of UTF-8; never a control character. */
+/* Never wider than the terminal less one column, in bytes of ASCII and in characters of UTF-8;
+ * never a control character. */
 static void test_width(void **state)
 {
 	(void)state;
@@ -42,7 +43,8 @@ static void test_width(void **state)
 	}
 }
 
-/* Nothing to do, more done than there was, no time passed: no division by nothing, no more than all. */
+/* Nothing to do, more done than there was, no time passed: no division by
+ * nothing, no more than all. */
 static void test_edges(void **state)
 {
 	(void)state;

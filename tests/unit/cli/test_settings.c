@@ -87,7 +87,8 @@ static void test_world(void **state)
 	assert_int_equal(sw_cli_check_world(world, &err), 0);
 }
 
-/* Wrong names and values are refused and change nothing; nor may the parts contradict each other. */
+/* Wrong names and values are refused and change nothing; nor may the parts
+ * contradict each other. */
 static void test_world_refuses(void **state)
 {
 	(void)state;
@@ -126,7 +127,8 @@ static size_t place_of(const struct sw_policy *policy, const char *name)
 	return (size_t)(param - policy->params);
 }
 
-/* A parameter is set by its name; a list keeps its commas; the nearest name is suggested for a wrong one. */
+/* A parameter is set by its name; a list keeps its commas; the nearest name is
+ * suggested for a wrong one. */
 static void test_policy(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The profiles that come with the program, for a group of tests: cmocka's set-up and tear-down, and models by their names. */
+/* The profiles that come with the program, for a group of tests: cmocka's set-up and tear-down, and
+ * models by their names. */
 #ifndef TEST_CONTENTION_MODELS_H
 #define TEST_CONTENTION_MODELS_H
 

@@ -1,4 +1,5 @@
-/* What Nsight Compute prints becomes what a program uses of a GPU; what it could not measure is said. */
+/* What Nsight Compute prints becomes what a program uses of a GPU; what it
+ * could not measure is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +85,8 @@ static void test_weighed(void **state)
 	assert_int_equal(counters.use_milli[SW_USE_L2], 200);
 }
 
-/* Aim: each metric becomes the part that it is of, and none is 0, which would say that nobody measured it. */
+/* Aim: each metric becomes the part that it is of, and none is 0, which would say
+ * that nobody measured it. */
 static void test_parts(void **state)
 {
 	(void)state;
@@ -102,7 +104,8 @@ static void test_parts(void **state)
 	assert_int_equal(counters.time_ns, 1500000);
 }
 
-/* Aim: a kernel without a figure of a part counts for the others; without a time it does not count at all. */
+/* Aim: a kernel without a figure of a part counts for the others; without a time it
+ * does not count at all. */
 static void test_missing_figures(void **state)
 {
 	(void)state;
@@ -139,7 +142,8 @@ static void test_processes(void **state)
 	assert_int_equal(counters.use_milli[SW_USE_SM], 300);
 }
 
-/* Aim: what cannot be measured or read is told apart, with what was said about it, and nothing is written. */
+/* Aim: what cannot be measured or read is told apart, with what was said about it,
+ * and nothing is written. */
 static void test_refused(void **state)
 {
 	(void)state;
@@ -184,7 +188,8 @@ static void test_refused(void **state)
 	assert_int_equal(counters.kernels, 77);
 }
 
-/* Aim: a report that is cut off anywhere, or has a byte changed, is read or refused, and nothing else happens (sanitizers watch). */
+/* Aim: a report that is cut off anywhere, or has a byte changed, is read or refused, and nothing
+ * else happens (sanitizers watch). */
 static void test_damaged(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Residents by number and class: the same as the prediction of their profiles, remembered or not, in any order. */
+/* Residents by number and class: the same as the prediction of their profiles,
+ * remembered or not, in any order. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +44,8 @@ static void expect(const uint32_t *models, const bool *guaranteed, size_t count,
 		ret_slow_milli[at[i]] = found[i].slow_milli;
 }
 
-/* Aim: 20,000 questions about few models, more than can be remembered, each have the answer that the profiles give. */
+/* Aim: 20,000 questions about few models, more than can be remembered, each have the answer
+ * that the profiles give. */
 static void test_remembers_what_is_true(void **state)
 {
 	(void)state;
@@ -66,7 +68,8 @@ static void test_remembers_what_is_true(void **state)
 	}
 }
 
-/* Aim: speeds are told of profiled models only, alone it is full speed, and without a gate classes do not matter. */
+/* Aim: speeds are told of profiled models only, alone it is full speed, and without a gate
+ * classes do not matter. */
 static void test_speeds(void **state)
 {
 	(void)state;
@@ -88,7 +91,8 @@ static void test_speeds(void **state)
 	assert_true(speed[0] == 1000 && speed[1] == 1000);
 }
 
-/* Aim: what a learner has seen corrects the answers from then on, on either side of the gate and among equals; several guaranteed jobs with others stay as predicted. */
+/* Aim: what a learner has seen corrects the answers from then on, on either side of the gate and
+ * among equals; several guaranteed jobs with others stay as predicted. */
 static void test_learner_corrects(void **state)
 {
 	(void)state;

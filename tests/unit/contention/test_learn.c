@@ -1,4 +1,5 @@
-/* Learning slowdowns: nothing seen, a world that the profiles do not describe, noise and strays, bad input, the text form. */
+/* Learning slowdowns: nothing seen, a world that the profiles do not describe, noise and strays,
+ * bad input, the text form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,8 +41,9 @@ static void add(struct sw_learn *learn, enum sw_predict_way way, const char *job
 		fail_msg("%s: %s", err.fact, err.detail);
 }
 
-/* Before anything was measured, and under ways that were not, the answers are the predictor's to the last digit: for pairs, for a set of
- * three, on both sides of the gate, and for sets too large to learn. */
+/* Before anything was measured, and under ways that were not, the answers are the
+ * predictor's to the last digit: for pairs, for a set of three, on both sides of the gate,
+ * and for sets too large to learn. */
 static void test_nothing_seen(void **state)
 {
 	(void)state;
@@ -71,8 +73,9 @@ static void test_nothing_seen(void **state)
 	}
 }
 
-/* A GPU on which things are not as in the study: sharing costs 10 %, contention hurts half as much again, every model suffers and hurts in
- * its own measure, and a measurement is off by up to 4 %. */
+/* A GPU on which things are not as in the study: sharing costs 10 %, contention hurts
+ * half as much again, every model suffers and hurts in its own measure, and a
+ * measurement is off by up to 4 %. */
 static uint32_t truth(size_t job, size_t other, struct sw_rng *noise)
 {
 	static const uint32_t suffers[MODELS] = {1000, 1150, 900, 1300, 1050, 950}, hurts[MODELS] = {1200, 950, 1100, 900, 1000, 1250};
@@ -83,8 +86,9 @@ static uint32_t truth(size_t job, size_t other, struct sw_rng *noise)
 	return (uint32_t)(noise != NULL ? slow * (960 + sw_rng_below(noise, 81)) / 1000 : slow);
 }
 
-/* From a random half of all pairs the other half is predicted with a median error of at most 10 %, where the profiles alone are wrong by
- * more than 15 %; over 20 ways to halve them. Each pair was measured once. */
+/* From a random half of all pairs the other half is predicted with a median error of at most 10
+ * %, where the profiles alone are wrong by more than 15 %; over 20 ways to halve them. Each
+ * pair was measured once. */
 static void test_held_out(void **state)
 {
 	(void)state;
@@ -119,7 +123,8 @@ static void test_held_out(void **state)
 	assert_int_equal(good, 20);
 }
 
-/* What is measured again and again is believed, also where it contradicts the profiles, and the answer says from how much. */
+/* What is measured again and again is believed, also where it contradicts the profiles, and the
+ * answer says from how much. */
 static void test_repeated(void **state)
 {
 	(void)state;
@@ -134,8 +139,9 @@ static void test_repeated(void **state)
 	assert_int_equal(ask(learn, SW_WAY_SLICES, "mobilenet_v2", "data2vec").times, 0);
 }
 
-/* A value that is wrong by a factor of ten, measured once, changes the answer for its pair by at most a quarter and for others by less;
- * among repeats of the same pair it changes next to nothing. */
+/* A value that is wrong by a factor of ten, measured once, changes the answer for its
+ * pair by at most a quarter and for others by less; among repeats of the same pair it
+ * changes next to nothing. */
 static void test_stray(void **state)
 {
 	(void)state;
@@ -169,7 +175,8 @@ static void test_first_stray(void **state)
 	assert_true(ask(learn, SW_WAY_MPS, "data2vec", "mobilenet_v2").slow_milli > 5000);
 }
 
-/* The error figure counts what was seen, falls as more of the world is known, and names the pair that fits worst. */
+/* The error figure counts what was seen, falls as more of the world is known, and names
+ * the pair that fits worst. */
 static void test_error(void **state)
 {
 	(void)state;
@@ -238,7 +245,8 @@ static void test_refused(void **state)
 	assert_int_equal(ask(learn, SW_WAY_MPS, "dlrm", "a").known, 0);
 }
 
-/* Jobs without a profile have the default's vector, are learned under their own names, and are not mixed up. */
+/* Jobs without a profile have the default's vector, are learned under their own
+ * names, and are not mixed up. */
 static void test_without_profile(void **state)
 {
 	(void)state;
@@ -271,7 +279,8 @@ static void test_spelling(void **state)
 	assert_int_equal(answer.times, 1);
 }
 
-/* More sets than there is room for: the one not measured for longest is forgotten, and all of it stays within bounds. */
+/* More sets than there is room for: the one not measured for longest is forgotten, and all of
+ * it stays within bounds. */
 static void test_bounded(void **state)
 {
 	(void)state;
@@ -300,8 +309,9 @@ static uint64_t fingerprint(struct sw_learn *learn)
 	return hash;
 }
 
-/* Written and read again it answers the same and writes the same; so does one that saw the sets in another order; and the answers are the
- * same ones whatever compiler and optimisation made the program. */
+/* Written and read again it answers the same and writes the same; so does one that saw the
+ * sets in another order; and the answers are the same ones whatever compiler and
+ * optimisation made the program. */
 static void test_text(void **state)
 {
 	(void)state;
@@ -365,7 +375,8 @@ static void test_text_refused(void **state)
 	assert_int_equal(ask(learn, SW_WAY_MPS, "dlrm", "dlrm").times, 1);
 }
 
-/* Aim: a learner that was written as bytes and read answers and goes on as the one it was, and bytes that are cut short or changed are an error or a learner that keeps its bounds. */
+/* Aim: a learner that was written as bytes and read answers and goes on as the one it was, and
+ * bytes that are cut short or changed are an error or a learner that keeps its bounds. */
 static void test_bytes(void **state)
 {
 	(void)state;

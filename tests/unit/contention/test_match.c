@@ -1,4 +1,5 @@
-/* Maximum-weight matching against trying everything, and on graphs that are known to be hard for it. */
+/* Maximum-weight matching against trying everything, and on graphs that are
+ * known to be hard for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,8 +59,8 @@ static void link_both(uint32_t *weights, size_t count, size_t a, size_t b, uint3
 	weights[a * count + b] = weights[b * count + a] = weight;
 }
 
-/* On 3,000 random graphs of up to 10 vertices, and some of 14, nothing is heavier than what was found: sparse and dense, with few
- * different weights (many ties, many blossoms) and many. */
+/* On 3,000 random graphs of up to 10 vertices, and some of 14, nothing is heavier than what was
+ * found: sparse and dense, with few different weights (many ties, many blossoms) and many. */
 static void test_against_all(void **state)
 {
 	(void)state;
@@ -77,9 +78,10 @@ static void test_against_all(void **state)
 	}
 }
 
-/* Blossoms in blossoms: a heavy triangle, around it two more vertices that close a lighter odd circle through any two of what is there, and
- * so on, with a last vertex hanging on anywhere. The weights fall from inside to outside, so that the inner circles close first, become
- * inner, and must open again at either side. */
+/* Blossoms in blossoms: a heavy triangle, around it two more vertices that close a lighter odd
+ * circle through any two of what is there, and so on, with a last vertex hanging on anywhere. The
+ * weights fall from inside to outside, so that the inner circles close first, become inner, and
+ * must open again at either side. */
 static void test_nested_blossoms(void **state)
 {
 	(void)state;
@@ -102,8 +104,8 @@ static void test_nested_blossoms(void **state)
 	}
 }
 
-/* Circles of circles: on a chain of triangles and on odd rings, all of one weight and of weights that differ by one, the greatest matching
- * has the weight that counting says. */
+/* Circles of circles: on a chain of triangles and on odd rings, all of one weight and of weights
+ * that differ by one, the greatest matching has the weight that counting says. */
 static void test_rings(void **state)
 {
 	(void)state;
@@ -122,7 +124,8 @@ static void test_rings(void **state)
 	}
 }
 
-/* Forty small graphs side by side, their vertices shuffled: the best of all of it is the sum of what trying everything finds in each. */
+/* Forty small graphs side by side, their vertices shuffled: the best of all of it is the sum of
+ * what trying everything finds in each. */
 static void test_large(void **state)
 {
 	(void)state;
@@ -152,7 +155,8 @@ static void test_large(void **state)
 	assert_int_equal(weight_of(weights, count, mates), expected);
 }
 
-/* None, one, two without an edge; the diagonal is of no account; weights up to the greatest; more vertices than allowed. */
+/* None, one, two without an edge; the diagonal is of no account; weights up to the greatest; more
+ * vertices than allowed. */
 static void test_limits(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Which jobs share a GPU, which sets share a node, and when sets are taken apart: the six models of the profiling study, what must hold of
- * any answer, and the heuristics against the exact one. */
+/* Which jobs share a GPU, which sets share a node, and when sets are taken apart: the six models of
+ * the profiling study, what must hold of any answer, and the heuristics against the exact one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,8 @@ static uint64_t total_of(const struct sw_pack_set *sets, size_t count)
 	return total;
 }
 
-/* Every job is in one set, sets and their jobs are in order, and each keeps the rule by which it was made. */
+/* Every job is in one set, sets and their jobs are in order, and each keeps the
+ * rule by which it was made. */
 static void check(const struct sw_pack_rule *rule, const struct sw_profile *const *jobs, size_t count, const struct sw_pack_set *sets,
 		  size_t set_count)
 {
@@ -51,7 +52,8 @@ static void check(const struct sw_pack_rule *rule, const struct sw_profile *cons
 	free(seen);
 }
 
-/* The six models: ResNet50 with MobileNetV2, Data2Vec with DeepFM, DLRM with the Transformer, 5.57 in all. */
+/* The six models: ResNet50 with MobileNetV2, Data2Vec with DeepFM, DLRM with the
+ * Transformer, 5.57 in all. */
 static void test_study(void **state)
 {
 	(void)state;
@@ -69,7 +71,8 @@ static void test_study(void **state)
 	assert_int_equal((total_of(sets, count) + 5) / 10, 557);
 }
 
-/* DLRM and DeepFM never share a container of 40 GB: not by the rule, not when nothing else is there, and there is no node for both. */
+/* DLRM and DeepFM never share a container of 40 GB: not by the rule, not when nothing else is
+ * there, and there is no node for both. */
 static void test_never_together(void **state)
 {
 	(void)state;
@@ -94,7 +97,8 @@ static void test_never_together(void **state)
 	assert_int_equal(node, 0);
 }
 
-/* Each bound of the rule alone keeps two jobs apart: what they are worth, the slower one, the device memory. */
+/* Each bound of the rule alone keeps two jobs apart: what they are worth, the slower
+ * one, the device memory. */
 static void test_rule(void **state)
 {
 	(void)state;
@@ -128,7 +132,8 @@ static void draw(struct sw_rng *rng, struct sw_profile *made, size_t count)
 	}
 }
 
-/* Above 200 jobs the heuristic keeps the rule, and comes within 3 % of the best, which is known up to 512. */
+/* Above 200 jobs the heuristic keeps the rule, and comes within 3 % of the best,
+ * which is known up to 512. */
 static void test_greedy(void **state)
 {
 	(void)state;
@@ -159,7 +164,8 @@ static void test_greedy(void **state)
 	}
 }
 
-/* Jobs that leave much room share a GPU in fours where that is allowed; those that do not stay in pairs or alone. */
+/* Jobs that leave much room share a GPU in fours where that is allowed; those that do not
+ * stay in pairs or alone. */
 static void test_larger_sets(void **state)
 {
 	(void)state;
@@ -212,7 +218,8 @@ static void test_limits(void **state)
 	assert_int_equal(sw_pack(&rule, jobs, SW_PACK_JOBS_MAX + 1, sets, &count), SW_ELIMIT);
 }
 
-/* Sets that need many cores are kept apart while there is another node, memory is never exceeded, and what fits nowhere says so. */
+/* Sets that need many cores are kept apart while there is another node, memory is never exceeded,
+ * and what fits nowhere says so. */
 static void test_nodes(void **state)
 {
 	(void)state;
@@ -230,8 +237,8 @@ static void test_nodes(void **state)
 	assert_int_equal(at[3], SW_PACK_NOWHERE);
 }
 
-/* Whatever the sets and nodes: no node has more sets than GPUs or more memory in use than it has; a set without a node would fit nowhere
- * in what is left. */
+/* Whatever the sets and nodes: no node has more sets than GPUs or more memory in use than it has; a
+ * set without a node would fit nowhere in what is left. */
 static void test_any_nodes(void **state)
 {
 	(void)state;
@@ -271,8 +278,9 @@ static void ask_learner(void *context, const struct sw_profile *const *jobs, siz
 	}
 }
 
-/* Measured at more than 0.2 above the prediction twice in a row, a pair is taken apart, not before; and what was measured keeps the packer
- * from putting it together again. A prediction that has learned tolerates what it knows. */
+/* Measured at more than 0.2 above the prediction twice in a row, a pair is taken apart, not before;
+ * and what was measured keeps the packer from putting it together again. A prediction that has
+ * learned tolerates what it knows. */
 static void test_feedback(void **state)
 {
 	(void)state;

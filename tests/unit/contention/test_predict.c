@@ -1,5 +1,5 @@
-/* The bottleneck model against the values worked out by hand from the profiling study's table, and against the facts that the study
- * reports. */
+/* The bottleneck model against the values worked out by hand from the profiling study's table, and
+ * against the facts that the study reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,14 +35,15 @@ static void test_pairs(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < PAIRS; i++) {
-		/* The hundredths were rounded from the exact values, not from thousandths: half a hundredth either way. */
+		/* The hundredths were rounded from the exact values, not from thousandths: half
+		 * a hundredth either way. */
 		assert_in_range(beside(pairs[i].first, pairs[i].second), pairs[i].slow_first * 10 - 5, pairs[i].slow_first * 10 + 5);
 		assert_in_range(beside(pairs[i].second, pairs[i].first), pairs[i].slow_second * 10 - 5, pairs[i].slow_second * 10 + 5);
 	}
 }
 
-/* Data2Vec with MobileNetV2 hardly slows down; DLRM with DeepFM is more than three times slower, the worst of all pairs; Data2Vec's
- * pairs are the best. */
+/* Data2Vec with MobileNetV2 hardly slows down; DLRM with DeepFM is more than three times slower,
+ * the worst of all pairs; Data2Vec's pairs are the best. */
 static void test_facts(void **state)
 {
 	(void)state;
@@ -68,8 +69,9 @@ static void test_facts(void **state)
 	assert_true(best_with > best_without);
 }
 
-/* The best of the fifteen ways to pair all six is ResNet50+MobileNetV2, Data2Vec+DeepFM, DLRM+Transformer with a throughput of 5.57;
- * the second, 5.51, exchanges partners between the first two of these; the worst, 4.20, has DLRM with DeepFM. */
+/* The best of the fifteen ways to pair all six is ResNet50+MobileNetV2, Data2Vec+DeepFM,
+ * DLRM+Transformer with a throughput of 5.57; the second, 5.51, exchanges partners between the
+ * first two of these; the worst, 4.20, has DLRM with DeepFM. */
 static void test_matchings(void **state)
 {
 	(void)state;
@@ -113,7 +115,8 @@ static void test_matchings(void **state)
 	assert_true(worst_has_both);
 }
 
-/* Each resource alone can be the bottleneck: two jobs that use 0.8 of it slow down by what is missing, or by paging where it is host memory. */
+/* Each resource alone can be the bottleneck: two jobs that use 0.8 of it slow down by what is
+ * missing, or by paging where it is host memory. */
 static void test_each_resource(void **state)
 {
 	(void)state;
@@ -126,7 +129,8 @@ static void test_each_resource(void **state)
 	}
 }
 
-/* A job alone is not slowed down, whatever the fixed cost of sharing; with a neighbour the cost is added. */
+/* A job alone is not slowed down, whatever the fixed cost of sharing; with a
+ * neighbour the cost is added. */
 static void test_alone(void **state)
 {
 	(void)state;

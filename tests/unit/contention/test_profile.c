@@ -84,7 +84,8 @@ static void test_known_names(void **state)
 		assert_non_null(model(names[i])->source);
 }
 
-/* Case and aliases lead to one profile; a name that only resembles one, or none at all, leads to the default, which says so. */
+/* Case and aliases lead to one profile; a name that only resembles one, or none at all, leads to
+ * the default, which says so. */
 static void test_find(void **state)
 {
 	(void)state;
@@ -100,7 +101,8 @@ static void test_find(void **state)
 	}
 }
 
-/* A batch size leads to the job type of that name where there is one, and is of no account elsewhere. */
+/* A batch size leads to the job type of that name where there is one, and is
+ * of no account elsewhere. */
 static void test_find_batch(void **state)
 {
 	(void)state;
@@ -162,7 +164,8 @@ static void test_study(void **state)
 	assert_true(model("vgg16")->estimated);
 }
 
-/* Skew: the values that Tiresias's tensor lists give, and a limit of 0.3 parts its nine models as it did. */
+/* Skew: the values that Tiresias's tensor lists give, and a limit of 0.3 parts its
+ * nine models as it did. */
 static void test_skew(void **state)
 {
 	(void)state;
@@ -178,8 +181,8 @@ static void test_skew(void **state)
 		assert_true(sw_profile_skew_milli(model(anywhere[i])) < 300);
 }
 
-/* VGG and AlexNet mind several nodes, ResNet-101 and Inception hardly; ResNet-50 as Philly measured it, 114.8 against 98.0 images a
- * second. */
+/* VGG and AlexNet mind several nodes, ResNet-101 and Inception hardly; ResNet-50 as Philly measured
+ * it, 114.8 against 98.0 images a second. */
 static void test_placement(void **state)
 {
 	(void)state;
@@ -189,7 +192,8 @@ static void test_placement(void **state)
 	assert_true(model("inception3")->placement_milli[SW_SPREAD_RACK] < 1100);
 	assert_true(model("resnet101")->placement_milli[SW_SPREAD_RACK] < 1100);
 
-	/* What the cluster forces on a job of this size costs nothing on top; what goes beyond costs the ratio. */
+	/* What the cluster forces on a job of this size costs nothing on top; what goes
+	 * beyond costs the ratio. */
 	static const struct sw_profile made = {.placement_milli = {1000, 1100, 1320, 2000}};
 	assert_int_equal(sw_profile_placement_milli(&made, SW_SPREAD_RACK, SW_SPREAD_RACK), 1000);
 	assert_int_equal(sw_profile_placement_milli(&made, SW_SPREAD_NODE, SW_SPREAD_RACK), 1000);
@@ -222,7 +226,8 @@ static void test_duration_from_steps(void **state)
 	assert_in_range(ns / SW_NS_PER_S, 13230, 13245); /* 69.9505 steps a second */
 }
 
-/* Pollux's applications bring a total by batch; GPUs shorten it by their scaling; other models know none. */
+/* Pollux's applications bring a total by batch; GPUs shorten it by their scaling;
+ * other models know none. */
 static void test_duration_from_totals(void **state)
 {
 	(void)state;
@@ -285,8 +290,9 @@ static void test_like(void **state)
 	assert_int_equal(sw_profiles_find(made, "a")->totals_count, 1);
 }
 
-/* How busy a job keeps the GPU comes from its own entry, else from the one that it is like; where neither says it, it is the most used part of the GPU, and at least what GPUs
- * are busy on average. */
+/* How busy a job keeps the GPU comes from its own entry, else from the one that it is
+ * like; where neither says it, it is the most used part of the GPU, and at least what
+ * GPUs are busy on average. */
 static void test_busy(void **state)
 {
 	(void)state;
@@ -381,7 +387,8 @@ static bool is_not_a(void *user, const struct sw_profile *profile)
 	return strcmp(profile->name, "a") != 0;
 }
 
-/* Aim: profiles that are put over a copy are found by name and number, replace each other, leave the original alone, and can be taken back one by one. */
+/* Aim: profiles that are put over a copy are found by name and number, replace each other, leave
+ * the original alone, and can be taken back one by one. */
 static void test_copies(void **state)
 {
 	(void)state;

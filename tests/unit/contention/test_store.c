@@ -94,7 +94,8 @@ static void test_no_file(void **state)
 	assert_null(sw_store_at(again, 0));
 }
 
-/* Aim: a figure is the median of the runs that have it, so that one odd run changes little; the latest runs are kept. */
+/* Aim: a figure is the median of the runs that have it, so that one odd run changes little;
+ * the latest runs are kept. */
 static void test_median(void **state)
 {
 	(void)state;
@@ -120,7 +121,8 @@ static void test_median(void **state)
 	assert_int_equal(sw_store_median(entry).busy_milli, 0);
 }
 
-/* Aim: figures that cannot be are refused one by one, with what is wrong and what to do, and the store stays as it was. */
+/* Aim: figures that cannot be are refused one by one, with what is wrong and what to do, and the
+ * store stays as it was. */
 static void test_refused_runs(void **state)
 {
 	(void)state;
@@ -168,7 +170,8 @@ static void test_refused_runs(void **state)
 	assert_null(sw_store_at(store, 0));
 }
 
-/* Aim: a file that cannot be is refused with its line and what is wrong there, and says that nothing was changed. */
+/* Aim: a file that cannot be is refused with its line and what is wrong there, and says
+ * that nothing was changed. */
 static void test_refused_files(void **state)
 {
 	(void)state;
@@ -202,7 +205,8 @@ static void test_refused_files(void **state)
 	}
 }
 
-/* Aim: what counters said of any run is what the profile uses of the GPU, and it is no estimate any more; without, it is the built-in one's and is one. */
+/* Aim: what counters said of any run is what the profile uses of the GPU, and it is no estimate any
+ * more; without, it is the built-in one's and is one. */
 static void test_counters(void **state)
 {
 	(void)state;
@@ -223,7 +227,8 @@ static void test_counters(void **state)
 	assert_null(strstr(other->source, "by counters"));
 }
 
-/* Aim: a stored profile is found by its name and by its command, over a built-in one of that name; what was not measured is the built-in one's. */
+/* Aim: a stored profile is found by its name and by its command, over a built-in one of that name;
+ * what was not measured is the built-in one's. */
 static void test_found_over_built_in(void **state)
 {
 	(void)state;
@@ -257,7 +262,8 @@ static void test_found_over_built_in(void **state)
 	assert_true(sw_profiles_find(profiles, "zzz")->is_default);
 }
 
-/* Aim: every built-in name is still found behind a full store, and the store says that it is full. */
+/* Aim: every built-in name is still found behind a full store, and the store says that it is
+ * full. */
 static void test_full(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Profiles against the public traces, where they are at hand: every model is known, and every job without a duration gets one. */
+/* Profiles against the public traces, where they are at hand: every model is known, and every job
+ * without a duration gets one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -72,7 +73,8 @@ static void test_models_are_known(void **state)
 	}
 }
 
-/* Steps of a known job of Gavel at the measured speed of its type: 925,982 at 69.95 a second on four GPUs. */
+/* Steps of a known job of Gavel at the measured speed of its type: 925,982 at 69.95
+ * a second on four GPUs. */
 static void test_gavel_speed(void **state)
 {
 	(void)state;
@@ -85,7 +87,8 @@ static void test_gavel_speed(void **state)
 	assert_in_range(ns / SW_NS_PER_S, 13230, 13245);
 }
 
-/* Jobs of Gavel and Pollux get durations that a person would expect: seconds to weeks, not zero and not years. */
+/* Jobs of Gavel and Pollux get durations that a person would expect: seconds to weeks,
+ * not zero and not years. */
 static void test_durations(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* Slowdowns of any set of jobs under the three ways of sharing a GPU, against what was measured on an H200 and against what must hold
- * whatever the numbers are. The measured figures are of one run each, so they are held to 10 % unless a test says otherwise. */
+/* Slowdowns of any set of jobs under the three ways of sharing a GPU, against what was measured on
+ * an H200 and against what must hold whatever the numbers are. The measured figures are of one run
+ * each, so they are held to 10 % unless a test says otherwise. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,8 +46,9 @@ static void test_slices_of_busy_jobs(void **state)
 	pair(SW_WAY_SLICES, model("dlrm"), resnet, 1839, 1961, 10);
 }
 
-/* A small job that has work for the GPU 0.3 of the time costs a large one what it takes, and itself waits for its turns: ResNet-50 33 to 42
- * ms and the MLP 1.9 to 2.7, the Transformer 72 to 90 and the MLP to 2.6. That 0.3 is the one figure here that was chosen to fit. */
+/* A small job that has work for the GPU 0.3 of the time costs a large one what it takes, and itself
+ * waits for its turns: ResNet-50 33 to 42 ms and the MLP 1.9 to 2.7, the Transformer 72 to 90 and
+ * the MLP to 2.6. That 0.3 is the one figure here that was chosen to fit. */
 static void test_slices_of_a_small_job(void **state)
 {
 	(void)state;
@@ -55,8 +57,8 @@ static void test_slices_of_a_small_job(void **state)
 	pair(SW_WAY_SLICES, model("transformer"), &mlp, 1250, 1368, 10);
 }
 
-/* ResNet-50 that rests half of the time, beside one that does not: its rate falls to 1/1.53 (its step takes 2.05 times as long), its
- * neighbour's to 0.66. Alone it is what it was. */
+/* ResNet-50 that rests half of the time, beside one that does not: its rate falls to 1/1.53 (its
+ * step takes 2.05 times as long), its neighbour's to 0.66. Alone it is what it was. */
 static void test_slices_of_a_resting_job(void **state)
 {
 	(void)state;
@@ -71,8 +73,8 @@ static void test_slices_of_a_resting_job(void **state)
 	}
 }
 
-/* The guaranteed job is as fast as alone, within 2 % of 1.00 to 1.02; the other stands still beside one that is never idle, and beside one
- * that rests half of the time has 0.41 of its speed. */
+/* The guaranteed job is as fast as alone, within 2 % of 1.00 to 1.02; the other stands still beside
+ * one that is never idle, and beside one that rests half of the time has 0.41 of its speed. */
 static void test_gate(void **state)
 {
 	(void)state;
@@ -83,7 +85,8 @@ static void test_gate(void **state)
 	pair(SW_WAY_GATE, &resting, resnet, 1018, 2439, 10);
 }
 
-/* Whoever gives way in a crowd shares what is left: two that would use all of it have half of it each, less what switching costs. */
+/* Whoever gives way in a crowd shares what is left: two that would use all of it have half of it
+ * each, less what switching costs. */
 static void test_gate_crowd(void **state)
 {
 	(void)state;
@@ -97,8 +100,9 @@ static void test_gate_crowd(void **state)
 	assert_int_equal(found[1].bound, SW_BOUND_TURNS);
 }
 
-/* Several guaranteed jobs slow each other down as they would without a gate, and pay for it; what all of them leave idle is for the others: 0.5 * 0.4 of the time, of
- * which they make use of 0.8. The host knows no classes, and without one of the classes there is no gate. */
+/* Several guaranteed jobs slow each other down as they would without a gate, and pay for it; what
+ * all of them leave idle is for the others: 0.5 * 0.4 of the time, of which they make use of 0.8.
+ * The host knows no classes, and without one of the classes there is no gate. */
 static void test_gate_behind_several(void **state)
 {
 	(void)state;
@@ -125,7 +129,8 @@ static void test_gate_behind_several(void **state)
 	assert_int_equal(found[0].bound, SW_USE_HOST_CPU);
 }
 
-/* MPS answers for a set what it answers for each job beside the others, and names what they wait for. */
+/* MPS answers for a set what it answers for each job beside the others, and
+ * names what they wait for. */
 static void test_mps(void **state)
 {
 	(void)state;
@@ -155,8 +160,9 @@ static void test_host(void **state)
 	}
 }
 
-/* Of any set in time slices: nobody is faster than alone or waits for more than all the others and switching; the GPU is not used for
- * more than there is; one more job makes nobody faster; and the order in which they are given changes nothing. */
+/* Of any set in time slices: nobody is faster than alone or waits for more than all the others and
+ * switching; the GPU is not used for more than there is; one more job makes nobody faster; and the
+ * order in which they are given changes nothing. */
 static void test_any_set(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* An engine on a bench: made of a few nodes, stepped by hand, looked over after every step. For the unit tests of core, policy and
- * placement. Times are in seconds. Include after cmocka. */
+/* An engine on a bench: made of a few nodes, stepped by hand, looked over after every step. For the
+ * unit tests of core, policy and placement. Times are in seconds. Include after cmocka. */
 #ifndef SW_TESTS_UNIT_CORE_RIG_H
 #define SW_TESTS_UNIT_CORE_RIG_H
 

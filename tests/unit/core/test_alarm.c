@@ -1,4 +1,5 @@
-/* Alarms of jobs: when they ring, in which order, how long they may be late, and when they are forgotten. */
+/* Alarms of jobs: when they ring, in which order, how long they may be late, and
+ * when they are forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +71,8 @@ static void three_alarms(struct sw_view *view)
 	sw_alarm_set(view, job_in(view, 0), 30 * SW_NS_PER_S, 0);
 }
 
-/* Aim: the engine wakes for the earliest alarm; those of one moment ring in the order of the jobs. */
+/* Aim: the engine wakes for the earliest alarm; those of one moment ring in
+ * the order of the jobs. */
 static void test_order_of_alarms(void **state)
 {
 	(void)state;
@@ -100,7 +102,8 @@ static void alarms_with_slack(struct sw_view *view)
 	sw_alarm_set(view, job_in(view, 2), 40 * SW_NS_PER_S, 0);
 }
 
-/* Aim: an alarm with slack waits for a step that comes anyway, but not longer than its slack; it never rings before it is due. */
+/* Aim: an alarm with slack waits for a step that comes anyway, but not longer than its slack; it
+ * never rings before it is due. */
 static void test_slack(void **state)
 {
 	(void)state;
@@ -121,7 +124,8 @@ static void test_slack(void **state)
 
 static void many_alarms(struct sw_view *view)
 {
-	/* Due early with much slack, due later with none: the heap's top is not the one that wakes. */
+	/* Due early with much slack, due later with none: the heap's top is
+	 * not the one that wakes. */
 	for (uint32_t id = 0; id < 30; id++)
 		sw_alarm_set(view, job_in(view, id), (10 + id) * SW_NS_PER_S, (300 - 10 * (sw_ns)id) * SW_NS_PER_S);
 }
@@ -171,7 +175,8 @@ static void in_the_past(struct sw_view *view)
 	sw_alarm_set(view, job_in(view, 2), SW_TIME_NEVER - 1, SW_TIME_NEVER);
 }
 
-/* Aim: an alarm for the past or for now rings at the next instant there is, not in an endless loop; one beyond all time never does. */
+/* Aim: an alarm for the past or for now rings at the next instant there is, not in an endless loop;
+ * one beyond all time never does. */
 static void test_alarm_in_the_past(void **state)
 {
 	(void)state;
@@ -192,7 +197,8 @@ static void all_at_ten(struct sw_view *view)
 		sw_alarm_set(view, job_in(view, id), 10 * SW_NS_PER_S, 0);
 }
 
-/* Aim: a job that starts, stops or ends loses its alarm; one that goes on waiting or running keeps it. */
+/* Aim: a job that starts, stops or ends loses its alarm; one that goes on
+ * waiting or running keeps it. */
 static void test_alarms_are_forgotten(void **state)
 {
 	(void)state;
@@ -280,7 +286,8 @@ static void draw_alarms(struct sw_view *view)
 	}
 }
 
-/* Aim: whatever alarms are set, moved and cleared, the engine rings those that are due and wakes for the next, as a list says that is searched. */
+/* Aim: whatever alarms are set, moved and cleared, the engine rings those that are due and wakes
+ * for the next, as a list says that is searched. */
 static void test_against_a_list(void **state)
 {
 	(void)state;

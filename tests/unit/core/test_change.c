@@ -33,7 +33,8 @@ static struct sw_event failure_of(const struct rig *rig, uint32_t job)
 	return event;
 }
 
-/* A closed node takes nobody in; who runs there stays to the end, and its GPUs count as free only when it is open again. */
+/* A closed node takes nobody in; who runs there stays to the end, and its GPUs count as free only
+ * when it is open again. */
 static void test_closed_node(void **state)
 {
 	(void)state;
@@ -53,7 +54,8 @@ static void test_closed_node(void **state)
 	rig_close(&rig);
 }
 
-/* Preempting somebody on a closed node would help nobody: a shorter job does not get in that way. */
+/* Preempting somebody on a closed node would help nobody: a shorter job does not get in that
+ * way. */
 static void test_closed_is_not_preempted(void **state)
 {
 	(void)state;
@@ -83,7 +85,8 @@ static void test_closed_and_down(void **state)
 	rig_close(&rig);
 }
 
-/* A job that failed on a node starts on another one, even where the rule prefers the first, and waits for it if it must. */
+/* A job that failed on a node starts on another one, even where the rule prefers the first, and
+ * waits for it if it must. */
 static void test_keeps_off_a_node(void **state)
 {
 	(void)state;
@@ -114,7 +117,8 @@ static void test_keeps_off_a_node(void **state)
 	}
 }
 
-/* Where there is no other place the job goes back to where it failed: on a cluster of one node, or when the others go away. */
+/* Where there is no other place the job goes back to where it failed: on a cluster of one node, or
+ * when the others go away. */
 static void test_nowhere_else(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* What events do to jobs and nodes. The policy is fifo, which starts whatever fits; the scripted one where a test must decide itself. */
+/* What events do to jobs and nodes. The policy is fifo, which starts whatever fits; the scripted
+ * one where a test must decide itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static sw_ns ran_of(const struct rig *rig, uint32_t id)
 
 /* ---- answers ---- */
 
-/* Aim: an answer counts only for the run that is on; late, repeated and made-up ones change nothing. */
+/* Aim: an answer counts only for the run that is on; late, repeated and
+ * made-up ones change nothing. */
 static void test_answers_by_epoch(void **state)
 {
 	(void)state;
@@ -184,7 +186,8 @@ static void fail_with_retries(uint32_t retries)
 	rig_close(&rig);
 }
 
-/* Aim: a run that fails is tried again while there are retries, with the work that was lost; then the job has failed. */
+/* Aim: a run that fails is tried again while there are retries, with the work that was lost;
+ * then the job has failed. */
 static void test_fail_with_retries(void **state)
 {
 	(void)state;
@@ -194,7 +197,8 @@ static void test_fail_with_retries(void **state)
 
 /* ---- cancel, hold, release ---- */
 
-/* Aim: a job can be cancelled in any state; only a running one needs a command, and one that has ended stays as it is. */
+/* Aim: a job can be cancelled in any state; only a running one needs a command, and one that
+ * has ended stays as it is. */
 static void test_cancel(void **state)
 {
 	(void)state;
@@ -233,7 +237,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: events that are heard one by one and decided on at the end come to what they would together: nobody starts in between. */
+/* Aim: events that are heard one by one and decided on at the end come to what they would together:
+ * nobody starts in between. */
 static void test_heard_one_by_one(void **state)
 {
 	(void)state;
@@ -325,7 +330,8 @@ static void test_held_from_the_start(void **state)
 
 /* ---- nodes ---- */
 
-/* Aim: when a node goes down its jobs stop and start elsewhere or wait, at no cost to their retries; when it is back they run again. */
+/* Aim: when a node goes down its jobs stop and start elsewhere or wait, at no cost to their
+ * retries; when it is back they run again. */
 static void test_node_down_and_up(void **state)
 {
 	(void)state;
@@ -357,7 +363,8 @@ static void test_node_down_and_up(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job over several nodes stops when any of them goes down, and all of its GPUs are free again. */
+/* Aim: a job over several nodes stops when any of them goes down, and all of
+ * its GPUs are free again. */
 static void test_node_down_under_a_wide_job(void **state)
 {
 	(void)state;
@@ -453,7 +460,8 @@ static void test_refusals(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: also under a policy that takes placement as a wish, a job that no GPU is large enough for is refused. */
+/* Aim: also under a policy that takes placement as a wish, a job that no GPU is large
+ * enough for is refused. */
 static void test_refusal_under_a_wish(void **state)
 {
 	(void)state;
@@ -535,7 +543,8 @@ static void test_fingerprint(void **state)
 
 /* ---- quota ---- */
 
-/* Aim: a quota that falls below what a tenant holds stops nobody and starts nobody; once it is lifted the jobs go on. */
+/* Aim: a quota that falls below what a tenant holds stops nobody and starts nobody; once it is
+ * lifted the jobs go on. */
 static void test_quota_lowered_and_lifted(void **state)
 {
 	(void)state;

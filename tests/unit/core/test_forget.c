@@ -1,4 +1,5 @@
-/* Jobs that have ended and are forgotten: the engine decides as if they were still there, and needs no memory for them. */
+/* Jobs that have ended and are forgotten: the engine decides as if they were still there, and
+ * needs no memory for them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,11 @@ static const struct sw_topology_node nodes[] = {RIG_NODE(0, 4), RIG_NODE(0, 4), 
 
 static struct sw_engine_config config_of(const struct sw_policy *policy)
 {
-	return (struct sw_engine_config){
-		.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5, .terms.quantum_ns = 30 * SW_NS_PER_S};
+	return (struct sw_engine_config){.policy = policy,
+					 .fallback = &sw_policy_fifo,
+					 .placement = &sw_placement_pack,
+					 .seed = 5,
+					 .terms.quantum_ns = 30 * SW_NS_PER_S};
 }
 
 /* The same happens to both; one of them forgets. */
@@ -96,7 +100,8 @@ static void live(const struct sw_policy *policy, uint64_t seed)
 	rig_close(&b);
 }
 
-/* Aim: under every policy an engine that forgets decides like one that does not, also after it was saved and loaded. */
+/* Aim: under every policy an engine that forgets decides like one that does not, also after
+ * it was saved and loaded. */
 static void test_decides_alike(void **state)
 {
 	(void)state;
@@ -104,7 +109,8 @@ static void test_decides_alike(void **state)
 		live(sw_policies[p], 17 + p);
 }
 
-/* Aim: a job that lives is not forgotten, nor one that is not there; a late word about a forgotten one does nothing. */
+/* Aim: a job that lives is not forgotten, nor one that is not there; a late word about a
+ * forgotten one does nothing. */
 static void test_refuses(void **state)
 {
 	(void)state;

@@ -35,7 +35,8 @@ static void start_last(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, last), SW_YES);
 }
 
-/* Aim: a job that prefers its home starts again on exactly the GPUs it had, though the rule would take others. */
+/* Aim: a job that prefers its home starts again on exactly the GPUs it had, though the
+ * rule would take others. */
 static void test_comes_home(void **state)
 {
 	(void)state;
@@ -93,8 +94,9 @@ static void test_homes_are_left_free(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is put where another stands still while a place that is as good is free on another node, though the rule would fill up this one; so both that go on
- * in one decision do, whoever is first. */
+/* Aim: nobody is put where another stands still while a place that is as good is free on
+ * another node, though the rule would fill up this one; so both that go on in one
+ * decision do, whoever is first. */
 static void test_homes_on_other_nodes(void **state)
 {
 	(void)state;
@@ -199,7 +201,8 @@ static void start_and_resize(struct sw_plan *plan)
 	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
 }
 
-/* Aim: a policy that changes its mind within a decision does not cost a job its home, and leaves nothing behind. */
+/* Aim: a policy that changes its mind within a decision does not cost a job its home, and
+ * leaves nothing behind. */
 static void test_home_survives_second_thoughts(void **state)
 {
 	(void)state;
@@ -218,7 +221,8 @@ static void test_home_survives_second_thoughts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a run that was told to stop may still finish or fail, once; after a failure there is no home, and nothing of a job without one ends so. */
+/* Aim: a run that was told to stop may still finish or fail, once; after a failure there is no
+ * home, and nothing of a job without one ends so. */
 static void test_ends_after_the_stop(void **state)
 {
 	(void)state;
@@ -256,7 +260,8 @@ static void preempt_and_shrink(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 1), SW_YES);
 }
 
-/* Aim: where a move is a restart, a new size is a stop of the old run and a start of the next, in this order; so is lifting a job and putting it elsewhere. */
+/* Aim: where a move is a restart, a new size is a stop of the old run and a start of the next, in
+ * this order; so is lifting a job and putting it elsewhere. */
 static void test_moves_restart(void **state)
 {
 	(void)state;
@@ -289,7 +294,8 @@ static struct sw_event move_to(const struct rig *rig, uint32_t id, uint64_t mask
 	return event;
 }
 
-/* Aim: a run goes on on other GPUs of its node, as the same run, and what it had is free; where others are, it stays. */
+/* Aim: a run goes on on other GPUs of its node, as the same run, and what it had is free;
+ * where others are, it stays. */
 static void test_goes_on_elsewhere(void **state)
 {
 	(void)state;
@@ -322,7 +328,8 @@ static void test_goes_on_elsewhere(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where a job waits whose run stands still, its home can be said to be elsewhere, and that is where it goes on. */
+/* Aim: where a job waits whose run stands still, its home can be said to be elsewhere, and
+ * that is where it goes on. */
 static void test_home_moves(void **state)
 {
 	(void)state;
@@ -339,7 +346,8 @@ static void test_home_moves(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever takes the GPUs between two moves has them; the same events give the same log, and what was saved in between goes on alike. */
+/* Aim: whoever takes the GPUs between two moves has them; the same events give the same log, and
+ * what was saved in between goes on alike. */
 static void test_moves_replay(void **state)
 {
 	(void)state;
@@ -347,7 +355,8 @@ static void test_moves_replay(void **state)
 	uint64_t hashes[2][2];
 	for (int saved = 0; saved < 2; saved++) {
 		struct rig rig;
-		const struct sw_engine_config config = {.policy = &sw_policy_fifo, .placement = &sw_placement_pack, .terms.moves = SW_MOVES_NEVER};
+		const struct sw_engine_config config = {
+			.policy = &sw_policy_fifo, .placement = &sw_placement_pack, .terms.moves = SW_MOVES_NEVER};
 		rig_open(&rig, one_of_four, 1, config, NULL);
 		uint32_t mover = rig_submit_plain(&rig, 0, 2, 100), next = rig_submit_plain(&rig, 0, 3, 100);
 		rig_event(&rig, 1, move_to(&rig, mover, 0xc));

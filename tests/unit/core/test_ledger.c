@@ -16,7 +16,8 @@
 #define NODES_MAX 6
 #define STEPS 600
 
-/* ---- a naive model: every holding is a list of (node, GPU), everything is added up anew each time ---- */
+/* ---- a naive model: every holding is a list of (node, GPU), everything is added
+ * up anew each time ---- */
 
 struct holding {
 	bool taken;
@@ -341,7 +342,8 @@ static void expect_derivable(const struct model *model, struct sw_ledger *ledger
 	sw_ledger_release(&derived);
 }
 
-/* Aim: whatever is taken, shared, given back, or goes down, the ledger counts as somebody who adds everything up by hand. */
+/* Aim: whatever is taken, shared, given back, or goes down, the ledger counts as somebody who adds
+ * everything up by hand. */
 static void test_against_a_naive_model(void **state)
 {
 	(void)state;
@@ -429,7 +431,8 @@ static void test_distances(void **state)
 	sw_ledger_release(&ledger);
 }
 
-/* Aim: GPUs are picked from the link group that fits tightest; a job larger than a group takes the lowest free ones. */
+/* Aim: GPUs are picked from the link group that fits tightest; a job larger than a group
+ * takes the lowest free ones. */
 static void test_link_groups_first(void **state)
 {
 	(void)state;
@@ -481,7 +484,8 @@ static void test_widest_node(void **state)
 	sw_ledger_release(&ledger);
 }
 
-/* Aim: a copy for a neighbour names the same GPUs and asks for no CPUs or memory; equal lists are recognised, others not. */
+/* Aim: a copy for a neighbour names the same GPUs and asks for no CPUs or memory; equal lists are
+ * recognised, others not. */
 static void test_copies(void **state)
 {
 	(void)state;
@@ -512,7 +516,8 @@ static void test_copies(void **state)
 	sw_ledger_release(&ledger);
 }
 
-/* Aim: a rule that names a node by itself gets nothing there while the node is closed or down, and all of it when it is open again. */
+/* Aim: a rule that names a node by itself gets nothing there while the node is closed or down, and
+ * all of it when it is open again. */
 static void test_doors(void **state)
 {
 	(void)state;
@@ -544,7 +549,8 @@ static void test_doors(void **state)
 	sw_ledger_release(&ledger);
 }
 
-/* Aim: a cluster that grows is the same as one that was large from the start, also when the new node is the largest. */
+/* Aim: a cluster that grows is the same as one that was large from the start, also when the
+ * new node is the largest. */
 static void test_growing(void **state)
 {
 	(void)state;

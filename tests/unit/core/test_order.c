@@ -1,4 +1,5 @@
-/* Orders that the core keeps: who is ahead, who overtakes whom, who is preempted, and what happens among equals. */
+/* Orders that the core keeps: who is ahead, who overtakes whom, who is preempted, and
+ * what happens among equals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +64,8 @@ static void test_head_of_line(void **state)
 	}
 }
 
-/* Aim: a preemptive order lets run, in order, whoever fits into what those ahead leave, and nobody else. */
+/* Aim: a preemptive order lets run, in order, whoever fits into what those ahead
+ * leave, and nobody else. */
 static void test_greedy(void **state)
 {
 	(void)state;
@@ -88,7 +90,8 @@ static void test_greedy(void **state)
 	}
 }
 
-/* Aim: a job that is preempted makes room that those behind it may use, if they fit and it does not. */
+/* Aim: a job that is preempted makes room that those behind it may use, if
+ * they fit and it does not. */
 static void test_backfill_after_preemption(void **state)
 {
 	(void)state;
@@ -118,8 +121,8 @@ static void test_no_vain_preemption(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that made room is not let back onto a GPU that another took, even if both would fit there together: sharing is the policy's
- * wish alone. */
+/* Aim: a job that made room is not let back onto a GPU that another took, even if both would fit
+ * there together: sharing is the policy's wish alone. */
 static void test_making_room_does_not_share(void **state)
 {
 	(void)state;
@@ -139,7 +142,8 @@ static void test_making_room_does_not_share(void **state)
 	}
 }
 
-/* Aim: a job that was lifted in the search for a place, and was not in the way after all, is put back untouched. */
+/* Aim: a job that was lifted in the search for a place, and was not in the way after all,
+ * is put back untouched. */
 static void test_lifted_in_vain(void **state)
 {
 	(void)state;
@@ -151,7 +155,8 @@ static void test_lifted_in_vain(void **state)
 	rig_submit_plain(&rig, 0, 1, 10);
 	assert_string_equal(rig_place(&rig, 1), "1:3");
 	assert_string_equal(rig_place(&rig, 2), "0:2");
-	/* Two GPUs of one node: the last job is lifted first and does not help; the one before it does. */
+	/* Two GPUs of one node: the last job is lifted first and does not help;
+	 * the one before it does. */
 	rig_submit_plain(&rig, 1, 2, 10);
 	assert_int_equal(running(&rig), BIT(0) | BIT(2) | BIT(3));
 	assert_int_equal(rig_commands(&rig), 2);
@@ -160,7 +165,8 @@ static void test_lifted_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who was lifted in vain for one job is not taken for one that has just started when the next job looks for room. */
+/* Aim: who was lifted in vain for one job is not taken for one that has just started when the
+ * next job looks for room. */
 static void test_lifted_in_vain_has_run(void **state)
 {
 	(void)state;
@@ -180,7 +186,8 @@ static void test_lifted_in_vain_has_run(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: within its quantum a job keeps its GPUs whoever comes; when it is over it must go, and the engine wakes for that. */
+/* Aim: within its quantum a job keeps its GPUs whoever comes; when it is over it must go, and the
+ * engine wakes for that. */
 static void test_quantum(void **state)
 {
 	(void)state;
@@ -256,7 +263,8 @@ static uint32_t held_by_tenant(const struct rig *rig, uint32_t tenant)
 	return held;
 }
 
-/* Aim: whoever is lifted, dropped and taken back in a decision, no tenant ends up with more than its quota. */
+/* Aim: whoever is lifted, dropped and taken back in a decision, no tenant ends up
+ * with more than its quota. */
 static void test_quota_holds_in_any_order(void **state)
 {
 	(void)state;
@@ -287,7 +295,8 @@ static void test_quota_holds_in_any_order(void **state)
 	}
 }
 
-/* Aim: a GPU that is too small for a job is not room for it: a job that fits there runs on it, and nobody is preempted in vain. */
+/* Aim: a GPU that is too small for a job is not room for it: a job that fits there runs on it, and
+ * nobody is preempted in vain. */
 static void test_small_gpus_are_no_room(void **state)
 {
 	(void)state;
@@ -346,7 +355,8 @@ static void test_keys_times_gpus(void **state)
 
 /* ---- ties ---- */
 
-/* Aim: by arrival, equals run in the order they were submitted, and a running newcomer yields to nobody who came later. */
+/* Aim: by arrival, equals run in the order they were submitted, and a running newcomer yields to
+ * nobody who came later. */
 static void test_ties_by_arrival(void **state)
 {
 	(void)state;
@@ -360,7 +370,8 @@ static void test_ties_by_arrival(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: with the running first, a job that got its GPUs keeps them among equals, also when an older one waits. */
+/* Aim: with the running first, a job that got its GPUs keeps them among equals, also
+ * when an older one waits. */
 static void test_ties_running_first(void **state)
 {
 	(void)state;
@@ -398,7 +409,8 @@ static void expect_waiting_first(bool exact_ties)
 	rig_close(&rig);
 }
 
-/* Aim: with the waiting first, a job whose key came down to that of a waiting one is behind it; places kept exactly say the same. */
+/* Aim: with the waiting first, a job whose key came down to that of a waiting one is behind it;
+ * places kept exactly say the same. */
 static void test_ties_waiting_first(void **state)
 {
 	(void)state;
@@ -427,7 +439,8 @@ static const struct sw_policy mixed = {.abi = SW_POLICY_ABI,
 				       .key = key_of,
 				       .decide = last_first};
 
-/* Aim: a policy may start jobs of its own choice and let the order fill the rest in the same decision. */
+/* Aim: a policy may start jobs of its own choice and let the order fill the
+ * rest in the same decision. */
 static void test_own_choice_then_order(void **state)
 {
 	(void)state;
@@ -437,14 +450,16 @@ static void test_own_choice_then_order(void **state)
 		order = (struct sw_order){.preemptive = variant & 1};
 		keys[0] = keys[1] = keys[2] = 0;
 		rig_open(&rig, two_gpus, 1,
-			 (struct sw_engine_config){.policy = &mixed, .placement = rules[variant >> 1 & 1], .terms.replace_is_free = variant & 4},
+			 (struct sw_engine_config){
+				 .policy = &mixed, .placement = rules[variant >> 1 & 1], .terms.replace_is_free = variant & 4},
 			 NULL);
 		struct sw_job_spec spec = rig_spec(1, 10);
 		const struct sw_event all[] = {{.kind = SW_EV_SUBMIT, .spec = &spec},
 					       {.kind = SW_EV_SUBMIT, .spec = &spec},
 					       {.kind = SW_EV_SUBMIT, .spec = &spec}};
 		rig_step(&rig, 0, all, 3);
-		/* What the order makes of a job that was started behind its back is its affair; nobody may run twice or on too few GPUs. */
+		/* What the order makes of a job that was started behind its back is its affair;
+		 * nobody may run twice or on too few GPUs. */
 		assert_int_equal(__builtin_popcount(running(&rig)), 2);
 		rig_tick(&rig, 1);
 		rig_tick(&rig, 2);

@@ -1,7 +1,9 @@
-/* Every allocation of an engine's life fails once: the first, the second, ... until nothing fails any more. Each time the failure must be
- * an error code that leaves the state as it was, and the same step must succeed when it is tried again.
+/* Every allocation of an engine's life fails once: the first, the second, ... until nothing fails
+ * any more. Each time the failure must be an error code that leaves the state as it was, and the
+ * same step must succeed when it is tried again.
  *
- * This program's own malloc() and friends stand before those of the C library (or of the sanitizer) and fail on request. */
+ * This program's own malloc() and friends stand before those of the C library (or of the
+ * sanitizer) and fail on request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -95,7 +97,8 @@ static void add_job(struct life *life, int step, uint32_t gpus, uint32_t tenant)
 	add(life, step, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = spec});
 }
 
-/* Submissions in batches that grow the tables, ends, failures, quotas, a node lost, one that joins and one that has other GPUs. */
+/* Submissions in batches that grow the tables, ends, failures, quotas, a node lost, one that joins
+ * and one that has other GPUs. */
 static void write_life(struct life *life)
 {
 	*life = (struct life){0};
@@ -139,7 +142,8 @@ static int step_once(struct sw_engine *engine, const struct life *life, int step
 	return r;
 }
 
-/* Lives it all with the n-th allocation of one step failing; false when that step has no n-th allocation. */
+/* Lives it all with the n-th allocation of one step failing; false when that step
+ * has no n-th allocation. */
 static bool live(const struct sw_engine_config *config, const struct life *life, int fragile, long n, uint64_t *ret_hash)
 {
 	struct sw_engine *engine = NULL;
@@ -190,7 +194,8 @@ static void test_making_an_engine(void **state)
 	}
 }
 
-/* Aim: whichever allocation of whichever step fails, the step is refused as a whole or succeeds without it, and life goes on. */
+/* Aim: whichever allocation of whichever step fails, the step is refused as a whole or succeeds
+ * without it, and life goes on. */
 static void test_every_step(void **state)
 {
 	(void)state;

@@ -78,7 +78,8 @@ static void test_presets(void **state)
 	assert_int_equal(values->values[FILE_].count, 0);
 }
 
-/* Aim: numbers, decimals, durations and switches are read as people write them, up to their bounds. */
+/* Aim: numbers, decimals, durations and switches are read as people write
+ * them, up to their bounds. */
 static void test_numbers(void **state)
 {
 	(void)state;
@@ -102,7 +103,8 @@ static void test_numbers(void **state)
 	expect_number(WORD, "up", 2);
 }
 
-/* Aim: what is out of range or no number is refused with the bounds or an example, and changes nothing. */
+/* Aim: what is out of range or no number is refused with the bounds or an
+ * example, and changes nothing. */
 static void test_refused_numbers(void **state)
 {
 	(void)state;
@@ -142,7 +144,8 @@ static void test_bounds_in_the_users_units(void **state)
 	assert_null(strstr(err.detail, "3600000000000"));
 }
 
-/* Aim: a list is whole numbers with commas between them; it may be empty, and it replaces the one before. */
+/* Aim: a list is whole numbers with commas between them; it may be empty, and it
+ * replaces the one before. */
 static void test_lists(void **state)
 {
 	(void)state;
@@ -164,7 +167,8 @@ static void test_lists(void **state)
 	expect_refusal(LIST, "1,2,", "commas between them");
 }
 
-/* Aim: a file of numbers may have a header, further columns, empty lines and either line ending; the numbers come out sorted. */
+/* Aim: a file of numbers may have a header, further columns, empty lines and either line ending;
+ * the numbers come out sorted. */
 static void test_files(void **state)
 {
 	(void)state;
@@ -241,7 +245,8 @@ static void test_names(void **state)
 	assert_null(sw_params_find(&policy, "", NULL));
 }
 
-/* Aim: a policy whose own preset makes no sense does not get values; that is its author's mistake, not a crash. */
+/* Aim: a policy whose own preset makes no sense does not get values; that is its
+ * author's mistake, not a crash. */
 static void test_bad_preset(void **state)
 {
 	(void)state;

@@ -24,7 +24,8 @@ static void start_three_of_one(struct sw_plan *plan)
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 0);
 }
 
-/* Aim: a wish takes effect at once, a gang gets all of its GPUs or none, and the commands say who starts where. */
+/* Aim: a wish takes effect at once, a gang gets all of its GPUs or none, and the
+ * commands say who starts where. */
 static void test_start(void **state)
 {
 	(void)state;
@@ -64,7 +65,8 @@ static void misuse_start(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_with(plan, elastic, 3), SW_YES);
 }
 
-/* Aim: starting what runs, what has ended, what nobody submitted, or with too few or too many GPUs is misuse and does nothing. */
+/* Aim: starting what runs, what has ended, what nobody submitted, or with too few or too many GPUs
+ * is misuse and does nothing. */
 static void test_start_misuse(void **state)
 {
 	(void)state;
@@ -93,7 +95,8 @@ static void start_over_quota(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), SW_YES);
 }
 
-/* Aim: guaranteed jobs stop at their tenant's quota; opportunistic jobs and other tenants do not pay it. */
+/* Aim: guaranteed jobs stop at their tenant's quota; opportunistic jobs and other
+ * tenants do not pay it. */
 static void test_quota(void **state)
 {
 	(void)state;
@@ -130,7 +133,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: a preempted job waits again, its run time is kept, and it resumes or starts anew as the engine was told. */
+/* Aim: a preempted job waits again, its run time is kept, and it resumes or starts anew
+ * as the engine was told. */
 static void test_preempt(void **state)
 {
 	(void)state;
@@ -177,7 +181,8 @@ static void preempt_in_time(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: within its quantum a job is neither preempted nor moved nor resized; at its very end it may be. */
+/* Aim: within its quantum a job is neither preempted nor moved nor resized; at
+ * its very end it may be. */
 static void test_quantum(void **state)
 {
 	(void)state;
@@ -202,7 +207,8 @@ static void lift_and_put_back(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: a job that was lifted and put back where it was has not been touched: no command, no preemption, its time runs on. */
+/* Aim: a job that was lifted and put back where it was has not been touched: no command, no
+ * preemption, its time runs on. */
 static void test_lifted_and_put_back(void **state)
 {
 	(void)state;

@@ -20,7 +20,8 @@ static void migrate_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_migrate(plan, &made_up), SW_MISUSE);
 }
 
-/* Aim: a migrated job goes where the rule would put it now, in the same run, and its service so far counts. */
+/* Aim: a migrated job goes where the rule would put it now, in the same run, and its
+ * service so far counts. */
 static void test_migrate(void **state)
 {
 	(void)state;
@@ -78,7 +79,8 @@ static void try_every_way_to_move(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_NO_ROOM);
 }
 
-/* Aim: where the engine was told that running jobs cannot be moved, no way leads to a move; a job can only be stopped and started later. */
+/* Aim: where the engine was told that running jobs cannot be moved, no way leads to a move; a job
+ * can only be stopped and started later. */
 static void test_cannot_move(void **state)
 {
 	(void)state;
@@ -149,7 +151,8 @@ static void resize(struct rig *rig, int64_t at_s, uint32_t gpus, enum sw_answer 
 	run_script(rig, at_s, resize_first);
 }
 
-/* Aim: an elastic job gets any size from its min to its max that is free, in the same run; other sizes are misuse. */
+/* Aim: an elastic job gets any size from its min to its max that is free, in the same run;
+ * other sizes are misuse. */
 static void test_resize(void **state)
 {
 	(void)state;
@@ -182,7 +185,8 @@ static void test_resize(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the work that is left of a resized job falls at the speed of its size; it is counted on the GPUs that the job asked for. */
+/* Aim: the work that is left of a resized job falls at the speed of its size; it is counted on the
+ * GPUs that the job asked for. */
 static void test_resize_remaining(void **state)
 {
 	(void)state;
@@ -208,7 +212,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: a job that was stopped at another size than it asked for needs the time that its work takes on the size it asked for. */
+/* Aim: a job that was stopped at another size than it asked for needs the time that its work takes
+ * on the size it asked for. */
 static void test_stopped_at_another_size(void **state)
 {
 	(void)state;
@@ -251,7 +256,8 @@ static void resize_there_and_back(struct sw_plan *plan)
 	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 2), SW_YES);
 }
 
-/* Aim: a job that is where it was at the end of a decision, with the size it had, was not touched. */
+/* Aim: a job that is where it was at the end of a decision, with the size it had, was not
+ * touched. */
 static void test_resize_there_and_back(void **state)
 {
 	(void)state;
@@ -274,7 +280,8 @@ static void restart_elsewhere(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: a job that was lifted and ends up elsewhere in the same decision has moved; it was not preempted. */
+/* Aim: a job that was lifted and ends up elsewhere in the same decision has
+ * moved; it was not preempted. */
 static void test_lifted_and_put_elsewhere(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* What a policy that places jobs itself needs: nodes of its choice, neighbours without a promise, where jobs are, what a stop leaves of them, how fast they run, and bytes
- * for each node. */
+/* What a policy that places jobs itself needs: nodes of its choice, neighbours without a promise,
+ * where jobs are, what a stop leaves of them, how fast they run, and bytes for each node. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,8 @@ static void move_to_nodes(struct sw_plan *plan)
 	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, node_0), SW_YES);
 }
 
-/* Aim: a job starts on, and moves to, the node that is named, whatever the placement rule would do, and only there. */
+/* Aim: a job starts on, and moves to, the node that is named, whatever the placement rule
+ * would do, and only there. */
 static void test_named_nodes(void **state)
 {
 	(void)state;
@@ -61,7 +62,8 @@ static void gather_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 1), 2, node_1), SW_YES);
 }
 
-/* Aim: a job that is spread over nodes is found on each of them, and can be brought together where it has a part already. */
+/* Aim: a job that is spread over nodes is found on each of them, and can be brought together where
+ * it has a part already. */
 static void test_spread_and_gathered(void **state)
 {
 	(void)state;
@@ -98,7 +100,8 @@ static void preempt_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: a job is packed beside one that was promised the whole GPU; it counts for nothing there but its memory, until it stops. */
+/* Aim: a job is packed beside one that was promised the whole GPU; it counts for nothing there but
+ * its memory, until it stops. */
 static void test_packed_without_a_promise(void **state)
 {
 	(void)state;
@@ -121,7 +124,8 @@ static void test_packed_without_a_promise(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: what a stop leaves of a job follows from its world and from itself; one that stands in place is still found there. */
+/* Aim: what a stop leaves of a job follows from its world and from itself; one that stands in
+ * place is still found there. */
 static void test_what_a_stop_leaves(void **state)
 {
 	(void)state;
@@ -146,7 +150,8 @@ static void test_what_a_stop_leaves(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the speed of a job is what its world told, full where it told nothing, and unknown where no world tells. */
+/* Aim: the speed of a job is what its world told, full where it told nothing, and
+ * unknown where no world tells. */
 static void test_speed(void **state)
 {
 	(void)state;

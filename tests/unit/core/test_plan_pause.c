@@ -47,7 +47,8 @@ static sw_ns ran_s(const struct rig *rig, uint32_t id)
 	return sw_job_ran(sw_engine_view(rig->engine), rig_job(rig, id)) / SW_NS_PER_S;
 }
 
-/* Aim: the time in which a job is paused is neither work nor service, and it stays on its GPU in the same run. */
+/* Aim: the time in which a job is paused is neither work nor service, and it stays on
+ * its GPU in the same run. */
 static void test_time_stands_still(void **state)
 {
 	(void)state;
@@ -82,8 +83,8 @@ static void take_the_rest(struct sw_plan *plan)
 	assert_int_equal(sw_plan_go(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: who is paused keeps its floor of the memory and no compute; a job can start, be paused and make way for the other in one decision, of which the
- * other hears nothing. */
+/* Aim: who is paused keeps its floor of the memory and no compute; a job can start, be paused and
+ * make way for the other in one decision, of which the other hears nothing. */
 static void test_others_use_what_it_leaves(void **state)
 {
 	(void)state;
@@ -123,7 +124,8 @@ static void try_to_pause(struct sw_plan *plan)
 	assert_int_equal(sw_plan_pause(plan, job_of(plan, 0)), SW_MISUSE);
 }
 
-/* Aim: who is paused is not moved or limited, but can be stopped, and then is not paused any more; only policies that say so pause at all. */
+/* Aim: who is paused is not moved or limited, but can be stopped, and then is not paused any more;
+ * only policies that say so pause at all. */
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -153,7 +155,8 @@ static void start_both(struct sw_plan *plan)
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: under a policy that does not pause, who was paused goes on if it can, else is preempted: nobody stands still for ever. */
+/* Aim: under a policy that does not pause, who was paused goes on if it can, else is preempted:
+ * nobody stands still for ever. */
 static void test_another_policy(void **state)
 {
 	(void)state;

@@ -39,7 +39,8 @@ static void share_all_with_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), &made_up), SW_MISUSE);
 }
 
-/* Aim: jobs share a GPU up to its memory, guaranteed ones up to its compute, and only those that say what they need. */
+/* Aim: jobs share a GPU up to its memory, guaranteed ones up to its compute, and only those
+ * that say what they need. */
 static void test_share(void **state)
 {
 	(void)state;
@@ -96,7 +97,8 @@ static void share_other_sizes(struct sw_plan *plan)
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 4), job_of(plan, 3)), SW_MISUSE);
 }
 
-/* Aim: a guest runs on as many GPUs as its host, if that is among its sizes; a job of unknown memory has its GPUs for itself. */
+/* Aim: a guest runs on as many GPUs as its host, if that is among its sizes; a job of unknown
+ * memory has its GPUs for itself. */
 static void test_share_sizes(void **state)
 {
 	(void)state;
@@ -136,7 +138,8 @@ static void change_limits(struct sw_plan *plan)
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 50 * RIG_GIB, 300), SW_YES);
 }
 
-/* Aim: a job's share of its GPUs can be changed while it runs, up to what others leave; the command comes once. */
+/* Aim: a job's share of its GPUs can be changed while it runs, up to what others leave;
+ * the command comes once. */
 static void test_limit(void **state)
 {
 	(void)state;
@@ -166,8 +169,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: limits belong to a run: a job that must wait again asks for what it asked for at first, so that its policy cannot have made it
- * impossible to place. */
+/* Aim: limits belong to a run: a job that must wait again asks for what it asked for at first, so
+ * that its policy cannot have made it impossible to place. */
 static void test_limits_end_with_the_run(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Policies that misbehave, sleep, or are replaced: the engine throws them out, says so, and goes on with what is there. */
+/* Policies that misbehave, sleep, or are replaced: the engine throws them out, says so, and goes
+ * on with what is there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,7 +145,8 @@ static void test_misuse_limit(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a policy that is thrown out takes nothing along: what runs goes on, what waits is started by its successor in the same step. */
+/* Aim: a policy that is thrown out takes nothing along: what runs goes on, what waits is started by
+ * its successor in the same step. */
 static void test_thrown_out_in_midstream(void **state)
 {
 	(void)state;
@@ -166,7 +168,8 @@ static void test_thrown_out_in_midstream(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: without a fall-back a policy stays in charge whatever it does, and the engine stays sound. */
+/* Aim: without a fall-back a policy stays in charge whatever it does, and the engine stays
+ * sound. */
 static void test_no_fallback(void **state)
 {
 	(void)state;
@@ -199,7 +202,8 @@ static void test_wake_in_the_past(void **state)
 
 /* ---- the watchdog ---- */
 
-/* Aim: a policy that lets jobs wait for ever on an idle cluster is replaced, and the note says why. */
+/* Aim: a policy that lets jobs wait for ever on an idle cluster is replaced,
+ * and the note says why. */
 static void test_watchdog(void **state)
 {
 	(void)state;
@@ -214,7 +218,8 @@ static void test_watchdog(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: waiting is not sleeping where something runs, a node is down, a wake-up is asked for, a quota forbids, or somebody holds the job. */
+/* Aim: waiting is not sleeping where something runs, a node is down, a wake-up is asked for, a
+ * quota forbids, or somebody holds the job. */
 static void test_watchdog_is_patient(void **state)
 {
 	(void)state;
@@ -239,7 +244,8 @@ static void test_watchdog_is_patient(void **state)
 	}
 }
 
-/* Aim: the watchdog also bites when the last running job ends and the policy does not start the next. */
+/* Aim: the watchdog also bites when the last running job ends and the policy
+ * does not start the next. */
 static void test_watchdog_after_an_end(void **state)
 {
 	(void)state;
@@ -256,7 +262,8 @@ static void test_watchdog_after_an_end(void **state)
 
 /* ---- replacing a policy on purpose ---- */
 
-/* Aim: another policy takes over running and waiting jobs as they are, and decides from the next step on. */
+/* Aim: another policy takes over running and waiting jobs as they are, and decides
+ * from the next step on. */
 static void test_set_policy(void **state)
 {
 	(void)state;
@@ -277,7 +284,8 @@ static void test_set_policy(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a policy that does not start leaves the old one in charge, with the sentence that it gave. */
+/* Aim: a policy that does not start leaves the old one in charge, with the
+ * sentence that it gave. */
 static void test_set_policy_that_does_not_start(void **state)
 {
 	(void)state;
@@ -297,7 +305,8 @@ static void test_set_policy_that_does_not_start(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: when a policy fails to take over, what the old one had learned about its jobs is still there: a long job stays in its low queue. */
+/* Aim: when a policy fails to take over, what the old one had learned about its jobs is still
+ * there: a long job stays in its low queue. */
 static void test_failed_change_keeps_what_was_learned(void **state)
 {
 	(void)state;
@@ -315,7 +324,8 @@ static void test_failed_change_keeps_what_was_learned(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: jobs that only the old policy could place do not block the new one for ever: they are refused when it takes over. */
+/* Aim: jobs that only the old policy could place do not block the new one for ever: they are
+ * refused when it takes over. */
 static void test_change_to_a_stricter_policy(void **state)
 {
 	(void)state;
@@ -333,7 +343,8 @@ static void test_change_to_a_stricter_policy(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that ran before the policy changed is not refused for that: it goes on, and when it must wait again it may run anywhere. */
+/* Aim: a job that ran before the policy changed is not refused for that: it goes on, and when it
+ * must wait again it may run anywhere. */
 static void test_change_to_a_stricter_policy_while_running(void **state)
 {
 	(void)state;
@@ -365,7 +376,8 @@ static void test_change_to_a_stricter_policy_while_running(void **state)
 
 /* ---- making an engine ---- */
 
-/* Aim: a policy or a rule of another version, one that cannot decide, and one that does not start are refused with a reason. */
+/* Aim: a policy or a rule of another version, one that cannot decide, and one that does not start
+ * are refused with a reason. */
 static void test_bad_policies_are_refused(void **state)
 {
 	(void)state;

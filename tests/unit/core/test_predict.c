@@ -9,7 +9,8 @@
 
 #include "scripted.h"
 
-/* A job of model m takes m hundredths from each of the others, or as many from guaranteed ones if it is opportunistic as model 1 would; it does not know models above 50. */
+/* A job of model m takes m hundredths from each of the others, or as many from guaranteed ones if
+ * it is opportunistic as model 1 would; it does not know models above 50. */
 static bool take_hundredths(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	unsigned *asked = context;
@@ -49,7 +50,8 @@ static void start_two_gpu_job(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &second, 1), SW_YES);
 }
 
-/* Aim: of the GPUs that a job would share, the one where it or a neighbour is worst off counts, with all who are there, each in its class. */
+/* Aim: of the GPUs that a job would share, the one where it or a neighbour is worst off counts,
+ * with all who are there, each in its class. */
 static void test_worst_gpu_counts(void **state)
 {
 	(void)state;
@@ -62,7 +64,8 @@ static void test_worst_gpu_counts(void **state)
 	submit(&rig, 2, 5, 41);
 	run_script(&rig, 0, start_two_gpu_job);
 	struct sw_beside found = beside(&rig, 2, SW_CLASS_GUARANTEED, 0);
-	/* On the first GPU it would have 0.90 beside 0.95; on the second it has 0.90 and 0.01 less, beside 1 - 0.05 - 0.01 and 1 - 0.10 - 0.05. */
+	/* On the first GPU it would have 0.90 beside 0.95; on the second it has 0.90 and 0.01 less,
+	 * beside 1 - 0.05 - 0.01 and 1 - 0.10 - 0.05. */
 	assert_int_equal(found.speed_milli, 890);
 	assert_int_equal(found.worst_milli, 850);
 	assert_int_equal(found.worth_milli, 900 + 950);
@@ -78,7 +81,8 @@ static void test_worst_gpu_counts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is said to gain where a model is unknown or nobody predicts, and a question that makes no sense is not answered. */
+/* Aim: nobody is said to gain where a model is unknown or nobody predicts, and a question that
+ * makes no sense is not answered. */
 static void test_careful_where_nothing_is_known(void **state)
 {
 	(void)state;
@@ -104,7 +108,8 @@ static void test_careful_where_nothing_is_known(void **state)
 	}
 }
 
-/* Aim: any set of jobs can be asked about, wherever they are; of more than fit on a GPU each runs at 1/n. */
+/* Aim: any set of jobs can be asked about, wherever they are; of more than fit on
+ * a GPU each runs at 1/n. */
 static void test_together(void **state)
 {
 	(void)state;

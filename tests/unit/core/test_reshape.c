@@ -12,7 +12,8 @@
 
 static const struct sw_topology_node four_and_two[] = {RIG_NODE(0, 4), RIG_NODE(0, 2)};
 
-/* So many GPUs; the words say what becomes of those that it had: "0 - 1" loses the second of three. */
+/* So many GPUs; the words say what becomes of those that it had: "0 - 1" loses the second of
+ * three. */
 static struct sw_topology_change change_to(uint32_t gpus, const char *words)
 {
 	struct sw_topology_change change = {.shape = RIG_NODE(0, gpus)};
@@ -35,7 +36,8 @@ static uint32_t submit_homely(struct rig *rig, uint32_t gpus)
 	return rig_submit(rig, 0, &spec);
 }
 
-/* Aim: with fewer GPUs, jobs on those that are gone wait again at no cost to their retries; the others go on, under new numbers, and nobody elsewhere notices. */
+/* Aim: with fewer GPUs, jobs on those that are gone wait again at no cost to their retries; the
+ * others go on, under new numbers, and nobody elsewhere notices. */
 static void test_fewer(void **state)
 {
 	(void)state;
@@ -64,7 +66,8 @@ static void test_fewer(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: GPUs that come are used at once, wherever they are among those that were there, and by jobs that were too large before. */
+/* Aim: GPUs that come are used at once, wherever they are among those that were there, and by jobs
+ * that were too large before. */
 static void test_more(void **state)
 {
 	(void)state;
@@ -117,7 +120,8 @@ static void test_none(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where there is less beside the GPUs than there was, nobody stays; where there is more, all do. */
+/* Aim: where there is less beside the GPUs than there was, nobody stays; where
+ * there is more, all do. */
 static void test_what_is_beside(void **state)
 {
 	(void)state;
@@ -147,7 +151,8 @@ static void start_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: a job comes back to the GPUs that it had, whatever their numbers are now; one whose GPUs are gone has no home any more. */
+/* Aim: a job comes back to the GPUs that it had, whatever their numbers are now; one whose GPUs are
+ * gone has no home any more. */
 static void test_homes(void **state)
 {
 	(void)state;
@@ -246,7 +251,8 @@ static void live(struct rig *rig, struct sw_rng *rng)
 	}
 }
 
-/* Aim: under any policy, whatever nodes become, all invariants hold (the rig looks after every step), and the state is saved and loaded to the last byte. */
+/* Aim: under any policy, whatever nodes become, all invariants hold (the rig looks after every
+ * step), and the state is saved and loaded to the last byte. */
 static void test_at_random(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* An engine as bytes, and back. That a loaded engine decides like the one that was saved is the soak's part (tests/sim). */
+/* An engine as bytes, and back. That a loaded engine decides like the one that was saved is the
+ * soak's part (tests/sim). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ static struct sw_engine_config config_of(const struct sw_policy *policy)
 	return (struct sw_engine_config){.policy = policy, .fallback = &sw_policy_fifo, .placement = &sw_placement_pack, .seed = 5};
 }
 
-/* Jobs in every state, a gang, a quota, a node that is down, one that is closed, a job that keeps off a node. */
+/* Jobs in every state, a gang, a quota, a node that is down, one that is closed, a job
+ * that keeps off a node. */
 static void make_busy(struct rig *rig, const struct sw_policy *policy)
 {
 	rig_open(rig, nodes, RIG_COUNT(nodes), config_of(policy), NULL);
@@ -111,7 +113,8 @@ static void test_cut_short(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a byte that was changed is an error, or gives an engine that keeps its promises; never anything worse. */
+/* Aim: a byte that was changed is an error, or gives an engine that keeps its
+ * promises; never anything worse. */
 static void test_changed(void **state)
 {
 	(void)state;
@@ -143,7 +146,8 @@ static void test_changed(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a program whose policy keeps other things goes on with the jobs, what they hold and what they got, under that policy. */
+/* Aim: a program whose policy keeps other things goes on with the jobs, what they hold and what
+ * they got, under that policy. */
 static void test_adopted_by_another_version(void **state)
 {
 	(void)state;
@@ -191,7 +195,8 @@ static void test_adopted_by_another_version(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the same holds for another policy, and for another placement rule: what was in mind for the one is nothing to the other. */
+/* Aim: the same holds for another policy, and for another placement rule: what was in mind for the
+ * one is nothing to the other. */
 static void test_adopted_by_another_policy(void **state)
 {
 	(void)state;
@@ -275,8 +280,8 @@ static void test_ended_jobs_are_small(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever adds a field to the engine's state is reminded to save it: put it into a walk of save.c (or know that it lives within one step only), then correct the
- * number here. */
+/* Aim: whoever adds a field to the engine's state is reminded to save it: put it into a walk of
+ * save.c (or know that it lives within one step only), then correct the number here. */
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;

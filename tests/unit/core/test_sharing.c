@@ -1,4 +1,5 @@
-/* The verbs of policies that tell classes of jobs apart: in another class for one run, on GPUs of their choice, over opportunistic jobs, and from one class to the other. */
+/* The verbs of policies that tell classes of jobs apart: in another class for one run, on GPUs of
+ * their choice, over opportunistic jobs, and from one class to the other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +50,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: a guaranteed job can run as an opportunistic one, which its quota does not count, and is what it asked to be once it has stopped. */
+/* Aim: a guaranteed job can run as an opportunistic one, which its quota does not count, and is
+ * what it asked to be once it has stopped. */
 static void test_class_of_one_run(void **state)
 {
 	(void)state;
@@ -87,7 +89,8 @@ static void start_by_own_rule(struct sw_plan *plan)
 	assert_int_equal(job_of(plan, 1)->job_class, SW_CLASS_GUARANTEED);
 }
 
-/* Aim: a policy can start a job by a placement rule of its own, in a class of its choice; all GPUs or none. */
+/* Aim: a policy can start a job by a placement rule of its own, in a class of its
+ * choice; all GPUs or none. */
 static void test_start_by_own_rule(void **state)
 {
 	(void)state;
@@ -110,7 +113,8 @@ static void start_at_odd_places(struct sw_plan *plan)
 	const struct sw_gpus first = {{0}, 1}, both[] = {{{0}, 2}, {{1}, 1}}, twice[] = {{{0}, 1}, {{0}, 2}}, beyond = {{1}, 4},
 			     nowhere = {{2}, 1};
 	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &first, 1), SW_YES);
-	/* Beside it: an opportunistic job may, a guaranteed one finds no compute, and 71 GiB find no room. */
+	/* Beside it: an opportunistic job may, a guaranteed one finds no compute,
+	 * and 71 GiB find no room. */
 	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_GUARANTEED, &first, 1), SW_NO_ROOM);
 	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_YES);
 	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_NO_ROOM);
@@ -160,7 +164,8 @@ static void ask_for_least_used(struct sw_plan *plan)
 	assert_int_equal(sw_gpus_least_used(view, &made_up, 1000, where, 2), 0);
 }
 
-/* Aim: the least used GPUs are idle ones, then those whose residents use least, below the line and with room for the memory. */
+/* Aim: the least used GPUs are idle ones, then those whose residents use least, below the line and
+ * with room for the memory. */
 static void test_least_used(void **state)
 {
 	(void)state;
@@ -193,7 +198,8 @@ static void refuse_fourth(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 3)), SW_TOO_SOON);
 }
 
-/* Three opportunistic jobs on the two GPUs of a node: 40 GiB and, later, 30 GiB on the first, 40 GiB on the second. */
+/* Three opportunistic jobs on the two GPUs of a node: 40 GiB and, later, 30 GiB on the
+ * first, 40 GiB on the second. */
 static void fill_with_opportunistic(struct rig *rig, struct sw_engine_config config)
 {
 	open_scripted(rig, one_by_two, 1, config);
@@ -208,7 +214,8 @@ static void third_beside_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: a guaranteed job starts where only opportunistic ones are; who has room beside it stays, the youngest in the way goes. */
+/* Aim: a guaranteed job starts where only opportunistic ones are; who has room beside it stays, the
+ * youngest in the way goes. */
 static void test_start_over(void **state)
 {
 	(void)state;
@@ -333,7 +340,8 @@ static int64_t by_class(struct sw_view *view, const struct sw_job *job)
 	return job->asked_class;
 }
 
-/* Aim: the walk gives waiting jobs in the policy's order, and of those that are alike none after the one that was given up. */
+/* Aim: the walk gives waiting jobs in the policy's order, and of those that are alike none after
+ * the one that was given up. */
 static void test_walk(void **state)
 {
 	(void)state;
@@ -395,7 +403,8 @@ static int64_t scattered(struct sw_view *view, const struct sw_job *job)
 	return job->id.v % 5;
 }
 
-/* Aim: the walk over new jobs gives all of them in the policy's order, whatever they ask for, once, and nobody else. */
+/* Aim: the walk over new jobs gives all of them in the policy's order, whatever they ask for,
+ * once, and nobody else. */
 static void test_walk_over_new_jobs(void **state)
 {
 	(void)state;

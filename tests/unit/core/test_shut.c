@@ -16,7 +16,8 @@ static void shut(struct rig *rig, int64_t at_s, uint32_t node, uint64_t mask)
 	rig_event(rig, at_s, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {node}, .mask = mask});
 }
 
-/* Aim: jobs are put on the other GPUs of the node; one that finds none waits, says why, and starts as soon as the GPU is open. */
+/* Aim: jobs are put on the other GPUs of the node; one that finds none waits, says why, and starts
+ * as soon as the GPU is open. */
 static void test_others_are_used(void **state)
 {
 	(void)state;
@@ -38,7 +39,8 @@ static void test_others_are_used(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job on a GPU that is shut goes on there, and when it has ended the GPU is not given out again. */
+/* Aim: a job on a GPU that is shut goes on there, and when it has ended the GPU
+ * is not given out again. */
 static void test_holders_stay(void **state)
 {
 	(void)state;
@@ -169,7 +171,8 @@ static void test_move(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: GPUs that are shut stay so when the node goes down and comes back, and under their new numbers when it changes. */
+/* Aim: GPUs that are shut stay so when the node goes down and comes back, and under their new
+ * numbers when it changes. */
 static void test_nodes_change(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Jobs in parts, and whole ones beside others on GPUs of the policy's choice: what is booked, what is refused, and that a saved engine
- * knows it again. */
+/* Jobs in parts, and whole ones beside others on GPUs of the policy's choice: what is booked, what
+ * is refused, and that a saved engine knows it again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,8 @@ static void preempt_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: a split job holds on each GPU what its part says, takes as long as the splitter says, and all of it is free again when it stops. */
+/* Aim: a split job holds on each GPU what its part says, takes as long as the splitter says, and
+ * all of it is free again when it stops. */
 static void test_what_is_booked(void **state)
 {
 	(void)state;
@@ -105,7 +106,8 @@ static void split_nonsense(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_split(plan, job, &uneven), SW_MISUSE); /* it runs */
 }
 
-/* Aim: a split that makes no sense is misuse, one that has no room is not, and neither leaves anything behind. */
+/* Aim: a split that makes no sense is misuse, one that has no room is not, and neither
+ * leaves anything behind. */
 static void test_nonsense(void **state)
 {
 	(void)state;
@@ -129,7 +131,8 @@ static void split_over_quota(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_OVER_QUOTA);
 }
 
-/* Aim: nothing is split where there is no splitter, on a closed node, or beyond the quota, which counts the GPUs that it would hold. */
+/* Aim: nothing is split where there is no splitter, on a closed node, or beyond the quota, which
+ * counts the GPUs that it would hold. */
 static void test_where_nothing_is_split(void **state)
 {
 	(void)state;
@@ -170,7 +173,8 @@ static void push_the_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 5), &second, 1), SW_MISUSE); /* memory unknown */
 }
 
-/* Aim: a split job stays as it is, and whole jobs go beside it and each other without a promise as far as memory goes. */
+/* Aim: a split job stays as it is, and whole jobs go beside it and each other without a promise
+ * as far as memory goes. */
 static void test_neighbours(void **state)
 {
 	(void)state;
@@ -206,7 +210,8 @@ static void lift_and_split_again(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_YES);
 }
 
-/* Aim: a split job that is stopped and started whole in one decision has moved; one that is split again as it was has not been touched. */
+/* Aim: a split job that is stopped and started whole in one decision has moved; one that is split
+ * again as it was has not been touched. */
 static void test_merging(void **state)
 {
 	(void)state;
@@ -226,8 +231,8 @@ static void test_merging(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on as it is; when it must go, it starts
- * whole. */
+/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on
+ * as it is; when it must go, it starts whole. */
 static void test_another_policy(void **state)
 {
 	(void)state;
@@ -250,8 +255,8 @@ static void test_another_policy(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: an engine with a split job knows it again from its bytes, part by part, and goes on alike; bytes that contradict themselves are
- * refused or make no harm. */
+/* Aim: an engine with a split job knows it again from its bytes, part by part, and goes on alike;
+ * bytes that contradict themselves are refused or make no harm. */
 static void test_save(void **state)
 {
 	(void)state;
@@ -335,7 +340,8 @@ static void hear_the_splitter(struct sw_plan *plan)
 	assert_false(is_taken(plan, split));
 }
 
-/* Aim: a splitter that answers with what it was not offered, or with nonsense, is taken to have no answer. */
+/* Aim: a splitter that answers with what it was not offered, or with nonsense, is
+ * taken to have no answer. */
 static void test_splitters_are_not_believed(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* What runs hold while they are suspended where they ran: which jobs may come beside them, and that they come back. */
+/* What runs hold while they are suspended where they ran: which jobs may come beside them,
+ * and that they come back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,8 @@ static void open_live(struct rig *rig, const struct sw_policy *policy, const str
 
 /* ---- how many stand */
 
-/* Aim: runs whose memory has left a GPU do not lock it, however many stand there, and each of them comes back. */
+/* Aim: runs whose memory has left a GPU do not lock it, however many stand there, and
+ * each of them comes back. */
 static void test_many_stand_on_one_gpu(void **state)
 {
 	(void)state;
@@ -86,7 +88,8 @@ static const struct sw_topology_node two_nodes[] = {
 	{.gpus = 1, .cpus = 8, .memory_bytes = GIB(64), .gpu_memory_bytes = GIB(16)},
 };
 
-/* Aim: under every placement rule a job starts on no node whose host memory a suspended run holds, but does on another or once that run has ended, and the run goes on. */
+/* Aim: under every placement rule a job starts on no node whose host memory a suspended run holds,
+ * but does on another or once that run has ended, and the run goes on. */
 static void test_host_memory(void **state)
 {
 	(void)state;
@@ -115,7 +118,8 @@ static void test_host_memory(void **state)
 	}
 }
 
-/* Aim: where nothing is suspended, what jobs ask for of the host decides nothing that it did not decide before; and where it is not known how much a node has, nothing at all. */
+/* Aim: where nothing is suspended, what jobs ask for of the host decides nothing that it did not
+ * decide before; and where it is not known how much a node has, nothing at all. */
 static void test_host_memory_of_those_that_run(void **state)
 {
 	(void)state;
@@ -178,7 +182,8 @@ static void test_host_memory_and_verbs(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nothing is stopped for a job that would have no host memory beside what is suspended then. */
+/* Aim: nothing is stopped for a job that would have no host memory beside what is suspended
+ * then. */
 static void test_host_memory_stops_none_in_vain(void **state)
 {
 	(void)state;
@@ -207,7 +212,8 @@ static void test_host_memory_stops_none_in_vain(void **state)
 	}
 }
 
-/* Aim: a job that was lifted for one that needs its host memory beside a suspended run does not stay, and does where the other finds no place after all. */
+/* Aim: a job that was lifted for one that needs its host memory beside a suspended run does not
+ * stay, and does where the other finds no place after all. */
 static void test_host_memory_of_one_in_the_way(void **state)
 {
 	(void)state;
@@ -238,7 +244,8 @@ static void start_on_crowded(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, (struct sw_node_id){crowded}), SW_YES);
 }
 
-/* Aim: a job that fits on one node is not spread over two because the tightest node has no host memory for it. */
+/* Aim: a job that fits on one node is not spread over two because the tightest node has
+ * no host memory for it. */
 static void test_host_memory_of_the_tightest_node(void **state)
 {
 	(void)state;
@@ -274,7 +281,8 @@ static void stop_for_newcomer(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), makes_room ? SW_YES : SW_NO_ROOM);
 }
 
-/* Aim: on a node whose jobs ask for more host memory than it has, a stop makes as much room as it is said to make. */
+/* Aim: on a node whose jobs ask for more host memory than it has, a stop makes as much room
+ * as it is said to make. */
 static void test_room_on_a_node_asked_for_too_much(void **state)
 {
 	(void)state;
@@ -312,7 +320,8 @@ static void start_over_gang(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 2)), answers);
 }
 
-/* Aim: a gang is not stopped for a job on one of its nodes if its run would take the job's host memory on another. */
+/* Aim: a gang is not stopped for a job on one of its nodes if its run would take the job's
+ * host memory on another. */
 static void test_host_memory_of_a_gang(void **state)
 {
 	(void)state;
@@ -364,7 +373,8 @@ static void start_over_after_newcomer(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 4)), SW_TOO_SOON);
 }
 
-/* Aim: a job that was lifted in vain goes back beside a newcomer that takes no host memory, also where jobs ask for too much of it. */
+/* Aim: a job that was lifted in vain goes back beside a newcomer that takes no host memory, also
+ * where jobs ask for too much of it. */
 static void test_put_back_beside_one_without_host_memory(void **state)
 {
 	(void)state;
@@ -412,7 +422,8 @@ static void upgrade_first(struct sw_plan *plan)
 	assert_int_equal(job_of(plan, 2)->state, SW_JOB_RUNNING);
 }
 
-/* Aim: a job that could not come back after a stop elsewhere is not upgraded there, and runs on; so does the one in its way. */
+/* Aim: a job that could not come back after a stop elsewhere is not upgraded there, and runs on; so
+ * does the one in its way. */
 static void test_no_upgrade_without_a_way_back(void **state)
 {
 	(void)state;
@@ -498,7 +509,8 @@ static void test_guest_comes_back(void **state)
 	}
 }
 
-/* Aim: antman has one that it lent GPUs to go on beside the job that came to them meanwhile, not on others. */
+/* Aim: antman has one that it lent GPUs to go on beside the job that came to them
+ * meanwhile, not on others. */
 static void test_antman_brings_back(void **state)
 {
 	(void)state;
@@ -530,7 +542,8 @@ static void lose(struct rig *rig, int64_t at_s, uint32_t id)
 	rig_event(rig, at_s, fails);
 }
 
-/* Aim: under every policy a job that waits for GPU memory of a held run starts once that memory has left, or the run is lost. */
+/* Aim: under every policy a job that waits for GPU memory of a held run starts once that memory has
+ * left, or the run is lost. */
 static void test_memory_leaves_later(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* What the owner of a job allows to be done to a run: never, suspend, restart; whatever a policy, an order or a change wishes. */
+/* What the owner of a job allows to be done to a run: never, suspend, restart; whatever a policy,
+ * an order or a change wishes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +87,8 @@ static void test_restart(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: one that is to be suspended is stopped only when the world has said that it goes on where it was, and never moved by a stop and a start. */
+/* Aim: one that is to be suspended is stopped only when the world has said that it goes on where it
+ * was, and never moved by a stop and a start. */
 static void test_suspend(void **state)
 {
 	(void)state;
@@ -122,7 +124,8 @@ static void try_elsewhere(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_NO_ROOM);
 }
 
-/* Aim: one that was suspended waits for its own GPUs, though others are free, and those behind it that are alike do not wait with it. */
+/* Aim: one that was suspended waits for its own GPUs, though others are free, and those behind it
+ * that are alike do not wait with it. */
 static void test_goes_home_only(void **state)
 {
 	(void)state;
@@ -160,7 +163,8 @@ static void start_with_both(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 2), SW_YES);
 }
 
-/* Aim: an elastic job that was suspended with another number of GPUs than it asked for goes on with that number. */
+/* Aim: an elastic job that was suspended with another number of GPUs than it asked for
+ * goes on with that number. */
 static void test_elastic_goes_home(void **state)
 {
 	(void)state;
@@ -176,7 +180,8 @@ static void test_elastic_goes_home(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: what stood still on a node that is lost starts anew, wherever there is room; one that may not start a second time has failed. */
+/* Aim: what stood still on a node that is lost starts anew, wherever there is room; one that may
+ * not start a second time has failed. */
 static void test_home_is_lost(void **state)
 {
 	(void)state;
@@ -204,7 +209,8 @@ static void test_home_is_lost(void **state)
 	}
 }
 
-/* Aim: a job that may not start a second time ends with its run: whether that failed, with retries left, or its node was lost. */
+/* Aim: a job that may not start a second time ends with its run: whether that failed, with retries
+ * left, or its node was lost. */
 static void test_no_restart(void **state)
 {
 	(void)state;
@@ -233,7 +239,8 @@ static void lend_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_GUARANTEED), SW_YES);
 }
 
-/* Aim: a job that may not be stopped never runs where it would have to make way, and is refused where it asks for that. */
+/* Aim: a job that may not be stopped never runs where it would have to make way, and is refused
+ * where it asks for that. */
 static void test_never_lent(void **state)
 {
 	(void)state;
@@ -249,7 +256,8 @@ static void test_never_lent(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a hold that leaves a run alone acts when the run is over, whatever ended it; a release before that takes it back. */
+/* Aim: a hold that leaves a run alone acts when the run is over, whatever ended it; a release
+ * before that takes it back. */
 static void test_hold_next(void **state)
 {
 	(void)state;
@@ -288,8 +296,9 @@ static void start_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
 }
 
-/* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it is held; the newcomer, which has not begun, waits again at no cost. It may be stopped
- * again only if its owner said so; then, too, nothing fits beside its memory. */
+/* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it
+ * is held; the newcomer, which has not begun, waits again at no cost. It may be stopped again only
+ * if its owner said so; then, too, nothing fits beside its memory. */
 static void test_stays(void **state)
 {
 	(void)state;
@@ -329,7 +338,8 @@ static void test_stays(void **state)
 	}
 }
 
-/* Aim: a run that came back to GPUs which another could not leave is not lost: it stands there again. */
+/* Aim: a run that came back to GPUs which another could not leave is not lost:
+ * it stands there again. */
 static void test_steps_back(void **state)
 {
 	(void)state;
@@ -350,7 +360,8 @@ static void test_steps_back(void **state)
 	const struct sw_command *stop = rig_command(&rig, SW_CMD_STOP, job);
 	assert_true(stop != NULL && stop->stands && stop->reason == SW_REASON_BOUNCED);
 	assert_int_equal(rig_job(&rig, job)->restarts, 0);
-	/* Both hold all of their GPUs now: the one that is not held cannot go on before the other has. */
+	/* Both hold all of their GPUs now: the one that is not held cannot go
+	 * on before the other has. */
 	run_script(&rig, 6, try_all);
 	assert_false(rig_runs(&rig, job));
 	rig_event(&rig, 7, (struct sw_event){.kind = SW_EV_CANCEL, .job = {other}});
@@ -373,7 +384,8 @@ static struct sw_job_spec with_memory(uint32_t gpus, uint64_t gib, enum sw_stop_
 static const struct sw_topology_node one_of_16_gib[] = {
 	{.gpus = 1, .cpus = 8, .memory_bytes = UINT64_C(64) << 30, .gpu_memory_bytes = UINT64_C(16) << 30}};
 
-/* Aim: others come to the GPU of a run that stands there only where they fit beside the memory that it holds there. */
+/* Aim: others come to the GPU of a run that stands there only where they fit beside the
+ * memory that it holds there. */
 static void test_memory_of_one_that_stands(void **state)
 {
 	(void)state;
@@ -405,7 +417,8 @@ static void test_memory_of_one_that_stands(void **state)
 
 static const struct sw_engine_config moving = {0};
 
-/* The first job goes to the other node, the second takes its GPU, and then the first is to be stopped. */
+/* The first job goes to the other node, the second takes its GPU, and then the
+ * first is to be stopped. */
 static void move_and_stop(struct sw_plan *plan)
 {
 	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_YES);
@@ -413,7 +426,8 @@ static void move_and_stop(struct sw_plan *plan)
 	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_KEPT);
 }
 
-/* Aim: where runs can be moved, one that was put elsewhere by a decision is not suspended by the same one: it would stand where others are by then. */
+/* Aim: where runs can be moved, one that was put elsewhere by a decision is not suspended by the
+ * same one: it would stand where others are by then. */
 static void test_moved_is_not_stopped(void **state)
 {
 	(void)state;
@@ -438,7 +452,8 @@ static void shrink_and_move(struct sw_plan *plan)
 	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_NO_ROOM);
 }
 
-/* Aim: a run is not moved, with less memory for the moment, to a GPU on which it could not go on once it was suspended there. */
+/* Aim: a run is not moved, with less memory for the moment, to a GPU on which it could not go on
+ * once it was suspended there. */
 static void test_moves_where_it_can_come_back(void **state)
 {
 	(void)state;
@@ -456,7 +471,8 @@ static void test_moves_where_it_can_come_back(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that would not fit beside what a victim leaves on its GPU stops nothing, by order or over opportunistic ones, and takes the GPU of another victim if there is one. */
+/* Aim: a job that would not fit beside what a victim leaves on its GPU stops nothing, by order or
+ * over opportunistic ones, and takes the GPU of another victim if there is one. */
 static void test_stops_none_in_vain(void **state)
 {
 	(void)state;
@@ -525,7 +541,8 @@ static void pack_third_beside_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_pack(plan, job_of(plan, 2), job_of(plan, 1)), SW_NO_ROOM);
 }
 
-/* Aim: beside a run that stands, a guest needs the host memory that it asks for itself, whatever the rule gave its host. */
+/* Aim: beside a run that stands, a guest needs the host memory that it asks for itself, whatever
+ * the rule gave its host. */
 static void test_host_memory_of_a_guest(void **state)
 {
 	(void)state;
@@ -551,7 +568,8 @@ static void test_host_memory_of_a_guest(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that says nothing is stopped only once it is known that its GPUs are free then, and never runs where it would have to make way. */
+/* Aim: a job that says nothing is stopped only once it is known that its GPUs are free then, and
+ * never runs where it would have to make way. */
 static void test_if_free(void **state)
 {
 	(void)state;
@@ -572,7 +590,8 @@ static void test_if_free(void **state)
 
 /* ---- by order */
 
-/* Aim: under a preemptive order a shorter job takes GPUs from those alone that may be stopped, and its reason stays a wait where none may; with thousands of others behind. */
+/* Aim: under a preemptive order a shorter job takes GPUs from those alone that may be stopped, and
+ * its reason stays a wait where none may; with thousands of others behind. */
 static void test_order(void **state)
 {
 	(void)state;
@@ -598,7 +617,8 @@ static void test_order(void **state)
 	}
 }
 
-/* Aim: a job that ran before the first one with a rule came gives way as one that came later does. */
+/* Aim: a job that ran before the first one with a rule came gives way as one that came later
+ * does. */
 static void test_first_rule(void **state)
 {
 	(void)state;

@@ -13,7 +13,8 @@ static size_t size_of(const struct sw_term_row *row)
 	return row->kind == SW_TERM_TIME || row->kind == SW_TERM_MILLI ? sizeof(int64_t) : 1;
 }
 
-/* Aim: a member without a row would be lost on the way from the world to the engine, or not be compared: each byte is of one row, but for padding. */
+/* Aim: a member without a row would be lost on the way from the world to the engine, or not be
+ * compared: each byte is of one row, but for padding. */
 static void test_every_member_has_a_row(void **state)
 {
 	(void)state;
@@ -25,7 +26,8 @@ static void test_every_member_has_a_row(void **state)
 	assert_true(sizeof(struct sw_terms) - bytes < sizeof(int64_t));
 }
 
-/* Aim: what is set is read back, a value beyond the bounds changes nothing, and a difference is found in each row. */
+/* Aim: what is set is read back, a value beyond the bounds changes nothing, and a
+ * difference is found in each row. */
 static void test_set_and_differ(void **state)
 {
 	(void)state;

@@ -31,7 +31,8 @@ static void test_sums(void **state)
 	assert_memory_equal(topology->nodes, mixed, sizeof mixed);
 }
 
-/* Aim: a cluster that makes no sense is refused with a fact that names the node, and nothing is written. */
+/* Aim: a cluster that makes no sense is refused with a fact that names the node,
+ * and nothing is written. */
 static void test_nonsense_is_refused(void **state)
 {
 	(void)state;
@@ -84,7 +85,8 @@ static void test_growing(void **state)
 	}
 }
 
-/* Aim: a new node joins the last rack or the next one; anything else, or too many GPUs, is refused and changes nothing. */
+/* Aim: a new node joins the last rack or the next one; anything else, or too many GPUs, is
+ * refused and changes nothing. */
 static void test_growing_within_bounds(void **state)
 {
 	(void)state;

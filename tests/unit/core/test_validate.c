@@ -1,4 +1,5 @@
-/* The validator must find what is wrong: each test breaks one promise behind the engine's back and expects to hear its number. */
+/* The validator must find what is wrong: each test breaks one promise behind the engine's back and
+ * expects to hear its number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,8 @@ static void expect_whole(struct rig *rig)
 	rig_must(sw_engine_validate(rig->engine, &err), &err);
 }
 
-/* Aim: invariant 1: a running job holds what it was started with, and nobody else holds anything. */
+/* Aim: invariant 1: a running job holds what it was started with, and nobody else holds
+ * anything. */
 static void test_holdings_of_jobs(void **state)
 {
 	(void)state;
@@ -66,7 +68,8 @@ static void test_holdings_of_jobs(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 2: two jobs do not hold the same, and the ledger says what the holdings add up to. */
+/* Aim: invariant 2: two jobs do not hold the same, and the ledger says what
+ * the holdings add up to. */
 static void test_ledger(void **state)
 {
 	(void)state;
@@ -148,7 +151,8 @@ static void test_accounts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 6: nothing began in the future, no alarm is left in the past or wakes nobody, no plan is left open. */
+/* Aim: invariant 6: nothing began in the future, no alarm is left in the past or wakes
+ * nobody, no plan is left open. */
 static void test_time(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The emulated driver as the tests call it: loaded at run time, with settings and shared state of the test's own. */
+/* The emulated driver as the tests call it: loaded at run time, with settings and shared
+ * state of the test's own. */
 #ifndef TEST_EMU_DRIVER_H
 #define TEST_EMU_DRIVER_H
 
@@ -158,7 +159,8 @@ const char *driver_library(bool plain);
 void driver_open(bool plain);
 CUcontext driver_context(void);
 
-/* A kernel of a small module with one of each operation: "fill", "stir" and so on; "slow" is a spin. */
+/* A kernel of a small module with one of each operation: "fill", "stir" and so on; "slow" is a
+ * spin. */
 CUfunction driver_kernel(const char *name);
 CUresult driver_launch(const char *name, CUstream stream, void **arguments);
 CUresult driver_spin(CUstream stream, uint64_t ns);

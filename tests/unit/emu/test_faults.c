@@ -1,4 +1,5 @@
-/* Faults on demand, and settings that are wrong. Each case runs in a process of its own, which initialises the driver anew. */
+/* Faults on demand, and settings that are wrong. Each case runs in a process of its own, which
+ * initialises the driver anew. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>

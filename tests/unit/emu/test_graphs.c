@@ -150,7 +150,8 @@ static CUresult forbid_copy(void)
 	return cuMemcpyDtoH_v2(&word, x, 4);
 }
 
-/* A call that may not be made during a capture fails, spoils the capture, and leaves the stream usable. */
+/* A call that may not be made during a capture fails, spoils the capture, and
+ * leaves the stream usable. */
 static void test_forbidden_calls_spoil(void **state)
 {
 	(void)state;
@@ -179,7 +180,8 @@ static void *allocate_in_thread(void *argument)
 	return NULL;
 }
 
-/* Another thread's call spoils a global capture, not a thread-local or a relaxed one; a thread in relaxed mode may do anything. */
+/* Another thread's call spoils a global capture, not a thread-local or a relaxed one; a thread in
+ * relaxed mode may do anything. */
 static void test_capture_modes(void **state)
 {
 	(void)state;
@@ -233,7 +235,8 @@ static void test_default_stream_and_capture(void **state)
 	assert_cuda(cuStreamDestroy_v2(blocking));
 }
 
-/* A graph built by hand: order by edges, not by when nodes were added; parameters changed and nodes switched off in the executable. */
+/* A graph built by hand: order by edges, not by when nodes were added; parameters changed and nodes
+ * switched off in the executable. */
 static void test_graph_by_hand(void **state)
 {
 	(void)state;
@@ -272,7 +275,8 @@ static void test_graph_by_hand(void **state)
 	assert_int_equal(cuGraphDestroy(graph), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Memory that a graph allocates is there while it runs, counts, and cannot be more than there is. */
+/* Memory that a graph allocates is there while it runs, counts, and cannot be more than there
+ * is. */
 static void test_graph_memory(void **state)
 {
 	(void)state;
@@ -340,7 +344,8 @@ static void expect_sevens(CUdeviceptr at)
 		assert_int_equal(found[i], 7);
 }
 
-/* What a launch leaves the program must free before the next one, in the order of streams, and once. */
+/* What a launch leaves the program must free before the next one, in the order of streams, and
+ * once. */
 static void test_graphs_leave_memory(void **state)
 {
 	(void)state;
@@ -363,7 +368,8 @@ static void test_graphs_leave_memory(void **state)
 	assert_cuda(cuGraphDestroy(graph));
 }
 
-/* A graph that frees by itself frees at its next launch what the last one left, unless the program has; what its last launch left outlives it, and is the program's to free. */
+/* A graph that frees by itself frees at its next launch what the last one left, unless the program
+ * has; what its last launch left outlives it, and is the program's to free. */
 static void test_graphs_free_by_themselves(void **state)
 {
 	(void)state;

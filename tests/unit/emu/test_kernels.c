@@ -1,4 +1,5 @@
-/* Modules and kernels of the emulated driver: what they compute, how their arguments get there, and what is refused. */
+/* Modules and kernels of the emulated driver: what they compute, how their arguments get
+ * there, and what is refused. */
 #include <stdlib.h>
 #include <string.h>
 

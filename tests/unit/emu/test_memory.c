@@ -1,4 +1,5 @@
-/* Device memory of the emulated driver: plain, mapped by hand, the host's; what counts, and what misuse is answered with. */
+/* Device memory of the emulated driver: plain, mapped by hand, the host's; what counts, and what
+ * misuse is answered with. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,7 +125,8 @@ static void test_copies_and_fills(void **state)
 	free(in);
 }
 
-/* The copies of a batch are done in a stream, from and to wherever their addresses lie; the first that is refused is named. */
+/* The copies of a batch are done in a stream, from and to wherever their addresses lie; the first
+ * that is refused is named. */
 static void test_batches_of_copies(void **state)
 {
 	(void)state;
@@ -190,7 +192,8 @@ static void test_pitched_copies(void **state)
 	assert_cuda(cuMemFree_v2(a));
 }
 
-/* Device memory is not the host's to touch: the kernel refuses to read it, as it would on a machine with a GPU. */
+/* Device memory is not the host's to touch: the kernel refuses to read it, as it would
+ * on a machine with a GPU. */
 static void test_host_cannot_touch_device_memory(void **state)
 {
 	(void)state;
@@ -270,7 +273,8 @@ static void test_memory_lives_by_handle_or_mapping(void **state)
 	assert_cuda(cuMemAddressFree(address, 2 * PAGE));
 }
 
-/* A range goes to the host and comes back at the same address; a kernel works on it in both places, and the CPU reads it in one. */
+/* A range goes to the host and comes back at the same address; a kernel works on it in both places,
+ * and the CPU reads it in one. */
 static void test_memory_moves_below_an_address(void **state)
 {
 	(void)state;
@@ -305,7 +309,8 @@ static void test_memory_moves_below_an_address(void **state)
 	assert_cuda(cuMemAddressFree(address, PAGE));
 }
 
-/* A kernel on memory that is reserved but not mapped, or mapped without access, ends the context. */
+/* A kernel on memory that is reserved but not mapped, or mapped without
+ * access, ends the context. */
 static void test_unmapped_memory_is_illegal(void **state)
 {
 	(void)state;
@@ -329,7 +334,8 @@ static void test_unmapped_memory_is_illegal(void **state)
 	assert_cuda(cuMemAddressFree(address, 2 * PAGE));
 }
 
-/* Memory that is taken away below a running kernel is found out, also when other memory is put in its place. */
+/* Memory that is taken away below a running kernel is found out, also when other
+ * memory is put in its place. */
 static void test_unmap_below_a_kernel_is_illegal(void **state)
 {
 	(void)state;
@@ -471,7 +477,8 @@ static void test_arrays_are_counted(void **state)
 	assert_int_equal(cuArrayCreate_v2(&array, &shape), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Thousands of random maps, unmaps, moves and kernels against a plain copy of what must be there. */
+/* Thousands of random maps, unmaps, moves and kernels against a plain copy of what must be
+ * there. */
 static void test_random_moves_keep_contents(void **state)
 {
 	(void)state;
@@ -491,7 +498,8 @@ static void test_random_moves_keep_contents(void **state)
 		switch (rand_r(&seed) % 4) {
 		case 0:
 			if (mapped[i]) {
-				/* Evict: the contents go to the host and the memory back to the GPU. */
+				/* Evict: the contents go to the host and the
+				 * memory back to the GPU. */
 				assert_cuda(cuMemcpyDtoH_v2(in, address[i], sizeof in));
 				assert_memory_equal(in, model[i], sizeof in);
 				assert_cuda(cuMemUnmap(address[i], PAGE));

@@ -1,4 +1,5 @@
-/* Memory in stream order: what a pool reserves and uses, who may have freed memory again, and when it goes back. */
+/* Memory in stream order: what a pool reserves and uses, who may have freed memory again,
+ * and when it goes back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ static CUdeviceptr take(size_t bytes, CUstream from)
 	return x;
 }
 
-/* What is reserved counts against the GPU, and with the threshold at 0 it goes back where the host waits. */
+/* What is reserved counts against the GPU, and with the threshold at 0 it goes
+ * back where the host waits. */
 static void test_reserved_and_used(void **state)
 {
 	(void)state;
@@ -78,7 +80,8 @@ static void test_threshold_and_trim(void **state)
 	assert_cuda(cuMemPoolSetAttribute(pool, CU_MEMPOOL_RELEASE_THRESHOLD, &threshold));
 }
 
-/* A stream has its own freed memory again at once; another stream only when the first has got there. */
+/* A stream has its own freed memory again at once; another stream only when
+ * the first has got there. */
 static void test_who_may_reuse(void **state)
 {
 	(void)state;

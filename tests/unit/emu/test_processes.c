@@ -1,4 +1,5 @@
-/* Processes that share the emulated GPUs: one memory, one engine, and neighbours that are killed. The test itself never initialises the driver. */
+/* Processes that share the emulated GPUs: one memory, one engine, and neighbours that are killed.
+ * The test itself never initialises the driver. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -48,7 +49,8 @@ static struct child start(void (*run)(int socket))
 	if (pid == 0) {
 		close(sockets[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* A failed assertion longjmps into the parent's test, or aborts: neither may go on here. */
+		/* A failed assertion longjmps into the parent's test, or aborts:
+		 * neither may go on here. */
 		signal(SIGABRT, child_failed);
 		setenv("CMOCKA_TEST_ABORT", "1", 1);
 		run(sockets[1]);
@@ -165,7 +167,8 @@ static void test_only_one_wins(void **state)
 	}
 }
 
-/* A child of a process that uses the driver cannot; one of a process that does not yet can, and so can what it executes. */
+/* A child of a process that uses the driver cannot; one of a process that does not yet can, and
+ * so can what it executes. */
 static void fork_after_use(int socket)
 {
 	CUdeviceptr x = 0;
@@ -213,7 +216,8 @@ static void use_engine(int socket)
 	}
 }
 
-/* Neighbours that are killed or stopped in the middle of their work, waiting or running, do not hold up the others. */
+/* Neighbours that are killed or stopped in the middle of their work, waiting or running, do
+ * not hold up the others. */
 static void test_killed_neighbours_do_not_stop_the_engine(void **state)
 {
 	(void)state;
@@ -421,7 +425,8 @@ static void test_memory_of_another_process(void **state)
 	end(&from);
 }
 
-/* Counts its steps aloud; each one stirs memory, and at the end the memory must be as stirred that often. */
+/* Counts its steps aloud; each one stirs memory, and at the end the memory must be
+ * as stirred that often. */
 static void count_steps(int socket)
 {
 	enum { N = 64 };
@@ -496,7 +501,8 @@ static void checkpoint_target(int socket)
 	tell(socket, 'd');
 }
 
-/* Another process stops one, takes its memory off the GPU, and lets it go on as if nothing had been. */
+/* Another process stops one, takes its memory off the GPU, and lets it go on
+ * as if nothing had been. */
 static void test_checkpoint(void **state)
 {
 	(void)state;
@@ -575,7 +581,8 @@ static void move_target(int socket)
 	tell(socket, 'e');
 }
 
-/* Restored onto another GPU of its kind a process has its memory there, at the same addresses; every GPU must be named, and none twice. */
+/* Restored onto another GPU of its kind a process has its memory there, at the same addresses;
+ * every GPU must be named, and none twice. */
 static void test_restore_elsewhere(void **state)
 {
 	(void)state;

@@ -101,7 +101,8 @@ static void to_name(char *symbol)
 		symbol[length - 3] = '\0';
 }
 
-/* Only names of the driver are exported, and each of them can be looked up in some version and flavour. */
+/* Only names of the driver are exported, and each of them can be looked up in
+ * some version and flavour. */
 static void test_exports_and_names_agree(void **state)
 {
 	(void)state;

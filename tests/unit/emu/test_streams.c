@@ -1,4 +1,5 @@
-/* Streams and events of the emulated driver: order, waiting, the default streams, modelled times. */
+/* Streams and events of the emulated driver: order, waiting, the default
+ * streams, modelled times. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static void test_work_runs_in_order(void **state)
 	assert_cuda(cuMemFree_v2(x));
 }
 
-/* A stream that is destroyed still does its work, and who waits for the context waits for that too. */
+/* A stream that is destroyed still does its work, and who waits for the
+ * context waits for that too. */
 static void test_destroyed_stream_finishes(void **state)
 {
 	(void)state;

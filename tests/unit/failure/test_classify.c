@@ -1,4 +1,5 @@
-/* The classifier: the corpus of logs, other evidence, bad tables, hostile logs. Each file of corpus/ is the end of a log, named after its class. */
+/* The classifier: the corpus of logs, other evidence, bad tables, hostile logs. Each file of
+ * corpus/ is the end of a log, named after its class. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -62,7 +63,8 @@ static void test_corpus(void **state)
 	assert_true(wrong * 20 <= samples);
 }
 
-/* The built-in table has the classes and signatures that the system promises, and says what each means. */
+/* The built-in table has the classes and signatures that the system promises,
+ * and says what each means. */
 static void test_table(void **state)
 {
 	uint32_t signatures = 0;
@@ -85,7 +87,8 @@ struct exit_case {
 	const char *expected;
 };
 
-/* Without a telling log, the supervisor's reason, the signal and the exit code decide, in this order. */
+/* Without a telling log, the supervisor's reason, the signal and the exit code
+ * decide, in this order. */
 static void test_other_evidence(void **state)
 {
 	static const struct exit_case cases[] = {
@@ -120,7 +123,8 @@ static void test_other_evidence(void **state)
 	}
 }
 
-/* What comes last counts: an error that was overcome long before the end does not hide the one that ended the run. */
+/* What comes last counts: an error that was overcome long before the end does not hide the
+ * one that ended the run. */
 static void test_near_the_end_first(void **state)
 {
 	static char log[SW_FAILURE_TAIL];

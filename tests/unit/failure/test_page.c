@@ -1,4 +1,5 @@
-/* docs/failures.md lists the classes that the table has. When they change, let this test write the list anew:
+/* docs/failures.md lists the classes that the table has. When they change, let this
+ * test write the list anew:
  *	SHAREWELL_WRITE_DOCS=1 ctest --test-dir build/dev -R unit/failure/page
  */
 #include <setjmp.h>

@@ -84,7 +84,8 @@ static void test_example(void **state)
 	}
 }
 
-/* Kinds follow one another: UUIDs count through, link groups never span two kinds, and defaults are those of the comments. */
+/* Kinds follow one another: UUIDs count through, link groups never span two kinds, and defaults are
+ * those of the comments. */
 static void test_kinds(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* GPUs from a stand-in for NVIDIA's library, and what is said where library, driver, function or GPU are missing. */
+/* GPUs from a stand-in for NVIDIA's library, and what is said where library, driver,
+ * function or GPU are missing. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -118,7 +119,8 @@ static void test_info(void **state)
 	assert_int_equal(fake->shutdowns, 1);
 }
 
-/* Without NVLink GPUs of one node of the machine are a group; groups stand together and count from 0. */
+/* Without NVLink GPUs of one node of the machine are a group; groups stand
+ * together and count from 0. */
 static void test_groups_by_node(void **state)
 {
 	(void)state;
@@ -134,7 +136,8 @@ static void test_groups_by_node(void **state)
 	}
 }
 
-/* Where there is NVLink it alone makes the groups; GPUs without are alone. Samples follow the order of the list. */
+/* Where there is NVLink it alone makes the groups; GPUs without are alone. Samples follow
+ * the order of the list. */
 static void test_groups_by_nvlink(void **state)
 {
 	(void)state;
@@ -201,7 +204,8 @@ static void test_sample(void **state)
 	}
 }
 
-/* Of more processes than a sample holds the first are listed, of very many none; the total is always true. */
+/* Of more processes than a sample holds the first are listed, of very many none;
+ * the total is always true. */
 static void test_many_processes(void **state)
 {
 	(void)state;
@@ -255,7 +259,8 @@ static void test_lost_later(void **state)
 	assert_int_equal(sw_gpus_sample(gpus, 2, &sample, NULL), 0);
 }
 
-/* A GPU that reports an error of its own fails its samples from then on; an error that a program brought about changes nothing, nor does one of a GPU that is not there. */
+/* A GPU that reports an error of its own fails its samples from then on; an error that a program
+ * brought about changes nothing, nor does one of a GPU that is not there. */
 static void test_reports_an_error(void **state)
 {
 	(void)state;
@@ -285,7 +290,8 @@ static void test_reports_an_error(void **state)
 	assert_int_equal(sw_gpus_sample(again, 1, &sample, NULL), 0);
 }
 
-/* GPUs that cannot be used from the start are left out, and the line for people says which and why. */
+/* GPUs that cannot be used from the start are left out, and the line for
+ * people says which and why. */
 static void test_left_out(void **state)
 {
 	(void)state;
@@ -342,7 +348,8 @@ static void test_old(void **state)
 	assert_string_equal(err.detail, "NVML error 15");
 }
 
-/* No library, no driver, or a library without what we need: no GPUs, with the reason; what was begun is ended. */
+/* No library, no driver, or a library without what we need: no GPUs, with the reason;
+ * what was begun is ended. */
 static void test_absent(void **state)
 {
 	(void)state;

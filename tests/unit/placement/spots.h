@@ -1,4 +1,5 @@
-/* A cluster on which a test occupies GPUs by hand and asks a placement rule for a spot. Include after cmocka. */
+/* A cluster on which a test occupies GPUs by hand and asks a placement rule for a
+ * spot. Include after cmocka. */
 #ifndef SW_TESTS_UNIT_PLACEMENT_SPOTS_H
 #define SW_TESTS_UNIT_PLACEMENT_SPOTS_H
 
@@ -59,8 +60,9 @@ static inline const char *spots_place_plain(const struct rig *rig, const struct 
 	return spots_place(rig, rule, (struct sw_job){.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus});
 }
 
-/* A rule keeps its promises on any cluster: a spot of the right size on GPUs that are free and large enough; and, if it promises that a
- * count is enough, a spot whenever so many GPUs that suit are free. */
+/* A rule keeps its promises on any cluster: a spot of the right size on GPUs that are free
+ * and large enough; and, if it promises that a count is enough, a spot whenever so many
+ * GPUs that suit are free. */
 static inline void spots_try_all(const struct sw_placement *rule)
 {
 	struct sw_rng rng;

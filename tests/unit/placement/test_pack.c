@@ -26,7 +26,8 @@ static void test_tightest_gap(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job larger than a node takes as few nodes as possible, the last part into the tightest gap. */
+/* Aim: a job larger than a node takes as few nodes as possible, the last part
+ * into the tightest gap. */
 static void test_fewest_nodes(void **state)
 {
 	(void)state;

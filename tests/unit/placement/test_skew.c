@@ -16,7 +16,8 @@ static struct sw_job skewed(uint32_t gpus, uint16_t skew_milli)
 	return (struct sw_job){.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus, .skew_milli = skew_milli};
 }
 
-/* Aim: above the limit, and where nobody knows, a job stands on one node or waits; below, it goes wherever there is room. */
+/* Aim: above the limit, and where nobody knows, a job stands on one node or waits; below, it goes
+ * wherever there is room. */
 static void test_who_is_consolidated(void **state)
 {
 	(void)state;
@@ -34,7 +35,8 @@ static void test_who_is_consolidated(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: jobs that are treated differently are of different kinds, so that one that waits does not stop the other. */
+/* Aim: jobs that are treated differently are of different kinds, so that one that waits
+ * does not stop the other. */
 static void test_kinds(void **state)
 {
 	(void)state;
@@ -49,7 +51,8 @@ static void test_kinds(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a consolidated job takes the tightest node; a larger one whole nodes and the tightest for the rest, in one rack. */
+/* Aim: a consolidated job takes the tightest node; a larger one whole nodes and the tightest for
+ * the rest, in one rack. */
 static void test_consolidated(void **state)
 {
 	(void)state;
@@ -66,7 +69,8 @@ static void test_consolidated(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a node whose GPUs are too small is passed over, also when the one that suits comes before it. */
+/* Aim: a node whose GPUs are too small is passed over, also when the one that
+ * suits comes before it. */
 static void test_small_gpus(void **state)
 {
 	(void)state;
@@ -81,7 +85,8 @@ static void test_small_gpus(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nodes of different sizes: as few nodes as can hold the job, also where the largest are not enough. */
+/* Aim: nodes of different sizes: as few nodes as can hold the job, also where the
+ * largest are not enough. */
 static void test_uneven_nodes(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Consolidated in one rack: the first node with room, or idle nodes and a first node for the rest; all or nothing. */
+/* Consolidated in one rack: the first node with room, or idle nodes and a first node for
+ * the rest; all or nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 
 #define RULE &sw_placement_yarn
 
-/* Aim: up to a node's GPUs go to the first node in index order that has room, not to the tightest, and are never split. */
+/* Aim: up to a node's GPUs go to the first node in index order that has room, not to the
+ * tightest, and are never split. */
 static void test_one_node(void **state)
 {
 	(void)state;
@@ -28,7 +30,8 @@ static void test_one_node(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a larger job takes idle nodes in index order and the first node with room for the rest, all in one rack. */
+/* Aim: a larger job takes idle nodes in index order and the first node with room for the
+ * rest, all in one rack. */
 static void test_several_nodes(void **state)
 {
 	(void)state;
@@ -47,7 +50,8 @@ static void test_several_nodes(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job of one GPU takes 2 CPUs, a larger one 6 for each, and 5 GB where it stands on one node. */
+/* Aim: a job of one GPU takes 2 CPUs, a larger one 6 for each, and 5 GB where
+ * it stands on one node. */
 static void test_cpus_and_memory_on_one_node(void **state)
 {
 	(void)state;

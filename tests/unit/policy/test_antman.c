@@ -52,7 +52,8 @@ static bool runs_beside(const struct rig *rig, uint32_t id)
 	return rig_runs(rig, id) && rig_job(rig, id)->job_class == SW_CLASS_OPPORTUNISTIC;
 }
 
-/* Aim: opportunistic jobs take idle GPUs first, then those that are used least, and none that is used by 80 %. */
+/* Aim: opportunistic jobs take idle GPUs first, then those that are used least, and
+ * none that is used by 80 %. */
 static void test_where_opportunistic_jobs_go(void **state)
 {
 	(void)state;
@@ -72,7 +73,8 @@ static void test_where_opportunistic_jobs_go(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job whose memory does not fit beside others waits, and does not keep smaller ones from trying. */
+/* Aim: a job whose memory does not fit beside others waits, and does not keep
+ * smaller ones from trying. */
 static void test_memory_decides(void **state)
 {
 	(void)state;
@@ -89,7 +91,8 @@ static void test_memory_decides(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a guaranteed job takes GPUs that only opportunistic jobs are on; these stay beside it, or give way and come back elsewhere. */
+/* Aim: a guaranteed job takes GPUs that only opportunistic jobs are on; these stay beside it, or
+ * give way and come back elsewhere. */
 static void test_guaranteed_jobs_go_first(void **state)
 {
 	(void)state;
@@ -104,8 +107,8 @@ static void test_guaranteed_jobs_go_first(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job beyond its quota runs beside others, and by right in the very decision in which quota comes free, in place; both when a job ends and when the
- * quota is raised. */
+/* Aim: a job beyond its quota runs beside others, and by right in the very decision in which quota
+ * comes free, in place; both when a job ends and when the quota is raised. */
 static void test_promoted_when_quota_frees(void **state)
 {
 	(void)state;
@@ -138,7 +141,8 @@ static void test_promoted_elsewhere(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: without `auto` a guaranteed job waits for its quota, unless it says itself that it would rather not. */
+/* Aim: without `auto` a guaranteed job waits for its quota, unless it says itself
+ * that it would rather not. */
 static void test_without_auto(void **state)
 {
 	(void)state;
@@ -155,7 +159,8 @@ static void test_without_auto(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a large guaranteed job that has lost its patience is not overtaken by small ones, and what it waits for is lent meanwhile. */
+/* Aim: a large guaranteed job that has lost its patience is not overtaken by small ones, and what
+ * it waits for is lent meanwhile. */
 static void test_large_jobs_do_not_starve(void **state)
 {
 	(void)state;
@@ -177,7 +182,8 @@ static void test_large_jobs_do_not_starve(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: an opportunistic job that has waited long enough is not overtaken by other opportunistic ones. */
+/* Aim: an opportunistic job that has waited long enough is not overtaken by
+ * other opportunistic ones. */
 static void test_patience(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* bigbrain by hand: where whole jobs go, who is split and who waits, when a split job becomes whole, and what it says. */
+/* bigbrain by hand: where whole jobs go, who is split and who waits, when a split job becomes
+ * whole, and what it says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,8 +40,8 @@ static uint32_t split_milli(const struct rig *rig, uint32_t id)
 	return sw_job_split_milli(sw_engine_view(rig->engine), rig_job(rig, id));
 }
 
-/* Aim: whole jobs go to the GPU with the fewest residents, of equal ones to the one with the most memory left, and there are k on each at
- * most. */
+/* Aim: whole jobs go to the GPU with the fewest residents, of equal ones to the one with the most
+ * memory left, and there are k on each at most. */
 static void test_where_whole_jobs_go(void **state)
 {
 	(void)state;
@@ -59,7 +60,8 @@ static void test_where_whole_jobs_go(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: one more job needs its memory, a context for every process there, and a part of the GPU that stays free; to the byte. */
+/* Aim: one more job needs its memory, a context for every process there, and a part of the GPU that
+ * stays free; to the byte. */
 static void test_head_room(void **state)
 {
 	(void)state;
@@ -85,7 +87,8 @@ static void test_head_room(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the first job that finds no place holds up the others, unless they may overtake; who is over its quota holds up nobody. */
+/* Aim: the first job that finds no place holds up the others, unless they may overtake; who is over
+ * its quota holds up nobody. */
 static void test_line(void **state)
 {
 	(void)state;
@@ -113,7 +116,8 @@ static void test_line(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: jobs of several GPUs and those that do not say their memory take free GPUs, and others go beside the former only. */
+/* Aim: jobs of several GPUs and those that do not say their memory take free GPUs, and others go
+ * beside the former only. */
 static void test_gangs_and_unknown_memory(void **state)
 {
 	(void)state;
@@ -143,7 +147,8 @@ static void test_gangs_and_unknown_memory(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job of several GPUs that finds no free ones goes beside others on one node, k on each GPU at most, and says so when it cannot. */
+/* Aim: a job of several GPUs that finds no free ones goes beside others on one node, k on each GPU
+ * at most, and says so when it cannot. */
 static void test_gangs_share(void **state)
 {
 	(void)state;
@@ -164,8 +169,8 @@ static void test_gangs_share(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: with a gain of 5 % and jobs that use half of a GPU, whose work together grows by 33, 12.5, 6.7 and then 4.2 %, four share one
- * however large k is. */
+/* Aim: with a gain of 5 % and jobs that use half of a GPU, whose work together grows by 33, 12.5,
+ * 6.7 and then 4.2 %, four share one however large k is. */
 static void test_admission_by_benefit(void **state)
 {
 	(void)state;
@@ -195,7 +200,8 @@ static void check_memory(const struct rig *rig, uint32_t gpu)
 		assert_true(held + residents * (1200 * RIG_GIB / 1000) <= 80 * RIG_GIB - 80 * RIG_GIB / 1000 * 50);
 }
 
-/* Aim: whatever comes and goes, no GPU runs out of memory, with a context for every process; k whole jobs and one part are on it at most. */
+/* Aim: whatever comes and goes, no GPU runs out of memory, with a context for every process; k
+ * whole jobs and one part are on it at most. */
 static void test_never_out_of_memory(void **state)
 {
 	(void)state;
@@ -227,8 +233,8 @@ static void test_never_out_of_memory(void **state)
 
 /* ---- split or wait ---- */
 
-/* Aim: of being split now and whole later the one with the smaller predicted end is taken. k is 1, residents of 30 GiB use half of each
- * GPU, so a part gets on at 2/3 of its speed. */
+/* Aim: of being split now and whole later the one with the smaller predicted end is taken. k is 1,
+ * residents of 30 GiB use half of each GPU, so a part gets on at 2/3 of its speed. */
 static void test_split_or_wait(void **state)
 {
 	(void)state;
@@ -258,7 +264,8 @@ static void test_split_or_wait(void **state)
 	}
 }
 
-/* Aim: a job that has a place only over two GPUs runs there; one part of a split job on each GPU at a time, and 2 k + 1 jobs on two GPUs. */
+/* Aim: a job that has a place only over two GPUs runs there; one part of a split job on each GPU at
+ * a time, and 2 k + 1 jobs on two GPUs. */
 static void test_one_slot(void **state)
 {
 	(void)state;
@@ -269,7 +276,8 @@ static void test_one_slot(void **state)
 	uint32_t split = submit(&rig, 1, 45, 1000), next = submit(&rig, 2, 5, 1000);
 	assert_string_equal(rig_place(&rig, split), "0:1 0:2");
 	assert_int_equal(rig_state(&rig, next), SW_JOB_WAITING);
-	/* In proportion to 40 and 30 GiB, less what is held back of each: two contexts and 4 GiB. */
+	/* In proportion to 40 and 30 GiB, less what is held back of each: two contexts and 4
+	 * GiB. */
 	const struct sw_view *view = sw_engine_view(rig.engine);
 	uint64_t left[] = {sw_gpu_memory_free(view, (struct sw_node_id){0}, 0), sw_gpu_memory_free(view, (struct sw_node_id){0}, 1)};
 	assert_true(left[0] + left[1] == 25 * RIG_GIB && left[0] > left[1]);
@@ -283,7 +291,8 @@ static void test_one_slot(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a split job becomes whole when a place is there and what it saves is more than the restart costs, and not for less. */
+/* Aim: a split job becomes whole when a place is there and what it saves is more than the restart
+ * costs, and not for less. */
 static void test_merging(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Gandiva: where jobs go, whose turn it is, which pairs stay together, who moves, grows and shrinks. */
+/* Gandiva: where jobs go, whose turn it is, which pairs stay together, who
+ * moves, grows and shrinks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +63,8 @@ static uint32_t submit_in_place(struct rig *rig, int64_t at_s, uint32_t gpus, ui
 
 /* ---- turns */
 
-/* Aim: six jobs of one GPU on four get ten quanta each, within 5 %, and at no time is one more than a quantum ahead of another. */
+/* Aim: six jobs of one GPU on four get ten quanta each, within 5 %, and at no time is one more than
+ * a quantum ahead of another. */
 static void test_equal_turns(void **state)
 {
 	(void)state;
@@ -85,7 +87,8 @@ static void test_equal_turns(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a gang gets its turn on all its GPUs at once, although small jobs behind it could have had theirs earlier. */
+/* Aim: a gang gets its turn on all its GPUs at once, although small jobs behind it could
+ * have had theirs earlier. */
 static void test_gang_among_small_jobs(void **state)
 {
 	(void)state;
@@ -123,7 +126,8 @@ static void test_only_those_that_keep_their_state(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: jobs that stand still where they are come back to those GPUs, each GPU with its own round. */
+/* Aim: jobs that stand still where they are come back to those GPUs, each GPU with its own
+ * round. */
 static void test_turns_in_place(void **state)
 {
 	(void)state;
@@ -150,7 +154,8 @@ static void test_turns_in_place(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: what stands on a GPU keeps its memory there: no more take turns in place than fit, and nobody of whom it is not known. */
+/* Aim: what stands on a GPU keeps its memory there: no more take turns in place than fit, and
+ * nobody of whom it is not known. */
 static void test_memory_of_those_who_stand(void **state)
 {
 	(void)state;
@@ -186,7 +191,8 @@ static void test_larger_than_a_node(void **state)
 
 /* ---- places */
 
-/* Aim: a job goes to a node of its size with room, else to an empty one, else to any with room, else it takes turns on one of its size. */
+/* Aim: a job goes to a node of its size with room, else to an empty one, else to any with room,
+ * else it takes turns on one of its size. */
 static void test_order_of_places(void **state)
 {
 	(void)state;
@@ -243,7 +249,8 @@ static void test_departure_relieves(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job of eight GPUs that is spread 4 + 4 is brought together by one migration when a job ends, and stays. */
+/* Aim: a job of eight GPUs that is spread 4 + 4 is brought together by one migration when
+ * a job ends, and stays. */
 static void test_spread_job_is_gathered(void **state)
 {
 	(void)state;
@@ -264,7 +271,8 @@ static void test_spread_job_is_gathered(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where no node has room for a spread job, the one with most free GPUs is cleared of what fits elsewhere. */
+/* Aim: where no node has room for a spread job, the one with most free GPUs is cleared
+ * of what fits elsewhere. */
 static void test_a_node_is_cleared(void **state)
 {
 	(void)state;
@@ -302,7 +310,8 @@ static void tell_speed(struct rig *rig, int64_t at_s, uint32_t id, int64_t speed
 	rig_event(rig, at_s, event);
 }
 
-/* Two jobs on one GPU, up to their trial as a pair from the second quantum on, in which each runs at this speed. */
+/* Two jobs on one GPU, up to their trial as a pair from the second quantum on, in which
+ * each runs at this speed. */
 static void try_pair(struct rig *rig, int64_t first_milli, int64_t second_milli)
 {
 	open_gandiva(rig, one_gpu, 1);
@@ -316,7 +325,8 @@ static void try_pair(struct rig *rig, int64_t first_milli, int64_t second_milli)
 	tell_speed(rig, 2 * QUANTUM + 1, 1, second_milli);
 }
 
-/* Aim: a pair that does 1.3 of what one does alone stays together; a third job takes turns with both. */
+/* Aim: a pair that does 1.3 of what one does alone stays together; a third job
+ * takes turns with both. */
 static void test_good_pair_is_kept(void **state)
 {
 	(void)state;
@@ -350,7 +360,8 @@ static void test_bad_pair_is_parted(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is packed where there is no overload, where memory is short or unknown, who fills a GPU alone, or where nobody measures speed. */
+/* Aim: nobody is packed where there is no overload, where memory is short or unknown, who fills a
+ * GPU alone, or where nobody measures speed. */
 static void test_who_is_not_packed(void **state)
 {
 	(void)state;
@@ -388,7 +399,8 @@ static void test_who_is_not_packed(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: when a GPU becomes free, the guest of a pair takes it; when its host ends, it stays where it is. */
+/* Aim: when a GPU becomes free, the guest of a pair takes it; when its host
+ * ends, it stays where it is. */
 static void test_end_of_a_pair(void **state)
 {
 	(void)state;
@@ -421,7 +433,8 @@ static void test_end_of_a_pair(void **state)
 
 /* ---- sizes */
 
-/* Aim: an elastic job grows onto GPUs that were idle for ten minutes, and gives them back at once when somebody comes. */
+/* Aim: an elastic job grows onto GPUs that were idle for ten minutes, and gives them back at
+ * once when somebody comes. */
 static void test_grow_and_shrink(void **state)
 {
 	(void)state;
@@ -440,7 +453,8 @@ static void test_grow_and_shrink(void **state)
 	rig_close(&rig);
 }
 
-/* A job that cannot be stopped and keeps off node 1 waits for node 0, where another such job runs; on node 1 one runs that can stand still there. */
+/* A job that cannot be stopped and keeps off node 1 waits for node 0, where another such job runs;
+ * on node 1 one runs that can stand still there. */
 static void open_in_vain(struct rig *rig)
 {
 	open_with(rig, two_ones, 2, (struct sw_engine_config){.terms.moves = SW_MOVES_RESTART});
@@ -453,7 +467,8 @@ static void open_in_vain(struct rig *rig)
 	assert_false(rig_runs(rig, 2));
 }
 
-/* Aim: one that was stopped for a job that then did not come goes on, although nothing else happens on its node. */
+/* Aim: one that was stopped for a job that then did not come goes on, although nothing
+ * else happens on its node. */
 static void test_stopped_in_vain(void **state)
 {
 	(void)state;
@@ -472,7 +487,8 @@ static void test_stopped_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that waits long for another node does not have the same one stopped in vain again and again. */
+/* Aim: a job that waits long for another node does not have the same one stopped
+ * in vain again and again. */
 static void test_seldom_stopped_in_vain(void **state)
 {
 	(void)state;
@@ -485,7 +501,8 @@ static void test_seldom_stopped_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the same of two who are stopped for a job that is larger than a node and keeps off that of one of them. */
+/* Aim: the same of two who are stopped for a job that is larger than a node and keeps
+ * off that of one of them. */
 static void test_stopped_in_vain_for_a_gang(void **state)
 {
 	(void)state;
@@ -506,7 +523,8 @@ static void test_stopped_in_vain_for_a_gang(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who waits on its node because its tenant has all of its quota elsewhere goes on when that is given back. */
+/* Aim: who waits on its node because its tenant has all of its quota elsewhere goes on
+ * when that is given back. */
 static void test_quota_is_given_back_elsewhere(void **state)
 {
 	(void)state;
@@ -537,7 +555,8 @@ static void test_quota_is_given_back_elsewhere(void **state)
 
 /* ---- what people and machines do */
 
-/* Aim: who stands still and is released goes on where it stands, whoever is released first, though other nodes are as empty. */
+/* Aim: who stands still and is released goes on where it stands, whoever is released first, though
+ * other nodes are as empty. */
 static void test_released_where_they_stand(void **state)
 {
 	(void)state;
@@ -555,7 +574,8 @@ static void test_released_where_they_stand(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who stands still on a node that others have all of, and cannot start on the one where it is to take turns, does not wait there for ever. */
+/* Aim: who stands still on a node that others have all of, and cannot start on the one where it is
+ * to take turns, does not wait there for ever. */
 static void test_does_not_stand_where_it_waits(void **state)
 {
 	(void)state;
@@ -583,7 +603,8 @@ static void test_does_not_stand_where_it_waits(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that is held while it waits loses its turn to nobody's harm, and is back after its release. */
+/* Aim: a job that is held while it waits loses its turn to nobody's harm, and is
+ * back after its release. */
 static void test_hold_and_release(void **state)
 {
 	(void)state;
@@ -601,7 +622,8 @@ static void test_hold_and_release(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: residents of a node that goes down or is closed go on elsewhere, and come back when it does. */
+/* Aim: residents of a node that goes down or is closed go on elsewhere, and
+ * come back when it does. */
 static void test_nodes_come_and_go(void **state)
 {
 	(void)state;

@@ -22,7 +22,8 @@ static double index_of(const int64_t *samples, size_t count, int64_t a, int64_t 
 	return (double)sw_gittins_index(samples, sums, count, a, delta, compat) / (double)SW_GITTINS_UNIT;
 }
 
-/* Aim: for samples 4, 8 and 12 and a look of 4 ahead, the index is 1/12 at 0, 1/8 at 4 and 1/4 at 8. */
+/* Aim: for samples 4, 8 and 12 and a look of 4 ahead, the index is 1/12 at 0,
+ * 1/8 at 4 and 1/4 at 8. */
 static void test_published_values(void **state)
 {
 	(void)state;
@@ -70,7 +71,8 @@ static void test_compat(void **state)
 {
 	(void)state;
 	static const int64_t samples[] = {4, 8, 12};
-	/* At 0 the next sample is 4: looked at from 3, 4 is within reach of 4, and 8 and 12 are not: (1/3) / ((4 + 4 + 4) / 3). */
+	/* At 0 the next sample is 4: looked at from 3, 4 is within reach of 4, and 8 and 12 are
+	 * not: (1/3) / ((4 + 4 + 4) / 3). */
 	assert_float_equal(index_of(samples, 3, 0, 4, 1), 1.0 / 12, 1e-9);
 	/* At 4, from 7: 8 is within reach: 1 / (8 + 4). */
 	assert_float_equal(index_of(samples, 3, 4, 4, 1), 1.0 / 12, 1e-9);
@@ -103,7 +105,8 @@ static void open_gittins(struct rig *rig, const char *const *words)
 	rig_open(rig, one_gpu, 1, (struct sw_engine_config){.policy = &sw_policy_gittins}, words);
 }
 
-/* Aim: a job whose chance to end soon has grown is kept; one whose chance is gone yields to a newcomer. */
+/* Aim: a job whose chance to end soon has grown is kept; one whose chance is
+ * gone yields to a newcomer. */
 static void test_index_decides(void **state)
 {
 	(void)state;
@@ -123,7 +126,8 @@ static void test_index_decides(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: queues come first: a job that used up its queue waits behind all of the queue before, whatever its index. */
+/* Aim: queues come first: a job that used up its queue waits behind all of the queue
+ * before, whatever its index. */
 static void test_queues_come_first(void **state)
 {
 	(void)state;
@@ -140,7 +144,8 @@ static void test_queues_come_first(void **state)
 	rig_close(&rig);
 }
 
-/* Ends `count` jobs that used `used_s` seconds each, one after the other from `at_s` on; returns the time after that. */
+/* Ends `count` jobs that used `used_s` seconds each, one after the other from `at_s` on;
+ * returns the time after that. */
 static int64_t make_history(struct rig *rig, int64_t at_s, int count, int64_t used_s)
 {
 	for (int j = 0; j < count; j++) {
@@ -152,7 +157,8 @@ static int64_t make_history(struct rig *rig, int64_t at_s, int count, int64_t us
 	return at_s;
 }
 
-/* Aim: without samples the cluster's own history decides, as soon as enough jobs have ended, and however many end after that. */
+/* Aim: without samples the cluster's own history decides, as soon as enough jobs have ended, and
+ * however many end after that. */
 static void test_own_history(void **state)
 {
 	(void)state;
@@ -161,7 +167,8 @@ static void test_own_history(void **state)
 	for (size_t e = 0; e < RIG_COUNT(ends); e++) {
 		struct rig rig;
 		open_gittins(&rig, words);
-		/* Half of the jobs take 10 s, half 1000 s: one that is older than 10 s will take long. */
+		/* Half of the jobs take 10 s, half 1000 s: one that is older
+		 * than 10 s will take long. */
 		int64_t now = make_history(&rig, 0, ends[e], 1000);
 		now = make_history(&rig, now, ends[e], 10);
 		uint32_t old = rig_submit_plain(&rig, now, 1, 1000);
@@ -190,7 +197,8 @@ static void test_no_history(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: settings that leave the index without a look ahead, or queues that do not grow, are refused. */
+/* Aim: settings that leave the index without a look ahead, or queues that do
+ * not grow, are refused. */
 static void test_bad_settings(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Least attained service: when a job leaves its queue, when it comes back, and who yields to whom. */
+/* Least attained service: when a job leaves its queue, when it comes back, and who yields to
+ * whom. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,8 @@ static void open_las(struct rig *rig, const char *thresholds, const char *more)
 	rig_open(rig, four_gpus, 1, (struct sw_engine_config){.policy = &sw_policy_las}, words);
 }
 
-/* Aim: a job leaves its queue at the very GPU-second: a nanosecond earlier a newcomer does not overtake it, then it does. */
+/* Aim: a job leaves its queue at the very GPU-second: a nanosecond earlier a newcomer does not
+ * overtake it, then it does. */
 static void test_demotion_is_exact(void **state)
 {
 	(void)state;
@@ -41,7 +43,8 @@ static void test_demotion_is_exact(void **state)
 	}
 }
 
-/* Aim: where the GPU-second falls between two seconds, the next whole second of run time is early enough, and a step in between is used. */
+/* Aim: where the GPU-second falls between two seconds, the next whole second of run time is early
+ * enough, and a step in between is used. */
 static void test_demotion_between_seconds(void **state)
 {
 	(void)state;
@@ -94,7 +97,8 @@ static void test_time_alone(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that moves down joins the end of its new queue; after that, equals do not take turns. */
+/* Aim: a job that moves down joins the end of its new queue; after that,
+ * equals do not take turns. */
 static void test_no_turns_within_a_queue(void **state)
 {
 	(void)state;
@@ -113,8 +117,8 @@ static void test_no_turns_within_a_queue(void **state)
 	rig_close(&rig);
 }
 
-/* A job of all GPUs that ran for 7 s, left the first queue after 5 and was then preempted by one that holds a GPU in the first queue for
- * 20 s. */
+/* A job of all GPUs that ran for 7 s, left the first queue after 5 and was then preempted by one
+ * that holds a GPU in the first queue for 20 s. */
 static uint32_t demote_and_stop(struct rig *rig)
 {
 	uint32_t id = rig_submit_plain(rig, 0, 4, 100000);
@@ -125,7 +129,8 @@ static uint32_t demote_and_stop(struct rig *rig)
 	return id;
 }
 
-/* Aim: a job that has waited so many times its run time comes back to the first queue at that very second. */
+/* Aim: a job that has waited so many times its run time comes back to the first
+ * queue at that very second. */
 static void test_promotion_is_exact(void **state)
 {
 	(void)state;
@@ -155,7 +160,8 @@ static void test_promotion_is_exact(void **state)
 	}
 }
 
-/* Aim: after a promotion the job has the whole of the first queue again, and must run before it is promoted again. */
+/* Aim: after a promotion the job has the whole of the first queue again, and must run
+ * before it is promoted again. */
 static void test_promotion_begins_anew(void **state)
 {
 	(void)state;
@@ -188,7 +194,8 @@ static void test_promotion_counts_all_waits(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: without the knob nobody is promoted; in the first queue, or before it ever ran, there is nothing to promote. */
+/* Aim: without the knob nobody is promoted; in the first queue, or before it ever ran, there
+ * is nothing to promote. */
 static void test_no_promotion(void **state)
 {
 	(void)state;
@@ -249,7 +256,8 @@ static void test_thresholds_must_grow(void **state)
 	}
 }
 
-/* Aim: placement is a wish: a job goes where the rule wants it if it can, and anywhere otherwise. */
+/* Aim: placement is a wish: a job goes where the rule wants it if it can, and anywhere
+ * otherwise. */
 static void test_placement_is_a_wish(void **state)
 {
 	(void)state;

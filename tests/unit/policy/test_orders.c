@@ -23,7 +23,8 @@ static uint32_t running(const struct rig *rig)
 static void test_who_runs(void **state)
 {
 	(void)state;
-	/* GPUs and seconds: 0 (3, 40), 1 (2, 30), 2 (1, 100), 3 (4, 5), 4 (2, 20); job 0 comes first, the others together after 10 s. */
+	/* GPUs and seconds: 0 (3, 40), 1 (2, 30), 2 (1, 100), 3 (4, 5), 4 (2, 20); job 0 comes
+	 * first, the others together after 10 s. */
 	static const struct {
 		const struct sw_policy *policy;
 		uint32_t runs;
@@ -51,7 +52,8 @@ static void test_who_runs(void **state)
 	}
 }
 
-/* Aim: time and service are not the same: the short wide job goes first by time, the long narrow one by service. */
+/* Aim: time and service are not the same: the short wide job goes first by time, the long
+ * narrow one by service. */
 static void test_time_against_service(void **state)
 {
 	(void)state;
@@ -103,7 +105,8 @@ static void test_news_reorder(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: every policy and rule in the tables has a name of its own, a line about itself, and presets that it accepts. */
+/* Aim: every policy and rule in the tables has a name of its own, a line about itself, and
+ * presets that it accepts. */
 static void test_tables(void **state)
 {
 	(void)state;

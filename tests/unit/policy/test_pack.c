@@ -1,4 +1,5 @@
-/* Packing on top of an order, by hand: who shares with whom, who with nobody, what the order may still do, and what is learned from a bad pair. */
+/* Packing on top of an order, by hand: who shares with whom, who with nobody, what the order may
+ * still do, and what is learned from a bad pair. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +19,10 @@ static struct sw_crowd *crowd;
 
 static void open_packed(struct rig *rig, const struct sw_topology_node *nodes, const char *policy, const char *const *words)
 {
-	const struct sw_engine_config config = {
-		.policy = sw_policy_find(policy), .terms.keeps_state = true, .terms.tells_speed = true, .predictor = {crowd, sw_crowd_speeds}};
+	const struct sw_engine_config config = {.policy = sw_policy_find(policy),
+						.terms.keeps_state = true,
+						.terms.tells_speed = true,
+						.predictor = {crowd, sw_crowd_speeds}};
 	assert_non_null(config.policy);
 	rig_open(rig, nodes, 1, config, words);
 }
@@ -54,7 +57,8 @@ static const struct {
 	{"", "resnet50", false},
 };
 
-/* Aim: of the six models of the profiling study, those that go well together share a GPU, DLRM and DeepFM never do, and nobody shares with a model that nobody profiled. */
+/* Aim: of the six models of the profiling study, those that go well together share a GPU, DLRM and
+ * DeepFM never do, and nobody shares with a model that nobody profiled. */
 static void test_pairs(void **state)
 {
 	(void)state;
@@ -89,7 +93,8 @@ static void test_best_partner(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: with pack.set=3 a third joins where all three do well, and with pack.set=1, or a worth that nobody reaches, nobody shares. */
+/* Aim: with pack.set=3 a third joins where all three do well, and with pack.set=1, or a worth that
+ * nobody reaches, nobody shares. */
 static void test_parameters(void **state)
 {
 	(void)state;
@@ -107,7 +112,8 @@ static void test_parameters(void **state)
 	}
 }
 
-/* Aim: where memory is short, a job does not say how much it needs, or its tenant has used its quota, it shares with nobody. */
+/* Aim: where memory is short, a job does not say how much it needs, or its tenant has used its
+ * quota, it shares with nobody. */
 static void test_no_room(void **state)
 {
 	(void)state;
@@ -126,7 +132,8 @@ static void test_no_room(void **state)
 	}
 }
 
-/* Aim: who was refused for its tenant's quota shares as soon as the quota allows it, though nothing else happens. */
+/* Aim: who was refused for its tenant's quota shares as soon as the quota allows it,
+ * though nothing else happens. */
 static void test_quota_grows(void **state)
 {
 	(void)state;
@@ -142,7 +149,8 @@ static void test_quota_grows(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a host on a node that takes no jobs hides neither others that are alike from who waits, nor those of another size. */
+/* Aim: a host on a node that takes no jobs hides neither others that are alike from who waits, nor
+ * those of another size. */
 static void test_closed_node(void **state)
 {
 	(void)state;
@@ -181,7 +189,8 @@ static void test_left_alone(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the order goes before packing. A job that is ahead of two that share gets their GPUs, and one that is ahead of the guest only leaves both where they are. */
+/* Aim: the order goes before packing. A job that is ahead of two that share gets their GPUs, and
+ * one that is ahead of the guest only leaves both where they are. */
 static void test_order_first(void **state)
 {
 	(void)state;
@@ -204,7 +213,8 @@ static void test_order_first(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a guest that is slow beside its host moves to a GPU of its own when one is idle and nobody waits; one that is not stays. */
+/* Aim: a guest that is slow beside its host moves to a GPU of its own when one is idle and nobody
+ * waits; one that is not stays. */
 static void test_spread(void **state)
 {
 	(void)state;
@@ -233,8 +243,8 @@ static struct sw_event goes_on(const struct rig *rig, uint32_t id, int64_t at_s,
 	return event;
 }
 
-/* Aim: a pair that is slower than predicted by more than a fifth at two looks in a row is taken apart, and jobs of these models do not meet again; one slow look is
- * not enough. */
+/* Aim: a pair that is slower than predicted by more than a fifth at two looks in a row is taken
+ * apart, and jobs of these models do not meet again; one slow look is not enough. */
 static void test_feedback(void **state)
 {
 	(void)state;
@@ -281,7 +291,8 @@ static void test_why(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: every policy that is an order can be packed onto, with its parameters and ours; those that share by themselves cannot. */
+/* Aim: every policy that is an order can be packed onto, with its parameters and ours; those that
+ * share by themselves cannot. */
 static void test_composition(void **state)
 {
 	(void)state;

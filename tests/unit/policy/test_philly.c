@@ -1,4 +1,5 @@
-/* philly by hand: the request loop to the second, the levels, who overtakes, who lends and who is preempted. */
+/* philly by hand: the request loop to the second, the levels, who overtakes, who
+ * lends and who is preempted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,7 +69,8 @@ static void fragment(struct rig *rig, uint32_t nodes)
 
 /* ---- the request loop ---- */
 
-/* Aim: a try lasts 150 s, the back-off 120 s, to the second; GPUs that come free in a try are taken at once, in a back-off when it ends. */
+/* Aim: a try lasts 150 s, the back-off 120 s, to the second; GPUs that come free in a try are taken
+ * at once, in a back-off when it ends. */
 static void test_loop(void **state)
 {
 	(void)state;
@@ -103,7 +105,8 @@ static void test_wakes(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a try holds nothing, neither while it lasts nor once it is over: others take GPUs that do not suit it, and each such start is counted. */
+/* Aim: a try holds nothing, neither while it lasts nor once it is over: others take GPUs that do
+ * not suit it, and each such start is counted. */
 static void test_nothing_is_held(void **state)
 {
 	(void)state;
@@ -125,7 +128,8 @@ static void test_nothing_is_held(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that has to share the rack's gaps starts after exactly `relax-after` tries in vain, by default two, each of 270 s. */
+/* Aim: a job that has to share the rack's gaps starts after exactly `relax-after` tries in vain, by
+ * default two, each of 270 s. */
 static void test_relaxes_after_tries(void **state)
 {
 	(void)state;
@@ -142,7 +146,8 @@ static void test_relaxes_after_tries(void **state)
 	}
 }
 
-/* Aim: the levels come one after the other: twice the nodes after two tries in vain, any nodes of the rack after four, other racks after six. */
+/* Aim: the levels come one after the other: twice the nodes after two tries in vain, any nodes of
+ * the rack after four, other racks after six. */
 static void test_levels(void **state)
 {
 	(void)state;
@@ -184,7 +189,8 @@ static void test_levels(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: with relaxing off a job waits for its locality, however long, and starts in the try in which it is there. */
+/* Aim: with relaxing off a job waits for its locality, however long, and starts in the
+ * try in which it is there. */
 static void test_strict(void **state)
 {
 	(void)state;
@@ -200,7 +206,8 @@ static void test_strict(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody waits for a locality that the cluster could not give it were it idle, not even with relaxing off. */
+/* Aim: nobody waits for a locality that the cluster could not give it were it idle, not
+ * even with relaxing off. */
 static void test_impossible_levels_are_left_out(void **state)
 {
 	(void)state;
@@ -218,7 +225,8 @@ static void test_impossible_levels_are_left_out(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a rack with more nodes that suit is taken first, and jobs of one GPU fill the tightest gap of the cluster. */
+/* Aim: a rack with more nodes that suit is taken first, and jobs of one GPU fill the
+ * tightest gap of the cluster. */
 static void test_choice_of_place(void **state)
 {
 	(void)state;
@@ -263,8 +271,9 @@ static void test_no_try_is_missed(void **state)
 
 /* ---- shares ---- */
 
-/* Aim: a tenant runs jobs beyond its quota on idle GPUs, and its jobs are preempted when another one below its quota needs them: the one that started last first, and
- * no more than needed; the quota is there in the very decision. */
+/* Aim: a tenant runs jobs beyond its quota on idle GPUs, and its jobs are preempted when another
+ * one below its quota needs them: the one that started last first, and no more than needed; the
+ * quota is there in the very decision. */
 static void test_quota_comes_back(void **state)
 {
 	(void)state;
@@ -314,7 +323,8 @@ static uint32_t used_by(const struct rig *rig, uint32_t tenant)
 	return sw_view_tenant_held(view, tenant) + sw_view_tenant_borrowed(view, tenant);
 }
 
-/* Aim: nobody is preempted for a job beyond its own tenant's share, nor for one that waits only for GPUs near to each other, nor where all that others have too much would not do. */
+/* Aim: nobody is preempted for a job beyond its own tenant's share, nor for one that waits only for
+ * GPUs near to each other, nor where all that others have too much would not do. */
 static void test_nobody_is_preempted_in_vain(void **state)
 {
 	(void)state;
@@ -347,7 +357,8 @@ static void test_nobody_is_preempted_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job whose memory would stay on its GPUs is not suspended for another that has no room beside it; where others make too little room, nothing is stopped. */
+/* Aim: a job whose memory would stay on its GPUs is not suspended for another that has no room
+ * beside it; where others make too little room, nothing is stopped. */
 static void test_memory_that_stays(void **state)
 {
 	(void)state;
@@ -359,8 +370,7 @@ static void test_memory_that_stays(void **state)
 	} cases[] = {{0, 0, 1, 0}, {1, 0, 1, 1}, {1, 0, 2, 0}, {3, 0, 2, 2}, {0, 6, 2, 2}, {0, 7, 1, 0}};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct rig rig;
-		rig_open(&rig, four, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
-			 NULL);
+		rig_open(&rig, four, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART}, NULL);
 		set_quota(&rig, 0, 0, 1);
 		set_quota(&rig, 0, 1, 4);
 		struct sw_job_spec victim = rig_spec(1, 1000000), mine = rig_spec(cases[c].gpus, 1000);
@@ -394,7 +404,8 @@ static void say_keeps(struct rig *rig, int64_t at_s, uint32_t id, bool frees)
 	rig_event(rig, at_s, event);
 }
 
-/* Aim: a free GPU on which a suspended run holds the memory is none for a job that does not fit beside it: others are stopped instead, but not where that is not enough. */
+/* Aim: a free GPU on which a suspended run holds the memory is none for a job that does not fit
+ * beside it: others are stopped instead, but not where that is not enough. */
 static void test_crowded_gpus(void **state)
 {
 	(void)state;
@@ -407,8 +418,7 @@ static void test_crowded_gpus(void **state)
 	} cases[] = {{false, 1, true}, {false, 2, false}, {true, 1, false}, {true, 2, false}};
 	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
 		struct rig rig;
-		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
-			 NULL);
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART}, NULL);
 		set_quota(&rig, 0, 0, 0);
 		set_quota(&rig, 0, 1, 2);
 		struct sw_job_spec lent = rig_spec(1, 1000000), mine = rig_spec(cases[c].gpus, 1000);
@@ -438,8 +448,7 @@ static void test_presses_for_its_home(void **state)
 	static const struct sw_topology_node two[] = {{.gpus = 2, .cpus = 8, .gpu_memory_bytes = UINT64_C(16) << 30}};
 	for (int at_home = 0; at_home < 2; at_home++) {
 		struct rig rig;
-		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART},
-			 NULL);
+		rig_open(&rig, two, 1, (struct sw_engine_config){.policy = &sw_policy_philly, .terms.moves = SW_MOVES_RESTART}, NULL);
 		set_quota(&rig, 0, 0, 0);
 		set_quota(&rig, 0, 1, 2);
 		struct sw_job_spec lent = rig_spec(1, 1000000), mine = rig_spec(1, 1000), never = rig_spec(1, 1000000);
@@ -462,7 +471,8 @@ static void test_presses_for_its_home(void **state)
 	}
 }
 
-/* Aim: who was preempted looks for another place a second later, and finds it where the job that it made room for left some. */
+/* Aim: who was preempted looks for another place a second later, and finds it where the job that it
+ * made room for left some. */
 static void test_preempted_look_again(void **state)
 {
 	(void)state;
@@ -478,7 +488,8 @@ static void test_preempted_look_again(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: others are preempted for a job once in a try: where it insists on its locality, they would come and go every second. */
+/* Aim: others are preempted for a job once in a try: where it insists on its locality, they would
+ * come and go every second. */
 static void test_presses_once_in_a_try(void **state)
 {
 	(void)state;
@@ -494,7 +505,8 @@ static void test_presses_once_in_a_try(void **state)
 		rig_finish(&rig, 2, jobs[j]);
 	for (uint32_t j = 8; j < 12; j++)
 		jobs[j] = submit_of(&rig, 3, 0, 1);
-	/* The four that are beyond the share are two on each node: their places are no place for four together. */
+	/* The four that are beyond the share are two on each node: their places are no
+	 * place for four together. */
 	uint32_t mine = submit_of(&rig, 10, 1, 4);
 	assert_int_equal(gpus_free(&rig), 4);
 	assert_int_equal(follow(&rig, mine, 279), -1);

@@ -1,4 +1,5 @@
-/* Salus, step by step: who gets which lane, whose turn it is, and that memory is never promised twice whatever happens. */
+/* Salus, step by step: who gets which lane, whose turn it is, and that memory is never promised
+ * twice whatever happens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,8 @@ static const struct sw_topology_node one[] = {RIG_NODE(0, 1)};
 static void open_salus(struct rig *rig, const struct sw_topology_node *nodes, uint32_t count, const char *const *words)
 {
 	rig_open(rig, nodes, count,
-		 (struct sw_engine_config){.policy = &sw_policy_salus, .placement = &sw_placement_pack, .terms.keeps_state = true, .seed = 1},
+		 (struct sw_engine_config){
+			 .policy = &sw_policy_salus, .placement = &sw_placement_pack, .terms.keeps_state = true, .seed = 1},
 		 words);
 }
 
@@ -52,7 +54,8 @@ static bool works(const struct rig *rig, uint32_t id)
 	return rig_runs(rig, id) && !rig_job(rig, id)->paused;
 }
 
-/* Aim: a job gets a lane of its own while there is room, else the tightest that is large enough, else one that grows; and queues where that does not fit either. */
+/* Aim: a job gets a lane of its own while there is room, else the tightest that is large enough,
+ * else one that grows; and queues where that does not fit either. */
 static void test_rules(void **state)
 {
 	(void)state;
@@ -77,7 +80,8 @@ static void test_rules(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where a lane has gone with its last member, one that stood still in another gets a lane of its own. */
+/* Aim: where a lane has gone with its last member, one that stood still in another
+ * gets a lane of its own. */
 static void test_lanes_are_used(void **state)
 {
 	(void)state;
@@ -94,7 +98,8 @@ static void test_lanes_are_used(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: one that somebody moves to a GPU of its own has left its room, and nobody stands still for it any more. */
+/* Aim: one that somebody moves to a GPU of its own has left its room, and nobody stands
+ * still for it any more. */
 static void test_moved_away(void **state)
 {
 	(void)state;
@@ -113,7 +118,8 @@ static void test_moved_away(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: under srtf the shortest works at once and the other stands still on its GPU, in the same run; afterwards it goes on. */
+/* Aim: under srtf the shortest works at once and the other stands still on its GPU, in the same
+ * run; afterwards it goes on. */
 static void test_srtf_preempts_in_place(void **state)
 {
 	(void)state;
@@ -129,7 +135,8 @@ static void test_srtf_preempts_in_place(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: under fair the time that members of a lane have worked never differs by more than one turn. */
+/* Aim: under fair the time that members of a lane have worked never differs by more than one
+ * turn. */
 static void test_fair_spread(void **state)
 {
 	(void)state;
@@ -157,7 +164,8 @@ static void test_fair_spread(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that does not say what it needs has its GPU for itself, and says so to others that wait. */
+/* Aim: a job that does not say what it needs has its GPU for itself, and says
+ * so to others that wait. */
 static void test_unknown_memory(void **state)
 {
 	(void)state;
@@ -271,7 +279,8 @@ static struct sw_event draw_event(const struct rig *rig, struct sw_rng *rng, str
 	return rig_node_event(kinds[kind], (uint32_t)node);
 }
 
-/* Aim: after each of 10^5 random events, under each order, what jobs keep and their lanes fit on every GPU, and one works in each lane. */
+/* Aim: after each of 10^5 random events, under each order, what jobs keep and their lanes fit on
+ * every GPU, and one works in each lane. */
 static void test_memory_is_never_promised_twice(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* sharewell by hand: who goes first, who gets a seat beside whom, who moves away again, and who loses patience when. */
+/* sharewell by hand: who goes first, who gets a seat beside whom, who moves away again, and
+ * who loses patience when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +16,8 @@ static const struct sw_topology_node two_by_two[] = {RIG_NODE(0, 2), RIG_NODE(0,
 
 enum { UNKNOWN, LIGHT, MEDIUM, HEAVY }; /* models */
 
-/* Two light jobs do not feel each other; a medium one takes a third longer beside another; a heavy one bears nobody. Opportunistic ones beside guaranteed ones
- * stand still. */
+/* Two light jobs do not feel each other; a medium one takes a third longer beside another; a heavy
+ * one bears nobody. Opportunistic ones beside guaranteed ones stand still. */
 static bool speeds(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	(void)context;
@@ -32,7 +33,8 @@ static bool speeds(void *context, const uint32_t *models, const bool *guaranteed
 	return true;
 }
 
-/* The same, but a guaranteed job leaves two fifths of the time to an opportunistic one, and pays 2 % for it. */
+/* The same, but a guaranteed job leaves two fifths of the time to an opportunistic
+ * one, and pays 2 % for it. */
 static bool gated(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	bool all_alike = true, known = speeds(context, models, guaranteed, count, ret_speed_milli);
@@ -70,7 +72,8 @@ static bool meet(const struct rig *rig, uint32_t a, uint32_t b)
 	return sw_jobs_meet(sw_engine_view(rig->engine), rig_job(rig, a), rig_job(rig, b));
 }
 
-/* Aim: of two running jobs, the one with whom a newcomer does most gets it as a guest; a third finds no seat, since pairs are pairs. */
+/* Aim: of two running jobs, the one with whom a newcomer does most gets it as a guest; a third
+ * finds no seat, since pairs are pairs. */
 static void test_seat_beside_the_best(void **state)
 {
 	(void)state;
@@ -86,7 +89,8 @@ static void test_seat_beside_the_best(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody sits beside one who does not bear it, one whom nobody knows, one of another size, or beside one of another class that leaves it no time; and with slow=1 beside nobody. */
+/* Aim: nobody sits beside one who does not bear it, one whom nobody knows, one of another size, or
+ * beside one of another class that leaves it no time; and with slow=1 beside nobody. */
 static void test_no_seat(void **state)
 {
 	(void)state;
@@ -124,7 +128,8 @@ static void open_gated(struct rig *rig, const char *const *words)
 		 words);
 }
 
-/* Aim: an opportunistic job that finds no place runs in the time that a guaranteed one leaves idle, unless that would be worth too little, the host would feel it, or nobody shares. */
+/* Aim: an opportunistic job that finds no place runs in the time that a guaranteed one leaves idle,
+ * unless that would be worth too little, the host would feel it, or nobody shares. */
 static void test_fills(void **state)
 {
 	(void)state;
@@ -149,7 +154,8 @@ static void test_fills(void **state)
 	}
 }
 
-/* Aim: a guaranteed job takes the place of one that fills; the other waits again, and gets it back. */
+/* Aim: a guaranteed job takes the place of one that fills; the other waits
+ * again, and gets it back. */
 static void test_guest_takes_the_place_of_a_filler(void **state)
 {
 	(void)state;
@@ -166,7 +172,8 @@ static void test_guest_takes_the_place_of_a_filler(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever takes the GPUs of a guaranteed job takes those of its filler too; one whose host has ended is behind every guaranteed job again. */
+/* Aim: whoever takes the GPUs of a guaranteed job takes those of its filler too; one whose host has
+ * ended is behind every guaranteed job again. */
 static void test_filler_goes_with_its_host(void **state)
 {
 	(void)state;
@@ -205,7 +212,8 @@ static void test_fillers_move_first(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who has filled and is alone on GPUs of its own now is behind every guaranteed job again, whichever way it came to be alone. */
+/* Aim: who has filled and is alone on GPUs of its own now is behind every guaranteed job again,
+ * whichever way it came to be alone. */
 static void test_parted_filler_yields(void **state)
 {
 	(void)state;
@@ -222,7 +230,8 @@ static void test_parted_filler_yields(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a guest moves to GPUs that become free while nobody waits for them, and both are hosts then. */
+/* Aim: a guest moves to GPUs that become free while nobody waits for them, and both are hosts
+ * then. */
 static void test_guests_spread(void **state)
 {
 	(void)state;
@@ -239,7 +248,8 @@ static void test_guests_spread(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that got a guest, and then is lifted in vain for another in the same decision, runs on beside its guest. */
+/* Aim: a job that got a guest, and then is lifted in vain for another in the same decision,
+ * runs on beside its guest. */
 static void test_host_is_not_stopped_in_vain(void **state)
 {
 	(void)state;
@@ -280,8 +290,7 @@ static void test_guests_that_would_start_anew_stay(void **state)
 	(void)state;
 	struct rig rig;
 	rig_open(&rig, two, 1,
-		 (struct sw_engine_config){
-			 .policy = &sw_policy_sharewell, .terms.moves = SW_MOVES_RESTART, .predictor = {NULL, speeds}},
+		 (struct sw_engine_config){.policy = &sw_policy_sharewell, .terms.moves = SW_MOVES_RESTART, .predictor = {NULL, speeds}},
 		 NULL);
 	uint32_t a = job(&rig, 0, 1, HEAVY), b = job(&rig, 0, 1, LIGHT), guest = job(&rig, 1, 1, LIGHT);
 	assert_true(meet(&rig, b, guest));
@@ -290,7 +299,8 @@ static void test_guests_that_would_start_anew_stay(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who has used up the first queue gives way to a newcomer, the last in the order first; who has not stays. */
+/* Aim: who has used up the first queue gives way to a newcomer, the last in the order
+ * first; who has not stays. */
 static void test_queues(void **state)
 {
 	(void)state;
@@ -306,7 +316,8 @@ static void test_queues(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where history predicts what is left, that decides: a job that ran for long but is nearly done keeps its GPUs before one that will run for long. */
+/* Aim: where history predicts what is left, that decides: a job that ran for long but is nearly
+ * done keeps its GPUs before one that will run for long. */
 static void test_prediction_decides(void **state)
 {
 	(void)state;
@@ -323,7 +334,8 @@ static void test_prediction_decides(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: opportunistic jobs run where GPUs are idle and give way to any other, however much that one has used; they never take GPUs from it. */
+/* Aim: opportunistic jobs run where GPUs are idle and give way to any other, however much that one
+ * has used; they never take GPUs from it. */
 static void test_opportunistic_jobs_yield(void **state)
 {
 	(void)state;
@@ -342,7 +354,8 @@ static void test_opportunistic_jobs_yield(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job of all GPUs does not starve behind a stream of small new ones: at its patience it is ahead of all, and runs as soon as they can be stopped. */
+/* Aim: a job of all GPUs does not starve behind a stream of small new ones: at its patience it is
+ * ahead of all, and runs as soon as they can be stopped. */
 static void test_patience(void **state)
 {
 	(void)state;
@@ -361,7 +374,8 @@ static void test_patience(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that is held back loses no patience meanwhile, and has as much as any other once it is released. */
+/* Aim: a job that is held back loses no patience meanwhile, and has as much as any
+ * other once it is released. */
 static void test_patience_of_held_jobs(void **state)
 {
 	(void)state;
@@ -406,7 +420,8 @@ static void test_locality(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where nothing runs, nobody waits for a place that there is not: two GPUs of two nodes, of which the others are down. */
+/* Aim: where nothing runs, nobody waits for a place that there is not: two GPUs of two nodes, of
+ * which the others are down. */
 static void test_locality_of_the_only_job(void **state)
 {
 	(void)state;
@@ -419,14 +434,16 @@ static void test_locality_of_the_only_job(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who would take GPUs of jobs that are still protected is tried again as soon as these are not, though nothing else happens. */
+/* Aim: who would take GPUs of jobs that are still protected is tried again as soon as these are
+ * not, though nothing else happens. */
 static void test_protected_jobs_give_way_later(void **state)
 {
 	(void)state;
 	struct rig rig;
-	rig_open(&rig, two, 1,
-		 (struct sw_engine_config){.policy = &sw_policy_sharewell, .terms.keeps_state = true, .terms.quantum_ns = 600 * SW_NS_PER_S},
-		 (const char *const[]){"first=100s", NULL});
+	rig_open(
+		&rig, two, 1,
+		(struct sw_engine_config){.policy = &sw_policy_sharewell, .terms.keeps_state = true, .terms.quantum_ns = 600 * SW_NS_PER_S},
+		(const char *const[]){"first=100s", NULL});
 	uint32_t old = job(&rig, 0, 2, HEAVY);
 	rig_tick(&rig, 60); /* 120 GPU-seconds: the second queue */
 	uint32_t young = job(&rig, 200, 2, HEAVY);
@@ -450,7 +467,8 @@ static void measure(struct rig *rig, int64_t at_s, uint32_t id, uint32_t speed_m
 	rig_event(rig, at_s, event);
 }
 
-/* Aim: a pair that is slower than predicted at two reviews is parted, and their models do not meet again; one that is as fast as predicted stays. */
+/* Aim: a pair that is slower than predicted at two reviews is parted, and their models do not meet
+ * again; one that is as fast as predicted stays. */
 static void test_bad_pairs_part(void **state)
 {
 	(void)state;
@@ -472,7 +490,8 @@ static void test_bad_pairs_part(void **state)
 	}
 }
 
-/* Aim: a job of class auto over its tenant's quota runs as an opportunistic one; any other over quota waits, until the quota grows. */
+/* Aim: a job of class auto over its tenant's quota runs as an opportunistic one; any other over
+ * quota waits, until the quota grows. */
 static void test_quota(void **state)
 {
 	(void)state;
@@ -491,7 +510,8 @@ static void test_quota(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that would have to start anew keeps its GPUs before newcomers, but not before one that has lost its patience. */
+/* Aim: a job that would have to start anew keeps its GPUs before newcomers, but not before one that
+ * has lost its patience. */
 static void test_who_would_start_anew_is_spared(void **state)
 {
 	(void)state;

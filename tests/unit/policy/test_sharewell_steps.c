@@ -1,5 +1,6 @@
-/* What a decision of sharewell costs, counted in steps over jobs (the linker puts the functions below before those of base/oset and base/bitmap): it follows what has
- * changed, not how many jobs there are. */
+/* What a decision of sharewell costs, counted in steps over jobs (the linker puts the
+ * functions below before those of base/oset and base/bitmap): it follows what has changed, not
+ * how many jobs there are. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,7 +119,8 @@ static void test_waiting_jobs_cost_nothing(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that comes or ends costs the same beside hundreds of running jobs that do not give way as beside a few, whether it is guaranteed or not. */
+/* Aim: a job that comes or ends costs the same beside hundreds of running jobs that do not give way
+ * as beside a few, whether it is guaranteed or not. */
 static void test_running_jobs_cost_nothing(void **state)
 {
 	(void)state;
@@ -140,7 +142,8 @@ static void test_running_jobs_cost_nothing(void **state)
 	}
 }
 
-/* Aim: where nothing runs because of a quota, a job that comes costs the same behind a thousand as behind ten. */
+/* Aim: where nothing runs because of a quota, a job that comes costs the same behind a
+ * thousand as behind ten. */
 static void test_jobs_that_cannot_start_cost_nothing(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* A share of the GPU's time is what a program gets of its own speed: on a stub that computes when it may and waits when it must. */
+/* A share of the GPU's time is what a program gets of its own speed: on a stub that computes when
+ * it may and waits when it must. */
 #include "runtime/credit.h"
 
 #include <setjmp.h>
@@ -13,7 +14,8 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 
-/* Steps of a program within `for_ns`, each a kernel of `kernel_ns`; `ahead` of them are in flight before it looks. */
+/* Steps of a program within `for_ns`, each a kernel of `kernel_ns`; `ahead` of them are in
+ * flight before it looks. */
 static int64_t count_steps(uint32_t share_milli, int64_t kernel_ns, unsigned ahead, int64_t from_ns, int64_t for_ns)
 {
 	struct sw_credit credit;
@@ -44,7 +46,8 @@ static void check(uint32_t percent, int64_t kernel_ns, unsigned ahead)
 	assert_true(speed > 0.95 * percent && speed < 1.05 * percent);
 }
 
-/* 20, 50 and 80 % give that much of the speed alone, within 5 % of it, for short kernels and for long ones, one by one and in crowds. */
+/* 20, 50 and 80 % give that much of the speed alone, within 5 % of it, for short kernels and for
+ * long ones, one by one and in crowds. */
 static void test_shares(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Which idle times of a guaranteed program are used, by how long its last ones were and how long the work would take. */
+/* Which idle times of a guaranteed program are used, by how long its last ones were and how
+ * long the work would take. */
 #include "runtime/gap.h"
 
 #include <setjmp.h>
@@ -58,7 +59,8 @@ static void test_what_is_unknown(void **state)
 	assert_false(sw_gap_is_short(gaps_ns, 10 * MS, 9 * MS));
 }
 
-/* A long kernel among short ones is not forgotten before the next one of its kind, and is in time. */
+/* A long kernel among short ones is not forgotten before the next one of its kind, and is in
+ * time. */
 static void test_long_ones_among_short_ones(void **state)
 {
 	(void)state;
@@ -73,7 +75,8 @@ static void test_long_ones_among_short_ones(void **state)
 	assert_int_equal(needed, 300 * US);
 }
 
-/* Who waits is not held for ever by what was once measured, nor tries again so soon that others would feel it. */
+/* Who waits is not held for ever by what was once measured, nor tries again so soon
+ * that others would feel it. */
 static void test_waiting_forgets(void **state)
 {
 	(void)state;
@@ -89,7 +92,8 @@ static void test_waiting_forgets(void **state)
 	assert_true(needed < 10 * US);
 }
 
-/* Long kernels are not taken to be held up by the program, and what was held up is not waited for longer and longer. */
+/* Long kernels are not taken to be held up by the program, and what was held up is not waited
+ * for longer and longer. */
 static void test_stuck(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The machine's bound on host memory for contents of GPUs: never passed by any number of processes, and free again when they are gone. */
+/* The machine's bound on host memory for contents of GPUs: never passed by any number of processes,
+ * and free again when they are gone. */
 #include "runtime/node.h"
 
 #include <fcntl.h>
@@ -126,7 +127,8 @@ static void await_grants(uint64_t more)
 	assert_true(atomic_load(&seen->grants) >= before + more);
 }
 
-/* Processes that take and give at random, and are killed at random moments, never have more than the bound together; when all are gone, nothing is held. */
+/* Processes that take and give at random, and are killed at random moments, never have more than
+ * the bound together; when all are gone, nothing is held. */
 static void test_killed_processes_return_all(void **state)
 {
 	(void)state;
@@ -170,7 +172,8 @@ static void test_taken_from_the_dead(void **state)
 	assert_int_equal(used(), 16 * UNIT);
 }
 
-/* A child of fork() has nothing, and does not keep what its parent had, whichever of them ends first; nor does a program that takes its place. */
+/* A child of fork() has nothing, and does not keep what its parent had, whichever of them ends
+ * first; nor does a program that takes its place. */
 static void test_fork_and_exec(void **state)
 {
 	(void)state;
@@ -255,7 +258,8 @@ static void test_threads(void **state)
 	assert_int_equal(used(), UNIT);
 }
 
-/* What is made ahead leaves room for those who need some now, and goes when one of them was refused. */
+/* What is made ahead leaves room for those who need some now, and goes when
+ * one of them was refused. */
 static void test_made_ahead(void **state)
 {
 	(void)state;
@@ -293,7 +297,8 @@ static void test_full_host_memory(void **state)
 	assert_false(sw_node_take(SIZE_MAX, false));
 }
 
-/* A ledger that is shortened, spoilt or closed by somebody harms nobody: then only what the machine has counts. */
+/* A ledger that is shortened, spoilt or closed by somebody harms nobody: then only what
+ * the machine has counts. */
 static void test_spoilt(void **state)
 {
 	(void)state;
@@ -323,7 +328,8 @@ static void test_spoilt(void **state)
 	unlink(name);
 }
 
-/* Where it was removed, the next that is made counts, with what everybody holds already; until then the old one does. */
+/* Where it was removed, the next that is made counts, with what everybody holds already; until
+ * then the old one does. */
 static void test_removed(void **state)
 {
 	(void)state;

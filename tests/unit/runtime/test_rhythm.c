@@ -1,4 +1,5 @@
-/* The rhythm of a sequence of calls: found for programs that repeat themselves, whatever comes in between, and for no others. */
+/* The rhythm of a sequence of calls: found for programs that repeat themselves, whatever comes in
+ * between, and for no others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static void test_loop(void **unused)
 	assert_int_equal(rhythm.launches, 50);
 	assert_int_equal(rhythm.times, 1);
 	assert_int_equal(rhythm.mask, SW_NOTE_ALL);
-	/* Also when the loop has just begun, when there is more than can be looked at, and when there is hardly room for three turns. */
+	/* Also when the loop has just begun, when there is more than can be looked at, and when
+	 * there is hardly room for three turns. */
 	count = 333 + 8 * 50;
 	assert_int_equal(found().length, 50);
 	count = 0;
@@ -105,7 +107,8 @@ static void test_loop(void **unused)
 	assert_int_equal(found().length, 10000);
 }
 
-/* An inner part that is repeated, followed by another: the whole is the iteration, and the mark is in what comes once. */
+/* An inner part that is repeated, followed by another: the whole is the iteration, and the mark
+ * is in what comes once. */
 static void test_accumulation(void **unused)
 {
 	(void)unused;
@@ -127,7 +130,8 @@ static void test_accumulation(void **unused)
 	}
 }
 
-/* While a program begins to accumulate, nothing is said, and never that the inner part is the iteration. */
+/* While a program begins to accumulate, nothing is said, and never that the inner
+ * part is the iteration. */
 static void test_accumulation_from_the_start(void **unused)
 {
 	(void)unused;
@@ -287,7 +291,8 @@ static size_t naive(const uint32_t *turn, size_t length)
 	return length;
 }
 
-/* Random loops, also with a call or two too many in between: their own period is found, or nothing. */
+/* Random loops, also with a call or two too many in between: their own period is found, or
+ * nothing. */
 static void test_random_loops(void **unused)
 {
 	(void)unused;
@@ -314,7 +319,8 @@ static void test_random_loops(void **unused)
 	assert_true(exact > 300);
 }
 
-/* The time of a period is smoothed, its jitter is the mean distance from that, and pauses count as periods but not into the time. */
+/* The time of a period is smoothed, its jitter is the mean distance from that, and pauses count as
+ * periods but not into the time. */
 static void test_clock(void **unused)
 {
 	(void)unused;

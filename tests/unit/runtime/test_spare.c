@@ -1,4 +1,5 @@
-/* Host memory that is kept for later: together with what is charged it is never more than the job's budget, as long as that stays what it is. */
+/* Host memory that is kept for later: together with what is charged it is never more than the job's
+ * budget, as long as that stays what it is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -134,7 +135,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What was given back is kept and serves again; pieces of another size take its place where the budget has no room for both. */
+/* What was given back is kept and serves again; pieces of another size take its place where the
+ * budget has no room for both. */
 static void test_kept_within_the_budget(void **state)
 {
 	(void)state;
@@ -174,7 +176,8 @@ static void test_made_ahead(void **state)
 	assert_true(made_bytes == 2 * UNIT);
 }
 
-/* The machine's bound counts from before memory is made until it is gone. What is kept goes before anything is refused, or when others need it. */
+/* The machine's bound counts from before memory is made until it is gone. What is kept goes before
+ * anything is refused, or when others need it. */
 static void test_bound_of_the_machine(void **state)
 {
 	(void)state;

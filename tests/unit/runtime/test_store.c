@@ -1,4 +1,5 @@
-/* Pinned memory for contents that leave the GPU: who pins it finds it touched already, and what is given back is gone. */
+/* Pinned memory for contents that leave the GPU: who pins it finds it touched already, and what
+ * is given back is gone. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +52,8 @@ bool sw_node_others_make(void)
 	return looks++ >= quiet_looks;
 }
 
-/* As the driver does it with its locks held: pages that are not there yet would have to be made now. */
+/* As the driver does it with its locks held: pages that are not there yet
+ * would have to be made now. */
 static CUresult pin(void *start, size_t bytes, unsigned flags)
 {
 	(void)flags;
@@ -75,7 +77,8 @@ static CUresult unpin(void *start)
 	return CUDA_SUCCESS;
 }
 
-/* Made ahead, it is touched before it is pinned; a piece of it is there at once; unused, it all goes back. */
+/* Made ahead, it is touched before it is pinned; a piece of it is there at once;
+ * unused, it all goes back. */
 static void test_touched_before_it_is_pinned(void **state)
 {
 	(void)state;
@@ -96,7 +99,8 @@ static void test_touched_before_it_is_pinned(void **state)
 	assert_false(sw_store_trim());
 }
 
-/* Ahead of need nothing is pinned while others make some, also if they began meanwhile; what is needed is, and small pieces ahead. */
+/* Ahead of need nothing is pinned while others make some, also if they began meanwhile; what is
+ * needed is, and small pieces ahead. */
 static void test_others_make_some(void **state)
 {
 	(void)state;

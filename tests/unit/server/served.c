@@ -27,7 +27,8 @@
 
 #define PATIENCE_MS 60000
 
-/* ------------------------------------------------------------------------------------------------ the controller */
+/* ------------------------------------------------------------------------------------------------
+ * the controller */
 
 /* What the child tells through the pipe: where it listens, or why it does not. */
 struct word {
@@ -155,7 +156,8 @@ char *served_token(const struct served *served, unsigned role)
 	return token;
 }
 
-/* ------------------------------------------------------------------------------------------------ the client */
+/* ------------------------------------------------------------------------------------------------
+ * the client */
 
 int dial(const struct served *served)
 {
@@ -187,7 +189,8 @@ static bool relay_in(int plain, SSL *ssl)
 	return write(plain, bytes, (size_t)got) == got;
 }
 
-/* Copies between the plain socket and TLS until one of them ends. Never waits for one of them alone: the server may be waiting for the other. */
+/* Copies between the plain socket and TLS until one of them ends. Never waits for one of them
+ * alone: the server may be waiting for the other. */
 static void relay(int plain, SSL *ssl)
 {
 	char waiting[16000];

@@ -36,10 +36,12 @@ void served_remove(struct served *served);
 /* The first token of a role in the file; the caller frees. */
 char *served_token(const struct served *served, unsigned role);
 
-/* A connection. All calls fail the test when the other side does not do as expected within a minute. */
+/* A connection. All calls fail the test when the other side does not do as
+ * expected within a minute. */
 int dial(const struct served *served);
 int dial_tcp(const struct served *served);
-/* The same through TLS: the other end of the socket is a process that encrypts. -1: no handshake. `ret_pin`: the key of the server, as curl writes it; NULL. */
+/* The same through TLS: the other end of the socket is a process that encrypts. -1: no handshake.
+ * `ret_pin`: the key of the server, as curl writes it; NULL. */
 int dial_tls(const struct served *served, char ret_pin[64]);
 void say(int fd, const char *bytes, size_t size);
 void say_text(int fd, const char *text);
@@ -57,12 +59,14 @@ void reply_free(struct reply *reply);
 bool hears_end(int fd);
 /* The head of an answer whose body comes as a stream, read up to the empty line. */
 void hear_head(int fd, int status);
-/* Reads a stream (chunked) until `word` has come, and returns all since the last call; the caller frees. */
+/* Reads a stream (chunked) until `word` has come, and returns all since the last
+ * call; the caller frees. */
 char *hear_until(int fd, const char *word);
 
 /* A request and its answer on a connection; `token` may be NULL, `body` may be NULL. */
 struct reply ask(int fd, const char *method, const char *target, const char *token, const char *body);
-/* The same on a new connection to the socket, as JSON; fails unless the status is this one. The caller frees with json_decref(). */
+/* The same on a new connection to the socket, as JSON; fails unless the status is this one. The
+ * caller frees with json_decref(). */
 json_t *ask_json(const struct served *served, const char *method, const char *target, const char *body, int status);
 /* Submits and returns the id. */
 long long submit(const struct served *served, const char *body);

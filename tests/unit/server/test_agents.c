@@ -1,4 +1,5 @@
-/* Agents: long polls, wishes, exits, figures of GPUs, logs. The agent here is a hand that writes syncs. */
+/* Agents: long polls, wishes, exits, figures of GPUs, logs. The agent here is a
+ * hand that writes syncs. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -107,7 +108,8 @@ static void test_long_poll(void **state)
 	expect_state(&served, id, "R");
 }
 
-/* A job runs, its exit is told until it is recorded, then the agent may forget it; the end is known for ever. */
+/* A job runs, its exit is told until it is recorded, then the agent may forget it; the
+ * end is known for ever. */
 static void test_life_of_a_job(void **state)
 {
 	(void)state;
@@ -133,7 +135,8 @@ static void test_life_of_a_job(void **state)
 	close(fd);
 }
 
-/* Samples come out as figures under DCGM's names, and as facts of the nodes; the text is what Prometheus reads. */
+/* Samples come out as figures under DCGM's names, and as facts of the nodes; the text is
+ * what Prometheus reads. */
 static void test_samples(void **state)
 {
 	(void)state;
@@ -153,7 +156,8 @@ static void test_samples(void **state)
 	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_bytes{Hostname=\"n1\"} 3000\n"));
 	assert_non_null(strstr(reply.body, "sharewell_node_gpu_host_limit_bytes{Hostname=\"n1\"} 5000\n"));
 	assert_null(strstr(reply.body, "GPU-b"));
-	/* Each line is a comment or a name, labels and a number; each name is introduced once, before its first value. */
+	/* Each line is a comment or a name, labels and a number; each name is introduced once,
+	 * before its first value. */
 	char *rest = reply.body, *line, *known = strdup("\n");
 	while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
 		char name[128], type[16], value[64];
@@ -207,7 +211,8 @@ static json_t *wish_for(json_t *answer, long long job)
 	return NULL;
 }
 
-/* A limit reaches the agent that waits at once, is an event, and is still there after a restart, from the journal and from a snapshot. */
+/* A limit reaches the agent that waits at once, is an event, and is still there after a restart,
+ * from the journal and from a snapshot. */
 static void test_limit(void **state)
 {
 	(void)state;
@@ -260,7 +265,8 @@ static json_t *use_of_job(json_t **ret_job)
 
 #define RUNS ", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}]"
 
-/* What agents say of a run on its GPUs is told of the job and as metrics, all its GPUs together and each; it ends with the run. */
+/* What agents say of a run on its GPUs is told of the job and as metrics, all its GPUs together and
+ * each; it ends with the run. */
 static void test_uses(void **state)
 {
 	(void)state;
@@ -340,7 +346,8 @@ static void test_not_an_agent(void **state)
 	assert_int_equal((int)figure(&served, "sharewell_journal_records_total"), 0);
 }
 
-/* A name that is no node has no figures, whatever is said under it: figures take memory and places, and only nodes are bounded. */
+/* A name that is no node has no figures, whatever is said under it: figures take memory and places,
+ * and only nodes are bounded. */
 static void test_figures_of_no_node(void **state)
 {
 	(void)state;
@@ -365,7 +372,8 @@ static void test_figures_of_no_node(void **state)
 	close(fd);
 }
 
-/* ------------------------------------------------------------------------------------------------ logs */
+/* ------------------------------------------------------------------------------------------------
+ * logs */
 
 static FILE *open_log(long long job, int epoch)
 {
@@ -430,7 +438,8 @@ static void test_logs(void **state)
 	close(fd);
 }
 
-/* Who follows a job from before it starts hears all of it, over several runs, until it has ended. */
+/* Who follows a job from before it starts hears all of it, over several runs, until it has
+ * ended. */
 static void test_follow(void **state)
 {
 	(void)state;
@@ -492,7 +501,8 @@ static void say_move(int fd, int gpu)
 	say_text(fd, text);
 }
 
-/* Of two moves of one job that come together one is made, and who asked for the other one hears why it is not. */
+/* Of two moves of one job that come together one is made, and who asked for the other
+ * one hears why it is not. */
 static void test_two_moves(void **state)
 {
 	(void)state;

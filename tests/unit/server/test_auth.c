@@ -1,4 +1,5 @@
-/* Who may ask what: tokens on TCP, the kernel's word on the UNIX socket, and what one sees of other people's jobs. */
+/* Who may ask what: tokens on TCP, the kernel's word on the UNIX socket, and what one sees
+ * of other people's jobs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +47,8 @@ static int status_of(const char *method, const char *target, const char *token, 
 	return status;
 }
 
-/* Over TCP everything but the bare health needs a token that is known, and the role that the table asks for. */
+/* Over TCP everything but the bare health needs a token that is known, and the role
+ * that the table asks for. */
 static void test_tokens(void **state)
 {
 	(void)state;
@@ -103,7 +105,8 @@ static void test_bare_health(void **state)
 	close(fd);
 }
 
-/* Another user sees id, user, state, GPUs and times of a job, and can neither look closer nor touch it. */
+/* Another user sees id, user, state, GPUs and times of a job, and can neither
+ * look closer nor touch it. */
 static void test_other_people(void **state)
 {
 	(void)state;
@@ -151,7 +154,8 @@ static void test_other_people(void **state)
 	snprintf(target, sizeof target, "/v1/jobs/%lld/why", id);
 	assert_int_equal(status_of("GET", target, SERVED_STRANGER, NULL), 403);
 	expect_state(&served, id, "PD");
-	/* What the stranger submits is the stranger's; who runs the controller sees it all the same. */
+	/* What the stranger submits is the stranger's; who runs the controller sees it all the
+	 * same. */
 	assert_int_equal(status_of("POST", "/v1/jobs", SERVED_STRANGER, "{\"command\": [\"x\"], \"name\": \"theirs\"}"), 201);
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id + 1);
 	json_t *theirs = ask_json(&served, "GET", target, NULL, 200);
@@ -177,7 +181,8 @@ static int submit_as_stranger(void)
 	return 0;
 }
 
-/* On the UNIX socket the kernel says who it is; the socket is the owner's alone unless it was opened to all. */
+/* On the UNIX socket the kernel says who it is; the socket is the owner's alone
+ * unless it was opened to all. */
 static void test_peer(void **state)
 {
 	(void)state;
@@ -356,7 +361,8 @@ static int sync_as(const char *token, const char *node)
 	return status_of("POST", "/v1/agents/sync", token, body);
 }
 
-/* A token with names of nodes speaks for those; one without for the nodes that it was the first to name, and for no more than so many. */
+/* A token with names of nodes speaks for those; one without for the nodes that it was the first to
+ * name, and for no more than so many. */
 static void test_tokens_are_bound_to_nodes(void **state)
 {
 	(void)state;
@@ -399,7 +405,8 @@ static void test_operators_are_not_root(void **state)
 	assert_int_equal(status_of("POST", "/v1/jobs", "40112233445566778899aabbccddeeff", "{\"command\": [\"id\"]}"), 201);
 }
 
-/* A token that is made is kept as a hash and counts at once; taken back, it is refused at once, and what was opened with it ends. */
+/* A token that is made is kept as a hash and counts at once; taken back, it is refused at once, and
+ * what was opened with it ends. */
 static void test_change(void **state)
 {
 	(void)state;

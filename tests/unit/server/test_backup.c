@@ -1,4 +1,5 @@
-/* The backup of the journal under the server: whole, while jobs are submitted; for operators; one at a time. */
+/* The backup of the journal under the server: whole, while jobs are submitted; for
+ * operators; one at a time. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -35,7 +36,8 @@ static int tear_down(void **state)
 
 static const char job[] = "{\"command\": [\"x\"], \"hold\": true}";
 
-/* Aim: a backup that is made between submits is a journal by itself, with every job whose client had heard its number before. */
+/* Aim: a backup that is made between submits is a journal by itself, with every job whose client
+ * had heard its number before. */
 static void test_whole(void **state)
 {
 	(void)state;
@@ -65,7 +67,8 @@ static void test_whole(void **state)
 	assert_int_equal(submit(&served, job), 41);
 }
 
-/* Aim: a user hears no; a client that leaves in the middle leaves nothing behind, and the next backup is made. */
+/* Aim: a user hears no; a client that leaves in the middle leaves nothing behind, and
+ * the next backup is made. */
 static void test_who_and_when(void **state)
 {
 	(void)state;

@@ -339,7 +339,8 @@ static void test_requests(void **state)
 	assert_true(refused("requests", "user") >= late);
 }
 
-/* An agent's token that syncs too often hears 429, also on new connections and for fewer but larger syncs; another token's agent and the users do not notice. */
+/* An agent's token that syncs too often hears 429, also on new connections and for fewer but larger
+ * syncs; another token's agent and the users do not notice. */
 static void test_syncs(void **state)
 {
 	(void)state;
@@ -378,7 +379,8 @@ static int announce_sync(const char *token, const char *size)
 	return status;
 }
 
-/* A sync that is larger than any may be is refused and costs its token nothing, whatever size was announced. */
+/* A sync that is larger than any may be is refused and costs its token nothing,
+ * whatever size was announced. */
 static void test_sync_sizes(void **state)
 {
 	(void)state;
@@ -423,7 +425,8 @@ static void test_jobs(void **state)
 	assert_int_equal(status, 429);
 }
 
-/* Each request of the controller that starts next takes so long to read, at least. The linker puts this function before the one that reads. */
+/* Each request of the controller that starts next takes so long to read, at least. The linker puts
+ * this function before the one that reads. */
 static int64_t slow_ns;
 /* NOLINTBEGIN(bugprone-reserved-identifier): the linker's names */
 int __real_sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status,
@@ -479,7 +482,8 @@ static long figure_of(const struct reply *reply, const char *name)
 	return strtol(found + strlen(name), NULL, 10);
 }
 
-/* Costly requests on all connections of one user, which came first: a request of another user is heard after a few of them. */
+/* Costly requests on all connections of one user, which came first: a request of another user is
+ * heard after a few of them. */
 static void test_slices(void **state)
 {
 	(void)state;
@@ -515,8 +519,8 @@ static void begin_submit(int fd, const char *token, const char *body)
 	say_text(fd, text);
 }
 
-/* Lists of jobs that fail at their last job, on a few connections of one user: something is ready in every round of the loop. What another user submits is stored after a few of
- * them. */
+/* Lists of jobs that fail at their last job, on a few connections of one user: something is ready
+ * in every round of the loop. What another user submits is stored after a few of them. */
 static void test_failing_lists(void **state)
 {
 	(void)state;

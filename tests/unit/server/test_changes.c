@@ -96,7 +96,8 @@ static bool is_past(long long id)
 	return is("past", id);
 }
 
-/* All are changed with one commit, and the answer is in the order of the request, with each job once; every job has its event. */
+/* All are changed with one commit, and the answer is in the order of the request, with each job
+ * once; every job has its event. */
 static void test_all(void **state)
 {
 	(void)state;
@@ -133,7 +134,8 @@ static void test_all(void **state)
 	json_decref(answer);
 }
 
-/* Jobs that have left the state are told as what they were; without 'skip_ended' they are refused as others that have ended. */
+/* Jobs that have left the state are told as what they were; without 'skip_ended' they are refused
+ * as others that have ended. */
 static void test_past(void **state)
 {
 	(void)state;
@@ -162,7 +164,8 @@ static void test_past(void **state)
 	close(fd);
 }
 
-/* One job that cannot be changed, and none is; the error is that of the job alone, with word of the others. */
+/* One job that cannot be changed, and none is; the error is that of the job alone,
+ * with word of the others. */
 static void test_none(void **state)
 {
 	(void)state;
@@ -209,7 +212,8 @@ static void expect_all_or_none(size_t jobs, bool all)
 	assert_true(is_held((long long)jobs) == some);
 }
 
-/* A controller that is killed in the middle has changed all or none; what it answered it has done. Snapshots that fall into the middle make no difference. */
+/* A controller that is killed in the middle has changed all or none; what it answered it has done.
+ * Snapshots that fall into the middle make no difference. */
 static void test_killed(void **state)
 {
 	(void)state;

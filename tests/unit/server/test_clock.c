@@ -31,7 +31,8 @@ static void test_floor(void **state)
 	assert_int_equal(sw_clock_read(&clock, 101), 9001);
 }
 
-/* A wall clock that is wrong by centuries is not believed, so that the records that follow can be read again, and the clock is right again once the machine's is. */
+/* A wall clock that is wrong by centuries is not believed, so that the records that follow can be
+ * read again, and the clock is right again once the machine's is. */
 static void test_nonsense(void **state)
 {
 	(void)state;

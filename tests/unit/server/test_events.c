@@ -1,4 +1,5 @@
-/* Server-sent events: what happens is told, in order, once, and a watcher that comes back misses nothing. */
+/* Server-sent events: what happens is told, in order, once, and a watcher that
+ * comes back misses nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +54,8 @@ static size_t count_ids(const char *text, long long *last)
 	return count;
 }
 
-/* A watcher hears of what comes after it came, each with the number of its record and the job as it is. */
+/* A watcher hears of what comes after it came, each with the number of its
+ * record and the job as it is. */
 static void test_watch(void **state)
 {
 	(void)state;
@@ -80,7 +82,8 @@ static void test_watch(void **state)
 	close(fd);
 }
 
-/* Who comes back with the number of the last event gets all after it and none twice, also after the controller was killed. */
+/* Who comes back with the number of the last event gets all after it and none twice, also after the
+ * controller was killed. */
 static void test_resume(void **state)
 {
 	(void)state;
@@ -104,7 +107,8 @@ static void test_resume(void **state)
 	close(fd);
 }
 
-/* A number that never was, or that was too long ago, leads to a reset that says where we are; then it goes on. */
+/* A number that never was, or that was too long ago, leads to a reset that says where
+ * we are; then it goes on. */
 static void test_reset(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* HTTP as it should not be: nothing that a client sends makes the controller fall, hang or give more than it has. */
+/* HTTP as it should not be: nothing that a client sends makes the controller fall, hang or
+ * give more than it has. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +49,8 @@ static void refused(const char *bytes, int status)
 	close(fd);
 }
 
-/* What is not HTTP, or could be read in two ways, is refused with a word and a closed connection. */
+/* What is not HTTP, or could be read in two ways, is refused with a word and a closed
+ * connection. */
 static void test_malformed(void **state)
 {
 	(void)state;
@@ -175,7 +177,8 @@ static void test_byte_by_byte(void **state)
 	close(fd);
 }
 
-/* A client that asks first whether its body is welcome is told so; one that shuts its side after asking gets its answer. */
+/* A client that asks first whether its body is welcome is told so; one that shuts its side after
+ * asking gets its answer. */
 static void test_manners(void **state)
 {
 	(void)state;
@@ -250,7 +253,8 @@ static void test_many_connections(void **state)
 		close(fds[i]);
 }
 
-/* The list of nodes is written once for many: each that asks gets it whole, again and again on one connection, and one that goes meanwhile is no trouble. */
+/* The list of nodes is written once for many: each that asks gets it whole, again and again on one
+ * connection, and one that goes meanwhile is no trouble. */
 static void test_shared_answers(void **state)
 {
 	(void)state;

@@ -141,7 +141,8 @@ static size_t count_jobs(const char *target)
 	return count;
 }
 
-/* Pages follow each other without gap or repetition in both directions, and filters let through what they say. */
+/* Pages follow each other without gap or repetition in both directions, and filters let
+ * through what they say. */
 static void test_list(void **state)
 {
 	(void)state;

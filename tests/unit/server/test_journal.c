@@ -1,4 +1,5 @@
-/* The journal under the server: one commit for many clients, a full disk, a crash, a second controller. */
+/* The journal under the server: one commit for many clients, a full disk, a
+ * crash, a second controller. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -46,7 +47,8 @@ static void say_submits(int fd, int count)
 		say_text(fd, "POST /v1/jobs HTTP/1.1\r\nContent-Length: 17\r\n\r\n{\"command\":[\"a\"]}");
 }
 
-/* Requests that are there at the same time share a commit, and each still gets its own answer with its own job. */
+/* Requests that are there at the same time share a commit, and each still gets its own
+ * answer with its own job. */
 static void test_group_commit(void **state)
 {
 	(void)state;
@@ -74,21 +76,24 @@ static void test_group_commit(void **state)
 	}
 	double commits = figure(&served, "sharewell_journal_commits_total") - before;
 	assert_int_equal((int)figure(&served, "sharewell_journal_records_total"), CLIENTS * EACH);
-	/* Nearly one for each round; a turn is not held open for long, so on a slow machine a round may take some more. */
+	/* Nearly one for each round; a turn is not held open for long, so on a slow machine a
+	 * round may take some more. */
 	if (commits < EACH || commits > EACH * 6)
 		fail_msg("%g commits for %d rounds of %d submits", commits, EACH, CLIENTS);
 	for (int c = 0; c < CLIENTS; c++)
 		close(fds[c]);
 }
 
-/* From outside, and while it runs: no file may grow beyond this, which fails as a full disk does. */
+/* From outside, and while it runs: no file may grow beyond this, which fails as a full disk
+ * does. */
 static void limit_files(rlim_t bytes)
 {
 	struct rlimit limit = {bytes, RLIM_INFINITY};
 	assert_int_equal(prlimit(served.pid, RLIMIT_FSIZE, &limit, NULL), 0);
 }
 
-/* A disk that is full: clients hear 507, nothing that was acknowledged is lost, agents are answered, and it recovers by itself. */
+/* A disk that is full: clients hear 507, nothing that was acknowledged is lost, agents are
+ * answered, and it recovers by itself. */
 static void test_full_disk(void **state)
 {
 	(void)state;
@@ -113,7 +118,8 @@ static void test_full_disk(void **state)
 	json_t *health = ask_json(&served, "GET", "/healthz", NULL, 503);
 	assert_string_equal(json_string_value(json_object_get(health, "status")), "failing");
 	json_decref(health);
-	/* What runs goes on: its agent gets its lease, and an exit that could not be stored is not forgotten. */
+	/* What runs goes on: its agent gets its lease, and an exit that could not be
+	 * stored is not forgotten. */
 	reply = ask(agent, "POST", "/v1/agents/sync", NULL,
 		    "{\"node\": \"n1\", \"instance\": \"a\", \"number\": 2, \"have\": 0, \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": "
 		    "\"exited\","
@@ -153,7 +159,8 @@ static void fill_disk(const char *path)
 	close(fd);
 }
 
-/* On a disk that is full, jobs can be cancelled and runs end, though nothing can be submitted; what was said is there after a crash, and it recovers by itself. */
+/* On a disk that is full, jobs can be cancelled and runs end, though nothing can be submitted; what
+ * was said is there after a crash, and it recovers by itself. */
 static void test_cancel_on_full_disk(void **state)
 {
 	(void)state;
@@ -244,7 +251,8 @@ static void test_crash(void **state)
 	}
 }
 
-/* A second controller on the same journal, or on the same socket, refuses to start and disturbs nothing. */
+/* A second controller on the same journal, or on the same socket, refuses to
+ * start and disturbs nothing. */
 static void test_second(void **state)
 {
 	(void)state;

@@ -98,7 +98,8 @@ static void test_again(void **state)
 	expect("k5", ONE, 201, "\"ids\":[11]");
 }
 
-/* Keys are part of what a snapshot keeps: they are known after a start that read no record of them. */
+/* Keys are part of what a snapshot keeps: they are known after a start that
+ * read no record of them. */
 static void test_after_snapshot(void **state)
 {
 	(void)state;
@@ -139,7 +140,8 @@ static void test_other(void **state)
 	expect("bad", ONE, 201, "\"ids\":[3]");
 }
 
-/* Repetitions that overtake the answer, many at once and on connections of their own, are one job. */
+/* Repetitions that overtake the answer, many at once and on connections of
+ * their own, are one job. */
 static void test_at_once(void **state)
 {
 	(void)state;

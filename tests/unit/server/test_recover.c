@@ -1,4 +1,5 @@
-/* Records that cannot be applied, under the server: set aside at the start and while it runs, and each later start gives the same state. */
+/* Records that cannot be applied, under the server: set aside at the start and while it runs, and
+ * each later start gives the same state. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -61,7 +62,8 @@ static void expect_jobs(int count)
 
 static const char submit_record[] = "{\"gid\":0,\"request\":{\"command\":[\"x\"],\"hold\":true},\"uid\":0}";
 
-/* Aim: records that do not fit, and those that fail half of the way, are set aside at the start; the rest goes on, now and after more starts, orderly or not. */
+/* Aim: records that do not fit, and those that fail half of the way, are set aside at the start;
+ * the rest goes on, now and after more starts, orderly or not. */
 static void test_at_start(void **state)
 {
 	(void)state;
@@ -99,7 +101,8 @@ static void test_at_start(void **state)
 	assert_int_equal(submit(&served, "{\"command\": [\"x\"], \"hold\": true}"), 4);
 }
 
-/* Aim: a kind that only a newer version knows is no reason to set it aside: the start is refused, and nothing has changed. */
+/* Aim: a kind that only a newer version knows is no reason to set it aside: the start is refused,
+ * and nothing has changed. */
 static void test_newer(void **state)
 {
 	(void)state;
@@ -117,7 +120,8 @@ static void test_newer(void **state)
 	sw_journal_close(journal);
 }
 
-/* Aim: a journal whose log was removed is not started from, and says what is missing; so is one whose file was replaced. */
+/* Aim: a journal whose log was removed is not started from, and says what is missing; so is one
+ * whose file was replaced. */
 static void test_log_removed(void **state)
 {
 	(void)state;
@@ -157,7 +161,8 @@ static const struct sw_policy moody = {
 	.decide = decide_nothing,
 };
 
-/* Aim: a record that fails half of the way while the controller runs is told to its client; the controller goes on with the state that it had, and so does the next one. */
+/* Aim: a record that fails half of the way while the controller runs is told to its client; the
+ * controller goes on with the state that it had, and so does the next one. */
 static void test_live(void **state)
 {
 	(void)state;
@@ -201,7 +206,8 @@ static void bring_old_journal(bool with_snapshot)
 	assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
 
-/* Aim: the jobs of a journal that version 0.1 wrote are all there, each in its state, from its snapshot and from its records alone; nothing is set aside, and numbers go on. */
+/* Aim: the jobs of a journal that version 0.1 wrote are all there, each in its state, from its
+ * snapshot and from its records alone; nothing is set aside, and numbers go on. */
 static void test_version_0_1(void **state)
 {
 	(void)state;

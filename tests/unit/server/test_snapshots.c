@@ -1,4 +1,5 @@
-/* Snapshots under the server: a start that needs only the last one and what came after, records that go, and what happens when it is damaged. */
+/* Snapshots under the server: a start that needs only the last one and what came after, records
+ * that go, and what happens when it is damaged. */
 #include <setjmp.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -80,7 +81,8 @@ static long long jobs_there(void)
 	return count;
 }
 
-/* Aim: a controller that is killed comes back with every job and node from a snapshot and the records after it. */
+/* Aim: a controller that is killed comes back with every job and node from a snapshot
+ * and the records after it. */
 static void test_killed(void **state)
 {
 	(void)state;
@@ -124,7 +126,8 @@ static void test_orderly_end(void **state)
 	assert_int_equal(submit(&served, "{\"command\": [\"x\"]}"), 6);
 }
 
-/* Aim: records that two snapshots cover go, except the last ones, which a watcher that comes back still gets with the right jobs. */
+/* Aim: records that two snapshots cover go, except the last ones, which a watcher that comes back
+ * still gets with the right jobs. */
 static void test_old_records_go(void **state)
 {
 	(void)state;
@@ -160,7 +163,8 @@ static void change(const char *sql)
 	sqlite3_close(db);
 }
 
-/* Aim: where the last snapshot is damaged, the one before and the records since then give every job; the next snapshots are sound again. */
+/* Aim: where the last snapshot is damaged, the one before and the records since then give every
+ * job; the next snapshots are sound again. */
 static void test_falls_back(void **state)
 {
 	(void)state;
@@ -181,7 +185,8 @@ static void test_falls_back(void **state)
 	assert_int_equal(jobs_there(), JOBS + 1);
 }
 
-/* Aim: where both snapshots are damaged and the records before them are gone, that is an error with a hint; it is never passed over. */
+/* Aim: where both snapshots are damaged and the records before them are gone, that is an error with
+ * a hint; it is never passed over. */
 static void test_damaged(void **state)
 {
 	(void)state;
@@ -224,7 +229,8 @@ static void wait_until_left(int job)
 	assert_true(left);
 }
 
-/* Aim: how many records a start after a kill must apply depends on the jobs that are there, not on how many there ever were. */
+/* Aim: how many records a start after a kill must apply depends on the jobs that are there, not on
+ * how many there ever were. */
 static void test_as_often_as_ever(void **state)
 {
 	(void)state;
@@ -271,8 +277,8 @@ static void hold_and_release(int job)
 	json_decref(ask_json(&served, "POST", target, NULL, 200));
 }
 
-/* Aim: records are kept for those who look back, as many as the operator says, though snapshots cover them; pages of holds and
- * releases come from them and say what is missing. */
+/* Aim: records are kept for those who look back, as many as the operator says, though snapshots
+ * cover them; pages of holds and releases come from them and say what is missing. */
 static void test_events_are_kept(void **state)
 {
 	(void)state;

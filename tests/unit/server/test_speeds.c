@@ -1,4 +1,5 @@
-/* Jobs that share a GPU: what their agent measured is told beside what was predicted, is learned from once, and outlives the controller. The agent here is a hand that writes syncs. */
+/* Jobs that share a GPU: what their agent measured is told beside what was predicted, is learned
+ * from once, and outlives the controller. The agent here is a hand that writes syncs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -146,7 +147,8 @@ static void expect_why(long long id, const char *words)
 	json_decref(why);
 }
 
-/* Aim: of jobs with profiles both sides are predicted and measured, in words and as figures; what was learned is in a file and counts once, however the controller ends. */
+/* Aim: of jobs with profiles both sides are predicted and measured, in words and as figures; what
+ * was learned is in a file and counts once, however the controller ends. */
 static void test_predicted_and_measured(void **state)
 {
 	(void)state;
@@ -196,7 +198,8 @@ static void test_no_profile(void **state)
 	served_start(&served);
 }
 
-/* Aim: the file of what was learned is for people alone: what lies there in its place is not read, and replaced. */
+/* Aim: the file of what was learned is for people alone: what lies there in its place is
+ * not read, and replaced. */
 static void test_foreign_file(void **state)
 {
 	(void)state;
@@ -213,7 +216,8 @@ static void test_foreign_file(void **state)
 
 #define STORE(peak) "profiles:\n  - name: \"mine\"\n    command: \"./mine\"\n    runs:\n      - {wall: 61s, busy: 0.5, peak: " peak "}\n"
 
-/* Aim: what was measured of a model by its user is predicted and learned from like a built-in profile, before and after a restart, whatever becomes of the file. */
+/* Aim: what was measured of a model by its user is predicted and learned from like a built-in
+ * profile, before and after a restart, whatever becomes of the file. */
 static void test_own_profile(void **state)
 {
 	(void)state;
@@ -230,7 +234,8 @@ static void test_own_profile(void **state)
 	expect_sets(2);
 }
 
-/* Aim: the model that a job was submitted with is its model, whatever it is called; also after the state was read from a snapshot. */
+/* Aim: the model that a job was submitted with is its model, whatever it is called; also after the
+ * state was read from a snapshot. */
 static void test_model_of_a_job(void **state)
 {
 	(void)state;
@@ -262,7 +267,8 @@ static void test_damaged_profiles(void **state)
 	assert_non_null(strstr(text, "profiles.yaml"));
 }
 
-/* Aim: a job has room to spare beyond what was measured of it, but not so much that no GPU is large enough. */
+/* Aim: a job has room to spare beyond what was measured of it, but not so much that
+ * no GPU is large enough. */
 static void test_room_to_spare(void **state)
 {
 	(void)state;
@@ -285,7 +291,8 @@ static void test_room_to_spare(void **state)
 	json_decref(refused);
 }
 
-/* Aim: of two that take turns on a GPU neither is said to slow the other down, and nothing is learned from them. */
+/* Aim: of two that take turns on a GPU neither is said to slow the other down, and
+ * nothing is learned from them. */
 static void test_turns(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* TLS: the same server behind it, certificates that can and cannot be used, clients that do not speak it. */
+/* TLS: the same server behind it, certificates that can and cannot be used,
+ * clients that do not speak it. */
 #include <errno.h>
 #include <openssl/ssl.h>
 #include <setjmp.h>
@@ -338,7 +339,8 @@ static void test_again(void **state)
 	close(open_before);
 }
 
-/* A certificate that is made anew has the same key, so that those who were given its fingerprint need not be told. */
+/* A certificate that is made anew has the same key, so that those who were given its
+ * fingerprint need not be told. */
 static void test_made_anew(void **state)
 {
 	(void)state;

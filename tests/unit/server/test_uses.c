@@ -19,7 +19,8 @@ static void hear(struct sw_machine *machine, struct sw_sync_sample *samples, siz
 	sw_uses_hear(machine, &(struct sw_sync){.runs = runs, .run_count = COUNT(runs), .samples = samples, .sample_count = count});
 }
 
-/* What a job held on a GPU that it has left is forgotten with its first figures of another; those of who stayed, and of who was not looked at, are not. */
+/* What a job held on a GPU that it has left is forgotten with its first figures of another; those
+ * of who stayed, and of who was not looked at, are not. */
 static void test_moved(void **state)
 {
 	(void)state;

@@ -89,7 +89,8 @@ static bool can_work(const struct model_job *job)
 	return job->present && !job->seen.suspended && !job->idle;
 }
 
-/* One that yields starts a kernel only while no guaranteed job computes; what it has started, it ends. */
+/* One that yields starts a kernel only while no guaranteed job computes; what
+ * it has started, it ends. */
 static double wish_of(const struct model *model, struct model_job *job)
 {
 	if (!can_work(job))

@@ -1,7 +1,10 @@
-/* A small model of one GPU and the jobs on it, for the coordinator's tests: they obey its orders as the runtime does, with its delays.
+/* A small model of one GPU and the jobs on it, for the coordinator's tests: they obey its orders as
+ * the runtime does, with its delays.
  *
- * Time goes in steps of 1 ms. A job computes for a while and is idle for a while, again and again; computing takes longer while others compute, and while part of its memory is in host
- * memory. A limit is heard by a job at its next look, 100 ms later at most; memory that was spilled comes back at a look too.
+ * Time goes in steps of 1 ms. A job computes for a while and is idle for a while, again and
+ * again; computing takes longer while others compute, and while part of its memory is in host
+ * memory. A limit is heard by a job at its next look, 100 ms later at most; memory that was
+ * spilled comes back at a look too.
  */
 #ifndef TEST_SHARE_GPU_MODEL_H
 #define TEST_SHARE_GPU_MODEL_H
@@ -39,7 +42,8 @@ struct model {
 struct model model_new(uint64_t capacity_bytes);
 /* Returns its place. */
 struct model_job *model_add(struct model *model, enum sw_job_class class, double work_ms, double idle_ms, uint64_t bytes);
-/* More memory, which goes to the host where the GPU has none; what finds no place at all is counted as OOM. */
+/* More memory, which goes to the host where the GPU has none; what finds no place at
+ * all is counted as OOM. */
 void model_get(struct model *model, struct model_job *job, uint64_t bytes);
 void model_put(struct model_job *job, uint64_t bytes);
 void model_run(struct model *model, double for_ms);

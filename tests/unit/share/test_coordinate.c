@@ -1,5 +1,6 @@
-/* The coordinator on a model of a GPU: guaranteed jobs are not slowed down by more than 5 % and never run out of memory, opportunistic ones use what is left, and those that do not
- * fit take turns. */
+/* The coordinator on a model of a GPU: guaranteed jobs are not slowed down by more than
+ * 5 % and never run out of memory, opportunistic ones use what is left, and those that
+ * do not fit take turns. */
 #include "share/coordinate.h"
 
 #include <setjmp.h>
@@ -16,7 +17,8 @@
 #define GIB (UINT64_C(1) << 30)
 #define SECOND INT64_C(1000000000)
 
-/* Slowdown of a guaranteed job of 80 ms of work and 20 ms of its own waiting, beside one that always computes, by that rule; NULL: without any. */
+/* Slowdown of a guaranteed job of 80 ms of work and 20 ms of its own waiting, beside one that
+ * always computes, by that rule; NULL: without any. */
 static double slowdown_under(const char *rule, bool states_iterations, double *ret_harvest)
 {
 	struct model model = model_new(16 * GIB);
@@ -42,7 +44,8 @@ static void check_rule(const char *rule, bool states_iterations, double harvest_
 	assert_true(harvest >= harvest_least);
 }
 
-/* Beside a neighbour that would slow it down by 80 %, a guaranteed job is slowed down by 5 % at most, and the neighbour still gets something: by AntMan's rule. */
+/* Beside a neighbour that would slow it down by 80 %, a guaranteed job is slowed down by 5 % at
+ * most, and the neighbour still gets something: by AntMan's rule. */
 static void test_antman(void **state)
 {
 	(void)state;
@@ -63,7 +66,8 @@ static void test_yield(void **state)
 	check_rule("yield", true, 0.14);
 }
 
-/* A guaranteed job that comes finds opportunistic ones standing still and kept to their stable memory until it has been measured; then they are let grow. */
+/* A guaranteed job that comes finds opportunistic ones standing still and kept to their stable
+ * memory until it has been measured; then they are let grow. */
 static void test_a_guaranteed_job_comes(void **state)
 {
 	(void)state;
@@ -100,7 +104,8 @@ static uint32_t count_slow(const struct model_job *job, uint32_t first, double b
 	return slow;
 }
 
-/* A burst of half as much memory again in a guaranteed job finds room beside opportunistic jobs that hold the rest of the GPU: no allocation fails, and at most one iteration is slow. */
+/* A burst of half as much memory again in a guaranteed job finds room beside opportunistic jobs
+ * that hold the rest of the GPU: no allocation fails, and at most one iteration is slow. */
 static void test_a_burst(void **state)
 {
 	(void)state;
@@ -127,7 +132,8 @@ static void test_a_burst(void **state)
 	}
 }
 
-/* While a guaranteed job uses three quarters of its head-room or less, nobody is driven out: only when it has rested does it get the whole of it again. */
+/* While a guaranteed job uses three quarters of its head-room or less, nobody is driven out: only
+ * when it has rested does it get the whole of it again. */
 static void test_a_burst_within_head_room(void **state)
 {
 	(void)state;
@@ -152,7 +158,8 @@ static void test_a_burst_within_head_room(void **state)
 	assert_int_equal(job->seen.host_bytes, 0);
 }
 
-/* Whatever opportunistic jobs ask for, the guaranteed one has its peak and head-room: random demands never take it. */
+/* Whatever opportunistic jobs ask for, the guaranteed one has its peak and head-room: random
+ * demands never take it. */
 static void test_opportunistic_never_in_the_way(void **state)
 {
 	(void)state;
@@ -200,7 +207,8 @@ static void test_opportunistic_alone(void **state)
 	assert_int_equal(a->seen.host_bytes, 0);
 }
 
-/* An opportunistic job that becomes guaranteed has its memory and its time at the next look, and is measured like a new one. */
+/* An opportunistic job that becomes guaranteed has its memory and its time at the next look, and is
+ * measured like a new one. */
 static void test_upgrade(void **state)
 {
 	(void)state;
@@ -219,7 +227,8 @@ static void test_upgrade(void **state)
 	assert_int_equal(b->order.share_milli, 0);
 }
 
-/* Two guaranteed jobs that do not fit together take turns of a quantum; both have all of their memory while they run. */
+/* Two guaranteed jobs that do not fit together take turns of a quantum; both have all of their
+ * memory while they run. */
 static void test_turns(void **state)
 {
 	(void)state;
@@ -240,7 +249,8 @@ static void test_turns(void **state)
 	assert_false(b->seen.suspended);
 }
 
-/* Opportunistic jobs that are far too large for what is left take turns; one that a person suspended takes none. */
+/* Opportunistic jobs that are far too large for what is left take turns; one that a
+ * person suspended takes none. */
 static void test_turns_of_opportunistic(void **state)
 {
 	(void)state;
@@ -262,7 +272,8 @@ static void test_turns_of_opportunistic(void **state)
 	assert_true(others[1]->order.suspend);
 }
 
-/* What a user asked for is the most that a job gets, whatever is free; what cannot be moved counts as gone. */
+/* What a user asked for is the most that a job gets, whatever is free; what cannot
+ * be moved counts as gone. */
 static void test_what_was_asked_for(void **state)
 {
 	(void)state;
@@ -286,7 +297,8 @@ static void test_what_was_asked_for(void **state)
 	assert_true(b->order.suspend);
 }
 
-/* A guaranteed job that takes longer by itself from some moment on is measured anew, and does not starve its neighbour for ever; one that is idle does not either. */
+/* A guaranteed job that takes longer by itself from some moment on is measured anew, and does not
+ * starve its neighbour for ever; one that is idle does not either. */
 static void test_a_job_that_changes(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Memory is divided equally, as far as it is wanted, against a naive model that hands out one byte at a time. */
+/* Memory is divided equally, as far as it is wanted, against a naive model that hands
+ * out one byte at a time. */
 #include "share/divide.h"
 
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-/* The shares of a folder, coordinated by one of their keepers: terms become orders, a second keeper waits for its turn to decide, pages without a keeper are left alone. */
+/* The shares of a folder, coordinated by one of their keepers: terms become orders, a second keeper
+ * waits for its turn to decide, pages without a keeper are left alone. */
 #include "share/folder.h"
 
 #include <setjmp.h>
@@ -105,7 +106,8 @@ static struct sw_share_folder *keep(void)
 	return keeper;
 }
 
-/* An opportunistic share yields to the guaranteed one on its GPU and leaves it room; the guaranteed one is watched and not limited. */
+/* An opportunistic share yields to the guaranteed one on its GPU and leaves it room; the guaranteed
+ * one is watched and not limited. */
 static void test_orders_reach_the_pages(void **state)
 {
 	(void)state;
@@ -138,7 +140,8 @@ static void test_orders_reach_the_pages(void **state)
 	end(&low);
 }
 
-/* A share that waits for room for its context, where another of its class fills the GPU, gets its turn. */
+/* A share that waits for room for its context, where another of its class fills
+ * the GPU, gets its turn. */
 static void test_a_context_without_room(void **state)
 {
 	(void)state;
@@ -181,7 +184,8 @@ static void test_one_decides(void **state)
 	end(&share);
 }
 
-/* While somebody makes or changes shares nothing is decided; a page without a keeper, or no page at all, does no harm. */
+/* While somebody makes or changes shares nothing is decided; a page without a keeper, or no
+ * page at all, does no harm. */
 static void test_what_is_left_alone(void **state)
 {
 	(void)state;
@@ -245,7 +249,8 @@ static void test_another_gpu(void **state)
 	end(&low);
 }
 
-/* What a user changes is ordered at once as far as it is less, and what a person suspended stays so. */
+/* What a user changes is ordered at once as far as it is less, and what a
+ * person suspended stays so. */
 static void test_terms_change(void **state)
 {
 	(void)state;

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-/* It is something, and not more than half of the machine: two jobs that start one after the other cannot be promised all of it. */
+/* It is something, and not more than half of the machine: two jobs that start one after the other
+ * cannot be promised all of it. */
 static void test_budget(void **state)
 {
 	(void)state;

@@ -34,7 +34,8 @@ static struct sw_outside look(struct sw_share_page *page, uint64_t bytes)
 	return outside;
 }
 
-/* A process that the page does not know is outside, whatever it holds; one that it knows only where it holds far more than is charged. */
+/* A process that the page does not know is outside, whatever it holds; one that it knows only where
+ * it holds far more than is charged. */
 static void test_who_is_outside(void **state)
 {
 	(void)state;
@@ -90,7 +91,8 @@ static void test_notes(void **state)
 	unlink(path);
 }
 
-/* Whose a process is follows from the page in its environment and, where there is none, from who started it. */
+/* Whose a process is follows from the page in its environment and, where there is
+ * none, from who started it. */
 static void test_whose_it_is(void **state)
 {
 	(void)state;
@@ -123,7 +125,8 @@ static void test_whose_it_is(void **state)
 	waitpid(named, NULL, 0);
 }
 
-/* Of two looks in a row the lower count holds; the first look has none before it, and counts as it is. */
+/* Of two looks in a row the lower count holds; the first look has none before
+ * it, and counts as it is. */
 static void test_steady(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The coordinator's end of a job's page: made, opened and refused; wishes that are heard, missed or outlived; figures that the job cannot spoil. */
+/* The coordinator's end of a job's page: made, opened and refused; wishes that are heard, missed or
+ * outlived; figures that the job cannot spoil. */
 #include "share/page.h"
 
 #include <setjmp.h>
@@ -61,7 +62,8 @@ static struct sw_page *map_raw(void)
 	return shared;
 }
 
-/* A new page is the owner's alone, names the GPUs and limits nothing; opened again it is the same. */
+/* A new page is the owner's alone, names the GPUs and limits nothing; opened again it is the
+ * same. */
 static void test_a_page_is_made_and_opened(void **state)
 {
 	(void)state;
@@ -102,7 +104,8 @@ static void assert_refused(int code, const char *const *uuids, size_t count, con
 		fail_msg("'%s' does not say '%s'", text, words);
 }
 
-/* A page is not made over another file, for something that is no UUID, or for too many GPUs; nothing is left behind. */
+/* A page is not made over another file, for something that is no UUID, or for too many GPUs;
+ * nothing is left behind. */
 static void test_pages_that_are_not_made(void **state)
 {
 	(void)state;
@@ -325,7 +328,8 @@ static void test_nonsense_is_bounded(void **state)
 	assert_int_equal(figures.processes, 0);
 }
 
-/* A copy states the same wishes and sees the same figures; a page that was cut off does no harm to its owner. */
+/* A copy states the same wishes and sees the same figures; a page that was cut off
+ * does no harm to its owner. */
 static void test_a_copy(void **state)
 {
 	(void)state;

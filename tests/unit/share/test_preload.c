@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Ours comes first, what was there stays behind it; paths that the loader would cut in two are refused, and values that have no room. */
+/* Ours comes first, what was there stays behind it; paths that the loader would cut in two are
+ * refused, and values that have no room. */
 static void test_value(void **state)
 {
 	(void)state;

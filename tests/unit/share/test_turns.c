@@ -1,4 +1,5 @@
-/* Who runs where not all fit at once: equal time, nobody passed over, never more than there is room for. */
+/* Who runs where not all fit at once: equal time, nobody passed over, never more
+ * than there is room for. */
 #include "share/turns.h"
 
 #include <setjmp.h>
@@ -57,7 +58,8 @@ static void assert_equal_times(const struct world *world, int64_t percent)
 				 (long long)(mean / SECOND));
 }
 
-/* Six jobs of one GPU each on four GPUs have equal GPU time within 5 % over ten quanta, and no GPU is ever idle. */
+/* Six jobs of one GPU each on four GPUs have equal GPU time within 5 % over ten quanta,
+ * and no GPU is ever idle. */
 static void test_six_jobs_on_four_gpus(void **state)
 {
 	(void)state;
@@ -96,7 +98,8 @@ static void test_where_all_fit(void **state)
 	assert_true(one.had[0] == QUANTUM);
 }
 
-/* Members of different sizes, one of them as large as the room, have equal time in the long run: the large one is not passed over. */
+/* Members of different sizes, one of them as large as the room, have equal time in the long run:
+ * the large one is not passed over. */
 static void test_different_sizes(void **state)
 {
 	(void)state;
@@ -107,7 +110,8 @@ static void test_different_sizes(void **state)
 	assert_equal_times(&world, 5);
 }
 
-/* Who comes late has as much as the others from then on, not all until it has caught up; who goes makes room at once. */
+/* Who comes late has as much as the others from then on, not all until it has caught up; who
+ * goes makes room at once. */
 static void test_come_and_go(void **state)
 {
 	(void)state;
@@ -126,7 +130,8 @@ static void test_come_and_go(void **state)
 	assert_true(world.had[0] - had == QUANTUM / 4);
 }
 
-/* One that wants no turn is passed over; when it is back it has as much as the others from then on. */
+/* One that wants no turn is passed over; when it is back it has as much as the others from then
+ * on. */
 static void test_absent(void **state)
 {
 	(void)state;
@@ -140,7 +145,8 @@ static void test_absent(void **state)
 	assert_true(world.had[1] >= 3 * QUANTUM && world.had[1] <= 5 * QUANTUM && world.had[0] - had >= 3 * QUANTUM);
 }
 
-/* A turn begins when its member is back, however long that takes; one that never comes back does not hold up the others for ever. */
+/* A turn begins when its member is back, however long that takes; one that never comes back does
+ * not hold up the others for ever. */
 static void test_away(void **state)
 {
 	(void)state;
@@ -161,7 +167,8 @@ static void test_away(void **state)
 	assert_true(world.had[0] - first >= 2 * QUANTUM);
 }
 
-/* So many turns of three of which one fits, seen at uneven times: none takes longer than its quantum and until somebody looks. */
+/* So many turns of three of which one fits, seen at uneven times: none takes longer than its
+ * quantum and until somebody looks. */
 static void take_uneven_turns(unsigned random, size_t turns)
 {
 	enum { TICKS = 16 };
@@ -186,7 +193,8 @@ static void take_uneven_turns(unsigned random, size_t turns)
 	}
 }
 
-/* Turns are never quite as long as a quantum. The small differences add up, and give nobody two turns one after the other. */
+/* Turns are never quite as long as a quantum. The small differences add up, and give nobody two
+ * turns one after the other. */
 static void test_uneven_turns(void **state)
 {
 	(void)state;

@@ -47,7 +47,8 @@ static void test_no_faults(void **state)
 	sw_faults_free(faults);
 }
 
-/* Aim: each node goes down and up in turns, is down for just the repair time, and time never runs back. */
+/* Aim: each node goes down and up in turns, is down for just the repair time,
+ * and time never runs back. */
 static void test_down_and_up(void **state)
 {
 	(void)state;
@@ -96,7 +97,8 @@ static void test_seeds(void **state)
 		assert_true(sw_faults_take(b, at, &node_b, &up_b));
 		assert_int_equal(node_a, node_b);
 		assert_int_equal(up_a, up_b);
-		/* Questions about runs do not disturb the clocks of nodes, in whatever order they are asked. */
+		/* Questions about runs do not disturb the clocks of nodes, in
+		 * whatever order they are asked. */
 		bool fails = sw_faults_run_fails(a, (uint32_t)i, 1, &at_a);
 		(void)sw_faults_run_fails(b, 7, 7, &at_b);
 		assert_int_equal(sw_faults_run_fails(b, (uint32_t)i, 1, &at_b), fails);
@@ -109,7 +111,8 @@ static void test_seeds(void **state)
 	sw_faults_free(c);
 }
 
-/* Aim: so many runs fail as the world says, each run of a job by its own coin, at a moment that is anywhere in it. */
+/* Aim: so many runs fail as the world says, each run of a job by its own coin, at a moment
+ * that is anywhere in it. */
 static void test_share_of_runs_that_fail(void **state)
 {
 	(void)state;

@@ -25,7 +25,8 @@ static void expect_left(const struct sw_forecast_history *history, uint64_t kind
 	assert_int_equal(found, basis);
 }
 
-/* What the owner said comes before the limit, that before medians of its kind, these before the median of all. */
+/* What the owner said comes before the limit, that before medians of its kind, these
+ * before the median of all. */
 static void test_basis(void **state)
 {
 	(void)state;
@@ -48,7 +49,8 @@ static void test_basis(void **state)
 	sw_forecast_forget(&history);
 }
 
-/* A job that runs already is compared with those that ran longer, and beyond all of them taken to run as long again. */
+/* A job that runs already is compared with those that ran longer, and beyond all of them
+ * taken to run as long again. */
 static void test_already_running(void **state)
 {
 	(void)state;
@@ -117,7 +119,8 @@ static void expect_starts(struct fixture *fixture, const sw_ns *starts_s)
 	sw_topology_free(fixture->topology);
 }
 
-/* First in, first out on four GPUs: each starts when enough of those before it have ended, and the estimate says how many these are. */
+/* First in, first out on four GPUs: each starts when enough of those before it have ended, and the
+ * estimate says how many these are. */
 static void test_fifo(void **state)
 {
 	(void)state;
@@ -135,7 +138,8 @@ static void test_fifo(void **state)
 	assert_int_equal(fixture.starts[3].ended[SW_BASIS_LIMIT], 2);
 }
 
-/* Where nobody knows when a job ends, nobody knows when those behind it start; the others are told. */
+/* Where nobody knows when a job ends, nobody knows when those behind it start; the others are
+ * told. */
 static void test_unknown(void **state)
 {
 	(void)state;
@@ -149,7 +153,8 @@ static void test_unknown(void **state)
 	expect_starts(&fixture, (const sw_ns[]){-1, -1, -1, 7, -1});
 }
 
-/* Least attained service: the one that has used its queue up is preempted at once for one that has not, and goes on behind it. */
+/* Least attained service: the one that has used its queue up is preempted at once for one that has
+ * not, and goes on behind it. */
 static void test_attained_service(void **state)
 {
 	(void)state;
@@ -190,7 +195,8 @@ static void test_dependencies(void **state)
 	expect_starts(&fixture, (const sw_ns[]){-1, -1, 25, 30});
 }
 
-/* A job that waits for its next try competes when that is due, and not before, though there is room. */
+/* A job that waits for its next try competes when that is due, and not before, though there is
+ * room. */
 static void test_pause(void **state)
 {
 	(void)state;
@@ -206,7 +212,8 @@ static void test_pause(void **state)
 	expect_starts(&fixture, (const sw_ns[]){30, 0, 35});
 }
 
-/* A job on a closed node keeps nobody from starting elsewhere, but those that wait for its end do. */
+/* A job on a closed node keeps nobody from starting elsewhere, but those that wait for its end
+ * do. */
 static void test_away(void **state)
 {
 	(void)state;
@@ -258,7 +265,8 @@ static void test_too_many(void **state)
 	assert_int_equal(sw_forecast(&config, NULL, &err), SW_ELIMIT);
 }
 
-/* Aim: GPUs that take no jobs do not count: who fits only with them starts at no time that anybody could tell, and others wait for those that run elsewhere. */
+/* Aim: GPUs that take no jobs do not count: who fits only with them starts at no time that anybody
+ * could tell, and others wait for those that run elsewhere. */
 static void test_shut_gpus(void **state)
 {
 	(void)state;

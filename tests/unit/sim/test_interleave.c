@@ -9,7 +9,8 @@
 
 #define MS 1000u
 
-/* Aim: each stage of the guest runs while the host is busy with another, and begins in what the stage before left of a gap. */
+/* Aim: each stage of the guest runs while the host is busy with another, and begins in what the
+ * stage before left of a gap. */
 static void test_rounds(void **state)
 {
 	(void)state;
@@ -17,11 +18,14 @@ static void test_rounds(void **state)
 		uint32_t guest[SW_STAGES], host[SW_STAGES];
 		int64_t rounds;
 	} cases[] = {
-		/* One gap of 50 ms is enough, and 20 ms of it are left for the GPU stage, which fits. */
+		/* One gap of 50 ms is enough, and 20 ms of it are left for the
+		 * GPU stage, which fits. */
 		{{30 * MS, 20 * MS, 0}, {50 * MS, 25 * MS, 25 * MS}, 1},
-		/* 90 ms in gaps of 50: two rounds; 10 ms are left, 30 more need a round of the gap of 75. */
+		/* 90 ms in gaps of 50: two rounds; 10 ms are left, 30 more need a
+		 * round of the gap of 75. */
 		{{90 * MS, 40 * MS, 0}, {50 * MS, 25 * MS, 25 * MS}, 3},
-		/* The same with a network stage, which begins while the host loads data, and needs no round of its own. */
+		/* The same with a network stage, which begins while the host loads data, and
+		 * needs no round of its own. */
 		{{90 * MS, 40 * MS, 20 * MS}, {50 * MS, 25 * MS, 25 * MS}, 3},
 		/* Two that only compute take turns, and the guest never gets one. */
 		{{0, 10 * MS, 0}, {0, 100 * MS, 0}, 1000},

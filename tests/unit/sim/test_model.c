@@ -1,4 +1,5 @@
-/* The world model, played by hand: a script decides, the world says when things end and what they cost. */
+/* The world model, played by hand: a script decides, the world says when things
+ * end and what they cost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +121,8 @@ static void stage_for_moving(struct stage *stage)
 	stage_at(stage, 0, start_second_then_first);
 }
 
-/* Aim: a migration costs its time, unless the world says that moving is free; and work is neither made nor lost by it. */
+/* Aim: a migration costs its time, unless the world says that moving is free; and work is
+ * neither made nor lost by it. */
 static void test_migration_costs(void **state)
 {
 	(void)state;
@@ -144,7 +146,8 @@ static void test_migration_costs(void **state)
 
 /* ---- speed ---- */
 
-/* Aim: GPUs that are further apart than need be slow a job down as its profile says; where the cluster has no better place they do not. */
+/* Aim: GPUs that are further apart than need be slow a job down as its profile says; where the
+ * cluster has no better place they do not. */
 static void test_placement_slowdown(void **state)
 {
 	(void)state;
@@ -229,7 +232,8 @@ static void stage_with_faults(struct stage *stage, int64_t mtbf_s, int64_t repai
 	stage->world->node_repair_ns = repair_s * SW_NS_PER_S;
 }
 
-/* Aim: a job whose node is lost goes back to its last checkpoint, or to the start of the run where there are none. */
+/* Aim: a job whose node is lost goes back to its last checkpoint, or to the start of the
+ * run where there are none. */
 static void test_node_lost(void **state)
 {
 	(void)state;
@@ -256,7 +260,8 @@ static void test_node_lost(void **state)
 	}
 }
 
-/* Aim: a job that starts anew in the very step in which its node was lost: engine and world agree about the work that it lost. */
+/* Aim: a job that starts anew in the very step in which its node was lost: engine and world agree
+ * about the work that it lost. */
 static void test_node_lost_and_started_at_once(void **state)
 {
 	(void)state;
@@ -275,7 +280,8 @@ static void test_node_lost_and_started_at_once(void **state)
 	stage_end(&stage);
 }
 
-/* Aim: runs that fail are reported with the work that is left, and a job that always fails uses up its retries. */
+/* Aim: runs that fail are reported with the work that is left, and a job that always
+ * fails uses up its retries. */
 static void test_failures(void **state)
 {
 	(void)state;
@@ -316,7 +322,8 @@ static void test_failure_survives_a_move(void **state)
 
 /* ---- overhead of events ---- */
 
-/* Aim: where events cost progress, starting still costs its time too: one charge does not pay for the other. */
+/* Aim: where events cost progress, starting still costs its time too: one charge does
+ * not pay for the other. */
 static void test_overhead_and_start(void **state)
 {
 	(void)state;
@@ -333,7 +340,8 @@ static void test_overhead_and_start(void **state)
 	stage_end(&stage);
 }
 
-/* Aim: where events cost progress, a job in a poor place is as slow between two events as it is otherwise. */
+/* Aim: where events cost progress, a job in a poor place is as slow between two
+ * events as it is otherwise. */
 static void test_overhead_and_slowdown(void **state)
 {
 	(void)state;
@@ -353,7 +361,8 @@ static void test_overhead_and_slowdown(void **state)
 
 /* ---- progress ---- */
 
-/* Aim: a quantum shorter than what a restart costs does not let two jobs preempt each other for ever: something always gets done. */
+/* Aim: a quantum shorter than what a restart costs does not let two jobs preempt each other for
+ * ever: something always gets done. */
 static void test_short_quantum_makes_progress(void **state)
 {
 	(void)state;
@@ -373,7 +382,8 @@ static void test_short_quantum_makes_progress(void **state)
 
 /* ---- what the engine is told at submission ---- */
 
-/* Aim: a job is described as its trace and its profile say; memory only where jobs can share, skew only where the model is known. */
+/* Aim: a job is described as its trace and its profile say; memory only where jobs can share, skew
+ * only where the model is known. */
 static void test_spec(void **state)
 {
 	(void)state;

@@ -15,7 +15,8 @@ static void share_second_with_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
 }
 
-/* Aim: jobs on one GPU slow each other down while both are there, and go on at full speed when the other has gone. */
+/* Aim: jobs on one GPU slow each other down while both are there, and go on at full speed
+ * when the other has gone. */
 static void test_sharing_slowdown(void **state)
 {
 	(void)state;
@@ -31,7 +32,8 @@ static void test_sharing_slowdown(void **state)
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, start_first);
 	stage_at(&stage, 100, share_second_with_first);
-	/* The guest needs 100 s at the slower pace, in which the host also does 100 s of its work; the other 900 s run alone. */
+	/* The guest needs 100 s at the slower pace, in which the host also does 100 s of its work;
+	 * the other 900 s run alone. */
 	sw_ns guest_ends = 100 * SW_NS_PER_S + 100 * SW_NS_PER_S * slow / 1000;
 	sw_ns host_ends = guest_ends + 800 * SW_NS_PER_S;
 	stage_step(&stage, guest_ends);
@@ -43,7 +45,8 @@ static void test_sharing_slowdown(void **state)
 	stage_end(&stage);
 }
 
-/* Aim: under a gate the guaranteed job of two loses what the gate lets through and no more, the other gets the rest. */
+/* Aim: under a gate the guaranteed job of two loses what the gate lets through and no more,
+ * the other gets the rest. */
 static void test_sharing_under_a_gate(void **state)
 {
 	(void)state;
@@ -102,7 +105,8 @@ static void test_upgrade_changes_the_pace(void **state)
 	stage_end(&stage);
 }
 
-/* Aim: by stages, an iteration of the opportunistic job takes as many of the guaranteed one's as its stages need of the other's gaps; guaranteed jobs do not slow down. */
+/* Aim: by stages, an iteration of the opportunistic job takes as many of the guaranteed one's as
+ * its stages need of the other's gaps; guaranteed jobs do not slow down. */
 static void test_sharing_by_stages(void **state)
 {
 	(void)state;
@@ -116,7 +120,8 @@ static void test_sharing_by_stages(void **state)
 	guest->iterations = 100;
 	host->iteration_ns = guest->iteration_ns = SW_NS_PER_S;
 	guest->job_class = SW_TRACE_OPPORTUNISTIC;
-	/* Data, GPU, network in microseconds: 0.9 s of data loading need two gaps of 0.5 s; what is left of the second is the GPU's. */
+	/* Data, GPU, network in microseconds: 0.9 s of data loading need two gaps of 0.5 s; what is
+	 * left of the second is the GPU's. */
 	memcpy(host->stage_us, (uint32_t[]){500000, 300000, 200000}, sizeof host->stage_us);
 	memcpy(guest->stage_us, (uint32_t[]){900000, 50000, 0}, sizeof guest->stage_us);
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
@@ -150,8 +155,9 @@ static void share_by_slices(struct stage *stage, int64_t gate_milli)
 	assert_true(stage_play_out(stage, 100));
 }
 
-/* Aim: where jobs take turns, three that are never idle take three times as long and what switching costs, whatever the parts of the GPU
- * that they use; without a gate their class does not matter. */
+/* Aim: where jobs take turns, three that are never idle take three times as long and what
+ * switching costs, whatever the parts of the GPU that they use; without a gate their
+ * class does not matter. */
 static void test_sharing_by_slices(void **state)
 {
 	(void)state;
@@ -162,7 +168,8 @@ static void test_sharing_by_slices(void **state)
 	stage_end(&stage);
 }
 
-/* Aim: the rule of live agents, turns and the gate: two guaranteed jobs share the time, 2 x 1.07 x 1.02; the opportunistic one stands still beside them, and then has all of the GPU. */
+/* Aim: the rule of live agents, turns and the gate: two guaranteed jobs share the time, 2 x 1.07 x
+ * 1.02; the opportunistic one stands still beside them, and then has all of the GPU. */
 static void test_sharing_by_slices_and_gate(void **state)
 {
 	(void)state;
@@ -189,8 +196,8 @@ static void make_second_whole(struct sw_plan *plan)
 	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &gpu, 1), SW_YES);
 }
 
-/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its GPUs, a neighbour of one part by that
- * part; once it is whole both are as fast as ever. */
+/* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its
+ * GPUs, a neighbour of one part by that part; once it is whole both are as fast as ever. */
 static void test_split_job(void **state)
 {
 	(void)state;
@@ -203,7 +210,8 @@ static void test_split_job(void **state)
 	stage_job(&stage, 1, 1000, "resnet50");
 	stage_rise(&stage, two_gpus, 1, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, split_second_beside_first);
-	/* Turns make both 2.14 times slower; in 535 s the first does 250 s of its work and the other, at 1.25 x 2.14, 200 s. */
+	/* Turns make both 2.14 times slower; in 535 s the first does 250 s of its work and the
+	 * other, at 1.25 x 2.14, 200 s. */
 	stage_at(&stage, 535, make_second_whole);
 	assert_true(stage_play_out(&stage, 100));
 	assert_int_equal(stage_look(&stage, 0)->since, (535 + 750) * SW_NS_PER_S);

@@ -44,7 +44,8 @@ static bool sits_among(const uint32_t *residents, uint32_t count, uint32_t job)
 	return times == 1;
 }
 
-/* Aim: after any sequence of sitting down and getting up, each GPU has just the residents that a plain table says. */
+/* Aim: after any sequence of sitting down and getting up, each GPU has just the residents
+ * that a plain table says. */
 static void test_against_a_table(void **state)
 {
 	(void)state;

@@ -25,7 +25,8 @@ static struct sw_trace *read_trace(const char *text)
 	return trace;
 }
 
-/* Completion, waiting and use of the GPUs come from the recorded moments; a job without them did not finish. */
+/* Completion, waiting and use of the GPUs come from the recorded moments; a job
+ * without them did not finish. */
 static void test_figures(void **state)
 {
 	(void)state;
@@ -60,7 +61,8 @@ static void test_nothing_recorded(void **state)
 	assert_null(result);
 }
 
-/* The policy that was in charge is compared with what happened, no other, and small differences do not count. */
+/* The policy that was in charge is compared with what happened, no other, and small
+ * differences do not count. */
 static void test_far(void **state)
 {
 	(void)state;

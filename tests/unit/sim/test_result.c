@@ -93,7 +93,8 @@ static void test_by_hand(void **state)
 	assert_near(summary->gpu_utilization, 75.0 / 160, 1e-12);
 }
 
-/* Slowdowns worked out by hand: a tenant's counts GPU time, so that its large job weighs more; a job of a second is not the worst served. */
+/* Slowdowns worked out by hand: a tenant's counts GPU time, so that its large job weighs more; a
+ * job of a second is not the worst served. */
 static void test_fairness(void **state)
 {
 	(void)state;
@@ -133,7 +134,8 @@ static void test_states(void **state)
 	assert_near(result->summary.makespan_s, 90, 0);
 }
 
-/* A deadline is missed by ending later, or by not finishing at all; meeting it to the nanosecond is meeting it. */
+/* A deadline is missed by ending later, or by not finishing at all; meeting it to the
+ * nanosecond is meeting it. */
 static void test_deadlines(void **state)
 {
 	(void)state;
@@ -148,7 +150,8 @@ static void test_deadlines(void **state)
 	assert_int_equal(result->summary.deadlines_missed, 3);
 }
 
-/* The cluster's own account decides utilisation where there is one: it knows lost nodes, and shared and resized jobs. */
+/* The cluster's own account decides utilisation where there is one: it knows lost nodes, and
+ * shared and resized jobs. */
 static void test_utilization_of_account(void **state)
 {
 	(void)state;

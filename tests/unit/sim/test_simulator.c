@@ -1,5 +1,5 @@
-/* The simulator as a driver: what goes in, what comes out, and how it is stopped. What the numbers should be is the business of the other
- * tests. */
+/* The simulator as a driver: what goes in, what comes out, and how it is stopped. What the numbers
+ * should be is the business of the other tests. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,8 @@ static struct sw_result *simulate(const struct sw_sim_config *config)
 	return result;
 }
 
-/* Aim: the result says what was simulated, and has an outcome for every job of the trace, in its order. */
+/* Aim: the result says what was simulated, and has an outcome for every job of
+ * the trace, in its order. */
 static void test_result(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -196,7 +197,8 @@ static sw_ns wake_every_week(struct sw_plan *plan)
 	return sw_view_now(sw_plan_view(plan)) + 7 * 86400 * SW_NS_PER_S;
 }
 
-/* Aim: a simulation in which nothing gets done is brought to an end: by another policy, or by giving up; never by waiting for ever. */
+/* Aim: a simulation in which nothing gets done is brought to an end: by another policy, or by
+ * giving up; never by waiting for ever. */
 static void test_hopeless(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -241,7 +243,8 @@ static void test_failed_jobs(void **state)
 	}
 }
 
-/* Aim: usage over time is kept at a bounded number of moments, in order, and never claims more than there is. */
+/* Aim: usage over time is kept at a bounded number of moments, in order, and never
+ * claims more than there is. */
 static void test_usage(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -264,8 +267,8 @@ static void test_usage(void **state)
 	assert_true(result->summary.gpu_utilization > 0 && result->summary.gpu_utilization <= 1);
 }
 
-/* Aim: jobs larger than any node, over quota or not, wait their turn; the makespan is the end of the last one, counted from the trace's
- * time zero. */
+/* Aim: jobs larger than any node, over quota or not, wait their turn; the makespan is the end of
+ * the last one, counted from the trace's time zero. */
 static void test_makespan(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -330,8 +333,9 @@ static void hold(struct sw_trace *trace, struct sw_trace_job *job, int64_t from_
 	assert_int_equal(sw_trace_add_hold(trace, job, from_s * SW_NS_PER_S, to_s * SW_NS_PER_S, leaves), 0);
 }
 
-/* Aim: a job that its owner held does not run meanwhile, whether it came so, waited, or ran; others take its place. A hold that leaves
- * a run alone, and one of a job that has ended, change nothing. */
+/* Aim: a job that its owner held does not run meanwhile, whether it came so, waited, or
+ * ran; others take its place. A hold that leaves a run alone, and one of a job that has
+ * ended, change nothing. */
 static void test_holds(void **state)
 {
 	const struct fixture *fixture = *state;

@@ -18,7 +18,8 @@ static bool cut(uint32_t price_milli, uint64_t bytes, const struct sw_split_devi
 	return made.splitter.split(&made.splitter, &job, devices, count, ret_split);
 }
 
-/* Aim: the parts are in proportion to what the GPUs have left, add up to the job, and a step costs the price of the cut. */
+/* Aim: the parts are in proportion to what the GPUs have left, add up to the job, and a step
+ * costs the price of the cut. */
 static void test_parts_in_proportion(void **state)
 {
 	(void)state;
@@ -36,7 +37,8 @@ static void test_parts_in_proportion(void **state)
 	assert_true(split.parts[1].node.v == 3 && split.parts[1].gpu == 2 && split.parts[1].memory_bytes == 2 * GIB);
 }
 
-/* Aim: each part takes its time at the speed of its GPU: 3/4 at half speed and 1/4 at full speed are 1.75 steps, times the price. */
+/* Aim: each part takes its time at the speed of its GPU: 3/4 at half speed and 1/4 at full speed
+ * are 1.75 steps, times the price. */
 static void test_speed_of_the_parts(void **state)
 {
 	(void)state;
@@ -60,7 +62,8 @@ static void test_best_pair(void **state)
 	assert_int_equal(split.step_milli, 1250);
 }
 
-/* Aim: no cut where the memory is not there, not on one node, only on one GPU, or there is nothing to cut. */
+/* Aim: no cut where the memory is not there, not on one node, only on one GPU, or
+ * there is nothing to cut. */
 static void test_when_there_is_no_cut(void **state)
 {
 	(void)state;
@@ -85,7 +88,8 @@ static void test_when_there_is_no_cut(void **state)
 	assert_true(split.parts[0].memory_bytes == 1 && split.parts[1].memory_bytes == 1);
 }
 
-/* Aim: whatever the figures, both parts have something, neither has more than there is, and together they are the job. */
+/* Aim: whatever the figures, both parts have something, neither has more than there is, and
+ * together they are the job. */
 static void test_sums(void **state)
 {
 	(void)state;

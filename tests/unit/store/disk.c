@@ -23,7 +23,8 @@ struct change {
 	unsigned char *bytes; /* NULL: a truncation */
 };
 
-/* What is known of the journal, its log, or the file that SQLite uses while there is no log yet; in the order of `suffixes`. */
+/* What is known of the journal, its log, or the file that SQLite uses while there is no log yet; in
+ * the order of `suffixes`. */
 struct remembered {
 	SW_VEC(unsigned char) synced;
 	SW_VEC(struct change) changes;
@@ -189,7 +190,8 @@ static int disk_character(sqlite3_file *base)
 	return file_of(base)->real->pMethods->xDeviceCharacteristics(file_of(base)->real);
 }
 
-/* Version 1 has no shared memory: a journal that did not lock its file for itself could not use a log here. */
+/* Version 1 has no shared memory: a journal that did not lock its file for itself
+ * could not use a log here. */
 static const sqlite3_io_methods methods = {
 	.iVersion = 1,
 	.xClose = disk_close,

@@ -1,6 +1,7 @@
 /* A disk that fails on demand and can lose its power: a layer under SQLite, over the real files.
  *
- * Operations are the writes, syncs and truncations of the journal and its log, counted from 1 since disk_reset().
+ * Operations are the writes, syncs and truncations of the journal and its log, counted
+ * from 1 since disk_reset().
  */
 #ifndef TEST_STORE_DISK_H
 #define TEST_STORE_DISK_H
@@ -20,7 +21,8 @@ enum disk_fault {
 void disk_install(void);
 /* No faults, nothing watched or remembered. */
 void disk_reset(void);
-/* The fault happens at operation `at`, or at the first one behind it that it can hit; if it lasts, until disk_repair(). */
+/* The fault happens at operation `at`, or at the first one behind it that it can hit; if it
+ * lasts, until disk_repair(). */
 void disk_break(enum disk_fault fault, unsigned at, bool lasts);
 void disk_repair(void);
 /* Whether the fault has happened. */
@@ -30,7 +32,8 @@ bool disk_has_failed(void);
 typedef void disk_hook_fn(unsigned operation);
 /* Remembers what is synced and what is not of the journal there, which does not exist yet. */
 void disk_watch(const struct scratch *scratch, disk_hook_fn *hook);
-/* Writes into `to` what the disk could hold after a power cut at this moment: all that was synced, and of the rest any sectors. */
+/* Writes into `to` what the disk could hold after a power cut at this moment: all that was synced,
+ * and of the rest any sectors. */
 void disk_cut_power(const struct scratch *to, struct sw_rng *rng);
 
 #endif

@@ -14,7 +14,8 @@
 
 #include "base/rng.h"
 
-/* In memory where possible: what is killed here is processes, and a real disk only makes it slow. */
+/* In memory where possible: what is killed here is processes, and a real disk only makes it
+ * slow. */
 void scratch_make(struct scratch *scratch)
 {
 	snprintf(scratch->folder, sizeof scratch->folder, "%s/sw-store-XXXXXX", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");

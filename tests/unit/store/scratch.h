@@ -1,4 +1,5 @@
-/* A folder for one test, and records whose bytes follow from their number, so that what comes back can be checked without keeping a copy. */
+/* A folder for one test, and records whose bytes follow from their number, so that what comes back
+ * can be checked without keeping a copy. */
 #ifndef TEST_STORE_SCRATCH_H
 #define TEST_STORE_SCRATCH_H
 
@@ -34,7 +35,8 @@ int append(struct sw_journal *journal, uint64_t count);
 void must_commit(struct sw_journal *journal);
 /* Snapshots are the record of their seq, `repeat` times. */
 int write_snapshot(struct sw_journal *journal, uint64_t seq, size_t repeat, struct sw_err *err);
-/* Everything in the journal is what append() and write_snapshot() wrote, and the replay agrees with first and last. */
+/* Everything in the journal is what append() and write_snapshot() wrote, and the replay
+ * agrees with first and last. */
 void must_be_whole(struct sw_journal *journal);
 void assert_contains(const char *text, const char *part);
 

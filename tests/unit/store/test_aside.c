@@ -61,7 +61,8 @@ static int list(void *user, const struct sw_journal_aside *aside)
 	return 0;
 }
 
-/* Whichever record is set aside, first, last or in between, no replay sees it, nothing is missing, and numbers go on behind it. */
+/* Whichever record is set aside, first, last or in between, no replay sees it, nothing is missing,
+ * and numbers go on behind it. */
 static void test_set_aside(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -135,7 +136,8 @@ static uint64_t snapshot_of(struct sw_journal *journal)
 	return seq;
 }
 
-/* A snapshot that is of no use is given up for the one before, then for the records alone, while these are there. */
+/* A snapshot that is of no use is given up for the one before, then for the records alone,
+ * while these are there. */
 static void test_fall_back(void **state)
 {
 	const struct scratch *scratch = *state;

@@ -1,4 +1,5 @@
-/* Checking, repairing, copying and restoring journals, of files that are damaged at random, and on disks that are full. */
+/* Checking, repairing, copying and restoring journals, of files that are damaged at random, and
+ * on disks that are full. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +29,8 @@ static const char *beside(const struct scratch *scratch, const char *suffix)
 	return text;
 }
 
-/* A journal with two snapshots whose owner was killed: most of it is in the file, the end in its log. */
+/* A journal with two snapshots whose owner was killed: most of it is in the
+ * file, the end in its log. */
 static void make(const struct scratch *scratch)
 {
 	pid_t child = fork();
@@ -111,7 +113,8 @@ static int look(const struct scratch *scratch, struct there *there)
 	return r;
 }
 
-/* Of what was acknowledged, each record behind the snapshot is there or set aside; the end is lost only where that was said. */
+/* Of what was acknowledged, each record behind the snapshot is there or set aside; the end is lost
+ * only where that was said. */
 static void must_account_for_all(const struct there *there, bool said, uint64_t lost)
 {
 	for (uint64_t seq = there->snapshot + 1; seq <= there->last; seq++)
@@ -156,7 +159,8 @@ static void damage(const struct scratch *scratch, struct sw_rng *rng)
 	}
 }
 
-/* Aim: whatever is damaged, no record is made up, none is lost without a word, and a refused repair leaves everything as it was. */
+/* Aim: whatever is damaged, no record is made up, none is lost without a word, and a refused repair
+ * leaves everything as it was. */
 static void test_damaged_at_random(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -201,7 +205,8 @@ static void test_damaged_at_random(void **state)
 	assert_true(repaired > ROUNDS / 4);
 }
 
-/* Aim: a record in the middle that does not match is set aside by a repair, with the bytes that are there, and the journal opens and goes on. */
+/* Aim: a record in the middle that does not match is set aside by a repair, with the bytes that are
+ * there, and the journal opens and goes on. */
 static void test_bad_record(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -240,7 +245,8 @@ static void test_bad_record(void **state)
 	assert_int_equal(report.last, 53);
 }
 
-/* Aim: records that the mark knows of and that are gone are accepted by a repair, which says so; numbers go on above those that were given out. */
+/* Aim: records that the mark knows of and that are gone are accepted by a repair, which says so;
+ * numbers go on above those that were given out. */
 static void test_lost_end(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -259,7 +265,8 @@ static void test_lost_end(void **state)
 	sw_journal_close(journal);
 }
 
-/* Aim: a copy is put back only where that was wished, the old files stay, and numbers given out since then are known, or known to be unknown. */
+/* Aim: a copy is put back only where that was wished, the old files stay, and numbers given out
+ * since then are known, or known to be unknown. */
 static void test_restore(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -311,7 +318,8 @@ static void test_restore(void **state)
 	scratch_remove(&copy);
 }
 
-/* Aim: killed between any two steps of putting a new file in place, the next one that opens the journal has the new one whole, and never with the log of the old one. */
+/* Aim: killed between any two steps of putting a new file in place, the next one that opens the
+ * journal has the new one whole, and never with the log of the old one. */
 static void test_killed_while_swapping(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -330,7 +338,8 @@ static void test_killed_while_swapping(void **state)
 		char copy[200];
 		snprintf(copy, sizeof copy, "%s.copy", made.path);
 		unlink(copy);
-		/* What a restore has made when it is killed: the new file under the name that counts. */
+		/* What a restore has made when it is killed: the new file
+		 * under the name that counts. */
 		assert_int_equal(sw_journal_copy(made.path, copy, NULL, &err), 0);
 		struct scratch third;
 		scratch_make(&third);
@@ -393,7 +402,8 @@ static void test_full_disk(void **state)
 	scratch_remove(&good);
 }
 
-/* Aim: a copy that is made in steps while records are stored is whole, and has what was stored before its last step. */
+/* Aim: a copy that is made in steps while records are stored is whole, and has what was
+ * stored before its last step. */
 static void test_online(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -435,7 +445,8 @@ static void test_online(void **state)
 	scratch_remove(&copy);
 }
 
-/* Aim: a journal that is in use, one that is not there, and a file of others are refused with words, and stay as they are. */
+/* Aim: a journal that is in use, one that is not there, and a file of others are refused with
+ * words, and stay as they are. */
 static void test_refused(void **state)
 {
 	const struct scratch *scratch = *state;

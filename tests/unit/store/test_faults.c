@@ -17,10 +17,12 @@
 #include "base/vec.h"
 #include "unit/store/disk.h"
 
-/* What is known from outside: the records that a commit acknowledged, and those of the commit under way. */
+/* What is known from outside: the records that a commit acknowledged, and those
+ * of the commit under way. */
 static uint64_t acknowledged, attempted;
 
-/* Opens a copy as after a crash: all that was acknowledged is there, and of a batch under way all or nothing. */
+/* Opens a copy as after a crash: all that was acknowledged is there, and of a batch
+ * under way all or nothing. */
 static void check_copy(const struct scratch *copy, uint64_t least, uint64_t most)
 {
 	SW_CLEANUP(sw_journal_closep) struct sw_journal *journal = must_open(copy->path);
@@ -94,7 +96,8 @@ static bool work_with_fault(enum disk_fault fault, unsigned at, bool lasts)
 		assert_true(disk_has_failed());
 		assert_int_equal(r, SW_EIO);
 		check_words(&err, fault, n);
-		/* A disk that refuses everything also refuses to take back. The words then say so. */
+		/* A disk that refuses everything also refuses to take back.
+		 * The words then say so. */
 		bool may_return = strstr(err.hint, "bring them back") != NULL;
 		assert_true(!may_return || (lasts && fault != DISK_FULL));
 		scratch_copy(&scratch, &copy);
@@ -129,7 +132,8 @@ static void break_everywhere(enum disk_fault fault, bool lasts)
 	disk_reset();
 }
 
-/* A disk without space, from any operation on: what was not stored is not there, and works once there is space. */
+/* A disk without space, from any operation on: what was not stored is not there, and
+ * works once there is space. */
 static void test_full(void **state)
 {
 	(void)state;
@@ -145,7 +149,8 @@ static void test_fails_once(void **state)
 	break_everywhere(DISK_NO_SYNC, false);
 }
 
-/* A disk that fails for good: nothing acknowledged is lost, and where a refused batch may come back the error says so. */
+/* A disk that fails for good: nothing acknowledged is lost, and where a refused batch may come
+ * back the error says so. */
 static void test_fails_for_good(void **state)
 {
 	(void)state;
@@ -239,7 +244,8 @@ static void work_with_cuts(uint64_t seed)
 	scratch_remove(&scratch);
 }
 
-/* Power cuts at random moments lose nothing that was acknowledged and tear nothing, whatever sectors arrived. */
+/* Power cuts at random moments lose nothing that was acknowledged and tear nothing,
+ * whatever sectors arrived. */
 static void test_power_cuts(void **state)
 {
 	(void)state;
@@ -264,7 +270,8 @@ static bool fill_up(struct sw_journal *journal, const char *detail)
 	return false;
 }
 
-/* Fills the disk below `path` with records until it refuses, gives space back, goes on; an exit status. */
+/* Fills the disk below `path` with records until it refuses, gives space back,
+ * goes on; an exit status. */
 static int fill_disk(const char *path, const char *ballast, const char *detail)
 {
 	struct sw_journal *journal = must_open(path);

@@ -1,4 +1,5 @@
-/* The journal when nothing goes wrong with the disk: batches, replay, snapshots, pruning, and files that it must refuse. */
+/* The journal when nothing goes wrong with the disk: batches, replay, snapshots, pruning, and
+ * files that it must refuse. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +110,8 @@ static int stop_there(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, co
 	return seq == stop->stop_at ? 42 : 0;
 }
 
-/* A replay starts where it is told and ends when the callback says so, with the callback's result. */
+/* A replay starts where it is told and ends when the callback says so, with
+ * the callback's result. */
 static void test_replay_part(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -171,7 +173,8 @@ static void test_too_large(void **state)
 	assert_int_equal(seq, 5);
 }
 
-/* The last snapshot comes back whole, whether empty, small, or of many steps, and also after opening again. */
+/* The last snapshot comes back whole, whether empty, small, or of many steps, and
+ * also after opening again. */
 static void test_snapshot(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -197,7 +200,8 @@ static void test_snapshot(void **state)
 		must_be_whole(journal);
 	}
 	sw_journal_close(journal);
-	/* Of the last two the small one has one part, the large one before it some; those before leave nothing behind. */
+	/* Of the last two the small one has one part, the large one before it some; those
+	 * before leave nothing behind. */
 	edit(scratch->path, "CREATE TEMP TABLE check_two (n INTEGER CHECK (n = 2)); INSERT INTO check_two SELECT count(*) FROM snapshots;"
 			    "INSERT INTO check_two SELECT count(DISTINCT snapshot) FROM snapshot_parts;");
 }
@@ -247,7 +251,8 @@ static void test_snapshot_refused(void **state)
 	must_be_whole(journal);
 }
 
-/* Pruning removes only what a snapshot covers, in steps, and the numbers go on also when no record is left. */
+/* Pruning removes only what a snapshot covers, in steps, and the numbers go on also
+ * when no record is left. */
 static void test_prune(void **state)
 {
 	const struct scratch *scratch = *state;

@@ -71,7 +71,8 @@ static int let_live(pid_t child, struct shared *shared, uint64_t commits, long m
 	return status;
 }
 
-/* Whatever moment a process is killed at, all that a commit acknowledged is there, and a batch is there whole or not at all. */
+/* Whatever moment a process is killed at, all that a commit acknowledged is there, and a batch is
+ * there whole or not at all. */
 static void test_killed(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -139,7 +140,8 @@ static void install_memory(void)
 	assert_int_equal(sqlite3_initialize(), SQLITE_OK);
 }
 
-/* Opens, commits twice, stores a snapshot, prunes, replays; returns the first error. Counts what was acknowledged. */
+/* Opens, commits twice, stores a snapshot, prunes, replays; returns the first error. Counts
+ * what was acknowledged. */
 static int live_shortly(const char *path, uint64_t *acknowledged)
 {
 	SW_CLEANUP(sw_journal_closep) struct sw_journal *journal = NULL;
@@ -163,7 +165,8 @@ static int live_shortly(const char *path, uint64_t *acknowledged)
 	return r;
 }
 
-/* When any one request for memory fails, the error says so or nothing is lost by it, and nothing acknowledged is gone. */
+/* When any one request for memory fails, the error says so or nothing is lost by it, and
+ * nothing acknowledged is gone. */
 static void test_no_memory(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* One owner: a journal that is held is refused to others, and free again when its holder is gone, however it went. */
+/* One owner: a journal that is held is refused to others, and free again when its holder is
+ * gone, however it went. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,7 +26,8 @@ static void refused(const char *path, const char *detail)
 	assert_contains(err.detail, detail);
 }
 
-/* A child that has the journal open when this returns. With `with_child` it forks one more that does not exec. */
+/* A child that has the journal open when this returns. With `with_child` it forks one
+ * more that does not exec. */
 static pid_t start_holder(const char *path, bool with_child, pid_t *ret_grandchild)
 {
 	int ready[2];
@@ -59,7 +61,8 @@ static void end(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* A second opener in another process is told the first one's number, and gets the journal when that one is killed. */
+/* A second opener in another process is told the first one's number, and gets the journal
+ * when that one is killed. */
 static void test_other_process(void **state)
 {
 	const struct scratch *scratch = *state;

@@ -1,4 +1,5 @@
-/* The mark beside the journal: what is missing is noticed, what is not missing raises no alarm, and numbers are remembered. */
+/* The mark beside the journal: what is missing is noticed, what is not missing raises no alarm, and
+ * numbers are remembered. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -56,7 +57,8 @@ static void live_and_die(const struct scratch *scratch, int commits)
 	assert_true(WIFSIGNALED(status));
 }
 
-/* A write-ahead log that is removed takes acknowledged records with it: the journal does not open, and says which ones. */
+/* A write-ahead log that is removed takes acknowledged records with it: the journal does not
+ * open, and says which ones. */
 static void test_log_removed(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -85,7 +87,8 @@ static void test_log_removed(void **state)
 	scratch_remove(&kept);
 }
 
-/* A log that is cut or changed anywhere is noticed, or nothing of it was needed; the refused log stays as it is. */
+/* A log that is cut or changed anywhere is noticed, or nothing of it was needed; the
+ * refused log stays as it is. */
 static void test_log_damaged(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -170,7 +173,8 @@ static void test_other_file(void **state)
 	scratch_remove(&old);
 }
 
-/* Without its mark, or with a damaged one, the journal opens, says so once, and knows that numbers may have been given. */
+/* Without its mark, or with a damaged one, the journal opens, says so once, and knows that
+ * numbers may have been given. */
 static void test_mark_lost(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -224,7 +228,8 @@ static void test_numbers(void **state)
 	sw_journal_close(journal);
 }
 
-/* A torn write leaves the mark before it; a mark that is behind, as after a power cut, raises no alarm. */
+/* A torn write leaves the mark before it; a mark that is behind, as after a
+ * power cut, raises no alarm. */
 static void test_torn(void **state)
 {
 	const struct scratch *scratch = *state;
@@ -277,7 +282,8 @@ static int count_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, 
 	return 0;
 }
 
-/* A journal that version 0.1 wrote (format 1, without a mark) opens without a word, holds what that version stored, and has a mark then. */
+/* A journal that version 0.1 wrote (format 1, without a mark) opens without a word, holds what that
+ * version stored, and has a mark then. */
 static void test_format_1(void **state)
 {
 	const struct scratch *scratch = *state;

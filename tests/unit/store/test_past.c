@@ -67,7 +67,8 @@ static int see(void *user, const struct sw_past_row *row)
 	return seen->count == seen->most;
 }
 
-/* Aim: rows are there after the commit, in the order of their numbers, both ways and for one user, from any number on. */
+/* Aim: rows are there after the commit, in the order of their numbers, both ways and for one
+ * user, from any number on. */
 static void test_pages(void **state)
 {
 	const char *path = ((struct scratch *)*state)->path;
@@ -99,7 +100,8 @@ static void test_pages(void **state)
 	sw_journal_close(journal);
 }
 
-/* Aim: a batch that is not committed leaves no row; a row that is put twice is there and counted once. */
+/* Aim: a batch that is not committed leaves no row; a row that is put twice is
+ * there and counted once. */
 static void test_whole_or_not(void **state)
 {
 	const char *path = ((struct scratch *)*state)->path;
@@ -119,7 +121,8 @@ static void test_whole_or_not(void **state)
 	sw_journal_close(journal);
 }
 
-/* Aim: rows beyond a number, or of before a moment, go in steps, the oldest first, and the counts follow. */
+/* Aim: rows beyond a number, or of before a moment, go in steps, the oldest first,
+ * and the counts follow. */
 static void test_trims(void **state)
 {
 	const char *path = ((struct scratch *)*state)->path;

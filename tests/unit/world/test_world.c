@@ -1,4 +1,5 @@
-/* Worlds: the three that ship, files of the user's own, and the words that a report prints about them. */
+/* Worlds: the three that ship, files of the user's own, and the words that a
+ * report prints about them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +80,8 @@ static void test_muri_overheads(void **state)
 	assert_int_equal(sw_world_event_overhead_ns(world, "", 1), 10 * S);
 }
 
-/* Muri's work is iterations x iteration time x 1.015, exact to the nanosecond; what does not fit is refused. */
+/* Muri's work is iterations x iteration time x 1.015, exact to the nanosecond; what
+ * does not fit is refused. */
 static void test_muri_work(void **state)
 {
 	(void)state;
@@ -125,7 +127,8 @@ static void test_transfer(void **state)
 	assert_true(sw_transfer_ns(&(struct sw_transfer_cost){5, 1}, UINT64_MAX) > 0);
 }
 
-/* Every world inside the program loads under its own name, has none beneath it, and says what it leaves out. */
+/* Every world inside the program loads under its own name, has none beneath it, and
+ * says what it leaves out. */
 static void test_builtin(void **state)
 {
 	(void)state;
@@ -151,7 +154,8 @@ static void test_builtin(void **state)
 	assert_string_equal(little, "ideal, ");
 }
 
-/* A file with a base changes what it names and keeps the rest; without one, what is not said is free. */
+/* A file with a base changes what it names and keeps the rest; without one,
+ * what is not said is free. */
 static void test_base(void **state)
 {
 	(void)state;
@@ -259,7 +263,8 @@ static void test_refused(void **state)
 	}
 }
 
-/* The text for reports names the world, what it charges and what it leaves out, and nothing that it does not charge. */
+/* The text for reports names the world, what it charges and what it leaves out, and nothing
+ * that it does not charge. */
 static void test_describe(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* A stand-in for libnvidia-ml.so.1, which the test compiles. With OLD it is one of many years ago, with HALF one that lacks what we need. */
+/* A stand-in for libnvidia-ml.so.1, which the test compiles. With OLD it is one of many years ago,
+ * with HALF one that lacks what we need. */
 #include <stdio.h>
 
 #include "gpu/nvml_abi.h"

@@ -1,4 +1,5 @@
-/* The HTML report: well-formed, self-contained, escaped, bounded, and without a number that is none, whatever the results are. */
+/* The HTML report: well-formed, self-contained, escaped, bounded, and without a number that is
+ * none, whatever the results are. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -38,7 +39,8 @@ static void check_entity(const char *at)
 	fail_msg("a bare ampersand: %.40s", at);
 }
 
-/* The end of the tag that starts at `tag`: attributes must be quoted, and quotes must hold no markup. */
+/* The end of the tag that starts at `tag`: attributes must be quoted, and
+ * quotes must hold no markup. */
 static const char *end_of_tag(const char *tag)
 {
 	bool quoted = false;
@@ -109,7 +111,8 @@ static const char *read_tag(struct stack *stack, const char *tag)
 	return end + 1;
 }
 
-/* Every tag is closed in its order, every attribute is quoted, every special character in texts is escaped. */
+/* Every tag is closed in its order, every attribute is quoted, every special
+ * character in texts is escaped. */
 static void check_page(const char *page)
 {
 	struct stack stack = {.depth = 0};
@@ -204,7 +207,8 @@ static void test_headline(void **state)
 	free(page);
 }
 
-/* A policy that finished fewer jobs does not win, and the page says why; so it does for what the engine notes. */
+/* A policy that finished fewer jobs does not win, and the page says why; so it does for
+ * what the engine notes. */
 static void test_warnings(void **state)
 {
 	(void)state;
@@ -262,7 +266,8 @@ static void test_names(void **state)
 	free(page);
 }
 
-/* Nothing at all, no jobs, one job, jobs of no length, nobody finished, no GPUs: a page all the same. */
+/* Nothing at all, no jobs, one job, jobs of no length, nobody finished, no
+ * GPUs: a page all the same. */
 static void test_little(void **state)
 {
 	(void)state;
@@ -362,7 +367,8 @@ static void test_longest(void **state)
 	free(page);
 }
 
-/* The page grows with the number of policies, hardly with that of jobs and samples, and stays below 2 MB with twenty of them. */
+/* The page grows with the number of policies, hardly with that of jobs and samples, and stays below
+ * 2 MB with twenty of them. */
 static void test_bounded(void **state)
 {
 	(void)state;

@@ -116,7 +116,8 @@ static void test_digits(void **state)
 	free(text);
 }
 
-/* Names that are no UTF-8, notes of several lines, large seeds and figures that are no numbers still give valid JSON. */
+/* Names that are no UTF-8, notes of several lines, large seeds and figures that are no numbers
+ * still give valid JSON. */
 static void test_hostile(void **state)
 {
 	(void)state;

@@ -61,7 +61,8 @@ static void check_ticks(const struct sw_scale *scale, double distance)
 	}
 }
 
-/* Random axes of every unit: ticks lie on the axis, in order, apart; a logarithmic one of some length has at least two. */
+/* Random axes of every unit: ticks lie on the axis, in order, apart; a logarithmic one of some
+ * length has at least two. */
 static void test_ticks(void **state)
 {
 	(void)state;

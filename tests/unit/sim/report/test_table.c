@@ -107,7 +107,8 @@ static size_t count_of(const char *text, const char *word)
 	return count;
 }
 
-/* Equal rows have no best; a row that finished fewer jobs is not best, however short its average. */
+/* Equal rows have no best; a row that finished fewer jobs is not best, however short its
+ * average. */
 static void test_best(void **state)
 {
 	(void)state;

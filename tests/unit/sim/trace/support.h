@@ -1,4 +1,5 @@
-/* What the tests of traces share: compressed copies of a text, files that go away, and where the public traces are. */
+/* What the tests of traces share: compressed copies of a text, files that go away, and where
+ * the public traces are. */
 #ifndef SW_TESTS_UNIT_SIM_TRACE_SUPPORT_H
 #define SW_TESTS_UNIT_SIM_TRACE_SUPPORT_H
 
@@ -25,10 +26,12 @@ struct member {
 /* A tar archive of these members up to one without name, compressed as above. */
 struct bytes pack_tar(const char *filter, const struct member *members);
 
-/* Writes a file into the temporary folder and returns its path, which stays valid until the next call. It is removed at exit. */
+/* Writes a file into the temporary folder and returns its path, which stays valid until the next
+ * call. It is removed at exit. */
 const char *temporary_file(const char *name, const void *data, size_t size);
 
-/* Path of a file under the shared traces ("philly/philly-jobs.csv.xz"); skips the running test when it is not there. */
+/* Path of a file under the shared traces ("philly/philly-jobs.csv.xz"); skips the running
+ * test when it is not there. */
 const char *shared_trace(const char *name);
 
 /* Reads a text; the test fails with the error's words if that fails. */

@@ -1,4 +1,5 @@
-/* Each format: recognised by its first line, every column in its place and unit, and clear words when a header does not fit. */
+/* Each format: recognised by its first line, every column in its place and unit, and clear words
+ * when a header does not fit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Generated traces: the same everywhere, true to their recipe, and like Philly where Philly can be looked at. */
+/* Generated traces: the same everywhere, true to their recipe, and like Philly where
+ * Philly can be looked at. */
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
@@ -253,7 +254,8 @@ static void within(double found, double real, double tolerance, double slack, co
 		fail_msg("%s at %g: generated %g, real %g", what, at, found, real);
 }
 
-/* Durations of each size within 15 % (the 99th percentile, and large jobs, of which there are few: 30 %), shares of sizes within 10 %. */
+/* Durations of each size within 15 % (the 99th percentile, and large jobs, of which there are few:
+ * 30 %), shares of sizes within 10 %. */
 static void test_durations_and_sizes_follow_philly(void **state)
 {
 	(void)state;
@@ -297,7 +299,8 @@ static double hourly_dispersion(const struct sw_trace *trace)
 	return variance / mean;
 }
 
-/* Gaps between submits up to the median within 3 s, up to 90 % within 40 %; dispersion within a factor of two. */
+/* Gaps between submits up to the median within 3 s, up to 90 % within 40 %; dispersion
+ * within a factor of two. */
 static void test_bursts_follow_philly(void **state)
 {
 	(void)state;
@@ -315,8 +318,8 @@ static void test_bursts_follow_philly(void **state)
 		fail_msg("dispersion: generated %g, real %g", hourly_dispersion(made), hourly_dispersion(real));
 }
 
-/* Over a trace long enough for bursts to even out: shares of weekdays within 20 %, of hours within 40 % (long bursts carry over
- * into the next hour), of the largest tenants within 15 %. */
+/* Over a trace long enough for bursts to even out: shares of weekdays within 20 %, of hours within
+ * 40 % (long bursts carry over into the next hour), of the largest tenants within 15 %. */
 static void test_hours_and_tenants_follow_philly(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The public traces, where they are present: every file is recognised and gives as many jobs as its source says. */
+/* The public traces, where they are present: every file is recognised and gives as many
+ * jobs as its source says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,7 +155,8 @@ static void test_pollux_workloads(void **state)
 		}
 }
 
-/* Some rows known from the files: units and places are right in the real thing, not only in samples of our own. */
+/* Some rows known from the files: units and places are right in the real thing, not only
+ * in samples of our own. */
 static void test_known_rows(void **state)
 {
 	(void)state;

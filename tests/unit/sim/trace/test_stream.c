@@ -13,13 +13,15 @@
 #include "sim/trace/stream.h"
 #include "unit/sim/trace/support.h"
 
-/* Several lines that compress to a few hundred bytes, with all letters that could go wrong unnoticed. */
+/* Several lines that compress to a few hundred bytes, with all letters that
+ * could go wrong unnoticed. */
 static const char sample[] = "job_id,num_gpu,submit_time,duration\n0,1,0,164\n1,8,30,147\n2,2,53,127\n3,4,79,1221\n4,1,98,311\n"
 			     "5,2,131,908\n6,16,177,1512\n7,1,178,33\n8,1,181,77\n9,2,190,654\n";
 
 static const char *const filters[] = {"none", "gzip", "xz", "zstd"};
 
-/* Reads all lines into one text with newlines. Returns the stream's code; the text is what came before an error. */
+/* Reads all lines into one text with newlines. Returns the stream's code; the text is
+ * what came before an error. */
 static int read_all(struct sw_stream *stream, char *text, size_t size, struct sw_err *err)
 {
 	size_t at = 0;

@@ -49,7 +49,8 @@ static void test_new_jobs_are_ordinary(void **state)
 	assert_int_equal(job->submit_ns, 0);
 }
 
-/* Against insertion sort, with few distinct times so that ties are common, and with times of all magnitudes. */
+/* Against insertion sort, with few distinct times so that ties are common, and with
+ * times of all magnitudes. */
 static void test_sort_is_stable(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Writing and reading again: nothing is lost in Sharewell's own format, and elsewhere what is lost was announced. */
+/* Writing and reading again: nothing is lost in Sharewell's own format, and elsewhere what
+ * is lost was announced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
