@@ -1,4 +1,5 @@
-/* Preloaded into `sharewell share`: a signal that comes when its program is there, and it does not know of it yet; or, as EARLY says, one of a terminal before it is there. */
+/* Preloaded into `sharewell share`: a signal that comes when its program is there, and it does not
+ * know of it yet; or, as EARLY says, one of a terminal before it is there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,9 +1,15 @@
-/* A program that gets at the driver past a preloaded library, for share-outside.sh. It takes memory of GPU 0, makes a file, and waits for another one.
+/* A program that gets at the driver past a preloaded library, for share-outside.sh. It takes memory
+ * of GPU 0, makes a file, and waits for another one.
  *
- *   escape deepbind LIBRARY BYTES READY END	this file as a library (-DLIBRARY), bound to the driver that it is linked with
- *   escape namespace BYTES READY END		a copy of the driver in a namespace of the linker of its own
- *   escape both BYTES READY END		that copy, after a context in the usual way: the runtime knows the process, and little of its memory
- *   escape inside BYTES READY END		the usual way only
+ *   escape deepbind LIBRARY BYTES READY END
+ *       this file as a library (-DLIBRARY), bound to the driver that it is linked with
+ *   escape namespace BYTES READY END
+ *       a copy of the driver in a namespace of the linker of its own
+ *   escape both BYTES READY END
+ *       that copy, after a context in the usual way: the runtime knows the process, and little of
+ *       its memory
+ *   escape inside BYTES READY END
+ *       the usual way only
  */
 #include <dlfcn.h>
 #include <stdio.h>

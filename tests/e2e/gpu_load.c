@@ -1,11 +1,17 @@
-/* A program for the scripts around `sharewell share`: keeps the emulated GPU busy, holds memory, and says what it computed.
+/* A program for the scripts around `sharewell share`: keeps the emulated GPU busy, holds memory,
+ * and says what it computed.
  *
- *   gpu_load [--rounds 10] [--kernels 4] [--kernel-us 5000] [--period-us 0] [--memory 64M] [--grow 64M] [--grow-at 3] [--start FILE] [--end FILE] [--log FILE]
+ *   gpu_load [--rounds 10] [--kernels 4] [--kernel-us 5000] [--period-us 0] [--memory 64M] [--grow
+ *   64M] [--grow-at 3] [--start FILE] [--end FILE] [--log FILE]
  *
- * A round is that many kernels, all given to the GPU at once, and one that changes all of its memory; then it waits for their end. --grow takes more memory before a round. --start waits
- * for a file before the first round, with the memory taken; --end goes on with rounds that leave memory as it is until there is a file. --log writes a line after each round: its
- * number and the clock. --period-us lets a round begin only when its input is there: one comes every so often, whatever the rounds before took, and each ends with a kernel of another kind, so that rounds can be told
- * apart. At its end it prints a hash of its memory, which depends on the rounds and the sizes alone.
+ * A round is that many kernels, all given to the GPU at once, and one that changes all of its
+ * memory; then it waits for their end. --grow takes more memory before a round. --start waits
+ * for a file before the first round, with the memory taken; --end goes on with rounds that leave
+ * memory as it is until there is a file. --log writes a line after each round: its number and
+ * the clock. --period-us lets a round begin only when its input is there: one comes every so
+ * often, whatever the rounds before took, and each ends with a kernel of another kind, so that
+ * rounds can be told apart. At its end it prints a hash of its memory, which depends on the
+ * rounds and the sizes alone.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,4 +1,5 @@
-/* Preloaded by tests: the clock of the day is wrong by as many seconds as the file in $WRONG_CLOCK says, from the moment that it says so. What counts since the boot is right. */
+/* Preloaded by tests: the clock of the day is wrong by as many seconds as the file in $WRONG_CLOCK
+ * says, from the moment that it says so. What counts since the boot is right. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

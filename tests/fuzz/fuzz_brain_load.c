@@ -1,4 +1,5 @@
-/* A controller's state from any bytes. What is accepted keeps every invariant, answers questions and agents, and can be saved and loaded again. */
+/* A controller's state from any bytes. What is accepted keeps every invariant, answers questions
+ * and agents, and can be saved and loaded again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ static void look(struct sw_brain *brain)
 		const struct sw_sync sync = {.node = (char *)(uintptr_t)node.name, .instance = "a", .number = 1};
 		struct sw_answer_message *answer = NULL;
 		sw_records records = {0};
-		/* A name that is no text cannot be written down, a request that is none cannot be sent; everything else can. */
+		/* A name that is no text cannot be written down, a request that is none cannot be
+		 * sent; everything else can. */
 		(void)sw_brain_hear(brain, now, &sync, &records, NULL);
 		sw_records_clear(&records);
 		if (sw_brain_answer(brain, now, &sync, &answer, NULL) == 0)

@@ -1,4 +1,5 @@
-/* An engine from any bytes: the first byte picks the policy. What is accepted keeps every invariant, can go on, and can be saved and loaded again. */
+/* An engine from any bytes: the first byte picks the policy. What is accepted keeps every
+ * invariant, can go on, and can be saved and loaded again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>

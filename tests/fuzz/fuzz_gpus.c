@@ -1,4 +1,5 @@
-/* Any bytes as a description of GPUs: nothing crashes, every refusal has words, and what is accepted keeps the invariants of gpu.h. */
+/* Any bytes as a description of GPUs: nothing crashes, every refusal has words, and what is
+ * accepted keeps the invariants of gpu.h. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Requests for jobs from any bytes: no crash, an error that says something, and what is accepted is the same after being written and read again. */
+/* Requests for jobs from any bytes: no crash, an error that says something, and what is accepted is
+ * the same after being written and read again. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Number parsers on any bytes: no crash, nothing written on refusal, and what they accept agrees among them. */
+/* Number parsers on any bytes: no crash, nothing written on refusal, and what they
+ * accept agrees among them. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>

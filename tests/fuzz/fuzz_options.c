@@ -1,4 +1,5 @@
-/* Command lines of any words: the parser accepts or refuses with a reason, never reads a file, and leaves nothing behind. So do settings.
+/* Command lines of any words: the parser accepts or refuses with a reason, never reads a file, and
+ * leaves nothing behind. So do settings.
  *
  * The input is words, each ended by a newline or the end of the input. */
 #include <assert.h>
@@ -23,7 +24,8 @@ static void check_error(int code, const struct sw_err *err)
 	       memchr(err->hint, '\0', sizeof err->hint));
 }
 
-/* Texts point into the words, numbers keep to their bounds; one that was not given and has no preset is 0. */
+/* Texts point into the words, numbers keep to their bounds; one that was not given
+ * and has no preset is 0. */
 static void check_option(const struct sw_cli_option *option, const void *values)
 {
 	const void *slot = (const char *)values + option->offset;

@@ -1,4 +1,5 @@
-/* Values of policy parameters from any bytes: the first byte picks the parameter, the rest is its text. */
+/* Values of policy parameters from any bytes: the first byte picks the
+ * parameter, the rest is its text. */
 #include <stdlib.h>
 
 #include "core/params.h"

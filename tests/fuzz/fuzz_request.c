@@ -1,5 +1,6 @@
-/* HTTP requests from any bytes, as the server reads them: head, then route and parameters, then body. No crash, statuses that fit, and a head that is understood
- * whole is understood the same way when more follows. */
+/* HTTP requests from any bytes, as the server reads them: head, then route and parameters, then
+ * body. No crash, statuses that fit, and a head that is understood whole is understood the same
+ * way when more follows. */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* Words between agents and controllers from any bytes: the first byte picks the decoder, the rest is its text. What is accepted can be written, read
- * again, and is then written the same. Of lists of runs and wishes, what cannot be read is named, and what can be read is there once. */
+/* Words between agents and controllers from any bytes: the first byte picks the decoder, the rest
+ * is its text. What is accepted can be written, read again, and is then written the same. Of lists
+ * of runs and wishes, what cannot be read is named, and what can be read is there once. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,8 @@
-/* Trace readers on any bytes: no crash; what is accepted keeps a trace's invariants and survives being written and read again.
+/* Trace readers on any bytes: no crash; what is accepted keeps a trace's invariants and survives
+ * being written and read again.
  *
- * The first byte chooses the format: '0' lets it be recognised, '1' and on are the formats in the order of the list. The rest is the file.
+ * The first byte chooses the format: '0' lets it be recognised, '1' and on are the formats in the
+ * order of the list. The rest is the file.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -76,7 +78,8 @@ static void count_nothing(void *user, const struct sw_trace *trace, const struct
 	assert(job == &trace->jobs.items[trace->jobs.count - 1] && line > 0);
 }
 
-/* Going on after errors finds one exactly where stopping at the first did, as far as rows are concerned. */
+/* Going on after errors finds one exactly where stopping at the first did, as far
+ * as rows are concerned. */
 static void check_listening(const uint8_t *data, size_t size, const char *format, int stopped)
 {
 	SW_CLEANUP(sw_stream_closep) struct sw_stream *stream = NULL;

@@ -1,5 +1,6 @@
-/* Any bytes as YAML, as a world, as profiles, as measured ones and as a cluster: nothing crashes, nothing is returned beside an error, every refusal has
- * words, and what is accepted keeps the invariants that its header promises. */
+/* Any bytes as YAML, as a world, as profiles, as measured ones and as a cluster: nothing crashes,
+ * nothing is returned beside an error, every refusal has words, and what is accepted keeps the
+ * invariants that its header promises. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

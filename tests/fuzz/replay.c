@@ -1,7 +1,8 @@
-/* Stands in for libFuzzer: hands every file of the folders named on the command line to the fuzzer's function, once each.
+/* Stands in for libFuzzer: hands every file of the folders named on the command line to the
+ * fuzzer's function, once each.
  *
- * Not a fuzzer. It keeps the inputs that once mattered passing in builds that have no libFuzzer. Without any input it fails, since a
- * replay of nothing proves nothing.
+ * Not a fuzzer. It keeps the inputs that once mattered passing in builds that have no libFuzzer.
+ * Without any input it fails, since a replay of nothing proves nothing.
  */
 #include <dirent.h>
 #include <stdint.h>

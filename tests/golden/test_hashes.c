@@ -1,5 +1,6 @@
-/* Same seed, same decisions: the fingerprint of every event and command under every policy, two placement rules
- * and four worlds, as kept in hashes.txt. The same file is compared in every build, whatever the compiler, its options and the sanitizers.
+/* Same seed, same decisions: the fingerprint of every event and command under every policy, two
+ * placement rules and four worlds, as kept in hashes.txt. The same file is compared in every build,
+ * whatever the compiler, its options and the sanitizers.
  *
  * UPDATE_GOLDEN=1 writes the file anew, for changes that are meant to change decisions. */
 #include <inttypes.h>
@@ -170,7 +171,8 @@ static void test_faults(void **state)
 	check_world(state, "faults");
 }
 
-/* The file holds exactly one line for each run, so that none is compared with a line that was left behind. */
+/* The file holds exactly one line for each run, so that none is compared with a
+ * line that was left behind. */
 static void test_file_is_complete(void **state)
 {
 	const struct fixture *fixture = *state;

@@ -76,7 +76,8 @@ void clock_await_looks(unsigned times)
 	await(&shared->reads[1], times);
 }
 
-/* In the place of the C library's, for all that is loaded; before clock_up() too, when nothing else can be relied on. */
+/* In the place of the C library's, for all that is loaded; before clock_up() too, when nothing
+ * else can be relied on. */
 __attribute__((visibility("default"), no_sanitize("thread"))) int clock_gettime(clockid_t clock, struct timespec *ret_now)
 {
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);

@@ -161,7 +161,8 @@ struct sw_page *raw_page(const char *name)
 	return mapped;
 }
 
-/* The emulator's own books, which its processes share. They begin with the first process that uses it. */
+/* The emulator's own books, which its processes share. They begin with the
+ * first process that uses it. */
 static const struct emu_state *books(void)
 {
 	static const struct emu_state *mapped;

@@ -1,6 +1,8 @@
-/* What the tests of the GPU runtime share: a job, which is a process under the runtime on the emulated driver, and its coordinator, which is the test.
+/* What the tests of the GPU runtime share: a job, which is a process under the runtime on the
+ * emulated driver, and its coordinator, which is the test.
  *
- * The runtime acts once in a process, so each case is a child of its own. The driver's functions are bound by the linker: preloaded, the runtime stands before them.
+ * The runtime acts once in a process, so each case is a child of its own. The driver's functions
+ * are bound by the linker: preloaded, the runtime stands before them.
  */
 #ifndef TEST_RUNTIME_JOB_H
 #define TEST_RUNTIME_JOB_H
@@ -137,14 +139,17 @@ DRIVER(X)
 
 /* ---- of the test */
 
-/* cmocka's set-up and tear-down of one case: a machine with one GPU of 512 MiB and a job's page, without limit, with 1 GiB of host memory, of which the machine has plenty. */
+/* cmocka's set-up and tear-down of one case: a machine with one GPU of 512 MiB and a job's page,
+ * without limit, with 1 GiB of host memory, of which the machine has plenty. */
 int machine_up(void **state);
 int machine_down(void **state);
 /* Before any process uses the driver: more settings of the emulated one ("memory=1G"). */
 void machine_setting(const char *setting);
-/* Faults of the emulated driver ("cuMemMap:error=2") from now on: for the first time before any process uses it. */
+/* Faults of the emulated driver ("cuMemMap:error=2") from now on: for the first time
+ * before any process uses it. */
 void machine_faults(const char *faults);
-/* What contents may take on this machine, and what it must have left then; what they and memory made ahead for them take. */
+/* What contents may take on this machine, and what it must have left then; what they and memory
+ * made ahead for them take. */
 void machine_host_memory(uint64_t most_bytes, uint64_t reserve_bytes);
 uint64_t host_used(void);
 

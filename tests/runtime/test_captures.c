@@ -87,7 +87,8 @@ static void capture_while_memory_is_prepared(int socket)
 	assert_cuda(cuStreamEndCapture(stream, &found));
 }
 
-/* Host memory for a suspension is made ahead by a thread of the runtime, and that spoils no capture of the program's. */
+/* Host memory for a suspension is made ahead by a thread of the runtime, and that spoils no
+ * capture of the program's. */
 static void test_preparing_spoils_no_capture(void **state)
 {
 	(void)state;

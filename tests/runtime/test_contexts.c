@@ -29,7 +29,8 @@ static void make_context(int socket)
 	assert_int_equal(look().gpus[0].fixed_bytes, 5 * MiB);
 }
 
-/* What a context takes is found out once for a job, and goes by what was found for all of its processes. */
+/* What a context takes is found out once for a job, and goes by what was found
+ * for all of its processes. */
 static void test_contexts_are_measured_once(void **state)
 {
 	(void)state;
@@ -76,7 +77,8 @@ static void appear_and_stay(int socket)
 	hear(socket, 'e');
 }
 
-/* A context for which the GPU has no room fails at once where nobody coordinates; else its process says what it lacks and waits, can be suspended meanwhile, and goes on when there is room. */
+/* A context for which the GPU has no room fails at once where nobody coordinates; else its process
+ * says what it lacks and waits, can be suspended meanwhile, and goes on when there is room. */
 static void test_contexts_wait_for_room(void **state)
 {
 	(void)state;

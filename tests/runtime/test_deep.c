@@ -1,4 +1,5 @@
-/* Jobs that the driver takes off their GPUs after the runtime has moved their memory out, and that come back: what is free meanwhile, and what happens in between. */
+/* Jobs that the driver takes off their GPUs after the runtime has moved their memory out, and that
+ * come back: what is free meanwhile, and what happens in between. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,7 +116,8 @@ static void wait_for_time(int socket)
 	tell(socket, 'd');
 }
 
-/* One that waits for its share of the time asks the driver nothing while it is off, and so keeps nobody from hearing wishes. */
+/* One that waits for its share of the time asks the driver nothing while it is off, and so keeps
+ * nobody from hearing wishes. */
 static void test_paced(void **state)
 {
 	(void)state;
@@ -146,7 +148,8 @@ static void lock_target(int socket)
 	hear(socket, 'e');
 }
 
-/* A coordinator that was killed on its way leaves a job that the next one brings back: marked, and not taken off; or only locked. */
+/* A coordinator that was killed on its way leaves a job that the next one brings back: marked, and
+ * not taken off; or only locked. */
 static void test_half_done(void **state)
 {
 	(void)state;
@@ -253,7 +256,8 @@ static void test_killed_in_the_middle(void **state)
 	finish(&job);
 }
 
-/* Who moves a job waits for one of its processes that is about to use a GPU; one that comes later waits for the mover, and begins then. */
+/* Who moves a job waits for one of its processes that is about to use a GPU; one that comes later
+ * waits for the mover, and begins then. */
 static void test_the_door(void **state)
 {
 	(void)state;
@@ -280,7 +284,8 @@ static void test_the_door(void **state)
 	finish(&second);
 }
 
-/* A process that came after the others were taken off keeps them from going elsewhere, since it cannot. */
+/* A process that came after the others were taken off keeps them from going
+ * elsewhere, since it cannot. */
 static void test_one_comes(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Every way to a function of the driver leads to the same place, and what the runtime does not know is the driver's own. */
+/* Every way to a function of the driver leads to the same place, and what the runtime does not
+ * know is the driver's own. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static const char *library_of(const void *address)
 #define RUNTIME "libsharewell-gpu.so"
 #define REAL "libcuda.so.1"
 
-/* Names that the linker bound and names that dlsym() finds are the runtime's for what it hooks, and the driver's for the rest. */
+/* Names that the linker bound and names that dlsym() finds are the runtime's for what it hooks, and
+ * the driver's for the rest. */
 static void test_linker_and_dlsym(void **state)
 {
 	(void)state;
@@ -52,7 +54,8 @@ static void test_other_names_are_untouched(void **state)
 	assert_string_equal(library_of(dlsym(RTLD_DEFAULT, "malloc")), "libc.so.6");
 	assert_string_equal(library_of(dlsym(RTLD_NEXT, "open")), "libc.so.6");
 	assert_null(dlsym(mathematics, "curl_easy_init"));
-	/* Another library that stands before somebody's name finds the next one from where it stands. */
+	/* Another library that stands before somebody's name finds the next
+	 * one from where it stands. */
 	void *helper = dlopen(SW_NEXT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	assert_non_null(helper);
 	void *(*find)(const char *);
@@ -117,7 +120,8 @@ static void ask_the_driver(int socket)
 	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 4 * MiB);
 }
 
-/* The driver's own door, both versions and all flags, gives the runtime's functions for what it hooks. */
+/* The driver's own door, both versions and all flags, gives the runtime's
+ * functions for what it hooks. */
 static void test_get_proc_address(void **state)
 {
 	(void)state;

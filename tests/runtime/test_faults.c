@@ -1,4 +1,5 @@
-/* What goes wrong: requests that make no sense, processes that die at the worst moment, more processes than anybody expects. */
+/* What goes wrong: requests that make no sense, processes that die at the worst moment, more
+ * processes than anybody expects. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -77,7 +78,8 @@ static size_t read_answers(int answers[ANSWERS_MAX])
 	return count;
 }
 
-/* Whatever a program asks for, the runtime answers as the driver alone does: nothing, everything, more than everything, what is not its own. */
+/* Whatever a program asks for, the runtime answers as the driver alone does: nothing, everything,
+ * more than everything, what is not its own. */
 static void test_odd_requests_are_answered_as_the_driver_does(void **state)
 {
 	(void)state;
@@ -131,7 +133,8 @@ static uint32_t state_of(const struct sw_page *shared, pid_t pid)
 	return SW_PAGE_UNUSED;
 }
 
-/* A process that is killed while its memory moves out, or back, gives everything back; the others of its job are suspended and resumed with their contents. */
+/* A process that is killed while its memory moves out, or back, gives everything back; the others
+ * of its job are suspended and resumed with their contents. */
 static void test_killed_in_the_middle_of_a_move(void **state)
 {
 	(void)state;
@@ -166,7 +169,8 @@ static void test_killed_in_the_middle_of_a_move(void **state)
 	end(&survivor);
 }
 
-/* A program that is suspended when its coordinator is killed comes back by itself: there is nobody else who could do it. */
+/* A program that is suspended when its coordinator is killed comes back by itself: there is
+ * nobody else who could do it. */
 static void test_the_coordinator_dies(void **state)
 {
 	(void)state;
@@ -188,7 +192,8 @@ static void test_the_coordinator_dies(void **state)
 
 static CUdeviceptr last_piece;
 
-/* After the driver: it shut down at the exit of the process, where this was to be called before that was even initialised. */
+/* After the driver: it shut down at the exit of the process, where this was to be called before
+ * that was even initialised. */
 static void free_late(void)
 {
 	_exit(cuMemFree_v2(last_piece) == CUDA_ERROR_DEINITIALIZED ? 0 : 2);
@@ -204,7 +209,8 @@ static void leave_while_suspended(int socket)
 	exit(3);
 }
 
-/* A program that ends while it is suspended, and calls the driver after that has shut down, ends. */
+/* A program that ends while it is suspended, and calls the driver after that has shut down,
+ * ends. */
 static void test_the_driver_shuts_down_while_suspended(void **state)
 {
 	(void)state;
@@ -231,7 +237,8 @@ static void take_a_little(int socket)
 	assert_int_equal(found, word);
 }
 
-/* A thousand processes of one job on one GPU: each counts, all are suspended and resumed, and nothing is left of them. */
+/* A thousand processes of one job on one GPU: each counts, all are suspended and resumed, and
+ * nothing is left of them. */
 static void test_a_thousand_processes(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Memory that one process exports by CUDA's IPC handles and another opens, though what it lies in can move. */
+/* Memory that one process exports by CUDA's IPC handles and another opens, though
+ * what it lies in can move. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,8 @@ static void take(int socket)
 	assert_int_not_equal(cuIpcOpenMemHandle_v2(&y, little, 1), CUDA_SUCCESS);
 }
 
-/* Another process sees and changes what the first one has, across a suspension of both, and nothing is left of it in the end. */
+/* Another process sees and changes what the first one has, across a suspension of both, and nothing
+ * is left of it in the end. */
 static void test_others_open_what_can_move(void **state)
 {
 	(void)state;
@@ -229,7 +231,8 @@ static void fail_to_give(int socket)
 	assert_int_equal(cuIpcOpenMemHandle_v2(&x, handle, 1), CUDA_ERROR_INVALID_CONTEXT);
 }
 
-/* Where there is no host memory to get it anew, the program is told so, and goes on; with some it works. */
+/* Where there is no host memory to get it anew, the program is told so, and goes
+ * on; with some it works. */
 static void test_without_host_memory(void **state)
 {
 	(void)state;
@@ -269,7 +272,8 @@ static void give_and_fork(int socket)
 	assert_true(listens());
 }
 
-/* A child that was forked later does not seem to serve: when its parent is gone, nobody waits for answers of it. */
+/* A child that was forked later does not seem to serve: when its parent is gone, nobody
+ * waits for answers of it. */
 static void test_after_a_fork(void **state)
 {
 	(void)state;
@@ -291,7 +295,8 @@ static void be_refused_the_kind(int socket)
 	assert_int_equal(fixed(NULL), 0);
 }
 
-/* A driver that has no memory that can be exported says so, and the program has its memory all the same. */
+/* A driver that has no memory that can be exported says so, and the program has
+ * its memory all the same. */
 static void test_without_that_kind(void **state)
 {
 	(void)state;

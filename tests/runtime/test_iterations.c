@@ -1,4 +1,5 @@
-/* Iterations of programs that repeat themselves are found without their help, with what they launch and hold in each; of others nothing is said. */
+/* Iterations of programs that repeat themselves are found without their help, with what they launch
+ * and hold in each; of others nothing is said. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -241,7 +242,8 @@ static void test_loop(void **state)
 	expect(loop, 7, 7 * STEP_NS);
 }
 
-/* Gradients that are accumulated over several turns before they are used: the whole is one iteration. */
+/* Gradients that are accumulated over several turns before they are used: the
+ * whole is one iteration. */
 static void test_accumulation(void **state)
 {
 	(void)state;
@@ -312,7 +314,8 @@ static void test_memory(void **state)
 	end(&job);
 }
 
-/* A suspension that is not urgent comes when the program holds least: at any moment it would nearly always find it with much. */
+/* A suspension that is not urgent comes when the program holds least: at any moment it would nearly
+ * always find it with much. */
 static void test_suspended_when_it_holds_least(void **state)
 {
 	enum { ROUNDS = 8 };

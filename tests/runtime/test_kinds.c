@@ -1,4 +1,5 @@
-/* Every kind of device memory counts against the job's limit, is refused as the driver refuses it, and is given back. */
+/* Every kind of device memory counts against the job's limit, is refused as the driver refuses
+ * it, and is given back. */
 #include "runtime/job.h"
 
 /* Beside the context, which always counts. */
@@ -238,14 +239,16 @@ static void need_what_was_freed(int socket)
 	}
 }
 
-/* Whoever needs the memory that was freed during a capture, by whatever door, waits for it when the capture is over. */
+/* Whoever needs the memory that was freed during a capture, by whatever door, waits for it
+ * when the capture is over. */
 static void test_what_a_capture_left_serves(void **state)
 {
 	(void)state;
 	run_job(need_what_was_freed);
 }
 
-/* What is freed while a stream is captured, for which nobody can wait then, is no part of the capture, and is back once the program has waited for its context. */
+/* What is freed while a stream is captured, for which nobody can wait then, is no part of the
+ * capture, and is back once the program has waited for its context. */
 static void test_a_free_during_a_capture(void **state)
 {
 	(void)state;
@@ -275,7 +278,8 @@ static void use_memory_of_graphs(int socket)
 	assert_cuda(cuStreamSynchronize(stream));
 	eventually(charged() == before);
 	assert_cuda(cuGraphExecDestroy(graph));
-	/* One that frees by itself holds what one launch leaves, however often it is launched, and keeps it while the process is suspended; the last is the program's to free. */
+	/* One that frees by itself holds what one launch leaves, however often it is launched, and
+	 * keeps it while the process is suspended; the last is the program's to free. */
 	assert_cuda(cuGraphInstantiateWithFlags(&graph, made, CU_GRAPH_AUTO_FREE_ON_LAUNCH));
 	for (unsigned i = 0; i < 3; i++) {
 		assert_cuda(cuGraphLaunch(graph, stream));
@@ -293,7 +297,8 @@ static void use_memory_of_graphs(int socket)
 	assert_cuda(cuGraphDestroy(made));
 }
 
-/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the limit unless it is a graph's, and is given back. */
+/* Managed memory, pools, one's own mappings, arrays and graphs: each counts, is refused beyond the
+ * limit unless it is a graph's, and is given back. */
 static void test_every_kind_counts(void **state)
 {
 	(void)state;

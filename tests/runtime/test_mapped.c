@@ -1,4 +1,5 @@
-/* Memory that a program creates and maps by hand: it leaves the GPU and comes back like any other where it can, and stays where it cannot; the program's handles stay good. */
+/* Memory that a program creates and maps by hand: it leaves the GPU and comes back like any other
+ * where it can, and stays where it cannot; the program's handles stay good. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -133,7 +134,8 @@ static void keep_handles(int socket)
 	handles[0] = map_new(x, &exportable);
 	set(x, 10);
 	cycle(0);
-	/* What it was is said of it, it can be mapped elsewhere, and no other handle is taken for it. */
+	/* What it was is said of it, it can be mapped elsewhere, and no other
+	 * handle is taken for it. */
 	assert_cuda(cuMemGetAllocationPropertiesFromHandle(&prop, handles[0]));
 	assert_memory_equal(&prop, &exportable, sizeof prop);
 	assert_cuda(cuMemGetAccess(&access, &own, x));
@@ -153,7 +155,8 @@ static void keep_handles(int socket)
 	cycle(0);
 	for (unsigned i = 0; i < 8; i++)
 		check(x + (15 - i) * PIECE, (unsigned char)(10 + i));
-	/* A handle that was released is given out again; the memory lives until the last is gone. */
+	/* A handle that was released is given out again; the memory lives
+	 * until the last is gone. */
 	assert_cuda(cuMemRelease(handles[0]));
 	cycle(0);
 	assert_int_not_equal(cuMemRelease(handles[0]), CUDA_SUCCESS);
@@ -212,7 +215,8 @@ static void ask_while_away(int socket)
 	assert_cuda(answered);
 }
 
-/* Who asks what lies at an address while the process is suspended waits, and hears what the program mapped there. */
+/* Who asks what lies at an address while the process is suspended waits, and hears what
+ * the program mapped there. */
 static void test_questions_wait(void **state)
 {
 	(void)state;
@@ -293,7 +297,8 @@ static void keep_there(int socket)
 	cycle(260 * MiB);
 }
 
-/* What others know, what is mapped twice, in part, or not at all, and what nobody could copy stays on the GPU, and the rest of the program moves. */
+/* What others know, what is mapped twice, in part, or not at all, and what nobody could copy stays
+ * on the GPU, and the rest of the program moves. */
 static void test_what_cannot_move_stays(void **state)
 {
 	(void)state;
@@ -365,7 +370,8 @@ static void go_on_meanwhile(int socket)
 	check(mapped_at, 50);
 }
 
-/* While the driver is long about one mapping, other threads get memory, and the process is limited and suspended. */
+/* While the driver is long about one mapping, other threads get memory, and the process is
+ * limited and suspended. */
 static void test_a_slow_call_holds_up_nobody(void **state)
 {
 	(void)state;
@@ -392,7 +398,8 @@ static void be_squeezed(int socket)
 	limit(CONTEXT_BYTES + 2 * PIECE);
 	assert_int_equal(charged(), 2 * PIECE);
 	assert_int_equal(look().gpus[0].host_bytes, 3 * PIECE);
-	/* What there is no room for is in the host from the beginning, and beyond that there is none. */
+	/* What there is no room for is in the host from the beginning, and
+	 * beyond that there is none. */
 	other = map_new(x + 12 * PIECE, &exportable);
 	set(x + 12 * PIECE, 40);
 	assert_int_equal(look().gpus[0].host_bytes, 4 * PIECE);
@@ -425,7 +432,8 @@ static void be_squeezed(int socket)
 	check(x + 8 * PIECE, 32);
 }
 
-/* A lower limit puts such memory into the host, where the program goes on with it, and it comes back when there is room. */
+/* A lower limit puts such memory into the host, where the program goes on with it, and it comes
+ * back when there is room. */
 static void test_limits_move_it(void **state)
 {
 	(void)state;
@@ -505,7 +513,8 @@ static bool is_done(const struct job *job)
 	return recv(job->socket, &word, 1, MSG_DONTWAIT) == 1;
 }
 
-/* Created, mapped, written, released and unmapped in any order, while the process is suspended and squeezed: contents stay, and in the end nothing is held. */
+/* Created, mapped, written, released and unmapped in any order, while the process is suspended and
+ * squeezed: contents stay, and in the end nothing is held. */
 static void test_any_order(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* Memory against a naive model: random calls, with limits, budgets and suspensions at random in between. What was written is always there, what is
- * counted is what is held, and nothing is left at the end.
+/* Memory against a naive model: random calls, with limits, budgets and suspensions at
+ * random in between. What was written is always there, what is counted is what is held, and
+ * nothing is left at the end.
  *
  * SW_SEED=n repeats one run; the seed of a failure is printed.
  */
@@ -345,7 +346,8 @@ static void live_with_model(int socket)
 	free(w);
 }
 
-/* Random calls in one thread, with a coordinator between them, leave contents and books as the model has them. */
+/* Random calls in one thread, with a coordinator between them, leave contents and books
+ * as the model has them. */
 static void test_one_thread_against_the_model(void **state)
 {
 	(void)state;
@@ -430,7 +432,8 @@ static void live_in_threads(int socket)
 	free(nothing);
 }
 
-/* Several threads that allocate, write and free while a coordinator suspends and limits them at any moment find what they wrote. */
+/* Several threads that allocate, write and free while a coordinator suspends and limits them at any
+ * moment find what they wrote. */
 static void test_threads_against_the_model(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* One bound for the host memory that contents of GPUs take on a machine, over programs that know nothing of each other. */
+/* One bound for the host memory that contents of GPUs take on a machine, over programs that know
+ * nothing of each other. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -92,7 +93,8 @@ static void finish(struct job *job)
 	end(job);
 }
 
-/* The second of two that do not fit is not suspended, says why, goes on with its contents whole, and is suspended when the first is gone, however that came. */
+/* The second of two that do not fit is not suspended, says why, goes on with its contents whole,
+ * and is suspended when the first is gone, however that came. */
 static void test_second_is_refused(void **state)
 {
 	(void)state;
@@ -182,7 +184,8 @@ static void end_context(int socket)
 	eventually(host_used() >= HELD_BYTES);
 }
 
-/* A context that goes while memory is made ahead in it goes after that, and more is made in others. */
+/* A context that goes while memory is made ahead in it goes after that, and
+ * more is made in others. */
 static void test_context_goes_meanwhile(void **state)
 {
 	(void)state;
@@ -196,7 +199,8 @@ static bool gives(void)
 	return look().giving > 0;
 }
 
-/* A suspend is done when the GPU is free: what a shrink has left of host memory is given back after that, and counts until then. One that is called back at once does not finish that first. */
+/* A suspend is done when the GPU is free: what a shrink has left of host memory is given back after
+ * that, and counts until then. One that is called back at once does not finish that first. */
 static void test_given_back_after(void **state)
 {
 	(void)state;
@@ -208,7 +212,8 @@ static void test_given_back_after(void **state)
 	limit(SW_PAGE_NO_LIMIT);
 	/* What is made ahead for a suspend may be a little more than that needs. */
 	eventually(host_used() >= HELD_BYTES + 20 * PIECE_BYTES);
-	/* Its own memory on the GPU goes as fast as ever, and then each piece of the host's takes a second. */
+	/* Its own memory on the GPU goes as fast as ever, and then each piece of the
+	 * host's takes a second. */
 	snprintf(faults, sizeof faults, "cuMemRelease:first=%d:count=1000:delay_us=1000000\n", PIECES + 1);
 	machine_faults(faults);
 	suspend();
@@ -238,7 +243,8 @@ static bool stood_still(void)
 	return false;
 }
 
-/* A machine that has no host memory to spare refuses likewise, and gives it when it has. The program goes on meanwhile: it is not stopped for nothing. */
+/* A machine that has no host memory to spare refuses likewise, and gives it when it has. The
+ * program goes on meanwhile: it is not stopped for nothing. */
 static void test_full_host_memory(void **state)
 {
 	(void)state;
@@ -257,7 +263,8 @@ static void test_full_host_memory(void **state)
 	finish(&job);
 }
 
-/* A job that gets less does so as far as the machine has host memory, and the rest when that has more. */
+/* A job that gets less does so as far as the machine has host memory, and the
+ * rest when that has more. */
 static void test_shrink_waits(void **state)
 {
 	(void)state;
@@ -276,7 +283,8 @@ static void test_shrink_waits(void **state)
 	finish(&job);
 }
 
-/* One that is to come back under a lower limit needs host memory beside what it is stored in: where that lacks it stays suspended, says so, and comes when there is some. */
+/* One that is to come back under a lower limit needs host memory beside what it is stored in: where
+ * that lacks it stays suspended, says so, and comes when there is some. */
 static void test_return_waits(void **state)
 {
 	(void)state;
@@ -302,7 +310,8 @@ static void spill(int socket)
 	open_driver();
 	while (count < PIECES && (said = cuMemAlloc_v2(&x[count], PIECE_BYTES)) == CUDA_SUCCESS)
 		count++;
-	/* Not asked twice: what is made ahead for what is on the GPU may have given way by then, and the second request would be met. */
+	/* Not asked twice: what is made ahead for what is on the GPU may have given way by then,
+	 * and the second request would be met. */
 	assert_int_equal(said, CUDA_ERROR_OUT_OF_MEMORY);
 	tell(socket, (char)count);
 	hear(socket, 'f');
@@ -315,7 +324,8 @@ static void spill(int socket)
 	hear(socket, 'e');
 }
 
-/* What fits neither on the GPU nor into the machine's host memory is refused as the driver refuses it, and what is freed can be had again. */
+/* What fits neither on the GPU nor into the machine's host memory is refused as the driver refuses
+ * it, and what is freed can be had again. */
 static void test_spill_is_refused(void **state)
 {
 	(void)state;
@@ -397,7 +407,8 @@ static uint64_t host_used_by(const struct job *job)
 	return bytes;
 }
 
-/* While another makes pinned memory nobody makes some ahead: its own calls of the driver would wait too. Not for ever, and what is needed now is made. */
+/* While another makes pinned memory nobody makes some ahead: its own calls of the driver would wait
+ * too. Not for ever, and what is needed now is made. */
 static void test_one_makes_some_ahead(void **state)
 {
 	(void)state;
@@ -443,7 +454,8 @@ static void hold_segments(int socket)
 	hear(socket, 'e');
 }
 
-/* What is made for pieces of a size has no rest that none of them fits into: what there is room for can be suspended. */
+/* What is made for pieces of a size has no rest that none of them fits into: what there is
+ * room for can be suspended. */
 static void test_pieces_fill_what_is_made(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* How much of the GPU's time a process takes, by the GPU's own clock, and what it tells of itself. */
+/* How much of the GPU's time a process takes, by the GPU's own clock, and what it tells of
+ * itself. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,7 +21,8 @@ static uint64_t used_milli(int64_t for_ns)
 	return (gpu_busy_ns() - busy) * 1000 / (uint64_t)(now_ns() - begun);
 }
 
-/* A process with a quarter of the GPU's time takes no more than that, however much it asks for; it gets some. Alone on a busy machine it may get less. */
+/* A process with a quarter of the GPU's time takes no more than that, however much it asks for; it
+ * gets some. Alone on a busy machine it may get less. */
 static void test_a_share_is_kept(void **state)
 {
 	(void)state;
@@ -42,7 +44,8 @@ static void test_a_share_is_kept(void **state)
 	end(&job);
 }
 
-/* A process that may take nothing stands still, can be suspended meanwhile, and goes on when it may, or when the coordinator that stopped it is gone. */
+/* A process that may take nothing stands still, can be suspended meanwhile, and goes on when it
+ * may, or when the coordinator that stopped it is gone. */
 static void test_standing_still(void **state)
 {
 	(void)state;
@@ -73,7 +76,8 @@ static void test_standing_still(void **state)
 	end(&job);
 }
 
-/* Stops after two launches, of which the second may be counted together with the next one, and says nothing of it. */
+/* Stops after two launches, of which the second may be counted together with the next one,
+ * and says nothing of it. */
 static void launch_around(int socket)
 {
 	open_driver();
@@ -111,8 +115,9 @@ static void copy_and_think(int socket)
 	tell(socket, 'd');
 }
 
-/* A process with a share does not pay for the time in which it was suspended, or had no share, or did nothing, whether it waited before or not: a fiftieth of it, for two seconds, would be more than a
- * minute. */
+/* A process with a share does not pay for the time in which it was suspended, or had no
+ * share, or did nothing, whether it waited before or not: a fiftieth of it, for two seconds,
+ * would be more than a minute. */
 static void test_only_work_is_paid_for(void **state)
 {
 	(void)state;
@@ -170,7 +175,8 @@ static void make_streams(int socket)
 	assert_int_equal(priority_of_new(greatest), greatest);
 }
 
-/* Streams of an opportunistic job have the lowest priority, those of a guaranteed one the priority that it asks for. */
+/* Streams of an opportunistic job have the lowest priority, those of a guaranteed one the
+ * priority that it asks for. */
 static void test_priorities(void **state)
 {
 	(void)state;
@@ -268,7 +274,8 @@ static void check_that_it_tells(void (*run)(int socket))
 	check_that_it_tells_in(raw_page(page_path()), run);
 }
 
-/* A watched process says that it works from its first launch to the end of its work on the GPU, on whatever stream. */
+/* A watched process says that it works from its first launch to the end of its work on the
+ * GPU, on whatever stream. */
 static void test_a_watched_process_tells(void **state)
 {
 	(void)state;
@@ -434,7 +441,8 @@ static void capture_while_marked(int socket)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Whoever watches the process marks nothing in the middle of a capture, also of one that begins at that moment. */
+/* Whoever watches the process marks nothing in the middle of a capture, also of one that
+ * begins at that moment. */
 static void test_watching_spoils_no_capture(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Memory of pools moves like any other: pools of every kind, captures, and contexts that end. Its order: test_pools_order.c; at random: test_pools_model.c. */
+/* Memory of pools moves like any other: pools of every kind, captures, and contexts that end. Its
+ * order: test_pools_order.c; at random: test_pools_model.c. */
 #include <stdlib.h>
 
 #include "runtime/pool_job.h"
@@ -51,7 +52,8 @@ static void move_about(int socket)
 	assert_int_equal(figure(standard, CU_MEMPOOL_USED_HIGH), 0);
 }
 
-/* Memory of a device's own pool is suspended, squeezed and spilled like any other, at the same addresses, and the pool's figures tell what it holds. */
+/* Memory of a device's own pool is suspended, squeezed and spilled like any other, at the same
+ * addresses, and the pool's figures tell what it holds. */
 static void test_memory_of_pools_moves(void **state)
 {
 	(void)state;
@@ -155,7 +157,8 @@ static void make_pools(int socket)
 	assert_int_equal(charged() + fixed(), 0);
 }
 
-/* Pools that the program makes move where nobody else can open them, keep to their size, and go when their last memory does. */
+/* Pools that the program makes move where nobody else can open them, keep to their size, and go
+ * when their last memory does. */
 static void test_pools_of_the_program(void **state)
 {
 	(void)state;
@@ -200,7 +203,8 @@ static void capture(int socket)
 	assert_cuda(cuStreamBeginCapture_v2(a, CU_CAPTURE_MODE_GLOBAL));
 	assert_cuda(cuMemAllocAsync(&inside, 8 * MiB, a));
 	assert_cuda(cuMemsetD8Async(inside, 4, 8 * MiB, a));
-	/* Streams beside it go on, with many frees and with growth, and the capture knows nothing of them. */
+	/* Streams beside it go on, with many frees and with growth, and the capture
+	 * knows nothing of them. */
 	for (unsigned i = 0; i < 100; i++) {
 		assert_cuda(cuMemFreeAsync(outside, b));
 		outside = take((1 + i) * 100000, b);
@@ -230,7 +234,8 @@ static void capture(int socket)
 	assert_int_equal(figure(standard, CU_MEMPOOL_RESERVED_CURRENT), 0);
 }
 
-/* What a captured stream allocates is the graph's, and what others do meanwhile does not disturb the capture. */
+/* What a captured stream allocates is the graph's, and what others do meanwhile does
+ * not disturb the capture. */
 static void test_captures(void **state)
 {
 	(void)state;
@@ -289,7 +294,8 @@ static void hold_what_stays(int socket)
 	expect(x, 8 * MiB, 7);
 }
 
-/* Memory of pools that is not to move is the driver's: it is counted, and stays while the rest is suspended. */
+/* Memory of pools that is not to move is the driver's: it is counted, and stays while
+ * the rest is suspended. */
 static void test_pools_may_stay(void **state)
 {
 	(void)state;
@@ -317,7 +323,8 @@ static void free_plain_memory(int socket)
 	assert_int_equal(gpu_used(), CONTEXT_BYTES);
 }
 
-/* Memory of no pool may be freed in the order of a stream as well: it counts no longer then, whether it moves or not. */
+/* Memory of no pool may be freed in the order of a stream as well: it counts no longer then,
+ * whether it moves or not. */
 static void test_plain_memory_is_freed(void **state)
 {
 	(void)state;
@@ -341,7 +348,8 @@ static void let_a_peer(int socket)
 	assert_int_equal(flags, CU_MEM_ACCESS_READWRITE);
 }
 
-/* Who may use a device's own pool may use what comes from it, also where that was said before anything came. */
+/* Who may use a device's own pool may use what comes from it, also where that was
+ * said before anything came. */
 static void test_peers_before_the_first(void **state)
 {
 	(void)state;

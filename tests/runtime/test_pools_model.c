@@ -1,4 +1,5 @@
-/* Memory in stream order against a model: random calls over several streams, in one thread and in several, while a coordinator suspends and limits.
+/* Memory in stream order against a model: random calls over several streams, in one thread and in
+ * several, while a coordinator suspends and limits.
  *
  * SW_SEED=n repeats one run; the seed of a failure is printed.
  */
@@ -229,7 +230,8 @@ static void live_with_model(int socket)
 	free(w);
 }
 
-/* Random calls over several streams, with a coordinator between them, leave contents and books as the model has them. */
+/* Random calls over several streams, with a coordinator between them, leave contents and books
+ * as the model has them. */
 static void test_one_thread_against_the_model(void **state)
 {
 	(void)state;
@@ -292,7 +294,8 @@ static void live_in_threads(int socket)
 		free(worlds[i]);
 }
 
-/* Several threads with streams of their own and one pool, whom a coordinator suspends and limits at any moment, find what they wrote. */
+/* Several threads with streams of their own and one pool, whom a coordinator suspends and limits at
+ * any moment, find what they wrote. */
 static void test_threads_against_the_model(void **state)
 {
 	(void)state;

@@ -1,10 +1,12 @@
-/* Memory in stream order keeps that order: what a stream freed it may have at once, others when it is over. */
+/* Memory in stream order keeps that order: what a stream freed it may have at once,
+ * others when it is over. */
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "runtime/pool_job.h"
 
-/* Until it gets what is at x: that its last user is done with it is found out sooner or later. What it gets instead it keeps, and so asks ever less often. */
+/* Until it gets what is at x: that its last user is done with it is found out sooner or later. What
+ * it gets instead it keeps, and so asks ever less often. */
 static void take_at(CUdeviceptr x, size_t bytes, CUstream stream)
 {
 	for (unsigned tries = 0; take(bytes, stream) != x; tries++) {
@@ -134,7 +136,8 @@ static void destroy_streams(int socket)
 	assert_cuda(cuCtxSynchronize());
 }
 
-/* What a stream freed is safe when the stream is gone before its work, whoever has its handle then. */
+/* What a stream freed is safe when the stream is gone before its work, whoever has its handle
+ * then. */
 static void test_streams_that_are_destroyed(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The processes of a job: what they share, and what happens when they fork, die, close what is not theirs, or have no page. */
+/* The processes of a job: what they share, and what happens when they fork, die, close what is not
+ * theirs, or have no page. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -26,7 +27,8 @@ static void grab(int socket)
 	hear(socket, 'e');
 }
 
-/* However many processes of a job take at the same moment: together they stay within its limit, and use it. */
+/* However many processes of a job take at the same moment: together they stay within
+ * its limit, and use it. */
 static void test_processes_share_one_limit(void **state)
 {
 	(void)state;
@@ -63,7 +65,8 @@ static void test_processes_share_one_limit(void **state)
 	assert_int_equal(look().processes, 0);
 }
 
-/* What a killed process held can be had by another of its job at once, on the GPU and in host memory, with no coordinator looking. */
+/* What a killed process held can be had by another of its job at once, on the GPU and in host
+ * memory, with no coordinator looking. */
 static void test_a_killed_process_gives_back(void **state)
 {
 	(void)state;
@@ -170,7 +173,8 @@ static void leave_a_child(int socket)
 		pause();
 }
 
-/* A child that outlives its parent does not keep the parent's place, and what a coordinator wants goes on to be done. */
+/* A child that outlives its parent does not keep the parent's place, and what a coordinator
+ * wants goes on to be done. */
 static void test_a_child_outlives_its_parent(void **state)
 {
 	(void)state;
@@ -250,7 +254,8 @@ static void close_what_is_not_ours(int socket)
 	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 4 * MiB);
 }
 
-/* A program that closes files that it did not open keeps its own under their numbers, and its place. */
+/* A program that closes files that it did not open keeps its own under their
+ * numbers, and its place. */
 static void test_the_page_is_closed_by_the_program(void **state)
 {
 	(void)state;
@@ -302,7 +307,8 @@ static void write_file(const char *path, const void *bytes, size_t length, size_
 	close(fd);
 }
 
-/* Without a page, or with something that is none, the program runs as if the runtime were not there. */
+/* Without a page, or with something that is none, the program runs as if the
+ * runtime were not there. */
 static void test_no_page(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* The profile of a process: exact counts, times of the GPU's own clock, and nothing of it before and after. */
+/* The profile of a process: exact counts, times of the GPU's own clock, and nothing
+ * of it before and after. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -57,7 +58,8 @@ static void once(const struct job *job)
 	hear(job->socket, 'd');
 }
 
-/* What was done while it measured is counted to the last launch and byte, and takes at least as long as the GPU works; what was before and after is not. */
+/* What was done while it measured is counted to the last launch and byte, and takes at least as
+ * long as the GPU works; what was before and after is not. */
 static void test_counts(void **state)
 {
 	(void)state;
@@ -97,7 +99,8 @@ static void test_counts(void **state)
 	kill_job(&job);
 }
 
-/* What asks for the driver's functions while it measures still gets ours. (With the thread sanitizer nothing is preloaded.) */
+/* What asks for the driver's functions while it measures still gets ours. (With the thread
+ * sanitizer nothing is preloaded.) */
 static void find_functions(void)
 {
 #ifndef __SANITIZE_THREAD__
@@ -189,7 +192,8 @@ static void launch_kernel(int socket)
 	hear(socket, 'e');
 }
 
-/* A kernel of a library is asked for its name by the call for kernels: one that asks as of a function loses its GPU here. */
+/* A kernel of a library is asked for its name by the call for kernels: one that asks as of a
+ * function loses its GPU here. */
 static void test_kernels_of_libraries(void **state)
 {
 	(void)state;
@@ -306,7 +310,8 @@ static bool is_measured(void)
 	return sw_share_profile_take(page_path(), profiles, 4) == 1 && profiles[0].launches > 0;
 }
 
-/* A thread that frees, and waits for the GPU, does not keep the gate from closing: what needs that is done meanwhile, and other threads go on. */
+/* A thread that frees, and waits for the GPU, does not keep the gate from closing: what needs that
+ * is done meanwhile, and other threads go on. */
 static void test_a_free_waits_outside(void **state)
 {
 	(void)state;

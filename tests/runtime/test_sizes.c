@@ -1,4 +1,5 @@
-/* What a program hears of its memory: sizes that agree with its limit, from the driver and from the management library, and refusals that take nothing. */
+/* What a program hears of its memory: sizes that agree with its limit, from the driver and from the
+ * management library, and refusals that take nothing. */
 #include <dlfcn.h>
 
 #include "runtime/job.h"
@@ -44,7 +45,8 @@ static void ask_for_sizes(int socket)
 	assert_cuda(cuMemFree_v2(0));
 }
 
-/* What the program is told of the GPU's memory agrees with the limit, and what is over it is refused as out of memory. */
+/* What the program is told of the GPU's memory agrees with the limit, and what is over it is
+ * refused as out of memory. */
 static void test_sizes_agree_with_the_limit(void **state)
 {
 	(void)state;
@@ -69,7 +71,8 @@ static void ask_for_too_much(int socket)
 	assert_int_equal(cuMemAlloc_v2(&x, 100 * MiB), CUDA_ERROR_UNKNOWN);
 }
 
-/* What is more than the job could ever have, on the GPU and in host memory, is refused before any of it is taken. */
+/* What is more than the job could ever have, on the GPU and in host memory, is refused
+ * before any of it is taken. */
 static void test_what_never_fits_takes_nothing(void **state)
 {
 	(void)state;
@@ -109,7 +112,8 @@ static void fail_at_the_end(int socket)
 	assert_int_equal(peak(), 140 * MiB);
 }
 
-/* The most that a process had is what it had: a request that was refused in the end raises it by nothing. */
+/* The most that a process had is what it had: a request that was refused in the
+ * end raises it by nothing. */
 static void test_refusals_raise_no_peak(void **state)
 {
 	(void)state;
@@ -184,7 +188,8 @@ static void ask_both(int socket)
 	assert_true(memory.total == 512 * MiB && memory.used == CONTEXT_BYTES + 30 * MiB);
 }
 
-/* The management library tells a program with a limit what the driver tells it, and the truth to one without. */
+/* The management library tells a program with a limit what the driver tells it, and
+ * the truth to one without. */
 static void test_the_management_library_agrees(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* Suspension and limits of whole processes: who is held, what is free meanwhile, and what happens when the driver refuses. */
+/* Suspension and limits of whole processes: who is held, what is free meanwhile, and what happens
+ * when the driver refuses. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -113,7 +114,8 @@ static void work_in_threads(int socket)
 		pthread_join(threads[i].thread, NULL);
 }
 
-/* Launches, copies, fills, graph launches and questions about memory of several threads stop at the gate while the process is suspended, and go on after it. */
+/* Launches, copies, fills, graph launches and questions about memory of several threads stop at the
+ * gate while the process is suspended, and go on after it. */
 static void test_the_gate_holds_every_kind_of_work(void **state)
 {
 	(void)state;
@@ -208,7 +210,8 @@ static void work_in_other_contexts(int socket)
 	resume();
 }
 
-/* Nothing moves before all work is over, also in contexts that have no memory and use that of others: of another GPU, or of a pool. */
+/* Nothing moves before all work is over, also in contexts that have no memory and use that of
+ * others: of another GPU, or of a pool. */
 static void test_work_in_other_contexts_is_over_before_a_move(void **state)
 {
 	(void)state;
@@ -216,7 +219,8 @@ static void test_work_in_other_contexts_is_over_before_a_move(void **state)
 	run_job(work_in_other_contexts);
 }
 
-/* A suspended process leaves the GPU to others, and finds its contents at their addresses, with the work done that was on its way. */
+/* A suspended process leaves the GPU to others, and finds its contents at their addresses, with the
+ * work done that was on its way. */
 static void test_suspended_memory_is_free_for_others(void **state)
 {
 	(void)state;
@@ -255,7 +259,8 @@ static void leave_most(int socket)
 	fill_with(socket, 300 * MiB);
 }
 
-/* While others hold the GPU a process stays suspended whole, and holds nothing of it; it comes back when they are gone. */
+/* While others hold the GPU a process stays suspended whole, and holds nothing of it; it comes
+ * back when they are gone. */
 static void test_resume_waits_for_room(void **state)
 {
 	(void)state;
@@ -282,7 +287,8 @@ static void test_resume_waits_for_room(void **state)
 	end(&job);
 }
 
-/* Where all but a little of it fits and nobody leaves, it comes back all the same: two that wait for each other would wait for ever. The rest follows when there is room. */
+/* Where all but a little of it fits and nobody leaves, it comes back all the same: two that wait
+ * for each other would wait for ever. The rest follows when there is room. */
 static void test_resume_without_a_part(void **state)
 {
 	(void)state;
@@ -315,7 +321,8 @@ static void spill_and_spin(int socket)
 	}
 }
 
-/* What was spilled before it was suspended comes back together with the rest, if there is room by then: it does not have to stand still for it again. */
+/* What was spilled before it was suspended comes back together with the rest, if there is room by
+ * then: it does not have to stand still for it again. */
 static void test_resume_brings_what_was_spilled(void **state)
 {
 	(void)state;
@@ -332,7 +339,8 @@ static void test_resume_brings_what_was_spilled(void **state)
 	end(&job);
 }
 
-/* A limit that rises beyond what the GPU has free is met; what has no room yet comes back when others leave, without being asked for again. */
+/* A limit that rises beyond what the GPU has free is met; what has no room yet comes back when
+ * others leave, without being asked for again. */
 static void test_grow_waits_for_room_without_holding_up_anybody(void **state)
 {
 	(void)state;
@@ -352,7 +360,8 @@ static void test_grow_waits_for_room_without_holding_up_anybody(void **state)
 	end(&job);
 }
 
-/* Without a place for its contents a process is not suspended, says why, and goes on; with one it is, without being asked again. */
+/* Without a place for its contents a process is not suspended, says why, and goes on; with one it
+ * is, without being asked again. */
 static void test_no_host_memory(void **state)
 {
 	(void)state;
@@ -399,7 +408,8 @@ static void live_with_refusals(int socket)
 	eventually(gpu_used() == CONTEXT_BYTES);
 }
 
-/* A call that the driver refuses once, wherever in a move, costs nothing but time: contents and books are as they were, and the wish is met. */
+/* A call that the driver refuses once, wherever in a move, costs nothing but time: contents and
+ * books are as they were, and the wish is met. */
 static void test_refusals_are_survived(void **state)
 {
 	(void)state;
@@ -442,7 +452,8 @@ static void live_without_a_stream_of_ours(int socket)
 	check_words(x, words);
 }
 
-/* Where the driver makes no stream for them, copies of a move are waited for all the same, away and back. */
+/* Where the driver makes no stream for them, copies of a move are waited for all
+ * the same, away and back. */
 static void test_a_move_on_the_default_stream(void **state)
 {
 	(void)state;
@@ -497,7 +508,8 @@ static void lose_while_suspended(const char *faults)
 	end(&job);
 }
 
-/* A program whose GPU is lost while it is suspended does not wait for it for ever: it hears of it from the driver. */
+/* A program whose GPU is lost while it is suspended does not wait for it for ever: it hears
+ * of it from the driver. */
 static void test_a_gpu_is_lost_while_suspended(void **state)
 {
 	(void)state;
@@ -538,7 +550,8 @@ static unsigned threads_of(pid_t pid)
 	return count;
 }
 
-/* One whose kernel does not end is not suspended, works between the tries, and has one thread that waits for it, however often it is tried. */
+/* One whose kernel does not end is not suspended, works between the tries, and has one thread that
+ * waits for it, however often it is tried. */
 static void test_work_that_does_not_end(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* That a process which yields works only while its neighbour does not, and only on what is over before that goes on. */
+/* That a process which yields works only while its neighbour does not, and only on what is
+ * over before that goes on. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +15,8 @@
 
 #define MS INT64_C(1000000)
 
-/* A process that yields starts nothing while its neighbour says that it works, and goes on when that is idle, suspended or gone. */
+/* A process that yields starts nothing while its neighbour says that it works, and goes on when
+ * that is idle, suspended or gone. */
 static void test_one_that_yields(void **state)
 {
 	(void)state;
@@ -49,7 +51,8 @@ static void test_one_that_yields(void **state)
 	sw_share_page_close(other);
 }
 
-/* Between two steps of a program that is never idle there is a moment without work: nobody begins anything then. */
+/* Between two steps of a program that is never idle there is a moment without work:
+ * nobody begins anything then. */
 static void test_a_moment_is_no_idle_time(void **state)
 {
 	(void)state;
@@ -73,7 +76,8 @@ static void test_a_moment_is_no_idle_time(void **state)
 	sw_share_page_close(other);
 }
 
-/* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose name another has now, holds up nobody and kills nobody. */
+/* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose
+ * name another has now, holds up nobody and kills nobody. */
 static void test_a_neighbour_that_is_gone(void **state)
 {
 	(void)state;
@@ -218,7 +222,8 @@ static void copy(int socket)
 	}
 }
 
-/* Fills and copies that a process has given to the GPU. It says so when it is asked for something. */
+/* Fills and copies that a process has given to the GPU. It says so when it is asked for
+ * something. */
 static uint64_t copies_of(const struct sw_page_slot *slot)
 {
 	hear_again();
@@ -247,7 +252,8 @@ static void check_that_it_yields(const struct sw_page_slot *slot, struct sw_page
 	eventually(copies_of(slot) > before + 4);
 }
 
-/* A process that yields fills nothing and copies nothing within the GPU while its neighbour says that it works, by whatever call; from and to the host it copies, and captures, all the same. */
+/* A process that yields fills nothing and copies nothing within the GPU while its neighbour says
+ * that it works, by whatever call; from and to the host it copies, and captures, all the same. */
 static void test_copies_yield_too(void **state)
 {
 	(void)state;
@@ -305,7 +311,8 @@ static void short_then_long(int socket)
 	hear(socket, 'e');
 }
 
-/* Long kernels after thousands of short ones are in the way of a neighbour that begins to work by a few of them, not by all that fit into the driver's queue; nor do more streams help. */
+/* Long kernels after thousands of short ones are in the way of a neighbour that begins to work by a
+ * few of them, not by all that fit into the driver's queue; nor do more streams help. */
 static void test_long_after_short(void **state)
 {
 	(void)state;
@@ -363,7 +370,8 @@ static void test_one_long_one_at_a_time(void **state)
 	sw_share_page_close(other);
 }
 
-/* An idle time of the neighbour that lasts for 1 ms by the runtime's clock, which stands, where all before were 8 ms long. Returns the work that was begun in it. */
+/* An idle time of the neighbour that lasts for 1 ms by the runtime's clock, which stands, where all
+ * before were 8 ms long. Returns the work that was begun in it. */
 static int64_t work_in_idle_time(struct sw_page_slot *neighbour)
 {
 	uint64_t before = wait_for_silence();
@@ -376,7 +384,8 @@ static int64_t work_in_idle_time(struct sw_page_slot *neighbour)
 	return (int64_t)(wait_for_silence() - before);
 }
 
-/* Works until it is known how long its work takes, and is suspended for a moment then. Returns what it does in a short idle time after that. */
+/* Works until it is known how long its work takes, and is suspended for a moment then. Returns what
+ * it does in a short idle time after that. */
 static int64_t work_once_known(struct sw_page_slot *neighbour)
 {
 	uint64_t before = gpu_busy_ns();
@@ -399,7 +408,8 @@ static void spin_with_memory(int socket)
 	spin(socket);
 }
 
-/* As long as nothing is known of its work, and again when its memory has gone to the host, nothing begins in an idle time that may be too short; when it only was suspended, it goes on. */
+/* As long as nothing is known of its work, and again when its memory has gone to the host, nothing
+ * begins in an idle time that may be too short; when it only was suspended, it goes on. */
 static void test_unknown_work_waits(void **state)
 {
 	(void)state;
@@ -450,7 +460,8 @@ static void held_by_host(int socket)
 	hear(socket, 'e');
 }
 
-/* A program may give work behind something for which it waits itself: who is paced does not wait for ever that it ends first. */
+/* A program may give work behind something for which it waits itself: who is paced does not wait
+ * for ever that it ends first. */
 static void test_held_by_the_program(void **state)
 {
 	(void)state;
@@ -505,7 +516,8 @@ static void pairs(int socket)
 	}
 }
 
-/* Work of one stream may wait for that of another which is given later. That this takes long the first time makes it no long work of which one is given at a time. */
+/* Work of one stream may wait for that of another which is given later. That this takes long the
+ * first time makes it no long work of which one is given at a time. */
 static void test_tangled_streams(void **state)
 {
 	(void)state;
@@ -603,7 +615,8 @@ static void capture_much(int socket)
 	tell(socket, 'd');
 }
 
-/* Threads that wait for their turn ask the driver nothing while another captures, also if that begins at that moment. */
+/* Threads that wait for their turn ask the driver nothing while another captures, also if that
+ * begins at that moment. */
 static void test_pacing_spoils_no_capture(void **state)
 {
 	(void)state;

@@ -8,7 +8,8 @@ enum { WORDS = 1 << 14 };
 
 /* In a job: that these lie there. */
 void check_words(CUdeviceptr x, const uint32_t *wanted);
-/* A job of 200 MiB. Says 'r'; told 'g' it works on its words, also where most of them are in host memory, and says 'd'; told 'e' it looks at them once more and ends. */
+/* A job of 200 MiB. Says 'r'; told 'g' it works on its words, also where most of them are in host
+ * memory, and says 'd'; told 'e' it looks at them once more and ends. */
 void live_on_words(int socket);
 
 #endif

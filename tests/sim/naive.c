@@ -1,11 +1,11 @@
 /* See naive.h for the rules of the world; the numbers in brackets below refer to them.
  *
  * Invariants, between events:
- *  1. `runnable` holds every job that has arrived and not ended: in the order of the last decision under SJF, SRTF and SRSF, in arrival
- *     order under the others.
+ *  1. `runnable` holds every job that has arrived and not ended: in the order of the last decision
+ *     under SJF, SRTF and SRSF, in arrival order under the others.
  *  2. Under LAS each of these jobs is also in exactly one queue, the one that its state names.
- *  3. Every job was accounted for up to now_ns. A running job ends at its end_ns, which is now_ns + left_ns but for merge_ppb, if nothing else
- *     happens before.
+ *  3. Every job was accounted for up to now_ns. A running job ends at its end_ns, which is now_ns +
+ *     left_ns but for merge_ppb, if nothing else happens before.
  */
 #include "naive.h"
 
@@ -78,7 +78,8 @@ static uint32_t cpus_wanted(uint32_t job_gpus, uint32_t gpus_here)
 	return job_gpus == 1 ? 2 : 6 * gpus_here;
 }
 
-/* A job on one node takes 5 GB; one that spans nodes takes 5 GB for the worker, 6 GB and 0.1 GB per worker for the server of each GPU. */
+/* A job on one node takes 5 GB; one that spans nodes takes 5 GB for the worker, 6 GB and 0.1 GB per
+ * worker for the server of each GPU. */
 static uint32_t mem_tenths_wanted(const struct model *m, uint32_t job_gpus, uint32_t gpus_here)
 {
 	return job_gpus <= m->cluster->gpus_per_node ? 50 : (50 + 60 + job_gpus) * gpus_here;
@@ -111,7 +112,8 @@ static bool place_on_one_node(struct model *m, size_t job, size_t first, size_t 
 	return false;
 }
 
-/* Whole idle nodes, and the first of the others that has room for what is left over; all or nothing. */
+/* Whole idle nodes, and the first of the others that has room for what is left over; all or
+ * nothing. */
 static bool place_across(struct model *m, size_t job, size_t first, size_t end)
 {
 	uint32_t gpus = m->jobs[job].gpus, per_node = m->cluster->gpus_per_node;
@@ -357,7 +359,8 @@ static void plan_ends(struct model *m)
 	}
 }
 
-/* The next end or arrival, or an earlier look of LAS [2]; false when nothing will ever happen again. */
+/* The next end or arrival, or an earlier look of LAS [2]; false when nothing
+ * will ever happen again. */
 static bool next_event(const struct model *m, int64_t *ret_at_ns)
 {
 	int64_t at_ns = m->arrived < m->count ? m->jobs[m->arrived].submit_ns : SW_NAIVE_NEVER;

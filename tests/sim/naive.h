@@ -1,17 +1,24 @@
-/* A naive model of a cluster: the yardstick that the engine, the policies and the simulator are held against.
+/* A naive model of a cluster: the yardstick that the engine, the policies and the
+ * simulator are held against.
  *
- * It does what the published simulators describe in the most obvious way: at every event empty the cluster, walk the whole list, place
- * greedily, and look at every job for the next event. Everything is linear or worse in the number of jobs; nothing is clever; it shares no
- * code with what it judges. It is not a simulator for people: no faults, no placement slowdown, no costs but the overhead below.
+ * It does what the published simulators describe in the most obvious way: at every event empty
+ * the cluster, walk the whole list, place greedily, and look at every job for the next event.
+ * Everything is linear or worse in the number of jobs; nothing is clever; it shares no code with
+ * what it judges. It is not a simulator for people: no faults, no placement slowdown, no costs
+ * but the overhead below.
  *
  * The rules of the world:
- *  1. Time is int64 nanoseconds. Events are: a job's end, a job's arrival, and (LAS only) the moment when a job changes its queue.
- *  2. All ends and arrivals of one moment are one event; ends come first. A change of queue is an event of its own only if it comes strictly
- *     before the next end or arrival: at those, queues change anyway.
- *  3. At every event each running job has advanced by max(elapsed since the last event - overhead_ns, 0), whether it was moved or not.
- *     Who reaches its end without a further event pays nothing for the last stretch.
+ *  1. Time is int64 nanoseconds. Events are: a job's end, a job's arrival, and (LAS only) the
+ *     moment when a job changes its queue.
+ *  2. All ends and arrivals of one moment are one event; ends come first. A change of queue
+ *     is an event of its own only if it comes strictly before the next end or arrival: at
+ *     those, queues change anyway.
+ *  3. At every event each running job has advanced by max(elapsed since the last event -
+ *     overhead_ns, 0), whether it was moved or not. Who reaches its end without a further event
+ *     pays nothing for the last stretch.
  *  4. Preemption is free, and re-placing a running job is not a preemption.
- *  5. Orders are stable and kept between events: who ties stays where it was, newcomers join at the tail.
+ *  5. Orders are stable and kept between events: who ties stays where it was,
+ *     newcomers join at the tail.
  */
 #ifndef SW_TESTS_SIM_NAIVE_H
 #define SW_TESTS_SIM_NAIVE_H
@@ -33,7 +40,9 @@ enum sw_naive_policy {
 
 enum sw_naive_placement {
 	SW_NAIVE_COUNT, /* enough GPUs anywhere */
-	SW_NAIVE_YARN,	/* consolidated under one rack: first node that has room, or whole idle nodes and a first node for the rest */
+	/* consolidated under one rack: first node that has room, or whole idle nodes and a
+	 * first node for the rest */
+	SW_NAIVE_YARN,
 };
 
 struct sw_naive_job {
@@ -54,8 +63,9 @@ struct sw_naive_cluster {
 struct sw_naive_rules {
 	enum sw_naive_policy policy;
 	enum sw_naive_placement placement;
-	/* SJF, SRTF and SRSF only: ends that are no further apart than this many billionths of their time are one event, at the end of that
-	 * job which stands first in the order. 0: only equal ends. The published muri simulator compares its floating-point times with 1. */
+	/* SJF, SRTF and SRSF only: ends that are no further apart than this many billionths of
+	 * their time are one event, at the end of that job which stands first in the order. 0: only
+	 * equal ends. The published muri simulator compares its floating-point times with 1. */
 	int64_t merge_ppb;
 	/* LAS only. */
 	size_t limits;			       /* one queue more than limits */
@@ -71,10 +81,12 @@ struct sw_naive_fate {
 	uint32_t promotions;
 };
 
-/* The two published thresholds (3250 and 7200 GPU seconds), no promotion, looked for at whole seconds. */
+/* The two published thresholds (3250 and 7200 GPU seconds), no promotion,
+ * looked for at whole seconds. */
 struct sw_naive_rules sw_naive_rules(enum sw_naive_policy policy, enum sw_naive_placement placement);
 
-/* Lives through all of `jobs`, which are in submit order; `ret_fates` has room for `count`. Returns 0, or SW_ENOMEM having written nothing. */
+/* Lives through all of `jobs`, which are in submit order; `ret_fates` has room for `count`. Returns
+ * 0, or SW_ENOMEM having written nothing. */
 int sw_naive_run(const struct sw_naive_job *jobs, size_t count, const struct sw_naive_cluster *cluster, const struct sw_naive_rules *rules,
 		 struct sw_naive_fate *ret_fates);
 

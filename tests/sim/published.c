@@ -90,7 +90,8 @@ static int read_compressed(const char *path, char **ret_text, struct sw_err *err
 	return 0;
 }
 
-/* The field of `line` that stands in the column which `header` calls `name`, as a decimal times `scale`. */
+/* The field of `line` that stands in the column which `header` calls `name`, as a
+ * decimal times `scale`. */
 static int parse_column(const char *header, const char *line, const char *name, int64_t scale, int64_t *ret_value)
 {
 	while (strcspn(header, ",\r\n") != strlen(name) || strncmp(header, name, strlen(name)) != 0) {

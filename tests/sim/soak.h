@@ -1,9 +1,11 @@
-/* The soak: random clusters, jobs, worlds and parameters, every policy, and a look at everything after every step.
+/* The soak: random clusters, jobs, worlds and parameters, every policy, and a look at
+ * everything after every step.
  *
- * Two drivers. The *simulation* runs sw_simulate() with the validator on and then judges the outcomes; the *storm* feeds the engine
- * directly with events that no simulator would send (quotas, cancellations, answers about runs that never were, time that goes back) and
- * keeps books of its own. Everything follows from the seed: a failure is replayed by `tools/soak --seed N --policy P`, with --storm for
- * the second driver.
+ * Two drivers. The *simulation* runs sw_simulate() with the validator on and then judges the
+ * outcomes; the *storm* feeds the engine directly with events that no simulator would send (quotas,
+ * cancellations, answers about runs that never were, time that goes back) and keeps books of its
+ * own. Everything follows from the seed: a failure is replayed by `tools/soak --seed N --policy P`,
+ * with --storm for the second driver.
  */
 #ifndef SW_TESTS_SIM_SOAK_H
 #define SW_TESTS_SIM_SOAK_H
@@ -58,7 +60,8 @@ struct sw_soak_plan {
 	bool progress; /* a line on standard error */
 };
 
-/* Runs them in `workers` processes. Prints one line for each failure, the line that replays it; returns how many there were. */
+/* Runs them in `workers` processes. Prints one line for each failure, the line that replays it;
+ * returns how many there were. */
 unsigned sw_soak_many(const struct sw_soak_plan *plan);
 /* The program behind tools/soak. */
 int sw_soak_main(int count, char **words);

@@ -76,7 +76,8 @@ static bool renumber(struct sw_soak_seat *seat, const struct sw_topology_change 
 	return true;
 }
 
-/* Of homes only what every change that is drawn leaves them: all. Where they are is not known here. */
+/* Of homes only what every change that is drawn leaves them: all. Where they
+ * are is not known here. */
 static void change_node(struct sw_soak_books *books, uint32_t node, const struct sw_topology_change *change)
 {
 	if (node >= books->nodes)
@@ -117,7 +118,8 @@ static bool suspends(const struct sw_soak_books *books, const struct sw_soak_ent
 	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->terms.keeps_state;
 }
 
-/* Whether its state stays on its GPUs when it stops: parts of a split job are of no use to the whole one. */
+/* Whether its state stays on its GPUs when it stops: parts of a split job are of
+ * no use to the whole one. */
 static bool has_home(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
 	return entry->prefers_home && entry->seats[0].split_bytes == 0 && (!suspends(books, entry) || entry->keeps == 1);
@@ -249,7 +251,8 @@ static bool is_guaranteed(const struct sw_engine *engine, uint32_t job)
 	return sw_engine_job(engine, (struct sw_job_id){job})->job_class == SW_CLASS_GUARANTEED;
 }
 
-/* By the classes that runs have at the end of the decision: the command that tells of it may still come. One that is stopped later in the step has the class that it had. */
+/* By the classes that runs have at the end of the decision: the command that tells of it may still
+ * come. One that is stopped later in the step has the class that it had. */
 static uint32_t held_by_tenant(const struct sw_soak_books *books, const struct sw_engine *engine, uint32_t tenant)
 {
 	uint32_t held = 0;
@@ -420,7 +423,8 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			       ? check_quota(books, engine, command->job, false, err)
 			       : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
 	case SW_CMD_REFUSE:
-		/* Also later than at once: another policy, or what happened to the cluster, may leave no place for it. */
+		/* Also later than at once: another policy, or what happened to the cluster, may
+		 * leave no place for it. */
 		if (entry->runs || entry->refused)
 			return sw_err_set(err, SW_EBUG, "job %u was refused while it ran, or twice", command->job);
 		entry->ended = entry->refused = true;
@@ -511,7 +515,8 @@ static uint64_t asks_of(const struct sw_soak_entry *entry, const struct sw_job *
 	return bytes < most ? bytes : most;
 }
 
-/* To a node on which runs stood before this step and stand still, none comes that asks for more host memory than all others there leave. */
+/* To a node on which runs stood before this step and stand still, none comes that asks for more
+ * host memory than all others there leave. */
 static int check_hosts(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
 {
 	struct {

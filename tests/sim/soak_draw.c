@@ -1,4 +1,5 @@
-/* What a soak runs on: small, so that thousands fit into minutes, and as different as the SDK allows. */
+/* What a soak runs on: small, so that thousands fit into minutes, and as
+ * different as the SDK allows. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -302,7 +303,8 @@ struct sw_params *sw_soak_params(struct sw_rng *rng, const struct sw_policy *pol
 	return params;
 }
 
-/* Whether changing jobs costs so much that a policy which changes every few seconds would never get anything done. */
+/* Whether changing jobs costs so much that a policy which changes every few seconds would
+ * never get anything done. */
 static bool needs_patience(const struct sw_world *world)
 {
 	return world->event_overhead || world->start_ns > 0 || world->restart_ns > 0 ||

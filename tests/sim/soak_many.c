@@ -1,4 +1,5 @@
-/* Many soaks side by side, in processes: one that crashes or hangs takes only itself along, and is named like any other failure. */
+/* Many soaks side by side, in processes: one that crashes or hangs takes only itself along, and is
+ * named like any other failure. */
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ static void run_one(struct desk *desk, bool storm)
 	desk->failures++;
 }
 
-/* Takes every `stride`-th seed. `policy` and `storm`: where in the first seed to begin, behind a crash. */
+/* Takes every `stride`-th seed. `policy` and `storm`: where in the first seed to
+ * begin, behind a crash. */
 static void work(const struct sw_soak_plan *plan, struct desk *desk, uint64_t first, uint32_t policy, bool skip_simulation, uint32_t stride)
 {
 	signal(SIGPROF, on_bell);

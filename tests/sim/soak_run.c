@@ -41,7 +41,8 @@ static int check_times(const struct sw_outcome *outcome, struct sw_err *err)
 	return 0;
 }
 
-/* A job that finished has done its work: exactly, where nothing disturbs it; at least, where things only get slower. */
+/* A job that finished has done its work: exactly, where nothing disturbs it; at least, where
+ * things only get slower. */
 static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome,
 		      struct sw_err *err)
 {
@@ -138,7 +139,8 @@ static int judge(const struct sw_soak_case *drawn, const struct sw_policy *polic
 	return check_totals(drawn, policy, result, err);
 }
 
-/* Twice the same: nothing may depend on addresses, leftovers, whether somebody looks, or whether the engine was saved and loaded on the way. */
+/* Twice the same: nothing may depend on addresses, leftovers, whether somebody looks, or whether
+ * the engine was saved and loaded on the way. */
 static int compare(const struct sw_result *a, const struct sw_result *b, struct sw_err *err)
 {
 	if (a->log_hash != b->log_hash || a->command_hash != b->command_hash || a->events != b->events || a->decisions != b->decisions)

@@ -164,7 +164,8 @@ static bool draw_new_node(struct storm *storm, struct sw_event *ret_event)
 	return true;
 }
 
-/* Whether the books know what an event of this kind would do: not where both are in one step, since a move may be refused. */
+/* Whether the books know what an event of this kind would do: not where both are in one step, since
+ * a move may be refused. */
 static bool is_free_of(const struct storm *storm, enum sw_event_kind kind)
 {
 	for (size_t e = 0; e < storm->count; e++)
@@ -447,7 +448,8 @@ static int drain(struct storm *storm, struct sw_err *err)
 
 /* ---- one storm ---- */
 
-/* The higher the number of a model, the more it slows its neighbours; of the last nobody knows anything. */
+/* The higher the number of a model, the more it slows its neighbours; of the last
+ * nobody knows anything. */
 static bool foretell(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	uint32_t sum = 0;
@@ -507,7 +509,8 @@ static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uin
 	int r = sw_engine_new(&storm.config, &storm.engine, err);
 	for (int s = 0; r == 0 && s < STEPS; s++)
 		r = one_gust(&storm, err);
-	/* Where the cluster may grow jobs may wait for that; and nobody answers for chaos where nothing can replace it. */
+	/* Where the cluster may grow jobs may wait for that; and nobody answers for chaos where
+	 * nothing can replace it. */
 	if (r == 0 && !storm.config.terms.may_grow && storm.config.fallback != NULL)
 		r = drain(&storm, err);
 	if (r == 0)

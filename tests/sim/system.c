@@ -137,7 +137,8 @@ static void submit_some(struct system *s)
 	}
 }
 
-/* Suspends the first job from this one on that can be suspended so that its GPUs forget it: few can at any moment. */
+/* Suspends the first job from this one on that can be suspended so that its GPUs forget it:
+ * few can at any moment. */
 static void propose_deep(struct system *s, uint64_t job)
 {
 	static const struct sw_user user = {.uid = 1000, .gid = 1000};
@@ -279,8 +280,9 @@ static bool all_ended(struct system *s)
 	return true;
 }
 
-/* A job that completed did so because its process said 0; one that failed has the code that its process gave. Both came to their own end: what a job would have
- * said that was ended from outside, nobody knows. */
+/* A job that completed did so because its process said 0; one that failed has the code that its
+ * process gave. Both came to their own end: what a job would have said that was ended from
+ * outside, nobody knows. */
 static void check_ends(struct system *s)
 {
 	if (sw_brain_job_count(s->brain) < s->score.jobs_acknowledged)

@@ -1,5 +1,6 @@
-/* A whole Sharewell in one thread: the controller's brain and agents' brains, the very code of the live system, under a simulated network, clock, disk and
- * processes. Everything that goes wrong goes wrong by the seed. */
+/* A whole Sharewell in one thread: the controller's brain and agents' brains, the very code of the
+ * live system, under a simulated network, clock, disk and processes. Everything that goes wrong
+ * goes wrong by the seed. */
 #ifndef SW_TESTS_SIM_SYSTEM_H
 #define SW_TESTS_SIM_SYSTEM_H
 
@@ -49,7 +50,9 @@ struct sw_system_score {
 
 /* A plan drawn from the seed alone. */
 struct sw_system_plan sw_system_draw(uint64_t seed);
-/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU or its memory given twice, a gang torn, a lease not honoured, a run without a lease ended for want of an answer. */
+/* 0, or SW_EBUG and what was broken: a job lost, run twice at a time or ended wrongly, a GPU
+ * or its memory given twice, a gang torn, a lease not honoured, a run without a lease ended
+ * for want of an answer. */
 int sw_system_live(const struct sw_system_plan *plan, struct sw_system_score *ret_score, struct sw_err *err);
 
 #endif

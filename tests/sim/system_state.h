@@ -1,5 +1,6 @@
-/* What the parts of a simulated Sharewell share: system.c has the network, misfortune and the life of all, system_controller.c the controller's driver, system_nodes.c
- * agents and processes. See system.h. */
+/* What the parts of a simulated Sharewell share: system.c has the network, misfortune and the
+ * life of all, system_controller.c the controller's driver, system_nodes.c agents and
+ * processes. See system.h. */
 #ifndef SW_TESTS_SIM_SYSTEM_STATE_H
 #define SW_TESTS_SIM_SYSTEM_STATE_H
 
@@ -30,10 +31,12 @@ struct process {
 	bool runtime;		      /* the GPU runtime is in it: then its memory leaves the GPUs, */
 	bool held;		      /* or could not */
 	int64_t halts_at_ns;	      /* when it will, after the order to; 0: no such order */
-	enum sw_run_depth depth; /* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be, which comes to pass or not */
-	int64_t left_ns;	 /* of its life, while it stands still */
-	int64_t grace_ns;	 /* of its spec */
-	int64_t dies_at_ns;	 /* end of its last words after a stop, or after its lease; 0: no such order */
+	/* whether it is off its GPUs whole, then; SW_DEPTH_LEAVING: it is to be,
+	 * which comes to pass or not */
+	enum sw_run_depth depth;
+	int64_t left_ns;    /* of its life, while it stands still */
+	int64_t grace_ns;   /* of its spec */
+	int64_t dies_at_ns; /* end of its last words after a stop, or after its lease; 0: no such order */
 	bool lease_is_over;
 	uint32_t code, signal;
 	char reason[32];

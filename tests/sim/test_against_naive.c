@@ -1,5 +1,6 @@
-/* The engine against the naive model: on random small clusters and traces full of ties, every job must start and end at the same nanosecond and be
- * preempted as often. A difference prints the seed that replays it: SEED=n and the name of the case. */
+/* The engine against the naive model: on random small clusters and traces full of ties, every job
+ * must start and end at the same nanosecond and be preempted as often. A difference prints the seed
+ * that replays it: SEED=n and the name of the case. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,8 @@ struct fixture {
 	struct sw_world *ideal, *muri;
 };
 
-/* Small numbers, so that keys and times tie often; fractions of a second where the world has them. */
+/* Small numbers, so that keys and times tie often; fractions of a second where the world has
+ * them. */
 static void draw(struct sw_rng *rng, bool overhead, struct instance *instance)
 {
 	static const uint32_t sizes[] = {1, 1, 1, 1, 2, 2, 3, 4, 4, 8, 12, 16};
@@ -128,7 +130,8 @@ static struct sw_result *simulate(const struct fixture *fixture, const struct in
 	return result;
 }
 
-/* Jobs that no empty cluster could hold are refused by the engine and wait for ever in the naive model: leave them out. */
+/* Jobs that no empty cluster could hold are refused by the engine and wait for ever in the naive
+ * model: leave them out. */
 static bool drop_refused(struct instance *instance, const struct sw_result *result)
 {
 	size_t kept = 0;

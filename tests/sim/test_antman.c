@@ -1,4 +1,5 @@
-/* What AntMan promises of a cluster, on traces of the project's own generator: GPUs do more, and guaranteed jobs do not wait for it. */
+/* What AntMan promises of a cluster, on traces of the project's own generator: GPUs do more, and
+ * guaranteed jobs do not wait for it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +64,8 @@ static struct sw_result *simulate(const struct fixture *fixture, const struct sw
 	return result;
 }
 
-/* Part of the GPUs' time until the last submit that became work; of a job that had not ended by then, in proportion to its time. */
+/* Part of the GPUs' time until the last submit that became work; of a job that had not ended by
+ * then, in proportion to its time. */
 static double useful(const struct sw_trace *trace, const struct sw_result *result)
 {
 	int64_t until = trace->jobs.items[trace->jobs.count - 1].submit_ns;
@@ -93,8 +95,10 @@ static double guaranteed_wait_s(const struct sw_trace *trace, const struct sw_re
 	return sum / (double)count;
 }
 
-/* Aim: where GPUs are short, antman gets more out of them than a queue for whole GPUs, in submit order or one in which small jobs overtake, and guaranteed jobs wait no longer;
- * as it is meant to be used, with `auto`, at least 25 % more than in submit order. How much more there is hangs on how idle guaranteed jobs leave their GPUs. */
+/* Aim: where GPUs are short, antman gets more out of them than a queue for whole GPUs, in submit
+ * order or one in which small jobs overtake, and guaranteed jobs wait no longer; as it is meant to
+ * be used, with `auto`, at least 25 % more than in submit order. How much more there is hangs on
+ * how idle guaranteed jobs leave their GPUs. */
 static void test_utilisation(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -139,7 +143,8 @@ static struct sw_trace *guaranteed_only(const struct sw_trace *trace)
 	return rest;
 }
 
-/* Aim: guaranteed jobs start and end to the nanosecond as if opportunistic ones did not exist, where sharing and stopping cost nothing. */
+/* Aim: guaranteed jobs start and end to the nanosecond as if opportunistic ones did not exist,
+ * where sharing and stopping cost nothing. */
 static void test_guaranteed_jobs_do_not_notice(void **state)
 {
 	const struct fixture *fixture = *state;

@@ -1,5 +1,5 @@
-/* Big Brain's experiment on a simulated node of two GPUs without MPS: what more whole jobs on a GPU do to each and to all, and jobs that
- * only two GPUs together have room for. */
+/* Big Brain's experiment on a simulated node of two GPUs without MPS: what more whole jobs on a GPU
+ * do to each and to all, and jobs that only two GPUs together have room for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,8 @@
 #define WORK_NS (2 * SW_NS_PER_S)
 #define GPU_MIB 24576u
 
-/* A small model of linear layers: it uses a quarter of the GPU, which has work of it half of the time. */
+/* A small model of linear layers: it uses a quarter of the GPU, which has work
+ * of it half of the time. */
 #define PROFILE                                                                                                             \
 	"iteration_time: 10ms, memory: {persistent: 500M, ephemeral: 1G}, tensors: {model: 10M, largest: 5M}, busy: 0.5,\n" \
 	"  use: {sm: 0.25, mem_pipe: 0.25, l2: 0.1, dram_read: 0.1, dram_write: 0.1, host_cpu: 0.01, host_mem: 0.01},\n"    \
@@ -138,8 +139,9 @@ static void fit(const double *y, size_t count, double *ret_slope, double *ret_r_
 	*ret_r_squared = yy > 0 ? xy * xy / (xx * yy) : 0;
 }
 
-/* Aim: with 1 to 6 whole jobs on each of two full GPUs the mean process time is a rising line in their number, the longest grows faster
- * than the mean, one more job helps less each time, and there are never more than 2 k + 1 jobs. */
+/* Aim: with 1 to 6 whole jobs on each of two full GPUs the mean process time is a rising line in
+ * their number, the longest grows faster than the mean, one more job helps less each time, and
+ * there are never more than 2 k + 1 jobs. */
 static void test_concurrency_factor(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -174,8 +176,8 @@ static void test_concurrency_factor(void **state)
 
 /* ---- jobs in parts */
 
-/* Aim: a job that fits beside neither of two others, but over both, runs split, slower by the price of the cut and its neighbours, and
- * finishes before they do. */
+/* Aim: a job that fits beside neither of two others, but over both, runs split, slower by the price
+ * of the cut and its neighbours, and finishes before they do. */
 static void test_residual_memory_of_two(void **state)
 {
 	const struct fixture *fixture = *state;
@@ -197,8 +199,8 @@ static void test_residual_memory_of_two(void **state)
 	}
 }
 
-/* Aim: jobs of all sizes, many of which have a place only in parts, all finish, never more than 2 k + 1 at once, and some of them become
- * whole on the way. */
+/* Aim: jobs of all sizes, many of which have a place only in parts, all finish, never more than 2
+ * k + 1 at once, and some of them become whole on the way. */
 static void test_jobs_of_all_sizes(void **state)
 {
 	const struct fixture *fixture = *state;

@@ -1,5 +1,5 @@
-/* The policy that misbehaves on purpose: no invariant of the core breaks, whatever its manners, and once it went too far the engine
- * throws it out and says so. */
+/* The policy that misbehaves on purpose: no invariant of the core breaks, whatever its manners, and
+ * once it went too far the engine throws it out and says so. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,8 @@ static void test_all_manners(void **state)
 			sw_result_free(simulate(seed, manners[m], 10));
 }
 
-/* Aim: a policy without manners is thrown out, and the result tells by whom it was replaced, when and why. */
+/* Aim: a policy without manners is thrown out, and the result tells by whom it was
+ * replaced, when and why. */
 static void test_fallback_is_reported(void **state)
 {
 	(void)state;

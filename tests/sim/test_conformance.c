@@ -1,5 +1,7 @@
-/* The simulator and the controller decide alike: one scenario, told once by a trace and the world model, once by requests and the words of a fake agent, gives the same commands
- * at the same moments. Times are drawn to the nanosecond, so that no two events coincide: the controller stores them one by one. */
+/* The simulator and the controller decide alike: one scenario, told once by a trace and the world
+ * model, once by requests and the words of a fake agent, gives the same commands at the same
+ * moments. Times are drawn to the nanosecond, so that no two events coincide: the controller
+ * stores them one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,8 +154,8 @@ static void sync_until_quiet(struct live *live)
 	}
 }
 
-/* What a person expects is a prediction, what a trace says is known: the same to policies that go by durations, and nothing to all others but one that makes a
- * difference between the two. */
+/* What a person expects is a prediction, what a trace says is known: the same to policies that go
+ * by durations, and nothing to all others but one that makes a difference between the two. */
 static bool goes_by_durations(const char *policy)
 {
 	return strcmp(policy, "srtf") == 0 || strcmp(policy, "srsf") == 0;

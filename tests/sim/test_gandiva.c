@@ -1,4 +1,5 @@
-/* Gandiva in a simulated world: first results come early, turns are equal though they cost something, pairs stay together only where their profiles say that it pays. */
+/* Gandiva in a simulated world: first results come early, turns are equal though they cost
+ * something, pairs stay together only where their profiles say that it pays. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -86,7 +87,8 @@ static int64_t twice_median_start(const struct sw_result *result)
 	return starts[(count - 1) / 2] + starts[count / 2];
 }
 
-/* Aim: of eight jobs of half an hour on two GPUs the median has its first result in a third of the time that it takes under fifo, or less. */
+/* Aim: of eight jobs of half an hour on two GPUs the median has its first result in a third of the
+ * time that it takes under fifo, or less. */
 static void test_early_feedback(void **state)
 {
 	(void)state;
@@ -99,7 +101,8 @@ static void test_early_feedback(void **state)
 	assert_true(twice_median_start(turns) * 3 <= twice_median_start(fifo));
 }
 
-/* Aim: six equal jobs on four GPUs end within two turns of each other, and all of them when the work and its suspensions are done: nobody was favoured, no GPU stood idle. */
+/* Aim: six equal jobs on four GPUs end within two turns of each other, and all of them when the
+ * work and its suspensions are done: nobody was favoured, no GPU stood idle. */
 static void test_equal_turns_to_the_end(void **state)
 {
 	(void)state;
@@ -117,8 +120,8 @@ static void test_equal_turns_to_the_end(void **state)
 	assert_in_range(last / SW_NS_PER_S, 5400, 5400 * 105 / 100); /* 6 x 3600 s on 4 GPUs */
 }
 
-/* Aim: two models of which the prediction says 1.30 together share a GPU to their end; two of which it says 0.69 are parted after one quantum, and lose no more than
- * that. */
+/* Aim: two models of which the prediction says 1.30 together share a GPU to their end; two of which
+ * it says 0.69 are parted after one quantum, and lose no more than that. */
 static void test_pairs_of_known_models(void **state)
 {
 	(void)state;
@@ -129,7 +132,8 @@ static void test_pairs_of_known_models(void **state)
 		      parted->summary.makespan_s);
 	assert_true(kept->summary.makespan_s < 7200 / 1.30 * 1.05);
 	assert_in_range(kept->outcomes.items[0].preemptions + kept->outcomes.items[1].preemptions, 1, 2);
-	/* Half a turn is lost in the trial; the rest is what starting and some sixty suspensions cost. */
+	/* Half a turn is lost in the trial; the rest is what starting and some
+	 * sixty suspensions cost. */
 	assert_true(parted->summary.makespan_s > 7200 && parted->summary.makespan_s < 7200 + QUANTUM_S + 120 * 1.5);
 	assert_true(parted->outcomes.items[0].preemptions + parted->outcomes.items[1].preemptions > 100);
 }

@@ -71,7 +71,8 @@ static void test_arrival_order(void **state)
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 10, 0, 0}, {10, 20, 0, 0}, {2, 3, 0, 0}}, 3);
 }
 
-/* Aim: an end and an arrival at one moment are one event, so that the GPUs of who leaves go to the first in line. */
+/* Aim: an end and an arrival at one moment are one event, so that the GPUs of who leaves
+ * go to the first in line. */
 static void test_end_meets_arrival(void **state)
 {
 	(void)state;
@@ -89,22 +90,26 @@ static void test_ranks(void **state)
 	const struct job jobs[] = {{0, 10, 4, 0}, {2, 20, 1, 0}, {3, 6, 2, 0}};
 	struct sw_naive_rules rules = sw_naive_rules(SW_NAIVE_SJF, SW_NAIVE_COUNT);
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 30, 1, 0}, {2, 22, 0, 0}, {3, 9, 0, 0}}, 3);
-	/* At 3 the second has 20 s left, the first 7 s, the third 6 s: 3 GPUs are too few for the first. */
+	/* At 3 the second has 20 s left, the first 7 s, the third 6 s: 3 GPUs are
+	 * too few for the first. */
 	rules.policy = SW_NAIVE_SRTF;
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 16, 1, 0}, {3, 30, 1, 0}, {3, 9, 0, 0}}, 3);
-	/* At 2 the second has 20 GPU seconds left, the first 32; at 3 they have 19 and 32, the third 12. */
+	/* At 2 the second has 20 GPU seconds left, the first 32; at 3 they have
+	 * 19 and 32, the third 12. */
 	rules.policy = SW_NAIVE_SRSF;
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 30, 1, 0}, {2, 22, 0, 0}, {3, 9, 0, 0}}, 3);
 }
 
-/* Aim: who ties with a newcomer keeps its place; a newcomer that is shorter by any bit does not tie. */
+/* Aim: who ties with a newcomer keeps its place; a newcomer that is shorter by any bit does not
+ * tie. */
 static void test_ties(void **state)
 {
 	(void)state;
 	struct sw_naive_rules rules = sw_naive_rules(SW_NAIVE_SRTF, SW_NAIVE_COUNT);
 	expect_lives(&one_node, &rules, (struct job[]){{0, 10, 4, 0}, {4, 6, 4, 0}}, (struct life[]){{0, 10, 0, 0}, {10, 16, 0, 0}}, 2);
 	expect_lives(&one_node, &rules, (struct job[]){{0, 10, 4, 0}, {4, 5, 4, 0}}, (struct life[]){{0, 15, 1, 0}, {4, 9, 0, 0}}, 2);
-	/* At 4 the first and the third have 6 s left each; the third stood before the first while it was the shorter one, and still does. */
+	/* At 4 the first and the third have 6 s left each; the third stood before the first while
+	 * it was the shorter one, and still does. */
 	expect_lives(&one_node, &rules, (struct job[]){{0, 10, 2, 0}, {0, 4, 2, 0}, {0, 6, 4, 0}},
 		     (struct life[]){{0, 16, 1, 0}, {0, 4, 0, 0}, {4, 10, 0, 0}}, 3);
 }
@@ -119,7 +124,8 @@ static void test_worked_example(void **state)
 		     (struct life[]){{0, 2, 0, 0}, {2, 10, 0, 0}, {10, 16, 0, 0}}, 3);
 }
 
-/* Aim: on 8 GPUs 3250 GPU seconds are full after 406.25 s, noticed at 407; each queue goes on with who left it first. */
+/* Aim: on 8 GPUs 3250 GPU seconds are full after 406.25 s, noticed at 407; each queue goes on
+ * with who left it first. */
 static void test_las_demotion(void **state)
 {
 	(void)state;
@@ -143,7 +149,8 @@ static void test_las_demotion(void **state)
 	assert_int_equal(fates[1].start_ns, 4);
 }
 
-/* Aim: a job that waited as long as it was served goes back to the first queue, with fresh counters. */
+/* Aim: a job that waited as long as it was served goes back to the first
+ * queue, with fresh counters. */
 static void test_las_promotion(void **state)
 {
 	(void)state;
@@ -157,7 +164,8 @@ static void test_las_promotion(void **state)
 		     (struct life[]){{0, 2203, 1, 1}, {407, 610, 0, 0}}, 2);
 }
 
-/* Aim: within a queue who runs stands before who waits, so that a job that was let past is not preempted by the one it passed. */
+/* Aim: within a queue who runs stands before who waits, so that a job that was let past is not
+ * preempted by the one it passed. */
 static void test_las_backfill(void **state)
 {
 	(void)state;
@@ -190,13 +198,15 @@ static void test_yarn_shape(void **state)
 	rules.placement = SW_NAIVE_YARN;
 	expect_lives(&two_racks, &rules, (struct job[]){{0, 5, 6, 0}, {0, 5, 4, 0}}, (struct life[]){{NEVER, NEVER, 0, 0}, {0, 5, 0, 0}},
 		     2);
-	/* 1 on node 0; 6 take node 1 whole and 2 of node 0; the next 6 go to the other rack; then 1 is free on node 0 and 2 on node 3. */
+	/* 1 on node 0; 6 take node 1 whole and 2 of node 0; the next 6 go to the other rack; then 1
+	 * is free on node 0 and 2 on node 3. */
 	const struct job across[] = {{0, 9, 1, 0}, {0, 9, 6, 0}, {0, 9, 6, 0}, {0, 3, 2, 0}, {0, 4, 1, 0}, {0, 1, 2, 0}};
 	expect_lives(&four_nodes, &rules, across,
 		     (struct life[]){{0, 9, 0, 0}, {0, 9, 0, 0}, {0, 9, 0, 0}, {0, 3, 0, 0}, {0, 4, 0, 0}, {3, 4, 0, 0}}, 6);
 }
 
-/* Aim: yarn asks for 2 CPUs for a GPU alone and 6 per GPU otherwise, for 5 GB on one node and (11 + GPUs / 10) GB per GPU across nodes. */
+/* Aim: yarn asks for 2 CPUs for a GPU alone and 6 per GPU otherwise, for 5 GB on one node and (11 +
+ * GPUs / 10) GB per GPU across nodes. */
 static void test_yarn_cpus_and_memory(void **state)
 {
 	(void)state;
@@ -213,12 +223,14 @@ static void test_yarn_cpus_and_memory(void **state)
 	expect_lives(&pair, &rules, (struct job[]){{0, 5, 8, 0}}, (struct life[]){{0, 5, 0, 0}}, 1);
 }
 
-/* Aim: every event costs every running job its overhead, at most the time since the last event; the last stretch is free. */
+/* Aim: every event costs every running job its overhead, at most the time since the last event;
+ * the last stretch is free. */
 static void test_overhead(void **state)
 {
 	(void)state;
 	struct sw_naive_rules rules = sw_naive_rules(SW_NAIVE_SRTF, SW_NAIVE_COUNT);
-	/* The first advances 40 s until 50, nothing until 55, and ends 60 s later. The second advances nothing, then 50 s, and so on. */
+	/* The first advances 40 s until 50, nothing until 55, and ends 60 s later. The second
+	 * advances nothing, then 50 s, and so on. */
 	expect_lives(&one_node, &rules, (struct job[]){{0, 100, 1, 10}, {50, 500, 1, 10}, {55, 900, 1, 10}},
 		     (struct life[]){{0, 115, 0, 0}, {50, 565, 0, 0}, {55, 975, 0, 0}}, 3);
 }
@@ -236,7 +248,8 @@ static void test_merged_ends(void **state)
 	assert_int_equal(fates[0].end_ns, to_ns(far_s));
 	assert_int_equal(fates[1].end_ns, to_ns(far_s));
 	assert_int_equal(fates[2].end_ns, to_ns(far_s) + 2001);
-	/* By GPU time the first two stand before the one with two GPUs, so that it waits for the first of them. */
+	/* By GPU time the first two stand before the one with two GPUs, so that it waits
+	 * for the first of them. */
 	rules.policy = SW_NAIVE_SRSF;
 	assert_int_equal(sw_naive_run(jobs, 3, &one_node, &rules, fates), 0);
 	for (size_t i = 0; i < 3; i++)
@@ -375,7 +388,8 @@ static void expect_table(const struct baseline *baseline, const struct sw_trace 
 		assert_int_equal(preemptions, baseline->preemptions);
 }
 
-/* Aim: every job of every published log starts and ends when it was published to, and the averages agree to the printed digit. */
+/* Aim: every job of every published log starts and ends when it was published to, and the averages
+ * agree to the printed digit. */
 static void test_published(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* What packing gains on traces of the project's own generator, that it gains nothing where nothing may be shared, and that no invariant breaks by it. */
+/* What packing gains on traces of the project's own generator, that it gains nothing where nothing
+ * may be shared, and that no invariant breaks by it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +55,8 @@ static struct sw_result *simulate(const struct sw_trace *trace, const struct sw_
 	return result;
 }
 
-/* Aim: where GPUs are short, packing on top of an order makes the average completion shorter, with or without preemption, also where the order knows how long jobs take. */
+/* Aim: where GPUs are short, packing on top of an order makes the average completion shorter, with
+ * or without preemption, also where the order knows how long jobs take. */
 static void test_gains(void **state)
 {
 	(void)state;
@@ -76,7 +78,8 @@ static void test_gains(void **state)
 	}
 }
 
-/* Aim: in a world where nothing is known of sharing, or of models that nobody profiled, packing changes nothing at all. */
+/* Aim: in a world where nothing is known of sharing, or of models that nobody profiled, packing
+ * changes nothing at all. */
 static void test_nothing_to_share(void **state)
 {
 	(void)state;
@@ -92,7 +95,8 @@ static void test_nothing_to_share(void **state)
 	}
 }
 
-/* Aim: random clusters, jobs, worlds and faults under a packed order break no invariant; and so do storms of events, in which other policies take over and back. */
+/* Aim: random clusters, jobs, worlds and faults under a packed order break no invariant; and so do
+ * storms of events, in which other policies take over and back. */
 static void test_soak(void **state)
 {
 	(void)state;

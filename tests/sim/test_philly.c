@@ -102,7 +102,8 @@ static void test_relaxing_trades_speed_for_waiting(void **state)
 	}
 }
 
-/* Two tenants with a quota of four GPUs each on a node of eight. The first submits four jobs of two GPUs at once, the second one of three a hundred seconds later, and one of two. */
+/* Two tenants with a quota of four GPUs each on a node of eight. The first submits four jobs of two
+ * GPUs at once, the second one of three a hundred seconds later, and one of two. */
 static struct sw_result *simulate_quotas(const struct fixture *fixture, const struct sw_policy *policy)
 {
 	static const char text[] = "job_id,submit_s,duration_s,gpus,tenant\n"
@@ -137,13 +138,15 @@ static struct sw_result *simulate_quotas(const struct fixture *fixture, const st
 	return result;
 }
 
-/* Aim: simulated tenants lend idle GPUs and get their quota back at once; what each job waited for is told, share or place, to the second. */
+/* Aim: simulated tenants lend idle GPUs and get their quota back at once; what each job waited for
+ * is told, share or place, to the second. */
 static void test_quotas_and_delays(void **state)
 {
 	const struct fixture *fixture = *state;
 	SW_CLEANUP(sw_result_freep) struct sw_result *strict = simulate_quotas(fixture, &sw_policy_fifo);
-	/* Without lending: two of the first tenant's jobs wait for its share until the others have ended, the second tenant's behind them for nothing but their turn, and the last then
-	 * for its share, of which one GPU is not enough. */
+	/* Without lending: two of the first tenant's jobs wait for its share until the others have
+	 * ended, the second tenant's behind them for nothing but their turn, and the last then for
+	 * its share, of which one GPU is not enough. */
 	static const int64_t waits_s[] = {0, 0, 1000, 1000, 900, 1850}, shares_s[] = {0, 0, 1000, 1000, 0, 1000};
 	for (size_t j = 0; j < 6; j++) {
 		assert_int_equal(strict->outcomes.items[j].wait_ns, waits_s[j] * SW_NS_PER_S);

@@ -1,5 +1,6 @@
-/* The simulator against what others published: averages, percentiles, makespan, queueing and preemptions to the printed digit, and the
- * start and end of every job. All through sw_simulate(), as people run it. Skipped where the published data is not at hand. */
+/* The simulator against what others published: averages, percentiles, makespan, queueing and
+ * preemptions to the printed digit, and the start and end of every job. All through sw_simulate(),
+ * as people run it. Skipped where the published data is not at hand. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,8 @@
 
 enum place { SIXTY, OCTOBER, MURI };
 
-/* The clusters as their simulators read them: racks, nodes of each, and GPUs, CPUs and GB of each node. */
+/* The clusters as their simulators read them: racks, nodes of each, and GPUs,
+ * CPUs and GB of each node. */
 static const struct {
 	const char *trace;
 	const char *cluster;
@@ -36,7 +38,8 @@ static const struct {
 		  SW_NS_PER_US},
 };
 
-/* One line of the published tables, as text: a figure is printed with as many decimals as the text has. NULL: not printed there. */
+/* One line of the published tables, as text: a figure is printed with as many decimals as the text
+ * has. NULL: not printed there. */
 struct baseline {
 	const char *log;
 	enum place place;
@@ -224,7 +227,8 @@ static void expect_all(const struct baseline *baselines, size_t count)
 	}
 }
 
-/* Aim: Tiresias's 60 jobs on 4 x 4 GPUs come out as its simulator printed them, under count and under yarn. */
+/* Aim: Tiresias's 60 jobs on 4 x 4 GPUs come out as its simulator printed them,
+ * under count and under yarn. */
 static void test_sixty_jobs(void **state)
 {
 	(void)state;
@@ -238,7 +242,8 @@ static void test_october(void **state)
 	expect_all(october, COUNT_OF(october));
 }
 
-/* Aim: Muri's third trace on 8 x 8 GPUs comes out as its authors published it, with its overheads. */
+/* Aim: Muri's third trace on 8 x 8 GPUs comes out as its authors published it, with its
+ * overheads. */
 static void test_muri(void **state)
 {
 	(void)state;

@@ -35,7 +35,8 @@ static struct sw_trace *trace_of(const struct job *jobs, size_t count)
 	return trace;
 }
 
-/* Jobs of one GPU on one node of the measured world, in which nothing breaks; parameters as "name", "value", NULL. */
+/* Jobs of one GPU on one node of the measured world, in which nothing breaks; parameters as
+ * "name", "value", NULL. */
 static struct sw_result *run(const struct job *jobs, size_t count, uint32_t gpus, const char *const *words)
 {
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = trace_of(jobs, count);
@@ -73,7 +74,8 @@ static struct sw_result *run(const struct job *jobs, size_t count, uint32_t gpus
 	return result;
 }
 
-/* Aim: 720 turns of two jobs of 2.9 GiB take exactly as long as those of two jobs of 12.3 GiB, and what they cost is the time of a switch each. */
+/* Aim: 720 turns of two jobs of 2.9 GiB take exactly as long as those of two jobs of 12.3 GiB, and
+ * what they cost is the time of a switch each. */
 static void test_a_turn_costs_the_same_for_all(void **state)
 {
 	(void)state;
@@ -91,7 +93,8 @@ static void test_a_turn_costs_the_same_for_all(void **state)
 	assert_in_range(ends / 1000000, 7213000 + 700, 7213000 + 740);
 }
 
-/* Aim: where short jobs come after a long one, the mean completion time under srtf is at most 0.4 of that under fifo. */
+/* Aim: where short jobs come after a long one, the mean completion time under srtf is at most
+ * 0.4 of that under fifo. */
 static void test_srtf_against_fifo(void **state)
 {
 	(void)state;
@@ -106,7 +109,8 @@ static void test_srtf_against_fifo(void **state)
 	assert_true(srtf->summary.jct_avg_s <= 0.4 * fifo->summary.jct_avg_s);
 }
 
-/* Aim: on random mixes of models that leave each other something, all is done earlier with as many lanes as fit than with one. */
+/* Aim: on random mixes of models that leave each other something, all is done earlier with as many
+ * lanes as fit than with one. */
 static void test_pack_against_fifo(void **state)
 {
 	(void)state;

@@ -1,6 +1,7 @@
-/* What Tiresias promises of its shape, on traces of the project's own generator: 480 jobs with Philly's heavy tails on 16 x 4 GPUs,
- * submitted so fast that the cluster is short of GPUs all the time. Seeds are fixed; of the traces that the generator draws these are
- * some in which large jobs come early enough to hurt those behind. */
+/* What Tiresias promises of its shape, on traces of the project's own generator: 480 jobs with
+ * Philly's heavy tails on 16 x 4 GPUs, submitted so fast that the cluster is short of GPUs all the
+ * time. Seeds are fixed; of the traces that the generator draws these are some in which large jobs
+ * come early enough to hurt those behind. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +74,8 @@ static struct shape simulate(const struct fixture *fixture, const struct sw_trac
 	return shape;
 }
 
-/* Aim: least attained service is at least three times better than first in, first out, and not far from an oracle. */
+/* Aim: least attained service is at least three times better than first in, first out, and
+ * not far from an oracle. */
 static void test_las_between_fifo_and_oracle(void **state)
 {
 	for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++) {
@@ -86,7 +88,8 @@ static void test_las_between_fifo_and_oracle(void **state)
 	}
 }
 
-/* Aim: taking turns is at least twice as good as first in, first out, and where nothing is packed no better than running to completion by least attained service. */
+/* Aim: taking turns is at least twice as good as first in, first out, and where nothing is packed
+ * no better than running to completion by least attained service. */
 static void test_turns_between_fifo_and_las(void **state)
 {
 	for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++) {

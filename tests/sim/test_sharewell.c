@@ -1,5 +1,6 @@
-/* What sharewell promises against every other policy that is told no durations, on traces of the project's own generator, in the measured world: the shortest average, or within 2 % of it,
- * and the worst in nothing that matters. docs/comparison.md has public traces too. */
+/* What sharewell promises against every other policy that is told no durations, on traces of the
+ * project's own generator, in the measured world: the shortest average, or within 2 % of it, and
+ * the worst in nothing that matters. docs/comparison.md has public traces too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +68,8 @@ static bool is_told_durations(const struct sw_policy *policy)
 	return policy == &sw_policy_srtf || policy == &sw_policy_srsf;
 }
 
-/* Aim: at light load, at full load, overloaded and with opportunistic jobs: best average within 2 %, and never the worst in average, p99, waiting or worst slowdown. */
+/* Aim: at light load, at full load, overloaded and with opportunistic jobs: best average within 2
+ * %, and never the worst in average, p99, waiting or worst slowdown. */
 static void test_against_every_policy(void **state)
 {
 	static const struct {
@@ -97,7 +99,8 @@ static void test_against_every_policy(void **state)
 	}
 }
 
-/* Aim: where the cluster is short of GPUs, seats beside others are what makes the difference: without them the average is at least a tenth longer. */
+/* Aim: where the cluster is short of GPUs, seats beside others are what makes the difference:
+ * without them the average is at least a tenth longer. */
 static void test_what_sharing_gains(void **state)
 {
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = draw(3, 6000, 0);

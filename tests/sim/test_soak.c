@@ -20,8 +20,8 @@ static unsigned workers(void)
 	return cores > 4 ? 4 : cores > 0 ? (unsigned)cores : 1;
 }
 
-/* Aim: random clusters, jobs, worlds and faults under every policy break no invariant, every job ends, and the same seed gives the same
- * log. */
+/* Aim: random clusters, jobs, worlds and faults under every policy break no invariant, every job
+ * ends, and the same seed gives the same log. */
 static void test_simulations(void **state)
 {
 	(void)state;
@@ -29,7 +29,8 @@ static void test_simulations(void **state)
 	assert_int_equal(sw_soak_many(&plan), 0);
 }
 
-/* Aim: what once went wrong does not again: a paused job that went on, moved and was paused in one decision worked on in the simulated world. */
+/* Aim: what once went wrong does not again: a paused job that went on, moved and was paused in one
+ * decision worked on in the simulated world. */
 static void test_seeds_that_failed(void **state)
 {
 	(void)state;

@@ -1,5 +1,6 @@
-/* Thousands of lives of a whole Sharewell under loss, delay, repetition, reordering, partitions and crashes. A failure prints the seed that replays it; SEED=n runs that
- * one alone, SEEDS=n that many. */
+/* Thousands of lives of a whole Sharewell under loss, delay, repetition, reordering,
+ * partitions and crashes. A failure prints the seed that replays it; SEED=n runs that one
+ * alone, SEEDS=n that many. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +56,8 @@ static void test_no_job_is_lost_none_runs_twice_and_leases_are_honoured(void **s
 			    sum.lost > 10);
 }
 
-/* Crashes of controller and agents and a network that loses, for up to half an hour at a time, cost no job its run: each comes to its own end. */
+/* Crashes of controller and agents and a network that loses, for up to half an hour at a time, cost
+ * no job its run: each comes to its own end. */
 static void test_an_outage_costs_no_run(void **state)
 {
 	(void)state;
@@ -85,8 +87,12 @@ static void test_an_outage_costs_no_run(void **state)
 static void test_known_lives(void **state)
 {
 	(void)state;
-	live(1057); /* under gandiva one was stopped for a job that its node did not take, and nobody looked at the node again */
-	live(2591); /* under gandiva one stood still on another node than that on which it took turns, which did not take it */
+	/* under gandiva one was stopped for a job that its node did not take, and nobody
+	 * looked at the node again */
+	live(1057);
+	/* under gandiva one stood still on another node than that on which it took
+	 * turns, which did not take it */
+	live(2591);
 }
 
 static void test_same_seed_same_life(void **state)

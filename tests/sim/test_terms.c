@@ -1,4 +1,5 @@
-/* The same terms: what the simulator and the live controller tell their engines of one world, field by field. */
+/* The same terms: what the simulator and the live controller tell their engines of one
+ * world, field by field. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,8 @@ static struct sw_engine_config live(const struct sw_world *world, const struct s
 	return seen;
 }
 
-/* Aim: a new member of the configuration must be a term, or be named here: policy, placement, cluster and seed say what is simulated; the rest follows from the terms. */
+/* Aim: a new member of the configuration must be a term, or be named here: policy, placement,
+ * cluster and seed say what is simulated; the rest follows from the terms. */
 static void test_nothing_beside_the_terms(void **state)
 {
 	(void)state;

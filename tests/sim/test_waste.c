@@ -1,10 +1,13 @@
-/* What the rules about failures save: one seeded trace of jobs, 17 of 100 unsuccessful, under the old rule (every failure is tried again three times, as it was and
- * where it was) and under the rules of src/failure with the built-in table, without and with pre-runs.
+/* What the rules about failures save: one seeded trace of jobs, 17 of 100 unsuccessful, under the
+ * old rule (every failure is tried again three times, as it was and where it was) and under the
+ * rules of src/failure with the built-in table, without and with pre-runs.
  *
- * A model of time on GPUs alone: no queue, no placement but a node that is drawn, no checkpoints (a run that fails is lost as a whole). The decision is the production
- * code's. How often classes occur and when they show follows, roughly, what is published about a large cluster for training: most failures are the user's, they come again
- * whenever the job is tried, most of them show within minutes and a few after many hours. Larger jobs fail more often. Time that a good job spends in a pre-run counts as
- * wasted, too. */
+ * A model of time on GPUs alone: no queue, no placement but a node that is drawn, no checkpoints (a
+ * run that fails is lost as a whole). The decision is the production code's. How often classes
+ * occur and when they show follows, roughly, what is published about a large cluster for training:
+ * most failures are the user's, they come again whenever the job is tried, most of them show within
+ * minutes and a few after many hours. Larger jobs fail more often. Time that a good job spends in a
+ * pre-run counts as wasted, too. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +57,8 @@ static double draw_log(struct sw_rng *rng, double median, double spread)
 	return median * exp(spread * sum);
 }
 
-/* How often a class ends a run, and after how many seconds: half of them, and all but one of twenty. */
+/* How often a class ends a run, and after how many seconds: half of them, and
+ * all but one of twenty. */
 static const struct shape {
 	const char *name;
 	double share, half_s, most_s;
@@ -112,7 +116,8 @@ static const struct sw_failure_class *run_once(const struct sw_failure_table *ta
 {
 	double limit = prerun ? PRERUN_S : INFINITY;
 	*ret_s = prerun && job->run_s > PRERUN_S ? PRERUN_S : job->run_s;
-	/* Every try draws the same numbers, whatever becomes of them, so that both rules meet the same luck. */
+	/* Every try draws the same numbers, whatever becomes of them, so that both
+	 * rules meet the same luck. */
 	double luck = sw_rng_unit(rng), when_s = job->shape != NULL ? draw_time(job->shape, rng) : 0;
 	if (node < BAD_NODES) {
 		*ret_s = 60 < limit ? 60 : limit;
@@ -183,7 +188,8 @@ static void bill_rules(const struct sw_failure_table *table, const struct job *j
 			.free = failure->free,
 			.tried = tried[failure->rank],
 			.retries_left = left,
-			/* Hardware faults of two nodes look alike; those of a job's own are told in other words each time. */
+			/* Hardware faults of two nodes look alike; those of a job's own are told in
+			 * other words each time. */
 			.same_elsewhere = failure == seen && node != seen_on && failure->action == SW_ACTION_ELSEWHERE,
 		};
 		struct sw_failure_decision decision = sw_failure_decide(&what);
@@ -199,7 +205,8 @@ static void bill_rules(const struct sw_failure_table *table, const struct job *j
 	}
 }
 
-/* Wasted GPU time falls to half or less, without pre-runs and with them, and as many jobs end well. */
+/* Wasted GPU time falls to half or less, without pre-runs and with them, and
+ * as many jobs end well. */
 static void test_waste_is_halved(void **state)
 {
 	(void)state;

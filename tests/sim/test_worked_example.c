@@ -1,5 +1,6 @@
-/* The worked example of Tiresias's talk, through the simulator: two GPUs and three jobs (GPUs, seconds) J1(2,2) J2(1,8) J3(2,6), all at
- * time zero; and the plainest queue of all, whose answer anybody can add up. */
+/* The worked example of Tiresias's talk, through the simulator: two GPUs and three jobs (GPUs,
+ * seconds) J1(2,2) J2(1,8) J3(2,6), all at time zero; and the plainest queue of all, whose
+ * answer anybody can add up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,7 +91,8 @@ static void expect_ends(const struct sw_result *result, const int64_t *seconds)
 		assert_int_equal(result->outcomes.items[j].end_ns, seconds[j] * SW_NS_PER_S);
 }
 
-/* Aim: shortest remaining service runs the jobs one after the other by GPU time: 2, 10 and 16 s, on average 9.33. */
+/* Aim: shortest remaining service runs the jobs one after the other by GPU time: 2, 10 and
+ * 16 s, on average 9.33. */
 static void test_srsf(void **state)
 {
 	(void)state;
@@ -99,7 +101,8 @@ static void test_srsf(void **state)
 	assert_float_equal(result->summary.jct_avg_s, 28.0 / 3, 1e-9);
 }
 
-/* Aim: plain least attained service, looked at every second, ends the jobs at 5, 14 and 16 s, on average 11.67. */
+/* Aim: plain least attained service, looked at every second, ends the jobs at 5, 14 and
+ * 16 s, on average 11.67. */
 static void test_las_by_the_second(void **state)
 {
 	(void)state;
@@ -109,7 +112,8 @@ static void test_las_by_the_second(void **state)
 	assert_float_equal(result->summary.jct_avg_s, 35.0 / 3, 1e-9);
 }
 
-/* Aim: the Gittins index with the jobs' own distribution lies between the oracle and what the talk computed by hand: 9.33 to 10. */
+/* Aim: the Gittins index with the jobs' own distribution lies between the oracle and what the talk
+ * computed by hand: 9.33 to 10. */
 static void test_gittins(void **state)
 {
 	(void)state;

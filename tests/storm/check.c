@@ -1,4 +1,5 @@
-/* What must hold after a round: what the jobs saw themselves against what the controller says of them. */
+/* What must hold after a round: what the jobs saw themselves against what the
+ * controller says of them. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@ struct evidence {
 	SW_VEC(struct seen) runs;
 };
 
-/* ------------------------------------------------------------------------------------------------ reading what the jobs said */
+/* ------------------------------------------------------------------------------------------------
+ * reading what the jobs said */
 
 static struct seen *find_part(struct evidence *evidence, uint64_t job, uint32_t epoch, const char *node)
 {
@@ -89,7 +91,8 @@ static const struct job_plan *plan_of_id(const struct evidence *evidence, uint64
 	return NULL;
 }
 
-/* Whether a move was asked for the job that still has the lock of the GPU: it took its locks where it started. */
+/* Whether a move was asked for the job that still has the lock of the GPU: it took its
+ * locks where it started. */
 static bool may_have_moved(const struct evidence *evidence, const char *line)
 {
 	const char *holder = strstr(line, "is used by run ");
@@ -100,8 +103,9 @@ static bool may_have_moved(const struct evidence *evidence, const char *line)
 	return plan != NULL && plan->was_sent[VERB_MOVE];
 }
 
-/* Whether the storm killed the process that took the lock, or its supervisor, of a run that may be suspended: its children stand still then, have the lock until they
- * are killed by and by, and others may be on its GPUs. */
+/* Whether the storm killed the process that took the lock, or its supervisor, of a run that may be
+ * suspended: its children stand still then, have the lock until they are killed by and by, and
+ * others may be on its GPUs. */
 static bool may_have_stood(const struct evidence *evidence, const char *line)
 {
 	const char *holder = strstr(line, "is used by run ");
@@ -156,7 +160,8 @@ static void read_witness(struct evidence *evidence, long *offset)
 	*offset = ftell(file);
 }
 
-/* ------------------------------------------------------------------------------------------------ one job */
+/* ------------------------------------------------------------------------------------------------
+ * one job */
 
 /* As the controller shows it. */
 struct shown {
@@ -238,7 +243,8 @@ static void check_code(struct evidence *evidence, const struct shown *shown)
 	struct epoch_end end = sum_up(evidence, shown->id, shown->epoch);
 	bool killed = was_killed(evidence, shown->id, shown->epoch);
 	bool has_truth = end.parts > 0 && end.ended == end.parts && end.code == shown->code && end.signal == shown->signal;
-	/* One that was killed says nothing more, the other parts of its gang do; the highest number stands for all. */
+	/* One that was killed says nothing more, the other parts of its gang do; the highest
+	 * number stands for all. */
 	bool has_kill = killed && end.code == shown->code && shown->signal == (end.signal > SIGKILL ? end.signal : SIGKILL);
 	bool completed = strcmp(shown->state, "CD") == 0;
 	bool is_good = completed ? has_truth && shown->code == 0 && shown->signal == 0 : has_truth || has_kill;
@@ -264,13 +270,16 @@ static void check_gpus(struct evidence *evidence, const struct shown *shown, con
 	}
 }
 
-/* Runs that ended badly by their own doing use up retries, others do not; and what ended undisturbed is not run again for nothing. */
+/* Runs that ended badly by their own doing use up retries, others do not; and what ended
+ * undisturbed is not run again for nothing. */
 static void check_retries(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
 {
 	uint32_t failures = 0, sure_failures = 0;
 	for (uint32_t epoch = 1; epoch <= shown->epoch; epoch++) {
 		struct epoch_end end = sum_up(evidence, shown->id, epoch);
-		/* A suspend stops a run that is just starting, if its owner allows it to start anew; and one that ends by a signal while it is to stand still counts as killed there. */
+		/* A suspend stops a run that is just starting, if its owner allows it to
+		 * start anew; and one that ends by a signal while it is to stand still
+		 * counts as killed there. */
 		bool disturbed =
 			lost_supervisor(evidence, shown->id, epoch) || plan->was_sent[VERB_REQUEUE] || plan->was_sent[VERB_SUSPEND];
 		bool killed = was_killed(evidence, shown->id, epoch);
@@ -282,7 +291,8 @@ static void check_retries(struct evidence *evidence, const struct shown *shown, 
 			violation(evidence->cluster, CHECK_RETRIES,
 				  "job %" PRIu64 " (%s) ended well in epoch %" PRIu32 " and was run again", shown->id, shown->name, epoch);
 	}
-	/* How often it may be tried again is for the classes of failures to say (docs/failures.md); that it failed at all is for the witnesses. */
+	/* How often it may be tried again is for the classes of failures to say (docs/failures.md);
+	 * that it failed at all is for the witnesses. */
 	if (strcmp(shown->state, "F") == 0 && failures == 0)
 		violation(evidence->cluster, CHECK_RETRIES,
 			  "job %" PRIu64 " (%s) failed for good after %" PRIu32 " failures of its own, %" PRIu32 " retries", shown->id,
@@ -308,7 +318,8 @@ static uint64_t work_ms(const struct evidence *evidence, uint64_t job, uint32_t 
 	return most;
 }
 
-/* A run that began is the last one unless it failed by itself, the storm killed it, or its owner allowed another: no work is lost. Outages, of whatever length, are no excuse. */
+/* A run that began is the last one unless it failed by itself, the storm killed it, or its owner
+ * allowed another: no work is lost. Outages, of whatever length, are no excuse. */
 static void check_work(struct evidence *evidence, const struct shown *shown, const struct job_plan *plan)
 {
 	for (uint32_t epoch = 1; epoch < shown->epoch; epoch++) {
@@ -356,7 +367,8 @@ static void check_job(struct evidence *evidence, const struct shown *shown, cons
 	check_retries(evidence, shown, plan);
 }
 
-/* ------------------------------------------------------------------------------------------------ all of them */
+/* ------------------------------------------------------------------------------------------------
+ * all of them */
 
 static const struct job_plan *plan_of(const struct round_plan *plan, const char *name)
 {

@@ -116,7 +116,8 @@ int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ a client in a round */
+/* ------------------------------------------------------------------------------------------------
+ * a client in a round */
 
 static char *describe(const struct client *client, const struct job_plan *job)
 {
@@ -148,7 +149,8 @@ static void submit(const struct client *client, struct job_plan *job)
 	SW_CLEANUP(sw_freep) char *body = describe(client, job);
 	json_t *answer = NULL;
 	int status = -1;
-	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves it open, but for those who have a key: they ask again. */
+	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves
+	 * it open, but for those who have a key: they ask again. */
 	for (int64_t end_ns = boot_now_ns() + PATIENCE_S * SW_NS_PER_S; body != NULL && boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
 		status = ask(client->cluster->socket, "POST", "/v1/jobs", body, job->has_key ? job->name : NULL, &answer);
 		if (status > 0 && status != 503 && status != 429)
@@ -166,7 +168,8 @@ static void submit(const struct client *client, struct job_plan *job)
 	json_decref(answer);
 }
 
-/* A wish for the first job of the plan; whether it is heard does not matter, whether it was sent does. The status of the answer. */
+/* A wish for the first job of the plan; whether it is heard does not matter, whether it was sent
+ * does. The status of the answer. */
 static int change(const struct client *client, struct job_plan *job, enum verb verb)
 {
 	if (job->id_count == 0)
@@ -197,7 +200,8 @@ static void wait_until(const struct client *client, uint32_t at_us)
 		rest_us(left_ns / SW_NS_PER_US);
 }
 
-/* The next thing to do that is later than (after_us, after_step); SIZE_MAX: nothing. Each job has a step for each verb. */
+/* The next thing to do that is later than (after_us, after_step); SIZE_MAX: nothing. Each job
+ * has a step for each verb. */
 static size_t next_step(const struct client *client, uint32_t after_us, size_t after_step, uint32_t *ret_at_us)
 {
 	size_t best = SIZE_MAX;

@@ -46,7 +46,8 @@ void violation(struct cluster *cluster, enum check check, const char *fmt, ...)
 	fflush(stdout);
 }
 
-/* ------------------------------------------------------------------------------------------------ daemons */
+/* ------------------------------------------------------------------------------------------------
+ * daemons */
 
 int run_controller(const char *folder, const char *placement)
 {
@@ -72,7 +73,8 @@ int run_controller(const char *folder, const char *placement)
 	return r < 0 ? 1 : 0;
 }
 
-/* Its GPUs are emulated, each agent's its own. Their jobs find them by the same settings (job.c). */
+/* Its GPUs are emulated, each agent's its own. Their jobs find them by the
+ * same settings (job.c). */
 static void become_agent(const struct cluster *cluster, const struct daemon *daemon, const char *controller, const char *state)
 {
 	char folder[PATH_MAX], settings[1000];
@@ -135,7 +137,8 @@ static void take_up(struct cluster *cluster, pid_t pid, int status)
 		daemon->back_at_ns = boot_now_ns() + SW_NS_PER_S / 5;
 		return;
 	}
-	/* An orphan: a supervisor, a nursery, or what they left. Nobody but the storm kills them. */
+	/* An orphan: a supervisor, a nursery, or what they left. Nobody but the storm kills
+	 * them. */
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM && WTERMSIG(status) != SIGUSR1 &&
 	    WTERMSIG(status) != SIGHUP)
 		violation(cluster, CHECK_HEALTH, "process %ld died by signal %d", (long)pid, WTERMSIG(status));
@@ -205,7 +208,8 @@ bool cluster_stop(struct cluster *cluster)
 	return left == 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ who is who */
+/* ------------------------------------------------------------------------------------------------
+ * who is who */
 
 static void read_name(pid_t pid, char name[32])
 {
@@ -220,7 +224,8 @@ static void read_name(pid_t pid, char name[32])
 	name[strcspn(name, "\n")] = '\0';
 }
 
-/* Supervisors and their log writers are called after their run, "sw:12.1"; a log writer is the child of a supervisor. */
+/* Supervisors and their log writers are called after their run, "sw:12.1"; a log writer is the
+ * child of a supervisor. */
 static bool is_of_run(const char *name)
 {
 	return strncmp(name, "sw:", 3) == 0 && name[3] >= '0' && name[3] <= '9';
@@ -322,7 +327,8 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 		enum target kind;
 		if (!process->chosen || process->state == 'Z' || is_daemon(cluster, process->pid))
 			continue;
-		/* Who is unknown and belongs to nobody is an orphan of a job; a sampler ends with its agent. */
+		/* Who is unknown and belongs to nobody is an orphan of a job; a
+		 * sampler ends with its agent. */
 		bool known = classify(process->pid, process->parent, &kind, name);
 		if ((known && kind == KILL_NURSERY) || (!known && (process->parent != getpid() || strcmp(name, "sw:sampler") == 0)))
 			continue;
@@ -334,7 +340,8 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 	return count;
 }
 
-/* ------------------------------------------------------------------------------------------------ killing */
+/* ------------------------------------------------------------------------------------------------
+ * killing */
 
 static void kill_daemon(struct cluster *cluster, struct daemon *daemon, const struct kill_plan *plan)
 {

@@ -82,7 +82,8 @@ static void draw_job(struct sw_rng *rng, uint64_t seed, size_t number, struct jo
 	draw_keeping(rng, job);
 }
 
-/* Half of the kills come close behind a submit: the moments between a decision and a running process are short, and the most dangerous. */
+/* Half of the kills come close behind a submit: the moments between a decision and a running
+ * process are short, and the most dangerous. */
 static void draw_kill(struct sw_rng *rng, const struct round_plan *plan, struct kill_plan *kill)
 {
 	static const uint8_t weights[KILL_KINDS] = {25, 24, 10, 20, 4, 14, 3};

@@ -1,4 +1,5 @@
-/* A job of the storm: it takes its locks, says when it starts, does what its arguments say, and says how it ends. Each millisecond of its work is counted in a file of its run.
+/* A job of the storm: it takes its locks, says when it starts, does what its arguments say, and
+ * says how it ends. Each millisecond of its work is counted in a file of its run.
  *
  *	S name job epoch node pid boot_ns gpus   it runs and holds all locks
  *	E name job epoch node pid code signal    it ends now
@@ -91,8 +92,8 @@ static void begin_run(const struct witness *witness)
 		close(fd);
 }
 
-/* Parts of a gang share the lock of their epoch; nobody of another epoch of the job may live. Others are asked about without being locked, so that two
- * parts do not meet in the question. */
+/* Parts of a gang share the lock of their epoch; nobody of another epoch of the job may live.
+ * Others are asked about without being locked, so that two parts do not meet in the question. */
 static void lock_epoch(const struct witness *witness)
 {
 	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
@@ -174,7 +175,8 @@ static void sleep_ms(uint64_t ms)
 		;
 }
 
-/* They live on after their parent, as long again, and keep all its locks, but not its streams: nobody hears them end. */
+/* They live on after their parent, as long again, and keep all its locks, but not its streams:
+ * nobody hears them end. */
 static void beget(uint64_t count, uint64_t kind, uint64_t duration_ms)
 {
 	for (uint64_t i = 0; i < count; i++) {
@@ -195,7 +197,8 @@ static void beget(uint64_t count, uint64_t kind, uint64_t duration_ms)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ work */
+/* ------------------------------------------------------------------------------------------------
+ * work */
 
 /* Counts each millisecond in a file of the run, so that what is lost with it is known. */
 static void work(const struct witness *witness, uint64_t duration_ms)
@@ -213,7 +216,8 @@ static void work(const struct witness *witness, uint64_t duration_ms)
 		close(fd);
 }
 
-/* ------------------------------------------------------------------------------------------------ GPU memory */
+/* ------------------------------------------------------------------------------------------------
+ * GPU memory */
 
 static struct {
 	CUresult (*init)(unsigned);
@@ -250,7 +254,8 @@ static bool open_driver(const struct witness *witness)
 	       driver.init(0) == CUDA_SUCCESS && driver.retain(&context, 0) == CUDA_SUCCESS && driver.set(context) == CUDA_SUCCESS;
 }
 
-/* Works with GPU memory full of a pattern; it must be there in the end, wherever it has been meanwhile. */
+/* Works with GPU memory full of a pattern; it must be there in the end, wherever
+ * it has been meanwhile. */
 static void work_on_gpu(const struct witness *witness, uint64_t duration_ms, size_t bytes)
 {
 	CUdeviceptr memory = 0;
@@ -269,7 +274,8 @@ static void work_on_gpu(const struct witness *witness, uint64_t duration_ms, siz
 	free(back);
 }
 
-/* ------------------------------------------------------------------------------------------------ all of it */
+/* ------------------------------------------------------------------------------------------------
+ * all of it */
 
 /* A process outside the queue: it has some GPU memory until it is killed. */
 static _Noreturn void be_stranger(const char *folder, const char *node)

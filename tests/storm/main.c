@@ -2,7 +2,8 @@
  *
  *	storm [--seed N] [--rounds N] [--batch N] [--placement pack|spread] [--print]
  *
- * Round i of a storm has the seed N + i. Without a placement rule batches take turns. $SHAREWELL is the program, sharewell beside this one otherwise.
+ * Round i of a storm has the seed N + i. Without a placement rule batches take turns. $SHAREWELL is
+ * the program, sharewell beside this one otherwise.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -75,7 +76,8 @@ static void print_table(const struct options *options, const struct tally *tally
 		       tally->checked[i], tally->violations[i]);
 }
 
-/* ------------------------------------------------------------------------------------------------ a batch */
+/* ------------------------------------------------------------------------------------------------
+ * a batch */
 
 static void wait_for_nodes(struct cluster *cluster)
 {
@@ -90,7 +92,8 @@ static void wait_for_nodes(struct cluster *cluster)
 		violation(cluster, CHECK_HEALTH, "%zu of %d nodes have come", up, NODES);
 }
 
-/* The controller is killed once more: the table of all jobs of the batch is the same before and after. */
+/* The controller is killed once more: the table of all jobs of the batch is the
+ * same before and after. */
 static void check_replay(struct cluster *cluster)
 {
 	struct kill_plan plan = {.target = KILL_CONTROLLER};
@@ -161,7 +164,8 @@ static bool play_batch(const struct options *options, struct cluster *cluster, u
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ options */
+/* ------------------------------------------------------------------------------------------------
+ * options */
 
 static bool read_options(int argc, char **argv, struct options *ret_options)
 {

@@ -1,10 +1,14 @@
-/* The storm: a cluster of real processes whose parts are killed (-9) at random moments while jobs are submitted, and what must hold all the same.
+/* The storm: a cluster of real processes whose parts are killed (-9) at random moments while jobs
+ * are submitted, and what must hold all the same.
  *
- * A round is drawn from its seed: jobs, who submits them when, and who is killed when. The plan of a seed is always the same; how the processes of the
- * machine interleave is not, so a replay plays the same plan and not the same race. Rounds share a cluster, a batch of them at a time.
+ * A round is drawn from its seed: jobs, who submits them when, and who is killed when. The plan of
+ * a seed is always the same; how the processes of the machine interleave is not, so a replay plays
+ * the same plan and not the same race. Rounds share a cluster, a batch of them at a time.
  *
- * Each job is a witness of its own (job.c, a program without sanitizers, since the GPU runtime is preloaded into it): it notes when it starts and ends, counts its work, and
- * holds locks on its run, its job and its GPUs while any of its processes lives. Locks die with their holders, so they tell of two at once whoever is killed.
+ * Each job is a witness of its own (job.c, a program without sanitizers, since the GPU runtime is
+ * preloaded into it): it notes when it starts and ends, counts its work, and holds locks on its
+ * run, its job and its GPUs while any of its processes lives. Locks die with their holders, so they
+ * tell of two at once whoever is killed.
  */
 #ifndef SW_TESTS_STORM_H
 #define SW_TESTS_STORM_H
@@ -22,7 +26,8 @@
 
 enum { NODES = 2, GPUS_PER_NODE = 4, ROUND_JOBS = 10, ROUND_KILLS = 6, CLIENTS = 4, ARRAY_MAX = 4 };
 
-/* ------------------------------------------------------------------------------------------------ the plan of a round (draw.c) */
+/* ------------------------------------------------------------------------------------------------
+ * the plan of a round (draw.c) */
 
 enum children { CHILDREN_PLAIN, CHILDREN_AWAY /* sessions of their own */, CHILDREN_BARE /* without environment */, CHILDREN_KINDS };
 
@@ -90,7 +95,8 @@ struct round_plan {
 void draw_round(uint64_t seed, struct round_plan *ret_plan);
 void print_round(const struct round_plan *plan);
 
-/* ------------------------------------------------------------------------------------------------ what is counted */
+/* ------------------------------------------------------------------------------------------------
+ * what is counted */
 
 enum check {
 	CHECK_KEPT,
@@ -118,7 +124,8 @@ struct tally {
 	uint64_t checked[CHECKS], violations[CHECKS];
 };
 
-/* ------------------------------------------------------------------------------------------------ the cluster (cluster.c) */
+/* ------------------------------------------------------------------------------------------------
+ * the cluster (cluster.c) */
 
 enum daemon_kind { DAEMON_CONTROLLER, DAEMON_AGENT };
 
@@ -193,14 +200,17 @@ void stranger_begin(struct cluster *cluster, int64_t start_ns);
 /* Lets it come and go; cluster_pump() calls it. */
 void stranger_pump(struct cluster *cluster, int64_t now_ns);
 void stranger_leave(struct cluster *cluster);
-/* A run that started while the controller knew of a stranger does not have its GPU; `run` is for the message. */
+/* A run that started while the controller knew of a stranger does not have its GPU;
+ * `run` is for the message. */
 void stranger_check(struct cluster *cluster, const char *node, const char *gpus, int64_t started_ns, const char *run);
 
 __attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, enum check check, const char *fmt, ...);
 
-/* ------------------------------------------------------------------------------------------------ clients (client.c) */
+/* ------------------------------------------------------------------------------------------------
+ * clients (client.c) */
 
-/* One request, with a key unless that is NULL; the status of the answer, 0: none came although the request was sent (or part of it), -1: nobody was there. The caller frees the body. */
+/* One request, with a key unless that is NULL; the status of the answer, 0: none came although the
+ * request was sent (or part of it), -1: nobody was there. The caller frees the body. */
 int ask(const char *socket, const char *method, const char *path, const char *body, const char *key, json_t **ret_answer);
 /* The same again and again until there is an answer; 0: none within `patience_ns`. */
 int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns, json_t **ret_answer);
@@ -214,11 +224,13 @@ struct client {
 };
 void *run_client(void *client);
 
-/* ------------------------------------------------------------------------------------------------ rounds and checks */
+/* ------------------------------------------------------------------------------------------------
+ * rounds and checks */
 
 /* round.c */
 void play_round(struct cluster *cluster, struct round_plan *plan);
-/* All jobs whose name begins with `prefix`, as the controller lists them; NULL: no answer. The caller releases it. */
+/* All jobs whose name begins with `prefix`, as the controller lists them; NULL: no answer.
+ * The caller releases it. */
 json_t *list_jobs(struct cluster *cluster, const char *prefix);
 
 /* check.c */

@@ -1,4 +1,5 @@
-/* A process outside the queue that uses a GPU of a node: no job may be started there once its node has seen it, and no job may lose work by it. */
+/* A process outside the queue that uses a GPU of a node: no job may be started there once its node
+ * has seen it, and no job may lose work by it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
