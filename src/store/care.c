@@ -17,10 +17,9 @@
 
 #define LOOK_EACH 1024u	    /* records between two words about how far it is */
 #define BLIND_MAX 10000000u /* records in a row that cannot be read, before it is taken for the end */
-#define ROUND \
-/* numbers after a loss go on at the next multiple of this above the mark: it may be
-	 * behind after a power cut */
-UINT64_C(1000)
+/* Numbers after a loss go on at the next multiple of this above the mark: it may be behind after a
+ * power cut. */
+#define ROUND UINT64_C(1000)
 #define COPY_PAGES 1024
 
 /* A journal that is looked at and not changed. */
