@@ -17,14 +17,19 @@
 
 #include <curl/curl.h>
 
+#include "agent/agent_gpus.h"
+#include "agent/agent_links.h"
+#include "agent/agent_samples.h"
+#include "agent/agent_scan.h"
 #include "agent/agent_state.h"
 #include "agent/cgroup.h"
+#include "agent/clock.h"
 #include "agent/device_group.h"
 #include "agent/folder.h"
 #include "agent/identity.h"
-#include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "share/node.h"
 #include "share/preload.h"
 #include "share/throttle.h"
@@ -378,11 +383,8 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
 		return fail(err, "read", "random numbers");
 	/* Sorts behind those of earlier starts, for controllers of version 0.1. */
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
 	char instance[40];
-	snprintf(instance, sizeof instance, "%016" PRIx64 "-%08" PRIx32, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec,
-		 (uint32_t)random[0]);
+	snprintf(instance, sizeof instance, "%016" PRIx64 "-%08" PRIx32, (uint64_t)sw_real_now(), (uint32_t)random[0]);
 	agent->node = agent->options->node;
 	if (agent->node == NULL) {
 		if (gethostname(agent->node_name, sizeof agent->node_name - 1) != 0)

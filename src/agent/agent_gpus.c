@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/agent_gpus.h"
 #include "agent/agent_state.h"
+#include "agent/clock.h"
 #include "agent/folder.h"
-#include "agent/supervisor_state.h"
 #include "base/cleanup.h"
 
 #define FILE_NAME "gpus.json"

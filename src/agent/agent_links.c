@@ -16,10 +16,11 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
+#include "agent/agent_links.h"
 #include "agent/agent_state.h"
 #include "agent/control.h"
 #include "agent/folder.h"
-#include "agent/nursery.h"
+#include "agent/supervisor/nursery.h"
 #include "base/cleanup.h"
 
 enum { FIRST_WAIT_MS = 10, LONGEST_WAIT_MS = 1000, LINE_MAX_BYTES = 1 << 20 };

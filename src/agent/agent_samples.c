@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/agent_gpus.h"
+#include "agent/agent_links.h"
+#include "agent/agent_samples.h"
 #include "agent/agent_state.h"
-#include "agent/supervisor_state.h"
+#include "agent/clock.h"
 #include "base/cleanup.h"
 
 /* Patience is in slices: a process that was stopped itself finds one of them over, and not all.

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/agent_links.h"
+#include "agent/agent_scan.h"
 #include "agent/agent_state.h"
 #include "agent/folder.h"
 #include "base/cleanup.h"

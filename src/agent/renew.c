@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/clock.h"
 #include "agent/control.h"
 #include "agent/folder.h"
 #include "base/cleanup.h"
@@ -36,12 +37,10 @@ static bool reach(int folder, int *ret_fd)
 static bool tell(int folder)
 {
 	char lines[64], answer[512];
-	struct timespec now;
 	int fd = -1;
-	clock_gettime(CLOCK_BOOTTIME, &now);
 	if (!reach(folder, &fd))
 		return false;
-	int size = snprintf(lines, sizeof lines, "lease %" PRId64 "\nstatus\n", (int64_t)now.tv_sec * SW_NS_PER_S + FOR_EVER_NS);
+	int size = snprintf(lines, sizeof lines, "lease %" PRId64 "\nstatus\n", sw_boot_now() + FOR_EVER_NS);
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	bool heard = send(fd, lines, (size_t)size, MSG_NOSIGNAL) == size && poll(&wait, 1, PATIENCE_MS) == 1 &&
 		     read(fd, answer, sizeof answer) > 0;

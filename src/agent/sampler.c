@@ -19,15 +19,16 @@
 #include <jansson.h>
 
 #include "agent/cgroup.h"
+#include "agent/clock.h"
 #include "agent/fitness.h"
 #include "agent/folder.h"
 #include "agent/lodgers.h"
 #include "agent/own_gpus.h"
 #include "agent/processes.h"
-#include "agent/supervisor_state.h"
 #include "api/json.h"
 #include "api/sync.h"
 #include "base/cleanup.h"
+#include "base/number.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
 #include "share/node.h"

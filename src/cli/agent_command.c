@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "agent/supervisor.h"
+#include "agent/supervisor/supervisor.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/number.h"

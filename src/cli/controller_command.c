@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/supervisor.h"
+#include "agent/supervisor/supervisor.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"

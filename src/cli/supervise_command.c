@@ -1,5 +1,5 @@
 /* sharewell supervise FOLDER: started by agents, not by people. */
-#include "agent/supervisor.h"
+#include "agent/supervisor/supervisor.h"
 #include "cli/command.h"
 
 struct values {

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/supervisor.h"
+#include "agent/supervisor/supervisor.h"
 #include "base/cleanup.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"

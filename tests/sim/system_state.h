@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/brain.h"
+#include "agent/brain/brain.h"
 #include "base/number.h"
 #include "base/rng.h"
 #include "brain/brain.h"

@@ -1,4 +1,4 @@
-#include "harness.h"
+#include "unit/agent/harness.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@
 
 #include "agent/agent.h"
 #include "agent/folder.h"
-#include "agent/nursery.h"
-#include "agent/supervisor.h"
+#include "agent/supervisor/nursery.h"
+#include "agent/supervisor/supervisor.h"
 #include "base/number.h"
 
 enum { PATIENCE_MS = 60000 };

@@ -28,7 +28,7 @@
 #include "agent/folder.h"
 #include "base/number.h"
 #include "base/rng.h"
-#include "harness.h"
+#include "unit/agent/harness.h"
 
 enum { PATIENCE_MS = 60000, WANTS = 256 };
 

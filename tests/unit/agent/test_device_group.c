@@ -18,7 +18,7 @@
 
 #include "agent/cgroup.h"
 #include "agent/device_group.h"
-#include "agent/supervisor_state.h"
+#include "agent/supervisor/state.h"
 
 /* What the program answers; fails on an instruction that it should not have, on a jump out of it or
  * back, and where it does not end. */

@@ -17,7 +17,7 @@
 #include "agent/epochs.h"
 #include "agent/folder.h"
 #include "agent/kept_logs.h"
-#include "harness.h"
+#include "unit/agent/harness.h"
 
 /* Names and runs translate into each other, and nothing else is taken for a run. */
 static void test_names(void **state)

@@ -12,7 +12,7 @@
 
 #include "agent/folder.h"
 #include "agent/own_gpus.h"
-#include "harness.h"
+#include "unit/agent/harness.h"
 
 enum { GPUS = 64 };
 
