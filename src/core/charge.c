@@ -1,6 +1,6 @@
 /* The policy in charge: puts it there, lets it decide, and throws it out when it misuses the plan or sleeps on its watch.
  *
- * Not here: what a decision does to jobs (plan.c), or what an event does (engine.c).
+ * Not here: what a decision does to jobs (plan.c), or what an event does (engine_events.c).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -163,22 +163,12 @@ struct sw_engine {
 bool sw_reshape_is_sound(const struct sw_topology_change *change);
 int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change);
 
-/* ---- jobs and accounts (engine.c) */
-/* The node under the job is gone, or a GPU is: it waits to start anew. */
-void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job);
-/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew, or has failed where it may not. */
-void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
-/* It waits, and somebody wished that it be held then. */
-void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job);
+/* ---- life (engine.c) */
+#define SW_ENGINE_TENANTS_MAX 1000000u
+#define SW_ENGINE_JOBS_MAX (UINT32_C(1) << 30)
 /* An engine without jobs, on a copy of `topology`, and nobody in charge. */
 int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
 		   struct sw_err *err);
-/* One more living job with this rule, or one less. */
-void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bool more);
-/* Memory for `count` more jobs, all of it, before anything happens. */
-int sw_engine_reserve(struct sw_engine *engine, size_t count);
-/* One more job, zeroed; there is room for it. */
-struct sw_core_job *sw_engine_add(struct sw_engine *engine);
 /* The first job that is known from this number on; SW_BITMAP_NONE: there is none. */
 static inline uint32_t sw_engine_next(const struct sw_engine *engine, uint32_t from)
 {
@@ -188,19 +178,54 @@ static inline bool sw_engine_knows(const struct sw_engine *engine, uint32_t id)
 {
 	return sw_bitmap_has(&engine->known, id);
 }
+
+/* ---- memory (engine_memory.c) */
+/* For what one decision touches on so many GPUs, of so many jobs. */
+int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs);
+/* Memory for `count` more jobs, all of it, before anything happens. */
+int sw_engine_reserve(struct sw_engine *engine, size_t count);
+/* For one more node of this shape, `jobs` jobs being known then; for a node that becomes another, whatever it gives up. */
+int sw_engine_reserve_node(struct sw_engine *engine, const struct sw_topology_node *shape, size_t jobs);
+int sw_engine_reserve_change(struct sw_engine *engine, const struct sw_topology_change *change, size_t jobs);
 /* The policy's bytes for so many nodes; those of nodes that come are zero. */
 int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes);
 /* Accounts up to this tenant's; false when out of memory. */
 bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant);
+/* One more job, zeroed; there is room for it. */
+struct sw_core_job *sw_engine_add(struct sw_engine *engine);
+
+/* ---- events (engine_events.c) */
+int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event);
+/* Places are other than before: jobs that have none any more may go anywhere, or (`may_refuse`) are refused where they have not run. */
+int sw_engine_recheck(struct sw_engine *engine, bool may_refuse);
+
+/* ---- jobs (engine_jobs.c) */
 /* The core's own job behind a policy's pointer, or NULL if the policy made it up. */
 struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job);
 struct sw_share sw_share_of(const struct sw_job *job);
+bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
+/* One more living job with this rule, or one less. */
+void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bool more);
 /* Brings the job's run time up to now and lets it wait or run from now on; keeps lists and tenants true. */
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume);
 void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
 /* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller gives that back before and takes it after. */
 void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused);
+/* One that waits competes no more until it is released. */
+void sw_engine_set_held(struct sw_engine *engine, struct sw_core_job *job);
+/* It waits, and somebody wished that it be held then. */
+void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job);
 void sw_engine_command(struct sw_engine *engine, struct sw_command command);
+/* The command that stops what runs, or stands at its home. */
+void sw_engine_tell_stop(struct sw_engine *engine, const struct sw_core_job *job, enum sw_reason reason);
+/* The job is gone: takes it out of every list. */
+void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_job_state state);
+/* The run is over but the job is not: it waits to start anew. */
+void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job);
+/* The node under the job is gone, or a GPU is: it waits to start anew. */
+void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job);
+
+/* ---- homes (engine_home.c) */
 /* Whether its owner lets it be suspended where it runs, and in no other way be stopped. */
 static inline bool sw_rule_suspends(const struct sw_job *job)
 {
@@ -220,7 +245,14 @@ void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
-bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
+/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew, or has failed where it may not. */
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
+/* It has a home now, or none any more; it is in no set of the order. */
+void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
+/* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands there with its memory. */
+void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node);
+/* Whether its run, stopped, would keep its state, and its GPU memory leave the GPUs. */
+void sw_engine_note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps, bool frees);
 
 /* ---- the policy in charge (charge.c) */
 /* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to `params` (NULL: presets). */
