@@ -6,7 +6,23 @@
 #include "api/bounds.h"
 #include "api/run_spec.h"
 #include "base/number.h"
+#include "brain/agents.h"
+#include "brain/arrays.h"
+#include "brain/asked.h"
+#include "brain/bulk.h"
+#include "brain/check.h"
+#include "brain/dependents.h"
+#include "brain/forget.h"
+#include "brain/limits.h"
+#include "brain/moves.h"
+#include "brain/record.h"
+#include "brain/shut.h"
+#include "brain/silence.h"
+#include "brain/slowdowns.h"
+#include "brain/speakers.h"
+#include "brain/speeds.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 #define UNFIT_SIZE 640
 /* Records that are made of a sync at one go, and how often; more than an agent can have runs. */

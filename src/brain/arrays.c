@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "brain/arrays.h"
 #include "brain/state.h"
 
 struct sw_array {

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/asked.h"
+#include "brain/bulk.h"
 #include "brain/state.h"
 
 struct sw_asked *sw_asked_new(const struct sw_job_request *request)

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/arrays.h"
+#include "brain/asked.h"
+#include "brain/keys.h"
+#include "brain/known.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
 #include "placement/registry.h"

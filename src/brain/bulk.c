@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "brain/asked.h"
+#include "brain/bulk.h"
 #include "brain/state.h"
 
 #define LARGE SW_BULK_LEAST /* bytes; smaller ones stay where they are */

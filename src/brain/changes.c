@@ -12,7 +12,16 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/changes.h"
+#include "brain/dependents.h"
+#include "brain/fold.h"
+#include "brain/forget.h"
+#include "brain/prerun.h"
+#include "brain/propose.h"
+#include "brain/record.h"
+#include "brain/runs.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 /* ---- proposing */
 

@@ -6,7 +6,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "brain/check.h"
+#include "brain/fold.h"
+#include "brain/forget.h"
+#include "brain/record.h"
+#include "brain/speakers.h"
 #include "brain/state.h"
+#include "brain/terms.h"
 
 int sw_brain_check_node(const struct sw_brain *brain, const char *name, size_t gpus, bool is_new, struct sw_err *err)
 {

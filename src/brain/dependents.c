@@ -15,6 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/arrays.h"
+#include "brain/asked.h"
+#include "brain/dependents.h"
+#include "brain/fold.h"
+#include "brain/forget.h"
+#include "brain/prerun.h"
 #include "brain/state.h"
 
 #define SETTLED_AT_ONCE 1000u

@@ -5,7 +5,11 @@
 
 #include "api/when.h"
 #include "base/number.h"
+#include "brain/look.h"
+#include "brain/runs.h"
+#include "brain/shut.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 #define NODES_NAMED 3u
 #define NEIGHBOURS_NAMED 3u

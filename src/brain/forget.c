@@ -12,6 +12,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/asked.h"
+#include "brain/forget.h"
+#include "brain/record.h"
 #include "brain/state.h"
 
 #define AT_ONCE 256u	    /* jobs of one record */

@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "brain/known.h"
+#include "brain/record.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
 #include "world/world.h"

@@ -6,6 +6,11 @@
 #include <inttypes.h>
 
 #include "base/number.h"
+#include "brain/asked.h"
+#include "brain/forget.h"
+#include "brain/limits.h"
+#include "brain/record.h"
+#include "brain/runs.h"
 #include "brain/state.h"
 
 /* The memory of a GPU that it could have: the least of those it has now, else the largest there is. 0: nobody knows. */

@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/dependents.h"
+#include "brain/look.h"
+#include "brain/runs.h"
+#include "brain/shut.h"
+#include "brain/silence.h"
 #include "brain/state.h"
 
 struct state_name {

@@ -13,7 +13,14 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/asked.h"
+#include "brain/fold.h"
+#include "brain/forget.h"
+#include "brain/moves.h"
+#include "brain/record.h"
+#include "brain/runs.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 /* So long an agent may take, without a word, to begin with a move. */
 #define PATIENCE_NS (600 * SW_NS_PER_S)

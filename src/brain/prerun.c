@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/prerun.h"
 #include "brain/state.h"
 
 struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)

@@ -6,7 +6,14 @@
 
 #include "api/json.h"
 #include "base/suggest.h"
+#include "brain/bulk.h"
+#include "brain/check.h"
+#include "brain/keys.h"
+#include "brain/prerun.h"
+#include "brain/propose.h"
+#include "brain/record.h"
 #include "brain/state.h"
+#include "brain/trouble.h"
 #include "policy/registry.h"
 
 /* What no cluster like this one could ever run is refused now, never left waiting. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/record.h"
 #include "brain/state.h"
 
 int sw_record_push(sw_records *records, enum sw_record_kind kind, json_t *body, struct sw_err *err)

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/fold.h"
+#include "brain/reshape.h"
+#include "brain/runs.h"
+#include "brain/shut.h"
 #include "brain/state.h"
 
 static struct sw_topology_change compare(const struct sw_brain_node *node, const struct sw_topology_node *shape,

@@ -12,7 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/dependents.h"
+#include "brain/fold.h"
+#include "brain/moves.h"
+#include "brain/reshape.h"
+#include "brain/runs.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live)
 {

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/fold.h"
+#include "brain/record.h"
+#include "brain/shut.h"
 #include "brain/state.h"
 #include "core/ledger.h"
 

@@ -12,6 +12,12 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/agents.h"
+#include "brain/dependents.h"
+#include "brain/fold.h"
+#include "brain/record.h"
+#include "brain/runs.h"
+#include "brain/silence.h"
 #include "brain/state.h"
 
 #define DAY_NS (24 * 3600 * SW_NS_PER_S)

@@ -6,6 +6,7 @@
  *  1. Lessons are taken in together: the regression is made anew at most once in LEARN_NS of the journal's time, or for every SW_LESSONS_MAX of them. Who asks, and when, changes nothing.
  *  2. Nothing is learned, or predicted, of jobs that do not share all of their GPUs, of paused ones, and of several guaranteed jobs with others beside them.
  */
+#include "brain/slowdowns.h"
 #include "base/number.h"
 #include "brain/state.h"
 #include "contention/crowd.h"

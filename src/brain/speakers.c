@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/record.h"
+#include "brain/speakers.h"
 #include "brain/state.h"
 
 /* An agent that waits for news is answered, and speaks again, every ten seconds. */

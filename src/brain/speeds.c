@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "brain/fold.h"
+#include "brain/record.h"
+#include "brain/slowdowns.h"
+#include "brain/speeds.h"
 #include "brain/state.h"
 
 /* However often agents change their mind. */

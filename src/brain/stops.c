@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/runs.h"
 #include "brain/state.h"
+#include "brain/stops.h"
 
 void sw_stop_begin(struct sw_brain *brain, const json_t *body)
 {

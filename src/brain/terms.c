@@ -6,7 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/fold.h"
+#include "brain/record.h"
 #include "brain/state.h"
+#include "brain/terms.h"
 #include "contention/crowd.h"
 #include "world/world.h"
 

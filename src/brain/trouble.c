@@ -14,7 +14,12 @@
 
 #include "base/hash.h"
 #include "base/number.h"
+#include "brain/dependents.h"
+#include "brain/fold.h"
+#include "brain/prerun.h"
+#include "brain/runs.h"
 #include "brain/state.h"
+#include "brain/trouble.h"
 #include "failure/decide.h"
 
 #define DAY_NS (24 * 3600 * SW_NS_PER_S)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/dependents.h"
 #include "unit/brain/desk.h"
 
 static const struct sw_change cancels = {.kind = SW_RECORD_CANCEL, .verb = "cancel"};

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/prerun.h"
 #include "unit/brain/desk.h"
 
 /* Two jobs run on the node of two GPUs. */

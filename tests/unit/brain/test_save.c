@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/number.h"
 #include "base/rng.h"
+#include "brain/fold.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
 #include "failure/failure.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/known.h"
 #include "unit/brain/desk.h"
 
 /* What the agent of node "n" says of a job's speed; how many records that makes. */

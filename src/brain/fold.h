@@ -1,0 +1,12 @@
+/* From a record to the events of the engine. See fold.c. */
+#ifndef SW_BRAIN_FOLD_H
+#define SW_BRAIN_FOLD_H
+
+#include "brain/state.h"
+
+int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);
+/* The parked run is over, and what it had kept is gone: the job starts anew, or has ended where it may not. The caller says why. */
+int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err);
+int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t count, struct sw_err *err);
+
+#endif
