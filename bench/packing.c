@@ -1,7 +1,6 @@
-/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, the
- * packer on jobs of the known models, and one decision of las+pack in which many jobs come to a
- * cluster that is full. Prints one line of JSON each: median and longest of the repeats, in
- * milliseconds of CPU time.
+/* How long it takes to choose which jobs share GPUs: exact matching on dense random graphs, and one
+ * decision of las+pack in which many jobs come to a cluster that is full. Prints one line of JSON
+ * each: median and longest of the repeats, in milliseconds of CPU time.
  *
  *	bench_packing [repeats]
  */
@@ -13,12 +12,12 @@
 #include "base/rng.h"
 #include "contention/crowd.h"
 #include "contention/match.h"
-#include "contention/pack.h"
 #include "core/engine.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
 
 #define REPEATS_MAX 1000
+#define JOBS_MAX 4096
 
 static int64_t clock_ns(void)
 {
@@ -56,32 +55,11 @@ static void match(struct sw_rng *rng, size_t jobs, int repeats)
 	report("exact matching", jobs, took_ns, repeats);
 }
 
-static void pack(struct sw_rng *rng, const struct sw_profiles *profiles, size_t jobs, uint32_t set_max, int repeats)
-{
-	static const struct sw_profile *chosen[SW_PACK_JOBS_MAX];
-	static struct sw_pack_set sets[SW_PACK_JOBS_MAX];
-	int64_t took_ns[REPEATS_MAX];
-	struct sw_pack_rule rule = sw_pack_rule_of(UINT64_C(80) << 30);
-	size_t known = 0, count = 0;
-	while (sw_profiles_at(profiles, known) != NULL)
-		known++;
-	rule.set_max = set_max;
-	for (int i = 0; i < repeats; i++) {
-		for (size_t j = 0; j < jobs; j++)
-			chosen[j] = sw_profiles_at(profiles, sw_rng_below(rng, known));
-		int64_t start = clock_ns();
-		if (sw_pack(&rule, chosen, jobs, sets, &count) < 0)
-			exit(1);
-		took_ns[i] = clock_ns() - start;
-	}
-	report(set_max == 2 ? "packing pairs" : "packing sets of up to 4", jobs, took_ns, repeats);
-}
-
 /* Submits jobs of random models in one step and tells how long that took. */
 static int64_t submit(struct sw_engine *engine, struct sw_rng *rng, const struct sw_profiles *profiles, size_t jobs, sw_ns at)
 {
-	static struct sw_job_spec specs[SW_PACK_JOBS_MAX];
-	static struct sw_event events[SW_PACK_JOBS_MAX];
+	static struct sw_job_spec specs[JOBS_MAX];
+	static struct sw_event events[JOBS_MAX];
 	struct sw_step step;
 	size_t known = 0;
 	while (sw_profiles_at(profiles, known) != NULL)
@@ -146,13 +124,9 @@ int main(int argc, char **argv)
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	if (sw_profiles_load_default(&profiles, NULL) < 0)
 		return 1;
-	static const size_t sizes[] = {50, 100, 200, 512}, crowds[] = {50, 200, 1000, 4000};
+	static const size_t sizes[] = {50, 100, 200, 512};
 	for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
 		match(&rng, sizes[i], repeats);
-	for (size_t i = 0; i < sizeof crowds / sizeof crowds[0]; i++)
-		pack(&rng, profiles, crowds[i], 2, repeats);
-	for (size_t i = 0; i < 3; i++)
-		pack(&rng, profiles, crowds[i], 4, repeats);
 	decide(&rng, profiles, 250, 1000, repeats);
 	return 0;
 }
