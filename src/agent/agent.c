@@ -537,14 +537,3 @@ int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err)
 	curl_global_cleanup();
 	return r;
 }
-
-int sw_agent_log_path(const char *state, struct sw_run_id id, char *path, size_t size)
-{
-	char name[SW_FOLDER_NAME_MAX];
-	sw_folder_name(id, name);
-	if ((size_t)snprintf(path, size, "%s/runs/%s/out.log", state, name) < size && access(path, F_OK) == 0)
-		return 0;
-	if ((size_t)snprintf(path, size, "%s/logs/%s.log", state, name) < size && access(path, F_OK) == 0)
-		return 0;
-	return SW_ENOTFOUND;
-}

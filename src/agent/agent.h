@@ -48,8 +48,4 @@ void sw_agent_options_defaults(struct sw_agent_options *options);
 /* Runs until it is told to end: 0. Its runs go on. */
 int sw_agent_run(const struct sw_agent_options *options, struct sw_err *err);
 
-/* Where the output of a run is, if it went to no file of the user's: that of a run that is known,
- * or one that was kept. SW_ENOTFOUND: nowhere. */
-int sw_agent_log_path(const char *state, struct sw_run_id id, char *path, size_t size);
-
 #endif

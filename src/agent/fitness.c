@@ -203,9 +203,3 @@ void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpus *gpus, str
 	sync->strangers = fitness->told.items;
 	sync->stranger_count = fitness->told.count;
 }
-
-void sw_fitness_release(struct sw_fitness *fitness)
-{
-	sw_vec_free(&fitness->shut);
-	sw_vec_free(&fitness->told);
-}

@@ -206,13 +206,6 @@ uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const s
 	return capped((uint64_t)prediction.slow_milli + (count > 0 ? model->sharing_cost_milli : 0));
 }
 
-uint32_t sw_predict_pair_milli(const struct sw_predict_model *model, const struct sw_profile *a, const struct sw_profile *b)
-{
-	uint64_t slow_a = sw_predict_slowdown_milli(model, a, &b, 1);
-	uint64_t slow_b = sw_predict_slowdown_milli(model, b, &a, 1);
-	return (uint32_t)divide((slow_a + slow_b) * 1000000, slow_a * slow_b);
-}
-
 bool sw_predict_fits(const struct sw_profile *const *jobs, size_t count, uint64_t gpu_mem_bytes)
 {
 	uint64_t left = gpu_mem_bytes;

@@ -101,10 +101,6 @@ uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const s
 void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way among, const struct sw_profile *const *jobs,
 		      size_t guaranteed, size_t count, struct sw_prediction *ret_predictions);
 
-/* Under MPS: work done by two jobs on one GPU, in thousandths of what one job alone does: 1/s_a +
- * 1/s_b. Above 1000, sharing beats taking turns. */
-uint32_t sw_predict_pair_milli(const struct sw_predict_model *model, const struct sw_profile *a, const struct sw_profile *b);
-
 /* Whether the device memory of all jobs together, persistent and of an iteration, is there. */
 bool sw_predict_fits(const struct sw_profile *const *jobs, size_t count, uint64_t gpu_mem_bytes);
 

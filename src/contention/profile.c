@@ -381,20 +381,6 @@ int sw_profiles_load_default(struct sw_profiles **ret_profiles, struct sw_err *e
 	return sw_profiles_parse("profiles.yaml", text, size, ret_profiles, err);
 }
 
-int sw_profiles_load(const char *path, struct sw_profiles **ret_profiles, struct sw_err *err)
-{
-	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = calloc(1, sizeof *profiles);
-	if (profiles == NULL)
-		return sw_err_set(err, SW_ENOMEM, "cannot read profiles '%.200s': out of memory", path);
-	int r = sw_yaml_load("profiles", path, &profiles->doc, err);
-	if (r == 0)
-		r = build(profiles, err);
-	if (r < 0)
-		return r;
-	*ret_profiles = SW_TAKE(profiles);
-	return 0;
-}
-
 void sw_profiles_free(struct sw_profiles *profiles)
 {
 	if (profiles == NULL)

@@ -88,7 +88,6 @@ struct sw_profiles;
 int sw_profiles_parse(const char *name, const char *text, size_t size, struct sw_profiles **ret_profiles, struct sw_err *err);
 /* The profiles inside the program. */
 int sw_profiles_load_default(struct sw_profiles **ret_profiles, struct sw_err *err);
-int sw_profiles_load(const char *path, struct sw_profiles **ret_profiles, struct sw_err *err);
 void sw_profiles_free(struct sw_profiles *profiles);
 SW_DEFINE_FREEP(struct sw_profiles, sw_profiles_free)
 

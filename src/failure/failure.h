@@ -76,10 +76,9 @@ struct sw_failure_found {
 };
 
 struct sw_failure_table;
+
 /* `more` is a file whose rules go first; NULL: the built-in table alone. */
 int sw_failure_load(const char *more, struct sw_failure_table **ret_table, struct sw_err *err);
-/* A table of its own, from text. */
-int sw_failure_parse(const char *name, const char *text, size_t size, struct sw_failure_table **ret_table, struct sw_err *err);
 void sw_failure_free(struct sw_failure_table *table);
 SW_DEFINE_FREEP(struct sw_failure_table, sw_failure_free)
 

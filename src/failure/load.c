@@ -286,13 +286,19 @@ static int add_rules(struct sw_failure_table *table, const struct sw_yaml *doc, 
 }
 
 /* Somebody must answer for what nobody recognises. */
-static int find_unknown(struct sw_failure_table *table, const struct sw_yaml *doc, struct sw_err *err)
+static int no_signatures(const struct sw_failure_table *table, const struct sw_yaml *doc, size_t rule, struct sw_err *err)
 {
-	for (size_t i = 0; i < table->rules.count; i++)
-		if (table->rules.items[i].failure.signatures == 0 && i + 1 < table->rules.count)
-			return sw_yaml_fail(sw_yaml_root(doc), err,
-					    "the class '%s' has no signature; only the last one of the table may lack them",
-					    table->rules.items[i].failure.name);
+	return sw_yaml_fail(sw_yaml_root(doc), err, "the class '%s' has no signature; only the last one of the table may lack them",
+			    table->rules.items[rule].failure.name);
+}
+
+/* Only the last class of all may lack signatures: it is what nothing else recognises. */
+static int find_unknown(struct sw_failure_table *table, struct sw_err *err)
+{
+	const struct sw_yaml *doc = table->docs[0];
+	for (size_t i = 0; i + 1 < table->rules.count; i++)
+		if (table->rules.items[i].failure.signatures == 0)
+			return no_signatures(table, doc, i, err);
 	table->unknown = (uint32_t)table->rules.count - 1;
 	if (table->rules.items[table->unknown].failure.signatures > 0)
 		return sw_yaml_fail(sw_yaml_root(doc), err,
@@ -308,20 +314,6 @@ static struct sw_failure_table *new_table(struct sw_err *err)
 	return table;
 }
 
-int sw_failure_parse(const char *name, const char *text, size_t size, struct sw_failure_table **ret_table, struct sw_err *err)
-{
-	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *table = new_table(err);
-	int r = table == NULL ? SW_ENOMEM : sw_yaml_parse("the failures", name, text, size, &table->docs[0], err);
-	if (r == 0)
-		r = add_rules(table, table->docs[0], err);
-	if (r == 0)
-		r = find_unknown(table, table->docs[0], err);
-	if (r < 0)
-		return r;
-	*ret_table = SW_TAKE(table);
-	return 0;
-}
-
 int sw_failure_load(const char *more, struct sw_failure_table **ret_table, struct sw_err *err)
 {
 	SW_CLEANUP(sw_failure_freep) struct sw_failure_table *table = new_table(err);
@@ -332,6 +324,9 @@ int sw_failure_load(const char *more, struct sw_failure_table **ret_table, struc
 		r = sw_yaml_load("the failures", more, &table->docs[1], err);
 		if (r == 0)
 			r = add_rules(table, table->docs[1], err);
+		for (size_t i = 0; r == 0 && i < table->rules.count; i++)
+			if (table->rules.items[i].failure.signatures == 0)
+				r = no_signatures(table, table->docs[1], i, err);
 	}
 	size_t size = 0;
 	const char *text = sw_embedded("failures.yaml", &size);
@@ -341,7 +336,7 @@ int sw_failure_load(const char *more, struct sw_failure_table **ret_table, struc
 	if (r == 0)
 		r = add_rules(table, table->docs[0], err);
 	if (r == 0)
-		r = find_unknown(table, table->docs[0], err);
+		r = find_unknown(table, err);
 	if (r < 0)
 		return r;
 	*ret_table = SW_TAKE(table);

@@ -54,14 +54,6 @@ sw_function sw_hook_of(const void *real)
 	return NULL;
 }
 
-sw_function sw_hook_named(const char *symbol)
-{
-	for (unsigned i = 0; i < SW_ENTRY_COUNT; i++)
-		if (strcmp(hooks[i].symbol, symbol) == 0)
-			return hooks[i].hook;
-	return NULL;
-}
-
 void sw_find_dlsym(void)
 {
 	/* dlsym() moved from one library to another in glibc 2.34; the older name is that of x86-64

@@ -109,7 +109,6 @@ bool sw_driver_can_move(void);
 
 /* The hook that stands for the real function at this address, or NULL. */
 sw_function sw_hook_of(const void *real);
-sw_function sw_hook_named(const char *symbol);
 
 /* The real dlsym(). */
 extern void *(*sw_real_dlsym)(void *handle, const char *name);

@@ -294,26 +294,17 @@ void sw_cluster_free(struct sw_cluster_spec *spec)
 
 /* Reading a finished spec. */
 
-static struct sw_cluster_node node_of_run(const struct sw_cluster_spec *spec, const struct sw_cluster_run *run, uint32_t index)
+struct node {
+	uint32_t rack;
+	const struct sw_cluster_shape *shape;
+};
+
+static struct node node_of_run(const struct sw_cluster_spec *spec, const struct sw_cluster_run *run, uint32_t index)
 {
-	return (struct sw_cluster_node){
+	return (struct node){
 		.rack = run->first_rack + (index - run->first_node) / run->nodes_per_rack,
 		.shape = &spec->shapes.items[run->shape],
 	};
-}
-
-struct sw_cluster_node sw_cluster_node_at(const struct sw_cluster_spec *spec, uint32_t index)
-{
-	assert(index < spec->nodes);
-	size_t low = 0, high = spec->runs.count;
-	while (high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-		if (spec->runs.items[middle].first_node <= index)
-			low = middle;
-		else
-			high = middle;
-	}
-	return node_of_run(spec, &spec->runs.items[low], index);
 }
 
 char *sw_cluster_describe(const struct sw_cluster_spec *spec, char buffer[96])
@@ -338,7 +329,7 @@ int sw_cluster_topology(const struct sw_cluster_spec *spec, struct sw_topology *
 	for (size_t i = 0; i < spec->runs.count; i++) {
 		const struct sw_cluster_run *run = &spec->runs.items[i];
 		for (uint32_t n = run->first_node; n < run->first_node + run->nodes; n++) {
-			struct sw_cluster_node node = node_of_run(spec, run, n);
+			struct node node = node_of_run(spec, run, n);
 			nodes[n] = (struct sw_topology_node){
 				.rack = node.rack,
 				.gpus = node.shape->gpus,

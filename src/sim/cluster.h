@@ -61,24 +61,11 @@ struct sw_cluster_spec {
 	uint32_t racks;
 };
 
-struct sw_cluster_node {
-	uint32_t rack;
-	const struct sw_cluster_shape *shape;
-};
-
 int sw_cluster_load(const char *shape_or_path, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 /* The same from the text of a file, YAML or CSV; `name` is used in messages. */
 int sw_cluster_parse(const char *name, const char *text, size_t size, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 void sw_cluster_free(struct sw_cluster_spec *spec);
 SW_DEFINE_FREEP(struct sw_cluster_spec, sw_cluster_free)
-
-/* Node `index` < spec->nodes, by binary search over the runs. */
-struct sw_cluster_node sw_cluster_node_at(const struct sw_cluster_spec *spec, uint32_t index);
-
-static inline uint32_t sw_cluster_group_of_gpu(const struct sw_cluster_shape *shape, uint32_t gpu)
-{
-	return gpu / shape->link_group;
-}
 
 /* "8 nodes x 8 GPUs", "2 racks x 16 nodes x 8 GPUs", "18 nodes, 136 GPUs, 2
  * racks". Returns `buffer`. */

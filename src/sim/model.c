@@ -49,7 +49,6 @@ struct sw_world_model {
 	const struct sw_topology *topology;
 	struct life *lives;
 	uint32_t count;
-	uint32_t running;
 	uint32_t wave;	     /* counts disturbances */
 	struct sw_heap ends; /* by time */
 	sw_events news;	     /* learned since the last step */
@@ -439,7 +438,6 @@ static void get_up(struct sw_world_model *model, const struct sw_engine *engine,
 	struct life *life = &model->lives[id];
 	account(life, now);
 	life->runs = false;
-	model->running--;
 	sw_heap_remove(&model->ends, id);
 	if (model->neighbours == NULL)
 		return;
@@ -515,7 +513,6 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->pace = full_speed;
 	life->told_milli = 0;
 	life->told_end_ns = now + life->left_ns; /* what the engine thinks of by itself */
-	model->running++;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
 		/* It may have lost work in this very step, which the engine has not heard. */
@@ -549,7 +546,6 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 	if (model->costs_nothing && is_full(life->pace) && !life->paused && command->reason == SW_REASON_PREEMPTED) {
 		life->left_ns = sw_heap_key(&model->ends, command->job) - now;
 		life->runs = false;
-		model->running--;
 		sw_heap_remove(&model->ends, command->job);
 		return;
 	}
@@ -734,9 +730,4 @@ int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine 
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model)
 {
 	return (struct sw_predictor){model->crowd, model->crowd != NULL ? sw_crowd_speeds : NULL};
-}
-
-uint32_t sw_world_model_running(const struct sw_world_model *model)
-{
-	return model->running;
 }

@@ -46,6 +46,5 @@ int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine 
 /* Carries out what the engine decided at `now`. */
 void sw_world_model_obey(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, const struct sw_step *step);
 /* Tells that faults are no longer of interest: all jobs have ended. */
-uint32_t sw_world_model_running(const struct sw_world_model *model);
 
 #endif

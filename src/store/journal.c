@@ -8,11 +8,6 @@
 #include "base/hash.h"
 #include "store/internal.h"
 
-uint64_t sw_journal_pending(const struct sw_journal *journal)
-{
-	return journal->pending;
-}
-
 uint64_t sw_journal_first_seq(const struct sw_journal *journal)
 {
 	return journal->first_seq;

@@ -68,8 +68,6 @@ int sw_journal_append(struct sw_journal *journal, int64_t at_ns, uint32_t kind, 
  * stored and why, and the journal can be used on: append them again later. */
 int sw_journal_commit(struct sw_journal *journal, struct sw_err *err);
 
-/* Records in the batch. */
-uint64_t sw_journal_pending(const struct sw_journal *journal);
 /* Of the committed records: the number of the oldest one that is still there (one above the last
  * when there is none), and of the last ever (0: none). */
 uint64_t sw_journal_first_seq(const struct sw_journal *journal);

@@ -94,7 +94,8 @@ static void try_cluster(struct sw_cluster_spec *spec, int r, const struct sw_err
 		gpus += (uint64_t)spec->runs.items[i].nodes * spec->shapes.items[spec->runs.items[i].shape].gpus;
 	}
 	must(nodes == spec->nodes && gpus == spec->gpus && gpus >= 1 && gpus <= SW_CLUSTER_GPUS_MAX);
-	must(sw_cluster_node_at(spec, 0).rack == 0 && sw_cluster_node_at(spec, spec->nodes - 1).rack == spec->racks - 1);
+	const struct sw_cluster_run *last = &spec->runs.items[spec->runs.count - 1];
+	must(spec->runs.items[0].first_rack == 0 && last->first_rack + (last->nodes - 1) / last->nodes_per_rack == spec->racks - 1);
 	char text[96];
 	must(strlen(sw_cluster_describe(spec, text)) > 0);
 	sw_cluster_free(spec);

@@ -9,12 +9,6 @@
 #include "agent/brain/seen.h"
 #include "agent/brain/state.h"
 
-const char *sw_agent_act_name(enum sw_agent_act act)
-{
-	static const char *const names[] = {"start", "begin", "stop", "suspend", "resume", "lease", "terms", "recover", "delete", "move"};
-	return names[act];
-}
-
 /* The actions that are being collected. */
 struct collector {
 	struct sw_agent_action *actions;

@@ -159,6 +159,4 @@ size_t sw_agent_brain_runs(struct sw_agent_brain *brain, const struct sw_sync_ru
 /* Derives the invariants anew; SW_EBUG and which one is broken. */
 int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *err);
 
-const char *sw_agent_act_name(enum sw_agent_act act);
-
 #endif

@@ -309,7 +309,6 @@ static void test_one_job(void **state)
 	assert_int_not_equal(stat(path, &info), 0);
 	snprintf(text, sizeof text, "%s,%s\n", uuids[0], uuids[1]);
 	assert_string_equal(harness_read(fake->harness, "logs/1.1.log"), text);
-	assert_int_equal(sw_agent_log_path(fake->harness->state, (struct sw_run_id){1, 1}, path, sizeof path), 0);
 	/* A wish that comes back by mistake starts nothing, not even in the
 	 * next life of the agent. */
 	kill_agent(fake, SIGKILL, SIGKILL);

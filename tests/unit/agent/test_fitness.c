@@ -38,7 +38,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	struct bench *bench = *state;
-	sw_fitness_release(&bench->fitness);
+	sw_vec_free(&bench->fitness.shut);
+	sw_vec_free(&bench->fitness.told);
 	sw_gpus_close(bench->gpus);
 	free(bench);
 	return 0;

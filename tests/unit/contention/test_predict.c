@@ -42,6 +42,13 @@ static void test_pairs(void **state)
 	}
 }
 
+/* What two do on one GPU together, in thousandths of what one job alone does: 1/s_a + 1/s_b. */
+static uint32_t together_milli(const char *a, const char *b)
+{
+	uint64_t slow_a = beside(a, b), slow_b = beside(b, a);
+	return (uint32_t)(((slow_a + slow_b) * 1000000 + slow_a * slow_b / 2) / (slow_a * slow_b));
+}
+
 /* Data2Vec with MobileNetV2 hardly slows down; DLRM with DeepFM is more than three times slower,
  * the worst of all pairs; Data2Vec's pairs are the best. */
 static void test_facts(void **state)
@@ -53,7 +60,7 @@ static void test_facts(void **state)
 	uint32_t worst = UINT32_MAX, best_without = 0, best_with = 0;
 	size_t worst_at = 0;
 	for (size_t i = 0; i < PAIRS; i++) {
-		uint32_t together = sw_predict_pair_milli(&sw_predict_default, model(pairs[i].first), model(pairs[i].second));
+		uint32_t together = together_milli(pairs[i].first, pairs[i].second);
 		bool speech = strcmp(pairs[i].first, "data2vec") == 0 || strcmp(pairs[i].second, "data2vec") == 0;
 		if (together < worst) {
 			worst = together;
@@ -86,9 +93,8 @@ static void test_matchings(void **state)
 				rest[n++] = i;
 		for (int b = 1; b < 4; b++) {
 			int c = b == 1 ? 2 : 1, d = b == 3 ? 2 : 3;
-			uint32_t total = sw_predict_pair_milli(&sw_predict_default, model(names[0]), model(names[a])) +
-					 sw_predict_pair_milli(&sw_predict_default, model(names[rest[0]]), model(names[rest[b]])) +
-					 sw_predict_pair_milli(&sw_predict_default, model(names[rest[c]]), model(names[rest[d]]));
+			uint32_t total = together_milli(names[0], names[a]) + together_milli(names[rest[0]], names[rest[b]]) +
+					 together_milli(names[rest[c]], names[rest[d]]);
 			if (total > second && total <= best) {
 				second = total;
 				second_of_first = a;

@@ -417,19 +417,6 @@ static void test_copies(void **state)
 	assert_true(sw_profiles_find(copy, "b")->busy_milli == 102 && sw_profiles_find(copy, "resnet50")->busy_milli == 103);
 }
 
-/* The file in the source tree can be loaded by its path as well. */
-static void test_load_path(void **state)
-{
-	(void)state;
-	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *made = NULL;
-	struct sw_err err = {0};
-	assert_int_equal(sw_profiles_load(SW_SOURCE_DIR "/data/profiles.yaml", &made, &err), 0);
-	assert_false(sw_profiles_find(made, "vgg16")->is_default);
-	struct sw_profiles *none = NULL;
-	assert_int_equal(sw_profiles_load("/nonexistent/profiles.yaml", &none, &err), SW_ENOTFOUND);
-	assert_null(none);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,7 +435,6 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_load_path),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -43,6 +43,20 @@ static void refused(int r, const struct sw_cluster_spec *spec, const struct sw_e
 	assert_has(err->detail, detail);
 }
 
+struct node {
+	uint32_t rack;
+	const struct sw_cluster_shape *shape;
+};
+
+static struct node node_at(const struct sw_cluster_spec *spec, uint32_t index)
+{
+	const struct sw_cluster_run *run = &spec->runs.items[0];
+	assert_in_range(index, 0, spec->nodes - 1);
+	while (index >= run->first_node + run->nodes)
+		run++;
+	return (struct node){run->first_rack + (index - run->first_node) / run->nodes_per_rack, &spec->shapes.items[run->shape]};
+}
+
 /* "8x8" is eight nodes of eight GPUs in one rack, with the stated defaults. */
 static void test_counts(void **state)
 {
@@ -51,7 +65,7 @@ static void test_counts(void **state)
 	assert_int_equal(spec->nodes, 8);
 	assert_int_equal(spec->gpus, 32);
 	assert_int_equal(spec->racks, 1);
-	const struct sw_cluster_shape *shape = sw_cluster_node_at(spec, 7).shape;
+	const struct sw_cluster_shape *shape = node_at(spec, 7).shape;
 	assert_int_equal(shape->gpus, 4);
 	assert_int_equal(shape->link_group, 4);
 	assert_int_equal(shape->cpus, 128);
@@ -70,9 +84,9 @@ static void test_racks(void **state)
 	assert_int_equal(spec->nodes, 32);
 	assert_int_equal(spec->gpus, 256);
 	assert_int_equal(spec->racks, 2);
-	assert_int_equal(sw_cluster_node_at(spec, 15).rack, 0);
-	assert_int_equal(sw_cluster_node_at(spec, 16).rack, 1);
-	assert_int_equal(sw_cluster_node_at(spec, 31).rack, 1);
+	assert_int_equal(node_at(spec, 15).rack, 0);
+	assert_int_equal(node_at(spec, 16).rack, 1);
+	assert_int_equal(node_at(spec, 31).rack, 1);
 	char text[96];
 	assert_string_equal(sw_cluster_describe(spec, text), "2 racks x 16 nodes x 8 GPUs");
 	SW_CLEANUP(sw_cluster_freep) struct sw_cluster_spec *one = load("1x1");
@@ -88,7 +102,7 @@ static void test_largest(void **state)
 	assert_int_equal(spec->runs.count, 1);
 	SW_CLEANUP(sw_cluster_freep) struct sw_cluster_spec *single = load("1000x1000x1");
 	assert_int_equal(single->nodes, 1000000);
-	assert_int_equal(sw_cluster_node_at(single, 999999).rack, 999);
+	assert_int_equal(node_at(single, 999999).rack, 999);
 }
 
 /* Counts that make no cluster are refused with the reason and a hint. */
@@ -130,15 +144,14 @@ static void test_example(void **state)
 	assert_int_equal(spec->racks, 3);
 	assert_int_equal(spec->nodes, 38);
 	assert_int_equal(spec->gpus, 292);
-	struct sw_cluster_node node = sw_cluster_node_at(spec, 31);
+	struct node node = node_at(spec, 31);
 	assert_int_equal(node.rack, 1);
 	assert_string_equal(spec->gpu_types.items[node.shape->gpu_type], "A100");
-	node = sw_cluster_node_at(spec, 32);
+	node = node_at(spec, 32);
 	assert_int_equal(node.rack, 2);
 	assert_int_equal(node.shape->gpu_mem_bytes, UINT64_C(32) << 30);
-	assert_int_equal(sw_cluster_group_of_gpu(node.shape, 3), 0);
-	assert_int_equal(sw_cluster_group_of_gpu(node.shape, 4), 1);
-	node = sw_cluster_node_at(spec, 37);
+	assert_int_equal(node.shape->link_group, 4);
+	node = node_at(spec, 37);
 	assert_int_equal(node.rack, 2);
 	assert_int_equal(node.shape->gpus, 2);
 	assert_int_equal(node.shape->cpus, 32);
@@ -156,8 +169,8 @@ static void test_mixed_racks(void **state)
 	static const uint32_t gpus[] = {8, 8, 4, 8, 8, 4, 1}, racks[] = {0, 0, 0, 1, 1, 1, 2};
 	assert_int_equal(spec->nodes, 7);
 	for (uint32_t i = 0; i < 7; i++) {
-		assert_int_equal(sw_cluster_node_at(spec, i).shape->gpus, gpus[i]);
-		assert_int_equal(sw_cluster_node_at(spec, i).rack, racks[i]);
+		assert_int_equal(node_at(spec, i).shape->gpus, gpus[i]);
+		assert_int_equal(node_at(spec, i).rack, racks[i]);
 	}
 	assert_int_equal(spec->gpus, 41);
 	assert_int_equal(spec->racks, 3);
@@ -175,7 +188,7 @@ static void test_topology(void **state)
 	assert_int_equal(topology->rack_count, spec->racks);
 	assert_int_equal(topology->gpu_count, spec->gpus);
 	for (uint32_t i = 0; i < spec->nodes; i++) {
-		struct sw_cluster_node node = sw_cluster_node_at(spec, i);
+		struct node node = node_at(spec, i);
 		assert_int_equal(topology->nodes[i].rack, node.rack);
 		assert_int_equal(topology->nodes[i].gpus, node.shape->gpus);
 		assert_int_equal(topology->nodes[i].link_group, node.shape->link_group);

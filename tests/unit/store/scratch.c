@@ -120,7 +120,7 @@ struct sw_journal *must_open(const char *path)
 
 int append(struct sw_journal *journal, uint64_t count)
 {
-	uint64_t next = sw_journal_last_seq(journal) + sw_journal_pending(journal) + 1;
+	uint64_t next = sw_journal_last_seq(journal) + journal->pending + 1;
 	for (uint64_t i = 0; i < count; i++) {
 		size_t size;
 		SW_CLEANUP(sw_freep) unsigned char *bytes = record_new(next + i, &size);

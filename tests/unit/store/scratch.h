@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "store/internal.h"
 #include "store/journal.h"
 
 struct scratch {

@@ -94,6 +94,12 @@ __attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
 	va_end(args);
 }
 
+const char *act_name(enum sw_agent_act act)
+{
+	static const char *const names[] = {"start", "begin", "stop", "suspend", "resume", "lease", "terms", "recover", "delete", "move"};
+	return names[act];
+}
+
 const char *fixture_act(struct sw_agent_brain *brain, int64_t now_ns, bool leases)
 {
 	text[0] = '\0';
@@ -105,7 +111,7 @@ const char *fixture_act(struct sw_agent_brain *brain, int64_t now_ns, bool lease
 				orders[actions[i].id.job] = actions[i].order;
 			if ((actions[i].act == SW_ACT_LEASE && !leases) || actions[i].act == SW_ACT_TERMS)
 				continue;
-			add("%s%s %" PRIu64 ".%" PRIu32, text[0] != '\0' ? "; " : "", sw_agent_act_name(actions[i].act), actions[i].id.job,
+			add("%s%s %" PRIu64 ".%" PRIu32, text[0] != '\0' ? "; " : "", act_name(actions[i].act), actions[i].id.job,
 			    actions[i].id.epoch);
 			if (actions[i].act == SW_ACT_STOP)
 				add(" %" PRIu32 " %" PRId64, actions[i].signal, actions[i].grace_ms);

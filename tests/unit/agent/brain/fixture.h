@@ -37,6 +37,8 @@ uint64_t fixture_answer(struct sw_agent_brain *brain, int64_t now_ns, uint64_t v
  * unless `leases`, and terms of GPUs always. */
 const char *fixture_act(struct sw_agent_brain *brain, int64_t now_ns, bool leases);
 void fixture_link(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, bool up);
+/* As fixture_act() writes it. */
+const char *act_name(enum sw_agent_act act);
 /* What the supervisor says after it has carried out the last order of fixture_act() for it. */
 void fixture_said(struct sw_agent_brain *brain, uint64_t job, uint32_t epoch, enum sw_run_state state);
 /* What it says before it has. */

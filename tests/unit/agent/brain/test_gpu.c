@@ -59,8 +59,8 @@ static const char *act(struct sw_agent_brain *brain)
 			size_t used = strlen(text);
 			if (action->act == SW_ACT_LEASE)
 				continue;
-			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %d", used > 0 ? "; " : "",
-						 sw_agent_act_name(action->act), (int)action->id.job);
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %d", used > 0 ? "; " : "", act_name(action->act),
+						 (int)action->id.job);
 			if (action->act != SW_ACT_TERMS)
 				continue;
 			const struct sw_agent_terms *terms = action->terms;

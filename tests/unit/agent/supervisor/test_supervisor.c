@@ -572,21 +572,6 @@ static void test_huge_output(void **state)
 	free(text);
 }
 
-/* ---- output that is kept, and where it is found */
-
-static void test_log_path(void **state)
-{
-	struct harness *harness = *state;
-	struct run run;
-	harness_start(harness, harness_spec(harness, "echo words"), &run);
-	harness_expect(&run, 0, 0, "");
-	char path[256], wanted[256];
-	snprintf(wanted, sizeof wanted, "%s/out.log", run.path);
-	assert_int_equal(sw_agent_log_path(harness->state, run.id, path, sizeof path), 0);
-	assert_string_equal(path, wanted);
-	assert_int_equal(sw_agent_log_path(harness->state, (struct sw_run_id){99, 1}, path, sizeof path), SW_ENOTFOUND);
-}
-
 /* A run that failed is classified by the end of its log, whichever file that goes to, and the exit
  * account on disk has it. */
 static void test_failure_class(void **state)
@@ -633,12 +618,12 @@ int main(int argc, char **argv)
 {
 	harness_main(argc, argv);
 	const struct CMUnitTest tests[] = {
-		TEST(test_exit_codes),	     TEST(test_signals),      TEST(test_launch_failures), TEST(test_account),
-		TEST(test_surroundings),     TEST(test_output_files), TEST(test_other_user),	  TEST(test_stop_reaches_all),
-		TEST(test_stop_signal),	     TEST(test_leftovers),    TEST(test_fork_race),	  TEST(test_suspend),
-		TEST(test_not_off_its_gpus), TEST(test_no_suspend),   TEST(test_lease),		  TEST(test_lease_obeyed),
-		TEST(test_no_lease),	     TEST(test_late_start),   TEST(test_time_limit),	  TEST(test_time_limit_in_pieces),
-		TEST(test_huge_output),	     TEST(test_log_path),     TEST(test_failure_class),
+		TEST(test_exit_codes),	     TEST(test_signals),       TEST(test_launch_failures), TEST(test_account),
+		TEST(test_surroundings),     TEST(test_output_files),  TEST(test_other_user),	   TEST(test_stop_reaches_all),
+		TEST(test_stop_signal),	     TEST(test_leftovers),     TEST(test_fork_race),	   TEST(test_suspend),
+		TEST(test_not_off_its_gpus), TEST(test_no_suspend),    TEST(test_lease),	   TEST(test_lease_obeyed),
+		TEST(test_no_lease),	     TEST(test_late_start),    TEST(test_time_limit),	   TEST(test_time_limit_in_pieces),
+		TEST(test_huge_output),	     TEST(test_failure_class),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
