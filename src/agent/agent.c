@@ -23,12 +23,12 @@
 #include "agent/agent_scan.h"
 #include "agent/agent_state.h"
 #include "agent/cgroup.h"
-#include "agent/clock.h"
 #include "agent/device_group.h"
 #include "agent/folder.h"
 #include "agent/identity.h"
 #include "base/cleanup.h"
 #include "base/hash.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "share/node.h"
 #include "share/preload.h"
@@ -175,7 +175,7 @@ static void send_sync(struct sw_agent *agent, struct sw_sync *sync)
 	struct sw_err err = {0};
 	if (sw_sync_encode(sync, &text, &size, &err) < 0) {
 		sw_agent_say(agent, "%s: %s", err.fact, err.detail);
-		sw_agent_brain_failed(agent->brain, sw_boot_now(), sync->number);
+		sw_agent_brain_failed(agent->brain, sw_now_boot_ns(), sync->number);
 		return;
 	}
 	sw_client_post(agent->client, sync->number, text, size);
@@ -195,11 +195,11 @@ static void set_timer(struct sw_agent *agent)
 void sw_agent_pump(struct sw_agent *agent)
 {
 	struct sw_agent_action actions[ACTIONS];
-	for (size_t count; (count = sw_agent_brain_act(agent->brain, sw_boot_now(), actions, ACTIONS)) > 0;)
+	for (size_t count; (count = sw_agent_brain_act(agent->brain, sw_now_boot_ns(), actions, ACTIONS)) > 0;)
 		for (size_t i = 0; i < count; i++)
 			carry_out(agent, &actions[i]);
 	struct sw_sync sync;
-	if (sw_agent_brain_sync(agent->brain, sw_boot_now(), &sync))
+	if (sw_agent_brain_sync(agent->brain, sw_now_boot_ns(), &sync))
 		send_sync(agent, &sync);
 	set_timer(agent);
 }
@@ -242,12 +242,12 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 		/* What was sampled has arrived. */
 		agent->gpus.is_new = false;
 		complain_of_orders(agent, answer);
-		r = sw_agent_brain_answer(agent->brain, sw_boot_now(), number, answer);
+		r = sw_agent_brain_answer(agent->brain, sw_now_boot_ns(), number, answer);
 	}
 	if (r < 0) {
-		sw_agent_brain_failed(agent->brain, sw_boot_now(), number);
+		sw_agent_brain_failed(agent->brain, sw_now_boot_ns(), number);
 		if (sw_client_later_s(agent->client) > 0)
-			sw_agent_brain_put_off(agent->brain, sw_boot_now(), sw_client_later_s(agent->client) * SW_NS_PER_S);
+			sw_agent_brain_put_off(agent->brain, sw_now_boot_ns(), sw_client_later_s(agent->client) * SW_NS_PER_S);
 		sw_err_format(&err, words, sizeof words);
 		complain(agent, problem != NULL ? problem : words);
 	} else if (agent->complaint[0] != '\0') {
@@ -384,7 +384,7 @@ static int open_brain(struct sw_agent *agent, struct sw_err *err)
 		return fail(err, "read", "random numbers");
 	/* Sorts behind those of earlier starts, for controllers of version 0.1. */
 	char instance[40];
-	snprintf(instance, sizeof instance, "%016" PRIx64 "-%08" PRIx32, (uint64_t)sw_real_now(), (uint32_t)random[0]);
+	snprintf(instance, sizeof instance, "%016" PRIx64 "-%08" PRIx32, (uint64_t)sw_now_real_ns(), (uint32_t)random[0]);
 	agent->node = agent->options->node;
 	if (agent->node == NULL) {
 		if (gethostname(agent->node_name, sizeof agent->node_name - 1) != 0)

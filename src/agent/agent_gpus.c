@@ -10,9 +10,9 @@
 
 #include "agent/agent_gpus.h"
 #include "agent/agent_state.h"
-#include "agent/clock.h"
 #include "agent/folder.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 
 #define FILE_NAME "gpus.json"
 
@@ -117,7 +117,7 @@ static void take_inventory(struct sw_agent *agent, const struct sw_sync *seen)
 		sw_agent_say(agent, "the GPU driver answers again");
 	gpus->silent = false;
 	if (gpus->absent_count > 0 && absent == 0) {
-		gpus->absent_since_ns = sw_real_now();
+		gpus->absent_since_ns = sw_now_real_ns();
 		sw_agent_say(agent, "%u of the GPUs of this node %s not answer; jobs are given the others", gpus->absent_count,
 			     gpus->absent_count == 1 ? "does" : "do");
 	}
@@ -138,7 +138,7 @@ void sw_agent_gpus_silence(struct sw_agent *agent, const char *why)
 {
 	struct sw_agent_gpus *gpus = &agent->gpus;
 	if (!gpus->silent) {
-		gpus->silent_since_ns = sw_real_now();
+		gpus->silent_since_ns = sw_now_real_ns();
 		sw_agent_say(agent, "the GPU driver does not answer: %s. Jobs go on; no new ones start here until it does", why);
 	}
 	gpus->silent = true;

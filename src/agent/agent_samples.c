@@ -13,8 +13,8 @@
 #include "agent/agent_links.h"
 #include "agent/agent_samples.h"
 #include "agent/agent_state.h"
-#include "agent/clock.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 
 /* Patience is in slices: a process that was stopped itself finds one of them over, and not all.
  * Opening the GPUs takes several times the patience. */
@@ -84,7 +84,7 @@ static void on_silence(struct sw_agent *agent)
 {
 	int asking = atomic_load(&agent->sampler.page->asking);
 	stop(agent);
-	struct sw_patience_step step = sw_patience_hangs(&agent->gpus.patience, sw_boot_now(), asking);
+	struct sw_patience_step step = sw_patience_hangs(&agent->gpus.patience, sw_now_boot_ns(), asking);
 	if (step.silent == NULL)
 		sw_agent_say(agent, "GPU %d does not answer its driver; left out for at least %lld s", asking - 1,
 			     (long long)(agent->gpus.patience.skip_ms / 1000));
@@ -116,7 +116,7 @@ static void take_line(struct sw_agent *agent, const char *line, size_t size)
 		return;
 	hear_trespass(agent, seen);
 	if (seen->sample_count > 0)
-		sw_agent_brain_look(agent->brain, sw_boot_now(), seen->samples, seen->sample_count);
+		sw_agent_brain_look(agent->brain, sw_now_boot_ns(), seen->samples, seen->sample_count);
 	sw_agent_gpus_hear(agent, seen);
 	sw_agent_brain_nudge(agent->brain);
 	if (agent->gpus.silent) {
@@ -126,7 +126,7 @@ static void take_line(struct sw_agent *agent, const char *line, size_t size)
 		return;
 	}
 	watch(agent, 1);
-	if (sw_patience_looks(&agent->gpus.patience, sw_boot_now(), seen->inventory != NULL, count_hung(agent)))
+	if (sw_patience_looks(&agent->gpus.patience, sw_now_boot_ns(), seen->inventory != NULL, count_hung(agent)))
 		set_timer(agent, true, 0);
 }
 

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/control.h"
 #include "agent/folder.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 #include "base/number.h"
 
 enum { PATIENCE_MS = 10000, STEP_MS = 20 };
@@ -40,7 +40,7 @@ static bool tell(int folder)
 	int fd = -1;
 	if (!reach(folder, &fd))
 		return false;
-	int size = snprintf(lines, sizeof lines, "lease %" PRId64 "\nstatus\n", sw_boot_now() + FOR_EVER_NS);
+	int size = snprintf(lines, sizeof lines, "lease %" PRId64 "\nstatus\n", sw_now_boot_ns() + FOR_EVER_NS);
 	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	bool heard = send(fd, lines, (size_t)size, MSG_NOSIGNAL) == size && poll(&wait, 1, PATIENCE_MS) == 1 &&
 		     read(fd, answer, sizeof answer) > 0;

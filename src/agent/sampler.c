@@ -19,7 +19,6 @@
 #include <jansson.h>
 
 #include "agent/cgroup.h"
-#include "agent/clock.h"
 #include "agent/fitness.h"
 #include "agent/folder.h"
 #include "agent/lodgers.h"
@@ -28,6 +27,7 @@
 #include "api/json.h"
 #include "api/sync.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
@@ -439,7 +439,7 @@ static void judge(struct sampler *sampler, int64_t at_ns)
 			.lodger_count = seen->lodger_count,
 		};
 		add_unseen(sampler, g, &look);
-		sw_fitness_note(&sampler->fitness, g, sw_boot_now(), at_ns, &look);
+		sw_fitness_note(&sampler->fitness, g, sw_now_boot_ns(), at_ns, &look);
 	}
 }
 
@@ -459,7 +459,7 @@ static void sample_node(struct sampler *sampler, int64_t at_ns)
 
 static void look(struct sampler *sampler)
 {
-	int64_t at_ns = sw_real_now(), began_ns = sw_boot_now();
+	int64_t at_ns = sw_now_real_ns(), began_ns = sw_now_boot_ns();
 	sampler->samples.count = 0;
 	sampler->lodgers.count = 0;
 	find_runs(sampler);
@@ -485,7 +485,7 @@ static void look(struct sampler *sampler)
 			       .inventory = sampler->told ? NULL : make_inventory(sampler),
 			       .samples = sampler->samples.items,
 			       .sample_count = sampler->samples.count,
-			       .look_ns = sw_boot_now() - began_ns};
+			       .look_ns = sw_now_boot_ns() - began_ns};
 	if (!sampler->told) {
 		sync.missing = sw_gpus_missing(sampler->gpus);
 		sync.silent = sw_gpus_are_silent(sampler->gpus);

@@ -10,10 +10,10 @@
 
 #include "agent/trust.h"
 #include "api/routes.h"
+#include "base/now.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/places.h"
-#include "cli/uptime.h"
 #include "server/tokens.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
@@ -191,7 +191,7 @@ static size_t arrived(char *bytes, size_t unit, size_t count, void *user)
 	struct transfer *transfer = user;
 	size_t size = unit * count;
 	long status = 0;
-	transfer->heard_ms = sw_cli_uptime_ms();
+	transfer->heard_ms = sw_now_monotonic_ms();
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* An error is read whole, also where a stream was asked for. */
 	if (transfer->take == NULL || status < 200 || status > 299)
@@ -209,9 +209,9 @@ static void mind_silence(struct transfer *transfer)
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
 	/* Who has not been asked is not silent; connecting has a time of its own. */
 	if (sent == 0)
-		transfer->heard_ms = sw_cli_uptime_ms();
+		transfer->heard_ms = sw_now_monotonic_ms();
 	bool streams = transfer->take != NULL && status != 0; /* those have nothing to say for hours */
-	if (streams || sw_cli_uptime_ms() - transfer->heard_ms < SILENCE_MS)
+	if (streams || sw_now_monotonic_ms() - transfer->heard_ms < SILENCE_MS)
 		return;
 	transfer->silent = !transfer->changes;
 	if (transfer->changes && !transfer->told)
@@ -361,7 +361,7 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	client->away = client->refused = false;
 	client->later_ms = 0;
 	client->problem[0] = '\0';
-	transfer->heard_ms = sw_cli_uptime_ms();
+	transfer->heard_ms = sw_now_monotonic_ms();
 	transfer->changes = body != NULL;
 	prepare(transfer, url, body, line != NULL ? &first : client->headers);
 	CURLcode code = curl_easy_perform(client->curl);
@@ -385,13 +385,13 @@ static int perform(struct transfer *transfer, const char *path, const char *body
  * something else, or has lasted too long. */
 static bool wait_for_room(struct sw_cli_client *client, int64_t until_ms, bool *told, struct sw_err *err)
 {
-	int64_t now_ms = sw_cli_uptime_ms(), again_ms = now_ms + client->later_ms;
+	int64_t now_ms = sw_now_monotonic_ms(), again_ms = now_ms + client->later_ms;
 	if (client->later_ms == 0 || again_ms > until_ms)
 		return false;
 	if (!*told)
 		sw_cli_print_note("%s; asking again for up to %d s", err->fact, AGAIN_MS / 1000);
 	*told = true;
-	for (; now_ms < again_ms && sw_cli_interrupted() == 0; now_ms = sw_cli_uptime_ms()) {
+	for (; now_ms < again_ms && sw_cli_interrupted() == 0; now_ms = sw_now_monotonic_ms()) {
 		if (client->look != NULL)
 			client->look(client->look_user);
 		poll(NULL, 0, again_ms - now_ms < AGAIN_PAUSE_MS ? (int)(again_ms - now_ms) : AGAIN_PAUSE_MS);
@@ -425,7 +425,7 @@ static int call(struct sw_cli_client *client, const char *path, const char *head
 		struct sw_err *err)
 {
 	struct sw_err own = {0};
-	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
+	int64_t until_ms = sw_now_monotonic_ms() + AGAIN_MS;
 	bool told = false;
 	int r;
 	do
@@ -470,7 +470,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 	int r = make_key(header, err);
 	if (r < 0)
 		return r;
-	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
+	int64_t until_ms = sw_now_monotonic_ms() + AGAIN_MS;
 	bool may_be_there = false;
 	for (;;) {
 		r = call(client, "/v1/jobs", header, text, ret_answer, err);
@@ -480,7 +480,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 		 * nothing can have been lost. */
 		if (r == 0 || !client->away || !may_be_there)
 			return r;
-		if (sw_cli_uptime_ms() >= until_ms || sw_cli_interrupted() != 0)
+		if (sw_now_monotonic_ms() >= until_ms || sw_cli_interrupted() != 0)
 			break;
 		if (first)
 			sw_cli_print_note("%s; asking again for up to %d s, and the job is made once", err->fact, AGAIN_MS / 1000);
@@ -494,7 +494,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err)
 {
 	struct sw_err own = {0};
-	int64_t until_ms = sw_cli_uptime_ms() + AGAIN_MS;
+	int64_t until_ms = sw_now_monotonic_ms() + AGAIN_MS;
 	bool told = false;
 	int r;
 	do {

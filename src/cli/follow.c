@@ -3,10 +3,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/now.h"
 #include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/message.h"
-#include "cli/uptime.h"
 
 /* A controller that does not come back within this is given up. */
 #define PATIENCE_MS 600000
@@ -32,7 +32,7 @@ static bool try_again(struct patience *patience, struct sw_cli_client *client, s
 {
 	if (sw_cli_interrupted() != 0 || !sw_cli_client_is_away(client))
 		return false;
-	int64_t now = sw_cli_uptime_ms();
+	int64_t now = sw_now_monotonic_ms();
 	if (patience->since_ms == 0)
 		*patience = (struct patience){.since_ms = now, .pause_ms = PAUSE_FIRST_MS};
 	if (now - patience->since_ms > PATIENCE_MS)

@@ -16,9 +16,9 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "cli/interrupt.h"
-#include "cli/uptime.h"
 #include "contention/counters.h"
 
 #define LARGEST_LOG ((size_t)64 << 20)
@@ -112,10 +112,10 @@ static void become(const struct sw_cli_profile_run *run, const char *ncu, const 
 /* Until it ends, or its time is over. Returns the status of waitpid(). */
 static int follow(pid_t child, int64_t patience_ns, bool *ret_was_late)
 {
-	int64_t begun = sw_cli_uptime_ns(), told = 0;
+	int64_t begun = sw_now_monotonic_ns(), told = 0;
 	int status = 0;
 	while (waitpid(child, &status, WNOHANG) != child) {
-		int64_t now = sw_cli_uptime_ns();
+		int64_t now = sw_now_monotonic_ns();
 		if (told == 0 && (now - begun >= patience_ns || sw_cli_interrupted() != 0)) {
 			*ret_was_late = sw_cli_interrupted() == 0;
 			kill(-child, SIGTERM);

@@ -16,12 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "cli/interrupt.h"
 #include "cli/message.h"
 #include "cli/share_places.h"
 #include "cli/share_run.h"
-#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "share/preload.h"
 #include "share/profile.h"
@@ -172,7 +172,7 @@ static void account(const struct rusage *usage, int64_t wall_ns, struct sw_measu
 
 static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t child, struct sw_err *err)
 {
-	int64_t begun = sw_cli_uptime_ns();
+	int64_t begun = sw_now_monotonic_ns();
 	bool told = false;
 	struct rusage usage = {0};
 	int status = 0;
@@ -180,7 +180,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 		ended = wait4(child, &status, WNOHANG, &usage);
 		if (ended < 0 && errno != EINTR)
 			return sw_err_set(err, SW_EIO, "cannot wait for the program: %s", strerror(errno));
-		int64_t now = sw_cli_uptime_ns();
+		int64_t now = sw_now_monotonic_ns();
 		run->was_ended |= run->seconds > 0 && now - begun >= (int64_t)run->seconds * SW_NS_PER_S;
 		if (ended == child)
 			break;
@@ -192,7 +192,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 			go_on(watch, now);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
-	account(&usage, sw_cli_uptime_ns() - begun, &run->measured);
+	account(&usage, sw_now_monotonic_ns() - begun, &run->measured);
 	if (sw_cli_interrupted() != 0)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted; nothing was stored");
 	run->was_ended &= told;

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/terminal.h"
-#include "cli/uptime.h"
 
 enum { BAR_MAX = 40, BAR_MIN = 10, WIDTH_PRESET = 80, WIDTH_MAX = 200 };
 
 void sw_cli_progress_start(struct sw_cli_progress *progress, uint64_t total)
 {
 	struct sw_cli_terminal terminal = sw_cli_terminal(stderr);
-	*progress = (struct sw_cli_progress){.out = stderr, .utf8 = terminal.utf8, .total = total, .began_ns = sw_cli_uptime_ns()};
+	*progress = (struct sw_cli_progress){.out = stderr, .utf8 = terminal.utf8, .total = total, .began_ns = sw_now_monotonic_ns()};
 	progress->width = terminal.width == 0 ? WIDTH_PRESET : terminal.width > WIDTH_MAX ? WIDTH_MAX : terminal.width;
 }
 
@@ -70,7 +70,7 @@ void sw_cli_progress_format(const struct sw_cli_progress *progress, uint64_t don
 void sw_cli_progress_draw(struct sw_cli_progress *progress, uint64_t done, const char *label)
 {
 	char text[WIDTH_MAX * 4];
-	sw_cli_progress_format(progress, done, sw_cli_uptime_ns() - progress->began_ns, label, text, sizeof text);
+	sw_cli_progress_format(progress, done, sw_now_monotonic_ns() - progress->began_ns, label, text, sizeof text);
 	fprintf(progress->out, "\r%s\033[K", text);
 	fflush(progress->out);
 	progress->drawn = true;

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "cli/share_places.h"
-#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "share/deep.h"
 #include "share/folder.h"
@@ -15,13 +15,13 @@
 
 int sw_cli_share_take_off(const char *name, struct sw_share_page *page, struct sw_err *err)
 {
-	int64_t begun = sw_cli_uptime_ms();
+	int64_t begun = sw_now_monotonic_ms();
 	int r = sw_deep_out(page, err);
 	if (r < 0) {
 		sw_err_hint(err, "It is suspended all the same; 'sharewell share --resume %s' lets it go on.", name);
 		return r;
 	}
-	printf("%s is off its GPUs: the driver took %" PRId64 " ms for the rest\n", name, sw_cli_uptime_ms() - begun);
+	printf("%s is off its GPUs: the driver took %" PRId64 " ms for the rest\n", name, sw_now_monotonic_ms() - begun);
 	return 0;
 }
 
@@ -103,7 +103,7 @@ static int move(const char *name, struct sw_share_page *page, const char *gpu, s
 int sw_cli_share_bring_back(const char *name, struct sw_share_page *page, const char *gpu, struct sw_err *err)
 {
 	struct sw_share_figures figures;
-	int64_t begun = sw_cli_uptime_ms();
+	int64_t begun = sw_now_monotonic_ms();
 	sw_share_page_look(page, &figures);
 	if (figures.off == 0 && gpu == NULL)
 		return 0;
@@ -117,6 +117,6 @@ int sw_cli_share_bring_back(const char *name, struct sw_share_page *page, const 
 		sw_err_hint(err, "It is still suspended, off its GPUs.");
 		return r;
 	}
-	printf("%s is back on its GPUs: the driver took %" PRId64 " ms\n", name, sw_cli_uptime_ms() - begun);
+	printf("%s is back on its GPUs: the driver took %" PRId64 " ms\n", name, sw_now_monotonic_ms() - begun);
 	return 0;
 }

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "cli/message.h"
 #include "cli/share_places.h"
-#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "share/folder.h"
 #include "share/host.h"
@@ -55,7 +55,7 @@ static void state_terms(const struct keeper *keeper, const struct sw_share_terms
 {
 	struct sw_share_terms own = *terms;
 	struct sw_share_orders orders;
-	own.arrived_ns = sw_cli_uptime_ns();
+	own.arrived_ns = sw_now_monotonic_ns();
 	sw_share_terms_set(keeper->page, &own);
 	sw_share_orders_alone(&own, &orders);
 	sw_share_node_join(keeper->page, geteuid(), getegid());
@@ -142,7 +142,7 @@ static void sample_memories(struct keeper *keeper, int64_t now)
 
 static void coordinate(struct keeper *keeper)
 {
-	int64_t now = sw_cli_uptime_ns();
+	int64_t now = sw_now_monotonic_ns();
 	if (!sw_share_folder_leads(keeper->folder))
 		return;
 	sample_memories(keeper, now);
@@ -276,7 +276,7 @@ static int stay_beside(struct keeper *keeper, const sigset_t *awaited)
 			raise(SIGSTOP);
 		}
 		coordinate(keeper);
-		look_outside(keeper, sw_cli_uptime_ns());
+		look_outside(keeper, sw_now_monotonic_ns());
 		sigtimedwait(awaited, NULL, &(struct timespec){.tv_nsec = SW_SHARE_TICK_NS});
 	}
 }

@@ -18,6 +18,7 @@
 
 #include "agent/supervisor/supervisor.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
@@ -28,7 +29,6 @@
 #include "cli/plugin.h"
 #include "cli/share_places.h"
 #include "cli/up.h"
-#include "cli/uptime.h"
 #include "gpu/gpu.h"
 #include "server/server.h"
 
@@ -71,7 +71,7 @@ struct cluster {
 static void start(struct cluster *cluster, struct child *child, int ready_fd)
 {
 	pid_t parent = getpid();
-	child->started_ms = sw_cli_uptime_ms();
+	child->started_ms = sw_now_monotonic_ms();
 	child->pid = fork();
 	if (child->pid != 0) {
 		child->pid = child->pid < 0 ? 0 : child->pid;
@@ -135,11 +135,11 @@ static int start_controller(struct cluster *cluster, struct sw_err *err)
 static void await_node(const struct cluster *cluster)
 {
 	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	int64_t until = sw_cli_uptime_ms() + NODE_MS;
+	int64_t until = sw_now_monotonic_ms() + NODE_MS;
 	sigset_t pending;
 	if (sw_cli_client_open(cluster->place, &client, NULL) < 0)
 		return;
-	while (sw_cli_uptime_ms() < until && sigpending(&pending) == 0 && sigisemptyset(&pending)) {
+	while (sw_now_monotonic_ms() < until && sigpending(&pending) == 0 && sigisemptyset(&pending)) {
 		SW_JSON *answer = NULL;
 		if (sw_cli_client_get(client, "/v1/nodes", &answer, NULL) == 0 && json_array_size(json_object_get(answer, "nodes")) > 0)
 			return;
@@ -150,7 +150,7 @@ static void await_node(const struct cluster *cluster)
 /* A child has ended. False: all is over. */
 static bool revive(struct cluster *cluster, struct child *child, int status)
 {
-	bool at_once = sw_cli_uptime_ms() - child->started_ms < AT_ONCE_MS;
+	bool at_once = sw_now_monotonic_ms() - child->started_ms < AT_ONCE_MS;
 	child->pid = 0;
 	child->failures = at_once ? child->failures + 1 : 1;
 	if (WIFSIGNALED(status))
@@ -170,11 +170,11 @@ static void stop_children(struct cluster *cluster)
 {
 	for (int i = CHILDREN - 1; i >= 0; i--) {
 		struct child *child = &cluster->children[i];
-		int64_t until = sw_cli_uptime_ms() + STOP_MS;
+		int64_t until = sw_now_monotonic_ms() + STOP_MS;
 		if (child->pid > 0)
 			kill(child->pid, SIGTERM);
 		while (child->pid > 0 && waitpid(child->pid, NULL, WNOHANG) == 0) {
-			if (sw_cli_uptime_ms() > until)
+			if (sw_now_monotonic_ms() > until)
 				kill(child->pid, SIGKILL);
 			poll(NULL, 0, 5);
 		}

@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "cli/live.h"
 #include "cli/message.h"
-#include "cli/uptime.h"
 
 #define FIRST_MS 1000 /* most jobs run by then, and nobody wants to hear of it */
 #define EVERY_MS 2000
@@ -71,7 +71,7 @@ static void look(void *user)
 	struct sw_cli_waiting *waiting = user;
 	SW_JSON *job = NULL;
 	struct sw_err ignored = {0};
-	if (sw_cli_uptime_ms() < waiting->next_ms)
+	if (sw_now_monotonic_ms() < waiting->next_ms)
 		return;
 	if (sw_cli_get_job(waiting->client, waiting->id, &job, &ignored) == 0 && waits(job))
 		tell_reason(waiting, job);
@@ -79,13 +79,13 @@ static void look(void *user)
 		sw_cli_print_note("job %" PRIu64 " runs", waiting->id);
 		waiting->says_runs = false;
 	}
-	waiting->next_ms = sw_cli_uptime_ms() + EVERY_MS;
+	waiting->next_ms = sw_now_monotonic_ms() + EVERY_MS;
 }
 
 int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
 			struct sw_err *err)
 {
-	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = sw_cli_uptime_ms() + FIRST_MS};
+	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = sw_now_monotonic_ms() + FIRST_MS};
 	int r = sw_cli_client_open(controller, &waiting->client, err);
 	if (r < 0)
 		return r;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -54,7 +55,7 @@ int sw_bindings_admit(struct sw_server *server, const struct sw_peer *peer, stru
 {
 	static const unsigned char none[SW_TOKEN_DIGEST];
 	struct sw_token_owner owner;
-	int64_t now_s = sw_clock_real_ns() / SW_NS_PER_S;
+	int64_t now_s = sw_now_real_ns() / SW_NS_PER_S;
 	if (memcmp(peer->token, none, sizeof none) == 0 || server->tokens == NULL) {
 		memcpy(sync->token, LOCAL, sizeof LOCAL);
 		return 0;

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "base/hash.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -205,7 +206,7 @@ void sw_caller_leave(struct sw_server *server, struct sw_caller *caller)
 		return;
 	/* One that asked too often stays known: coming anew does not help. There are no more
 	 * of these than users and tokens. */
-	if (caller->paid_ns <= sw_clock_boot_ns() || caller->key.class == SW_CALLER_STRANGER)
+	if (caller->paid_ns <= sw_now_boot_ns() || caller->key.class == SW_CALLER_STRANGER)
 		forget(server, caller);
 }
 
@@ -252,13 +253,13 @@ bool sw_caller_waits(const struct sw_server *server, struct sw_caller *caller)
 		caller->used_ns = 0;
 	}
 	/* Each is heard once in every round, however long others take. */
-	return caller->used_ns > SLICE_NS || (caller->used_ns > 0 && sw_clock_boot_ns() - server->loop.entered_ns > ROUND_NS);
+	return caller->used_ns > SLICE_NS || (caller->used_ns > 0 && sw_now_boot_ns() - server->loop.entered_ns > ROUND_NS);
 }
 
 /* What one request takes of the caller's time; false: there is no more of it for now. */
 static bool pay(struct sw_caller *caller, int64_t cost_ns)
 {
-	int64_t now_ns = sw_clock_boot_ns();
+	int64_t now_ns = sw_now_boot_ns();
 	if (caller->paid_ns < now_ns)
 		caller->paid_ns = now_ns;
 	if (caller->paid_ns + cost_ns - now_ns > BURST_NS && caller->paid_ns > now_ns)
@@ -270,7 +271,7 @@ static bool pay(struct sw_caller *caller, int64_t cost_ns)
 /* A token may sync for each of its nodes, and for some that it is about to bring. A large sync counts for several. */
 static int ask_sync(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err)
 {
-	int64_t now_ns = sw_clock_boot_ns();
+	int64_t now_ns = sw_now_boot_ns();
 	if (caller->node_count == 0 || now_ns - caller->counted_ns > SW_NS_PER_S) {
 		char id[SW_TOKEN_ID_SIZE];
 		sw_token_id(peer->token, id);

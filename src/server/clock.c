@@ -1,9 +1,6 @@
 #include "server/clock.h"
 
 #include <stdbool.h>
-#include <time.h>
-
-#include "base/number.h"
 
 void sw_clock_start(struct sw_clock *clock, int64_t boot_ns, int64_t real_ns, int64_t floor_ns)
 {
@@ -18,21 +15,4 @@ int64_t sw_clock_read(struct sw_clock *clock, int64_t boot_ns)
 	if (now_ns > clock->last_ns)
 		clock->last_ns = now_ns;
 	return clock->last_ns;
-}
-
-static int64_t read_clock(clockid_t id)
-{
-	struct timespec time = {0};
-	clock_gettime(id, &time);
-	return (int64_t)time.tv_sec * SW_NS_PER_S + time.tv_nsec;
-}
-
-int64_t sw_clock_boot_ns(void)
-{
-	return read_clock(CLOCK_BOOTTIME);
-}
-
-int64_t sw_clock_real_ns(void)
-{
-	return read_clock(CLOCK_REALTIME);
 }

@@ -21,8 +21,4 @@ void sw_clock_start(struct sw_clock *clock, int64_t boot_ns, int64_t real_ns, in
 /* What it shows at `boot_ns`; never less than before. */
 int64_t sw_clock_read(struct sw_clock *clock, int64_t boot_ns);
 
-/* The machine's own clocks. */
-int64_t sw_clock_boot_ns(void);
-int64_t sw_clock_real_ns(void);
-
 #endif

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/connection_state.h"
 
@@ -56,7 +57,7 @@ static uint32_t head_ms(const struct sw_conn *conn)
 static void set_idle(struct sw_conn *conn, bool idle)
 {
 	conn->is_idle = idle;
-	conn->since_ns = sw_clock_boot_ns();
+	conn->since_ns = sw_now_boot_ns();
 }
 
 /* Stops and goes on reading with TLS; called whenever input came or went. */
@@ -465,7 +466,7 @@ struct use {
 
 static void end_use(struct use *use)
 {
-	int64_t took_ns = sw_clock_boot_ns() - use->began_ns;
+	int64_t took_ns = sw_now_boot_ns() - use->began_ns;
 	use->caller->used_ns += took_ns > 0 ? took_ns : 1;
 }
 
@@ -477,11 +478,11 @@ static bool read_body(struct sw_conn *conn)
 	bool more = false;
 	if (sw_caller_waits(conn->server, conn->caller))
 		return false;
-	SW_CLEANUP(end_use) struct use use = {conn->caller, sw_clock_boot_ns()};
+	SW_CLEANUP(end_use) struct use use = {conn->caller, sw_now_boot_ns()};
 	int64_t until_ns = use.began_ns + READ_SLICE_NS;
 	do
 		r = conn->is_read ? 0 : sw_request_read_some(conn->request, conn->body, conn->body_size, &more, &status, &err);
-	while (r == 0 && more && sw_clock_boot_ns() < until_ns);
+	while (r == 0 && more && sw_now_boot_ns() < until_ns);
 	/* What is asked for with a large body takes its own time: others are heard before. */
 	bool pauses = r == 0 && !more && !conn->is_read && conn->body_size > INPUT_USUAL;
 	conn->is_read = pauses;
@@ -554,7 +555,7 @@ static bool is_late(struct sw_conn *conn)
 		return true;
 	/* A user that was not heard in this round is, however long others take; agents may be thousands. */
 	bool is_first = conn->caller->key.class != SW_CALLER_AGENT && conn->caller->round_ns != server->loop.entered_ns;
-	if (is_first || sw_clock_boot_ns() - server->loop.entered_ns < ROUND_NS)
+	if (is_first || sw_now_boot_ns() - server->loop.entered_ns < ROUND_NS)
 		return false;
 	TAILQ_INSERT_TAIL(&server->late, conn, late_link);
 	conn->is_late = true;
@@ -570,9 +571,9 @@ static void on_late(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	struct sw_conn *conn;
-	int64_t until_ns = sw_clock_boot_ns() + LATE_NS;
+	int64_t until_ns = sw_now_boot_ns() + LATE_NS;
 	while ((conn = TAILQ_FIRST(&server->late)) != NULL) {
-		if (sw_clock_boot_ns() > until_ns) {
+		if (sw_now_boot_ns() > until_ns) {
 			evtimer_add(server->late_step, &(struct timeval){0});
 			return;
 		}
@@ -766,7 +767,7 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 
 void sw_conns_close_revoked(struct sw_server *server)
 {
-	int64_t now_s = sw_clock_real_ns() / SW_NS_PER_S;
+	int64_t now_s = sw_now_real_ns() / SW_NS_PER_S;
 	struct sw_conn *conn = TAILQ_FIRST(&server->conns);
 	while (conn != NULL) {
 		struct sw_conn *next = TAILQ_NEXT(conn, link);

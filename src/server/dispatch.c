@@ -1,6 +1,7 @@
 /* From a request to who answers it, and whether the asker may ask. */
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -12,7 +13,7 @@ static void identify(struct sw_server *server, const char *token, struct sw_peer
 		return;
 	sw_reload_tokens(server);
 	sw_token_digest(token, peer->token);
-	if (!sw_tokens_find(server->tokens, peer->token, sw_clock_real_ns() / SW_NS_PER_S, &owner))
+	if (!sw_tokens_find(server->tokens, peer->token, sw_now_real_ns() / SW_NS_PER_S, &owner))
 		return;
 	peer->roles = owner.role;
 	peer->user = (struct sw_user){.uid = owner.uid, .gid = owner.gid, .is_operator = owner.role == SW_ROLE_OPERATOR};

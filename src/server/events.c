@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -195,7 +196,7 @@ static bool feed(struct sw_watcher *watcher, int64_t until_ns)
 		}
 		watcher->next++;
 		send_happening(watcher, happening, kind_name(happening->kind));
-		if (count % 16 == 0 && sw_clock_boot_ns() > until_ns)
+		if (count % 16 == 0 && sw_now_boot_ns() > until_ns)
 			return false;
 	}
 	return true;
@@ -223,12 +224,12 @@ static void on_more(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	struct sw_events *events = &server->events;
-	int64_t until_ns = sw_clock_boot_ns() + SLICE_NS;
+	int64_t until_ns = sw_now_boot_ns() + SLICE_NS;
 	if (events->at == NULL) {
 		events->at = TAILQ_FIRST(&events->watchers);
 		events->again = false;
 	}
-	while (events->at != NULL && sw_clock_boot_ns() <= until_ns) {
+	while (events->at != NULL && sw_now_boot_ns() <= until_ns) {
 		struct sw_watcher *watcher = events->at;
 		if (feed(watcher, until_ns)) {
 			feed_end(watcher);

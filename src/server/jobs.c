@@ -5,6 +5,7 @@
 
 #include "api/when.h"
 #include "base/bitmap.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -213,7 +214,7 @@ static bool propose_some(struct sw_server *server, struct sw_op *op, int64_t unt
 	sw_models_look(server);
 	while (r == 0 && op->proposed < op->request->jobs.count) {
 		r = propose_next(server, op, &err);
-		if (r == 0 && op->proposed < op->request->jobs.count && sw_clock_boot_ns() > until_ns)
+		if (r == 0 && op->proposed < op->request->jobs.count && sw_now_boot_ns() > until_ns)
 			return false;
 	}
 	submit_or_refuse(server, op, r, &err);
@@ -242,7 +243,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	/* A client that has gone was promised nothing. */
 	if (op->conn == NULL)
 		sw_op_free(op);
-	else if (!(op->done == submitted ? propose_some : change_some)(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS))
+	else if (!(op->done == submitted ? propose_some : change_some)(server, op, sw_now_boot_ns() + PROPOSE_SLICE_NS))
 		TAILQ_INSERT_TAIL(&server->submits.ops, op, link);
 	if (!TAILQ_EMPTY(&server->submits.ops))
 		evtimer_add(server->submits.step, &(struct timeval){0});
@@ -289,7 +290,7 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 		return;
 	if (again) {
 		sw_turn_add(server, op);
-	} else if (!propose_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS)) {
+	} else if (!propose_some(server, op, sw_now_boot_ns() + PROPOSE_SLICE_NS)) {
 		go_on_later(server, op);
 	}
 }
@@ -482,7 +483,7 @@ static bool change_some(struct sw_server *server, struct sw_op *op, int64_t unti
 	int r = 0;
 	while (r == 0 && op->proposed < op->request->change.jobs.count) {
 		r = look_next(server, op, &change, &err);
-		if (r == 0 && op->proposed % 32 == 0 && sw_clock_boot_ns() > until_ns)
+		if (r == 0 && op->proposed % 32 == 0 && sw_now_boot_ns() > until_ns)
 			return false;
 	}
 	if (r == 0)
@@ -503,7 +504,7 @@ void sw_handle_changes(struct sw_server *server, struct sw_conn *conn)
 	if (r < 0) {
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
 		sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
-	} else if (!change_some(server, op, sw_clock_boot_ns() + PROPOSE_SLICE_NS)) {
+	} else if (!change_some(server, op, sw_now_boot_ns() + PROPOSE_SLICE_NS)) {
 		go_on_later(server, op);
 	}
 }
@@ -650,7 +651,7 @@ static bool take_job(struct sw_page *walk, const struct sw_found_job *seen)
 	struct page *page = (struct page *)walk;
 	const struct sw_request *request = page->request;
 	if (page->written == request->list.limit || page->looked == LOOKED_AT_MAX || page->decoded > ASKED_BYTES_MAX ||
-	    (page->looked % 64 == 63 && sw_clock_boot_ns() > page->until_ns))
+	    (page->looked % 64 == 63 && sw_now_boot_ns() > page->until_ns))
 		return false;
 	page->looked++;
 	if (seen == NULL || !passes(page->filter, page->peer, &seen->view))
@@ -680,7 +681,7 @@ static uint64_t write_page(struct sw_server *server, const struct sw_request *re
 		.filter = filter,
 		.peer = peer,
 		.json = json,
-		.until_ns = sw_clock_boot_ns() + PAGE_NS,
+		.until_ns = sw_now_boot_ns() + PAGE_NS,
 	};
 	struct sw_err err = {0};
 	if (sw_past_page(&page.walk, filter->states, filter->since_ns, &err))

@@ -10,6 +10,7 @@
  */
 #include <jansson.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -46,7 +47,7 @@ static int take(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const vo
 {
 	struct page *page = user;
 	if (page->written >= page->limit || page->looked_at >= LOOKED_AT_MAX ||
-	    (++page->looked_at % 64 == 0 && sw_clock_boot_ns() > page->until_ns))
+	    (++page->looked_at % 64 == 0 && sw_now_boot_ns() > page->until_ns))
 		return 1;
 	if (kind == SW_RECORD_HOLD || kind == SW_RECORD_RELEASE)
 		write_event(page, seq, at_ns, kind, bytes, size);
@@ -105,7 +106,7 @@ void sw_handle_kept(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 503, &err);
 		return;
 	}
-	struct page page = {.limit = request->list.limit, .until_ns = sw_clock_boot_ns() + PAGE_NS};
+	struct page page = {.limit = request->list.limit, .until_ns = sw_now_boot_ns() + PAGE_NS};
 	uint64_t after = request->after < INT64_MAX ? request->after : INT64_MAX - 1;
 	int r = write_page(server, after, &page, &err);
 	if (r < 0) {

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "base/often.h"
 #include "server/state.h"
@@ -117,7 +118,7 @@ static void pause_listener(struct listener *listener, int error)
 	struct sw_server *server = listener->server;
 	uint64_t missed = 0;
 	server->figures.accepts_failed++;
-	if (sw_often_may(&listener->complaint, sw_clock_boot_ns(), SAY_EVERY_NS, &missed))
+	if (sw_often_may(&listener->complaint, sw_now_boot_ns(), SAY_EVERY_NS, &missed))
 		sw_server_note(server, "cannot take connections on %s: %s (%llu times more since this was said last)",
 			       listener->is_tcp ? "TCP" : "the socket", strerror(error), (unsigned long long)missed);
 	struct timeval wait = {.tv_usec = AGAIN_MS * 1000};

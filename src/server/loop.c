@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -12,13 +13,6 @@
 #define PUT_OFF_MAX 50
 
 const int64_t sw_loop_bounds_ns[SW_LOOP_BOUNDS] = {1000000, 5000000, 10000000, 25000000, 50000000, 100000000, 250000000, 1000000000};
-
-static int64_t cpu_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * SW_NS_PER_S + now.tv_nsec;
-}
 
 static void begin(struct sw_loop *loop)
 {
@@ -30,8 +24,8 @@ static void begin(struct sw_loop *loop)
 		loop->rounds[bound]++;
 		loop->total_ns += took_ns;
 	}
-	loop->entered_ns = sw_clock_boot_ns();
-	loop->entered_cpu_ns = cpu_ns();
+	loop->entered_ns = sw_now_boot_ns();
+	loop->entered_cpu_ns = sw_now_thread_ns();
 }
 
 struct sw_server *sw_loop_enter(struct sw_server *server)
@@ -48,12 +42,12 @@ struct sw_server *sw_loop_enter(struct sw_server *server)
 void sw_loop_leave(struct sw_server **server)
 {
 	struct sw_loop *loop = &(*server)->loop;
-	loop->left_ns = sw_clock_boot_ns();
+	loop->left_ns = sw_now_boot_ns();
 	if (loop->left_ns - loop->entered_ns > loop->longest_ns)
 		loop->longest_ns = loop->left_ns - loop->entered_ns;
 	/* It is never more than the time that passed. */
 	if (loop->left_ns - loop->entered_ns > loop->longest_cpu_ns) {
-		int64_t took_ns = cpu_ns() - loop->entered_cpu_ns;
+		int64_t took_ns = sw_now_thread_ns() - loop->entered_cpu_ns;
 		if (took_ns > loop->longest_cpu_ns)
 			loop->longest_cpu_ns = took_ns;
 	}
@@ -61,7 +55,7 @@ void sw_loop_leave(struct sw_server **server)
 
 bool sw_loop_puts_off(const struct sw_server *server, unsigned *times)
 {
-	if (sw_clock_boot_ns() - server->loop.entered_ns > LONG_NS && ++*times < PUT_OFF_MAX)
+	if (sw_now_boot_ns() - server->loop.entered_ns > LONG_NS && ++*times < PUT_OFF_MAX)
 		return true;
 	*times = 0;
 	return false;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -178,13 +179,13 @@ static void write_some(struct sw_server *server)
 {
 	struct sw_node_lists *lists = &server->node_lists;
 	struct sw_node_view view;
-	int64_t until_ns = sw_clock_boot_ns() + SLICE_NS;
+	int64_t until_ns = sw_now_boot_ns() + SLICE_NS;
 	lists->is_busy = true;
 	while (sw_brain_node(server->brain, lists->at, &view)) {
 		if (!view.removed)
 			sw_write_node(server, &lists->json, lists->at, &view);
 		lists->at++;
-		if (sw_clock_boot_ns() > until_ns) {
+		if (sw_now_boot_ns() > until_ns) {
 			lists->is_busy = false;
 			evtimer_add(lists->step, &(struct timeval){0});
 			return;

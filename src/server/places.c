@@ -7,6 +7,7 @@
  *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when
  *     it is told to make room.
  */
+#include "base/now.h"
 #include "base/number.h"
 #include "server/connection_state.h"
 
@@ -111,7 +112,7 @@ static struct sw_conn *easiest(struct sw_caller *caller, int least)
 static struct sw_conn *stalest(struct sw_caller *caller)
 {
 	struct sw_conn *conn, *found = NULL;
-	int64_t before_ns = sw_clock_boot_ns() - STALE_NS;
+	int64_t before_ns = sw_now_boot_ns() - STALE_NS;
 	TAILQ_FOREACH(conn, &caller->conns, caller_link)
 	if (ease_of(conn) >= 2 && conn->since_ns < (found != NULL ? found->since_ns : before_ns))
 		found = conn;

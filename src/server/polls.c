@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -63,7 +64,7 @@ static void set_timer(struct sw_server *server)
 	if (first == NULL || (evtimer_pending(server->polls.timer, NULL) && server->polls.timer_ns <= first->until_ns))
 		return;
 	server->polls.timer_ns = first->until_ns;
-	int64_t wait_us = (first->until_ns - sw_clock_boot_ns()) / SW_NS_PER_US + 1000;
+	int64_t wait_us = (first->until_ns - sw_now_boot_ns()) / SW_NS_PER_US + 1000;
 	if (wait_us < 0)
 		wait_us = 0;
 	struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
@@ -98,7 +99,7 @@ static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struc
 	}
 	int64_t patience_ns = sw_brain_patience(server->brain, request->sync);
 	*poll = (struct sw_poll){.server = server, .conn = conn, .request = request};
-	poll->until_ns = sw_clock_boot_ns() + (patience_ns < PARKED_MOST_NS ? patience_ns : PARKED_MOST_NS);
+	poll->until_ns = sw_now_boot_ns() + (patience_ns < PARKED_MOST_NS ? patience_ns : PARKED_MOST_NS);
 	insert(&server->polls, poll);
 	set_timer(server);
 	/* Last: an agent that has gone already takes the poll with it. */
@@ -168,12 +169,12 @@ static void let_go(struct sw_server *server, struct sw_poll *poll)
 void sw_polls_wake(struct sw_server *server)
 {
 	struct sw_poll *poll = TAILQ_FIRST(&server->polls.parked);
-	int64_t until_ns = sw_clock_boot_ns() + SLICE_NS;
+	int64_t until_ns = sw_now_boot_ns() + SLICE_NS;
 	/* Answering one frees that one alone; a new one that comes of it stands at the end. */
 	while (poll != NULL) {
 		struct sw_poll *next = TAILQ_NEXT(poll, link);
 		if (sw_brain_has_word(server->brain, poll->request->sync)) {
-			if (sw_clock_boot_ns() > until_ns) {
+			if (sw_now_boot_ns() > until_ns) {
 				evtimer_add(server->polls.more, &(struct timeval){0});
 				return;
 			}
@@ -200,8 +201,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	struct sw_poll *poll;
-	int64_t now_ns = sw_clock_boot_ns();
-	while ((poll = TAILQ_FIRST(&server->polls.parked)) != NULL && poll->until_ns <= now_ns && sw_clock_boot_ns() <= now_ns + SLICE_NS)
+	int64_t now_ns = sw_now_boot_ns();
+	while ((poll = TAILQ_FIRST(&server->polls.parked)) != NULL && poll->until_ns <= now_ns && sw_now_boot_ns() <= now_ns + SLICE_NS)
 		let_go(server, poll);
 	set_timer(server);
 	sw_server_arm(server);

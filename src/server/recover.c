@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -152,7 +153,7 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 static int add_record(struct sw_server *server, enum sw_record_kind kind, const char *body, size_t size, struct sw_err *err)
 {
 	uint64_t seq;
-	int64_t at_ns = sw_clock_real_ns() > server->clock.last_ns ? sw_clock_real_ns() : server->clock.last_ns;
+	int64_t at_ns = sw_now_real_ns() > server->clock.last_ns ? sw_now_real_ns() : server->clock.last_ns;
 	sw_journal_append(server->journal, at_ns, (int)kind, body, size, &seq);
 	int r = sw_journal_commit(server->journal, err);
 	if (r == 0)
@@ -219,7 +220,7 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	if (sw_journal_aside_count(server->journal) > 0)
 		sw_server_note(server, "%" PRIu64 " records of the journal are set aside: 'sharewell journal check' lists them",
 			       sw_journal_aside_count(server->journal));
-	sw_clock_start(&server->clock, sw_clock_boot_ns(), sw_clock_real_ns(), server->clock.last_ns);
+	sw_clock_start(&server->clock, sw_now_boot_ns(), sw_now_real_ns(), server->clock.last_ns);
 	server->started_at_ns = server->clock.last_ns;
 	sw_brain_assume_answers(server->brain, sw_server_now(server));
 	sw_machines_recall_all(&server->machines, server->brain);

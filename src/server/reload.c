@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "api/when.h"
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -69,7 +70,7 @@ static void on_look(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	sw_reload_tokens(server);
-	int64_t now_s = sw_clock_real_ns() / SW_NS_PER_S;
+	int64_t now_s = sw_now_real_ns() / SW_NS_PER_S;
 	if (sw_tokens_ended(server->tokens, server->reload.looked_at_s, now_s))
 		server->reload.sweep = true;
 	server->reload.looked_at_s = now_s;
@@ -84,7 +85,7 @@ void sw_reload_tell_end(struct sw_server *server)
 	char day[SW_WHEN_SIZE];
 	if (server->tls == NULL)
 		return;
-	int64_t ends_at_s = sw_tls_ends_at_s(server->tls), left_s = ends_at_s - sw_clock_real_ns() / SW_NS_PER_S;
+	int64_t ends_at_s = sw_tls_ends_at_s(server->tls), left_s = ends_at_s - sw_now_real_ns() / SW_NS_PER_S;
 	sw_when_format(ends_at_s * SW_NS_PER_S, day);
 	if (left_s < 0)
 		sw_server_note(server, "the certificate has ended (%.10s): clients refuse it", day);

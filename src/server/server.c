@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "contention/profile.h"
 #include "failure/failure.h"
@@ -18,7 +19,7 @@
 
 int64_t sw_server_now(struct sw_server *server)
 {
-	return sw_clock_read(&server->clock, sw_clock_boot_ns());
+	return sw_clock_read(&server->clock, sw_now_boot_ns());
 }
 
 void sw_server_note(struct sw_server *server, const char *fmt, ...)

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -53,7 +54,7 @@ static void failed(struct sw_server *server, const struct sw_err *err)
 	snapshots->stage = SW_SNAPSHOT_NONE;
 	end_child(snapshots);
 	drop_bytes(snapshots);
-	snapshots->retry_ns = sw_clock_boot_ns() + RETRY_NS;
+	snapshots->retry_ns = sw_now_boot_ns() + RETRY_NS;
 	sw_server_note(server, "%s: %s; it is tried again, and nothing is lost", err->fact, err->detail);
 }
 
@@ -269,9 +270,9 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 		schedule(server);
 		return;
 	}
-	int64_t start_ns = sw_clock_boot_ns();
+	int64_t start_ns = sw_now_boot_ns();
 	int r = step(server, &err);
-	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	int64_t took_ns = sw_now_boot_ns() - start_ns;
 	if (took_ns > server->figures.snapshot_longest_ns)
 		server->figures.snapshot_longest_ns = took_ns;
 	if (r < 0)
@@ -285,11 +286,11 @@ void sw_snapshots_consider(struct sw_server *server)
 	struct sw_snapshots *snapshots = &server->snapshots;
 	struct sw_err err = {0};
 	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) ||
-	    !TAILQ_EMPTY(&server->turn.stored) || !is_due(server) || sw_clock_boot_ns() < snapshots->retry_ns)
+	    !TAILQ_EMPTY(&server->turn.stored) || !is_due(server) || sw_now_boot_ns() < snapshots->retry_ns)
 		return;
-	int64_t start_ns = sw_clock_boot_ns();
+	int64_t start_ns = sw_now_boot_ns();
 	int r = begin_child(server) ? 0 : begin_here(server, &err);
-	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	int64_t took_ns = sw_now_boot_ns() - start_ns;
 	if (took_ns > server->figures.snapshot_longest_ns)
 		server->figures.snapshot_longest_ns = took_ns;
 	if (r < 0)

@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -86,7 +87,7 @@ bool sw_turn_rests(const struct sw_server *server)
 void sw_turn_poke(struct sw_server *server)
 {
 	struct sw_turn *turn = &server->turn;
-	if (!sw_turn_rests(server) && sw_clock_boot_ns() - turn->opened_ns > TURN_NS)
+	if (!sw_turn_rests(server) && sw_now_boot_ns() - turn->opened_ns > TURN_NS)
 		event_active(turn->next, EV_TIMEOUT, 0);
 }
 
@@ -94,7 +95,7 @@ void sw_turn_add(struct sw_server *server, struct sw_op *op)
 {
 	struct sw_turn *turn = &server->turn;
 	if (sw_turn_rests(server)) {
-		turn->opened_ns = sw_clock_boot_ns();
+		turn->opened_ns = sw_now_boot_ns();
 		evtimer_add(turn->next, &(struct timeval){.tv_usec = TURN_NS / SW_NS_PER_US});
 	}
 	TAILQ_INSERT_TAIL(&turn->open, op, link);
@@ -150,7 +151,7 @@ static bool append(struct sw_server *server, int64_t until_ns)
 			if (record->kind == SW_RECORD_FORGET)
 				sw_past_keep(server, record);
 			bool look = ++turn->appended % 64 == 0 || record->size > RECORD_LARGE;
-			if (look && sw_clock_boot_ns() > until_ns)
+			if (look && sw_now_boot_ns() > until_ns)
 				return false;
 		}
 	}
@@ -160,9 +161,9 @@ static bool append(struct sw_server *server, int64_t until_ns)
 static int commit_batch(struct sw_server *server, struct sw_err *err)
 {
 	struct sw_op *op;
-	int64_t start_ns = sw_clock_boot_ns();
+	int64_t start_ns = sw_now_boot_ns();
 	int r = sw_journal_commit(server->journal, err);
-	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	int64_t took_ns = sw_now_boot_ns() - start_ns;
 	struct sw_figures *figures = &server->figures;
 	figures->commit_ns += took_ns;
 	if (took_ns > figures->commit_longest_ns)
@@ -324,7 +325,7 @@ static bool store(struct sw_server *server, int64_t until_ns)
 	if (!append(server, until_ns))
 		return false;
 	/* A large batch takes long to commit, and has a slice of its own for that. */
-	if (turn->appended > RECORDS_MANY && sw_clock_boot_ns() > until_ns - SLICE_NS * 3 / 4)
+	if (turn->appended > RECORDS_MANY && sw_now_boot_ns() > until_ns - SLICE_NS * 3 / 4)
 		return false;
 	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says nothing about the disk. */
 	bool writes = turn->appended > 0, proves = writes && proves_room(server);
@@ -401,11 +402,11 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 			if (!apply_one(server, op))
 				return true;
 			bool look = op->applied % 16 == 0 || op->records.items[op->applied - 1].size > RECORD_LARGE;
-			if (look && sw_clock_boot_ns() > until_ns)
+			if (look && sw_now_boot_ns() > until_ns)
 				return false;
 		}
 		/* What it is answered may take as long again; a long answer has a slice of its own. */
-		if (sw_clock_boot_ns() > (op->records.count > RECORDS_MANY ? until_ns - SLICE_NS * 3 / 4 : until_ns))
+		if (sw_now_boot_ns() > (op->records.count > RECORDS_MANY ? until_ns - SLICE_NS * 3 / 4 : until_ns))
 			return false;
 		TAILQ_REMOVE(&server->turn.stored, op, link);
 		/* No number is heard before the mark has it. */
@@ -429,7 +430,7 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	turn->round_ns = server->loop.entered_ns;
-	int64_t start_ns = sw_clock_boot_ns(), until_ns = start_ns + SLICE_NS;
+	int64_t start_ns = sw_now_boot_ns(), until_ns = start_ns + SLICE_NS;
 	/* What is stored comes first: the rest waits for its turn in the journal's order. */
 	bool had_work = !TAILQ_EMPTY(&turn->stored);
 	if (apply(server, until_ns) && server->fatal.code == 0 && store(server, until_ns)) {
@@ -441,14 +442,14 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 		evtimer_del(turn->next);
 	else
 		evtimer_add(turn->next, &(struct timeval){0});
-	turn->opened_ns = sw_clock_boot_ns();
+	turn->opened_ns = sw_now_boot_ns();
 	if (had_work) {
 		sw_events_send(server);
 		sw_polls_wake(server);
 		sw_logs_wake(server);
 		sw_server_arm(server);
 	}
-	int64_t took_ns = sw_clock_boot_ns() - start_ns;
+	int64_t took_ns = sw_now_boot_ns() - start_ns;
 	if (took_ns > server->figures.turn_longest_ns)
 		server->figures.turn_longest_ns = took_ns;
 	if (had_work)

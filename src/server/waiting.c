@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"
 
@@ -44,7 +45,7 @@ static struct sw_user_jobs *find(struct sw_waiting *waiting, uint32_t uid)
 
 static void ask_for_count(struct sw_waiting *waiting)
 {
-	if (waiting->counting || (waiting->counted_ns != 0 && sw_clock_boot_ns() - waiting->counted_ns < AGAIN_NS))
+	if (waiting->counting || (waiting->counted_ns != 0 && sw_now_boot_ns() - waiting->counted_ns < AGAIN_NS))
 		return;
 	waiting->counting = true;
 	waiting->begun = false;
@@ -68,7 +69,7 @@ static void end_count(struct sw_waiting *waiting)
 {
 	size_t kept = 0;
 	waiting->counting = false;
-	waiting->counted_ns = sw_clock_boot_ns();
+	waiting->counted_ns = sw_now_boot_ns();
 	waiting->jobs = waiting->bytes = 0;
 	memcpy(waiting->states, waiting->next_states, sizeof waiting->states);
 	for (size_t i = 0; i < waiting->users.count; i++) {

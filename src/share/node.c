@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "base/number.h"
 #include "share/host.h"
 
@@ -211,13 +211,6 @@ struct user {
 	bool refused; /* it says that it lacked some just now */
 };
 
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* False: it is nobody's ledger, or one that cannot be read. */
 static bool meet(uid_t uid, int64_t now, struct user *ret_user)
 {
@@ -297,7 +290,7 @@ bool sw_share_node_balance(uint64_t *ret_used, uint64_t *ret_most)
 	if (fd < 0)
 		return false;
 	close(fd);
-	int64_t now = monotonic_ns();
+	int64_t now = sw_now_monotonic_ns();
 	uint64_t used = 0, parts = 0;
 	size_t count = meet_all(now, users);
 	for (size_t i = 0; i < count; i++) {

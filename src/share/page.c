@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
+
 struct sw_share_page {
 	struct sw_page *shared; /* the file itself, or a copy of it */
 	int fd;
@@ -457,21 +459,14 @@ bool sw_share_page_is_met(struct sw_share_page *page, uint32_t number)
 	return true;
 }
 
-static int64_t monotonic_ns(void)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t timeout_ns)
 {
-	int64_t until = monotonic_ns() + timeout_ns;
+	int64_t until = sw_now_monotonic_ns() + timeout_ns;
 	for (;;) {
 		uint32_t changes = atomic_load(&page->shared->changes);
 		if (sw_share_page_is_met(page, number))
 			return true;
-		int64_t left = until - monotonic_ns();
+		int64_t left = until - sw_now_monotonic_ns();
 		if (left <= 0)
 			return false;
 		/* A process that dies wakes nobody. */
@@ -492,9 +487,9 @@ static bool lock_door(const struct sw_share_page *page, short type)
 
 bool sw_share_page_shut(struct sw_share_page *page, int64_t timeout_ns)
 {
-	int64_t until = monotonic_ns() + timeout_ns;
+	int64_t until = sw_now_monotonic_ns() + timeout_ns;
 	bool shut = lock_door(page, F_WRLCK);
-	while (!shut && monotonic_ns() < until) {
+	while (!shut && sw_now_monotonic_ns() < until) {
 		nanosleep(&(struct timespec){.tv_nsec = DOOR_LOOK_NS}, NULL);
 		shut = lock_door(page, F_WRLCK);
 	}

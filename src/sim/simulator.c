@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/now.h"
 #include "base/rng.h"
 #include "policy/registry.h"
 #include "sim/model.h"
@@ -49,13 +49,6 @@ struct run {
 	bool told_quotas;
 	bool hopeless; /* given up before all jobs had ended */
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-	clock_gettime(clock, &now);
-	return (int64_t)now.tv_sec * SW_NS_PER_S + now.tv_nsec;
-}
 
 static void count_decision(uint64_t *buckets, int64_t ns)
 {
@@ -264,12 +257,12 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	    collect_changes(run, now) < 0 || collect_arrivals(run, now) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
 	struct sw_step outcome;
-	int64_t before = run->buckets != NULL ? clock_ns(CLOCK_MONOTONIC) : 0;
+	int64_t before = run->buckets != NULL ? sw_now_monotonic_ns() : 0;
 	int r = sw_engine_step(run->engine, now, run->events.items, run->events.count, &outcome, err);
 	if (r < 0)
 		return r;
 	if (run->buckets != NULL)
-		count_decision(run->buckets, clock_ns(CLOCK_MONOTONIC) - before);
+		count_decision(run->buckets, sw_now_monotonic_ns() - before);
 	if (run->config->validate) {
 		r = sw_engine_validate(run->engine, err);
 		if (r < 0)
@@ -470,7 +463,7 @@ static int prepare(struct run *run, struct sw_err *err)
 int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_result, struct sw_err *err)
 {
 	struct run run = {.config = config};
-	int64_t began = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int64_t began = sw_now_thread_ns();
 	int r = prepare(&run, err);
 	if (r == 0)
 		r = run_to_the_end(&run, err);
@@ -478,7 +471,7 @@ int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_resul
 		r = sw_err_set(err, SW_ENOMEM, "out of memory for the results");
 	if (r == 0) {
 		sw_result_summarise(run.result);
-		run.result->cpu_s = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - began) / 1e9;
+		run.result->cpu_s = (double)(sw_now_thread_ns() - began) / 1e9;
 		*ret_result = SW_TAKE(run.result);
 	}
 	if (run.result != NULL)

@@ -48,6 +48,13 @@ fresh
 printf '#include <time.h>\n' >>"$tree/src/core/core.c"
 expect fail 'src/core/core.c:3: <time.h>' 'layers: core must not have a clock' "$tools/check-layers" "$tree"
 fresh
+printf '#include "base/now.h"\n' >>"$tree/src/core/core.c"
+expect fail 'src/core/core.c:3: "base/now.h"' 'layers: nor the one of base' "$tools/check-layers" "$tree"
+fresh
+mkdir -p "$tree/src/agent/brain"
+printf '#include "agent/folder.h"\n' >"$tree/src/agent/brain/brain.c"
+expect fail 'src/agent/brain/brain.c:1: "agent/folder.h": agent/brain may not use agent' 'layers: a room of a folder has rules of its own' "$tools/check-layers" "$tree"
+fresh
 printf '#include "one.h"\n' >>"$tree/src/base/two.c"
 expect fail 'src/base/two.c:1: "one.h": write it relative to src/' 'layers: includes name their folder' "$tools/check-layers" "$tree"
 fresh

@@ -3,10 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/folder.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/begin.h"
@@ -14,6 +12,7 @@
 #include "agent/supervisor/state.h"
 #include "agent/supervisor/supervisor.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 
 void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail)
 {
@@ -82,14 +81,14 @@ void sw_supervisor_drain(struct sw_supervisor *supervisor)
 {
 	supervisor->stage = SW_STAGE_DRAINING;
 	if (supervisor->account.run.ended_at_ns == 0)
-		supervisor->account.run.ended_at_ns = sw_real_now();
+		supervisor->account.run.ended_at_ns = sw_now_real_ns();
 	for (int i = 0; i < 2; i++)
 		if (supervisor->streams[i] >= 0) {
 			close(supervisor->streams[i]);
 			supervisor->streams[i] = -1;
 		}
 	supervisor->look_at_ns = SW_NEVER;
-	supervisor->give_up_at_ns = sw_boot_now() + SW_DRAIN_NS;
+	supervisor->give_up_at_ns = sw_now_boot_ns() + SW_DRAIN_NS;
 	if (sw_supervisor_unread(supervisor) >= 0)
 		sw_supervisor_on_output(supervisor);
 	if (supervisor->logger == 0 && sw_supervisor_unread(supervisor) < 0)
@@ -141,7 +140,7 @@ void sw_supervisor_record(struct sw_supervisor *supervisor)
 	/* A folder that is gone was forgotten: nobody waits for the exit any more. */
 	int r = text != NULL ? sw_folder_write(supervisor->folder, "exit.json", text, size, true, NULL) : SW_ENOMEM;
 	if (r < 0 && r != SW_ENOTFOUND) {
-		supervisor->record_at_ns = sw_boot_now() + SW_NS_PER_S;
+		supervisor->record_at_ns = sw_now_boot_ns() + SW_NS_PER_S;
 		return;
 	}
 	if (text != NULL)

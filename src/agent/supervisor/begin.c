@@ -7,7 +7,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/folder.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/begin.h"
@@ -16,6 +15,7 @@
 #include "agent/supervisor/recover.h"
 #include "agent/supervisor/state.h"
 #include "agent/supervisor/tree.h"
+#include "base/now.h"
 
 enum { PIPE_SIZE = 1 << 20 };
 
@@ -132,7 +132,7 @@ static void start_job(struct sw_supervisor *supervisor)
 		.gpu_page = supervisor->gpu.page != NULL ? supervisor->gpu.path : NULL,
 		.gpu_library = supervisor->order->gpu_library,
 	};
-	supervisor->account.run.started_at_ns = sw_real_now();
+	supervisor->account.run.started_at_ns = sw_now_real_ns();
 	pid_t pid = fork();
 	if (pid == 0)
 		sw_launch_exec(&launch);
@@ -242,7 +242,7 @@ void sw_supervisor_on_report(struct sw_supervisor *supervisor)
 	if (supervisor->stage != SW_STAGE_LAUNCHING)
 		return;
 	supervisor->stage = SW_STAGE_RUNNING;
-	supervisor->running_since_ns = sw_boot_now();
+	supervisor->running_since_ns = sw_now_boot_ns();
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
 	if (!supervisor->suspends_first)
 		return;

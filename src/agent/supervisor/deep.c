@@ -20,13 +20,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/deep.h"
 #include "agent/supervisor/gpu.h"
 #include "agent/supervisor/launch.h"
 #include "agent/supervisor/move.h"
 #include "agent/supervisor/state.h"
+#include "base/now.h"
 #include "gpu/gpu.h"
 #include "share/checkpoint.h"
 #include "share/deep.h"
@@ -325,7 +325,7 @@ bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
 	if (deep->helper > 0 && pid == deep->helper) {
 		deep->helper = 0;
 		deep->helped = true;
-		deep->look_at_ns = sw_boot_now();
+		deep->look_at_ns = sw_now_boot_ns();
 		return true;
 	}
 	if (pid != sw_supervisor_deep_worker(supervisor))

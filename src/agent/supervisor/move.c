@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/device_group.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/deep.h"
@@ -21,6 +20,7 @@
 #include "agent/supervisor/move.h"
 #include "agent/supervisor/state.h"
 #include "agent/supervisor/words.h"
+#include "base/now.h"
 #include "gpu/gpu.h"
 
 #define FIRST_LOOK_NS (2 * SW_NS_PER_MS)
@@ -188,8 +188,8 @@ void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words)
 	move->leaving = true;
 	sw_supervisor_keep_gpus(supervisor);
 	move->look_step_ns = FIRST_LOOK_NS;
-	move->look_at_ns = sw_boot_now();
-	move->until_ns = sw_boot_now() + SHUT_NS;
+	move->look_at_ns = sw_now_boot_ns();
+	move->until_ns = sw_now_boot_ns() + SHUT_NS;
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
@@ -223,7 +223,7 @@ void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why
 	if (!supervisor->move.leaving)
 		return;
 	sw_supervisor_move_end(supervisor, why);
-	sw_supervisor_gpu_return(supervisor, sw_boot_now());
+	sw_supervisor_gpu_return(supervisor, sw_now_boot_ns());
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 

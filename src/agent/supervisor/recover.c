@@ -8,13 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/folder.h"
 #include "agent/supervisor/gpu.h"
 #include "agent/supervisor/launch.h"
 #include "agent/supervisor/recover.h"
 #include "agent/supervisor/state.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 
 enum { PATIENCE_MS = 10000, STEP_MS = 20 };
 
@@ -114,7 +114,7 @@ int sw_supervisor_recover(int folder, const char *name, struct sw_err *err)
 	run->detail = started ? "its supervisor died, and with it the job; the exit code is not known"
 			      : "its supervisor was lost before it started the command";
 	run->started_at_ns = status != NULL ? status->run.started_at_ns : 0;
-	run->ended_at_ns = sw_real_now();
+	run->ended_at_ns = sw_now_real_ns();
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size;
 	int r = sw_run_account_encode(&exit_account, &text, &size, err);

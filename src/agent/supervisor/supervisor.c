@@ -17,7 +17,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/folder.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/begin.h"
@@ -29,6 +28,7 @@
 #include "agent/supervisor/tree.h"
 #include "agent/supervisor/words.h"
 #include "base/cleanup.h"
+#include "base/now.h"
 
 /* ------------------------------------------------------------------------------------------------
  * requests */
@@ -138,7 +138,7 @@ static void run_loop(struct sw_supervisor *supervisor)
 		if (polls[SIGNALS].revents != 0)
 			on_signals(supervisor);
 		sw_control_handle(&supervisor->control, &polls[CONTROL], on_request, supervisor);
-		sw_supervisor_tick(supervisor, sw_boot_now());
+		sw_supervisor_tick(supervisor, sw_now_boot_ns());
 	}
 }
 
@@ -270,7 +270,7 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 		.look_at_ns = SW_NEVER,
 		.give_up_at_ns = SW_NEVER,
 		.record_at_ns = SW_NEVER,
-		.settle_at_ns = sw_boot_now() + SW_SETTLE_NS,
+		.settle_at_ns = sw_now_boot_ns() + SW_SETTLE_NS,
 		.running_since_ns = SW_NEVER,
 		.deep = {.look_at_ns = SW_NEVER},
 		.move = {.look_at_ns = SW_NEVER},
@@ -284,9 +284,9 @@ static int supervise_new(int folder, const char *name, int link, struct sw_err *
 	if (r == 0) {
 		sw_supervisor_gpu_open(&supervisor);
 		open_cgroup(&supervisor, name);
-		if (sw_boot_now() < supervisor.lease_ns)
+		if (sw_now_boot_ns() < supervisor.lease_ns)
 			sw_supervisor_begin(&supervisor);
-		sw_supervisor_tick(&supervisor, sw_boot_now());
+		sw_supervisor_tick(&supervisor, sw_now_boot_ns());
 		run_loop(&supervisor);
 	}
 	sw_control_close(&supervisor.control);

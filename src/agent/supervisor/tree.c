@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/clock.h"
 #include "agent/supervisor/account.h"
 #include "agent/supervisor/begin.h"
 #include "agent/supervisor/deep.h"
@@ -16,6 +15,7 @@
 #include "agent/supervisor/state.h"
 #include "agent/supervisor/tree.h"
 #include "agent/supervisor/words.h"
+#include "base/now.h"
 
 #define FIRST_LOOK_NS (2 * SW_NS_PER_MS)
 #define LONGEST_LOOK_NS (200 * SW_NS_PER_MS)
@@ -105,7 +105,7 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 {
 	if (supervisor->stage >= SW_STAGE_ENDING || supervisor->killing)
 		return;
-	int64_t now_ns = sw_boot_now();
+	int64_t now_ns = sw_now_boot_ns();
 	sw_supervisor_blame(supervisor, reason, NULL);
 	if (ends_early(supervisor))
 		return;
@@ -175,9 +175,9 @@ static void deepen(struct sw_supervisor *supervisor)
 		return;
 	supervisor->pause = SW_PAUSE_COMING;
 	supervisor->look_step_ns = FIRST_LOOK_NS;
-	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
+	sw_supervisor_gpu_leave(supervisor, sw_now_boot_ns());
 	signal_tree(supervisor, SIGCONT);
-	suspend_pass(supervisor, sw_boot_now());
+	suspend_pass(supervisor, sw_now_boot_ns());
 }
 
 void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
@@ -205,8 +205,8 @@ void sw_supervisor_suspend(struct sw_supervisor *supervisor, bool deep)
 	supervisor->pause = SW_PAUSE_COMING;
 	supervisor->look_step_ns = FIRST_LOOK_NS;
 	sw_supervisor_deep_wish(supervisor, deep);
-	sw_supervisor_gpu_leave(supervisor, sw_boot_now());
-	suspend_pass(supervisor, sw_boot_now());
+	sw_supervisor_gpu_leave(supervisor, sw_now_boot_ns());
+	suspend_pass(supervisor, sw_now_boot_ns());
 }
 
 void sw_supervisor_resume(struct sw_supervisor *supervisor)
@@ -219,12 +219,12 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 	if (!supervisor->killing)
 		supervisor->look_at_ns = SW_NEVER;
 	/* First, so that nobody who wakes up goes on with leaving. */
-	sw_supervisor_deep_return(supervisor, sw_boot_now());
-	sw_supervisor_log_resume(supervisor, sw_boot_now());
+	sw_supervisor_deep_return(supervisor, sw_now_boot_ns());
+	sw_supervisor_log_resume(supervisor, sw_now_boot_ns());
 	signal_tree(supervisor, SIGCONT);
 	if (!stood)
 		return;
-	supervisor->running_since_ns = sw_boot_now();
+	supervisor->running_since_ns = sw_now_boot_ns();
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
 }
 
@@ -240,7 +240,7 @@ static void job_ended(struct sw_supervisor *supervisor, int status)
 	supervisor->stage = SW_STAGE_ENDING;
 	run->code = WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 0;
 	run->signal = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
-	run->ended_at_ns = sw_real_now();
+	run->ended_at_ns = sw_now_real_ns();
 }
 
 /* What the job left behind gets a signal and a little time. */
@@ -249,11 +249,11 @@ static void begin_ending(struct sw_supervisor *supervisor)
 	bool paused = supervisor->pause != SW_PAUSE_NONE;
 	supervisor->pause = SW_PAUSE_NONE;
 	if (paused)
-		sw_supervisor_deep_return(supervisor, sw_boot_now());
+		sw_supervisor_deep_return(supervisor, sw_now_boot_ns());
 	if (supervisor->killing)
 		return;
 	int64_t grace_ms = earlier(supervisor->spec->grace_ms, SW_LEFTOVER_GRACE_MS);
-	supervisor->kill_at_ns = earlier(supervisor->kill_at_ns, sw_boot_now() + grace_ms * SW_NS_PER_MS);
+	supervisor->kill_at_ns = earlier(supervisor->kill_at_ns, sw_now_boot_ns() + grace_ms * SW_NS_PER_MS);
 	supervisor->look_at_ns = SW_NEVER;
 	if (!supervisor->stopping)
 		signal_tree(supervisor, (int)supervisor->spec->stop_signal);
