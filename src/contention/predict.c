@@ -193,27 +193,3 @@ void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way wa
 	bool gate = way == SW_WAY_GATE;
 	sw_predict_gated(model, gate ? SW_WAY_SLICES : way, jobs, gate ? 1 : count, count, ret_predictions);
 }
-
-uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
-				   const struct sw_profile *const *others, size_t count)
-{
-	struct sw_prediction prediction = {1000, SW_BOUND_NOTHING};
-	uint64_t sum[SW_USE_COUNT] = {0};
-	add_up(sum, &job, 1);
-	add_up(sum, others, count);
-	wait_for_gpu_parts(job, sum, &prediction);
-	wait_for_host(model, job, sum, &prediction);
-	return capped((uint64_t)prediction.slow_milli + (count > 0 ? model->sharing_cost_milli : 0));
-}
-
-bool sw_predict_fits(const struct sw_profile *const *jobs, size_t count, uint64_t gpu_mem_bytes)
-{
-	uint64_t left = gpu_mem_bytes;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t need = jobs[i]->mem_persistent_bytes + jobs[i]->mem_ephemeral_bytes;
-		if (need > left)
-			return false;
-		left -= need;
-	}
-	return true;
-}

@@ -88,11 +88,6 @@ const char *sw_predict_bound_name(int bound);
 void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way way, const struct sw_profile *const *jobs, size_t count,
 		    struct sw_prediction *ret_predictions);
 
-/* Under MPS: run time of `job` relative to its run time alone, in thousandths (>= 1000), beside the
- * `count` jobs of `others`, which do not include it. */
-uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const struct sw_profile *job,
-				   const struct sw_profile *const *others, size_t count);
-
 /* SW_WAY_GATE for any number of guaranteed jobs, which come first. They share the GPU with
  * each other as `among` says (SW_WAY_MPS or SW_WAY_SLICES), each paying the gate's cost
  * beside an opportunistic one; those have the time in which all guaranteed ones are idle,
@@ -100,8 +95,5 @@ uint32_t sw_predict_slowdown_milli(const struct sw_predict_model *model, const s
  * all share as `among` says. */
 void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way among, const struct sw_profile *const *jobs,
 		      size_t guaranteed, size_t count, struct sw_prediction *ret_predictions);
-
-/* Whether the device memory of all jobs together, persistent and of an iteration, is there. */
-bool sw_predict_fits(const struct sw_profile *const *jobs, size_t count, uint64_t gpu_mem_bytes);
 
 #endif

@@ -9,6 +9,7 @@
 #include "contention/predict.h"
 #include "contention/store.h"
 #include "sim/cluster.h"
+#include "unit/contention/slowdown.h"
 #include "world/world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -55,7 +56,7 @@ static void try_profiles(const char *text, size_t size)
 		must(sw_profiles_find(profiles, profile->name) == profile);
 		must(sw_profile_skew_milli(profile) <= 1000);
 		must(sw_profile_placement_milli(profile, SW_SPREAD_CLUSTER, SW_SPREAD_GROUP) >= 1000);
-		must(sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1) >= 1000);
+		must(slowdown_milli(&sw_predict_default, profile, &profile, 1) >= 1000);
 		int64_t ns = -1;
 		must(sw_profile_duration(profile, 1000, 64, 3, &ns) < 0 || ns >= 0);
 	}
@@ -77,7 +78,7 @@ static void try_store(const char *text, size_t size)
 		must(entry->run_count >= 1 && entry->run_count <= SW_STORE_RUNS && sw_store_find(store, entry->name, NULL) == entry);
 		must(median.wall_ns > 0 && median.busy_milli <= 1000 && median.floor_bytes <= median.peak_bytes);
 		const struct sw_profile *profile = sw_profiles_find(profiles, entry->name);
-		must(!profile->is_default && sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1) >= 1000);
+		must(!profile->is_default && slowdown_milli(&sw_predict_default, profile, &profile, 1) >= 1000);
 	}
 }
 

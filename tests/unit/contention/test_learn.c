@@ -13,6 +13,7 @@
 #include "base/rng.h"
 #include "contention/learn.h"
 #include "unit/contention/models.h"
+#include "unit/contention/slowdown.h"
 
 static const char *const models[] = {"resnet50", "data2vec", "deepfm", "dlrm", "transformer", "mobilenet_v2"};
 #define MODELS (sizeof models / sizeof models[0])
@@ -80,7 +81,7 @@ static uint32_t truth(size_t job, size_t other, struct sw_rng *noise)
 {
 	static const uint32_t suffers[MODELS] = {1000, 1150, 900, 1300, 1050, 950}, hurts[MODELS] = {1200, 950, 1100, 900, 1000, 1250};
 	const struct sw_profile *beside = sw_profiles_find(profiles, models[other]);
-	uint64_t slow = sw_predict_slowdown_milli(&sw_predict_default, sw_profiles_find(profiles, models[job]), &beside, 1);
+	uint64_t slow = slowdown_milli(&sw_predict_default, sw_profiles_find(profiles, models[job]), &beside, 1);
 	slow = 1100 + (slow - 1000) * 3 / 2;
 	slow = slow * suffers[job] / 1000 * hurts[other] / 1000;
 	return (uint32_t)(noise != NULL ? slow * (960 + sw_rng_below(noise, 81)) / 1000 : slow);

@@ -10,11 +10,12 @@
 
 #include "contention/predict.h"
 #include "unit/contention/models.h"
+#include "unit/contention/slowdown.h"
 
 static uint32_t beside(const char *job, const char *other)
 {
 	const struct sw_profile *neighbour = model(other);
-	return sw_predict_slowdown_milli(&sw_predict_default, model(job), &neighbour, 1);
+	return slowdown_milli(&sw_predict_default, model(job), &neighbour, 1);
 }
 
 /* Slowdowns of both jobs of each pair, in hundredths. */
@@ -130,7 +131,7 @@ static void test_each_resource(void **state)
 		struct sw_profile one = {.name = "one"};
 		one.use_milli[r] = 800;
 		const struct sw_profile *other = &one;
-		uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, &one, &other, 1);
+		uint32_t slow = slowdown_milli(&sw_predict_default, &one, &other, 1);
 		assert_int_equal(slow, r == SW_USE_HOST_MEM ? 3400 : 1600);
 	}
 }
@@ -142,9 +143,9 @@ static void test_alone(void **state)
 	(void)state;
 	struct sw_predict_model model_with_cost = sw_predict_default;
 	model_with_cost.sharing_cost_milli = 20;
-	assert_int_equal(sw_predict_slowdown_milli(&model_with_cost, model("dlrm"), NULL, 0), 1000);
+	assert_int_equal(slowdown_milli(&model_with_cost, model("dlrm"), NULL, 0), 1000);
 	const struct sw_profile *other = model("mobilenet_v2");
-	assert_int_equal(sw_predict_slowdown_milli(&model_with_cost, model("data2vec"), &other, 1), 1020);
+	assert_int_equal(slowdown_milli(&model_with_cost, model("data2vec"), &other, 1), 1020);
 }
 
 /* More neighbours never help, and their order does not matter. */
@@ -156,9 +157,9 @@ static void test_sets(void **state)
 		for (int j = 0; j < 6; j++) {
 			for (int k = 0; k < 6; k++) {
 				const struct sw_profile *one[2] = {model(names[j]), model(names[k])}, *other[2] = {one[1], one[0]};
-				uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, model(names[i]), one, 2);
-				assert_int_equal(slow, sw_predict_slowdown_milli(&sw_predict_default, model(names[i]), other, 2));
-				assert_true(slow >= sw_predict_slowdown_milli(&sw_predict_default, model(names[i]), one, 1));
+				uint32_t slow = slowdown_milli(&sw_predict_default, model(names[i]), one, 2);
+				assert_int_equal(slow, slowdown_milli(&sw_predict_default, model(names[i]), other, 2));
+				assert_true(slow >= slowdown_milli(&sw_predict_default, model(names[i]), one, 1));
 			}
 		}
 	}
@@ -175,20 +176,9 @@ static void test_extremes(void **state)
 	const struct sw_profile *crowd[500];
 	for (size_t i = 0; i < 500; i++)
 		crowd[i] = &greedy;
-	assert_int_equal(sw_predict_slowdown_milli(&sw_predict_default, &idle, crowd, 500), 501000 - 1000); /* the host's cores alone */
-	assert_int_equal(sw_predict_slowdown_milli(&sw_predict_default, &greedy, crowd, 500), 1000000);
-	assert_int_equal(sw_predict_slowdown_milli(&sw_predict_default, &greedy, crowd, 1), 6000);
-}
-
-/* Jobs share a GPU only if the memory of all of them, of iterations too, is there to the byte. */
-static void test_fits(void **state)
-{
-	(void)state;
-	static const struct sw_profile small = {.mem_persistent_bytes = 60, .mem_ephemeral_bytes = 40};
-	const struct sw_profile *two[2] = {&small, &small};
-	assert_true(sw_predict_fits(two, 2, 200));
-	assert_false(sw_predict_fits(two, 2, 199));
-	assert_true(sw_predict_fits(NULL, 0, 0));
+	assert_int_equal(slowdown_milli(&sw_predict_default, &idle, crowd, 500), 501000 - 1000); /* the host's cores alone */
+	assert_int_equal(slowdown_milli(&sw_predict_default, &greedy, crowd, 500), 1000000);
+	assert_int_equal(slowdown_milli(&sw_predict_default, &greedy, crowd, 1), 6000);
 }
 
 int main(void)
@@ -196,7 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_pairs),	      cmocka_unit_test(test_facts), cmocka_unit_test(test_matchings),
 		cmocka_unit_test(test_each_resource), cmocka_unit_test(test_alone), cmocka_unit_test(test_sets),
-		cmocka_unit_test(test_extremes),      cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_extremes),
 	};
 	return cmocka_run_group_tests(tests, load_profiles, unload_profiles);
 }

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "contention/predict.h"
 #include "unit/contention/models.h"
+#include "unit/contention/slowdown.h"
 
 #define SET_MAX 6
 
@@ -129,8 +130,7 @@ static void test_gate_behind_several(void **state)
 	assert_int_equal(found[0].bound, SW_USE_HOST_CPU);
 }
 
-/* MPS answers for a set what it answers for each job beside the others, and
- * names what they wait for. */
+/* MPS answers the same for each job of a set whichever comes first, and names what they wait for. */
 static void test_mps(void **state)
 {
 	(void)state;
@@ -139,7 +139,7 @@ static void test_mps(void **state)
 	sw_predict_set(&sw_predict_default, SW_WAY_MPS, jobs, 3, found);
 	for (size_t i = 0; i < 3; i++) {
 		const struct sw_profile *others[] = {jobs[(i + 1) % 3], jobs[(i + 2) % 3]};
-		assert_int_equal(found[i].slow_milli, sw_predict_slowdown_milli(&sw_predict_default, jobs[i], others, 2));
+		assert_int_equal(found[i].slow_milli, slowdown_milli(&sw_predict_default, jobs[i], others, 2));
 	}
 	assert_int_equal(found[0].bound, SW_USE_HOST_MEM);
 	sw_predict_set(&sw_predict_default, SW_WAY_MPS, jobs + 1, 2, found);

@@ -9,6 +9,7 @@
 
 #include "contention/predict.h"
 #include "stage.h"
+#include "unit/contention/slowdown.h"
 
 static void share_second_with_first(struct sw_plan *plan)
 {
@@ -27,7 +28,7 @@ static void test_sharing_slowdown(void **state)
 	struct sw_trace_job *guest = stage_job(&stage, 1, 100, "vgg16");
 	guest->job_class = SW_TRACE_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
-	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	assert_true(slow > 1000);
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, start_first);
@@ -95,7 +96,7 @@ static void test_upgrade_changes_the_pace(void **state)
 	stage_job(&stage, 1, 1000, "vgg16");
 	stage_job(&stage, 1, 10000, "vgg16");
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
-	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, start_both_as_opportunistic);
 	stage_at(&stage, 100, upgrade_first);
@@ -234,7 +235,7 @@ static void test_sharing_ends_by_preemption(void **state)
 	stage_job(&stage, 1, 1000, "vgg16");
 	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
-	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, start_first);
 	stage_at(&stage, 0, share_second_with_first);
@@ -261,7 +262,7 @@ static void test_sharing_ends_by_moving(void **state)
 	stage_job(&stage, 1, 1000, "vgg16");
 	stage_job(&stage, 1, 1000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
-	uint32_t slow = sw_predict_slowdown_milli(&sw_predict_default, profile, &profile, 1);
+	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);
 	stage_at(&stage, 0, start_first);
 	stage_at(&stage, 0, share_second_with_first);
