@@ -8,7 +8,7 @@ endif()
 
 # What all of them share, compiled once: their own helpers, with what they use of the other folders, and in the checked build the runtime too.
 set(shared runtime/job.c runtime/pool_job.c runtime/words_job.c runtime/pace_job.c)
-foreach(file share/page share/node share/host share/deep share/checkpoint share/pids share/profile base/file base/error base/number)
+foreach(file share/page share/node share/host share/deep share/checkpoint share/pids share/profile base/file base/error base/number base/now)
 	list(APPEND shared ${CMAKE_SOURCE_DIR}/src/${file}.c)
 endforeach()
 if(checked)
