@@ -4,10 +4,10 @@
 #include "runtime/account.h"
 #include "runtime/charges.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
-#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
@@ -99,13 +99,13 @@ CUresult hook_cuMemAllocPitch_v2(P ret, P ret_pitch, Z width, Z height, U elemen
 static CUresult await_work(CUcontext own)
 {
 	CUcontext current = NULL, popped;
-	CUresult result = sw_lanes_wait();
+	CUresult result = sw_freers_wait();
 	if (result != CUDA_SUCCESS || (sw_driver.context_current(&current) == CUDA_SUCCESS && current == own))
 		return result;
 	result = sw_driver.context_push(own);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = sw_lanes_wait();
+	result = sw_freers_wait();
 	sw_driver.context_pop(&popped);
 	return result;
 }
@@ -125,7 +125,7 @@ static CUresult free_ours(CUdeviceptr address, CUcontext own, bool captured)
 	struct sw_gate_thread *self = sw_gate_enter();
 	bool pushed = captured && sw_driver.context_push(own) == CUDA_SUCCESS;
 	/* Two threads that free the same: the second finds nothing. */
-	if (captured ? !sw_memory_put_later(address, SW_LANE_OF_CONTEXT, &result) : !sw_memory_put(address))
+	if (captured ? !sw_memory_put_later(address, SW_FREER_OF_CONTEXT, &result) : !sw_memory_put(address))
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (pushed)
 		sw_driver.context_pop(&popped);

@@ -8,7 +8,7 @@ struct sw_allocation {
 	CUdeviceptr address;
 	size_t bytes; /* as asked for */
 	struct sw_range *range;
-	struct sw_piece *piece; /* of a pool; NULL: of none */
+	struct sw_pool_piece *piece; /* of a pool; NULL: of none */
 };
 
 /* Room for one more, so that sw_book_add() cannot fail. */

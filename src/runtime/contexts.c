@@ -7,10 +7,10 @@
 #include "runtime/account.h"
 #include "runtime/charges.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
-#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/neighbours.h"
@@ -158,7 +158,7 @@ static void empty_context(CUcontext context)
 	/* Else others would go on asking events that go with it. */
 	if (result == CUDA_SUCCESS) {
 		pthread_mutex_lock(&sw_memory_lock);
-		sw_lanes_drop_context(context);
+		sw_freers_drop_context(context);
 		pthread_mutex_unlock(&sw_memory_lock);
 		/* Now what the program itself has freed goes, while the context is there. */
 		sw_memory_settle();

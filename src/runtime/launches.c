@@ -1,10 +1,10 @@
 /* The hooks of calls that give the GPU work of unknown length: kernels and graphs. Beside passing
  * the gate they are paced. */
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
-#include "runtime/lanes.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
 
@@ -67,7 +67,7 @@ LAUNCH_ON(cuLaunchGridAsync, a1, sw_note_launch(a4, a3, a2, 0), P, U, U, P)
 			return CUDA_ERROR_NOT_FOUND;           \
 		struct sw_gate_thread *self = sw_gate_enter(); \
 		sw_pace_forget_stream(stream);                 \
-		sw_lane_forget_stream(stream);                 \
+		sw_freer_forget_stream(stream);                \
 		CUresult result = SW_REAL(symbol, P)(stream);  \
 		if (result == CUDA_SUCCESS)                    \
 			sw_capture_forget_stream(stream);      \

@@ -6,8 +6,8 @@
 #include "runtime/account.h"
 #include "runtime/book.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
-#include "runtime/lanes.h"
 #include "runtime/mapped.h"
 #include "runtime/move.h"
 #include "runtime/pools.h"
@@ -260,12 +260,12 @@ CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address)
 	return result;
 }
 
-CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address)
+CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_freer *freer, size_t bytes, CUdeviceptr *ret_address)
 {
 	struct sw_allocation entry = {.bytes = bytes};
 	if (!sw_book_reserve())
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	CUresult result = sw_pool_get(pool, lane, bytes, &entry.range, &entry.piece, &entry.address);
+	CUresult result = sw_pool_get(pool, freer, bytes, &entry.range, &entry.piece, &entry.address);
 	if (result == CUDA_SUCCESS) {
 		sw_book_add(&entry);
 		*ret_address = entry.address;
@@ -301,20 +301,20 @@ bool sw_memory_put(CUdeviceptr address)
 struct leaving {
 	struct leaving *next;
 	struct sw_allocation entry;
-	struct sw_lane *lane;
+	struct sw_freer *freer;
 	uint64_t freed_at;
 };
 static struct leaving *leaving;
 _Atomic unsigned sw_memory_leaving;
 
 /* False: there is no memory to note it. */
-static bool put_later(const struct sw_allocation *entry, struct sw_lane *lane)
+static bool put_later(const struct sw_allocation *entry, struct sw_freer *freer)
 {
 	struct leaving *left = malloc(sizeof *left);
 	if (left == NULL)
 		return false;
-	*left = (struct leaving){leaving, *entry, lane, sw_lane_free(lane, entry->bytes)};
-	lane->uses++;
+	*left = (struct leaving){leaving, *entry, freer, sw_freer_free(freer, entry->bytes)};
+	freer->uses++;
 	leaving = left;
 	sw_memory_leaving++;
 	return true;
@@ -324,7 +324,7 @@ static void forget_leaving(struct leaving **link)
 {
 	struct leaving *left = *link;
 	*link = left->next;
-	left->lane->uses--;
+	left->freer->uses--;
 	free(left);
 	sw_memory_leaving--;
 }
@@ -334,17 +334,17 @@ bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_res
 	struct sw_allocation entry;
 	pthread_mutex_lock(&sw_memory_lock);
 	bool found = sw_book_find(address, &entry) && entry.address == address;
-	struct sw_lane *lane = found ? sw_lane_of(stream) : NULL;
-	bool noted = lane != NULL && (entry.piece != NULL || put_later(&entry, lane));
+	struct sw_freer *freer = found ? sw_freer_of(stream) : NULL;
+	bool noted = freer != NULL && (entry.piece != NULL || put_later(&entry, freer));
 	if (noted)
 		sw_book_remove(address, &entry);
 	if (noted && entry.piece != NULL)
-		sw_pool_put(entry.piece, lane);
+		sw_pool_put(entry.piece, freer);
 	pthread_mutex_unlock(&sw_memory_lock);
 	*ret_result = CUDA_SUCCESS;
 	if (noted)
-		sw_lane_mark(lane, stream, entry.piece == NULL);
-	else if (found && stream == SW_LANE_OF_CONTEXT)
+		sw_freer_mark(freer, stream, entry.piece == NULL);
+	else if (found && stream == SW_FREER_OF_CONTEXT)
 		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
 	else if (found && (*ret_result = sw_driver.stream_synchronize(stream)) == CUDA_SUCCESS && !sw_memory_put(address))
 		*ret_result = CUDA_ERROR_INVALID_VALUE;
@@ -357,10 +357,10 @@ void sw_memory_settle(void)
 	int mode = sw_capture_relax();
 	pthread_mutex_lock(&sw_memory_lock);
 	if (leaving != NULL)
-		sw_lanes_poll();
+		sw_freers_poll();
 	for (struct leaving **link = &leaving; *link != NULL;) {
 		struct sw_allocation entry = (*link)->entry;
-		if (!sw_lane_is_over((*link)->lane, (*link)->freed_at)) {
+		if (!sw_freer_is_over((*link)->freer, (*link)->freed_at)) {
 			link = &(*link)->next;
 			continue;
 		}
@@ -380,10 +380,10 @@ static bool enter_leaving(void)
 {
 	pthread_mutex_lock(&sw_memory_lock);
 	const struct leaving *left = leaving;
-	while (left != NULL && sw_lane_is_over(left->lane, left->freed_at))
+	while (left != NULL && sw_freer_is_over(left->freer, left->freed_at))
 		left = left->next;
 	/* Under the lock: one that goes is not among them any more. */
-	bool entered = left != NULL && sw_driver.context_push(left->lane->context) == CUDA_SUCCESS;
+	bool entered = left != NULL && sw_driver.context_push(left->freer->context) == CUDA_SUCCESS;
 	pthread_mutex_unlock(&sw_memory_lock);
 	return entered;
 }
@@ -397,7 +397,7 @@ bool sw_memory_await_leaving(void)
 	sw_memory_settle();
 	for (unsigned i = 0; i < CONTEXTS && waited == CUDA_SUCCESS && atomic_load(&sw_captures) == 0 && enter_leaving(); i++) {
 		sw_gate_leave(sw_gate_self);
-		waited = sw_lanes_wait();
+		waited = sw_freers_wait();
 		sw_gate_enter();
 		sw_driver.context_pop(&popped);
 		sw_memory_settle();
@@ -488,7 +488,7 @@ void sw_memory_drop_context(CUcontext context)
 			sw_pool_forget_range(range);
 		sw_range_free(range);
 	}
-	sw_lanes_drop_context(context);
+	sw_freers_drop_context(context);
 	pthread_mutex_unlock(&sw_memory_lock);
 }
 

@@ -39,7 +39,7 @@ struct sw_chunk {
 	uint8_t place; /* enum sw_place */
 };
 
-struct sw_lane;
+struct sw_freer;
 struct sw_pool;
 
 struct sw_range {
@@ -51,7 +51,7 @@ struct sw_range {
 	bool pinned;
 	uint64_t exported;		  /* its number among those that other processes may open; 0: none */
 	struct sw_slab *slab;		  /* small ones share it */
-	struct sw_piece *pieces;	  /* it is of a pool (pools.h): the first of them. Neither: one allocation takes it all */
+	struct sw_pool_piece *pieces;	  /* it is of a pool (pools.h): the first of them. Neither: one allocation takes it all */
 	const struct sw_mapping *mapping; /* the program mapped it by hand (mapped.h); NULL: it is one of ours */
 	struct sw_range *next, *previous;
 	uint32_t chunk_count;
@@ -63,11 +63,11 @@ extern struct sw_range *sw_ranges; /* all, newest first */
 
 /* For the current context. */
 CUresult sw_memory_get(size_t bytes, CUdeviceptr *ret_address);
-/* From the pool, in the order of the lane, whose context is current; under the lock. */
-CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, CUdeviceptr *ret_address);
+/* From the pool, in the order of the freer, whose context is current; under the lock. */
+CUresult sw_memory_get_pooled(struct sw_pool *pool, struct sw_freer *freer, size_t bytes, CUdeviceptr *ret_address);
 /* All work with it is over. False: it is none of ours. */
 bool sw_memory_put(CUdeviceptr address);
-/* The same when the work is over that was given to the stream before (lanes.h). */
+/* The same when the work is over that was given to the stream before (freers.h). */
 bool sw_memory_put_later(CUdeviceptr address, CUstream stream, CUresult *ret_result);
 /* Gives back what was put for later and is over now; takes the lock. */
 void sw_memory_settle(void);

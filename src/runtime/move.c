@@ -5,8 +5,8 @@
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
-#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/node.h"
 #include "runtime/pace.h"
@@ -19,14 +19,14 @@
 #define DRAIN_NS INT64_C(10000000000)
 #define CAPTURE_NS INT64_C(5000000000)
 #define PAUSE_NS INT64_C(1000000)
-enum { LANES = 64, CONTEXTS = 256 };
+enum { STREAMS = 64, CONTEXTS = 256 };
 
 /* A stream of our own in each context that has memory. */
-static struct lane {
+static struct stream {
 	CUcontext context;
 	CUstream stream;
-} lanes[LANES];
-static unsigned lane_count;
+} streams[STREAMS];
+static unsigned stream_count;
 
 /* Contexts of the program, with memory of their own or without: work in any of them may
  * use memory of any other. */
@@ -48,12 +48,12 @@ void sw_move_leave(void)
 /* NULL where it cannot be made: the default stream serves as well while the gate is closed. */
 CUstream sw_move_stream(CUcontext context)
 {
-	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context == context)
-			return lanes[i].stream;
+	for (unsigned i = 0; i < stream_count; i++)
+		if (streams[i].context == context)
+			return streams[i].stream;
 	CUstream stream = NULL;
-	if (lane_count < LANES && sw_driver.stream_create(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
-		lanes[lane_count++] = (struct lane){context, stream};
+	if (stream_count < STREAMS && sw_driver.stream_create(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS)
+		streams[stream_count++] = (struct stream){context, stream};
 	return stream;
 }
 
@@ -77,9 +77,9 @@ void sw_move_note_context(CUcontext context)
 void sw_move_forget_context(CUcontext context)
 {
 	pthread_mutex_lock(&known_lock);
-	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context == context)
-			lanes[i--] = lanes[--lane_count];
+	for (unsigned i = 0; i < stream_count; i++)
+		if (streams[i].context == context)
+			streams[i--] = streams[--stream_count];
 	for (unsigned i = 0; i < known_count; i++)
 		if (known[i] == context)
 			known[i--] = known[--known_count];
@@ -203,7 +203,7 @@ enum sw_page_trouble sw_move_stand_still(void)
 void sw_move_rest(void)
 {
 	pthread_mutex_lock(&sw_memory_lock);
-	sw_lanes_rest();
+	sw_freers_rest();
 	for (int gpu = -1; gpu < (int)sw_page->gpu_count; gpu++)
 		sw_pools_reclaim(gpu);
 	pthread_mutex_unlock(&sw_memory_lock);
@@ -220,9 +220,9 @@ static CUresult finish_on_default(CUstream stream)
 static CUresult finish_copies(void)
 {
 	CUresult worst = CUDA_SUCCESS;
-	for (unsigned i = 0; i < lane_count; i++) {
-		sw_move_enter(lanes[i].context);
-		CUresult result = sw_driver.stream_synchronize(lanes[i].stream);
+	for (unsigned i = 0; i < stream_count; i++) {
+		sw_move_enter(streams[i].context);
+		CUresult result = sw_driver.stream_synchronize(streams[i].stream);
 		worst = result != CUDA_SUCCESS ? result : worst;
 		sw_move_leave();
 	}

@@ -18,7 +18,7 @@
 #define POLL_NS INT64_C(20000)
 #define WAIT_MOST_NS INT64_C(2000000)
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
-enum { LANES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
+enum { QUEUES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
 /* One that yields gives the GPU no more than two small batches at once, and of long ones no more
  * than one: what comes may take far longer than what was. */
 enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
@@ -33,7 +33,7 @@ struct batch {
 };
 
 /* Of one context. */
-struct lane {
+struct queue {
 	CUcontext context;
 	struct batch batches[BATCHES]; /* a ring */
 	unsigned first, count;	       /* closed ones, in flight */
@@ -50,8 +50,8 @@ struct lane {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct lane lanes[LANES];
-static unsigned lane_count;
+static struct queue queues[QUEUES];
+static unsigned queue_count;
 static struct sw_credit credit;
 static bool still;	     /* it may take nothing at all */
 static _Atomic bool spilled; /* since lengths were last measured */
@@ -64,95 +64,95 @@ static __thread unsigned noted __attribute__((tls_model("initial-exec")));
 
 /* NULL: there is none, or a stream is captured, which asking the driver would spoil. Who begins a
  * capture says so and then takes the lock: it must be asked here again. */
-static struct lane *lane_of_current(void)
+static struct queue *queue_of_current(void)
 {
 	CUcontext context = NULL;
 	if (atomic_load(&sw_captures) > 0 || sw_driver.context_current(&context) != CUDA_SUCCESS || context == NULL)
 		return NULL;
-	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context == context)
-			return &lanes[i];
-	if (lane_count == LANES)
+	for (unsigned i = 0; i < queue_count; i++)
+		if (queues[i].context == context)
+			return &queues[i];
+	if (queue_count == QUEUES)
 		return NULL;
-	struct lane *lane = &lanes[lane_count];
-	*lane = (struct lane){.context = context, .launches_most = 1, .needed_ns = SW_GAP_UNKNOWN_NS};
+	struct queue *queue = &queues[queue_count];
+	*queue = (struct queue){.context = context, .launches_most = 1, .needed_ns = SW_GAP_UNKNOWN_NS};
 	for (unsigned i = 0; i < BATCHES; i++)
-		if (sw_driver.event_create(&lane->batches[i].begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
-		    sw_driver.event_create(&lane->batches[i].end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
+		if (sw_driver.event_create(&queue->batches[i].begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
+		    sw_driver.event_create(&queue->batches[i].end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
 			return NULL;
-	lane_count++;
-	return lane;
+	queue_count++;
+	return queue;
 }
 
-static struct batch *open_batch(struct lane *lane)
+static struct batch *open_batch(struct queue *queue)
 {
-	return &lane->batches[(lane->first + lane->count) % BATCHES];
+	return &queue->batches[(queue->first + queue->count) % BATCHES];
 }
 
 /* Takes in what is over; how long it took decides how much goes into a batch. */
-static void settle(struct lane *lane)
+static void settle(struct queue *queue)
 {
 	/* What has failed is over too: nobody may wait for it. */
-	while (lane->count > 0 && sw_driver.event_query(lane->batches[lane->first].end) != CUDA_ERROR_NOT_READY) {
+	while (queue->count > 0 && sw_driver.event_query(queue->batches[queue->first].end) != CUDA_ERROR_NOT_READY) {
 		float ms = 0;
-		struct batch *batch = &lane->batches[lane->first];
+		struct batch *batch = &queue->batches[queue->first];
 		if (sw_driver.event_elapsed(&ms, batch->begin, batch->end) == CUDA_SUCCESS) {
 			int64_t took = (int64_t)((double)ms * 1e6);
 			sw_credit_take(&credit, took);
-			lane->needed_ns = sw_gap_needed(lane->needed_ns, took);
-			if (took > BATCH_LONG_NS && lane->launches_most > 1)
-				lane->launches_most /= 2;
-			else if (took < BATCH_SHORT_NS && batch->launches == lane->launches_most && lane->launches_most < LAUNCHES_MOST)
-				lane->launches_most *= 2;
+			queue->needed_ns = sw_gap_needed(queue->needed_ns, took);
+			if (took > BATCH_LONG_NS && queue->launches_most > 1)
+				queue->launches_most /= 2;
+			else if (took < BATCH_SHORT_NS && batch->launches == queue->launches_most && queue->launches_most < LAUNCHES_MOST)
+				queue->launches_most *= 2;
 		}
-		lane->first = (lane->first + 1) % BATCHES;
-		lane->count--;
-		lane->progress_ns = sw_monotonic_ns();
+		queue->first = (queue->first + 1) % BATCHES;
+		queue->count--;
+		queue->progress_ns = sw_monotonic_ns();
 	}
 }
 
 static void forget_lengths(void)
 {
-	for (struct lane *lane = lanes; lane < lanes + lane_count; lane++) {
-		lane->launches_most = 1;
-		lane->needed_ns = lane->needed_ns > SW_GAP_UNKNOWN_NS ? lane->needed_ns : SW_GAP_UNKNOWN_NS;
+	for (struct queue *queue = queues; queue < queues + queue_count; queue++) {
+		queue->launches_most = 1;
+		queue->needed_ns = queue->needed_ns > SW_GAP_UNKNOWN_NS ? queue->needed_ns : SW_GAP_UNKNOWN_NS;
 	}
 }
 
 /* A thread's own stream goes by the same name in others. */
-static bool is_of(const struct lane *lane, CUstream stream)
+static bool is_of(const struct queue *queue, CUstream stream)
 {
-	return lane->stream == stream && (stream != CU_STREAM_PER_THREAD || pthread_equal(lane->thread, pthread_self()));
+	return queue->stream == stream && (stream != CU_STREAM_PER_THREAD || pthread_equal(queue->thread, pthread_self()));
 }
 
-static void close_batch(struct lane *lane)
+static void close_batch(struct queue *queue)
 {
-	struct batch *batch = open_batch(lane);
-	lane->open = false;
-	if (lane->count == 0)
-		lane->progress_ns = sw_monotonic_ns();
+	struct batch *batch = open_batch(queue);
+	queue->open = false;
+	if (queue->count == 0)
+		queue->progress_ns = sw_monotonic_ns();
 	/* Nobody will know how long it took if another thread had to tell. */
-	if (lane->ends || (is_of(lane, lane->stream) && sw_driver.event_record(batch->end, lane->stream) == CUDA_SUCCESS))
-		lane->count++;
+	if (queue->ends || (is_of(queue, queue->stream) && sw_driver.event_record(batch->end, queue->stream) == CUDA_SUCCESS))
+		queue->count++;
 }
 
 /* What was given is over while the program thinks: what comes next is another batch. */
-static void close_ended(struct lane *lane)
+static void close_ended(struct queue *queue)
 {
-	if (!lane->open || !lane->ends || sw_driver.event_query(open_batch(lane)->end) == CUDA_ERROR_NOT_READY)
+	if (!queue->open || !queue->ends || sw_driver.event_query(open_batch(queue)->end) == CUDA_ERROR_NOT_READY)
 		return;
-	close_batch(lane);
-	settle(lane);
+	close_batch(queue);
+	settle(queue);
 }
 
 /* More than is good may go on then, up to what can be measured; beyond that, one launch at a
  * time. */
-static bool is_stuck(struct lane *lane, int64_t now)
+static bool is_stuck(struct queue *queue, int64_t now)
 {
-	bool stuck = lane->count > 0 && now - lane->progress_ns > sw_gap_stuck(lane->needed_ns);
-	lane->tangled = lane->tangled || stuck;
-	if (stuck && lane->count == BATCHES)
-		lane->progress_ns = now;
+	bool stuck = queue->count > 0 && now - queue->progress_ns > sw_gap_stuck(queue->needed_ns);
+	queue->tangled = queue->tangled || stuck;
+	if (stuck && queue->count == BATCHES)
+		queue->progress_ns = now;
 	return stuck;
 }
 
@@ -161,52 +161,52 @@ static bool is_stuck(struct lane *lane, int64_t now)
  * is open when the program stops is closed at the second look after that: an event after every
  * launch would tell sooner, and cost every launch. One that yields is not paid by batches, and must
  * know soon: its launches have such an event; so have those that no other thread could close. */
-static unsigned launches_most(const struct lane *lane, uint32_t mode)
+static unsigned launches_most(const struct queue *queue, uint32_t mode)
 {
-	unsigned ahead = mode & SW_PACE_YIELD ? YIELD_LAUNCHES : lane->count > 5 ? LAUNCHES_MOST : 1U << lane->count;
-	return ahead < lane->launches_most ? ahead : lane->launches_most;
+	unsigned ahead = mode & SW_PACE_YIELD ? YIELD_LAUNCHES : queue->count > 5 ? LAUNCHES_MOST : 1U << queue->count;
+	return ahead < queue->launches_most ? ahead : queue->launches_most;
 }
 
 /* What was begun last is not paid for, since what has gone by meanwhile was no work. */
 static void drop_batches(void)
 {
-	for (unsigned i = 0; i < lane_count; i++)
-		lanes[i].open = false;
+	for (unsigned i = 0; i < queue_count; i++)
+		queues[i].open = false;
 }
 
 /* ---- the three calls */
 
 /* Whether neighbours need the GPU before what is given and what would come are over. */
-static bool must_yield(struct lane *lane, uint32_t mode, int64_t now)
+static bool must_yield(struct queue *queue, uint32_t mode, int64_t now)
 {
-	bool yields = (mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, lane->needed_ns * (lane->count + 1));
-	lane->waited = lane->waited || yields;
+	bool yields = (mode & SW_PACE_YIELD) != 0 && sw_neighbours_are_busy(now, queue->needed_ns * (queue->count + 1));
+	queue->waited = queue->waited || yields;
 	return yields;
 }
 
-static unsigned most_in_flight(const struct lane *lane, uint32_t mode)
+static unsigned most_in_flight(const struct queue *queue, uint32_t mode)
 {
 	if ((mode & SW_PACE_YIELD) == 0)
 		return SHARE_IN_FLIGHT;
-	return lane->needed_ns > YIELD_LONG_NS && !lane->tangled ? 1 : YIELD_IN_FLIGHT;
+	return queue->needed_ns > YIELD_LONG_NS && !queue->tangled ? 1 : YIELD_IN_FLIGHT;
 }
 
 /* How long to wait before asking again; 0: go on. */
-static int64_t must_wait(struct lane *lane, CUstream stream, uint32_t mode)
+static int64_t must_wait(struct queue *queue, CUstream stream, uint32_t mode)
 {
 	int64_t now = sw_monotonic_ns();
-	settle(lane);
-	close_ended(lane);
+	settle(queue);
+	close_ended(queue);
 	if (atomic_exchange(&spilled, false))
 		forget_lengths();
 	bool resting = sw_credit_give(&credit, now) || still;
-	bool waits = must_yield(lane, mode, now) || ((mode & SW_PACE_SHARE) != 0 && resting);
+	bool waits = must_yield(queue, mode, now) || ((mode & SW_PACE_SHARE) != 0 && resting);
 	/* Who waits wants to know when what he gave is over. */
-	if (lane->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(lane, stream))))
-		close_batch(lane);
+	if (queue->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(queue, stream))))
+		close_batch(queue);
 	/* Not in the middle of a batch: what it waits would count as work. */
-	bool full = !lane->open && lane->count >= most_in_flight(lane, mode);
-	if (full && (waits || !is_stuck(lane, now)))
+	bool full = !queue->open && queue->count >= most_in_flight(queue, mode);
+	if (full && (waits || !is_stuck(queue, now)))
 		return POLL_NS;
 	if (!waits)
 		return 0;
@@ -228,8 +228,8 @@ void sw_pace_before(CUstream stream)
 		if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 			return;
 		pthread_mutex_lock(&lock);
-		struct lane *lane = lane_of_current();
-		int64_t wait = lane == NULL ? 0 : must_wait(lane, stream, mode);
+		struct queue *queue = queue_of_current();
+		int64_t wait = queue == NULL ? 0 : must_wait(queue, stream, mode);
 		pthread_mutex_unlock(&lock);
 		if (wait == 0)
 			return;
@@ -255,19 +255,19 @@ void sw_pace_begin(CUstream stream)
 	if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
-	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open && !is_of(lane, stream))
-		close_batch(lane);
-	if (lane != NULL && !lane->open && lane->count < BATCHES) {
-		struct batch *batch = open_batch(lane);
-		lane->open = sw_driver.event_record(batch->begin, stream) == CUDA_SUCCESS;
-		lane->stream = stream;
-		lane->thread = pthread_self();
-		lane->ends = false;
+	struct queue *queue = queue_of_current();
+	if (queue != NULL && queue->open && !is_of(queue, stream))
+		close_batch(queue);
+	if (queue != NULL && !queue->open && queue->count < BATCHES) {
+		struct batch *batch = open_batch(queue);
+		queue->open = sw_driver.event_record(batch->begin, stream) == CUDA_SUCCESS;
+		queue->stream = stream;
+		queue->thread = pthread_self();
+		queue->ends = false;
 		batch->launches = 0;
 	}
-	if (lane != NULL)
-		lane->quiet = false;
+	if (queue != NULL)
+		queue->quiet = false;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -278,13 +278,13 @@ void sw_pace_end(CUstream stream)
 	if ((mode & PACED) == 0 || atomic_load(&sw_captures) > 0)
 		return;
 	pthread_mutex_lock(&lock);
-	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open && is_of(lane, stream)) {
-		struct batch *batch = open_batch(lane);
+	struct queue *queue = queue_of_current();
+	if (queue != NULL && queue->open && is_of(queue, stream)) {
+		struct batch *batch = open_batch(queue);
 		bool tells = (mode & SW_PACE_YIELD) != 0 || stream == CU_STREAM_PER_THREAD;
-		lane->ends = tells && sw_driver.event_record(batch->end, stream) == CUDA_SUCCESS;
-		if (++batch->launches >= launches_most(lane, mode))
-			close_batch(lane);
+		queue->ends = tells && sw_driver.event_record(batch->end, stream) == CUDA_SUCCESS;
+		if (++batch->launches >= launches_most(queue, mode))
+			close_batch(queue);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -311,9 +311,9 @@ void sw_pace_pause(void)
 	if (!paced || atomic_load(&sw_captures) > 0 || atomic_load(&sw_gate_closed) != 0)
 		return;
 	pthread_mutex_lock(&lock);
-	struct lane *lane = lane_of_current();
-	if (lane != NULL && lane->open)
-		close_batch(lane);
+	struct queue *queue = queue_of_current();
+	if (queue != NULL && queue->open)
+		close_batch(queue);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -324,17 +324,17 @@ void sw_pace_look(void)
 		return;
 	pthread_mutex_lock(&lock);
 	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
-	for (struct lane *lane = lanes; lane < lanes + lane_count && atomic_load(&sw_captures) == 0; lane++) {
-		if (lane->quiet && lane->open && (lane->ends || lane->stream != CU_STREAM_PER_THREAD) &&
-		    sw_driver.context_push(lane->context) == CUDA_SUCCESS) {
-			close_batch(lane);
+	for (struct queue *queue = queues; queue < queues + queue_count && atomic_load(&sw_captures) == 0; queue++) {
+		if (queue->quiet && queue->open && (queue->ends || queue->stream != CU_STREAM_PER_THREAD) &&
+		    sw_driver.context_push(queue->context) == CUDA_SUCCESS) {
+			close_batch(queue);
 			sw_driver.context_pop(&popped);
 		}
 		/* A program that has nothing to do has not tried. */
-		if (lane->quiet && lane->waited)
-			lane->needed_ns = sw_gap_forget(lane->needed_ns, SW_PACE_LOOK_NS);
-		lane->quiet = true;
-		lane->waited = false;
+		if (queue->quiet && queue->waited)
+			queue->needed_ns = sw_gap_forget(queue->needed_ns, SW_PACE_LOOK_NS);
+		queue->quiet = true;
+		queue->waited = false;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -361,9 +361,9 @@ void sw_pace_forget_stream(CUstream stream)
 	sw_neighbours_forget_stream(stream);
 	bool paced = (atomic_load(&sw_pace_mode) & PACED) != 0;
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < lane_count && paced; i++)
-		if (lanes[i].open && lanes[i].stream == stream)
-			close_batch(&lanes[i]);
+	for (unsigned i = 0; i < queue_count && paced; i++)
+		if (queues[i].open && queues[i].stream == stream)
+			close_batch(&queues[i]);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -373,9 +373,9 @@ void sw_pace_forget_context(CUcontext context)
 		return;
 	sw_neighbours_forget_context(context);
 	pthread_mutex_lock(&lock);
-	for (unsigned i = 0; i < lane_count; i++)
-		if (lanes[i].context == context)
-			lanes[i--] = lanes[--lane_count];
+	for (unsigned i = 0; i < queue_count; i++)
+		if (queues[i].context == context)
+			queues[i--] = queues[--queue_count];
 	pthread_mutex_unlock(&lock);
 }
 

@@ -6,10 +6,10 @@
 #include "runtime/account.h"
 #include "runtime/charges.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
 #include "runtime/iterations.h"
-#include "runtime/lanes.h"
 #include "runtime/memory.h"
 #include "runtime/move.h"
 #include "runtime/pace.h"
@@ -42,19 +42,19 @@ static bool try(const struct request *request, CUresult *ret_result, CUcontext *
 {
 	CUmemoryPool handle = request->pool;
 	CUcontext popped;
-	struct sw_lane *lane = sw_lane_of(request->stream);
-	if (lane == NULL) {
+	struct sw_freer *freer = sw_freer_of(request->stream);
+	if (freer == NULL) {
 		sw_pools_loosen();
-		lane = sw_lane_of(request->stream);
+		freer = sw_freer_of(request->stream);
 	}
-	if (lane != NULL && request->current && sw_driver.current_pool(&handle, lane->device) != CUDA_SUCCESS)
+	if (freer != NULL && request->current && sw_driver.current_pool(&handle, freer->device) != CUDA_SUCCESS)
 		return false;
-	struct sw_pool *pool = lane == NULL ? NULL : sw_pool_of(handle, lane->device);
-	if (pool == NULL || sw_driver.context_push(lane->context) != CUDA_SUCCESS)
+	struct sw_pool *pool = freer == NULL ? NULL : sw_pool_of(handle, freer->device);
+	if (pool == NULL || sw_driver.context_push(freer->context) != CUDA_SUCCESS)
 		return false;
-	*ret_result = sw_memory_get_pooled(pool, lane, request->bytes, request->ret);
+	*ret_result = sw_memory_get_pooled(pool, freer, request->bytes, request->ret);
 	sw_driver.context_pop(&popped);
-	*ret_idle = *ret_result == CUDA_ERROR_OUT_OF_MEMORY && sw_pool_has_idle(pool) ? lane->context : NULL;
+	*ret_idle = *ret_result == CUDA_ERROR_OUT_OF_MEMORY && sw_pool_has_idle(pool) ? freer->context : NULL;
 	return true;
 }
 
@@ -84,7 +84,7 @@ static bool get(const struct request *request, struct sw_gate_thread *self, CUre
 	if (idle == NULL || atomic_load(&sw_captures) > 0 || sw_driver.context_push(idle) != CUDA_SUCCESS)
 		return ours;
 	sw_gate_leave(self);
-	CUresult waited = sw_lanes_wait();
+	CUresult waited = sw_freers_wait();
 	sw_gate_enter();
 	sw_driver.context_pop(&popped);
 	return waited == CUDA_SUCCESS ? try_locked(request, ret_result, &idle) : ours;
@@ -98,7 +98,7 @@ static bool get(const struct request *request, struct sw_gate_thread *self, CUre
 			return CUDA_ERROR_NOT_INITIALIZED;                                                       \
 		struct sw_gate_thread *self = sw_pace_enter_request();                                           \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                                                      \
-		const struct request request = {ret, wanted, is_current, given, sw_lane_stream(a1, own)};        \
+		const struct request request = {ret, wanted, is_current, given, sw_freer_stream(a1, own)};       \
 		if (is_captured(request.stream)) {                                                               \
 			result = SW_REAL(symbol, __VA_ARGS__)(SW_NAMES(__VA_ARGS__));                            \
 		} else if (!get(&request, self, &result)) {                                                      \
@@ -135,7 +135,7 @@ static void count_freed(CUdeviceptr address, CUresult result)
 		if (SW_MISSING(symbol))                                                    \
 			return CUDA_ERROR_NOT_INITIALIZED;                                 \
 		struct sw_gate_thread *self = sw_gate_enter();                             \
-		CUstream in = sw_lane_stream(stream, own);                                 \
+		CUstream in = sw_freer_stream(stream, own);                                \
 		CUresult result = CUDA_SUCCESS;                                            \
 		bool captured = is_captured(in);                                           \
 		if (!sw_moves || captured || !sw_memory_put_later(address, in, &result)) { \
@@ -156,7 +156,7 @@ FREES(cuMemFreeAsync_ptsz, true)
 
 uint64_t sw_wait_begins(void)
 {
-	return atomic_load_explicit(&sw_lanes_used, memory_order_relaxed) ? sw_lanes_cut() : 0;
+	return atomic_load_explicit(&sw_freers_used, memory_order_relaxed) ? sw_freers_cut() : 0;
 }
 
 void sw_wait_ends(uint64_t cut, CUcontext context, CUstream stream)
@@ -164,7 +164,7 @@ void sw_wait_ends(uint64_t cut, CUcontext context, CUstream stream)
 	if (cut == 0)
 		return;
 	if (context != NULL)
-		sw_lanes_waited(cut, context, stream);
+		sw_freers_waited(cut, context, stream);
 	pthread_mutex_lock(&sw_memory_lock);
 	bool exceed = sw_pools_exceed();
 	pthread_mutex_unlock(&sw_memory_lock);

@@ -4,7 +4,7 @@
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
-#include "runtime/lanes.h"
+#include "runtime/freers.h"
 #include "runtime/memory.h"
 #include "runtime/tools.h"
 
@@ -17,21 +17,21 @@
 /* Bins: eight for each doubling of the size. */
 enum { POOLS = 64, STEPS = 8, BINS = 36 * STEPS, WORD = 64, GLANCES = 16 };
 
-struct sw_piece {
+struct sw_pool_piece {
 	struct heap *heap;
 	struct sw_range *range;
 	CUdeviceptr address;
 	size_t bytes;
-	struct sw_piece *before, *after;  /* neighbours in the range */
-	struct sw_piece *next, *previous; /* in its bin, while it is idle */
-	struct sw_lane *lane;		  /* that had it last, while it is idle; NULL: it is over */
+	struct sw_pool_piece *before, *after;  /* neighbours in the range */
+	struct sw_pool_piece *next, *previous; /* in its bin, while it is idle */
+	struct sw_freer *freer;		       /* that had it last, while it is idle; NULL: it is over */
 	uint64_t freed_at;
 	bool idle;
 };
 
 struct heap {
 	struct sw_pool *pool;
-	struct sw_piece *bins[BINS];
+	struct sw_pool_piece *bins[BINS];
 	uint64_t filled[BINS / WORD + 1]; /* a bit for each bin that is not empty */
 };
 
@@ -60,7 +60,7 @@ static unsigned bin_of(size_t bytes)
 	return bin < BINS ? bin : BINS - 1;
 }
 
-static void shelve(struct sw_piece *piece)
+static void shelve(struct sw_pool_piece *piece)
 {
 	unsigned bin = bin_of(piece->bytes);
 	struct heap *heap = piece->heap;
@@ -72,7 +72,7 @@ static void shelve(struct sw_piece *piece)
 	heap->filled[bin / WORD] |= UINT64_C(1) << bin % WORD;
 }
 
-static void unshelve(struct sw_piece *piece)
+static void unshelve(struct sw_pool_piece *piece)
 {
 	unsigned bin = bin_of(piece->bytes);
 	struct heap *heap = piece->heap;
@@ -100,36 +100,36 @@ static unsigned next_filled(const struct heap *heap, unsigned bin)
 
 /* ---- pieces */
 
-static bool is_over(const struct sw_piece *piece)
+static bool is_over(const struct sw_pool_piece *piece)
 {
-	return piece->lane == NULL || sw_lane_is_over(piece->lane, piece->freed_at);
+	return piece->freer == NULL || sw_freer_is_over(piece->freer, piece->freed_at);
 }
 
-static void refer(struct sw_piece *piece, struct sw_lane *lane, uint64_t freed_at)
+static void refer(struct sw_pool_piece *piece, struct sw_freer *freer, uint64_t freed_at)
 {
-	if (piece->lane != NULL)
-		piece->lane->uses--;
-	if (lane != NULL)
-		lane->uses++;
-	piece->lane = lane;
+	if (piece->freer != NULL)
+		piece->freer->uses--;
+	if (freer != NULL)
+		freer->uses++;
+	piece->freer = freer;
 	piece->freed_at = freed_at;
 }
 
 /* The smallest that fits, nearly: some of its own bin may, all of the larger ones do. `most` bounds
  * how many of a bin are looked at. */
-static struct sw_piece *find(const struct heap *heap, const struct sw_lane *lane, size_t bytes, unsigned most)
+static struct sw_pool_piece *find(const struct heap *heap, const struct sw_freer *freer, size_t bytes, unsigned most)
 {
 	for (unsigned bin = next_filled(heap, bin_of(bytes)); bin < BINS; bin = next_filled(heap, bin + 1)) {
 		unsigned looked = 0;
-		for (struct sw_piece *piece = heap->bins[bin]; piece != NULL && looked < most; piece = piece->next, looked++)
-			if (piece->bytes >= bytes && piece->range->context == lane->context && (piece->lane == lane || is_over(piece)))
+		for (struct sw_pool_piece *piece = heap->bins[bin]; piece != NULL && looked < most; piece = piece->next, looked++)
+			if (piece->bytes >= bytes && piece->range->context == freer->context && (piece->freer == freer || is_over(piece)))
 				return piece;
 	}
 	return NULL;
 }
 
 /* Takes the second, which follows, into the first; neither is in a bin. */
-static void unite(struct sw_piece *first, struct sw_piece *second)
+static void unite(struct sw_pool_piece *first, struct sw_pool_piece *second)
 {
 	first->bytes += second->bytes;
 	first->freed_at = second->freed_at > first->freed_at ? second->freed_at : first->freed_at;
@@ -141,34 +141,34 @@ static void unite(struct sw_piece *first, struct sw_piece *second)
 }
 
 /* The rest of an idle piece becomes one of its own. Without memory for that, the whole serves. */
-static void split(struct sw_piece *piece, size_t bytes)
+static void split(struct sw_pool_piece *piece, size_t bytes)
 {
-	struct sw_piece *rest = piece->bytes > bytes ? calloc(1, sizeof *rest) : NULL;
+	struct sw_pool_piece *rest = piece->bytes > bytes ? calloc(1, sizeof *rest) : NULL;
 	if (rest == NULL)
 		return;
-	*rest = (struct sw_piece){.heap = piece->heap,
-				  .range = piece->range,
-				  .address = piece->address + bytes,
-				  .bytes = piece->bytes - bytes,
-				  .before = piece,
-				  .after = piece->after,
-				  .idle = true};
+	*rest = (struct sw_pool_piece){.heap = piece->heap,
+				       .range = piece->range,
+				       .address = piece->address + bytes,
+				       .bytes = piece->bytes - bytes,
+				       .before = piece,
+				       .after = piece->after,
+				       .idle = true};
 	if (rest->after != NULL)
 		rest->after->before = rest;
 	piece->after = rest;
 	piece->bytes = bytes;
-	refer(rest, piece->lane, piece->freed_at);
+	refer(rest, piece->freer, piece->freed_at);
 	shelve(rest);
 }
 
 /* Idle neighbours all over the pool that may be one piece now, since they are over or of one
- * lane. */
+ * freer. */
 static void unite_all(const struct sw_pool *pool)
 {
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
-		for (struct sw_piece *piece = range->pieces; piece != NULL && piece->heap->pool == pool; piece = piece->after)
+		for (struct sw_pool_piece *piece = range->pieces; piece != NULL && piece->heap->pool == pool; piece = piece->after)
 			while (piece->idle && piece->after != NULL && piece->after->idle &&
-			       (piece->lane == piece->after->lane || (is_over(piece) && is_over(piece->after)))) {
+			       (piece->freer == piece->after->freer || (is_over(piece) && is_over(piece->after)))) {
 				bool over = is_over(piece) && is_over(piece->after);
 				unshelve(piece);
 				unshelve(piece->after);
@@ -190,7 +190,7 @@ static size_t growth(const struct sw_pool *pool, size_t bytes, size_t usual)
 	return least < usual && room && (pool->most_bytes == 0 || pool->figures.reserved + usual <= pool->most_bytes) ? usual : least;
 }
 
-static CUresult grow(struct heap *heap, struct sw_lane *lane, size_t bytes)
+static CUresult grow(struct heap *heap, struct sw_freer *freer, size_t bytes)
 {
 	struct sw_pool *pool = heap->pool;
 	struct sw_pool_figures *figures = &pool->figures;
@@ -198,7 +198,7 @@ static CUresult grow(struct heap *heap, struct sw_lane *lane, size_t bytes)
 	size_t wanted = growth(pool, bytes, heap == &pool->heaps[1] ? SMALL_RANGE : LARGE_RANGE);
 	if (pool->most_bytes != 0 && figures->reserved + wanted > pool->most_bytes)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct sw_piece *piece = calloc(1, sizeof *piece);
+	struct sw_pool_piece *piece = calloc(1, sizeof *piece);
 	int mode = sw_capture_relax();
 	CUresult result = piece == NULL ? CUDA_ERROR_OUT_OF_MEMORY : sw_range_new(wanted, &range);
 	sw_capture_restore(mode);
@@ -206,9 +206,9 @@ static CUresult grow(struct heap *heap, struct sw_lane *lane, size_t bytes)
 		free(piece);
 		return result;
 	}
-	*piece = (struct sw_piece){.heap = heap, .range = range, .address = range->address, .bytes = range->bytes, .idle = true};
+	*piece = (struct sw_pool_piece){.heap = heap, .range = range, .address = range->address, .bytes = range->bytes, .idle = true};
 	range->pieces = piece;
-	refer(piece, lane, 0);
+	refer(piece, freer, 0);
 	shelve(piece);
 	figures->reserved += range->bytes;
 	if (figures->reserved > figures->reserved_high)
@@ -220,7 +220,7 @@ static CUresult grow(struct heap *heap, struct sw_lane *lane, size_t bytes)
 static void clear(struct sw_range *range)
 {
 	struct sw_pool *pool = range->pieces->heap->pool;
-	for (struct sw_piece *piece = range->pieces, *after; piece != NULL; piece = after) {
+	for (struct sw_pool_piece *piece = range->pieces, *after; piece != NULL; piece = after) {
 		after = piece->after;
 		if (piece->idle)
 			unshelve(piece);
@@ -235,21 +235,21 @@ static void clear(struct sw_range *range)
 
 /* ---- allocations */
 
-CUresult sw_pool_get(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, struct sw_range **ret_range, struct sw_piece **ret_piece,
-		     CUdeviceptr *ret_address)
+CUresult sw_pool_get(struct sw_pool *pool, struct sw_freer *freer, size_t bytes, struct sw_range **ret_range,
+		     struct sw_pool_piece **ret_piece, CUdeviceptr *ret_address)
 {
 	struct heap *heap = &pool->heaps[bytes <= SMALL_MOST];
 	size_t whole = sw_round_up(bytes, PIECE);
 	CUresult result = whole < bytes || whole > SIZE_MAX / 2 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-	struct sw_piece *piece = result == CUDA_SUCCESS ? find(heap, lane, whole, GLANCES) : NULL;
+	struct sw_pool_piece *piece = result == CUDA_SUCCESS ? find(heap, freer, whole, GLANCES) : NULL;
 	if (piece == NULL && result == CUDA_SUCCESS && sw_pool_has_idle(pool)) {
-		sw_lanes_poll();
+		sw_freers_poll();
 		unite_all(pool);
-		piece = find(heap, lane, whole, UINT32_MAX);
+		piece = find(heap, freer, whole, UINT32_MAX);
 	}
 	if (piece == NULL && result == CUDA_SUCCESS) {
-		result = grow(heap, lane, whole);
-		piece = result == CUDA_SUCCESS ? find(heap, lane, whole, UINT32_MAX) : NULL;
+		result = grow(heap, freer, whole);
+		piece = result == CUDA_SUCCESS ? find(heap, freer, whole, UINT32_MAX) : NULL;
 	}
 	if (piece == NULL)
 		return result;
@@ -266,27 +266,27 @@ CUresult sw_pool_get(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, s
 	return CUDA_SUCCESS;
 }
 
-/* Neighbours that the same lane freed are one with it; to others that may take long to be
+/* Neighbours that the same freer freed are one with it; to others that may take long to be
  * over they are not tied. */
-void sw_pool_put(struct sw_piece *piece, struct sw_lane *lane)
+void sw_pool_put(struct sw_pool_piece *piece, struct sw_freer *freer)
 {
 	struct sw_pool *pool = piece->heap->pool;
 	pool->figures.used -= piece->bytes;
 	piece->idle = true;
-	refer(piece, lane, lane == NULL ? 0 : sw_lane_free(lane, piece->bytes));
-	if (piece->after != NULL && piece->after->idle && piece->after->lane == lane) {
+	refer(piece, freer, freer == NULL ? 0 : sw_freer_free(freer, piece->bytes));
+	if (piece->after != NULL && piece->after->idle && piece->after->freer == freer) {
 		unshelve(piece->after);
 		unite(piece, piece->after);
 	}
-	if (piece->before != NULL && piece->before->idle && piece->before->lane == lane) {
-		struct sw_piece *first = piece->before;
+	if (piece->before != NULL && piece->before->idle && piece->before->freer == freer) {
+		struct sw_pool_piece *first = piece->before;
 		unshelve(first);
 		unite(first, piece);
 		piece = first;
 	}
 	shelve(piece);
 	/* Nobody else will ask for what is left of a pool that was destroyed. */
-	if (lane == NULL || pool->handle == NULL)
+	if (freer == NULL || pool->handle == NULL)
 		sw_pool_trim(pool, pool->threshold);
 }
 
@@ -330,11 +330,11 @@ static void give_back(struct sw_range *range)
 void sw_pool_trim(struct sw_pool *pool, uint64_t keep)
 {
 	if (sw_pool_has_idle(pool) && pool->figures.reserved > keep) {
-		sw_lanes_poll();
+		sw_freers_poll();
 		unite_all(pool);
 	}
 	for (struct sw_range *range = sw_ranges, *next; range != NULL && pool->figures.reserved > keep; range = next) {
-		const struct sw_piece *piece = range->pieces;
+		const struct sw_pool_piece *piece = range->pieces;
 		next = range->next;
 		if (piece != NULL && piece->heap->pool == pool && piece->after == NULL && piece->idle && is_over(piece))
 			give_back(range);
@@ -380,9 +380,9 @@ bool sw_pools_reclaim(int gpu)
 
 void sw_pools_loosen(void)
 {
-	sw_lanes_poll();
+	sw_freers_poll();
 	for (struct sw_range *range = sw_ranges; range != NULL; range = range->next)
-		for (struct sw_piece *piece = range->pieces; piece != NULL; piece = piece->after)
+		for (struct sw_pool_piece *piece = range->pieces; piece != NULL; piece = piece->after)
 			if (piece->idle && is_over(piece))
 				refer(piece, NULL, 0);
 }
@@ -443,7 +443,7 @@ void sw_pool_destroyed(CUmemoryPool handle)
 	sw_pool_trim(pool, 0);
 }
 
-CUmemoryPool sw_pool_handle(const struct sw_piece *piece)
+CUmemoryPool sw_pool_handle(const struct sw_pool_piece *piece)
 {
 	return piece->heap->pool->handle;
 }

@@ -3,7 +3,7 @@
  *
  * A pool is the driver's, and has settings and figures there; what is allocated from it lies in
  * ranges of ours, which are cut into pieces. A piece that was freed is idle: the stream that freed
- * it may have it again at once, others when it is over (lanes.h). Neighbours that one stream freed
+ * it may have it again at once, others when it is over (freers.h). Neighbours that one stream freed
  * are one piece at once, others when somebody needs them.
  *
  * Ours are the pools that a device has by itself, and those that the program made for plain memory
@@ -12,7 +12,7 @@
  *
  * Invariants:
  *  1. each byte of a range with pieces is in exactly one of them; an idle one is in the bin of its
- *     size, and refers to the lane that freed it;
+ *     size, and refers to the freer that freed it;
  *  2. a pool's memory is given back when the program waits for the GPU, as far as it is over
  *     the pool's threshold; when it is asked for; and before anything leaves the GPU or
  *     fails for want of room;
@@ -28,8 +28,8 @@
 
 #include "cuda/driver.h"
 
-struct sw_lane;
-struct sw_piece;
+struct sw_freer;
+struct sw_pool_piece;
 struct sw_pool;
 struct sw_range;
 
@@ -44,12 +44,12 @@ void sw_pool_made(CUmemoryPool handle, const CUmemPoolProps *props);
 void sw_pool_destroyed(CUmemoryPool handle);
 /* NULL: it is not ours, or was never used. */
 struct sw_pool *sw_pool_known(CUmemoryPool handle);
-CUmemoryPool sw_pool_handle(const struct sw_piece *piece);
-/* The context of the lane is current. */
-CUresult sw_pool_get(struct sw_pool *pool, struct sw_lane *lane, size_t bytes, struct sw_range **ret_range, struct sw_piece **ret_piece,
-		     CUdeviceptr *ret_address);
-/* In the lane's order; without a lane, at once. */
-void sw_pool_put(struct sw_piece *piece, struct sw_lane *lane);
+CUmemoryPool sw_pool_handle(const struct sw_pool_piece *piece);
+/* The context of the freer is current. */
+CUresult sw_pool_get(struct sw_pool *pool, struct sw_freer *freer, size_t bytes, struct sw_range **ret_range,
+		     struct sw_pool_piece **ret_piece, CUdeviceptr *ret_address);
+/* In the freer's order; without a freer, at once. */
+void sw_pool_put(struct sw_pool_piece *piece, struct sw_freer *freer);
 /* Whether it holds memory that is not in use. */
 bool sw_pool_has_idle(const struct sw_pool *pool);
 struct sw_pool_figures sw_pool_figures(const struct sw_pool *pool);
@@ -67,7 +67,7 @@ void sw_pools_settle(void);
 size_t sw_pools_idle(void);
 /* All that is over on this GPU of the page; whether that was anything. */
 bool sw_pools_reclaim(int gpu);
-/* What is over need not refer to the lane that freed it: there are too many of them. */
+/* What is over need not refer to the freer that freed it: there are too many of them. */
 void sw_pools_loosen(void);
 /* The range goes, with all that is in it. */
 void sw_pool_forget_range(struct sw_range *range);

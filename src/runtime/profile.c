@@ -18,7 +18,7 @@
 
 #define CLOSE_NS INT64_C(2000000000)
 #define WRITE_NS INT64_C(1000000000)
-enum { FUNCTIONS = 1024, LANES = 8, PAIRS = 512, WRITTEN = 64, NAME = 128, TEXT = 32 << 10 };
+enum { FUNCTIONS = 1024, METERS = 8, PAIRS = 512, WRITTEN = 64, NAME = 128, TEXT = 32 << 10 };
 _Static_assert((WRITTEN + 1) * (NAME + 80) + 1024 < TEXT, "all of it fits");
 
 /* What is launched. The first one stands for all that found no place. */
@@ -30,7 +30,7 @@ static struct function {
 } functions[FUNCTIONS];
 
 /* Launches on their way, of one context. */
-static struct lane {
+static struct meter {
 	CUcontext context;
 	unsigned first, count, made; /* a ring; and how many pairs of events there are */
 	struct pair {
@@ -38,7 +38,7 @@ static struct lane {
 		struct function *function;
 		bool closed;
 	} pairs[PAIRS];
-} lanes[LANES];
+} meters[METERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 enum direction { TO_GPU, FROM_GPU, WITHIN, UNKNOWN, DIRECTIONS };
@@ -83,26 +83,26 @@ static struct function *find(void *handle, bool graph)
 	return &functions[0];
 }
 
-static struct lane *lane_of_current(void)
+static struct meter *meter_of_current(void)
 {
 	CUcontext context = NULL;
 	if (sw_driver.context_current(&context) != CUDA_SUCCESS || context == NULL)
 		return NULL;
-	struct lane *unused = NULL;
-	for (unsigned i = LANES; i-- > 0;) {
-		if (lanes[i].context == context)
-			return &lanes[i];
-		unused = lanes[i].context == NULL ? &lanes[i] : unused;
+	struct meter *unused = NULL;
+	for (unsigned i = METERS; i-- > 0;) {
+		if (meters[i].context == context)
+			return &meters[i];
+		unused = meters[i].context == NULL ? &meters[i] : unused;
 	}
 	if (unused != NULL)
 		unused->context = context;
 	return unused;
 }
 
-static void settle(struct lane *lane)
+static void settle(struct meter *meter)
 {
-	while (lane->count > 0) {
-		struct pair *pair = &lane->pairs[lane->first];
+	while (meter->count > 0) {
+		struct pair *pair = &meter->pairs[meter->first];
 		float ms = 0;
 		if (!pair->closed || sw_driver.event_query(pair->end) == CUDA_ERROR_NOT_READY)
 			return;
@@ -110,29 +110,29 @@ static void settle(struct lane *lane)
 			pair->function->timed++;
 			pair->function->ns += (int64_t)((double)ms * 1e6);
 		}
-		lane->first = (lane->first + 1) % PAIRS;
-		lane->count--;
+		meter->first = (meter->first + 1) % PAIRS;
+		meter->count--;
 	}
 }
 
 /* NULL: none is free. */
-static struct pair *open_pair(struct lane *lane, struct function *function, CUstream stream)
+static struct pair *open_pair(struct meter *meter, struct function *function, CUstream stream)
 {
-	unsigned place = (lane->first + lane->count) % PAIRS;
-	struct pair *pair = &lane->pairs[place];
-	if (lane->count == PAIRS)
+	unsigned place = (meter->first + meter->count) % PAIRS;
+	struct pair *pair = &meter->pairs[place];
+	if (meter->count == PAIRS)
 		return NULL;
-	if (place >= lane->made) {
+	if (place >= meter->made) {
 		if (sw_driver.event_create(&pair->begin, CU_EVENT_DEFAULT) != CUDA_SUCCESS ||
 		    sw_driver.event_create(&pair->end, CU_EVENT_DEFAULT) != CUDA_SUCCESS)
 			return NULL;
-		lane->made = place + 1;
+		meter->made = place + 1;
 	}
 	if (sw_driver.event_record(pair->begin, stream) != CUDA_SUCCESS)
 		return NULL;
 	pair->function = function;
 	pair->closed = false;
-	lane->count++;
+	meter->count++;
 	return pair;
 }
 
@@ -145,12 +145,12 @@ static struct pair *begin(void *handle, bool graph, CUstream stream)
 		return NULL;
 	pthread_mutex_lock(&lock);
 	struct function *function = find(handle, graph);
-	struct lane *lane = lane_of_current();
+	struct meter *meter = meter_of_current();
 	struct pair *pair = NULL;
 	function->launches++;
-	if (lane != NULL) {
-		settle(lane);
-		pair = open_pair(lane, function, stream);
+	if (meter != NULL) {
+		settle(meter);
+		pair = open_pair(meter, function, stream);
 	}
 	pthread_mutex_unlock(&lock);
 	return pair;
@@ -263,8 +263,8 @@ static bool switch_to(bool on)
 		 * that was never closed. Under the lock all the same: those who take it after
 		 * this see what was done. */
 		pthread_mutex_lock(&lock);
-		for (unsigned i = 0; i < LANES; i++)
-			lanes[i].first = lanes[i].count = 0;
+		for (unsigned i = 0; i < METERS; i++)
+			meters[i].first = meters[i].count = 0;
 		memset(functions, 0, sizeof functions);
 		pthread_mutex_unlock(&lock);
 		for (unsigned i = 0; i < DIRECTIONS; i++) {
@@ -283,11 +283,11 @@ static void settle_all(void)
 {
 	if (!sw_visit_begin())
 		return;
-	for (unsigned i = 0; i < LANES; i++) {
+	for (unsigned i = 0; i < METERS; i++) {
 		CUcontext popped;
-		if (lanes[i].context == NULL || sw_driver.context_push(lanes[i].context) != CUDA_SUCCESS)
+		if (meters[i].context == NULL || sw_driver.context_push(meters[i].context) != CUDA_SUCCESS)
 			continue;
-		settle(&lanes[i]);
+		settle(&meters[i]);
 		sw_driver.context_pop(&popped);
 	}
 	sw_visit_end();
@@ -399,10 +399,10 @@ void sw_profile_forget_context(CUcontext context)
 {
 	pthread_mutex_lock(&lock);
 	/* Its events went with it. */
-	for (unsigned i = 0; i < LANES; i++)
-		if (lanes[i].context == context) {
-			lanes[i].context = NULL;
-			lanes[i].first = lanes[i].count = lanes[i].made = 0;
+	for (unsigned i = 0; i < METERS; i++)
+		if (meters[i].context == context) {
+			meters[i].context = NULL;
+			meters[i].first = meters[i].count = meters[i].made = 0;
 		}
 	pthread_mutex_unlock(&lock);
 }

@@ -6,9 +6,9 @@
 
 #include "runtime/account.h"
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/gate.h"
 #include "runtime/hooks.h"
-#include "runtime/lanes.h"
 #include "runtime/pace.h"
 #include "runtime/places.h"
 #include "runtime/profile.h"
@@ -21,7 +21,7 @@ bool sw_stays;
 static void in_child(void)
 {
 	sw_moves = false;
-	sw_lanes_forget();
+	sw_freers_forget();
 	sw_pace_forget();
 	sw_profile_forget();
 	sw_export_forget();

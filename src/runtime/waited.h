@@ -9,7 +9,7 @@
 
 /* 0: there is nothing to say when it ends. */
 uint64_t sw_wait_begins(void);
-/* For all work of the context, if the stream is NULL; for that of the stream, named as lanes do;
+/* For all work of the context, if the stream is NULL; for that of the stream, named as freers do;
  * for something else, if both are NULL. */
 void sw_wait_ends(uint64_t begun, CUcontext context, CUstream stream);
 

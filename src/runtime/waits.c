@@ -2,8 +2,8 @@
  * has passed it. A program that waits gives the GPU no work, and its share does not pay for that
  * time. Memory that was freed before the wait may be given back after it. */
 #include "runtime/driver.h"
+#include "runtime/freers.h"
 #include "runtime/hooks.h"
-#include "runtime/lanes.h"
 #include "runtime/pace.h"
 #include "runtime/waited.h"
 
@@ -30,5 +30,5 @@ static CUcontext current(void)
 WAITS(cuCtxSynchronize, current(), NULL)
 WAITS(cuCtxSynchronize_v2, a1, NULL, P)
 WAITS(cuEventSynchronize, NULL, NULL, P)
-WAITS(cuStreamSynchronize, current(), sw_lane_stream(a1, false), P)
-WAITS(cuStreamSynchronize_ptsz, current(), sw_lane_stream(a1, true), P)
+WAITS(cuStreamSynchronize, current(), sw_freer_stream(a1, false), P)
+WAITS(cuStreamSynchronize_ptsz, current(), sw_freer_stream(a1, true), P)
