@@ -179,12 +179,12 @@ static void tell_strangers(struct sw_fitness *fitness, const struct sw_fitness_g
 	}
 }
 
-void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpus *gpus, struct sw_sync *sync)
+void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpu_source *gpus, struct sw_sync *sync)
 {
 	fitness->shut.count = fitness->told.count = 0;
-	for (uint32_t g = 0; g < sw_gpus_count(gpus); g++) {
+	for (uint32_t g = 0; g < sw_gpu_source_count(gpus); g++) {
 		const struct sw_fitness_gpu *gpu = &fitness->gpus[g];
-		const char *uuid = sw_gpus_info(gpus, g)->uuid;
+		const char *uuid = sw_gpu_source_info(gpus, g)->uuid;
 		struct sw_sync_shut shut = {0};
 		tell_strangers(fitness, gpu, uuid, &shut);
 		if (fitness->rule == SW_STRANGERS_SHARE)

@@ -92,6 +92,6 @@ bool sw_fitness_is_service(const char *program);
 void sw_fitness_note(struct sw_fitness *fitness, uint32_t gpu, int64_t now_ns, int64_t at_ns, const struct sw_fitness_look *look);
 /* Puts what takes no jobs, and what is on it, into the sync; it stays valid until the next note or
  * tell. */
-void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpus *gpus, struct sw_sync *sync);
+void sw_fitness_tell(struct sw_fitness *fitness, const struct sw_gpu_source *gpus, struct sw_sync *sync);
 
 #endif

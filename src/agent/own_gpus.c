@@ -5,16 +5,16 @@
 #include "agent/folder.h"
 #include "base/cleanup.h"
 
-static uint32_t find_gpu(const struct sw_gpus *gpus, const char *uuid, size_t size)
+static uint32_t find_gpu(const struct sw_gpu_source *gpus, const char *uuid, size_t size)
 {
 	uint32_t index = 0;
-	for (; index < sw_gpus_count(gpus); index++)
-		if (strlen(sw_gpus_info(gpus, index)->uuid) == size && memcmp(sw_gpus_info(gpus, index)->uuid, uuid, size) == 0)
+	for (; index < sw_gpu_source_count(gpus); index++)
+		if (strlen(sw_gpu_source_info(gpus, index)->uuid) == size && memcmp(sw_gpu_source_info(gpus, index)->uuid, uuid, size) == 0)
 			break;
 	return index;
 }
 
-void sw_own_gpus_read(const struct sw_gpus *gpus, int folder, struct sw_own_gpus *ret_own)
+void sw_own_gpus_read(const struct sw_gpu_source *gpus, int folder, struct sw_own_gpus *ret_own)
 {
 	SW_CLEANUP(sw_run_order_freep) struct sw_run_order *order = NULL;
 	*ret_own = (struct sw_own_gpus){0};
@@ -25,7 +25,7 @@ void sw_own_gpus_read(const struct sw_gpus *gpus, int folder, struct sw_own_gpus
 		ret_own->places[ret_own->count++] = find_gpu(gpus, list->items[i], strlen(list->items[i]));
 }
 
-void sw_own_gpus_follow(const struct sw_gpus *gpus, int folder, struct sw_own_gpus *own)
+void sw_own_gpus_follow(const struct sw_gpu_source *gpus, int folder, struct sw_own_gpus *own)
 {
 	SW_CLEANUP(sw_run_account_freep) struct sw_run_account *account = NULL;
 	if (own->count == 0 || sw_folder_account(folder, "status.json", &account, NULL) < 0)

@@ -15,9 +15,9 @@ struct sw_own_gpus {
 };
 
 /* From its order, since the job can write its page. */
-void sw_own_gpus_read(const struct sw_gpus *gpus, int folder, struct sw_own_gpus *ret_own);
+void sw_own_gpus_read(const struct sw_gpu_source *gpus, int folder, struct sw_own_gpus *ret_own);
 /* It may have been moved to others since, as its supervisor says. */
-void sw_own_gpus_follow(const struct sw_gpus *gpus, int folder, struct sw_own_gpus *own);
+void sw_own_gpus_follow(const struct sw_gpu_source *gpus, int folder, struct sw_own_gpus *own);
 bool sw_own_gpus_has(const struct sw_own_gpus *own, uint32_t gpu);
 
 #endif

@@ -30,7 +30,7 @@ struct sw_patience_step {
 	const char *silent; /* why the driver as a whole counts as silent from now on; NULL: it does not for this */
 };
 
-/* Nothing came from a sampler for too long; `asking` as in struct sw_gpus_care. */
+/* Nothing came from a sampler for too long; `asking` as in struct sw_gpu_source_care. */
 struct sw_patience_step sw_patience_hangs(struct sw_patience *patience, int64_t now_ns, int asking);
 /* A sampler has ended, or could not be started. */
 struct sw_patience_step sw_patience_fails(struct sw_patience *patience);

@@ -76,7 +76,7 @@ struct sampler {
 	int pipe;
 	int runs;     /* folder */
 	bool runtime; /* jobs have the GPU runtime */
-	struct sw_gpus *gpus;
+	struct sw_gpu_source *gpus;
 	struct sw_processes processes;
 	SW_VEC(struct watched) watched;
 	SW_VEC(struct sw_sync_sample) samples;
@@ -136,9 +136,9 @@ static const struct sw_sync_inventory *make_inventory(struct sampler *sampler)
 {
 	static struct sw_sync_gpu list[SW_GPUS_MAX];
 	static struct sw_sync_inventory inventory;
-	uint32_t count = sw_gpus_count(sampler->gpus);
+	uint32_t count = sw_gpu_source_count(sampler->gpus);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct sw_gpu_info *info = sw_gpus_info(sampler->gpus, i);
+		const struct sw_gpu_info *info = sw_gpu_source_info(sampler->gpus, i);
 		list[i] = (struct sw_sync_gpu){info->uuid, info->name, info->memory_bytes, info->link_group};
 	}
 	inventory = (struct sw_sync_inventory){
@@ -282,7 +282,7 @@ static void add_share(struct sampler *sampler, struct watched *run, const struct
 	run->listed |= bit;
 	if (run->own.count > 0 && !run->own.moving && !sw_own_gpus_has(&run->own, gpu))
 		run->astray |= bit;
-	struct sw_sync_sample *sample = sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, gpu)->uuid, at_ns);
+	struct sw_sync_sample *sample = sample_of(sampler, run->id, sw_gpu_source_info(sampler->gpus, gpu)->uuid, at_ns);
 	if (sample == NULL)
 		return;
 	sample->memory_bytes += process->memory_bytes;
@@ -370,8 +370,8 @@ static void sample_page(struct sampler *sampler, struct watched *run, int64_t at
 		if (figures.processes == 0 && outside == 0)
 			continue;
 		struct sw_sync_sample *sample =
-			run->own.places[i] < sw_gpus_count(sampler->gpus)
-				? sample_of(sampler, run->id, sw_gpus_info(sampler->gpus, run->own.places[i])->uuid, at_ns)
+			run->own.places[i] < sw_gpu_source_count(sampler->gpus)
+				? sample_of(sampler, run->id, sw_gpu_source_info(sampler->gpus, run->own.places[i])->uuid, at_ns)
 				: NULL;
 		if (sample == NULL)
 			continue;
@@ -388,7 +388,7 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 	seen->silent[0] = '\0';
 	seen->knows_memory = false;
 	seen->lodger_count = 0;
-	if (sw_gpus_sample(sampler->gpus, index, &figures, &err) < 0) {
+	if (sw_gpu_source_sample(sampler->gpus, index, &figures, &err) < 0) {
 		snprintf(seen->silent, sizeof seen->silent, "%.199s", err.detail[0] != '\0' ? err.detail : "no answer");
 		return;
 	}
@@ -397,7 +397,7 @@ static void sample_gpu(struct sampler *sampler, uint32_t index, int64_t at_ns)
 	seen->reserved_bytes = figures.memory_reserved_bytes;
 	struct sw_sync_sample *sample = add(sampler, at_ns);
 	if (sample != NULL) {
-		sample->gpu = sw_gpus_info(sampler->gpus, index)->uuid;
+		sample->gpu = sw_gpu_source_info(sampler->gpus, index)->uuid;
 		sample->memory_bytes = figures.memory_used_bytes;
 		sample->busy_milli = figures.utilisation_milli;
 		sample->power_mw = figures.power_mw;
@@ -427,7 +427,7 @@ static void add_unseen(const struct sampler *sampler, uint32_t gpu, struct sw_fi
 /* Which GPUs may be given out. */
 static void judge(struct sampler *sampler, int64_t at_ns)
 {
-	for (uint32_t g = 0; g < sw_gpus_count(sampler->gpus); g++) {
+	for (uint32_t g = 0; g < sw_gpu_source_count(sampler->gpus); g++) {
 		const struct on_gpu *seen = &sampler->seen[g];
 		struct sw_fitness_look look = {
 			.silent = seen->silent[0] != '\0' ? seen->silent : NULL,
@@ -472,11 +472,11 @@ static void look(struct sampler *sampler)
 	if (sampler->watched.count > 0 && sw_processes_read(&sampler->processes) == 0)
 		for (size_t i = 0; i < sampler->watched.count; i++)
 			sample_run(sampler, &sampler->watched.items[i], at_ns);
-	for (uint32_t i = 0; i < sw_gpus_count(sampler->gpus); i++)
+	for (uint32_t i = 0; i < sw_gpu_source_count(sampler->gpus); i++)
 		sample_gpu(sampler, i, at_ns);
 	for (size_t i = 0; i < sampler->watched.count; i++)
 		sample_page(sampler, &sampler->watched.items[i], at_ns);
-	if (sampler->runtime && sw_gpus_count(sampler->gpus) > 0)
+	if (sampler->runtime && sw_gpu_source_count(sampler->gpus) > 0)
 		sample_node(sampler, at_ns);
 	judge(sampler, at_ns);
 	struct sw_sync sync = {.node = "-",
@@ -487,9 +487,9 @@ static void look(struct sampler *sampler)
 			       .sample_count = sampler->samples.count,
 			       .look_ns = sw_now_boot_ns() - began_ns};
 	if (!sampler->told) {
-		sync.missing = sw_gpus_missing(sampler->gpus);
-		sync.silent = sw_gpus_are_silent(sampler->gpus);
-		sync.about = sw_gpus_about(sampler->gpus);
+		sync.missing = sw_gpu_source_missing(sampler->gpus);
+		sync.silent = sw_gpu_source_are_silent(sampler->gpus);
+		sync.about = sw_gpu_source_about(sampler->gpus);
 	}
 	sw_fitness_tell(&sampler->fitness, sampler->gpus, &sync);
 	send_sync(sampler, &sync);
@@ -515,10 +515,10 @@ static bool any_is_shared(const struct sampler *sampler)
  * the number of GPUs: none. */
 static uint32_t find_named(const struct sampler *sampler, const char *name, size_t size)
 {
-	uint32_t count = sw_gpus_count(sampler->gpus);
+	uint32_t count = sw_gpu_source_count(sampler->gpus);
 	char number[16];
 	for (uint32_t g = 0; g < count; g++) {
-		const struct sw_gpu_info *info = sw_gpus_info(sampler->gpus, g);
+		const struct sw_gpu_info *info = sw_gpu_source_info(sampler->gpus, g);
 		snprintf(number, sizeof number, "%u", info->number);
 		if ((strlen(number) == size && memcmp(number, name, size) == 0) || (size >= 8 && strncmp(info->uuid, name, size) == 0))
 			return g;
@@ -531,13 +531,13 @@ static int exclude(struct sampler *sampler, const char *list, struct sw_err *err
 	for (const char *at = list; at != NULL && *at != '\0';) {
 		size_t size = strcspn(at, ",");
 		uint32_t gpu = find_named(sampler, at, size);
-		bool is_complete = sw_gpus_missing(sampler->gpus) == 0 && !sw_gpus_are_silent(sampler->gpus);
+		bool is_complete = sw_gpu_source_missing(sampler->gpus) == 0 && !sw_gpu_source_are_silent(sampler->gpus);
 		bool must_be_there = sampler->options->exclude_all && is_complete; /* it may be among those that do not answer */
-		if (gpu < sw_gpus_count(sampler->gpus)) {
+		if (gpu < sw_gpu_source_count(sampler->gpus)) {
 			sampler->excluded |= UINT64_C(1) << gpu;
 		} else if (size > 0 && must_be_there) {
 			sw_err_set(err, SW_EINPUT, "there is no GPU '%.*s' to keep back", (int)(size < 60 ? size : 60), at);
-			sw_err_detail(err, "the machine has %u GPUs", sw_gpus_count(sampler->gpus));
+			sw_err_detail(err, "the machine has %u GPUs", sw_gpu_source_count(sampler->gpus));
 			sw_err_hint(err, "GPUs go by their numbers or UUIDs, as 'nvidia-smi -L' lists them, with commas between them.");
 			return SW_EINPUT;
 		}
@@ -552,7 +552,7 @@ static void greet(const struct sampler *sampler, int result, const struct sw_err
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_i64(&json, "result", result);
-	sw_json_key_string(&json, "about", result == 0 ? sw_gpus_about(sampler->gpus) : "");
+	sw_json_key_string(&json, "about", result == 0 ? sw_gpu_source_about(sampler->gpus) : "");
 	sw_json_key_string(&json, "fact", err->fact);
 	sw_json_key_string(&json, "detail", err->detail);
 	sw_json_key_string(&json, "hint", err->hint);
@@ -590,7 +590,7 @@ static _Noreturn void serve(const struct sw_sampler_options *options, struct sw_
 	char runs[PATH_MAX];
 	snprintf(runs, sizeof runs, "%s/runs", options->state);
 	sampler.runs = open(runs, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int r = sw_gpus_open_with(options->gpus, &(struct sw_gpus_care){options->skip, &page->asking}, &sampler.gpus, &err);
+	int r = sw_gpu_source_open_with(options->gpus, &(struct sw_gpu_source_care){options->skip, &page->asking}, &sampler.gpus, &err);
 	r = r < 0 ? r : exclude(&sampler, options->exclude, &err);
 	greet(&sampler, r, &err);
 	if (r < 0)

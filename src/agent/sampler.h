@@ -16,7 +16,7 @@
 #include "base/error.h"
 
 struct sw_sampler_options {
-	const char *gpus;  /* as sw_gpus_open() takes it */
+	const char *gpus;  /* as sw_gpu_source_open() takes it */
 	const char *state; /* folder of the agent */
 	int64_t every_ms;
 	bool runtime; /* jobs have the GPU runtime */
@@ -29,7 +29,7 @@ struct sw_sampler_options {
 };
 
 struct sw_sampler_page {
-	_Atomic int asking; /* as in struct sw_gpus_care */
+	_Atomic int asking; /* as in struct sw_gpu_source_care */
 };
 
 struct sw_sampler {

@@ -50,11 +50,11 @@ struct watch {
 /* Whether there is something to measure by; else why not. */
 static bool can_measure(char why[400])
 {
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
 	char library[PATH_MAX];
 	struct sw_err err = {0};
-	int r = sw_gpus_open("nvml", &gpus, &err);
-	if (r == 0 && sw_gpus_count(gpus) == 0)
+	int r = sw_gpu_source_open("nvml", &gpus, &err);
+	if (r == 0 && sw_gpu_source_count(gpus) == 0)
 		r = sw_err_set(&err, SW_ENOTFOUND, "this machine has no GPU");
 	r = r < 0 ? r : sw_share_find_library(library, sizeof library, &err);
 	if (r < 0)

@@ -29,18 +29,18 @@ int sw_cli_share_take_off(const char *name, struct sw_share_page *page, struct s
 
 static int find_gpu(struct sw_share_page *page, const char *text, uint32_t *ret_gpu, struct sw_err *err)
 {
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
 	int64_t number = -1;
 	const char *uuid = text;
-	int r = sw_gpus_open("nvml", &gpus, err);
+	int r = sw_gpu_source_open("nvml", &gpus, err);
 	if (r < 0)
 		return r;
-	if (sw_parse_i64(text, strlen(text), &number) == 0 && number >= 0 && number < (int64_t)sw_gpus_count(gpus))
-		uuid = sw_gpus_info(gpus, (uint32_t)number)->uuid;
+	if (sw_parse_i64(text, strlen(text), &number) == 0 && number >= 0 && number < (int64_t)sw_gpu_source_count(gpus))
+		uuid = sw_gpu_source_info(gpus, (uint32_t)number)->uuid;
 	int found = sw_share_page_gpu(page, uuid);
 	if (found < 0) {
 		sw_err_set(err, SW_EINPUT, "there is no GPU '%.60s'", text);
-		sw_err_hint(err, "There are %u, from 0 on.", sw_gpus_count(gpus));
+		sw_err_hint(err, "There are %u, from 0 on.", sw_gpu_source_count(gpus));
 		return SW_EINPUT;
 	}
 	*ret_gpu = (uint32_t)found;

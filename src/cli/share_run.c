@@ -26,7 +26,7 @@
 #define OUTSIDE_NS (2 * SECOND)
 
 struct keeper {
-	struct sw_gpus *gpus;
+	struct sw_gpu_source *gpus;
 	struct sw_share_page *page;
 	struct sw_share_folder *folder;
 	struct sw_share_memory memories[SW_PAGE_GPUS];
@@ -72,7 +72,7 @@ static int claim_name(struct keeper *keeper, const char *name, const struct sw_s
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < keeper->gpu_count; i++)
-		uuids[i] = sw_gpus_info(keeper->gpus, i)->uuid;
+		uuids[i] = sw_gpu_source_info(keeper->gpus, i)->uuid;
 	int lock = sw_share_folder_lock(folder, true);
 	if (sw_cli_share_is_alive(keeper->path)) {
 		r = sw_err_set(err, SW_EINPUT, "there is a share '%s' already", name);
@@ -96,13 +96,13 @@ static int claim_name(struct keeper *keeper, const char *name, const struct sw_s
 static int open_keeper(struct keeper *keeper, const char *name, const struct sw_share_terms *terms, uint64_t host_bytes, struct sw_err *err)
 {
 	int r = sw_cli_share_path(name, keeper->path, err);
-	r = r < 0 ? r : sw_gpus_open("nvml", &keeper->gpus, err);
+	r = r < 0 ? r : sw_gpu_source_open("nvml", &keeper->gpus, err);
 	if (r < 0)
 		return r;
-	keeper->gpu_count = sw_gpus_count(keeper->gpus) < SW_PAGE_GPUS ? sw_gpus_count(keeper->gpus) : SW_PAGE_GPUS;
+	keeper->gpu_count = sw_gpu_source_count(keeper->gpus) < SW_PAGE_GPUS ? sw_gpu_source_count(keeper->gpus) : SW_PAGE_GPUS;
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
-		keeper->memories[i].capacity_bytes = sw_gpus_info(keeper->gpus, i)->memory_bytes;
-		(void)sw_share_uuid(sw_gpus_info(keeper->gpus, i)->uuid, keeper->memories[i].uuid);
+		keeper->memories[i].capacity_bytes = sw_gpu_source_info(keeper->gpus, i)->memory_bytes;
+		(void)sw_share_uuid(sw_gpu_source_info(keeper->gpus, i)->uuid, keeper->memories[i].uuid);
 	}
 	return claim_name(keeper, name, terms, host_bytes, err);
 }
@@ -118,7 +118,7 @@ static void close_keeper(struct keeper *keeper)
 	sw_share_folder_free(keeper->folder);
 	sw_share_page_close(keeper->page);
 	if (keeper->gpus != NULL)
-		sw_gpus_close(keeper->gpus);
+		sw_gpu_source_close(keeper->gpus);
 }
 
 /* ---- coordination */
@@ -130,7 +130,8 @@ static void sample_memories(struct keeper *keeper, int64_t now)
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		static struct sw_gpu_sample sample; /* too large for the stack */
 		struct sw_share_memory *memory = &keeper->memories[i];
-		memory->fresh = due && sw_gpus_sample(keeper->gpus, i, &sample, NULL) == 0 && (sample.known & SW_GPU_KNOWS_MEMORY) != 0;
+		memory->fresh =
+			due && sw_gpu_source_sample(keeper->gpus, i, &sample, NULL) == 0 && (sample.known & SW_GPU_KNOWS_MEMORY) != 0;
 		if (!memory->fresh)
 			continue;
 		memory->capacity_bytes = sample.memory_total_bytes;
@@ -173,8 +174,8 @@ static void look_outside(struct keeper *keeper, int64_t now)
 	for (uint32_t i = 0; i < keeper->gpu_count; i++) {
 		static struct sw_gpu_sample sample; /* too large for the stack */
 		struct sw_outside found = {0};
-		int gpu = sw_share_page_gpu(keeper->page, sw_gpus_info(keeper->gpus, i)->uuid);
-		if (gpu < 0 || sw_gpus_sample(keeper->gpus, i, &sample, NULL) < 0)
+		int gpu = sw_share_page_gpu(keeper->page, sw_gpu_source_info(keeper->gpus, i)->uuid);
+		if (gpu < 0 || sw_gpu_source_sample(keeper->gpus, i, &sample, NULL) < 0)
 			continue;
 		for (uint32_t p = 0; p < sample.process_count; p++) {
 			pid_t pid = (pid_t)sample.processes[p].pid;

@@ -328,13 +328,13 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 /* Wrong GPUs are found before anything is started. */
 static int look_at_gpus(const char *source, struct cluster *cluster, struct sw_err *err)
 {
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	int r = sw_gpus_open(source, &gpus, err);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	int r = sw_gpu_source_open(source, &gpus, err);
 	if (r < 0)
 		return r;
-	cluster->gpu_count = sw_gpus_count(gpus);
+	cluster->gpu_count = sw_gpu_source_count(gpus);
 	snprintf(cluster->gpus_about, sizeof cluster->gpus_about, "%u %s (%.200s)", cluster->gpu_count,
-		 cluster->gpu_count == 1 ? "GPU" : "GPUs", sw_gpus_about(gpus));
+		 cluster->gpu_count == 1 ? "GPU" : "GPUs", sw_gpu_source_about(gpus));
 	return 0;
 }
 

@@ -32,7 +32,7 @@ static const struct sw_yaml_field kind_fields[] = {
 };
 #undef AT
 
-static int sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
+static int sample(struct sw_gpu_source *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
 	(void)err;
 	sample->known = SW_GPU_KNOWS_MEMORY | SW_GPU_KNOWS_PROCESSES;
@@ -48,7 +48,7 @@ static bool is_prefix(const char *text)
 	return strlen(text) == PREFIX_SIZE && memcmp(text, "GPU-", 4) == 0 && strspn(text + 4, "0123456789abcdef") == PREFIX_SIZE - 4;
 }
 
-static int add_kind(const struct sw_yaml_node *node, const char *prefix, struct sw_gpus *gpus, struct sw_err *err)
+static int add_kind(const struct sw_yaml_node *node, const char *prefix, struct sw_gpu_source *gpus, struct sw_err *err)
 {
 	struct kind kind = {.name = "Emulated GPU", .count = 1, .numa_node = -1};
 	int r = sw_yaml_decode(node, "a kind of GPU", kind_fields, SW_YAML_COUNT(kind_fields), &kind, err);
@@ -75,7 +75,7 @@ static int add_kind(const struct sw_yaml_node *node, const char *prefix, struct 
 	return 0;
 }
 
-static int read_root(const struct sw_yaml_node *root, struct sw_gpus *gpus, struct sw_err *err)
+static int read_root(const struct sw_yaml_node *root, struct sw_gpu_source *gpus, struct sw_err *err)
 {
 	struct top {
 		const char *prefix;
@@ -96,10 +96,10 @@ static int read_root(const struct sw_yaml_node *root, struct sw_gpus *gpus, stru
 	return r;
 }
 
-int sw_gpu_description_parse(const char *name, const char *text, size_t size, struct sw_gpus **ret_gpus, struct sw_err *err)
+int sw_gpu_description_parse(const char *name, const char *text, size_t size, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
 	SW_CLEANUP(sw_yaml_freep) struct sw_yaml *doc = NULL;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = calloc(1, sizeof *gpus);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = calloc(1, sizeof *gpus);
 	if (gpus == NULL)
 		return sw_err_set(err, SW_ENOMEM, "no memory for the list of GPUs");
 	gpus->backend = &description;

@@ -10,33 +10,33 @@
 #include "base/yaml.h"
 #include "gpu/backend.h"
 
-uint32_t sw_gpus_count(const struct sw_gpus *gpus)
+uint32_t sw_gpu_source_count(const struct sw_gpu_source *gpus)
 {
 	return gpus->count;
 }
 
-const struct sw_gpu_info *sw_gpus_info(const struct sw_gpus *gpus, uint32_t index)
+const struct sw_gpu_info *sw_gpu_source_info(const struct sw_gpu_source *gpus, uint32_t index)
 {
 	assert(index < gpus->count);
 	return &gpus->infos[index];
 }
 
-const char *sw_gpus_about(const struct sw_gpus *gpus)
+const char *sw_gpu_source_about(const struct sw_gpu_source *gpus)
 {
 	return gpus->about;
 }
 
-uint32_t sw_gpus_missing(const struct sw_gpus *gpus)
+uint32_t sw_gpu_source_missing(const struct sw_gpu_source *gpus)
 {
 	return gpus->missing;
 }
 
-bool sw_gpus_are_silent(const struct sw_gpus *gpus)
+bool sw_gpu_source_are_silent(const struct sw_gpu_source *gpus)
 {
 	return gpus->silent;
 }
 
-int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err)
+int sw_gpu_source_sample(struct sw_gpu_source *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err)
 {
 	assert(index < gpus->count);
 	struct sw_gpu_sample sample = {0};
@@ -46,16 +46,16 @@ int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *r
 	return r;
 }
 
-void sw_gpus_close(struct sw_gpus *gpus)
+void sw_gpu_source_close(struct sw_gpu_source *gpus)
 {
 	if (gpus->backend != NULL && gpus->backend->close != NULL)
 		gpus->backend->close(gpus);
 	free(gpus);
 }
 
-static int open_none(const char *why, bool silent, struct sw_gpus **ret_gpus, struct sw_err *err)
+static int open_none(const char *why, bool silent, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
-	struct sw_gpus *gpus = calloc(1, sizeof *gpus);
+	struct sw_gpu_source *gpus = calloc(1, sizeof *gpus);
 	if (gpus == NULL)
 		return sw_err_set(err, SW_ENOMEM, "no memory for the list of GPUs");
 	gpus->silent = silent;
@@ -64,7 +64,7 @@ static int open_none(const char *why, bool silent, struct sw_gpus **ret_gpus, st
 	return 0;
 }
 
-static int open_auto(const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
+static int open_auto(const struct sw_gpu_source_care *care, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
 	struct sw_err why = {0};
 	int r = sw_gpu_nvml_open(SW_GPU_NVML_LIBRARY, care, ret_gpus, &why);
@@ -75,7 +75,7 @@ static int open_auto(const struct sw_gpus_care *care, struct sw_gpus **ret_gpus,
 	return r;
 }
 
-static int open_description(const char *path, struct sw_gpus **ret_gpus, struct sw_err *err)
+static int open_description(const char *path, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size;
@@ -87,12 +87,12 @@ static int open_description(const char *path, struct sw_gpus **ret_gpus, struct 
 	return sw_gpu_description_parse(path, text, size, ret_gpus, err);
 }
 
-int sw_gpus_open(const char *source, struct sw_gpus **ret_gpus, struct sw_err *err)
+int sw_gpu_source_open(const char *source, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
-	return sw_gpus_open_with(source, &(struct sw_gpus_care){0}, ret_gpus, err);
+	return sw_gpu_source_open_with(source, &(struct sw_gpu_source_care){0}, ret_gpus, err);
 }
 
-int sw_gpus_open_with(const char *source, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
+int sw_gpu_source_open_with(const char *source, const struct sw_gpu_source_care *care, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
 	if (strcmp(source, "auto") == 0)
 		return open_auto(care, ret_gpus, err);

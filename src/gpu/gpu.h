@@ -5,8 +5,8 @@
  * examples/gpus.yaml), or nowhere.
  *
  * Invariants:
- *  1. What sw_gpus_open() found stays: same GPUs in the same order until sw_gpus_close(). A GPU
- *     that fails later fails its samples.
+ *  1. What sw_gpu_source_open() found stays: same GPUs in the same order until
+ *     sw_gpu_source_close(). A GPU that fails later fails its samples.
  *  2. No two GPUs have the same UUID.
  *  3. GPUs of one link group stand side by side, and groups are numbered 0, 1, 2, ... in that
  *     order.
@@ -75,33 +75,33 @@ struct sw_gpu_sample {
 	struct sw_gpu_process processes[SW_GPU_PROCESSES_MAX];
 };
 
-struct sw_gpus;
+struct sw_gpu_source;
 
 /* For drivers that may never answer; all may be zero. */
-struct sw_gpus_care {
+struct sw_gpu_source_care {
 	uint64_t skip;	     /* mask of GPUs, as the driver counts, that are not asked at all */
 	_Atomic int *asking; /* while the driver is asked about one GPU: 1 + its number; 0: about none. NULL: nobody watches */
 };
 
 /* `source` is "auto" (NVML; without library or driver: no GPUs), "nvml" (an error without them),
  * "none", or the path of a description file. That there are no GPUs is no error. */
-int sw_gpus_open(const char *source, struct sw_gpus **ret_gpus, struct sw_err *err);
-int sw_gpus_open_with(const char *source, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err);
-void sw_gpus_close(struct sw_gpus *gpus);
-SW_DEFINE_FREEP(struct sw_gpus, sw_gpus_close)
+int sw_gpu_source_open(const char *source, struct sw_gpu_source **ret_gpus, struct sw_err *err);
+int sw_gpu_source_open_with(const char *source, const struct sw_gpu_source_care *care, struct sw_gpu_source **ret_gpus, struct sw_err *err);
+void sw_gpu_source_close(struct sw_gpu_source *gpus);
+SW_DEFINE_FREEP(struct sw_gpu_source, sw_gpu_source_close)
 
-uint32_t sw_gpus_count(const struct sw_gpus *gpus);
+uint32_t sw_gpu_source_count(const struct sw_gpu_source *gpus);
 /* Lives as long as `gpus`. */
-const struct sw_gpu_info *sw_gpus_info(const struct sw_gpus *gpus, uint32_t index);
+const struct sw_gpu_info *sw_gpu_source_info(const struct sw_gpu_source *gpus, uint32_t index);
 /* One line for people: where the GPUs come from, or why there are none. */
-const char *sw_gpus_about(const struct sw_gpus *gpus);
+const char *sw_gpu_source_about(const struct sw_gpu_source *gpus);
 /* GPUs that the driver has and that do not answer it, or were not asked. */
-uint32_t sw_gpus_missing(const struct sw_gpus *gpus);
+uint32_t sw_gpu_source_missing(const struct sw_gpu_source *gpus);
 /* Whether there are none because the driver is not there or does not answer, which may pass. */
-bool sw_gpus_are_silent(const struct sw_gpus *gpus);
+bool sw_gpu_source_are_silent(const struct sw_gpu_source *gpus);
 
 /* What GPU `index` does now. An error when it cannot be asked at all, say
  * because it fell off the bus. */
-int sw_gpus_sample(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err);
+int sw_gpu_source_sample(struct sw_gpu_source *gpus, uint32_t index, struct sw_gpu_sample *ret_sample, struct sw_err *err);
 
 #endif

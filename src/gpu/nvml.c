@@ -40,7 +40,7 @@ static const char *words(const struct nvml *nvml, int code, char buffer[32])
 	return buffer;
 }
 
-static void close_nvml(struct sw_gpus *gpus)
+static void close_nvml(struct sw_gpu_source *gpus)
 {
 	struct nvml *nvml = gpus->state;
 	if (nvml->events != NULL && nvml->call.free_events != NULL)
@@ -222,7 +222,7 @@ static void find_groups(const struct nvml *nvml, struct found *found, uint32_t c
 }
 
 /* Into the list, group by group; inside of a group as NVML has them. */
-static void take_in_order(struct sw_gpus *gpus, const struct found *found, uint32_t count)
+static void take_in_order(struct sw_gpu_source *gpus, const struct found *found, uint32_t count)
 {
 	struct nvml *nvml = gpus->state;
 	uint32_t groups = 0;
@@ -239,7 +239,7 @@ static void take_in_order(struct sw_gpus *gpus, const struct found *found, uint3
 	}
 }
 
-static void write_about(struct sw_gpus *gpus, unsigned there_are, unsigned first_lost, int code)
+static void write_about(struct sw_gpu_source *gpus, unsigned there_are, unsigned first_lost, int code)
 {
 	const struct nvml *nvml = gpus->state;
 	char version[NVML_NAME_SIZE] = "", buffer[32];
@@ -261,13 +261,13 @@ static void write_about(struct sw_gpus *gpus, unsigned there_are, unsigned first
 }
 
 /* Says which GPU the driver is asked about: 1 + its number; 0: none. */
-static void ask_about(const struct sw_gpus *gpus, int which)
+static void ask_about(const struct sw_gpu_source *gpus, int which)
 {
 	if (gpus->care.asking != NULL)
 		atomic_store(gpus->care.asking, which);
 }
 
-static int find_all(struct sw_gpus *gpus, struct sw_err *err)
+static int find_all(struct sw_gpu_source *gpus, struct sw_err *err)
 {
 	struct nvml *nvml = gpus->state;
 	struct found found[SW_GPUS_MAX] = {0};
@@ -420,7 +420,7 @@ static bool is_of_program(uint64_t xid)
 }
 
 /* Only who samples watches: what came before is not told. */
-static void watch(struct sw_gpus *gpus)
+static void watch(struct sw_gpu_source *gpus)
 {
 	struct nvml *nvml = gpus->state;
 	const struct nvml_functions *call = &nvml->call;
@@ -439,7 +439,7 @@ static void watch(struct sw_gpus *gpus)
 	ask_about(gpus, 0);
 }
 
-static void hear_events(struct sw_gpus *gpus)
+static void hear_events(struct sw_gpu_source *gpus)
 {
 	struct nvml *nvml = gpus->state;
 	struct nvml_event event = {0};
@@ -450,7 +450,7 @@ static void hear_events(struct sw_gpus *gpus)
 				nvml->xids[i] = event.data;
 }
 
-static int sample_it(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
+static int sample_it(struct sw_gpu_source *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
 	struct nvml *nvml = gpus->state;
 	nvml_device device = nvml->devices[index];
@@ -479,7 +479,7 @@ static int sample_it(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample 
 	return 0;
 }
 
-static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
+static int sample_nvml(struct sw_gpu_source *gpus, uint32_t index, struct sw_gpu_sample *sample, struct sw_err *err)
 {
 	hear_events(gpus);
 	ask_about(gpus, (int)gpus->infos[index].number + 1);
@@ -488,10 +488,10 @@ static int sample_nvml(struct sw_gpus *gpus, uint32_t index, struct sw_gpu_sampl
 	return r;
 }
 
-int sw_gpu_nvml_open(const char *library, const struct sw_gpus_care *care, struct sw_gpus **ret_gpus, struct sw_err *err)
+int sw_gpu_nvml_open(const char *library, const struct sw_gpu_source_care *care, struct sw_gpu_source **ret_gpus, struct sw_err *err)
 {
 	static const struct sw_gpu_backend backend = {.sample = sample_nvml, .close = close_nvml};
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = calloc(1, sizeof *gpus);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = calloc(1, sizeof *gpus);
 	struct nvml *nvml = calloc(1, sizeof *nvml);
 	if (gpus == NULL || nvml == NULL) {
 		free(nvml);

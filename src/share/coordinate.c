@@ -131,7 +131,7 @@ static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_j
 /* ---- who runs */
 
 /* What those of one class hold on the GPU even while they are suspended. */
-static uint64_t sum_fixed(const struct call *call, enum sw_job_class class)
+static uint64_t sum_fixed(const struct call *call, enum sw_share_class class)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < call->count; i++)
@@ -140,7 +140,7 @@ static uint64_t sum_fixed(const struct call *call, enum sw_job_class class)
 }
 
 /* Those of one class: all that fit into the room together, or some of them in turns. */
-static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_job_class class, uint64_t room_bytes)
+static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_share_class class, uint64_t room_bytes)
 {
 	struct sw_turns_member members[SW_COORDINATE_JOBS] = {0};
 	size_t index[SW_COORDINATE_JOBS], count = 0;
@@ -162,7 +162,7 @@ static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_
 		call->orders[index[i]].suspend = !runs[i];
 }
 
-static uint64_t sum_demand(const struct call *call, enum sw_job_class class)
+static uint64_t sum_demand(const struct call *call, enum sw_share_class class)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < call->count; i++)
@@ -219,18 +219,18 @@ static void place(struct call *call)
 
 /* A guaranteed job that starts finds those that stand still at what they need, not
  * at what they could use. */
-static struct sw_part part_of(const struct call *call, const struct sw_coordinate_job *job)
+static struct sw_divide_part part_of(const struct call *call, const struct sw_coordinate_job *job)
 {
 	uint64_t demand = demand_of(call, job);
 	if (!call->measuring || rule_of(job)->yields)
-		return (struct sw_part){.least_bytes = job->fixed_bytes, .want_bytes = demand, .most_bytes = job->asked_bytes};
+		return (struct sw_divide_part){.least_bytes = job->fixed_bytes, .want_bytes = demand, .most_bytes = job->asked_bytes};
 	uint64_t stable = job->floor_bytes > 0 ? least(demand, job->floor_bytes) : demand;
-	return (struct sw_part){.least_bytes = job->fixed_bytes, .want_bytes = stable, .most_bytes = stable};
+	return (struct sw_divide_part){.least_bytes = job->fixed_bytes, .want_bytes = stable, .most_bytes = stable};
 }
 
 static void divide_memory(const struct call *call)
 {
-	struct sw_part parts[SW_COORDINATE_JOBS];
+	struct sw_divide_part parts[SW_COORDINATE_JOBS];
 	size_t index[SW_COORDINATE_JOBS], count = 0;
 	uint64_t room = call->opportunistic_bytes;
 	for (size_t i = 0; i < call->count && count < SW_COORDINATE_JOBS; i++) {
@@ -247,7 +247,7 @@ static void divide_memory(const struct call *call)
 	/* In the order of arrival: what cannot be divided goes to the first. */
 	for (size_t i = 1; i < count; i++)
 		for (size_t j = i; j > 0 && call->jobs[index[j]].arrival < call->jobs[index[j - 1]].arrival; j--) {
-			struct sw_part part = parts[j];
+			struct sw_divide_part part = parts[j];
 			size_t place = index[j];
 			parts[j] = parts[j - 1];
 			index[j] = index[j - 1];
@@ -261,7 +261,7 @@ static void divide_memory(const struct call *call)
 
 /* ---- the GPU's time */
 
-static bool has_running(const struct call *call, enum sw_job_class class)
+static bool has_running(const struct call *call, enum sw_share_class class)
 {
 	for (size_t i = 0; i < call->count; i++)
 		if (call->jobs[i].class == class && !call->orders[i].suspend)

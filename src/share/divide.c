@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-static uint64_t target(const struct sw_part *part, bool all)
+static uint64_t target(const struct sw_divide_part *part, bool all)
 {
 	uint64_t wanted = all || part->most_bytes < part->want_bytes ? part->most_bytes : part->want_bytes;
 	return wanted > part->least_bytes ? wanted : part->least_bytes;
@@ -10,7 +10,7 @@ static uint64_t target(const struct sw_part *part, bool all)
 
 /* Raises all to a common level, none over its target, until the bytes are
  * gone; returns what is left. */
-static uint64_t pour(struct sw_part *parts, size_t count, bool all, uint64_t left)
+static uint64_t pour(struct sw_divide_part *parts, size_t count, bool all, uint64_t left)
 {
 	for (;;) {
 		size_t open = 0;
@@ -40,7 +40,7 @@ static uint64_t pour(struct sw_part *parts, size_t count, bool all, uint64_t lef
 	}
 }
 
-void sw_divide(struct sw_part *parts, size_t count, uint64_t bytes)
+void sw_divide(struct sw_divide_part *parts, size_t count, uint64_t bytes)
 {
 	uint64_t left = bytes;
 	for (size_t i = 0; i < count; i++) {

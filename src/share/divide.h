@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct sw_part {
+struct sw_divide_part {
 	uint64_t least_bytes; /* what it has in any case: it cannot be moved away */
 	uint64_t want_bytes;
 	uint64_t most_bytes;
@@ -16,6 +16,6 @@ struct sw_part {
 /* What is left over is divided equally too, up to what each may have at most. The sum of the
  * answers is at most `bytes`, unless the least ones alone are more. What cannot be divided
  * evenly goes to the first. */
-void sw_divide(struct sw_part *parts, size_t count, uint64_t bytes);
+void sw_divide(struct sw_divide_part *parts, size_t count, uint64_t bytes);
 
 #endif

@@ -4,7 +4,7 @@
 
 #define AWAY_NS INT64_C(30000000000)
 
-static struct sw_turn *find(struct sw_turns *kept, uint64_t id)
+static struct sw_turns_record *find(struct sw_turns *kept, uint64_t id)
 {
 	for (uint32_t i = 0; i < kept->count; i++)
 		if (kept->entries[i].id == id)
@@ -45,7 +45,8 @@ static void add_new(struct sw_turns *kept, const struct sw_turns_member *members
 			kept->entries[i].had_ns = least;
 	for (size_t i = 0; i < count && kept->count < SW_TURNS_MEMBERS; i++)
 		if (find(kept, members[i].id) == NULL)
-			kept->entries[kept->count++] = (struct sw_turn){.id = members[i].id, .had_ns = least == INT64_MAX ? 0 : least};
+			kept->entries[kept->count++] =
+				(struct sw_turns_record){.id = members[i].id, .had_ns = least == INT64_MAX ? 0 : least};
 }
 
 static uint64_t size_of(const struct sw_turns_member *member, uint64_t room)
@@ -69,7 +70,7 @@ static bool is_waiting(const struct table *table, size_t member)
 
 static bool is_before(const struct table *table, const struct sw_turns_member *a, const struct sw_turns_member *b)
 {
-	const struct sw_turn *one = find(table->kept, a->id), *other = find(table->kept, b->id);
+	const struct sw_turns_record *one = find(table->kept, a->id), *other = find(table->kept, b->id);
 	if (one->ended_ns != other->ended_ns)
 		return one->ended_ns < other->ended_ns;
 	return a->arrival != b->arrival ? a->arrival < b->arrival : a->id < b->id;
@@ -107,7 +108,7 @@ static bool all_fit(const struct table *table)
 
 static void let_run(struct table *table, const struct sw_turns_member *member, int64_t until_ns, int64_t now_ns)
 {
-	struct sw_turn *turn = find(table->kept, member->id);
+	struct sw_turns_record *turn = find(table->kept, member->id);
 	if (turn->until_ns == 0) {
 		turn->until_ns = until_ns;
 		turn->given_ns = now_ns;
@@ -122,7 +123,7 @@ static void keep_running(struct table *table, int64_t now_ns)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		const struct sw_turns_member *member = &table->members[i];
-		struct sw_turn *turn = find(table->kept, member->id);
+		struct sw_turns_record *turn = find(table->kept, member->id);
 		if (turn == NULL || turn->until_ns == 0)
 			continue;
 		if (member->away && now_ns - turn->given_ns < table->quantum_ns + AWAY_NS)
@@ -183,7 +184,7 @@ void sw_turns(struct sw_turns *kept, const struct sw_turns_member *members, size
 		fill(&table, now_ns);
 	}
 	for (size_t i = 0; i < count; i++) {
-		struct sw_turn *turn = find(kept, members[i].id);
+		struct sw_turns_record *turn = find(kept, members[i].id);
 		if (turn != NULL) {
 			turn->runs = ret_runs[i];
 			turn->absent = members[i].absent;

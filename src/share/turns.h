@@ -36,7 +36,7 @@ struct sw_turns_member {
 struct sw_turns {
 	int64_t seen_ns;
 	uint32_t count;
-	struct sw_turn {
+	struct sw_turns_record {
 		uint64_t id;
 		int64_t had_ns;		 /* time in which it ran, since turns are taken */
 		int64_t until_ns;	 /* of its present turn; 0: none */

@@ -52,13 +52,13 @@ struct sw_deep_board {
 static int check_outside(struct sw_share_page *page, pid_t supervisor, const char *path, struct sw_err *err)
 {
 	static struct sw_gpu_sample sample; /* too large for the stack */
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	if (sw_gpus_open("nvml", &gpus, NULL) < 0)
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	if (sw_gpu_source_open("nvml", &gpus, NULL) < 0)
 		return 0;
-	for (uint32_t i = 0; i < sw_gpus_count(gpus); i++) {
+	for (uint32_t i = 0; i < sw_gpu_source_count(gpus); i++) {
 		struct sw_outside outside = {0};
-		int gpu = sw_share_page_gpu(page, sw_gpus_info(gpus, i)->uuid);
-		if (gpu < 0 || sw_gpus_sample(gpus, i, &sample, NULL) < 0)
+		int gpu = sw_share_page_gpu(page, sw_gpu_source_info(gpus, i)->uuid);
+		if (gpu < 0 || sw_gpu_source_sample(gpus, i, &sample, NULL) < 0)
 			continue;
 		for (uint32_t p = 0; p < sample.process_count; p++)
 			if (sw_outside_is_of((pid_t)sample.processes[p].pid, supervisor, path))
@@ -86,14 +86,14 @@ static bool is_there(const struct sw_supervisor *supervisor)
 {
 	static struct sw_gpu_sample sample; /* too large for the stack */
 	const struct sw_supervisor_move *move = &supervisor->move;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	if (sw_gpus_open("nvml", &gpus, NULL) < 0)
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	if (sw_gpu_source_open("nvml", &gpus, NULL) < 0)
 		return false;
-	for (uint32_t i = 0; i < sw_gpus_count(gpus); i++) {
+	for (uint32_t i = 0; i < sw_gpu_source_count(gpus); i++) {
 		bool is_new = false;
 		for (uint32_t g = 0; g < move->count; g++)
-			is_new |= strcmp(move->to[g], move->from[g]) != 0 && strcmp(move->to[g], sw_gpus_info(gpus, i)->uuid) == 0;
-		if (!is_new || sw_gpus_sample(gpus, i, &sample, NULL) < 0)
+			is_new |= strcmp(move->to[g], move->from[g]) != 0 && strcmp(move->to[g], sw_gpu_source_info(gpus, i)->uuid) == 0;
+		if (!is_new || sw_gpu_source_sample(gpus, i, &sample, NULL) < 0)
 			continue;
 		for (uint32_t p = 0; p < sample.process_count; p++)
 			if (sw_outside_is_of((pid_t)sample.processes[p].pid, (pid_t)supervisor->account.supervisor, supervisor->gpu.path))

@@ -89,15 +89,15 @@ int sw_supervisor_move_pairs(const struct sw_supervisor *supervisor, struct sw_c
 			     struct sw_err *err)
 {
 	const struct sw_supervisor_move *move = &supervisor->move;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	int r = sw_gpus_open("nvml", &gpus, err);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	int r = sw_gpu_source_open("nvml", &gpus, err);
 	if (r < 0)
 		return r;
-	uint32_t count = sw_gpus_count(gpus);
+	uint32_t count = sw_gpu_source_count(gpus);
 	if (count > SW_CHECKPOINT_PAIRS)
 		return sw_err_set(err, SW_ELIMIT, "there are %u GPUs, and at most %u can change places", count, SW_CHECKPOINT_PAIRS);
 	for (uint32_t i = 0; i < count; i++) {
-		const char *from = sw_gpus_info(gpus, i)->uuid, *to = from;
+		const char *from = sw_gpu_source_info(gpus, i)->uuid, *to = from;
 		for (uint32_t g = 0; g < move->count; g++)
 			to = strcmp(from, move->from[g]) == 0 ? move->to[g] : strcmp(from, move->to[g]) == 0 ? move->from[g] : to;
 		if (!sw_share_uuid(from, pairs[i].from) || !sw_share_uuid(to, pairs[i].to))

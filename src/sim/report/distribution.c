@@ -9,7 +9,7 @@
 
 #define LEFT 52
 #define RIGHT 12
-#define PIXELS (SW_PAGE_PLOT_WIDTH - LEFT - RIGHT)
+#define PIXELS (SW_HTML_PLOT_WIDTH - LEFT - RIGHT)
 
 /* Measures of one job: NAN when the question does not apply to it, INFINITY
  * when it did not finish. */
@@ -26,7 +26,7 @@ static double slowdown(const struct sw_outcome *outcome)
 }
 
 /* The smallest positive and the largest finite value of all results; false when there is none. */
-static bool find_range(const struct sw_page *page, double (*value_of)(const struct sw_outcome *outcome), double *ret_low, double *ret_high)
+static bool find_range(const struct sw_html *page, double (*value_of)(const struct sw_outcome *outcome), double *ret_low, double *ret_high)
 {
 	double low = INFINITY, high = -1;
 	for (size_t r = 0; r < page->count; r++) {
@@ -47,7 +47,7 @@ static bool find_range(const struct sw_page *page, double (*value_of)(const stru
 	return true;
 }
 
-static void write_curve(const struct sw_page *page, size_t index, const struct sw_plot *plot,
+static void write_curve(const struct sw_html *page, size_t index, const struct sw_plot *plot,
 			double (*value_of)(const struct sw_outcome *outcome))
 {
 	size_t columns[PIXELS + 1] = {0};
@@ -63,7 +63,7 @@ static void write_curve(const struct sw_page *page, size_t index, const struct s
 	if (all == 0)
 		return;
 	struct sw_stairs stairs;
-	sw_page_path(page, index, "series line");
+	sw_html_path(page, index, "series line");
 	sw_stairs_begin(&stairs, page->out, plot->x.from, sw_scale_at(&plot->y, (double)columns[0] / (double)all));
 	for (size_t column = 0; column <= PIXELS; column++) {
 		below += columns[column];
@@ -73,7 +73,7 @@ static void write_curve(const struct sw_page *page, size_t index, const struct s
 	fputs("\"/>\n", page->out);
 }
 
-static void write_distribution(const struct sw_page *page, double (*value_of)(const struct sw_outcome *outcome), struct sw_plot *plot)
+static void write_distribution(const struct sw_html *page, double (*value_of)(const struct sw_outcome *outcome), struct sw_plot *plot)
 {
 	double low, high;
 	if (!find_range(page, value_of, &low, &high)) {
@@ -81,7 +81,7 @@ static void write_distribution(const struct sw_page *page, double (*value_of)(co
 		return;
 	}
 	plot->out = page->out;
-	plot->width = SW_PAGE_PLOT_WIDTH;
+	plot->width = SW_HTML_PLOT_WIDTH;
 	plot->height = 330;
 	plot->left = LEFT;
 	plot->right = RIGHT;
@@ -99,26 +99,26 @@ static void write_distribution(const struct sw_page *page, double (*value_of)(co
 	sw_plot_end(plot);
 }
 
-void sw_page_jct(const struct sw_page *page)
+void sw_html_jct(const struct sw_html *page)
 {
-	sw_page_section(page, "jct", "How soon jobs finish",
+	sw_html_section(page, "jct", "How soon jobs finish",
 			"Share of all jobs that ended within a time after submit. Higher and further left is better.");
 	struct sw_plot plot = {.label = "Cumulative distribution of job completion times, one curve per policy",
 			       .x = {.unit = SW_UNIT_DURATION},
 			       .x_title = "job completion time (log scale)",
 			       .y_title = "share of jobs finished"};
 	write_distribution(page, jct_s, &plot);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }
 
-void sw_page_slowdown(const struct sw_page *page)
+void sw_html_slowdown(const struct sw_html *page)
 {
-	sw_page_section(page, "slowdown", "How much longer than alone",
+	sw_html_section(page, "slowdown", "How much longer than alone",
 			"Completion time over the time the job needs when it runs at once and alone: 1\xC3\x97 never waited.");
 	struct sw_plot plot = {.label = "Cumulative distribution of slowdowns, one curve per policy",
 			       .x = {.unit = SW_UNIT_FACTOR},
 			       .x_title = "slowdown (log scale)",
 			       .y_title = "share of jobs finished"};
 	write_distribution(page, slowdown, &plot);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

@@ -13,16 +13,16 @@ struct part {
 };
 
 /* One bar, divided; the parts' numbers stand beside it in words. */
-static void write_row(const struct sw_page *page, size_t index, const struct part *parts, size_t count)
+static void write_row(const struct sw_html *page, size_t index, const struct part *parts, size_t count)
 {
 	char number[SW_TEXT_SIZE], share[SW_TEXT_SIZE];
 	uint64_t all = 0;
 	for (size_t i = 0; i < count; i++)
 		all += parts[i].jobs;
 	fputs("<tr class=\"row ", page->out);
-	sw_page_classes(page, index);
+	sw_html_classes(page, index);
 	fputs("\"><th scope=\"row\">", page->out);
-	sw_page_name(page, index);
+	sw_html_name(page, index);
 	fputs("</th><td class=\"parts\"><span class=\"split\" aria-hidden=\"true\">", page->out);
 	for (size_t i = 0; i < count; i++)
 		if (parts[i].jobs > 0)
@@ -35,7 +35,7 @@ static void write_row(const struct sw_page *page, size_t index, const struct par
 	fputs("</tr>\n", page->out);
 }
 
-static void write_head(const struct sw_page *page, const struct part *parts, size_t count)
+static void write_head(const struct sw_html *page, const struct part *parts, size_t count)
 {
 	fputs("<table class=\"exchange\">\n<thead><tr><th scope=\"col\">policy</th><th aria-hidden=\"true\"></th>", page->out);
 	for (size_t i = 0; i < count; i++)
@@ -60,7 +60,7 @@ static bool compare(const struct sw_result *result, const struct sw_result *base
 	return true;
 }
 
-void sw_page_exchange(const struct sw_page *page)
+void sw_html_exchange(const struct sw_html *page)
 {
 	const struct part fresh[3] = {{"good", "sooner", 0}, {"same", "same", 0}, {"bad", "later", 0}};
 	if (page->count < 2 || page->baseline == page->count)
@@ -77,10 +77,10 @@ void sw_page_exchange(const struct sw_page *page)
 			write_row(page, r, parts, 3);
 	}
 	fputs("</tbody></table>\n", page->out);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }
 
-void sw_page_deadlines(const struct sw_page *page)
+void sw_html_deadlines(const struct sw_html *page)
 {
 	const struct part fresh[2] = {{"good", "met", 0}, {"bad", "missed", 0}};
 	uint64_t most = 0;
@@ -90,7 +90,7 @@ void sw_page_deadlines(const struct sw_page *page)
 			most = page->results[r]->summary.deadlines;
 	if (most == 0)
 		return;
-	sw_page_section(page, "deadlines", "Deadlines", NULL);
+	sw_html_section(page, "deadlines", "Deadlines", NULL);
 	fprintf(page->out, "<p class=\"how\">%s a deadline. A job that did not finish missed it.</p>\n",
 		sw_text_plural(most, "job had", "jobs had", number));
 	write_head(page, fresh, 2);
@@ -102,5 +102,5 @@ void sw_page_deadlines(const struct sw_page *page)
 		write_row(page, r, parts, 2);
 	}
 	fputs("</tbody></table>\n", page->out);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

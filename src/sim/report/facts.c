@@ -30,7 +30,7 @@ static void write_lines(FILE *out, const char *text)
 }
 
 /* Whether result `index` is the first with its assumptions. */
-static bool is_first(const struct sw_page *page, size_t index)
+static bool is_first(const struct sw_html *page, size_t index)
 {
 	for (size_t i = 0; i < index; i++)
 		if (strcmp(or_empty(page->results[i]->assumptions), or_empty(page->results[index]->assumptions)) == 0)
@@ -38,7 +38,7 @@ static bool is_first(const struct sw_page *page, size_t index)
 	return true;
 }
 
-static void write_assumptions(const struct sw_page *page)
+static void write_assumptions(const struct sw_html *page)
 {
 	size_t kinds = 0;
 	for (size_t i = 0; i < page->count; i++)
@@ -51,7 +51,7 @@ static void write_assumptions(const struct sw_page *page)
 			fputs("<h3>", page->out);
 			for (size_t k = i; k < page->count; k++)
 				if (strcmp(or_empty(page->results[k]->assumptions), text) == 0)
-					sw_page_name(page, k);
+					sw_html_name(page, k);
 			fputs("</h3>\n", page->out);
 		}
 		if (text[strspn(text, " \t\r\n")] != '\0')
@@ -61,12 +61,12 @@ static void write_assumptions(const struct sw_page *page)
 	}
 }
 
-static void write_run(const struct sw_page *page, size_t index)
+static void write_run(const struct sw_html *page, size_t index)
 {
 	const struct sw_result *result = page->results[index];
 	char text[SW_TEXT_SIZE];
 	fputs("<tr><th scope=\"row\">", page->out);
-	sw_page_name(page, index);
+	sw_html_name(page, index);
 	fprintf(page->out, "</th><td><code>%016" PRIx64 "</code></td><td>%" PRIu64 "</td>", result->log_hash, result->seed);
 	fprintf(page->out, "<td>%s</td>", sw_text_count(result->events, text));
 	fprintf(page->out, "<td>%s</td>", sw_text_count(result->decisions, text));
@@ -75,12 +75,12 @@ static void write_run(const struct sw_page *page, size_t index)
 	fprintf(page->out, "<td>%s MiB</td></tr>\n", sw_text_count((result->max_rss_bytes + (UINT64_C(1) << 19)) >> 20, text));
 }
 
-void sw_page_facts(const struct sw_page *page)
+void sw_html_facts(const struct sw_html *page)
 {
-	sw_page_section(page, "assumptions", "Assumptions in force", "What the simulated world charged for, and what it left out.");
+	sw_html_section(page, "assumptions", "Assumptions in force", "What the simulated world charged for, and what it left out.");
 	write_assumptions(page);
-	sw_page_section_end(page);
-	sw_page_section(page, "run", "How this was made", NULL);
+	sw_html_section_end(page);
+	sw_html_section(page, "run", "How this was made", NULL);
 	if (page->command != NULL && page->command[0] != '\0') {
 		fputs("<pre class=\"command\"><code>", page->out);
 		sw_text_html(page->out, page->command);
@@ -97,5 +97,5 @@ void sw_page_facts(const struct sw_page *page)
 	for (size_t r = 0; r < page->count; r++)
 		write_run(page, r);
 	fputs("</tbody></table></div>\n", page->out);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

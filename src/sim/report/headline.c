@@ -10,7 +10,7 @@
 /* Differences below this are no news. */
 #define NOTABLE 1.005
 
-static void write_strong(const struct sw_page *page, size_t index)
+static void write_strong(const struct sw_html *page, size_t index)
 {
 	fputs("<strong>", page->out);
 	sw_text_html(page->out, page->names[index]);
@@ -18,18 +18,18 @@ static void write_strong(const struct sw_page *page, size_t index)
 }
 
 /* A duration that is not broken over two lines. */
-static void write_time(const struct sw_page *page, const char *before, double seconds, const char *after)
+static void write_time(const struct sw_html *page, const char *before, double seconds, const char *after)
 {
 	char text[SW_TEXT_SIZE];
 	fprintf(page->out, "%s<span class=\"whole\">%s</span>%s", before, sw_text_duration(seconds, text), after);
 }
 
-static double average_s(const struct sw_page *page, size_t index)
+static double average_s(const struct sw_html *page, size_t index)
 {
 	return page->results[index]->summary.jct_avg_s;
 }
 
-static void write_alone(const struct sw_page *page)
+static void write_alone(const struct sw_html *page)
 {
 	fputs("With ", page->out);
 	write_strong(page, page->winner);
@@ -37,13 +37,13 @@ static void write_alone(const struct sw_page *page)
 	write_time(page, "", page->results[page->winner]->summary.queue_avg_s, " of it waiting.");
 }
 
-static void write_equal(const struct sw_page *page)
+static void write_equal(const struct sw_html *page)
 {
 	fputs(page->count == 2 ? "Both policies" : "All policies", page->out);
 	write_time(page, " take the same time on average: a job ends ", average_s(page, page->winner), " after it was submitted.");
 }
 
-static void write_duel(const struct sw_page *page, size_t best, size_t other)
+static void write_duel(const struct sw_html *page, size_t best, size_t other)
 {
 	double best_s = average_s(page, best), other_s = average_s(page, other);
 	char factor[SW_TEXT_SIZE];
@@ -58,14 +58,14 @@ static void write_duel(const struct sw_page *page, size_t best, size_t other)
 	write_time(page, "", other_s, ".");
 }
 
-static bool is_slower(const struct sw_page *page, size_t index)
+static bool is_slower(const struct sw_html *page, size_t index)
 {
 	return average_s(page, index) > average_s(page, page->winner) * NOTABLE;
 }
 
 /* The result that the winner is compared with: the baseline, or where that is as good as
  * the winner, the slowest. */
-static size_t rival_of(const struct sw_page *page)
+static size_t rival_of(const struct sw_html *page)
 {
 	size_t rival = page->baseline;
 	if (is_slower(page, rival))
@@ -76,7 +76,7 @@ static size_t rival_of(const struct sw_page *page)
 	return rival;
 }
 
-static void write_price(const struct sw_page *page, size_t rival)
+static void write_price(const struct sw_html *page, size_t rival)
 {
 	const struct sw_summary *best = &page->results[page->winner]->summary, *other = &page->results[rival]->summary;
 	bool duel = rival != page->winner;
@@ -103,7 +103,7 @@ static void write_price(const struct sw_page *page, size_t rival)
 			sw_text_factor(best->jct_p99_s / other->jct_p99_s, a));
 }
 
-static void write_sentence(const struct sw_page *page, size_t rival)
+static void write_sentence(const struct sw_html *page, size_t rival)
 {
 	if (page->count == 0)
 		fputs("Nothing was simulated.", page->out);
@@ -117,7 +117,7 @@ static void write_sentence(const struct sw_page *page, size_t rival)
 		write_duel(page, page->winner, rival);
 }
 
-static void begin_warning(const struct sw_page *page, size_t index)
+static void begin_warning(const struct sw_html *page, size_t index)
 {
 	fputs("<p class=\"warning\"><span class=\"mark\" aria-hidden=\"true\">!</span> <strong>", page->out);
 	sw_text_html(page->out, page->names[index]);
@@ -125,7 +125,7 @@ static void begin_warning(const struct sw_page *page, size_t index)
 }
 
 /* What the engine had to say, and whose averages are about other jobs. */
-static void write_warnings(const struct sw_page *page)
+static void write_warnings(const struct sw_html *page)
 {
 	for (size_t i = 0; i < page->count; i++) {
 		const struct sw_result *result = page->results[i];
@@ -143,7 +143,7 @@ static void write_warnings(const struct sw_page *page)
 	}
 }
 
-void sw_page_headline(const struct sw_page *page)
+void sw_html_headline(const struct sw_html *page)
 {
 	size_t rival = page->winner == page->count ? page->count : rival_of(page);
 	fputs("<p class=\"headline\">", page->out);

@@ -22,7 +22,7 @@ static const char *base_name(const char *path)
 }
 
 /* Whether another result has the same policy, or the same policy and placement. */
-static bool is_repeated(const struct sw_page *page, size_t index, bool with_placement)
+static bool is_repeated(const struct sw_html *page, size_t index, bool with_placement)
 {
 	const struct sw_result *own = page->results[index];
 	for (size_t i = 0; i < page->count; i++) {
@@ -36,7 +36,7 @@ static bool is_repeated(const struct sw_page *page, size_t index, bool with_plac
 
 /* "las", or "las on yarn" where placements are compared, or "las on yarn, run 3" where nothing
  * else tells them apart. */
-static char *name_of(const struct sw_page *page, size_t index)
+static char *name_of(const struct sw_html *page, size_t index)
 {
 	const struct sw_result *result = page->results[index];
 	SW_CLEANUP(sw_freep) char *raw = NULL;
@@ -55,7 +55,7 @@ static char *name_of(const struct sw_page *page, size_t index)
 }
 
 /* A chip of the head: what all results have in common, or that they differ. */
-static void write_chip(const struct sw_page *page, const char *label, size_t field)
+static void write_chip(const struct sw_html *page, const char *label, size_t field)
 {
 	const char *common = NULL;
 	for (size_t i = 0; i < page->count; i++) {
@@ -73,7 +73,7 @@ static void write_chip(const struct sw_page *page, const char *label, size_t fie
 	fputs("</dd></div>\n", page->out);
 }
 
-static void write_chips(const struct sw_page *page)
+static void write_chips(const struct sw_html *page)
 {
 	char number[SW_TEXT_SIZE];
 	fputs("<dl class=\"chips\">\n", page->out);
@@ -87,7 +87,7 @@ static void write_chips(const struct sw_page *page)
 	fputs("</dl>\n", page->out);
 }
 
-static void write_head(const struct sw_page *page)
+static void write_head(const struct sw_html *page)
 {
 	fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
@@ -108,20 +108,20 @@ static void write_head(const struct sw_page *page)
 		sw_embedded("sim/report/style.css", NULL));
 }
 
-static void write_legend(const struct sw_page *page)
+static void write_legend(const struct sw_html *page)
 {
 	if (page->count < 2)
 		return;
 	fputs("<nav class=\"legend\" aria-label=\"policies\">\n", page->out);
 	for (size_t i = 0; i < page->count; i++) {
 		fprintf(page->out, "<span class=\"item\" data-series=\"s%zu\">", i);
-		sw_page_name(page, i);
+		sw_html_name(page, i);
 		fputs("</span>\n", page->out);
 	}
 	fputs("</nav>\n", page->out);
 }
 
-static int write_page(const struct sw_page *page)
+static int write_page(const struct sw_html *page)
 {
 	write_head(page);
 	fputs("<header>\n<p class=\"brand\">Sharewell <span>simulation report</span></p>\n<h1>", page->out);
@@ -134,29 +134,29 @@ static int write_page(const struct sw_page *page)
 	}
 	fputs("</h1>\n", page->out);
 	write_chips(page);
-	sw_page_headline(page);
+	sw_html_headline(page);
 	fputs("</header>\n", page->out);
 	if (page->count > 0) {
-		sw_page_scores(page);
+		sw_html_scores(page);
 		write_legend(page);
 		fputs("<div class=\"grid\">\n", page->out);
-		sw_page_jct(page);
-		sw_page_slowdown(page);
-		if (sw_page_queueing(page) < 0)
+		sw_html_jct(page);
+		sw_html_slowdown(page);
+		if (sw_html_queueing(page) < 0)
 			return SW_ENOMEM;
-		sw_page_waiting(page);
+		sw_html_waiting(page);
 		fputs("</div>\n", page->out);
-		sw_page_gpus(page);
-		sw_page_exchange(page);
-		sw_page_deadlines(page);
-		sw_page_longest(page);
+		sw_html_gpus(page);
+		sw_html_exchange(page);
+		sw_html_deadlines(page);
+		sw_html_longest(page);
 	}
-	sw_page_facts(page);
+	sw_html_facts(page);
 	fprintf(page->out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", sw_embedded("sim/report/script.js", NULL));
 	return 0;
 }
 
-static int name_and_write(struct sw_page *page)
+static int name_and_write(struct sw_html *page)
 {
 	for (size_t i = 0; i < page->count; i++) {
 		page->names[i] = name_of(page, i);
@@ -169,7 +169,7 @@ static int name_and_write(struct sw_page *page)
 int sw_report_html(FILE *out, const struct sw_result *const *results, size_t count, const char *command, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char **names = calloc(count + 1, sizeof *names);
-	struct sw_page page = {.out = out, .results = results, .count = count, .names = names, .command = command};
+	struct sw_html page = {.out = out, .results = results, .count = count, .names = names, .command = command};
 	page.winner = sw_compare_winner(results, count);
 	page.baseline = sw_compare_baseline(results, count);
 	int r = names == NULL ? SW_ENOMEM : name_and_write(&page);

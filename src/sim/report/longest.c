@@ -29,7 +29,7 @@ static size_t find_longest(const struct sw_result *result, size_t wanted, const 
 	return count;
 }
 
-static void write_job(const struct sw_page *page, const struct sw_outcome *job)
+static void write_job(const struct sw_html *page, const struct sw_outcome *job)
 {
 	char text[SW_TEXT_SIZE];
 	fprintf(page->out, "<td>%" PRId64 "</td><td>%" PRIu32 "</td>", job->id, job->gpus);
@@ -46,10 +46,10 @@ static void write_job(const struct sw_page *page, const struct sw_outcome *job)
 	fprintf(page->out, "<td>%s</td></tr>\n", sw_text_count(job->preemptions, text));
 }
 
-void sw_page_longest(const struct sw_page *page)
+void sw_html_longest(const struct sw_html *page)
 {
 	size_t wanted = page->count <= 3 ? LONGEST_MAX : page->count <= 8 ? 3 : 1;
-	sw_page_section(page, "longest", "Who waited longest", NULL);
+	sw_html_section(page, "longest", "Who waited longest", NULL);
 	fputs("<div class=\"wide\"><table class=\"plain\">\n<thead><tr><th scope=\"col\">policy</th><th scope=\"col\">job</th><th "
 	      "scope=\"col\">GPUs</th>"
 	      "<th scope=\"col\">submitted at</th><th scope=\"col\">waited</th><th scope=\"col\">ran</th>"
@@ -64,18 +64,18 @@ void sw_page_longest(const struct sw_page *page)
 			fputs("<tr>", page->out);
 			if (i == 0) {
 				fprintf(page->out, "<th scope=\"rowgroup\" rowspan=\"%zu\">", found);
-				sw_page_name(page, r);
+				sw_html_name(page, r);
 				fputs("</th>", page->out);
 			}
 			write_job(page, longest[i]);
 		}
 		if (found == 0) {
 			fputs("<tr><th scope=\"row\">", page->out);
-			sw_page_name(page, r);
+			sw_html_name(page, r);
 			fputs("</th><td colspan=\"7\" class=\"none\">no job waited</td></tr>\n", page->out);
 		}
 		fputs("</tbody>\n", page->out);
 	}
 	fputs("</table></div>\n", page->out);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

@@ -5,42 +5,42 @@
 #define COLOURS 8
 #define DASHES 3
 
-void sw_page_classes(const struct sw_page *page, size_t index)
+void sw_html_classes(const struct sw_html *page, size_t index)
 {
 	fprintf(page->out, "s%zu k%zu d%zu", index, index % COLOURS, index / COLOURS % DASHES);
 }
 
-void sw_page_name(const struct sw_page *page, size_t index)
+void sw_html_name(const struct sw_html *page, size_t index)
 {
 	fputs("<span class=\"name ", page->out);
-	sw_page_classes(page, index);
+	sw_html_classes(page, index);
 	fputs("\"><svg class=\"key\" viewBox=\"0 0 22 10\" aria-hidden=\"true\"><path class=\"line\" d=\"M0 5H22\"/></svg>", page->out);
 	sw_text_html(page->out, page->names[index]);
 	fputs("</span>", page->out);
 }
 
-void sw_page_section(const struct sw_page *page, const char *id, const char *title, const char *explanation)
+void sw_html_section(const struct sw_html *page, const char *id, const char *title, const char *explanation)
 {
 	fprintf(page->out, "<section id=\"%s\">\n<h2>%s</h2>\n", id, title);
 	if (explanation != NULL)
 		fprintf(page->out, "<p class=\"how\">%s</p>\n", explanation);
 }
 
-void sw_page_section_end(const struct sw_page *page)
+void sw_html_section_end(const struct sw_html *page)
 {
 	fputs("</section>\n", page->out);
 }
 
-void sw_page_path(const struct sw_page *page, size_t index, const char *style)
+void sw_html_path(const struct sw_html *page, size_t index, const char *style)
 {
 	fprintf(page->out, "<path class=\"%s ", style);
-	sw_page_classes(page, index);
+	sw_html_classes(page, index);
 	fputs("\" data-name=\"", page->out);
 	sw_text_html(page->out, page->names[index]);
 	fputs("\" d=\"", page->out);
 }
 
-void sw_page_span(const struct sw_page *page, double *ret_from_s, double *ret_to_s)
+void sw_html_span(const struct sw_html *page, double *ret_from_s, double *ret_to_s)
 {
 	int64_t from = SW_NEVER, to = 0;
 	for (size_t r = 0; r < page->count; r++) {

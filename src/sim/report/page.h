@@ -9,7 +9,7 @@
 #include "sim/report/svg.h"
 #include "sim/result.h"
 
-struct sw_page {
+struct sw_html {
 	FILE *out;
 	const struct sw_result *const *results;
 	size_t count;
@@ -21,35 +21,35 @@ struct sw_page {
 
 /* The width of every plot: at this size a pixel of the picture is about a
  * pixel of a laptop's screen. */
-#define SW_PAGE_PLOT_WIDTH 640
+#define SW_HTML_PLOT_WIDTH 640
 
 /* The classes that give result `index` its colour and dash, and by which the script finds
  * all that belongs to it. */
-void sw_page_classes(const struct sw_page *page, size_t index);
+void sw_html_classes(const struct sw_html *page, size_t index);
 /* A name with its colour in front. */
-void sw_page_name(const struct sw_page *page, size_t index);
+void sw_html_name(const struct sw_html *page, size_t index);
 /* `<section>` with heading and a sentence that says how to read it (ours, may hold
  * markup; NULL for none). */
-void sw_page_section(const struct sw_page *page, const char *id, const char *title, const char *explanation);
-void sw_page_section_end(const struct sw_page *page);
+void sw_html_section(const struct sw_html *page, const char *id, const char *title, const char *explanation);
+void sw_html_section_end(const struct sw_html *page);
 /* Opens a path of result `index` as far as its data: `<path class=".." data-name=".."
  * d="`. Close it with `"/>`. */
-void sw_page_path(const struct sw_page *page, size_t index, const char *style);
+void sw_html_path(const struct sw_html *page, size_t index, const char *style);
 
 /* The time that all results cover together: from the first submit to the last end or sample. */
-void sw_page_span(const struct sw_page *page, double *ret_from_s, double *ret_to_s);
+void sw_html_span(const struct sw_html *page, double *ret_from_s, double *ret_to_s);
 
 /* The sections. Those that return int may run out of memory. */
-void sw_page_headline(const struct sw_page *page);
-void sw_page_scores(const struct sw_page *page);
-void sw_page_jct(const struct sw_page *page);
-void sw_page_slowdown(const struct sw_page *page);
-int sw_page_queueing(const struct sw_page *page);
-void sw_page_gpus(const struct sw_page *page);
-void sw_page_waiting(const struct sw_page *page);
-void sw_page_exchange(const struct sw_page *page);
-void sw_page_deadlines(const struct sw_page *page);
-void sw_page_longest(const struct sw_page *page);
-void sw_page_facts(const struct sw_page *page);
+void sw_html_headline(const struct sw_html *page);
+void sw_html_scores(const struct sw_html *page);
+void sw_html_jct(const struct sw_html *page);
+void sw_html_slowdown(const struct sw_html *page);
+int sw_html_queueing(const struct sw_html *page);
+void sw_html_gpus(const struct sw_html *page);
+void sw_html_waiting(const struct sw_html *page);
+void sw_html_exchange(const struct sw_html *page);
+void sw_html_deadlines(const struct sw_html *page);
+void sw_html_longest(const struct sw_html *page);
+void sw_html_facts(const struct sw_html *page);
 
 #endif

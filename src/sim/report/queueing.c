@@ -80,7 +80,7 @@ static void measure_result(const struct sw_result *result, struct delays *delays
 	}
 }
 
-static int measure(const struct sw_page *page, struct delays *delays)
+static int measure(const struct sw_html *page, struct delays *delays)
 {
 	size_t most = 0;
 	for (size_t r = 0; r < page->count; r++)
@@ -99,7 +99,7 @@ static int measure(const struct sw_page *page, struct delays *delays)
 
 /* One second is the least that is worth an axis; a shorter wait is as good as none
  * and lies on the floor. */
-static struct sw_scale delay_scale(const struct sw_page *page, const struct delays *delays)
+static struct sw_scale delay_scale(const struct sw_html *page, const struct delays *delays)
 {
 	double low = INFINITY, high = 10;
 	bool floor = false;
@@ -121,7 +121,7 @@ static struct sw_scale delay_scale(const struct sw_page *page, const struct dela
 	return scale;
 }
 
-static void write_label(const struct sw_page *page, const struct class *class, double x, double y)
+static void write_label(const struct sw_html *page, const struct class *class, double x, double y)
 {
 	char number[SW_TEXT_SIZE];
 	fputs("<text class=\"tick mid strong\" x=\"", page->out);
@@ -134,12 +134,12 @@ static void write_label(const struct sw_page *page, const struct class *class, d
 	fprintf(page->out, "\" y=\"%d\">%s</text>\n", (int)y + 33, sw_text_plural(class->jobs, "job", "jobs", number));
 }
 
-static void write_mark(const struct sw_page *page, size_t index, const struct sw_plot *plot, const struct delay *delay, double x)
+static void write_mark(const struct sw_html *page, size_t index, const struct sw_plot *plot, const struct delay *delay, double x)
 {
 	char median[SW_TEXT_SIZE], p95[SW_TEXT_SIZE], jobs[SW_TEXT_SIZE];
 	double y_median = sw_scale_at(&plot->y, delay->median_s), y_p95 = sw_scale_at(&plot->y, delay->p95_s);
 	fputs("<g class=\"mark ", page->out);
-	sw_page_classes(page, index);
+	sw_html_classes(page, index);
 	fputs("\"><title>", page->out);
 	sw_text_html(page->out, page->names[index]);
 	fprintf(page->out, ": median %s, p95 %s (%s)</title><path class=\"line\" d=\"M", sw_text_duration(delay->median_s, median),
@@ -156,11 +156,11 @@ static void write_mark(const struct sw_page *page, size_t index, const struct sw
 	fputs("\"/></g>", page->out);
 }
 
-static void write_plot(const struct sw_page *page, const struct delays *delays)
+static void write_plot(const struct sw_html *page, const struct delays *delays)
 {
 	char floor_label[SW_TEXT_SIZE], least[SW_TEXT_SIZE];
 	struct sw_plot plot = {.out = page->out,
-			       .width = SW_PAGE_PLOT_WIDTH,
+			       .width = SW_HTML_PLOT_WIDTH,
 			       .height = 340,
 			       .left = 66,
 			       .right = 6,
@@ -199,18 +199,18 @@ static void write_plot(const struct sw_page *page, const struct delays *delays)
 	sw_plot_end(&plot);
 }
 
-int sw_page_queueing(const struct sw_page *page)
+int sw_html_queueing(const struct sw_html *page)
 {
 	struct delays delays = {0};
 	int r = measure(page, &delays);
 	if (r == 0) {
-		sw_page_section(page, "queueing", "Who waits: queueing delay by job size",
+		sw_html_section(page, "queueing", "Who waits: queueing delay by job size",
 				"Time not on GPUs between submit and end. Dot: median. Cap: 95th percentile. Lower is better.");
 		if (delays.used > 0)
 			write_plot(page, &delays);
 		else
 			fputs("<p class=\"none\">No job finished.</p>\n", page->out);
-		sw_page_section_end(page);
+		sw_html_section_end(page);
 	}
 	free(delays.of);
 	return r;

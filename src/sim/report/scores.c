@@ -23,7 +23,7 @@ static const struct {
 
 #define COLUMNS (sizeof columns / sizeof columns[0])
 
-static void write_value(const struct sw_page *page, const struct sw_result *result, enum sw_metric metric)
+static void write_value(const struct sw_html *page, const struct sw_result *result, enum sw_metric metric)
 {
 	char a[SW_TEXT_SIZE], b[SW_TEXT_SIZE];
 	double value = sw_metric_value(result, metric);
@@ -52,7 +52,7 @@ static void write_value(const struct sw_page *page, const struct sw_result *resu
 }
 
 /* The bar's length, in percent of the longest of its column. */
-static double bar_length(const struct sw_page *page, size_t row, enum sw_metric metric)
+static double bar_length(const struct sw_html *page, size_t row, enum sw_metric metric)
 {
 	double longest = metric == SW_METRIC_UTILIZATION ? 1 : 0;
 	for (size_t i = 0; i < page->count; i++) {
@@ -64,7 +64,7 @@ static double bar_length(const struct sw_page *page, size_t row, enum sw_metric 
 	return longest > 0 ? 100 * sw_metric_value(page->results[row], metric) / longest : 0;
 }
 
-static void write_cell(const struct sw_page *page, size_t row, enum sw_metric metric)
+static void write_cell(const struct sw_html *page, size_t row, enum sw_metric metric)
 {
 	char length[SW_TEXT_SIZE];
 	bool best = sw_compare_best(page->results, page->count, metric, row);
@@ -76,9 +76,9 @@ static void write_cell(const struct sw_page *page, size_t row, enum sw_metric me
 		sw_text_short(bar_length(page, row, metric), 1, length));
 }
 
-void sw_page_scores(const struct sw_page *page)
+void sw_html_scores(const struct sw_html *page)
 {
-	sw_page_section(page, "scores", page->count > 1 ? "Comparison" : "Summary",
+	sw_html_section(page, "scores", page->count > 1 ? "Comparison" : "Summary",
 			page->count < 2 ? NULL
 					: "Under each number, a bar relative to the largest in its column. <span "
 					  "class=\"crown\">\xE2\x98\x85</span> marks the best.");
@@ -88,14 +88,14 @@ void sw_page_scores(const struct sw_page *page)
 	fputs("</tr></thead>\n<tbody>\n", page->out);
 	for (size_t r = 0; r < page->count; r++) {
 		fputs("<tr class=\"row ", page->out);
-		sw_page_classes(page, r);
+		sw_html_classes(page, r);
 		fputs("\"><th scope=\"row\">", page->out);
-		sw_page_name(page, r);
+		sw_html_name(page, r);
 		fputs("</th>", page->out);
 		for (size_t c = 0; c < COLUMNS; c++)
 			write_cell(page, r, columns[c].metric);
 		fputs("</tr>\n", page->out);
 	}
 	fputs("</tbody></table></div>\n", page->out);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

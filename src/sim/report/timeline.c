@@ -13,7 +13,7 @@
 #define LEFT 52
 #define RIGHT 12
 
-enum { BINS = (SW_PAGE_PLOT_WIDTH - LEFT - RIGHT) / 2 };
+enum { BINS = (SW_HTML_PLOT_WIDTH - LEFT - RIGHT) / 2 };
 
 enum field {
 	GPUS_USED,
@@ -99,7 +99,7 @@ static void write_steps(FILE *out, const struct sw_plot *plot, const struct hist
 	}
 }
 
-static bool has_usage(const struct sw_page *page)
+static bool has_usage(const struct sw_html *page)
 {
 	for (size_t r = 0; r < page->count; r++)
 		if (page->results[r]->usage.count > 0)
@@ -107,7 +107,7 @@ static bool has_usage(const struct sw_page *page)
 	return false;
 }
 
-static double most(const struct sw_page *page, enum field field)
+static double most(const struct sw_html *page, enum field field)
 {
 	double high = 0;
 	for (size_t r = 0; r < page->count; r++)
@@ -116,7 +116,7 @@ static double most(const struct sw_page *page, enum field field)
 	return high;
 }
 
-static void write_averaging(const struct sw_page *page, double bin_s)
+static void write_averaging(const struct sw_html *page, double bin_s)
 {
 	char text[SW_TEXT_SIZE];
 	if (bin_s > 0)
@@ -124,7 +124,7 @@ static void write_averaging(const struct sw_page *page, double bin_s)
 }
 
 /* GPUs of nodes that were lost: drawn only when there were some. */
-static void write_up(const struct sw_page *page, size_t index, const struct sw_plot *plot, double from_s, double to_s)
+static void write_up(const struct sw_html *page, size_t index, const struct sw_plot *plot, double from_s, double to_s)
 {
 	const struct sw_result *result = page->results[index];
 	bool lost = false;
@@ -139,11 +139,11 @@ static void write_up(const struct sw_page *page, size_t index, const struct sw_p
 	fputs("\"/>\n", page->out);
 }
 
-static double write_panel(const struct sw_page *page, size_t index, double from_s, double to_s, double gpus)
+static double write_panel(const struct sw_html *page, size_t index, double from_s, double to_s, double gpus)
 {
 	char share[SW_TEXT_SIZE];
 	struct sw_plot plot = {.out = page->out,
-			       .width = SW_PAGE_PLOT_WIDTH,
+			       .width = SW_HTML_PLOT_WIDTH,
 			       .height = 150,
 			       .left = LEFT,
 			       .right = RIGHT,
@@ -155,15 +155,15 @@ static double write_panel(const struct sw_page *page, size_t index, double from_
 			       .readout = true};
 	plot.y.halves = true;
 	fputs("<figure class=\"panel ", page->out);
-	sw_page_classes(page, index);
+	sw_html_classes(page, index);
 	fputs("\"><figcaption>", page->out);
-	sw_page_name(page, index);
+	sw_html_name(page, index);
 	fprintf(page->out, "<span class=\"figure\">%s used</span></figcaption>\n",
 		sw_text_percent(page->results[index]->summary.gpu_utilization, share));
 	sw_plot_begin(&plot);
 	struct history history;
 	take_history(page->results[index], GPUS_USED, from_s, to_s, &history);
-	sw_page_path(page, index, "series area");
+	sw_html_path(page, index, "series area");
 	write_steps(page->out, &plot, &history, true);
 	fputs("\"/>\n", page->out);
 	write_up(page, index, &plot, from_s, to_s);
@@ -172,15 +172,15 @@ static double write_panel(const struct sw_page *page, size_t index, double from_
 	return history.bin_s;
 }
 
-void sw_page_gpus(const struct sw_page *page)
+void sw_html_gpus(const struct sw_html *page)
 {
 	if (!has_usage(page))
 		return;
 	double from_s, to_s, gpus = fmax(most(page, GPUS_UP), most(page, GPUS_USED)), bin_s = 0;
-	sw_page_span(page, &from_s, &to_s);
+	sw_html_span(page, &from_s, &to_s);
 	for (size_t r = 0; r < page->count; r++)
 		gpus = fmax(gpus, (double)page->results[r]->gpus);
-	sw_page_section(page, "gpus", "GPUs in use over time",
+	sw_html_section(page, "gpus", "GPUs in use over time",
 			"The top of each picture is the whole cluster; time is counted from the trace\xE2\x80\x99s zero. A dashed line "
 			"shows GPUs that were up, where some were lost.");
 	fputs("<div class=\"panels\">\n", page->out);
@@ -188,17 +188,17 @@ void sw_page_gpus(const struct sw_page *page)
 		bin_s = fmax(bin_s, write_panel(page, r, from_s, to_s, gpus));
 	fputs("</div>\n", page->out);
 	write_averaging(page, bin_s);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }
 
-void sw_page_waiting(const struct sw_page *page)
+void sw_html_waiting(const struct sw_html *page)
 {
 	if (!has_usage(page))
 		return;
 	double from_s, to_s, bin_s = 0;
-	sw_page_span(page, &from_s, &to_s);
+	sw_html_span(page, &from_s, &to_s);
 	struct sw_plot plot = {.out = page->out,
-			       .width = SW_PAGE_PLOT_WIDTH,
+			       .width = SW_HTML_PLOT_WIDTH,
 			       .height = 340,
 			       .left = LEFT,
 			       .right = RIGHT,
@@ -210,18 +210,18 @@ void sw_page_waiting(const struct sw_page *page)
 			       .x_title = "time since the trace began",
 			       .y_title = "jobs waiting",
 			       .readout = true};
-	sw_page_section(page, "waiting", "Waiting jobs over time",
+	sw_html_section(page, "waiting", "Waiting jobs over time",
 			"The queue: jobs that were submitted, or stopped to make room, and are not on GPUs.");
 	sw_plot_begin(&plot);
 	for (size_t r = 0; r < page->count; r++) {
 		struct history history;
 		take_history(page->results[r], JOBS_WAITING, from_s, to_s, &history);
 		bin_s = fmax(bin_s, history.bin_s);
-		sw_page_path(page, r, "series line");
+		sw_html_path(page, r, "series line");
 		write_steps(page->out, &plot, &history, false);
 		fputs("\"/>\n", page->out);
 	}
 	sw_plot_end(&plot);
 	write_averaging(page, bin_s);
-	sw_page_section_end(page);
+	sw_html_section_end(page);
 }

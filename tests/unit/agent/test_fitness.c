@@ -19,7 +19,7 @@
 
 struct bench {
 	struct sw_fitness fitness;
-	struct sw_gpus *gpus;
+	struct sw_gpu_source *gpus;
 	int64_t now_ns;
 	struct sw_sync sync;
 };
@@ -40,7 +40,7 @@ static int tear_down(void **state)
 	struct bench *bench = *state;
 	sw_vec_free(&bench->fitness.shut);
 	sw_vec_free(&bench->fitness.told);
-	sw_gpus_close(bench->gpus);
+	sw_gpu_source_close(bench->gpus);
 	free(bench);
 	return 0;
 }
@@ -57,7 +57,7 @@ static int look(struct bench *bench, struct sw_fitness_look at)
 	assert_true(bench->sync.looked && bench->sync.shut_count <= 1);
 	if (bench->sync.shut_count == 0)
 		return -1;
-	assert_string_equal(bench->sync.shut[0].gpu, sw_gpus_info(bench->gpus, 0)->uuid);
+	assert_string_equal(bench->sync.shut[0].gpu, sw_gpu_source_info(bench->gpus, 0)->uuid);
 	return (int)bench->sync.shut[0].why;
 }
 

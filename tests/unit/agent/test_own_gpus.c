@@ -16,28 +16,28 @@
 
 enum { GPUS = 64 };
 
-static struct sw_gpus *describe(const struct harness *harness)
+static struct sw_gpu_source *describe(const struct harness *harness)
 {
 	char path[128];
-	struct sw_gpus *gpus = NULL;
+	struct sw_gpu_source *gpus = NULL;
 	snprintf(path, sizeof path, "%s/gpus.yaml", harness->state);
 	FILE *file = fopen(path, "w");
 	fprintf(file, "uuid_prefix: GPU-00000000\ngpus:\n  - name: Test\n    count: %d\n    memory: 16G\n", GPUS);
 	fclose(file);
-	assert_int_equal(sw_gpus_open(path, &gpus, NULL), 0);
-	assert_int_equal(sw_gpus_count(gpus), GPUS);
+	assert_int_equal(sw_gpu_source_open(path, &gpus, NULL), 0);
+	assert_int_equal(sw_gpu_source_count(gpus), GPUS);
 	return gpus;
 }
 
 /* The folder of a run that is ordered for the first `count` GPUs, and for one that
  * the node does not have. */
-static int make_folder(struct harness *harness, const struct sw_gpus *gpus, size_t count)
+static int make_folder(struct harness *harness, const struct sw_gpu_source *gpus, size_t count)
 {
 	const char *uuids[GPUS + 1];
 	char name[SW_FOLDER_NAME_MAX];
 	int folder = -1;
 	for (size_t i = 0; i < count; i++)
-		uuids[i] = sw_gpus_info(gpus, (uint32_t)i)->uuid;
+		uuids[i] = sw_gpu_source_info(gpus, (uint32_t)i)->uuid;
 	uuids[count] = "GPU-gone";
 	struct sw_run_order order = {.node = "here",
 				     .want = {.id = {harness->next_job++, 1},
@@ -55,7 +55,7 @@ static int make_folder(struct harness *harness, const struct sw_gpus *gpus, size
 static void test_many(void **state)
 {
 	struct harness *harness = *state;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = describe(harness);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = describe(harness);
 	struct sw_own_gpus own;
 	int folder = make_folder(harness, gpus, GPUS - 1);
 	sw_own_gpus_read(gpus, folder, &own);

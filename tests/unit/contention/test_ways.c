@@ -130,7 +130,8 @@ static void test_gate_behind_several(void **state)
 	assert_int_equal(found[0].bound, SW_USE_HOST_CPU);
 }
 
-/* MPS answers the same for each job of a set whichever comes first, and names what they wait for. */
+/* MPS answers the same for each job of a set whichever comes first, and names what they wait
+ * for. */
 static void test_mps(void **state)
 {
 	(void)state;

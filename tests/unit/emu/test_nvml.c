@@ -24,21 +24,21 @@ static int clean_up(void **state)
 	return 0;
 }
 
-static struct sw_gpus *open_gpus(void)
+static struct sw_gpu_source *open_gpus(void)
 {
 	char path[1024];
-	struct sw_gpus *gpus = NULL;
+	struct sw_gpu_source *gpus = NULL;
 	struct sw_err err = {0};
 	snprintf(path, sizeof path, "%s/emu/libnvidia-ml.so.1", getenv("SW_BUILD_DIR"));
-	assert_int_equal(sw_gpu_nvml_open(path, &(struct sw_gpus_care){0}, &gpus, &err), 0);
+	assert_int_equal(sw_gpu_nvml_open(path, &(struct sw_gpu_source_care){0}, &gpus, &err), 0);
 	return gpus;
 }
 
-static struct sw_gpu_sample sample(struct sw_gpus *gpus, uint32_t index)
+static struct sw_gpu_sample sample(struct sw_gpu_source *gpus, uint32_t index)
 {
 	struct sw_gpu_sample sample = {0};
 	struct sw_err err = {0};
-	assert_int_equal(sw_gpus_sample(gpus, index, &sample, &err), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, index, &sample, &err), 0);
 	return sample;
 }
 
@@ -47,14 +47,14 @@ static void test_gpus_are_found(void **state)
 {
 	(void)state;
 	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = open_gpus();
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = open_gpus();
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	assert_int_equal(sw_gpus_count(gpus), 2);
-	assert_string_equal(sw_gpus_info(gpus, 0)->name, "Emulated H200");
-	assert_int_equal(sw_gpus_info(gpus, 1)->memory_bytes, 2048 * MiB);
-	assert_string_not_equal(sw_gpus_info(gpus, 0)->uuid, sw_gpus_info(gpus, 1)->uuid);
-	assert_memory_equal(sw_gpus_info(gpus, 0)->uuid, "GPU-", 4);
-	assert_false(sw_gpus_info(gpus, 0)->partitioned);
+	assert_int_equal(sw_gpu_source_count(gpus), 2);
+	assert_string_equal(sw_gpu_source_info(gpus, 0)->name, "Emulated H200");
+	assert_int_equal(sw_gpu_source_info(gpus, 1)->memory_bytes, 2048 * MiB);
+	assert_string_not_equal(sw_gpu_source_info(gpus, 0)->uuid, sw_gpu_source_info(gpus, 1)->uuid);
+	assert_memory_equal(sw_gpu_source_info(gpus, 0)->uuid, "GPU-", 4);
+	assert_false(sw_gpu_source_info(gpus, 0)->partitioned);
 }
 
 /* A child with 100 MiB on the first GPU, which it keeps busy. */
@@ -82,7 +82,7 @@ static pid_t start_busy_child(int *ret_pipe)
 static void test_what_a_process_uses(void **state)
 {
 	(void)state;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = open_gpus();
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = open_gpus();
 	assert_int_equal(sample(gpus, 0).memory_used_bytes, 0);
 	int go = -1;
 	char word = 0;

@@ -16,10 +16,10 @@ static void assert_has(const char *text, const char *part)
 		fail_msg("'%s' does not contain '%s'", text, part);
 }
 
-static struct sw_gpus *parse(const char *text)
+static struct sw_gpu_source *parse(const char *text)
 {
 	struct sw_err err = {0};
-	struct sw_gpus *gpus = NULL;
+	struct sw_gpu_source *gpus = NULL;
 	if (sw_gpu_description_parse("g", text, strlen(text), &gpus, &err) < 0)
 		fail_msg("%s: %s", err.fact, err.detail);
 	return gpus;
@@ -30,10 +30,10 @@ static void test_none(void **state)
 {
 	(void)state;
 	struct sw_err err = {0};
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	assert_int_equal(sw_gpus_open("none", &gpus, &err), 0);
-	assert_int_equal(sw_gpus_count(gpus), 0);
-	assert_string_equal(sw_gpus_about(gpus), "no GPUs: none were asked for");
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	assert_int_equal(sw_gpu_source_open("none", &gpus, &err), 0);
+	assert_int_equal(sw_gpu_source_count(gpus), 0);
+	assert_string_equal(sw_gpu_source_about(gpus), "no GPUs: none were asked for");
 }
 
 /* "auto" never fails for want of a driver; "nvml" then fails with the reason that "auto" gives. */
@@ -41,19 +41,19 @@ static void test_auto(void **state)
 {
 	(void)state;
 	struct sw_err err = {0};
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *found = NULL;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *nvml = NULL;
-	assert_int_equal(sw_gpus_open("auto", &found, &err), 0);
-	int r = sw_gpus_open("nvml", &nvml, &err);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *found = NULL;
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *nvml = NULL;
+	assert_int_equal(sw_gpu_source_open("auto", &found, &err), 0);
+	int r = sw_gpu_source_open("nvml", &nvml, &err);
 	if (r == 0) {
-		assert_int_equal(sw_gpus_count(nvml), sw_gpus_count(found));
-		assert_string_equal(sw_gpus_about(nvml), sw_gpus_about(found));
+		assert_int_equal(sw_gpu_source_count(nvml), sw_gpu_source_count(found));
+		assert_string_equal(sw_gpu_source_about(nvml), sw_gpu_source_about(found));
 		return;
 	}
 	assert_int_equal(r, SW_ENOTFOUND);
 	assert_null(nvml);
-	assert_int_equal(sw_gpus_count(found), 0);
-	assert_has(sw_gpus_about(found), err.detail);
+	assert_int_equal(sw_gpu_source_count(found), 0);
+	assert_has(sw_gpu_source_about(found), err.detail);
 	assert_true(err.hint[0] != '\0');
 }
 
@@ -62,12 +62,12 @@ static void test_example(void **state)
 {
 	(void)state;
 	struct sw_err err = {0};
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = NULL;
-	assert_int_equal(sw_gpus_open(SW_SOURCE_DIR "/examples/gpus.yaml", &gpus, &err), 0);
-	assert_int_equal(sw_gpus_count(gpus), 4);
-	assert_has(sw_gpus_about(gpus), "4 emulated GPUs from ");
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = NULL;
+	assert_int_equal(sw_gpu_source_open(SW_SOURCE_DIR "/examples/gpus.yaml", &gpus, &err), 0);
+	assert_int_equal(sw_gpu_source_count(gpus), 4);
+	assert_has(sw_gpu_source_about(gpus), "4 emulated GPUs from ");
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct sw_gpu_info *info = sw_gpus_info(gpus, i);
+		const struct sw_gpu_info *info = sw_gpu_source_info(gpus, i);
 		char uuid[48];
 		snprintf(uuid, sizeof uuid, "GPU-e3000000-0000-0000-0000-00000000000%u", i);
 		assert_string_equal(info->uuid, uuid);
@@ -76,7 +76,7 @@ static void test_example(void **state)
 		assert_int_equal(info->link_group, i / 2);
 		assert_int_equal(info->numa_node, 0);
 		struct sw_gpu_sample sample;
-		assert_int_equal(sw_gpus_sample(gpus, i, &sample, &err), 0);
+		assert_int_equal(sw_gpu_source_sample(gpus, i, &sample, &err), 0);
 		assert_int_equal(sample.memory_total_bytes, 80ULL << 30);
 		assert_int_equal(sample.memory_used_bytes, 0);
 		assert_int_equal(sample.known, SW_GPU_KNOWS_MEMORY | SW_GPU_KNOWS_PROCESSES);
@@ -89,22 +89,23 @@ static void test_example(void **state)
 static void test_kinds(void **state)
 {
 	(void)state;
-	SW_CLEANUP(sw_gpus_closep)
-	struct sw_gpus *gpus = parse("uuid_prefix: GPU-00c0ffee\ngpus:\n  - {memory: 16G}\n  - {count: 5, memory: 32G, link_group: 2, "
-				     "name: Big}\n  - {memory: 1M}\n");
+	SW_CLEANUP(sw_gpu_source_closep)
+	struct sw_gpu_source *gpus =
+		parse("uuid_prefix: GPU-00c0ffee\ngpus:\n  - {memory: 16G}\n  - {count: 5, memory: 32G, link_group: 2, "
+		      "name: Big}\n  - {memory: 1M}\n");
 	static const uint32_t groups[] = {0, 1, 1, 2, 2, 3, 4};
-	assert_int_equal(sw_gpus_count(gpus), 7);
+	assert_int_equal(sw_gpu_source_count(gpus), 7);
 	for (uint32_t i = 0; i < 7; i++)
-		assert_int_equal(sw_gpus_info(gpus, i)->link_group, groups[i]);
-	assert_string_equal(sw_gpus_info(gpus, 0)->name, "Emulated GPU");
-	assert_int_equal(sw_gpus_info(gpus, 0)->numa_node, -1);
-	assert_string_equal(sw_gpus_info(gpus, 5)->name, "Big");
-	assert_string_equal(sw_gpus_info(gpus, 6)->uuid, "GPU-00c0ffee-0000-0000-0000-000000000006");
-	assert_int_equal(sw_gpus_info(gpus, 6)->memory_bytes, 1 << 20);
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *most = parse("gpus: [{count: 64, memory: 1G}]");
-	assert_int_equal(sw_gpus_count(most), 64);
-	assert_string_equal(sw_gpus_info(most, 63)->uuid, "GPU-e3000000-0000-0000-0000-00000000003f");
-	assert_int_equal(sw_gpus_info(most, 63)->link_group, 0);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->link_group, groups[i]);
+	assert_string_equal(sw_gpu_source_info(gpus, 0)->name, "Emulated GPU");
+	assert_int_equal(sw_gpu_source_info(gpus, 0)->numa_node, -1);
+	assert_string_equal(sw_gpu_source_info(gpus, 5)->name, "Big");
+	assert_string_equal(sw_gpu_source_info(gpus, 6)->uuid, "GPU-00c0ffee-0000-0000-0000-000000000006");
+	assert_int_equal(sw_gpu_source_info(gpus, 6)->memory_bytes, 1 << 20);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *most = parse("gpus: [{count: 64, memory: 1G}]");
+	assert_int_equal(sw_gpu_source_count(most), 64);
+	assert_string_equal(sw_gpu_source_info(most, 63)->uuid, "GPU-e3000000-0000-0000-0000-00000000003f");
+	assert_int_equal(sw_gpu_source_info(most, 63)->link_group, 0);
 }
 
 /* Broken descriptions are refused with their line. */
@@ -133,7 +134,7 @@ static void test_refused(void **state)
 		{"uuid_prefix: GPU-ABCDEF00\ngpus: [{memory: 1G}]\n", "expected 'GPU-' and eight digits"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct sw_gpus *gpus = NULL;
+		struct sw_gpu_source *gpus = NULL;
 		struct sw_err err = {0};
 		if (sw_gpu_description_parse("g", cases[i][0], strlen(cases[i][0]), &gpus, &err) != SW_EINPUT)
 			fail_msg("accepted: %s", cases[i][0]);
@@ -147,9 +148,9 @@ static void test_refused(void **state)
 static void test_no_such_file(void **state)
 {
 	(void)state;
-	struct sw_gpus *gpus = NULL;
+	struct sw_gpu_source *gpus = NULL;
 	struct sw_err err = {0};
-	assert_int_equal(sw_gpus_open("nvlm", &gpus, &err), SW_ENOTFOUND);
+	assert_int_equal(sw_gpu_source_open("nvlm", &gpus, &err), SW_ENOTFOUND);
 	assert_null(gpus);
 	assert_has(err.fact, "nvlm");
 	assert_has(err.hint, "'nvml'");

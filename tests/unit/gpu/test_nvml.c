@@ -78,11 +78,11 @@ static struct fake *fake_of(int kind)
 	return fake;
 }
 
-static struct sw_gpus *must_open(int kind)
+static struct sw_gpu_source *must_open(int kind)
 {
 	struct sw_err err = {0};
-	struct sw_gpus *gpus = NULL;
-	if (sw_gpu_nvml_open(libraries[kind], &(struct sw_gpus_care){0}, &gpus, &err) < 0)
+	struct sw_gpu_source *gpus = NULL;
+	if (sw_gpu_nvml_open(libraries[kind], &(struct sw_gpu_source_care){0}, &gpus, &err) < 0)
 		fail_msg("%s: %s", err.fact, err.detail);
 	return gpus;
 }
@@ -90,8 +90,8 @@ static struct sw_gpus *must_open(int kind)
 static void absent(const char *library, const char *detail)
 {
 	struct sw_err err = {0};
-	struct sw_gpus *gpus = NULL;
-	assert_int_equal(sw_gpu_nvml_open(library, &(struct sw_gpus_care){0}, &gpus, &err), SW_ENOTFOUND);
+	struct sw_gpu_source *gpus = NULL;
+	assert_int_equal(sw_gpu_nvml_open(library, &(struct sw_gpu_source_care){0}, &gpus, &err), SW_ENOTFOUND);
 	assert_null(gpus);
 	assert_has(err.detail, detail);
 }
@@ -102,20 +102,20 @@ static void test_info(void **state)
 	(void)state;
 	struct fake *fake = fake_of(FULL);
 	fake->gpus[2].mig = 1;
-	struct sw_gpus *gpus = must_open(FULL);
-	assert_int_equal(sw_gpus_count(gpus), 4);
-	assert_string_equal(sw_gpus_about(gpus), "4 GPUs, NVIDIA driver 555.55");
-	const struct sw_gpu_info *info = sw_gpus_info(gpus, 1);
+	struct sw_gpu_source *gpus = must_open(FULL);
+	assert_int_equal(sw_gpu_source_count(gpus), 4);
+	assert_string_equal(sw_gpu_source_about(gpus), "4 GPUs, NVIDIA driver 555.55");
+	const struct sw_gpu_info *info = sw_gpu_source_info(gpus, 1);
 	assert_string_equal(info->uuid, "GPU-bbbbbbbb-0000-1111-2222-333333333333");
 	assert_string_equal(info->name, "Fake H100");
 	assert_string_equal(info->bus_id, "fffe:3b:03.0");
 	assert_int_equal(info->memory_bytes, 80ULL << 30);
 	assert_int_equal(info->numa_node, -1);
 	assert_false(info->partitioned);
-	assert_true(sw_gpus_info(gpus, 2)->partitioned);
+	assert_true(sw_gpu_source_info(gpus, 2)->partitioned);
 	assert_int_equal(fake->inits, 1);
 	assert_int_equal(fake->shutdowns, 0);
-	sw_gpus_close(gpus);
+	sw_gpu_source_close(gpus);
 	assert_int_equal(fake->shutdowns, 1);
 }
 
@@ -128,11 +128,11 @@ static void test_groups_by_node(void **state)
 	static const int nodes[] = {1, 0, 1, 0};
 	for (int i = 0; i < 4; i++)
 		fake->gpus[i].node = nodes[i];
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	static const char order[] = "acbd";
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(sw_gpus_info(gpus, i)->uuid[4], order[i]);
-		assert_int_equal(sw_gpus_info(gpus, i)->link_group, i / 2);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->uuid[4], order[i]);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->link_group, i / 2);
 	}
 }
 
@@ -146,14 +146,14 @@ static void test_groups_by_nvlink(void **state)
 	for (int i = 0; i < 4; i++)
 		fake->gpus[i].nvlink = links[i];
 	fake->gpus[3].free = 1; /* to tell it from the others */
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	static const char order[] = "abdc";
 	static const uint32_t groups[] = {0, 1, 1, 2};
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(sw_gpus_info(gpus, i)->uuid[4], order[i]);
-		assert_int_equal(sw_gpus_info(gpus, i)->link_group, groups[i]);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->uuid[4], order[i]);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->link_group, groups[i]);
 		struct sw_gpu_sample sample;
-		assert_int_equal(sw_gpus_sample(gpus, i, &sample, NULL), 0);
+		assert_int_equal(sw_gpu_source_sample(gpus, i, &sample, NULL), 0);
 		assert_int_equal(sample.memory_used_bytes, order[i] == 'd' ? (79ULL << 30) - 1 : 9ULL << 30);
 	}
 }
@@ -166,10 +166,10 @@ static void test_groups_by_chain(void **state)
 	static const int links[] = {0, 1, 2, 3};
 	for (int i = 0; i < 4; i++)
 		fake->gpus[i].nvlink = links[i];
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(sw_gpus_info(gpus, i)->uuid[4], "abcd"[i]);
-		assert_int_equal(sw_gpus_info(gpus, i)->link_group, i > 0);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->uuid[4], "abcd"[i]);
+		assert_int_equal(sw_gpu_source_info(gpus, i)->link_group, i > 0);
 	}
 }
 
@@ -179,9 +179,9 @@ static void test_sample(void **state)
 	(void)state;
 	struct fake *fake = fake_of(FULL);
 	fake->gpus[0].processes = 4;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	struct sw_gpu_sample sample;
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 	assert_int_equal(sample.known, (1 << 9) - 1);
 	assert_int_equal(sample.utilisation_milli, 870);
 	assert_int_equal(sample.memory_utilisation_milli, 430);
@@ -212,11 +212,11 @@ static void test_many_processes(void **state)
 	struct fake *fake = fake_of(FULL);
 	static const unsigned totals[] = {SW_GPU_PROCESSES_MAX, SW_GPU_PROCESSES_MAX + 1, 1024, 1025, 100000};
 	static const unsigned listed[] = {SW_GPU_PROCESSES_MAX, SW_GPU_PROCESSES_MAX, SW_GPU_PROCESSES_MAX, 0, 0};
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	for (size_t i = 0; i < 5; i++) {
 		struct sw_gpu_sample sample;
 		fake->gpus[0].processes = totals[i];
-		assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+		assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 		assert_true((sample.known & SW_GPU_KNOWS_PROCESSES) != 0);
 		assert_int_equal(sample.process_total, totals[i]);
 		assert_int_equal(sample.process_count, listed[i]);
@@ -231,14 +231,14 @@ static void test_unsupported(void **state)
 	fake->gpus[0].other_code = NVML_NOT_SUPPORTED;
 	fake->gpus[1].memory_code = NVML_NOT_SUPPORTED;
 	fake->gpus[1].processes = 1;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
-	assert_int_equal(sw_gpus_count(gpus), 4);
-	assert_int_equal(sw_gpus_info(gpus, 1)->memory_bytes, 0);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
+	assert_int_equal(sw_gpu_source_count(gpus), 4);
+	assert_int_equal(sw_gpu_source_info(gpus, 1)->memory_bytes, 0);
 	struct sw_gpu_sample sample;
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 	assert_int_equal(sample.known, SW_GPU_KNOWS_MEMORY);
 	assert_int_equal(sample.utilisation_milli + sample.power_mw + sample.energy_mj + sample.ecc_corrected + sample.process_total, 0);
-	assert_int_equal(sw_gpus_sample(gpus, 1, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 1, &sample, NULL), 0);
 	assert_int_equal(sample.known, ((1 << 9) - 1) & ~SW_GPU_KNOWS_MEMORY);
 	assert_int_equal(sample.memory_total_bytes + sample.memory_used_bytes, 0);
 }
@@ -248,15 +248,15 @@ static void test_lost_later(void **state)
 {
 	(void)state;
 	struct fake *fake = fake_of(FULL);
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	fake->gpus[1].memory_code = NVML_GPU_IS_LOST;
 	struct sw_err err = {0};
 	struct sw_gpu_sample sample = {.known = 77};
-	assert_int_equal(sw_gpus_sample(gpus, 1, &sample, &err), SW_EIO);
+	assert_int_equal(sw_gpu_source_sample(gpus, 1, &sample, &err), SW_EIO);
 	assert_int_equal(sample.known, 77);
 	assert_has(err.fact, "GPU-bbbbbbbb");
 	assert_string_equal(err.detail, "GPU is lost");
-	assert_int_equal(sw_gpus_sample(gpus, 2, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 2, &sample, NULL), 0);
 }
 
 /* A GPU that reports an error of its own fails its samples from then on; an error that a program
@@ -265,29 +265,29 @@ static void test_reports_an_error(void **state)
 {
 	(void)state;
 	struct fake *fake = fake_of(FULL);
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
 	struct sw_err err = {0};
 	struct sw_gpu_sample sample;
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 	static const unsigned long long harmless[] = {13, 31, 43, 45, 63, 94};
 	for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++) {
 		fake->xid = harmless[i];
 		fake->xid_gpu = 1;
 		for (uint32_t g = 0; g < 4; g++)
-			assert_int_equal(sw_gpus_sample(gpus, g, &sample, NULL), 0);
+			assert_int_equal(sw_gpu_source_sample(gpus, g, &sample, NULL), 0);
 		assert_int_equal(fake->xid, 0);
 	}
 	fake->xid = 79;
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(sw_gpus_sample(gpus, 1, &sample, &err), SW_EIO);
+		assert_int_equal(sw_gpu_source_sample(gpus, 1, &sample, &err), SW_EIO);
 		assert_has(err.fact, "GPU-bbbbbbbb");
 		assert_string_equal(err.detail, "it has reported error Xid 79");
 	}
-	assert_int_equal(sw_gpus_sample(gpus, 2, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 2, &sample, NULL), 0);
 	/* Opened again, as after a reset and a new start, it is as good as new. */
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *again = must_open(FULL);
-	assert_int_equal(sw_gpus_sample(again, 1, &sample, NULL), 0);
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *again = must_open(FULL);
+	assert_int_equal(sw_gpu_source_sample(again, 1, &sample, NULL), 0);
 }
 
 /* GPUs that cannot be used from the start are left out, and the line for
@@ -298,19 +298,19 @@ static void test_left_out(void **state)
 	struct fake *fake = fake_of(FULL);
 	fake->gpus[1].uuid = NULL;
 	fake->gpus[3].uuid = "GPU-this-is-longer-than-any-uuid-of-a-gpu-that-we-could-hold";
-	struct sw_gpus *gpus = must_open(FULL);
-	assert_int_equal(sw_gpus_count(gpus), 2);
-	assert_int_equal(sw_gpus_info(gpus, 1)->uuid[4], 'c');
-	assert_string_equal(sw_gpus_about(gpus), "2 GPUs, NVIDIA driver 555.55; 2 left out, the first is number 1 (GPU is lost)");
-	sw_gpus_close(gpus);
+	struct sw_gpu_source *gpus = must_open(FULL);
+	assert_int_equal(sw_gpu_source_count(gpus), 2);
+	assert_int_equal(sw_gpu_source_info(gpus, 1)->uuid[4], 'c');
+	assert_string_equal(sw_gpu_source_about(gpus), "2 GPUs, NVIDIA driver 555.55; 2 left out, the first is number 1 (GPU is lost)");
+	sw_gpu_source_close(gpus);
 	fake = fake_of(FULL);
 	fake->count = FAKE_GPUS_MAX;
 	for (int i = 4; i < FAKE_GPUS_MAX; i++)
 		fake->gpus[i] = fake->gpus[0];
 	gpus = must_open(FULL);
-	assert_int_equal(sw_gpus_count(gpus), SW_GPUS_MAX);
-	assert_has(sw_gpus_about(gpus), "6 more are left out");
-	sw_gpus_close(gpus);
+	assert_int_equal(sw_gpu_source_count(gpus), SW_GPUS_MAX);
+	assert_has(sw_gpu_source_about(gpus), "6 more are left out");
+	sw_gpu_source_close(gpus);
 }
 
 /* A machine with a driver and no GPU has none, and says so. */
@@ -318,9 +318,9 @@ static void test_no_gpu(void **state)
 {
 	(void)state;
 	fake_of(FULL)->count = 0;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(FULL);
-	assert_int_equal(sw_gpus_count(gpus), 0);
-	assert_string_equal(sw_gpus_about(gpus), "no GPUs: the NVIDIA driver 555.55 has none");
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(FULL);
+	assert_int_equal(sw_gpu_source_count(gpus), 0);
+	assert_string_equal(sw_gpu_source_about(gpus), "no GPUs: the NVIDIA driver 555.55 has none");
 }
 
 /* A very old library gives what it can. */
@@ -329,13 +329,13 @@ static void test_old(void **state)
 	(void)state;
 	struct fake *fake = fake_of(OLD);
 	fake->gpus[0].processes = 5;
-	SW_CLEANUP(sw_gpus_closep) struct sw_gpus *gpus = must_open(OLD);
-	assert_int_equal(sw_gpus_count(gpus), 4);
-	assert_has(sw_gpus_about(gpus), "unknown version");
-	assert_int_equal(sw_gpus_info(gpus, 3)->link_group, 0);
-	assert_string_equal(sw_gpus_info(gpus, 3)->bus_id, "");
+	SW_CLEANUP(sw_gpu_source_closep) struct sw_gpu_source *gpus = must_open(OLD);
+	assert_int_equal(sw_gpu_source_count(gpus), 4);
+	assert_has(sw_gpu_source_about(gpus), "unknown version");
+	assert_int_equal(sw_gpu_source_info(gpus, 3)->link_group, 0);
+	assert_string_equal(sw_gpu_source_info(gpus, 3)->bus_id, "");
 	struct sw_gpu_sample sample;
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, NULL), 0);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, NULL), 0);
 	assert_int_equal(sample.known, SW_GPU_KNOWS_MEMORY | SW_GPU_KNOWS_PROCESSES);
 	assert_int_equal(sample.memory_used_bytes, 10ULL << 30);
 	assert_int_equal(sample.memory_reserved_bytes, 0);
@@ -344,7 +344,7 @@ static void test_old(void **state)
 	assert_int_equal(sample.processes[4].memory_bytes, 29);
 	fake->gpus[0].memory_code = NVML_GPU_IS_LOST;
 	struct sw_err err = {0};
-	assert_int_equal(sw_gpus_sample(gpus, 0, &sample, &err), SW_EIO);
+	assert_int_equal(sw_gpu_source_sample(gpus, 0, &sample, &err), SW_EIO);
 	assert_string_equal(err.detail, "NVML error 15");
 }
 

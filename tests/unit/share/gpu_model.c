@@ -23,7 +23,7 @@ static uint64_t free_bytes(const struct model *model)
 	return model->gpu.capacity_bytes - used;
 }
 
-struct model_job *model_add(struct model *model, enum sw_job_class class, double work_ms, double idle_ms, uint64_t bytes)
+struct model_job *model_add(struct model *model, enum sw_share_class class, double work_ms, double idle_ms, uint64_t bytes)
 {
 	static uint64_t ids = 10;
 	unsigned i = 0;

@@ -20,17 +20,17 @@ static uint64_t random_below(uint64_t end)
 	return (seed >> 33) % end;
 }
 
-static uint64_t goal(const struct sw_part *part, bool all)
+static uint64_t goal(const struct sw_divide_part *part, bool all)
 {
 	uint64_t wanted = all || part->most_bytes < part->want_bytes ? part->most_bytes : part->want_bytes;
 	return wanted > part->least_bytes ? wanted : part->least_bytes;
 }
 
 /* To whoever has least of those that want more; the first of equals. */
-static uint64_t hand_out(struct sw_part *parts, size_t count, bool all, uint64_t left)
+static uint64_t hand_out(struct sw_divide_part *parts, size_t count, bool all, uint64_t left)
 {
 	for (; left > 0; left--) {
-		struct sw_part *next = NULL;
+		struct sw_divide_part *next = NULL;
 		for (size_t i = 0; i < count; i++)
 			if (parts[i].got_bytes < goal(&parts[i], all) && (next == NULL || parts[i].got_bytes < next->got_bytes))
 				next = &parts[i];
@@ -41,7 +41,7 @@ static uint64_t hand_out(struct sw_part *parts, size_t count, bool all, uint64_t
 	return 0;
 }
 
-static void divide_slowly(struct sw_part *parts, size_t count, uint64_t bytes)
+static void divide_slowly(struct sw_divide_part *parts, size_t count, uint64_t bytes)
 {
 	uint64_t left = bytes;
 	for (size_t i = 0; i < count; i++) {
@@ -55,12 +55,12 @@ static void test_as_byte_by_byte(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 3000; round++) {
-		struct sw_part parts[6] = {0}, slow[6];
+		struct sw_divide_part parts[6] = {0}, slow[6];
 		size_t count = 1 + random_below(6);
 		for (size_t i = 0; i < count; i++)
-			parts[i] = (struct sw_part){.least_bytes = random_below(3) == 0 ? random_below(40) : 0,
-						    .want_bytes = random_below(200),
-						    .most_bytes = random_below(4) == 0 ? UINT64_MAX : random_below(250)};
+			parts[i] = (struct sw_divide_part){.least_bytes = random_below(3) == 0 ? random_below(40) : 0,
+							   .want_bytes = random_below(200),
+							   .most_bytes = random_below(4) == 0 ? UINT64_MAX : random_below(250)};
 		memcpy(slow, parts, sizeof slow);
 		uint64_t bytes = random_below(700);
 		sw_divide(parts, count, bytes);
@@ -74,9 +74,9 @@ static void test_as_byte_by_byte(void **state)
 static void test_the_largest(void **state)
 {
 	(void)state;
-	struct sw_part parts[3] = {{.want_bytes = UINT64_MAX, .most_bytes = UINT64_MAX},
-				   {.want_bytes = 1, .most_bytes = UINT64_MAX},
-				   {.least_bytes = 5, .want_bytes = UINT64_MAX, .most_bytes = 7}};
+	struct sw_divide_part parts[3] = {{.want_bytes = UINT64_MAX, .most_bytes = UINT64_MAX},
+					  {.want_bytes = 1, .most_bytes = UINT64_MAX},
+					  {.least_bytes = 5, .want_bytes = UINT64_MAX, .most_bytes = 7}};
 	sw_divide(parts, 3, UINT64_MAX);
 	assert_int_equal(parts[2].got_bytes, 7);
 	assert_true(parts[0].got_bytes > UINT64_MAX / 2);

@@ -58,7 +58,7 @@ static int lock_byte(const char *path, off_t byte)
 	return fd;
 }
 
-static struct share make(const char *name, enum sw_job_class class, uint64_t bytes)
+static struct share make(const char *name, enum sw_share_class class, uint64_t bytes)
 {
 	const char *const uuids[] = {"GPU-00112233-4455-6677-8899-aabbccddeeff", "ffeeddccbbaa99887766554433221100"};
 	struct share share = {0};

@@ -156,7 +156,7 @@ static void begin(const struct sw_throttle *throttle)
 	world.brain = new_brain("a");
 }
 
-static struct model_job *wish(enum sw_job_class class, double work_ms, double idle_ms, uint64_t asked_bytes)
+static struct model_job *wish(enum sw_share_class class, double work_ms, double idle_ms, uint64_t asked_bytes)
 {
 	size_t i = world.count++;
 	struct model_job *job = model_add(&world.model, class, work_ms, idle_ms, 0);
@@ -173,7 +173,7 @@ static struct model_job *wish(enum sw_job_class class, double work_ms, double id
 }
 
 /* A run that asked for so much, and takes so much. */
-static struct model_job *add(enum sw_job_class class, double work_ms, double idle_ms, uint64_t asked_bytes, uint64_t bytes)
+static struct model_job *add(enum sw_share_class class, double work_ms, double idle_ms, uint64_t asked_bytes, uint64_t bytes)
 {
 	uint64_t number = world.count + 1;
 	struct model_job *job = wish(class, work_ms, idle_ms, asked_bytes);
@@ -270,7 +270,7 @@ static void test_guaranteed_ends(void **state)
 
 /* Who is to start where a burst has taken the memory waits until the opportunistic run has made
  * room for it, and does not wait for ever when nobody looks. */
-static void newcomer(enum sw_job_class class, bool blind)
+static void newcomer(enum sw_share_class class, bool blind)
 {
 	begin(NULL);
 	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 300 * MIB, 500 * MIB),
