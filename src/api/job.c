@@ -1,34 +1,26 @@
-/* A request for a job as a value: defaults, checks, freeing. Reading it is job_decode.c, writing it job_encode.c. */
+/* A request for a job: defaults, what its fields have to do with each other, text and back. What is
+ * known of each field alone is the table of job_fields.c.
+ *
+ * The canonical text is compact JSON, keys in ascending order. What means "nothing" (no limit, no
+ * comment, off) is left out; what is a decision is written even where it is the
+ * default, since a journal outlives defaults. */
 #include "api/job.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "api/bounds.h"
 #include "api/job_private.h"
 #include "api/json.h"
 
-/* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64 dependencies, and the model, which a controller may add. */
+/* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64
+ * dependencies, and the model, which a controller may add. */
 #define TEXT_OTHER 4096u
 
 void sw_job_request_free(struct sw_job_request *request)
 {
-	if (request == NULL)
-		return;
-	for (size_t i = 0; request->argv != NULL && i < request->argc; i++)
-		free(request->argv[i]);
-	for (size_t i = 0; request->env != NULL && i < request->env_count; i++)
-		free(request->env[i]);
-	free(request->argv);
-	free(request->env);
-	free(request->name);
-	free(request->workdir);
-	free(request->stdout_path);
-	free(request->stderr_path);
-	free(request->tenant);
-	free(request->comment);
-	free(request->model);
+	if (request != NULL)
+		sw_fields_free(sw_job_fields, sw_job_field_count, request);
 	free(request);
 }
 
@@ -40,18 +32,8 @@ uint32_t sw_job_request_count(const struct sw_job_request *request)
 	return (request->array_last - request->array_first) / step + 1;
 }
 
-/* What a terminal would obey: the 32 of ASCII and DEL, and the 32 that are two bytes long (U+0080 to U+009F). */
-static bool has_control(const char *text, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		unsigned char byte = (unsigned char)text[i];
-		if (byte < 0x20 || byte == 0x7F || (byte == 0xC2 && i + 1 < size && (unsigned char)text[i + 1] < 0xA0))
-			return true;
-	}
-	return false;
-}
-
-/* The last part of the path that the command's first word is; of a line for the shell, its first word. */
+/* The last part of the path that the command's first word is; of a line for the shell, its first
+ * word. */
 static char *name_of(const struct sw_job_request *request)
 {
 	const char *word = request->argc > 0 ? request->argv[0] : "";
@@ -70,7 +52,7 @@ static char *name_of(const struct sw_job_request *request)
 	/* Not in the middle of a character. */
 	while (size > 0 && !sw_json_is_utf8(word, size))
 		size--;
-	if (has_control(word, size))
+	if (sw_has_control(word, size))
 		size = 0;
 	return size == 0 ? strdup("job") : strndup(word, size);
 }
@@ -106,7 +88,8 @@ bool sw_job_request_defaults(struct sw_job_request *request)
 	return request->name != NULL && request->tenant != NULL && request->comment != NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------ checks */
+/* ----------------------------------------------------------------------------------------------
+ * -- checks */
 
 __attribute__((format(printf, 4, 5))) static int refuse(struct sw_err *err, int code, const char *what, const char *fmt, ...)
 {
@@ -115,62 +98,9 @@ __attribute__((format(printf, 4, 5))) static int refuse(struct sw_err *err, int 
 	va_start(args, fmt);
 	vsnprintf(detail, sizeof detail, fmt, args);
 	va_end(args);
-	sw_err_set(err, code, "cannot take the job of %s", what);
+	sw_err_set(err, code, "%s", what);
 	sw_err_detail(err, "%s", detail);
 	return code;
-}
-
-/* A string of a field: its length, UTF-8, and for `line` nothing that would disturb a table. */
-static int check_text(const char *what, const char *field, const char *text, size_t most, bool line, struct sw_err *err)
-{
-	if (text == NULL)
-		return 0;
-	size_t size = strlen(text);
-	if (size > most)
-		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu bytes, at most %zu are allowed", field, size, most);
-	if (!sw_json_is_utf8(text, size))
-		return refuse(err, SW_EINPUT, what, "field '%s' is not UTF-8", field);
-	if (line && has_control(text, size))
-		return refuse(err, SW_EINPUT, what, "field '%s' holds a control character", field);
-	return 0;
-}
-
-static int check_texts(const char *what, const struct sw_bound *bound, const struct sw_job_request *request, struct sw_err *err)
-{
-	char **texts = *(char **const *)((const char *)request + bound->offset);
-	size_t count = *(const size_t *)((const char *)request + bound->count_offset);
-	if (count > bound->count)
-		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu members, at most %zu are allowed", bound->field, count,
-			      bound->count);
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = check_text(what, bound->field, texts[i], bound->most, false, err);
-	return r;
-}
-
-static int check_number(const char *what, const struct sw_bound *bound, uint64_t value, struct sw_err *err)
-{
-	if (value >= bound->least && value <= bound->most)
-		return 0;
-	return refuse(err, SW_EINPUT, what, "field '%s' is out of range", bound->field);
-}
-
-static int check_bound(const char *what, const struct sw_bound *bound, const struct sw_job_request *request, struct sw_err *err)
-{
-	const char *at = (const char *)request + bound->offset;
-	switch (bound->kind) {
-	case SW_BOUND_LINE:
-	case SW_BOUND_TEXT:
-		return check_text(what, bound->field, *(char *const *)at, bound->most, bound->kind == SW_BOUND_LINE, err);
-	case SW_BOUND_TEXTS:
-		return check_texts(what, bound, request, err);
-	case SW_BOUND_U32:
-		return check_number(what, bound, *(const uint32_t *)at, err);
-	case SW_BOUND_WORD:
-		return check_number(what, bound, *(const unsigned *)at, err);
-	default: /* what is negative is beyond every bound */
-		return check_number(what, bound, *(const uint64_t *)at, err);
-	}
 }
 
 static int check_paths(const char *what, const struct sw_job_request *request, struct sw_err *err)
@@ -262,14 +192,16 @@ static int check_array(const char *what, const struct sw_job_request *request, s
 	return 0;
 }
 
-/* What the strings take in the canonical text. */
+/* What the strings take in the canonical text; but for the model, which a controller may add. */
 static size_t text_size(const struct sw_job_request *request)
 {
-	const char *const texts[] = {request->name,    request->tenant,	     request->comment,
-				     request->workdir, request->stdout_path, request->stderr_path};
 	size_t size = 0;
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		size += texts[i] != NULL ? sw_json_string_size(texts[i]) : 0;
+	for (size_t i = 0; i < sw_job_field_count; i++) {
+		const char *at = (const char *)request + sw_job_fields[i].offset;
+		const char *text = sw_job_fields[i].kind == SW_FIELD_TEXT ? *(const char *const *)at : NULL;
+		if (text != NULL && text != request->model)
+			size += sw_json_string_size(text);
+	}
 	for (size_t i = 0; i < request->argc; i++)
 		size += sw_json_string_size(request->argv[i]) + 1;
 	/* The name and the value of a variable are two strings. */
@@ -278,40 +210,11 @@ static size_t text_size(const struct sw_job_request *request)
 	return size;
 }
 
-const char sw_job_stored[] = "journal";
-
-/* Cut to `most` bytes, without a part of a character at its end; and without what would disturb a table. */
-static void mend_line(char *text, size_t most)
-{
-	size_t size = strlen(text);
-	if (size > most) {
-		for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80;)
-			size--;
-		text[size] = '\0';
-	}
-	for (size_t i = 0, width; i < size; i += width) {
-		width = (unsigned char)text[i] == 0xC2 && i + 1 < size ? 2 : 1;
-		if (has_control(text + i, width))
-			memset(text + i, '?', width);
-	}
-}
-
-void sw_job_mend_lines(struct sw_job_request *request)
-{
-	for (size_t i = 0; i < sw_job_bound_count; i++) {
-		char *text = sw_job_bounds[i].kind == SW_BOUND_LINE ? *(char **)((char *)request + sw_job_bounds[i].offset) : NULL;
-		if (text != NULL)
-			mend_line(text, sw_job_bounds[i].most);
-	}
-}
-
-int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err)
+static int check(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
 	if (request->argc < 1 || request->argv[0][0] == '\0')
 		return refuse(err, SW_EINPUT, what, "it has no command");
-	int r = 0;
-	for (size_t i = 0; r == 0 && i < sw_job_bound_count; i++)
-		r = check_bound(what, &sw_job_bounds[i], request, err);
+	int r = sw_fields_check(what, sw_job_fields, sw_job_field_count, request, err);
 	r = r < 0 ? r : check_paths(what, request, err);
 	r = r < 0 ? r : check_env(what, request, err);
 	r = r < 0 ? r : check_gpus(what, request, err);
@@ -325,4 +228,75 @@ int sw_job_request_check(const char *what, const struct sw_job_request *request,
 		return refuse(err, SW_ELIMIT, what, "command and environment take %zu bytes, at most %u are allowed", size,
 			      SW_JOB_TEXT_MAX - TEXT_OTHER);
 	return 0;
+}
+
+#define FACT_SIZE 200
+static const char *fact_of(const char *what, char fact[FACT_SIZE])
+{
+	snprintf(fact, FACT_SIZE, "cannot take the job of %s", what);
+	return fact;
+}
+
+int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err)
+{
+	char fact[FACT_SIZE];
+	return check(fact_of(what, fact), request, err);
+}
+
+/* ----------------------------------------------------------------------------------------------
+ * -- text */
+
+const char sw_job_stored[] = "journal";
+
+int sw_job_request_from_json(const char *what, json_t *root, struct sw_job_request **ret_request, struct sw_err *err)
+{
+	char fact[FACT_SIZE];
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = calloc(1, sizeof *request);
+	struct sw_decoder decoder = {.what = fact_of(what, fact), .err = err, .by_people = true};
+	if (request == NULL)
+		return sw_decoder_out_of_memory(&decoder);
+	if (!json_is_object(root)) {
+		sw_err_set(err, SW_EINPUT, "%s", fact);
+		sw_err_detail(err, "it is not an object");
+		return SW_EINPUT;
+	}
+	int r = sw_decode_strictly(&decoder, root, sw_job_fields, sw_job_field_count, request);
+	if (r == 0 && !sw_job_request_defaults(request))
+		r = sw_decoder_out_of_memory(&decoder);
+	if (r == 0 && what == sw_job_stored)
+		sw_fields_mend_lines(sw_job_fields, sw_job_field_count, request);
+	r = r < 0 ? r : check(fact, request, err);
+	if (r == 0)
+		*ret_request = SW_TAKE(request);
+	return r;
+}
+
+int sw_job_request_decode(const char *what, const char *json, size_t size, struct sw_job_request **ret_request, struct sw_err *err)
+{
+	char fact[FACT_SIZE];
+	if (size > SW_JOB_TEXT_MAX) {
+		sw_err_set(err, SW_ELIMIT, "%s", fact_of(what, fact));
+		sw_err_detail(err, "it has %zu bytes, at most %u are allowed", size, SW_JOB_TEXT_MAX);
+		return SW_ELIMIT;
+	}
+	json_error_t error;
+	json_t *root = json_loadb(json, size, JSON_REJECT_DUPLICATES, &error);
+	if (root == NULL) {
+		int code = json_error_code(&error) == json_error_out_of_memory ? SW_ENOMEM : SW_EINPUT;
+		sw_err_set(err, code, "%s", fact_of(what, fact));
+		sw_err_detail(err, "it is not JSON: line %d, column %d: %s", error.line, error.column, error.text);
+		return code;
+	}
+	int r = sw_job_request_from_json(what, root, ret_request, err);
+	json_decref(root);
+	return r;
+}
+
+char *sw_job_request_encode(const struct sw_job_request *request)
+{
+	SW_CLEANUP(sw_json_releasep) struct sw_json json = {0};
+	sw_json_object(&json);
+	sw_encode_fields(&json, sw_job_fields, sw_job_field_count, request);
+	sw_json_end_object(&json);
+	return sw_json_take(&json, NULL);
 }

@@ -1,15 +1,20 @@
-/* A job as a person asks for it: the one description that job files, the command line, the HTTP API and the journal share.
+/* A job as a person asks for it: the one description that job files, the command line, the HTTP API
+ * and the journal share.
  *
- * Its text form is JSON; sw_job_request_encode() writes it in one canonical way, so that equal requests are equal bytes. Decoding is strict: unknown fields are errors that
+ * Its text form is JSON; sw_job_request_encode() writes it in one canonical way, so that equal
+ * requests are equal bytes. Decoding is strict: unknown fields are errors that
  * name the field and the nearest known one; everything has a bound.
  *
  * Invariants of a decoded request (sw_job_request_check() looks at them all):
  *  1. argc >= 1; 1 <= min_gpus <= gpus <= max_gpus <= SW_JOB_GPUS_MAX;
- *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control characters; paths of workdir are absolute;
+ *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control
+ *    characters; paths of workdir are absolute;
  *  3. the environment is sorted by name, each name stands there once;
  *  4. durations >= 0, and grace_ns > 0; lease_ns > 0 exactly where a lost run is restarted;
- *     an opportunistic job can be made to give way, one that is not requeued is not preempted that way;
- *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and decoded again, and is the same.
+ *     an opportunistic job can be made to give way, one that is not requeued is not preempted that
+ * way;
+ *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and
+ *    decoded again, and is the same.
  */
 #ifndef SW_API_JOB_H
 #define SW_API_JOB_H
@@ -18,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/fields.h"
 #include "base/cleanup.h"
 #include "base/error.h"
 
@@ -69,17 +75,20 @@ struct sw_depend {
 
 /* How the job may be made to give its GPUs to others. */
 enum sw_preempt_by {
-	SW_PREEMPT_BY_REQUEUE = 0, /* signal, grace, kill; it starts anew and goes on from its own checkpoint */
-	SW_PREEMPT_BY_SUSPEND,	   /* its processes are stopped and continued */
-	SW_PREEMPT_NEVER,	   /* not at all: it runs to its end */
-	SW_PREEMPT_UNSAID,	   /* never; an opportunistic job is suspended */
+	SW_PREEMPT_UNSAID = 0, /* as the world's terms have it for its class */
+	/* signal, grace, kill; it starts anew and goes on from its own checkpoint */
+	SW_PREEMPT_BY_REQUEUE,
+	SW_PREEMPT_BY_SUSPEND, /* its processes are stopped and continued */
+	SW_PREEMPT_NEVER,      /* not at all: it runs to its end */
 };
 
 /* What happens to a run whose node does not answer any more. */
 enum sw_on_lost {
 	SW_ON_LOST_UNSAID = 0, /* as the operator chose for its class, else to wait */
 	SW_ON_LOST_WAIT,       /* it runs on, and the job waits for the node */
-	SW_ON_LOST_RESTART,    /* it holds a lease; when that is over the run is stopped where it is, then the job starts anew elsewhere */
+	/* it holds a lease; when that is over the run is stopped where it is, then the job
+	 * starts anew elsewhere */
+	SW_ON_LOST_RESTART,
 };
 
 struct sw_job_request {
@@ -104,9 +113,11 @@ struct sw_job_request {
 	bool retries_said; /* else: as failures of their kind are */
 	uint32_t umask;	   /* of its processes, and whether it was said; else 022 */
 	bool umask_said;
-	uint32_t signal;	/* sent before the job is stopped; 0: SIGTERM */
-	int64_t grace_ns;	/* between that and SIGKILL */
-	int64_t lease_ns;	/* with SW_ON_LOST_RESTART: how long it may go on without a word from the controller; else 0 */
+	uint32_t signal;  /* sent before the job is stopped; 0: SIGTERM */
+	int64_t grace_ns; /* between that and SIGKILL */
+	/* with SW_ON_LOST_RESTART: how long it may go on without a word from the controller;
+	 * else 0 */
+	int64_t lease_ns;
 	int64_t time_limit_ns;	/* 0: none */
 	int64_t prerun_ns;	/* a run on one GPU goes before, for so long at most; 0: none */
 	int64_t expected_ns;	/* how long the user thinks it runs; 0: no idea */
@@ -121,10 +132,15 @@ struct sw_job_request {
 	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
 	size_t depend_count;
 	bool is_array;
-	uint32_t array_first, array_last, array_step, array_limit; /* limit 0: all at once; a step of 0 is one of 1 */
-	bool is_member;						   /* of the array: this request is for the one job `array_index` of it */
+	/* limit 0: all at once; a step of 0 is one of 1 */
+	uint32_t array_first, array_last, array_step, array_limit;
 	uint32_t array_index;
+	bool is_member; /* of the array: this request is for the one job `array_index` of it */
 };
+
+#define SW_JOB_FIELDS_MAX 64u
+extern const struct sw_field sw_job_fields[]; /* job_fields.c, in the order of the names */
+extern const size_t sw_job_field_count;
 
 /* What a job may have of each of its GPUs, from now on and for its life. */
 #define SW_LIMIT_LEAST_BYTES (UINT64_C(16) << 20) /* less would not hold the driver's own */
@@ -134,18 +150,22 @@ struct sw_job_limit {
 	uint32_t share_milli;	      /* of its time; 0: all of it */
 };
 
-/* Fills what the user may leave out: NULL and 0 become what they stand for. False: out of memory. A request made by hand starts as zeroes, has argv, and is
+/* Fills what the user may leave out: NULL and 0 become what they stand for. False: out of memory. A
+ * request made by hand starts as zeroes, has argv, and is
  * complete after this. */
 bool sw_job_request_defaults(struct sw_job_request *request);
-/* Whether a request made by hand keeps the invariants above; SW_EINPUT or SW_ELIMIT and what is wrong. `what` as below. */
+/* Whether a request made by hand keeps the invariants above; SW_EINPUT or SW_ELIMIT and what is
+ * wrong. `what` as below. */
 int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err);
-/* The source of jobs that were taken once, maybe by an earlier version with other bounds ("journal"): names, tenants, models and comments of these are cleaned and cut instead of refused. */
+/* The source of jobs that were taken once, maybe by an earlier version with other bounds
+ * ("journal"): names, tenants, models and comments of these are cleaned and cut instead of
+ * refused. */
 extern const char sw_job_stored[];
 /* `what` names the source in messages ("job.yaml", "request"). */
 int sw_job_request_decode(const char *what, const char *json, size_t size, struct sw_job_request **ret_request, struct sw_err *err);
-/* As sw_job_request_decode(), from a value of jansson's that was parsed. */
-struct json_t;
-int sw_job_request_from_json(const char *what, const struct json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
+/* As sw_job_request_decode(), from a value of jansson's that was parsed; nothing of it is
+ * changed. */
+int sw_job_request_from_json(const char *what, json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
 /* Canonical JSON; NULL: out of memory. The caller frees. */
 char *sw_job_request_encode(const struct sw_job_request *request);
 void sw_job_request_free(struct sw_job_request *request);

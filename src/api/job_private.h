@@ -2,8 +2,6 @@
 #ifndef SW_API_JOB_PRIVATE_H
 #define SW_API_JOB_PRIVATE_H
 
-#include <jansson.h>
-
 #include "api/job.h"
 
 /* "afterok:12,afterany:13": SW_EINPUT or SW_ELIMIT, without words. */
@@ -11,15 +9,10 @@ int sw_job_depends_parse(const char *text, struct sw_job_request *request);
 /* "0-9:2%4". */
 int sw_job_array_parse(const char *text, struct sw_job_request *request);
 
-extern const char *const sw_job_kind_names[]; /* in the order of the enums; NULL behind the last */
-extern const char *const sw_job_preempt_names[];
+/* in the order of the enums; NULL behind the last */
+extern const char *const sw_job_kind_names[];
+extern const char *const sw_job_preempt_names[]; /* from SW_PREEMPT_BY_REQUEUE on */
 extern const char *const sw_job_on_lost_names[]; /* from SW_ON_LOST_WAIT on */
-extern const char *const sw_job_gpu_runtime_names[];
 extern const char *const sw_job_depend_names[];
-/* The names of all fields in ascending order; NULL behind the last. */
-const char *sw_job_field_name(size_t index);
-
-/* Makes the lines of a request keep their bounds: control characters become '?', and what is too long is cut. */
-void sw_job_mend_lines(struct sw_job_request *request);
 
 #endif

@@ -8,7 +8,6 @@
 const char *const sw_job_kind_names[] = {"guaranteed", "opportunistic", "auto", NULL};
 const char *const sw_job_preempt_names[] = {"requeue", "suspend", "never", NULL};
 const char *const sw_job_on_lost_names[] = {"wait", "restart", NULL};
-const char *const sw_job_gpu_runtime_names[] = {"on", "off", NULL};
 const char *const sw_job_depend_names[] = {"afterok", "afterany", "afternotok", NULL};
 
 /* As Linux numbers them on the machines that have GPUs. */

@@ -56,8 +56,42 @@ static void write_type(struct sw_json *json, const char *type)
 	sw_json_end_object(json);
 }
 
+/* What its table says of the values: the words, or the least and the most. */
+static void write_bounds(struct sw_json *json, const struct sw_field *field)
+{
+	switch (field->kind) {
+	case SW_FIELD_BOOL:
+	case SW_FIELD_WORD:
+		if (field->words == NULL)
+			break;
+		sw_json_key(json, "enum");
+		sw_json_array(json);
+		for (size_t i = 0; field->words[i] != NULL; i++)
+			sw_json_string(json, field->words[i]);
+		sw_json_null(json);
+		sw_json_end_array(json);
+		break;
+	case SW_FIELD_TEXT:
+		sw_json_key_i64(json, "maxLength", field->max);
+		break;
+	case SW_FIELD_TEXTS:
+	case SW_FIELD_LIST:
+		sw_json_key_u64(json, "maxItems", field->most);
+		break;
+	case SW_FIELD_U32:
+	case SW_FIELD_U64:
+	case SW_FIELD_I32:
+	case SW_FIELD_I64:
+		sw_json_key_i64(json, "minimum", field->min);
+		sw_json_key_i64(json, "maximum", field->max);
+		break;
+	default:
+		break;
+	}
+}
+
 /* JSON Schema wants words beside a type, and a reference may have no neighbours: it is wrapped. */
-static void write_field(struct sw_json *json, const struct sw_api_field *field)
+static void write_field(struct sw_json *json, const struct sw_api_field *field, const struct sw_field *bounds)
 {
 	sw_json_key(json, field->name);
 	sw_json_object(json);
@@ -67,20 +101,24 @@ static void write_field(struct sw_json *json, const struct sw_api_field *field)
 	sw_json_array(json);
 	write_type(json, field->type);
 	sw_json_end_array(json);
+	if (bounds != NULL)
+		write_bounds(json, bounds);
 	sw_json_key_bool(json, "nullable", true);
 	sw_json_end_object(json);
 }
 
 static void write_schema(struct sw_json *json, const struct sw_schema *schema)
 {
+	const struct sw_field *bounds;
+	struct sw_api_field field;
 	sw_json_key(json, schema->name);
 	sw_json_object(json);
 	sw_json_key_string(json, "description", schema->about);
 	sw_json_key_string(json, "type", "object");
 	sw_json_key(json, "properties");
 	sw_json_object(json);
-	for (const struct sw_api_field *field = schema->fields; field->name != NULL; field++)
-		write_field(json, field);
+	for (size_t i = 0; sw_schema_field(schema, i, &field, &bounds); i++)
+		write_field(json, &field, bounds);
 	sw_json_end_object(json);
 	sw_json_end_object(json);
 }

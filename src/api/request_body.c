@@ -56,7 +56,7 @@ static int parse(const char *body, size_t size, json_t **ret_root, struct sw_err
 
 /* ------------------------------------------------------------------------------------------------ submit */
 
-static int add_job(struct sw_request *request, const char *what, const json_t *value, struct sw_err *err)
+static int add_job(struct sw_request *request, const char *what, json_t *value, struct sw_err *err)
 {
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *job = NULL;
 	int r = sw_job_request_from_json(what, value, &job, err);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/fields.h"
 #include "api/http.h"
 
 enum sw_route_id {
@@ -78,10 +79,14 @@ extern const struct sw_route sw_routes[SW_ROUTES]; /* in the order of the ids */
 struct sw_schema {
 	const char *name; /* NULL behind the last */
 	const char *about;
-	const struct sw_api_field *fields;
+	const struct sw_api_field *fields; /* what no table has; NULL: nothing */
+	const struct sw_field *table;	   /* before those; NULL: there is none */
+	const size_t *table_count;
 };
 extern const struct sw_schema sw_schemas[];
 const struct sw_schema *sw_schema_find(const char *name);
+/* The field of a schema with its number; *ret_bounds: its line in the table, or NULL. False: there are fewer. */
+bool sw_schema_field(const struct sw_schema *schema, size_t index, struct sw_api_field *ret_field, const struct sw_field **ret_bounds);
 
 /* The route of a path without query. *ret_status: 404, or 405 with what would be allowed in the error's hint. */
 int sw_route_find(enum sw_method method, const char *path, size_t size, const struct sw_route **ret_route, uint64_t *ret_job,

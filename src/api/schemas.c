@@ -1,6 +1,7 @@
 /* The bodies of requests and answers, described. What writes and reads them is elsewhere; tests hold the two together. */
 #include <string.h>
 
+#include "api/job.h"
 #include "api/routes.h"
 
 #define END                      \
@@ -8,66 +9,6 @@
 		NULL, NULL, NULL \
 	}
 
-static const struct sw_api_field job_request[] = {
-	{"array", "string",
-	 "makes many jobs of one, 10000 at most: `0-9`, `0-90:10` (a step), `0-99%4` (four at a time, with those that are on hold)"},
-	{"array_index", "integer", "only this member of the array"},
-	{"class", "string", "`guaranteed` (unless told), `opportunistic`, or `auto`"},
-	{"command", "string[]|string",
-	 "the program and its arguments; or one line of text, which /bin/sh runs. The only field that must be there"},
-	{"comment", "string", "for people"},
-	{"cpus", "integer", "cores for each GPU"},
-	{"deadline", "string", "when it should be done: RFC 3339"},
-	{"depends", "string", "`afterok:12,afterany:13`: it waits until these jobs have ended well, or at all; `afternotok`: badly"},
-	{"env", "object", "variables of its environment"},
-	{"expected", "number|string", "how long it will probably run: seconds, or `2h`"},
-	{"gpu_floor", "integer|string", "of its `gpu_memory`, what it keeps between iterations; all of it unless told"},
-	{"gpu_memory", "integer|string", "memory it needs on each GPU: bytes, or `20G`"},
-	{"gpu_runtime", "string", "`on` (its GPU memory can be limited, and moved away while it is suspended) or `off`; `on` unless told"},
-	{"gpu_use", "number|string", "part of each GPU's compute that it uses alone, up to 1; from its profile unless told"},
-	{"gpus", "integer|string", "how many GPUs; or `2-8`: two, and up to eight where there is room. 1 unless told"},
-	{"grace", "number|string", "time between the signal that stops it and SIGKILL; 30 s unless told"},
-	{"hold", "boolean", "does not run until it is released"},
-	{"lease", "number|string",
-	 "with `on_lost` restart: how long it may go on without a word from the controller before it is stopped; 10 min unless told"},
-	{"max_gpus", "integer", "may grow to this many GPUs"},
-	{"memory", "integer|string", "memory of the host for each GPU"},
-	{"min_gpus", "integer", "may shrink to this many GPUs"},
-	{"model", "string",
-	 "the name of its profile, from which `gpu_memory` comes where it was measured and is not said; unless told, that of a measured "
-	 "one (`sharewell profile`) with the job's name, else with its command"},
-	{"name", "string", "the command's name unless told"},
-	{"on_lost", "string",
-	 "where its node, or the controller, does not answer: `wait` (unless told: it runs on, and is found again) or `restart` (it is "
-	 "stopped "
-	 "when its `lease` is over, and starts anew elsewhere)"},
-	{"preempt", "string",
-	 "how it may be made to give its GPUs to others: `suspend` (it stands still and goes on where it was), `requeue` (it is stopped "
-	 "and "
-	 "starts anew) or `never`. Unless told: `suspend` for opportunistic jobs; for others `suspend` where the GPU runtime can move its "
-	 "GPU "
-	 "memory to the host, else `never`"},
-	{"prerun", "number|string",
-	 "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU instead of "
-	 "all"},
-	{"requeue", "boolean",
-	 "false: it is never started a second time, whatever ended its run. true: `preempt` is `requeue` unless told"},
-	{"retries", "integer",
-	 "how often it is tried again after it failed, where that can help; unless told 3 times, and never for failures that are not "
-	 "understood"},
-	{"signal", "integer|string", "asks it to stop: `USR1`, or a number; TERM unless told"},
-	{"slurm_env", "boolean", "SLURM_* variables beside SHAREWELL_*"},
-	{"stderr", "string", "file for standard error, with the patterns of stdout; with the run unless told"},
-	{"stdout", "string",
-	 "file for standard output, where %j is the job, %A the first job of its array, %a its index there, %x its name, %u its user (a "
-	 "number), %N its node, %% a percent sign; with the run unless told"},
-	{"tenant", "string", "on whose quota; the user's own unless told"},
-	{"time_limit", "number|string", "it is ended after running so long: seconds, `2h`, `1-12:00:00`"},
-	{"umask", "string", "of its processes, in octal: `0027`; `0022` unless told. The command line sends its own"},
-	{"weight", "number|string", "1 is the ordinary job"},
-	{"workdir", "string", "absolute path; the run's own folder unless told"},
-	END,
-};
 static const struct sw_api_field submitted[] = {
 	{"id", "integer", "of the first job"},
 	{"ids", "integer[]", "of all of them, in the order of the request"},
@@ -402,45 +343,45 @@ static const struct sw_api_field error[] = {
 static const struct sw_api_field none[] = {END};
 
 const struct sw_schema sw_schemas[] = {
-	{"JobRequest", "A job as it is asked for", job_request},
-	{"Submitted", "What a submit made", submitted},
-	{"Job", "A job as it stands", job},
-	{"Asked", "What a job asked for, in short", asked},
-	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", limit},
-	{"Move", "Where a running job is to go", move},
-	{"Change", "What is done to many jobs", change},
-	{"Changed", "What became of it", changed},
-	{"ChangedJob", "One of the jobs", changed_job},
-	{"JobGpu", "A job's last figures on its GPUs", job_gpu},
-	{"Speed", "How a job gets on", speed},
-	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", sharing},
-	{"Neighbour", "A job on the same GPUs", neighbour},
-	{"Failure", "Why a run failed", failure},
-	{"Stop", "By whom, when and why a run was stopped", stop},
-	{"JobList", "A page of jobs", job_list},
-	{"Why", "Why a job waits", why},
-	{"Gpu", "A GPU and its last figures", gpu},
-	{"Stranger", "A process outside the queue that uses a GPU", stranger},
-	{"Node", "A node", node},
-	{"NodeList", "All nodes", node_list},
-	{"NodeChange", "A node that is closed to new jobs, or opened", node_change},
-	{"Cluster", "The whole", cluster},
-	{"Policy", "The policy in charge", policy},
-	{"PolicyChange", "Another policy, or other parameters", policy_change},
-	{"World", "The terms of the cluster's world", world},
-	{"WorldChange", "Other terms", world_change},
-	{"Quota", "GPUs that a tenant's guaranteed jobs may hold", quota},
-	{"Tenant", "What a tenant may hold and holds", tenant},
-	{"TenantList", "Tenants", tenant_list},
-	{"Event", "Something that happened", event},
-	{"KeptEvent", "Something that happened, and that the journal still has", kept_event},
-	{"EventList", "Events of the journal", event_list},
-	{"Sync", "What an agent tells: src/api/sync.h", none},
-	{"Answer", "What it hears: src/api/sync.h", none},
-	{"Health", "Whether the controller can do its work", health},
-	{"Error", "What went wrong", error},
-	{"Problem", "The same, in three parts", error_inner},
-	{NULL, NULL, NULL},
+	{"JobRequest", "A job as it is asked for", .table = sw_job_fields, .table_count = &sw_job_field_count},
+	{"Submitted", "What a submit made", .fields = submitted},
+	{"Job", "A job as it stands", .fields = job},
+	{"Asked", "What a job asked for, in short", .fields = asked},
+	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", .fields = limit},
+	{"Move", "Where a running job is to go", .fields = move},
+	{"Change", "What is done to many jobs", .fields = change},
+	{"Changed", "What became of it", .fields = changed},
+	{"ChangedJob", "One of the jobs", .fields = changed_job},
+	{"JobGpu", "A job's last figures on its GPUs", .fields = job_gpu},
+	{"Speed", "How a job gets on", .fields = speed},
+	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", .fields = sharing},
+	{"Neighbour", "A job on the same GPUs", .fields = neighbour},
+	{"Failure", "Why a run failed", .fields = failure},
+	{"Stop", "By whom, when and why a run was stopped", .fields = stop},
+	{"JobList", "A page of jobs", .fields = job_list},
+	{"Why", "Why a job waits", .fields = why},
+	{"Gpu", "A GPU and its last figures", .fields = gpu},
+	{"Stranger", "A process outside the queue that uses a GPU", .fields = stranger},
+	{"Node", "A node", .fields = node},
+	{"NodeList", "All nodes", .fields = node_list},
+	{"NodeChange", "A node that is closed to new jobs, or opened", .fields = node_change},
+	{"Cluster", "The whole", .fields = cluster},
+	{"Policy", "The policy in charge", .fields = policy},
+	{"PolicyChange", "Another policy, or other parameters", .fields = policy_change},
+	{"World", "The terms of the cluster's world", .fields = world},
+	{"WorldChange", "Other terms", .fields = world_change},
+	{"Quota", "GPUs that a tenant's guaranteed jobs may hold", .fields = quota},
+	{"Tenant", "What a tenant may hold and holds", .fields = tenant},
+	{"TenantList", "Tenants", .fields = tenant_list},
+	{"Event", "Something that happened", .fields = event},
+	{"KeptEvent", "Something that happened, and that the journal still has", .fields = kept_event},
+	{"EventList", "Events of the journal", .fields = event_list},
+	{"Sync", "What an agent tells: src/api/sync.h", .fields = none},
+	{"Answer", "What it hears: src/api/sync.h", .fields = none},
+	{"Health", "Whether the controller can do its work", .fields = health},
+	{"Error", "What went wrong", .fields = error},
+	{"Problem", "The same, in three parts", .fields = error_inner},
+	{.name = NULL},
 };
 
 const struct sw_schema *sw_schema_find(const char *name)
@@ -449,4 +390,22 @@ const struct sw_schema *sw_schema_find(const char *name)
 		if (strcmp(schema->name, name) == 0)
 			return schema;
 	return NULL;
+}
+
+bool sw_schema_field(const struct sw_schema *schema, size_t index, struct sw_api_field *ret_field, const struct sw_field **ret_bounds)
+{
+	size_t count = schema->table != NULL ? *schema->table_count : 0;
+	*ret_bounds = NULL;
+	if (index < count) {
+		const struct sw_field *field = &schema->table[index];
+		*ret_field = (struct sw_api_field){field->name, sw_field_type(field), field->about != NULL ? field->about : ""};
+		*ret_bounds = field;
+		return true;
+	}
+	for (size_t i = count; schema->fields != NULL && schema->fields[i - count].name != NULL; i++)
+		if (i == index) {
+			*ret_field = schema->fields[i - count];
+			return true;
+		}
+	return false;
 }

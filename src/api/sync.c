@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "api/bounds.h"
+#include "api/fields.h"
 #include "api/pieces.h"
-#include "api/sync_fields.h"
 
 #define DETAIL_MAX 1000
 #define UNREAD_CODE 125 /* as of a run that could not be started */

@@ -143,7 +143,7 @@ static void test_refusals(void **state)
 	refused("{\"command\": [\"a\"], \"gpu_use\": -0.5}", SW_EINPUT, "from 0 to 1");
 	refused("{\"command\": [\"a\"], \"gpu_use\": \"nan\"}", SW_EINPUT, "from 0 to 1");
 	refused("{\"command\": [\"a\"], \"model\": \"a\\n\"}", SW_EINPUT, "control character");
-	refused("{\"command\": [\"a\"], \"model\": 5}", SW_EINPUT, "expected text");
+	refused("{\"command\": [\"a\"], \"model\": 5}", SW_EINPUT, "expected a text");
 	refused("{\"command\": [\"a\"], \"weight\": 1e300}", SW_EINPUT, "weight");
 	refused("{\"command\": [\"a\"], \"grace\": 0}", SW_EINPUT, "KILL");
 	refused("{\"command\": [\"a\"], \"grace\": 1e-10}", SW_EINPUT, "grace");
@@ -303,7 +303,7 @@ static struct sw_job_request *draw(struct sw_rng *rng)
 	job->expected_ns = draw_duration(rng, 0);
 	job->deadline_at_ns = below(rng, 2) ? (int64_t)below(rng, INT64_C(7258118400000000000)) : 0;
 	job->kind = (enum sw_job_kind)below(rng, 3);
-	job->preempt_by = (enum sw_preempt_by)below(rng, 2);
+	job->preempt_by = (enum sw_preempt_by)(1 + below(rng, 2));
 	job->held = below(rng, 2) != 0;
 	job->slurm_env = below(rng, 2) != 0;
 	job->bare_gpu = below(rng, 2) != 0;

@@ -16,7 +16,6 @@
 
 #include <jansson.h>
 
-#include "api/job_private.h"
 #include "api/routes.h"
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -58,15 +57,33 @@ static void write_type(FILE *out, const char *type)
 	}
 }
 
-static void write_fields(FILE *out, const struct sw_api_field *fields, const char *title)
+static void write_field(FILE *out, const struct sw_api_field *field)
 {
-	fprintf(out, "| %s | type | |\n|---|---|---|\n", title);
-	for (const struct sw_api_field *field = fields; field->name != NULL; field++) {
-		fprintf(out, "| `%s` | ", field->name);
-		write_type(out, field->type);
-		fprintf(out, " | %s |\n", field->about);
-	}
+	fprintf(out, "| `%s` | ", field->name);
+	write_type(out, field->type);
+	fprintf(out, " | %s |\n", field->about);
+}
+
+static void write_parameters(FILE *out, const struct sw_api_field *fields)
+{
+	fputs("| parameter | type | |\n|---|---|---|\n", out);
+	for (const struct sw_api_field *field = fields; field->name != NULL; field++)
+		write_field(out, field);
 	fputc('\n', out);
+}
+
+static void write_schema(FILE *out, const struct sw_schema *schema)
+{
+	const struct sw_field *bounds;
+	struct sw_api_field field;
+	fprintf(out, "### %s\n\n%s.\n\n", schema->name, schema->about);
+	for (size_t i = 0; sw_schema_field(schema, i, &field, &bounds); i++) {
+		if (i == 0)
+			fputs("| field | type | |\n|---|---|---|\n", out);
+		write_field(out, &field);
+	}
+	if (sw_schema_field(schema, 0, &field, &bounds))
+		fputc('\n', out);
 }
 
 static void write_route(FILE *out, const struct sw_route *route)
@@ -84,7 +101,7 @@ static void write_route(FILE *out, const struct sw_route *route)
 		fprintf(out, "`%s`", route->media);
 	fputs(".\n\n", out);
 	if (route->parameters != NULL)
-		write_fields(out, route->parameters, "parameter");
+		write_parameters(out, route->parameters);
 }
 
 static char *write_reference(void)
@@ -97,11 +114,8 @@ static char *write_reference(void)
 	for (size_t i = 0; i < SW_ROUTES; i++)
 		write_route(out, &sw_routes[i]);
 	fputs("## What they are made of\n\n", out);
-	for (const struct sw_schema *schema = sw_schemas; schema->name != NULL; schema++) {
-		fprintf(out, "### %s\n\n%s.\n\n", schema->name, schema->about);
-		if (schema->fields[0].name != NULL)
-			write_fields(out, schema->fields, "field");
-	}
+	for (const struct sw_schema *schema = sw_schemas; schema->name != NULL; schema++)
+		write_schema(out, schema);
 	/* The last section ends with a line, not with two. */
 	fflush(out);
 	fclose(out);
@@ -128,18 +142,6 @@ static void test_page(void **state)
 	} else if (strcmp(marker, reference) != 0) {
 		fail_msg("docs/api.md is not what the tables say; SHAREWELL_WRITE_DOCS=1 and this test write it anew");
 	}
-}
-
-/* The schema of a request for a job has exactly the fields that the decoder takes, in order. */
-static void test_job_fields(void **state)
-{
-	(void)state;
-	const struct sw_api_field *field = sw_schema_find("JobRequest")->fields;
-	size_t i = 0;
-	for (; sw_job_field_name(i) != NULL && field[i].name != NULL; i++)
-		assert_string_equal(field[i].name, sw_job_field_name(i));
-	assert_null(sw_job_field_name(i));
-	assert_null(field[i].name);
 }
 
 /* Every reference in the OpenAPI document leads somewhere inside it. */
@@ -200,6 +202,6 @@ static void test_openapi(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_page), cmocka_unit_test(test_job_fields), cmocka_unit_test(test_openapi)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_page), cmocka_unit_test(test_openapi)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,9 +93,9 @@ static char *long_text(size_t size, char first)
 	return text;
 }
 
-static void set_texts(struct sw_job_request *request, const struct sw_bound *bound, size_t count, size_t length)
+static void set_texts(struct sw_job_request *request, const char *field, size_t count, size_t length)
 {
-	bool is_env = strcmp(bound->field, "env") == 0;
+	bool is_env = strcmp(field, "env") == 0;
 	char ***texts = is_env ? &request->env : &request->argv;
 	size_t *number = is_env ? &request->env_count : &request->argc;
 	for (size_t i = 0; i < *number; i++)
@@ -113,40 +113,65 @@ static void set_texts(struct sw_job_request *request, const struct sw_bound *bou
 	*number = count;
 }
 
-/* Sets the field to its bound, or `beyond` it by one. */
-static void set_field(struct sw_job_request *request, const struct sw_bound *bound, uint64_t beyond)
+static int64_t most_of(const struct sw_field *field)
 {
-	if (strcmp(bound->field, "lease") == 0)
-		request->on_lost = SW_ON_LOST_RESTART; /* the only jobs that hold one */
-	char *at = (char *)request + bound->offset;
+	int64_t most = field->max;
+	if (field->kind == SW_FIELD_WORD)
+		for (most = field->min; field->words[most + 1 - field->min] != NULL; most++)
+			;
+	return most;
+}
+
+/* Sets the field to its bound, or `beyond` it by one. False: it has none. */
+static bool set_field(struct sw_job_request *request, const struct sw_field *field, int64_t beyond)
+{
+	char *at = (char *)request + field->offset;
 	char **text = (char **)(void *)at;
-	switch (bound->kind) {
-	case SW_BOUND_LINE:
-	case SW_BOUND_TEXT:
+	int64_t most = most_of(field) + beyond;
+	/* What goes with it. */
+	if (strcmp(field->name, "lease") == 0)
+		request->on_lost = SW_ON_LOST_RESTART; /* the only jobs that hold one */
+	if (strcmp(field->name, "gpu_floor") == 0)
+		request->gpu_memory_bytes = SW_JOB_BYTES_MAX;
+	if (strcmp(field->name, "array_index") == 0) {
+		request->is_array = request->is_member = true;
+		request->array_first = request->array_last = SW_JOB_ARRAY_INDEX_MAX;
+		request->array_step = 1;
+	}
+	if (strcmp(field->name, "gpus") == 0 || strcmp(field->name, "min_gpus") == 0)
+		request->gpus = request->max_gpus = (uint32_t)most;
+	switch (field->kind) {
+	case SW_FIELD_TEXT:
 		free(*text);
-		*text = long_text(bound->most + beyond, '/');
-		break;
-	case SW_BOUND_TEXTS:
-		set_texts(request, bound, 1, bound->most + beyond);
-		break;
-	case SW_BOUND_U32:
-	case SW_BOUND_WORD:
-		*(uint32_t *)(void *)at = (uint32_t)(bound->most + beyond);
-		break;
+		*text = long_text((size_t)most, '/');
+		return true;
+	case SW_FIELD_LIST:
+		set_texts(request, field->name, 1, (size_t)most);
+		return true;
+	case SW_FIELD_U32:
+	case SW_FIELD_WORD:
+	case SW_FIELD_MILLI:
+		*(uint32_t *)(void *)at = (uint32_t)most;
+		return true;
+	case SW_FIELD_BYTES:
+	case SW_FIELD_SPAN:
+	case SW_FIELD_MOMENT:
+		*(int64_t *)(void *)at = most;
+		return true;
 	default:
-		*(uint64_t *)(void *)at = bound->most + beyond;
-		break;
+		return false;
 	}
 }
 
-static void expect_refused(const struct sw_job_request *request, const struct sw_bound *bound)
+static void expect_refused(const struct sw_job_request *request, const struct sw_field *field)
 {
 	struct sw_err err = {0};
-	char field[64];
-	snprintf(field, sizeof field, "field '%s'", bound->field);
+	char name[64];
+	snprintf(name, sizeof name, "field '%s'", field->name);
 	assert_true(sw_job_request_check("test", request, &err) < 0);
-	if (strstr(err.detail, field) == NULL)
-		fail_msg("'%s' does not name '%s'", err.detail, bound->field);
+	/* More than one number of GPUs is beyond then. */
+	if (strstr(err.detail, name) == NULL && strstr(field->name, "gpus") == NULL)
+		fail_msg("'%s' does not name '%s'", err.detail, field->name);
 }
 
 /* Every field at its bound becomes an order that an agent reads; one beyond is
@@ -154,14 +179,14 @@ static void expect_refused(const struct sw_job_request *request, const struct sw
 static void test_every_bound(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sw_job_bound_count; i++)
-		for (uint64_t beyond = 0; beyond <= 1; beyond++) {
+	for (size_t i = 0; i < sw_job_field_count; i++)
+		for (int64_t beyond = 0; beyond <= 1; beyond++) {
 			struct sw_job_request *request = small_request();
-			set_field(request, &sw_job_bounds[i], beyond);
-			if (beyond > 0)
-				expect_refused(request, &sw_job_bounds[i]);
+			bool is_bounded = set_field(request, &sw_job_fields[i], beyond);
+			if (is_bounded && beyond > 0)
+				expect_refused(request, &sw_job_fields[i]);
 			else
-				expect_carried(request, sw_job_bounds[i].field);
+				expect_carried(request, sw_job_fields[i].name);
 			sw_job_request_free(request);
 		}
 }
@@ -170,15 +195,15 @@ static void test_every_bound(void **state)
 static void test_most_members(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sw_job_bound_count; i++)
-		for (size_t beyond = 0; sw_job_bounds[i].kind == SW_BOUND_TEXTS && beyond <= 1; beyond++) {
+	for (size_t i = 0; i < sw_job_field_count; i++)
+		for (size_t beyond = 0; sw_job_fields[i].kind == SW_FIELD_LIST && beyond <= 1; beyond++) {
 			struct sw_job_request *request = small_request();
 			request->slurm_env = true;
-			set_texts(request, &sw_job_bounds[i], sw_job_bounds[i].count + beyond, 0);
+			set_texts(request, sw_job_fields[i].name, sw_job_fields[i].most + beyond, 0);
 			if (beyond > 0)
-				expect_refused(request, &sw_job_bounds[i]);
+				expect_refused(request, &sw_job_fields[i]);
 			else
-				expect_carried(request, sw_job_bounds[i].field);
+				expect_carried(request, sw_job_fields[i].name);
 			sw_job_request_free(request);
 		}
 }
@@ -202,7 +227,7 @@ static void test_largest_request(void **state)
 {
 	(void)state;
 	struct sw_job_request *request = small_request();
-	set_texts(request, &(struct sw_bound){.field = "env"}, 2, 20900);
+	set_texts(request, "env", 2, 20900);
 	for (size_t i = 0; i < 2; i++)
 		memset(request->env[i] + 8, 1, 20880);
 	expect_carried(request, "the whole");

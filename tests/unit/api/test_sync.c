@@ -344,9 +344,9 @@ static void test_bad_syncs(void **state)
 	refuse_sync("{\"node\":\"n\",\"jobs\":[{},{\"job\":1,}]}", "'jobs[1]'");
 	refuse_sync("[1]", "it is a list, expected an object");
 	refuse_sync("{}", "'node' is missing, expected a text of 1 to 255 bytes");
-	refuse_sync("{\"node\":\"\",\"instance\":\"i\",\"number\":1}", "'node' is the text \"\"");
+	refuse_sync("{\"node\":\"\",\"instance\":\"i\",\"number\":1}", "'node' is ''");
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":0}", "'number' is 0, expected a whole number from 1 to");
-	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1.5}", "'number' is a number that is not whole");
+	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1.5}", "'number' is 1.5");
 	refuse_sync("{\"node\":\"n\",\"instance\":\"i\",\"number\":1,\"jobs\":{}}", "'jobs' is an object, expected a list");
 }
 
@@ -392,7 +392,7 @@ static void test_runs_one_by_one(void **state)
 		  "'jobs[0].epoch' is -1, expected a whole number from 0 to 4294967295");
 	spoil_run("{\"job\":9007199254740992,\"epoch\":1,\"state\":\"exited\"}", false, "'jobs[0].job' is 9007199254740992");
 	spoil_run("{\"job\":1,\"epoch\":1,\"state\":\"sleeping\"}", true,
-		  "'jobs[0].state' is the text \"sleeping\", expected one of starting, running, suspended, exited");
+		  "'jobs[0].state' is 'sleeping', expected starting, running, suspended or exited");
 	spoil_run("{\"job\":1,\"epoch\":1}", true, "'jobs[0].state' is missing");
 	/* Twice: the first stands. */
 	struct sw_sync *sync = read_beside("{\"job\":1,\"epoch\":1,\"state\":\"exited\"},{\"job\":1,\"epoch\":1,\"state\":\"running\"}");
@@ -523,7 +523,7 @@ static void test_wishes_one_by_one(void **state)
 #define WANT(spec) "{\"job\":1,\"epoch\":1,\"want\":\"run\",\"spec\":" spec "}"
 	spoil_wish("[]", false, "'wants[0]' is a list of 0, expected an object");
 	spoil_wish("{\"epoch\":1,\"want\":\"run\"}", false, "'wants[0].job' is missing");
-	spoil_wish("{\"job\":1,\"epoch\":1,\"want\":\"dance\"}", true, "expected one of run, suspend, stop, forget");
+	spoil_wish("{\"job\":1,\"epoch\":1,\"want\":\"dance\"}", true, "expected run, suspend, stop or forget");
 	spoil_wish("{\"job\":1,\"epoch\":1,\"want\":\"run\",\"gpu_share_milli\":1001}", true,
 		   "'wants[0].gpu_share_milli' is 1001, expected a whole number from 0 to 1000");
 	spoil_wish(WANT("[]"), true, "'wants[0].spec' is a list of 0, expected an object");
@@ -534,7 +534,7 @@ static void test_wishes_one_by_one(void **state)
 	spoil_wish(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"gid\":0}"), true, "'wants[0].spec.uid' is missing");
 	spoil_wish(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"uid\":4294967295,\"gid\":0}"), true, "'wants[0].spec.uid' is 4294967295");
 	spoil_wish(WANT("{\"argv\":[\"a\"],\"workdir\":\"/\",\"uid\":0,\"gid\":0,\"env\":[\"A=1\",\"=x\"]}"), true,
-		   "'wants[0].spec.env[1]' is the text \"=x\", expected NAME=VALUE");
+		   "'wants[0].spec.env[1]' is '=x', expected NAME=VALUE");
 #undef WANT
 	struct sw_answer_message *answer = read_wish("{\"job\":1,\"epoch\":1,\"want\":\"stop\"},{\"job\":1,\"epoch\":1,\"want\":\"run\"}");
 	assert_true(answer->want_count == 2 && answer->wants[0].id.job == 1 && answer->wants[0].want == SW_WANT_STOP);

@@ -464,3 +464,21 @@ void expect_state(const struct served *served, long long id, const char *state)
 	assert_string_equal(json_string_value(json_object_get(root, "state")), state);
 	json_decref(root);
 }
+
+void keys_are_described(json_t *object, const char *schema_name)
+{
+	const struct sw_schema *schema = sw_schema_find(schema_name);
+	const struct sw_field *bounds;
+	struct sw_api_field field;
+	const char *key;
+	json_t *value;
+	assert_non_null(schema);
+	json_object_foreach(object, key, value)
+	{
+		bool known = false;
+		for (size_t i = 0; !known && sw_schema_field(schema, i, &field, &bounds); i++)
+			known = strcmp(field.name, key) == 0;
+		if (!known)
+			fail_msg("'%s' is not in the schema %s", key, schema_name);
+	}
+}

@@ -75,4 +75,7 @@ double figure(const struct served *served, const char *name);
 /* A string member of the JSON of a job. */
 void expect_state(const struct served *served, long long id, const char *state);
 
+/* Every key of an answer is in its schema, so the description tells no less than there is. */
+void keys_are_described(json_t *object, const char *schema_name);
+
 #endif

@@ -36,20 +36,6 @@ static json_t *change(const char *body, int status)
 	return ask_json(&served, "POST", "/v1/jobs/change", body, status);
 }
 
-static void keys_are_described(json_t *object, const char *schema_name)
-{
-	const char *key;
-	json_t *value;
-	json_object_foreach(object, key, value)
-	{
-		const struct sw_api_field *field = sw_schema_find(schema_name)->fields;
-		while (field->name != NULL && strcmp(field->name, key) != 0)
-			field++;
-		if (field->name == NULL)
-			fail_msg("'%s' is not in the schema %s", key, schema_name);
-	}
-}
-
 /* The answer about job `index`: "7 CA changed", "7 CA ended", "7 PD idle". */
 static void expect(const json_t *answer, size_t index, const char *words)
 {

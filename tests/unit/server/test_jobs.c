@@ -30,23 +30,6 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Every key of an answer is in its schema, so the description tells no less than there is. */
-static void keys_are_described(const json_t *object, const char *schema_name)
-{
-	const struct sw_schema *schema = sw_schema_find(schema_name);
-	assert_non_null(schema);
-	const char *key;
-	json_t *value;
-	json_object_foreach((json_t *)(uintptr_t)object, key, value)
-	{
-		bool known = false;
-		for (const struct sw_api_field *field = schema->fields; field->name != NULL; field++)
-			known = known || strcmp(field->name, key) == 0;
-		if (!known)
-			fail_msg("'%s' is not in the schema %s", key, schema_name);
-	}
-}
-
 /* A job that was accepted is there, with what was asked for and who asked. */
 static void test_submit_and_get(void **state)
 {

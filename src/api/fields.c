@@ -1,12 +1,24 @@
-#include "api/sync_fields.h"
+/* Structs from JSON by their tables. Writing them is fields_write.c, checking those made by hand
+ * fields_check.c. */
+#include "api/fields.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/sync.h"
+#include "api/when.h"
+#include "base/number.h"
+#include "base/suggest.h"
+
+/* Beyond this a double no longer holds every integer; also far above every bound of a number
+ * with a fraction. */
+#define REAL_MAX 9e15
+
+const struct sw_field_option sw_no_option;
 
 struct sw_block {
 	struct sw_block *next;
@@ -36,7 +48,8 @@ void sw_decoded_free(struct sw_decoded *decoded)
 	free(decoded);
 }
 
-/* ------------------------------------------------------------------------------------------------ decoding */
+/* ----------------------------------------------------------------------------------------------
+ * -- decoding */
 
 int sw_decoder_out_of_memory(struct sw_decoder *decoder)
 {
@@ -95,7 +108,7 @@ static void describe(const json_t *value, char *text, size_t size)
 		break;
 	case JSON_STRING:
 		if (json_string_length(value) <= 60)
-			snprintf(text, size, "the text \"%s\"", json_string_value(value));
+			snprintf(text, size, "'%s'", json_string_value(value));
 		else
 			snprintf(text, size, "a text of %zu bytes", json_string_length(value));
 		break;
@@ -103,7 +116,7 @@ static void describe(const json_t *value, char *text, size_t size)
 		snprintf(text, size, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 		break;
 	case JSON_REAL:
-		snprintf(text, size, "a number that is not whole");
+		snprintf(text, size, "%g", json_real_value(value));
 		break;
 	case JSON_TRUE:
 	case JSON_FALSE:
@@ -132,54 +145,74 @@ int sw_decoder_refuse(struct sw_decoder *decoder, const char *name, const json_t
 	return SW_EINPUT;
 }
 
+static void list_words(const char *const *words, char *text, size_t size)
+{
+	text[0] = '\0';
+	for (size_t i = 0; words[i] != NULL; i++) {
+		size_t used = strlen(text);
+		snprintf(text + used, size - used, "%s%s", i == 0 ? "" : words[i + 1] == NULL ? " or " : ", ", words[i]);
+	}
+}
+
 static const char *expected_of(const struct sw_field *field, char *text, size_t size)
 {
+	if (field->expected != NULL)
+		return field->expected;
 	switch (field->kind) {
-	case SW_FIELD_U64:
-	case SW_FIELD_I64:
-	case SW_FIELD_U32:
-	case SW_FIELD_I32:
-		snprintf(text, size, "a whole number from %" PRId64 " to %" PRId64, field->min, field->max);
-		break;
-	case SW_FIELD_BOOL:
-		snprintf(text, size, "true or false");
-		break;
 	case SW_FIELD_TEXT:
 		snprintf(text, size, "a text of %" PRId64 " to %" PRId64 " bytes", field->min, field->max);
 		break;
 	case SW_FIELD_TEXTS:
+	case SW_FIELD_LIST:
 		snprintf(text, size, "a list of %" PRId64 " to %zu texts", field->min, field->most);
 		break;
 	case SW_FIELD_JOBS:
 		snprintf(text, size, "a list of at most %u numbers of jobs", SW_SYNC_JOBS_LISTED);
 		break;
+	case SW_FIELD_BOOL:
 	case SW_FIELD_WORD:
-		snprintf(text, size, "one of");
-		for (size_t i = 0; field->words[i] != NULL; i++) {
-			size_t used = strlen(text);
-			snprintf(text + used, size - used, "%s %s", i > 0 ? "," : "", field->words[i]);
-		}
+		if (field->words != NULL)
+			list_words(field->words, text, size);
+		else
+			snprintf(text, size, "true or false");
+		break;
+	case SW_FIELD_BYTES:
+		return "a size such as \"20G\", or bytes";
+	case SW_FIELD_SPAN:
+		return "a duration such as \"2h\" or \"1-12:00:00\", or seconds";
+	case SW_FIELD_MILLI:
+		snprintf(text, size, "a number from %g to %g", (double)field->min / 1000, (double)field->max / 1000);
+		break;
+	case SW_FIELD_MOMENT:
+		return "a moment such as \"2030-01-31T18:00:00Z\"";
+	default:
+		snprintf(text, size, "a whole number from %" PRId64 " to %" PRId64, field->min, field->max);
 		break;
 	}
 	return text;
 }
 
-static int refuse_field(struct sw_decoder *decoder, const struct sw_field *field, const json_t *value)
+int sw_decoder_refuse_field(struct sw_decoder *decoder, const struct sw_field *field, const json_t *value)
 {
 	char expected[200];
-	return sw_decoder_refuse(decoder, field->name, value, expected_of(field, expected, sizeof expected));
+	int r = sw_decoder_refuse(decoder, field->name, value, expected_of(field, expected, sizeof expected));
+	if (field->hint != NULL)
+		sw_err_hint(decoder->err, "%s", field->hint);
+	return r;
 }
+
+/* ---- kinds of values */
 
 static int decode_jobs(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, struct sw_sync_jobs *target)
 {
 	struct sw_sync_jobs jobs = {.count = (uint32_t)json_array_size(value)};
 	if (!json_is_array(value) || json_array_size(value) > SW_SYNC_JOBS_LISTED)
-		return refuse_field(decoder, field, value);
+		return sw_decoder_refuse_field(decoder, field, value);
 	for (uint32_t i = 0; i < jobs.count; i++) {
 		const json_t *job = json_array_get(value, i);
 		json_int_t number = json_integer_value(job);
 		if (!json_is_integer(job) || number < 0 || number > (json_int_t)SW_SYNC_JOB_MAX)
-			return refuse_field(decoder, field, value);
+			return sw_decoder_refuse_field(decoder, field, value);
 		jobs.items[i] = (uint64_t)number;
 	}
 	*target = jobs;
@@ -190,7 +223,7 @@ static int decode_texts(struct sw_decoder *decoder, json_t *value, const struct 
 {
 	size_t count = json_array_size(value);
 	if (!json_is_array(value) || count > field->most || count < (size_t)field->min)
-		return refuse_field(decoder, field, value);
+		return sw_decoder_refuse_field(decoder, field, value);
 	const char **items = sw_decoded_alloc(decoder->decoded, count + 1, sizeof *items);
 	if (items == NULL)
 		return sw_decoder_out_of_memory(decoder);
@@ -209,27 +242,72 @@ static int decode_texts(struct sw_decoder *decoder, json_t *value, const struct 
 	return 0;
 }
 
+/* A number with a fraction, times `scale`; -1: it is none, or beyond `most`. */
+static int64_t scaled(const json_t *value, int64_t scale, int64_t most)
+{
+	int64_t number = -1;
+	if (json_is_integer(value)) {
+		if (json_integer_value(value) >= 0 && json_integer_value(value) <= most / scale)
+			number = json_integer_value(value) * scale;
+	} else if (json_is_real(value)) {
+		double real = json_real_value(value);
+		if (real >= 0 && real <= REAL_MAX && real <= (double)most / (double)scale)
+			number = llround(real * (double)scale);
+	}
+	return number > most ? -1 : number;
+}
+
+/* The number that the value stands for in a field of this kind. */
+static bool take_number(const struct sw_decoder *decoder, const json_t *value, const struct sw_field *field, int64_t *ret_number)
+{
+	const char *text = json_string_value(value);
+	size_t size = json_string_length(value);
+	uint64_t bytes = 0;
+	switch (field->kind) {
+	case SW_FIELD_SPAN:
+		*ret_number = scaled(value, SW_NS_PER_S, field->max);
+		return text != NULL ? sw_parse_duration(text, size, ret_number) == 0 : *ret_number >= 0;
+	case SW_FIELD_MILLI:
+		*ret_number = scaled(value, 1000, field->max);
+		return text != NULL ? sw_parse_decimal(text, size, 1000, ret_number) == 0 : *ret_number >= 0;
+	case SW_FIELD_MOMENT:
+		return text != NULL && sw_when_parse(text, size, ret_number) == 0;
+	case SW_FIELD_BYTES:
+		if (text != NULL && (sw_parse_bytes(text, size, &bytes) < 0 || bytes > INT64_MAX))
+			return false;
+		*ret_number = text != NULL ? (int64_t)bytes : json_integer_value(value);
+		return text != NULL || json_is_integer(value);
+	default:
+		*ret_number = json_integer_value(value);
+		return json_is_integer(value) || (decoder->by_people && text != NULL && sw_parse_i64(text, size, ret_number) == 0);
+	}
+}
+
 static int decode_number(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
 {
-	if (!json_is_integer(value))
-		return refuse_field(decoder, field, value);
-	int64_t number = json_integer_value(value);
-	if (number < field->min || number > field->max)
-		return refuse_field(decoder, field, value);
+	int64_t number = 0;
+	if (!take_number(decoder, value, field, &number) || number < field->min || number > field->max)
+		return sw_decoder_refuse_field(decoder, field, value);
 	switch (field->kind) {
-	case SW_FIELD_U64:
-		*(uint64_t *)target = (uint64_t)number;
-		break;
-	case SW_FIELD_I64:
-		*(int64_t *)target = number;
-		break;
 	case SW_FIELD_U32:
+	case SW_FIELD_I32:
+	case SW_FIELD_MILLI:
 		*(uint32_t *)target = (uint32_t)number;
 		break;
 	default:
-		*(int32_t *)target = (int32_t)number;
+		*(int64_t *)target = number;
 		break;
 	}
+	return 0;
+}
+
+static int decode_bool(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, bool *target)
+{
+	const char *text = json_string_value(value);
+	if (field->words == NULL ? !json_is_boolean(value)
+				 : text == NULL || (strcmp(text, field->words[0]) != 0 && strcmp(text, field->words[1]) != 0))
+		return sw_decoder_refuse_field(decoder, field, value);
+	*target = field->words == NULL ? json_is_true(value) : strcmp(text, field->words[1]) == 0;
 	return 0;
 }
 
@@ -238,39 +316,43 @@ static int decode_word(struct sw_decoder *decoder, json_t *value, const struct s
 	if (json_is_string(value))
 		for (unsigned i = 0; field->words[i] != NULL; i++)
 			if (strcmp(field->words[i], json_string_value(value)) == 0) {
-				*target = i;
+				*target = (unsigned)field->min + i;
 				return 0;
 			}
-	return refuse_field(decoder, field, value);
+	return sw_decoder_refuse_field(decoder, field, value);
 }
 
 static int take_text(struct sw_decoder *decoder, const json_t *value, const char **target)
 {
 	const char *text = json_string_value(value);
-	if (decoder->copies) {
-		char *copy = sw_decoded_alloc(decoder->decoded, json_string_length(value) + 1, 1);
-		if (copy == NULL)
-			return sw_decoder_out_of_memory(decoder);
+	char *copy = NULL;
+	if (decoder->by_people)
+		copy = strdup(text);
+	else if (decoder->copies)
+		copy = sw_decoded_alloc(decoder->decoded, json_string_length(value) + 1, 1);
+	if (copy == NULL && (decoder->by_people || decoder->copies))
+		return sw_decoder_out_of_memory(decoder);
+	if (!decoder->by_people && copy != NULL)
 		memcpy(copy, text, json_string_length(value));
-		text = copy;
-	}
-	*target = text;
+	*target = copy != NULL ? copy : text;
 	return 0;
 }
 
-static int decode_field(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
+static int decode_text(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, const char **target)
+{
+	size_t size = json_string_length(value);
+	if (!json_is_string(value) || (!decoder->by_people && (size < (size_t)field->min || size > (size_t)field->max)))
+		return sw_decoder_refuse_field(decoder, field, value);
+	return take_text(decoder, value, target);
+}
+
+static int decode_kind(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
 {
 	switch (field->kind) {
 	case SW_FIELD_BOOL:
-		if (!json_is_boolean(value))
-			return refuse_field(decoder, field, value);
-		*(bool *)target = json_is_true(value);
-		return 0;
+		return decode_bool(decoder, value, field, target);
 	case SW_FIELD_TEXT:
-		if (!json_is_string(value) || json_string_length(value) < (size_t)field->min ||
-		    json_string_length(value) > (size_t)field->max)
-			return refuse_field(decoder, field, value);
-		return take_text(decoder, value, target);
+		return decode_text(decoder, value, field, target);
 	case SW_FIELD_TEXTS:
 		return decode_texts(decoder, value, field, target);
 	case SW_FIELD_JOBS:
@@ -282,6 +364,15 @@ static int decode_field(struct sw_decoder *decoder, json_t *value, const struct 
 	}
 }
 
+int sw_decode_field(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
+{
+	int r = field->read != NULL ? field->read(decoder, field, value, target)
+				    : decode_kind(decoder, value, field, (char *)target + field->offset);
+	if (r == 0 && field->said != 0)
+		*(bool *)((char *)target + field->said) = true;
+	return r;
+}
+
 int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target)
 {
 	if (!json_is_object(object))
@@ -290,10 +381,53 @@ int sw_decode_fields(struct sw_decoder *decoder, json_t *object, const struct sw
 		json_t *value = json_object_get(object, fields[i].name);
 		if (value == NULL || json_is_null(value)) {
 			if (fields[i].required)
-				return refuse_field(decoder, &fields[i], value);
+				return sw_decoder_refuse_field(decoder, &fields[i], value);
 			continue;
 		}
-		int r = decode_field(decoder, value, &fields[i], (char *)target + fields[i].offset);
+		int r = sw_decode_field(decoder, value, &fields[i], target);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+const struct sw_field *sw_field_find(const struct sw_field *fields, size_t count, const char *name)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int order = strcmp(name, fields[middle].name);
+		if (order == 0)
+			return &fields[middle];
+		if (order > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return NULL;
+}
+
+static int unknown_field(struct sw_decoder *decoder, const struct sw_field *fields, size_t count, const char *name)
+{
+	sw_err_set(decoder->err, SW_EINPUT, "%s", decoder->what);
+	sw_err_detail(decoder->err, "there is no field '%.100s'", name);
+	const char *near = sw_suggest(name, fields, count, sizeof fields[0]);
+	if (near != NULL)
+		sw_err_hint(decoder->err, "Did you mean '%s'?", near);
+	return SW_EINPUT;
+}
+
+int sw_decode_strictly(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target)
+{
+	const char *name;
+	json_t *value;
+	json_object_foreach(object, name, value)
+	{
+		const struct sw_field *field = sw_field_find(fields, count, name);
+		/* null is as good as nothing: tools that fill in forms write it. */
+		int r = field == NULL	      ? unknown_field(decoder, fields, count, name)
+			: json_is_null(value) ? 0
+					      : sw_decode_field(decoder, value, field, target);
 		if (r < 0)
 			return r;
 	}
@@ -410,110 +544,33 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ encoding */
+/* ----------------------------------------------------------------------------------------------
+ * -- describing */
 
-static bool is_empty(const struct sw_field *field, const void *source)
+const char *sw_field_type(const struct sw_field *field)
 {
+	if (field->type != NULL)
+		return field->type;
 	switch (field->kind) {
-	case SW_FIELD_U64:
-	case SW_FIELD_I64:
-		return *(const uint64_t *)source == 0;
-	case SW_FIELD_U32:
-	case SW_FIELD_I32:
-	case SW_FIELD_WORD:
-		return *(const uint32_t *)source == 0;
 	case SW_FIELD_BOOL:
-		return !*(const bool *)source;
+		return field->words != NULL ? "string" : "boolean";
 	case SW_FIELD_TEXT:
-		return *(const char *const *)source == NULL;
-	case SW_FIELD_TEXTS:
-		return ((const struct sw_texts *)source)->count == 0;
-	case SW_FIELD_JOBS:
-		return ((const struct sw_sync_jobs *)source)->count == 0;
-	}
-	return false;
-}
-
-static void encode_texts(struct sw_json *json, const struct sw_texts *texts)
-{
-	sw_json_array(json);
-	for (size_t i = 0; i < texts->count; i++)
-		sw_json_string(json, texts->items[i]);
-	sw_json_end_array(json);
-}
-
-static void encode_jobs(struct sw_json *json, const struct sw_sync_jobs *jobs)
-{
-	sw_json_array(json);
-	for (uint32_t i = 0; i < jobs->count; i++)
-		sw_json_u64(json, jobs->items[i]);
-	sw_json_end_array(json);
-}
-
-static void encode_field(struct sw_json *json, const struct sw_field *field, const void *source)
-{
-	switch (field->kind) {
-	case SW_FIELD_U64:
-		sw_json_u64(json, *(const uint64_t *)source & INT64_MAX);
-		break;
-	case SW_FIELD_I64:
-		sw_json_i64(json, *(const int64_t *)source);
-		break;
-	case SW_FIELD_U32:
-		sw_json_u64(json, *(const uint32_t *)source);
-		break;
-	case SW_FIELD_I32:
-		sw_json_i64(json, *(const int32_t *)source);
-		break;
-	case SW_FIELD_BOOL:
-		sw_json_bool(json, *(const bool *)source);
-		break;
-	case SW_FIELD_TEXT:
-		if (is_empty(field, source))
-			sw_json_null(json);
-		else
-			sw_json_string(json, *(const char *const *)source);
-		break;
-	case SW_FIELD_TEXTS:
-		encode_texts(json, source);
-		break;
-	case SW_FIELD_JOBS:
-		encode_jobs(json, source);
-		break;
 	case SW_FIELD_WORD:
-		sw_json_string(json, field->words[*(const unsigned *)source]);
-		break;
+	case SW_FIELD_MOMENT:
+		return "string";
+	case SW_FIELD_TEXTS:
+	case SW_FIELD_LIST:
+		return "string[]";
+	case SW_FIELD_JOBS:
+		return "integer[]";
+	case SW_FIELD_BYTES:
+		return "integer|string";
+	case SW_FIELD_SPAN:
+	case SW_FIELD_MILLI:
+		return "number|string";
+	case SW_FIELD_OWN:
+		return "object";
+	default:
+		return "integer";
 	}
-}
-
-void sw_encode_fields(struct sw_json *json, const struct sw_field *fields, size_t count, const void *source)
-{
-	for (size_t i = 0; i < count; i++) {
-		const void *value = (const char *)source + fields[i].offset;
-		if (fields[i].brief && is_empty(&fields[i], value))
-			continue;
-		sw_json_key(json, fields[i].name);
-		encode_field(json, &fields[i], value);
-	}
-}
-
-int sw_encode_finish(struct sw_json *json, const char *what, size_t limit, char **ret_text, size_t *ret_size, struct sw_err *err)
-{
-	size_t size = 0;
-	char *text = sw_json_take(json, &size);
-	if (text == NULL) {
-		sw_err_set(err, SW_ENOMEM, "%s", what);
-		sw_err_detail(err, "out of memory");
-		return SW_ENOMEM;
-	}
-	if (size > limit) {
-		free(text);
-		sw_err_set(err, SW_ELIMIT, "%s", what);
-		sw_err_detail(err, "it has %zu bytes, expected at most %zu", size, limit);
-		return SW_ELIMIT;
-	}
-	*ret_text = text;
-	if (ret_size != NULL)
-		*ret_size = size;
-	return 0;
 }
