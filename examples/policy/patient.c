@@ -50,7 +50,7 @@ static void shrink(struct sw_plan *plan)
 	const struct sw_job *job = NULL;
 	while ((job = sw_view_next_running(view, job)) != NULL)
 		if (job->gpus_held > job->gpus)
-			(void)sw_plan_resize(plan, job, job->gpus);
+			(void)sw_plan_run(plan, job, SW_WISH(.gpus = job->gpus));
 }
 
 static void grow(struct sw_plan *plan)
@@ -60,7 +60,7 @@ static void grow(struct sw_plan *plan)
 	while ((job = sw_view_next_running(view, job)) != NULL) {
 		uint32_t more = job->max_gpus - job->gpus_held, free = sw_view_gpus_free(view);
 		if (more > 0 && free > 0)
-			(void)sw_plan_resize(plan, job, job->gpus_held + (more < free ? more : free));
+			(void)sw_plan_run(plan, job, SW_WISH(.gpus = job->gpus_held + (more < free ? more : free)));
 	}
 }
 

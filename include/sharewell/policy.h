@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 6
+#define SW_POLICY_ABI 7
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -83,7 +83,7 @@ struct sw_job {
 	uint32_t gpus_held; /* 0 unless running */
 	uint32_t tenant;
 	uint32_t weight_milli;	    /* 1000 is the ordinary job */
-	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share; 0 while packed: see sw_plan_pack() */
+	uint32_t compute_milli;	    /* of each of its GPUs; 1000 unless it agreed to share; 0: see SW_REST */
 	uint64_t gpu_memory_bytes;  /* on each of its GPUs; 0: unknown, so it takes the whole GPU */
 	uint64_t gpu_floor_bytes;   /* of these, what it keeps between iterations; 0: unknown. Read it through sw_job_floor() */
 	uint64_t host_memory_bytes; /* per GPU; 0: the placement rule's default */
@@ -98,7 +98,7 @@ struct sw_job {
 	uint16_t use_milli;  /* what it uses of each GPU's compute when alone, by its profile; 0: unknown, taken as half of compute_milli */
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
-	bool paused;	     /* runs, and stands still: see sw_plan_pause() */
+	bool paused;	     /* runs, and stands still: see SW_PAUSE */
 	bool cannot_pause;   /* nothing would hold it */
 	uint8_t stop_rule;   /* enum sw_stop_rule */
 	bool no_restart;     /* once a run of it is over, so is the job */
@@ -252,7 +252,7 @@ struct sw_beside {
 	uint32_t worst_milli;  /* the slowest of the others' */
 	uint32_t worth_milli;  /* what all of them do together: above 1000, more than one after the other */
 	uint32_t before_milli; /* the same without the job; 1000 where `with` is alone */
-	bool fits;	       /* sw_plan_pack() has room for it, but for quotas */
+	bool fits;	       /* with SW_REST there is room for it, but for quotas */
 	bool known; /* all of them have profiles, and whoever drives the core predicts; else each of n is taken to run at 1/n: no gain */
 };
 
@@ -331,64 +331,158 @@ enum sw_answer {
 	SW_MISUSE, /* makes no sense (starting a running job, too many GPUs); counted, and past a limit the policy is replaced by fifo */
 };
 
-/* Starts or resumes a waiting job on the GPUs it asked for, where the placement rule says; all of them or none. */
-enum sw_answer sw_plan_start(struct sw_plan *plan, const struct sw_job *job);
-/* The same with `gpus` in min..max of an elastic job. */
-enum sw_answer sw_plan_start_with(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
-/* The same for one run in this class: a guaranteed job that need not wait for its quota, or for a place that is all its own. When it stops, it is what it asked
- * to be again. */
-enum sw_answer sw_plan_start_as(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class);
-/* The same where another placement rule says, one of the policy's own. */
-enum sw_answer sw_plan_start_by(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class,
-				const struct sw_placement *rule);
-/* The same on exactly these GPUs, of different nodes, beside whoever is there; without CPUs and host memory, like sw_plan_share(). */
-enum sw_answer sw_plan_start_at(struct sw_plan *plan, const struct sw_job *job, enum sw_job_class job_class, const struct sw_gpus *where,
-				size_t count);
-/* Starts a waiting guaranteed job where the placement rule says: on free GPUs, or else as if opportunistic jobs held nothing. Those stay beside it where they
- * can; the youngest of those that cannot are preempted. SW_TOO_SOON: one of them is still protected. */
-enum sw_answer sw_plan_start_over(struct sw_plan *plan, const struct sw_job *job);
-/* Starts a waiting job where this placement rule says (NULL: the cluster's), and where there is no room, preempts jobs behind it in the policy's order, the last first,
- * until there is; those that were in nobody's way stay. An opportunistic job preempts opportunistic ones only; with
- * `sparing`, guaranteed jobs that would keep nothing of their run are not preempted. For preemptive orders. SW_NO_ROOM: those
- * behind it would not be enough. SW_TOO_SOON: some of them are still protected; there is a decision when the first is not. */
-enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule, bool sparing);
-/* Makes a running opportunistic job a guaranteed one for the rest of its run: in place where no guaranteed job holds the compute, else it moves to
- * where sw_plan_start_over() would start it. On any other answer than SW_YES it stays what and where it is. */
-enum sw_answer sw_plan_upgrade(struct sw_plan *plan, const struct sw_job *job);
-/* The same on free GPUs of this node, whatever the placement rule says. Takes no CPUs and no host memory. */
-enum sw_answer sw_plan_start_on(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus, struct sw_node_id node);
-/* Starts a waiting job on the GPUs of a running one, beside it. Both must say how much memory they need; guaranteed jobs' compute adds up to
- * at most a whole GPU. */
-enum sw_answer sw_plan_share(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
-/* The same without a promise: the job that starts gets what the other leaves it, and its compute counts as 0 for as long as this run lasts or until it is
- * limited. */
-enum sw_answer sw_plan_pack(struct sw_plan *plan, const struct sw_job *job, const struct sw_job *with);
-/* The same on exactly these GPUs, of different nodes, beside whoever is there. */
-enum sw_answer sw_plan_pack_at(struct sw_plan *plan, const struct sw_job *job, const struct sw_gpus *where, size_t count);
-/* Starts a waiting job of one GPU in parts, beside whoever is there, with so much memory on each GPU; without a promise, like
- * sw_plan_pack(). It counts as holding all these GPUs, and stays there until it stops: it is not moved, resized, limited or shared with.
- * SW_NO_ROOM too where nothing is split. */
-enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *job, const struct sw_split *split);
-/* Stops a running job; it waits again. Whether its state is kept is the job's and the world's affair. SW_KEPT: its owner does not allow it. */
-enum sw_answer sw_plan_preempt(struct sw_plan *plan, const struct sw_job *job);
-/* Moves a running job to where the placement rule would put it now. SW_NO_ROOM: there is no other place; it stays. Live, one that keeps its node and its number of GPUs goes on as it is where
- * that can be (docs/gpu.md); others are stopped and started. */
-enum sw_answer sw_plan_migrate(struct sw_plan *plan, const struct sw_job *job);
-/* The same where another placement rule says, one of the policy's own. */
-enum sw_answer sw_plan_migrate_by(struct sw_plan *plan, const struct sw_job *job, const struct sw_placement *rule);
-/* Gives a running elastic job another number of GPUs; it may move. On SW_NO_ROOM it keeps what it has. */
-enum sw_answer sw_plan_resize(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus);
-/* Moves a running job to `gpus` (in min..max) GPUs of this node, those that it has there among them, whatever the placement rule says. Takes no CPUs and
- * no host memory. SW_NO_ROOM: it stays. */
-enum sw_answer sw_plan_move_to(struct sw_plan *plan, const struct sw_job *job, uint32_t gpus, struct sw_node_id node);
+/* Where a job goes. The zero value: where the cluster's placement rule says, and where the order
+ * says that this is a wish only, anywhere. The functions below make the others. */
+enum sw_where_kind {
+	SW_WHERE_CLUSTER = 0,
+	SW_WHERE_RULE,
+	SW_WHERE_NODE,
+	SW_WHERE_GPUS,
+	SW_WHERE_BESIDE,
+	SW_WHERE_PARTS,
+};
+
+struct sw_where {
+	uint32_t kind; /* enum sw_where_kind */
+	struct sw_node_id node;
+	size_t count; /* of `gpus` */
+	union {
+		const struct sw_placement *rule;
+		const struct sw_gpus *gpus;
+		const struct sw_job *beside;
+		const struct sw_split *parts;
+	};
+};
+
+/* In what class it runs, for this run. */
+enum sw_as {
+	SW_AS_ASKED = 0,
+	SW_AS_GUARANTEED,
+	SW_AS_OPPORTUNISTIC, /* waits neither for its quota nor for a place that is all its own */
+};
+
+/* What it is promised of the compute of its GPUs. */
+enum sw_promise {
+	/* What it asked for; guaranteed jobs' compute adds up to at most a whole GPU. */
+	SW_SHARE = 0,
+	/* What others leave it: its compute counts as 0 until this run ends or is limited. It must say
+	 * how much memory it needs. */
+	SW_REST,
+};
+
+/* Which jobs are preempted for it where there is no room otherwise. */
+enum sw_evict {
+	SW_EVICT_NONE = 0,
+	/* Opportunistic ones, for a job that asked to be guaranteed. It is placed as if they held nothing:
+	 * those stay beside it that can, and the youngest of those that cannot are preempted. */
+	SW_EVICT_OPPORTUNISTIC,
+	/* Those behind it in the policy's preemptive order, the last first, until there is room; those that
+	 * were not in the way stay. An opportunistic job preempts opportunistic ones only. */
+	SW_EVICT_BEHIND,
+	/* The same, but guaranteed jobs that would keep nothing of their run are not preempted. */
+	SW_EVICT_SPARING,
+};
+
+/* How a job shall run. The zero value is the ordinary start: on the GPUs that it asked for, in the
+ * class that it asked for, where the cluster's rule says, and no job is disturbed. */
+struct sw_wish {
+	/* In min..max of an elastic job; 0: as asked, or as it has. Exact GPUs, `beside` and `parts` say
+	 * it themselves. */
+	uint32_t gpus;
+	uint8_t as;	 /* enum sw_as */
+	uint8_t promise; /* enum sw_promise */
+	uint8_t evict;	 /* enum sw_evict */
+	struct sw_where where;
+};
+
+/* A wish in one expression: sw_plan_run(plan, job, SW_WISH(.gpus = 4)). It lasts as long as its
+ * block. */
+#define SW_WISH(...) (&(const struct sw_wish){__VA_ARGS__})
+
+/* Where this rule says, one of the policy's own; NULL: the cluster's rule. */
+static inline struct sw_where sw_by(const struct sw_placement *rule)
+{
+	struct sw_where where = {0};
+	where.kind = SW_WHERE_RULE;
+	where.rule = rule;
+	return where;
+}
+
+/* On free GPUs of this node, whatever the placement rule says. Takes no CPUs and no host memory. */
+static inline struct sw_where sw_on(struct sw_node_id node)
+{
+	struct sw_where where = {0};
+	where.kind = SW_WHERE_NODE;
+	where.node = node;
+	return where;
+}
+
+/* On exactly these GPUs, of different nodes, beside the jobs that are there; without CPUs and
+ * host memory. */
+static inline struct sw_where sw_at(const struct sw_gpus *gpus, size_t count)
+{
+	struct sw_where where = {0};
+	where.kind = SW_WHERE_GPUS;
+	where.count = count;
+	where.gpus = gpus;
+	return where;
+}
+
+/* On the GPUs of a running job, beside it. Both must say how much memory they need. */
+static inline struct sw_where sw_beside(const struct sw_job *job)
+{
+	struct sw_where where = {0};
+	where.kind = SW_WHERE_BESIDE;
+	where.beside = job;
+	return where;
+}
+
+/* A job of one GPU in parts, beside the jobs that are there, with so much memory on each GPU;
+ * only with SW_REST. It counts as holding all these GPUs, and stays there until it stops: it is
+ * not moved, resized, limited or shared with. SW_NO_ROOM too where nothing is split. */
+static inline struct sw_where sw_in_parts(const struct sw_split *split)
+{
+	struct sw_where where = {0};
+	where.kind = SW_WHERE_PARTS;
+	where.parts = split;
+	return where;
+}
+
+/* Makes it so, at once and wholly, or not at all; NULL is the zero wish.
+ *
+ * A waiting job starts or resumes. One of another class than it asked for is what it asked to be
+ * again when it stops. SW_TOO_SOON: some of the jobs that would have to be preempted are still
+ * protected; there is a decision when the first is not.
+ *
+ * A paused job goes on with what it had; SW_NO_ROOM: others have taken it. The zero wish alone;
+ * until it goes on, nothing else about it changes.
+ *
+ * A running job moves to where a rule (sw_by) or a node (sw_on) has another place for it now, is
+ * resized (`gpus`; it may move), or both. SW_NO_ROOM: it stays as it is. Live, one that keeps its
+ * node and its number of GPUs goes on where that can be (docs/gpu.md); others are stopped and
+ * started. An opportunistic one becomes a guaranteed one for the rest of its run
+ * (SW_AS_GUARANTEED and nothing else but `evict`): in place where no guaranteed job holds the
+ * compute, else it moves to where it would start.
+ *
+ * SW_MISUSE: fields that contradict one another (evicting for a job that is promised nothing, or
+ * from exact GPUs), or a wish for which there is nothing to do. */
+enum sw_answer sw_plan_run(struct sw_plan *plan, const struct sw_job *job, const struct sw_wish *wish);
+
+enum sw_how {
+	/* It waits again. Whether its state is kept is the job's and the world's affair. SW_KEPT:
+	 * its owner does not allow it. */
+	SW_PREEMPT = 0,
+	/* It stands still where it is, at the end of an iteration: it keeps its floor of the
+	 * memory (see sw_job_floor()), and the rest of it and all of the compute are for others.
+	 * Nothing is copied, so this costs the same whatever the job's size. Only for policies
+	 * that say so (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
+	SW_PAUSE,
+};
+
+/* Stops a running job. */
+enum sw_answer sw_plan_stop(struct sw_plan *plan, const struct sw_job *job, enum sw_how how);
 /* Sets memory and compute of a job on each of its GPUs. Raising is refused where others hold the rest. */
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
-/* Lets a running job stand still where it is, at the end of an iteration: it keeps its floor of the memory (see sw_job_floor()), and the rest of it and all of the
- * compute are for others. Nothing is copied, so this costs the same whatever the job's size. Until it goes on it is not moved, resized, limited or upgraded
- * (SW_NO_ROOM). Only for policies that say so (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
-enum sw_answer sw_plan_pause(struct sw_plan *plan, const struct sw_job *job);
-/* Lets a paused job go on with what it had. SW_NO_ROOM: others have taken it. */
-enum sw_answer sw_plan_go(struct sw_plan *plan, const struct sw_job *job);
 /* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
  * It is what a policy without `decide` gets. */
 void sw_plan_by_order(struct sw_plan *plan);

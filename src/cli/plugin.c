@@ -67,7 +67,7 @@ static int check_abi(const char *path, uint32_t abi, struct sw_err *err)
 		return 0;
 	sw_err_set(err, SW_EINPUT, "cannot use '%s'", path);
 	sw_err_detail(err, "it was built for version %u of the policy interface, this program has version %u", abi, SW_POLICY_ABI);
-	sw_err_hint(err, "Build it again with this program's <sharewell/policy.h>.");
+	sw_err_hint(err, "Build it again with this program's <sharewell/policy.h>; docs/write-a-policy.md lists old verbs and new ones.");
 	return SW_EINPUT;
 }
 

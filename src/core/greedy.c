@@ -386,13 +386,11 @@ static void place_chosen(struct greedy *g)
 
 /* ---- one job ahead of others, for policies that choose themselves */
 
-enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *seen, const struct sw_placement *rule, bool sparing)
+enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job, const struct sw_placement *rule, bool sparing)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_order_book *book = &engine->order;
-	struct sw_core_job *job = sw_engine_own(engine, seen);
-	if (job == NULL || !sw_job_is_waiting(&job->seen) || book->rule == NULL || !book->rule->preemptive ||
-	    (rule != NULL && rule->place == NULL))
+	if (book->rule == NULL || !book->rule->preemptive)
 		return sw_plan_misuse(plan);
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
@@ -402,7 +400,7 @@ enum sw_answer sw_plan_start_ahead(struct sw_plan *plan, const struct sw_job *se
 		g.marks = SW_MARK_YIELDS;
 	else if (sparing && !engine->config.terms.keeps_state)
 		g.marks = SW_MARK_YIELDS | SW_MARK_KEEPS;
-	struct sw_candidate wanted = {sw_order_rank(engine, seen->id.v), job->seen.gpus};
+	struct sw_candidate wanted = {sw_order_rank(engine, job->seen.id.v), job->seen.gpus};
 	g.one = &wanted.rank;
 	bool fits = make_room(&g, &wanted);
 	for (size_t i = book->scratch.count; i-- > 0;) {

@@ -1,7 +1,8 @@
-/* Jobs in parts: the splitter's answers, checked, and the verb that starts a job by one.
+/* Jobs in parts: the splitter's answers, checked, and the start of a job by one.
  *
- * A split run is an ordinary run whose parts are one GPU each and say how much memory they hold there (ledger.h). What it cannot do, the
- * other verbs refuse: its parts fit only this job, split in this way.
+ * A split run is an ordinary run whose parts are one GPU each and say how much memory they hold
+ * there (ledger.h). What it cannot do, the other wishes refuse: its parts fit only this job,
+ * split in this way.
  */
 #include "core/state.h"
 
@@ -66,15 +67,12 @@ static bool is_open(const struct sw_engine *engine, const struct sw_core_job *jo
 	return !sw_ledger_touches_closed(&engine->ledger, parts) && !sw_ledger_touches(&engine->ledger, parts, job->avoid);
 }
 
-enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *seen, const struct sw_split *split)
+enum sw_answer sw_plan_put_parts(struct sw_plan *plan, struct sw_core_job *job, const struct sw_split *split)
 {
 	struct sw_engine *engine = plan->engine;
-	struct sw_core_job *job = sw_engine_own(engine, seen);
 	struct sw_spot spot;
-	if (job == NULL || !sw_job_is_waiting(&job->seen) || job->seen.gpus != 1 || job->seen.gpu_memory_bytes == 0 ||
-	    !sw_split_is_sensible(split->alone_milli, split->count))
+	if (job->seen.gpus != 1 || !sw_split_is_sensible(split->alone_milli, split->count))
 		return sw_plan_misuse(plan);
-	job->seen.compute_milli = 0;
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
 	enum sw_answer answer = SW_YES;
 	if (!gather(engine, split, &spot))
@@ -90,9 +88,7 @@ enum sw_answer sw_plan_start_split(struct sw_plan *plan, const struct sw_job *se
 	} else {
 		sw_spot_discard(&spot);
 	}
-	if (answer != SW_YES) {
+	if (answer != SW_YES)
 		job->split_milli = 0;
-		job->seen.compute_milli = job->asked_compute_milli;
-	}
 	return answer;
 }

@@ -309,8 +309,11 @@ int sw_change_recheck(struct sw_engine *engine);
 /* It goes on on these GPUs of its node, if it can; where it waits, its home is there. */
 void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask);
 
-/* ---- plan (plan.c) */
+/* ---- what a plan has touched (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);
+/* What the job was before this decision; kept from its first wish on. */
+struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job);
+enum sw_answer sw_plan_misuse(struct sw_plan *plan);
 /* Without the checks that policies get: */
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
 /* The job's run stands nowhere while a place is looked for: where it did; and back there unless it got one. Returns the answer. */
@@ -318,14 +321,31 @@ uint32_t sw_plan_rise(struct sw_plan *plan, struct sw_core_job *job);
 enum sw_answer sw_plan_stand_unless(struct sw_plan *plan, struct sw_core_job *job, uint32_t stood, enum sw_answer answer);
 /* Back to exactly where it was before this decision, if that is still free. */
 bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job);
-/* Whether somebody is where the lifted job was who did not run before this decision. */
+/* Whether a job that did not run before this decision is where the lifted job was. */
 bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether the job, as a newcomer, has the host memory that it asks for beside runs that stand. */
+bool sw_plan_has_asked(const struct sw_ledger *ledger, uint32_t parts, const struct sw_core_job *job);
+
+/* ---- places (plan_place.c) */
+/* Where to look: on one node, or where the rule says, or (no rule) anywhere. */
+struct sw_place {
+	uint32_t node; /* UINT32_MAX: any */
+	const struct sw_placement *rule;
+};
+enum sw_answer sw_plan_put_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
 /* Where the rule says; NULL: anywhere. */
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
-/* Whether its owner does not allow this running job to be stopped, or nobody knows yet whether that is as the owner wishes. */
-bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job);
-/* The same for another place or size, where that is a stop and a start. */
-enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
+/* A place that is not taken yet: for sw_plan_settle() or sw_plan_let_go(). The caller owns the
+ * parts, unless they are the job's home. */
+bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where, uint32_t *ret_parts);
+void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts);
+/* Takes the parts, which are free, for the job, and lets it run there. */
+enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
+/* A run that goes on at home has its host memory there, also where it comes back beside others,
+ * without CPUs. */
+void sw_plan_keep_host_memory(struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts);
+/* Limits hold for one run: suspended there, the job comes back with all that it asked for. */
+bool sw_plan_could_come_back(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts);
 /* Whether the job can go on where it was; its run stands nowhere for the moment. */
 bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether its state is at its home, and it may start nowhere else. */
@@ -335,27 +355,52 @@ static inline bool sw_plan_is_homebound(const struct sw_engine *engine, const st
 }
 /* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts);
+
+/* ---- beside others (plan_beside.c), in parts (split.c), over others (plan_over.c, greedy.c),
+ * from place to place (plan_move.c) */
+/* Whether the node, and these GPUs of it, take this job. */
+bool sw_plan_is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mask, const struct sw_core_job *job);
+enum sw_answer sw_plan_join(struct sw_plan *plan, struct sw_core_job *job, const struct sw_job *with);
+enum sw_answer sw_plan_settle_at(struct sw_plan *plan, struct sw_core_job *job, const struct sw_gpus *where, size_t count);
+enum sw_answer sw_plan_put_parts(struct sw_plan *plan, struct sw_core_job *job, const struct sw_split *split);
+enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
+/* A running opportunistic job becomes a guaranteed one; if it has to move, over opportunistic
+ * ones (`evicts`) or not. */
+enum sw_answer sw_plan_upgrade(struct sw_plan *plan, struct sw_core_job *job, bool evicts);
+/* Over those behind it in a preemptive order; `sparing` those that are guaranteed and would lose
+ * their run. NULL: the cluster's rule. */
+enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job, const struct sw_placement *rule, bool sparing);
+enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
+
+/* ---- stops (plan_stop.c) */
+/* Whether its owner does not allow this running job to be stopped, or it is not known yet whether
+ * that is as the owner wishes. */
+bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether the job may not be preempted yet; then the engine wakes when it may. */
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job);
-/* SW_YES; SW_KEPT: it stays; SW_TOO_SOON: it is protected, or nobody knows yet what a stop would leave of it. Asked of many jobs at each decision. */
+/* SW_YES; SW_KEPT: it stays; SW_TOO_SOON: it is protected, or it is not known yet what a stop
+ * would leave of it. Asked of many jobs at each decision. */
 static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
 {
-	/* One of which nobody knows yet may be stopped a little later. */
+	/* One of which that is not known may be stopped a little later. */
 	if (job->seen.stop_rule != SW_STOP_AS_WORLD && sw_plan_stays(engine, job))
 		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }
-struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *job);
-enum sw_answer sw_plan_misuse(struct sw_plan *plan);
+/* The same for another place or size. Where that takes a stop and a start, only a job that may
+ * start anew is moved. */
+enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether a policy may have running jobs elsewhere. */
-bool sw_plan_may_move(const struct sw_engine *engine);
-/* A place by the placement rule, not taken yet: for sw_plan_settle() or sw_plan_let_go(). */
-bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t *ret_parts);
-void sw_plan_let_go(struct sw_plan *plan, const struct sw_core_job *job, uint32_t parts);
-/* Takes the parts, which are free, for the job, and lets it run there. */
-enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
+static inline bool sw_plan_may_move(const struct sw_engine *engine)
+{
+	return engine->config.terms.moves != SW_MOVES_NEVER;
+}
+/* Lets a paused job go on with what it had. SW_NO_ROOM: others have taken it. */
+enum sw_answer sw_plan_go(struct sw_plan *plan, struct sw_core_job *job);
 /* Lets all paused jobs go on; those that have no room for it are preempted, unless they are protected. */
 void sw_plan_rouse(struct sw_plan *plan);
+
+/* ---- the end of a plan (plan_commit.c) */
 /* Turns the plan into commands and tells the policy. */
 void sw_plan_commit(struct sw_plan *plan);
 

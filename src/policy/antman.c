@@ -170,9 +170,10 @@ static void promote(struct turn *turn, uint32_t number)
 		const struct sw_job *job = job_of(turn->view, turn->next);
 		const struct card *card = card_of(turn->view, turn->next);
 		turn->next = card->after;
-		if (!turn->changed && !card->over_quota)
+		/* One of them may have made way in this decision. */
+		if ((!turn->changed && !card->over_quota) || job->state != SW_JOB_RUNNING)
 			continue;
-		enum sw_answer answer = sw_plan_upgrade(turn->plan, job);
+		enum sw_answer answer = sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC));
 		turn->promote_misses += answer != SW_YES && answer != SW_OVER_QUOTA;
 		if (!note(turn, job, answer))
 			continue;
@@ -188,7 +189,8 @@ static bool claim(struct turn *turn, const struct sw_job *job)
 	promote(turn, job->id.v + 1);
 	if (turn->desk->blocked)
 		return false;
-	if ((turn->changed || job->fresh || card->over_quota) && note(turn, job, sw_plan_start_over(turn->plan, job)))
+	if ((turn->changed || job->fresh || card->over_quota) &&
+	    note(turn, job, sw_plan_run(turn->plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC))))
 		return true;
 	turn->desk->blocked = !card->over_quota && has_no_patience(turn, job);
 	return false;
@@ -197,10 +199,10 @@ static bool claim(struct turn *turn, const struct sw_job *job)
 static bool start_beside(struct turn *turn, const struct sw_job *job)
 {
 	struct sw_gpus where[PLACES_MAX];
-	if (sw_plan_start_as(turn->plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES)
+	if (sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES)
 		return true;
 	size_t count = sw_gpus_least_used(turn->view, job, (uint32_t)sw_view_param(turn->view, BUSY)->number, where, PLACES_MAX);
-	return count > 0 && sw_plan_start_at(turn->plan, job, SW_CLASS_OPPORTUNISTIC, where, count) == SW_YES;
+	return count > 0 && sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(where, count))) == SW_YES;
 }
 
 /* What others leave; true if it starts. */

@@ -86,7 +86,7 @@ static bool start(struct rack *rack, const struct sw_job *job, const uint32_t *b
 		if (mask != 0)
 			where[count++] = (struct sw_gpus){{n}, mask};
 	}
-	if (sw_plan_start_at(rack->plan, job, (enum sw_job_class)job->asked_class, where, count) != SW_YES)
+	if (sw_plan_run(rack->plan, job, SW_WISH(.where = sw_at(where, count))) != SW_YES)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		for (uint64_t rest = where[i].mask; rest != 0; rest &= rest - 1)

@@ -100,12 +100,12 @@ static enum sw_answer start_whole(struct sw_plan *plan, const struct sw_job *job
 	enum sw_answer answer = SW_NO_ROOM;
 	/* Several GPUs by the placement rule, as long as free ones are there. */
 	if (job->gpus > 1 || job->gpu_memory_bytes == 0)
-		answer = sw_plan_start(plan, job);
+		answer = sw_plan_run(plan, job, NULL);
 	if (answer != SW_NO_ROOM || job->gpu_memory_bytes == 0 || !sw_bigbrain_find_whole(sw_plan_view(plan), job, &place))
 		return answer;
-	answer = sw_plan_pack_at(plan, job, &place.where, 1);
+	answer = sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&place.where, 1)));
 	/* It may keep off that node: only the placement rule knows. */
-	return answer == SW_NO_ROOM && job->gpus == 1 ? sw_plan_start(plan, job) : answer;
+	return answer == SW_NO_ROOM && job->gpus == 1 ? sw_plan_run(plan, job, NULL) : answer;
 }
 
 static enum sw_answer start(struct sw_plan *plan, const struct sw_job *job)
@@ -118,7 +118,7 @@ static enum sw_answer start(struct sw_plan *plan, const struct sw_job *job)
 	    !splits(view, job, &split))
 		return answer;
 	/* It would be in its quota whole: then it waits for that. */
-	return sw_plan_start_split(plan, job, &split) == SW_YES ? SW_YES : SW_NO_ROOM;
+	return sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))) == SW_YES ? SW_YES : SW_NO_ROOM;
 }
 
 /* Makes a split job whole if that pays. */
@@ -134,10 +134,10 @@ static void merge(struct sw_plan *plan, struct desk *desk, const struct sw_job *
 	sw_ns now = sw_bigbrain_takes(left, step), whole = sw_bigbrain_takes(left, 1000 + place.use_milli);
 	if (now <= whole || now - whole <= restart)
 		return;
-	enum sw_answer answer = sw_plan_preempt(plan, job);
+	enum sw_answer answer = sw_plan_stop(plan, job, SW_PREEMPT);
 	desk->freed |= answer == SW_TOO_SOON; /* the core wakes us for it */
 	if (answer == SW_YES)
-		(void)sw_plan_pack_at(plan, job, &place.where, 1);
+		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&place.where, 1)));
 }
 
 static void merge_all(struct sw_plan *plan, struct desk *desk)

@@ -45,23 +45,23 @@ static void crowd(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct sw_gpus where[8];
-	enum sw_job_class job_class = chance(view, 50) ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC;
+	uint8_t as = chance(view, 50) ? SW_AS_GUARANTEED : SW_AS_OPPORTUNISTIC;
 	size_t count;
 	switch (sw_view_random(view, 4)) {
 	case 2:
-		(void)sw_plan_start_by(plan, job, job_class, &scatter);
+		(void)sw_plan_run(plan, job, SW_WISH(.as = as, .where = sw_by(&scatter)));
 		break;
 	case 0:
 		count = sw_gpus_least_used(view, job, (uint32_t)sw_view_random(view, 1500), where, 8);
 		if (count > 0)
-			(void)sw_plan_start_at(plan, job, job_class, where, count);
+			(void)sw_plan_run(plan, job, SW_WISH(.as = as, .where = sw_at(where, count)));
 		break;
 	case 1:
 		if (job->asked_class == SW_CLASS_GUARANTEED)
-			(void)sw_plan_start_over(plan, job);
+			(void)sw_plan_run(plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC));
 		break;
 	default:
-		(void)sw_plan_start_as(plan, job, job_class);
+		(void)sw_plan_run(plan, job, SW_WISH(.as = as));
 		break;
 	}
 }
@@ -78,7 +78,7 @@ static void cut_up(struct sw_plan *plan, const struct sw_job *job)
 	if (!sw_view_split(view, job, devices, 8, &split))
 		return;
 	split.parts[0].memory_bytes += sw_view_random(view, 2);
-	(void)sw_plan_start_split(plan, job, &split);
+	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split)));
 }
 
 /* Beside others on one GPU by chance. */
@@ -92,7 +92,7 @@ static void squeeze_in(struct sw_plan *plan, const struct sw_job *job)
 	if (node.gpus == 0 || job->gpu_memory_bytes == 0 || job->min_gpus > 1)
 		return;
 	where.mask = UINT64_C(1) << sw_view_random(view, node.gpus);
-	(void)sw_plan_pack_at(plan, job, &where, 1);
+	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&where, 1)));
 }
 
 /* Chance is asked once per statement: compilers differ in which argument of a call they look at first. */
@@ -116,32 +116,34 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		const struct sw_job *with = sw_view_next_running(view, NULL);
 		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
 		    with->gpus_held <= job->max_gpus && chance(view, 30))
-			(void)sw_plan_share(plan, job, with);
+			(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with)));
 		else
-			(void)sw_plan_start_with(plan, job,
-						 job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
+			(void)sw_plan_run(
+				plan, job,
+				SW_WISH(.gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1)));
 		return;
 	}
 	if (job->paused) {
-		(void)sw_plan_go(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 		return;
 	}
 	switch (sw_view_random(view, 6)) {
 	case 0:
-		(void)sw_plan_preempt(plan, job);
+		(void)sw_plan_stop(plan, job, SW_PREEMPT);
 		break;
 	case 4:
-		(void)sw_plan_pause(plan, job);
+		(void)sw_plan_stop(plan, job, SW_PAUSE);
 		break;
 	case 3:
 		if (job->job_class == SW_CLASS_OPPORTUNISTIC)
-			(void)sw_plan_upgrade(plan, job);
+			(void)sw_plan_run(plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC));
 		break;
 	case 1:
-		(void)sw_plan_migrate(plan, job);
+		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL)));
 		break;
 	case 2:
-		(void)sw_plan_resize(plan, job, job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1));
+		(void)sw_plan_run(plan, job,
+				  SW_WISH(.gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1)));
 		break;
 	default:
 		bytes = 1 + sw_view_random(view, UINT64_C(1) << 36);
@@ -160,13 +162,13 @@ static void push(struct sw_plan *plan, const struct sw_job *job)
 	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
 	uint32_t gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1);
 	if (job->state == SW_JOB_RUNNING && !job->paused)
-		(void)sw_plan_move_to(plan, job, gpus, node);
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = gpus, .where = sw_on(node)));
 	else if (job->state == SW_JOB_RUNNING)
-		(void)sw_plan_preempt(plan, job);
+		(void)sw_plan_stop(plan, job, SW_PREEMPT);
 	else if (with != NULL && chance(view, 50))
-		(void)sw_plan_pack(plan, job, with);
+		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(with)));
 	else
-		(void)sw_plan_start_on(plan, job, gpus, node);
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = gpus, .where = sw_on(node)));
 }
 
 static void rude(struct sw_plan *plan, const struct sw_job *job)
@@ -178,40 +180,40 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 	static const struct sw_split nonsense = {.parts = {{{0}, 0, 1}, {{0}, 0, 1}}, .count = 2, .step_milli = 1, .alone_milli = 1};
 	switch (sw_view_random(view, 13)) {
 	case 10:
-		(void)sw_plan_start_split(plan, job, &nonsense);
+		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&nonsense)));
 		break;
 	case 11:
-		(void)sw_plan_pack_at(plan, job, &nowhere, 1);
+		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&nowhere, 1)));
 		break;
 	case 12:
-		(void)(job->paused ? sw_plan_pause(plan, job) : sw_plan_go(plan, job));
+		(void)(job->paused ? sw_plan_stop(plan, job, SW_PAUSE) : sw_plan_run(plan, job, NULL));
 		break;
 	case 8:
-		(void)sw_plan_upgrade(plan, job);
+		(void)sw_plan_run(plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC));
 		break;
 	case 9:
-		(void)sw_plan_start_at(plan, job, SW_CLASS_OPPORTUNISTIC, &nowhere, 1);
+		(void)sw_plan_run(plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&nowhere, 1)));
 		break;
 	case 0:
-		(void)sw_plan_start(plan, &nobody);
+		(void)sw_plan_run(plan, &nobody, NULL);
 		break;
 	case 1:
-		(void)sw_plan_start(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 		break;
 	case 2:
-		(void)sw_plan_start_with(plan, job, job->max_gpus + 1 + (uint32_t)sw_view_random(view, UINT32_MAX / 2));
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = job->max_gpus + 1 + (uint32_t)sw_view_random(view, UINT32_MAX / 2)));
 		break;
 	case 3:
-		(void)sw_plan_preempt(plan, job);
+		(void)sw_plan_stop(plan, job, SW_PREEMPT);
 		break;
 	case 4:
-		(void)sw_plan_share(plan, job, job);
+		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(job)));
 		break;
 	case 5:
 		(void)sw_plan_limit(plan, job, 0, 5000);
 		break;
 	case 6:
-		(void)sw_plan_resize(plan, job, 0);
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = 0));
 		break;
 	default:
 		due = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);

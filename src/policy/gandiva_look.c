@@ -61,7 +61,7 @@ static void empty(struct sw_plan *plan, uint32_t n)
 		if (to.v == n)
 			to = sw_nodes_tightest(view, job->gpus_held, (struct sw_node_id){n + 1}, end);
 		if (to.v == SW_NO_NODE.v || of(view, job)->partner != 0 || sw_job_keeps(view, job) != SW_KEEPS_ANYWHERE ||
-		    sw_plan_move_to(plan, job, job->gpus_held, to) != SW_YES)
+		    sw_plan_run(plan, job, SW_WISH(.where = sw_on(to))) != SW_YES)
 			continue;
 		sw_gandiva_enter(view, job, RESIDENT, to.v);
 		return;
@@ -87,7 +87,7 @@ static void gather(struct sw_plan *plan, const struct sw_job *job, bool clears)
 			empty(plan, best.v);
 		best = node;
 	}
-	if (best.v != SW_NO_NODE.v && sw_plan_move_to(plan, job, job->gpus_held, best) == SW_YES)
+	if (best.v != SW_NO_NODE.v && sw_plan_run(plan, job, SW_WISH(.where = sw_on(best))) == SW_YES)
 		sw_gandiva_enter(view, job, RESIDENT, best.v);
 }
 
@@ -128,7 +128,7 @@ static bool try_pair(struct sw_plan *plan, const struct sw_job *job, const struc
 	struct member *guest = of(view, job), *host = of(view, with);
 	uint32_t speed = sw_job_speed_milli(view, with);
 	if (job->gpus != with->gpus_held || speed == 0 || is_bad(view, job, with) || with->since == sw_view_now(view) ||
-	    sw_plan_pack(plan, job, with) != SW_YES)
+	    sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(with))) != SW_YES)
 		return false;
 	sw_gandiva_leave(view, job);
 	guest->place = GUEST;
@@ -167,7 +167,7 @@ static void grow(struct sw_plan *plan, uint32_t n)
 		if (job->gpus_held >= job->max_gpus || of(view, job)->partner != 0)
 			continue;
 		uint32_t gpus = job->max_gpus - job->gpus_held < free ? job->max_gpus : job->gpus_held + free;
-		if (sw_plan_move_to(plan, job, gpus, (struct sw_node_id){n}) == SW_YES) {
+		if (sw_plan_run(plan, job, SW_WISH(.gpus = gpus, .where = sw_on((struct sw_node_id){n}))) == SW_YES) {
 			sw_gandiva_set_held(view, job, gpus);
 			return;
 		}

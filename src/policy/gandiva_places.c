@@ -66,7 +66,7 @@ bool sw_gandiva_start_spread(struct sw_plan *plan, const struct sw_job *job)
 	if (job->gpus > sw_view_gpus_free(view))
 		for (uint32_t n = 0; n < sw_view_nodes(view) && mind_of(view)->grown > 0; n++)
 			sw_gandiva_shrink(plan, n, UINT32_MAX);
-	if (job->gpus > sw_view_gpus_free(view) || sw_plan_start(plan, job) != SW_YES)
+	if (job->gpus > sw_view_gpus_free(view) || sw_plan_run(plan, job, NULL) != SW_YES)
 		return false;
 	sw_gandiva_enter(view, job, SPREAD, 0); /* once it has started we see whether it is */
 	sw_gandiva_set_waits(view, job, false);

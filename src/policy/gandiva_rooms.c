@@ -198,7 +198,7 @@ bool sw_gandiva_rest(struct sw_plan *plan, const struct sw_job *job)
 	const struct sw_job *guest = member->place == RESIDENT ? linked(view, member->partner) : NULL;
 	uint32_t speed = sw_job_speed_milli(view, job);
 	if (guest != NULL && guest->state == SW_JOB_RUNNING) {
-		if (sw_plan_preempt(plan, guest) != SW_YES) {
+		if (sw_plan_stop(plan, guest, SW_PREEMPT) != SW_YES) {
 			mind_of(view)->too_soon = true;
 			return false;
 		}
@@ -206,7 +206,7 @@ bool sw_gandiva_rest(struct sw_plan *plan, const struct sw_job *job)
 	} else if (speed > 0) {
 		member->alone_milli = speed;
 	}
-	if (sw_plan_preempt(plan, job) != SW_YES) {
+	if (sw_plan_stop(plan, job, SW_PREEMPT) != SW_YES) {
 		mind_of(view)->too_soon = true;
 		sw_gandiva_part(view, job);
 		return false;
@@ -220,12 +220,12 @@ bool sw_gandiva_begin(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct member *member = of(view, job);
-	if (sw_plan_start_on(plan, job, job->gpus, (struct sw_node_id){member->node}) != SW_YES)
+	if (sw_plan_run(plan, job, SW_WISH(.where = sw_on((struct sw_node_id){member->node}))) != SW_YES)
 		return false;
 	sw_gandiva_set_waits(view, job, false);
 	sw_gandiva_set_held(view, job, job->gpus_held);
 	const struct sw_job *guest = linked(view, member->partner);
-	if (guest != NULL && sw_plan_pack(plan, guest, job) == SW_YES)
+	if (guest != NULL && sw_plan_run(plan, guest, SW_WISH(.promise = SW_REST, .where = sw_beside(job))) == SW_YES)
 		sw_gandiva_set_waits(view, guest, false);
 	else
 		sw_gandiva_part(view, job);
@@ -248,7 +248,7 @@ void sw_gandiva_shrink(struct sw_plan *plan, uint32_t node, uint32_t gpus)
 			return;
 		if (of(view, job)->held <= job->gpus)
 			continue;
-		enum sw_answer answer = sw_plan_move_to(plan, job, job->gpus, (struct sw_node_id){node});
+		enum sw_answer answer = sw_plan_run(plan, job, SW_WISH(.gpus = job->gpus, .where = sw_on((struct sw_node_id){node})));
 		if (answer == SW_YES)
 			sw_gandiva_set_held(view, job, job->gpus);
 		mind_of(view)->too_soon |= answer == SW_TOO_SOON;

@@ -124,7 +124,7 @@ static void judge(struct sw_plan *plan, const struct sw_job *job)
 		of(view, job)->on_trial = of(view, guest)->on_trial = false;
 		return;
 	}
-	if (sw_plan_preempt(plan, guest) != SW_YES) {
+	if (sw_plan_stop(plan, guest, SW_PREEMPT) != SW_YES) {
 		mind_of(view)->too_soon = true;
 		return;
 	}
@@ -141,7 +141,7 @@ static void unpack(struct sw_plan *plan, uint32_t node)
 	for (const struct sw_job *job = linked(view, room_of(view, node)->runs.first); job != NULL; job = after(view, job)) {
 		const struct sw_job *guest = linked(view, of(view, job)->partner);
 		if (guest == NULL || sw_job_keeps(view, guest) != SW_KEEPS_ANYWHERE ||
-		    sw_plan_move_to(plan, guest, guest->gpus_held, (struct sw_node_id){node}) != SW_YES)
+		    sw_plan_run(plan, guest, SW_WISH(.where = sw_on((struct sw_node_id){node}))) != SW_YES)
 			continue;
 		(void)sw_plan_limit(plan, guest, guest->gpu_memory_bytes, 1000);
 		sw_gandiva_part(view, job);

@@ -316,7 +316,7 @@ static void look(struct sw_plan *plan)
 		bool apart = seat->strikes >= STRIKES;
 		if (apart)
 			remember_bad(desk, job->model, host->model);
-		if ((apart && sw_plan_preempt(plan, job) != SW_YES) || (!apart && (bad || seat->looks < LOOKS)))
+		if ((apart && sw_plan_stop(plan, job, SW_PREEMPT) != SW_YES) || (!apart && (bad || seat->looks < LOOKS)))
 			look_later(view, job);
 	}
 }
@@ -408,7 +408,8 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	if (job->model == 0 || job->gpu_memory_bytes == 0)
 		return false;
 	const struct sw_job *host = find_host(pass, job, &beside);
-	enum sw_answer answer = host != NULL ? sw_plan_pack(pass->plan, job, host) : SW_NO_ROOM;
+	enum sw_answer answer =
+		host != NULL ? sw_plan_run(pass->plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host))) : SW_NO_ROOM;
 	desk_of(view)->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
 	if (answer != SW_YES)
 		return false;
@@ -447,7 +448,7 @@ static void spread(struct sw_plan *plan)
 		number = seat->link[GUESTS].after;
 		if (job->gpus_held <= sw_view_gpus_free(view) && sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE &&
 		    (seat->expected_milli < SPREAD_MILLI || seat->host_expected_milli < SPREAD_MILLI))
-			(void)sw_plan_migrate(plan, job);
+			(void)sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL)));
 	}
 }
 

@@ -198,9 +198,9 @@ static bool start(struct turn *turn, const struct sw_job *job, uint32_t level)
 	const struct sw_placement *rule = &sw_philly_levels[level];
 	if (sw_view_gpus_free(turn->view) < job->gpus)
 		return false;
-	enum sw_answer answer = sw_plan_start_by(turn->plan, job, job->asked_class, rule);
+	enum sw_answer answer = sw_plan_run(turn->plan, job, SW_WISH(.where = sw_by(rule)));
 	if (answer == SW_OVER_QUOTA)
-		answer = sw_plan_start_by(turn->plan, job, SW_CLASS_OPPORTUNISTIC, rule);
+		answer = sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(rule)));
 	return answer == SW_YES;
 }
 
@@ -261,7 +261,7 @@ static bool press(struct turn *turn, const struct sw_job *job, const struct stan
 	const struct sw_job *victim;
 	while ((victim = choose_victim(view)) != NULL) {
 		struct card *other = sw_job_state(view, victim);
-		if (!sw_job_makes_room(view, victim, job) || sw_plan_preempt(turn->plan, victim) != SW_YES) {
+		if (!sw_job_makes_room(view, victim, job) || sw_plan_stop(turn->plan, victim, SW_PREEMPT) != SW_YES) {
 			other->spared_at = sw_view_now(view);
 			turn->too_soon = true;
 			continue;

@@ -205,10 +205,10 @@ static void pass_on(struct sw_plan *plan, const struct room *room, uint8_t lane)
 	if (now != NULL && !is_over(view, now))
 		next = now;
 	/* Several where another policy brought them together. */
-	for (const struct sw_job *other = now; other != NULL && sw_plan_pause(plan, other) == SW_YES;)
+	for (const struct sw_job *other = now; other != NULL && sw_plan_stop(plan, other, SW_PAUSE) == SW_YES;)
 		other = worker(view, room, lane);
-	if (next->paused && sw_plan_go(plan, next) != SW_YES && now != NULL && now->paused)
-		(void)sw_plan_go(plan, now);
+	if (next->paused && sw_plan_run(plan, next, NULL) != SW_YES && now != NULL && now->paused)
+		(void)sw_plan_run(plan, now, NULL);
 }
 
 static void take_turns(struct sw_plan *plan, uint32_t link)
@@ -229,13 +229,13 @@ static bool join(struct sw_plan *plan, const struct sw_job *job, const struct se
 	struct sw_view *view = sw_plan_view(plan);
 	const struct room *room = room_of(view, seat->room);
 	const struct sw_job *now = seat->rule == 1 ? NULL : worker(view, room, seat->lane);
-	if (now != NULL && sw_plan_pause(plan, now) != SW_YES)
+	if (now != NULL && sw_plan_stop(plan, now, SW_PAUSE) != SW_YES)
 		return false;
-	bool joins = sw_plan_pack(plan, job, linked(view, room->members[0])) == SW_YES;
+	bool joins = sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(linked(view, room->members[0])))) == SW_YES;
 	if (joins && now != NULL)
-		(void)sw_plan_pause(plan, job);
+		(void)sw_plan_stop(plan, job, SW_PAUSE);
 	if (now != NULL)
-		(void)sw_plan_go(plan, now);
+		(void)sw_plan_run(plan, now, NULL);
 	if (joins)
 		sw_salus_enter(view, job, seat->room, seat->lane);
 	return joins;
@@ -260,7 +260,7 @@ static struct seat look_for_seat(const struct turn *turn, const struct sw_job *j
 
 static enum sw_answer settle(const struct turn *turn, const struct sw_job *job)
 {
-	enum sw_answer answer = sw_plan_start(turn->plan, job);
+	enum sw_answer answer = sw_plan_run(turn->plan, job, NULL);
 	if (answer == SW_YES)
 		sw_salus_found(turn->view, job);
 	if (answer != SW_NO_ROOM || !shares(job))

@@ -254,14 +254,16 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	const struct sw_seats_rule rule = {(uint32_t)sw_view_param(view, WORTH)->number, .host_slow_milli = slow, .own_slow_milli = slow};
 	/* Where nothing runs, nothing nearer will become free. */
 	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0, shares = slow > 1000;
-	enum sw_answer answer = sw_plan_start_by(plan, job, job->asked_class, &sw_sharewell_near);
+	const struct sw_where near = sw_by(&sw_sharewell_near);
+	enum sw_answer answer = sw_plan_run(plan, job, SW_WISH(.where = near));
 	desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
 	if (answer == SW_OVER_QUOTA)
-		return job->is_auto && sw_plan_start_as(plan, job, SW_CLASS_OPPORTUNISTIC) == SW_YES;
+		return job->is_auto && sw_plan_run(plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES;
 	if (answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
-	    (anywhere && sw_plan_start(plan, job) == SW_YES))
+	    (anywhere && sw_plan_run(plan, job, NULL) == SW_YES))
 		return true;
-	answer = sw_plan_start_ahead(plan, job, anywhere ? NULL : &sw_sharewell_near, !card->starved);
+	const uint8_t evict = card->starved ? SW_EVICT_BEHIND : SW_EVICT_SPARING;
+	answer = sw_plan_run(plan, job, SW_WISH(.evict = evict, .where = anywhere ? sw_by(NULL) : near));
 	desk->changed |= answer == SW_TOO_SOON; /* the core wakes us for it */
 	return answer == SW_YES ||
 	       (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &desk->seats, seat_of, &rule, job));

@@ -177,7 +177,8 @@ bool sw_seats_take(struct sw_plan *plan, struct sw_seats *seats, sw_seat_of_fn *
 		host = best_host(view, seats, seat_of, rule, job, FILLED, &beside);
 		filler = host != NULL ? job_of(view, seat_of(view, host)->partner) : NULL;
 	}
-	if (host == NULL || (filler != NULL && sw_plan_preempt(plan, filler) != SW_YES) || sw_plan_pack(plan, job, host) != SW_YES)
+	if (host == NULL || (filler != NULL && sw_plan_stop(plan, filler, SW_PREEMPT) != SW_YES) ||
+	    sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host))) != SW_YES)
 		return false;
 	if (filler != NULL) {
 		take_out(view, seats, seat_of, filler);
@@ -198,7 +199,7 @@ bool sw_seats_fill(struct sw_plan *plan, struct sw_seats *seats, sw_seat_of_fn *
 					     .host_slow_milli = rule->host_slow_milli < UNFELT_MILLI ? rule->host_slow_milli : UNFELT_MILLI,
 					     .own_slow_milli = UINT32_MAX};
 	const struct sw_job *host = best_host(view, seats, seat_of, &unfelt, job, SW_CLASS_GUARANTEED, &beside);
-	if (host == NULL || sw_plan_pack(plan, job, host) != SW_YES)
+	if (host == NULL || sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host))) != SW_YES)
 		return false;
 	put_in(view, seats, seat_of, host, SW_SEATS_FILLED);
 	put_in(view, seats, seat_of, job, SW_SEATS_FILLERS);
@@ -219,7 +220,7 @@ void sw_seats_spread(struct sw_plan *plan, uint32_t list, sw_seat_of_fn *seat_of
 		if (job->state != SW_JOB_RUNNING || job->gpus_held > sw_view_gpus_free(view) ||
 		    sw_job_keeps(view, job) != SW_KEEPS_ANYWHERE)
 			continue;
-		(void)sw_plan_migrate_by(plan, job, rule);
+		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_by(rule)));
 		tries++;
 	}
 }
@@ -243,7 +244,7 @@ static void review(struct sw_plan *plan, struct sw_seats *seats, sw_seat_of_fn *
 			continue;
 		bool slower = is_slower(view, seat_of, guest) || is_slower(view, seat_of, host);
 		seat->strikes = slower ? (uint8_t)(seat->strikes + 1) : 0;
-		if (seat->strikes < STRIKES || sw_plan_preempt(plan, guest) != SW_YES)
+		if (seat->strikes < STRIKES || sw_plan_stop(plan, guest, SW_PREEMPT) != SW_YES)
 			continue;
 		seats->bad[guest->model % SW_SEATS_MODELS] |= UINT64_C(1) << host->model % SW_SEATS_MODELS;
 		seats->bad[host->model % SW_SEATS_MODELS] |= UINT64_C(1) << guest->model % SW_SEATS_MODELS;

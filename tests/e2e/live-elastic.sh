@@ -12,7 +12,7 @@ static bool squeeze(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job))
-		if (job->gpus_held / 2 >= job->min_gpus && sw_plan_resize(plan, job, job->gpus_held / 2) == SW_YES)
+		if (job->gpus_held / 2 >= job->min_gpus && sw_plan_run(plan, job, SW_WISH(.gpus = job->gpus_held / 2)) == SW_YES)
 			return true;
 	return false;
 }
@@ -27,11 +27,11 @@ static sw_ns decide(struct sw_plan *plan)
 			squeeze(plan);
 		uint32_t free = sw_view_gpus_free(view);
 		if (free >= job->min_gpus)
-			(void)sw_plan_start_with(plan, job, free < job->max_gpus ? free : job->max_gpus);
+			(void)sw_plan_run(plan, job, SW_WISH(.gpus = free < job->max_gpus ? free : job->max_gpus));
 	}
 	for (job = sw_view_next_running(view, NULL); job != NULL && sw_view_waiting(view) == 0; job = sw_view_next_running(view, job)) {
 		uint32_t more = job->gpus_held + sw_view_gpus_free(view);
-		(void)sw_plan_resize(plan, job, more < job->max_gpus ? more : job->max_gpus);
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = more < job->max_gpus ? more : job->max_gpus));
 	}
 	return SW_TIME_NEVER;
 }

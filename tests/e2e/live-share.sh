@@ -17,11 +17,12 @@ static sw_ns decide(struct sw_plan *plan)
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL), *next; job != NULL; job = next) {
 		next = sw_view_next_waiting(view, job);
 		if (job->job_class != SW_CLASS_OPPORTUNISTIC) {
-			(void)sw_plan_start(plan, job);
+			(void)sw_plan_run(plan, job, NULL);
 			continue;
 		}
 		for (const struct sw_job *with = sw_view_next_running(view, NULL); with != NULL; with = sw_view_next_running(view, with))
-			if (with->job_class == SW_CLASS_GUARANTEED && with->gpus_held == job->gpus && sw_plan_share(plan, job, with) == SW_YES)
+			if (with->job_class == SW_CLASS_GUARANTEED && with->gpus_held == job->gpus &&
+			    sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with))) == SW_YES)
 				break;
 	}
 	return SW_TIME_NEVER;

@@ -33,9 +33,9 @@ static sw_ns decide(struct sw_plan *plan)
 		next = sw_view_next_waiting(view, job);
 		const struct sw_job *with = job->job_class == SW_CLASS_OPPORTUNISTIC ? sw_view_next_running(view, NULL) : NULL;
 		if (job->job_class != SW_CLASS_OPPORTUNISTIC)
-			(void)sw_plan_start(plan, job);
+			(void)sw_plan_run(plan, job, NULL);
 		else if (with != NULL)
-			(void)sw_plan_share(plan, job, with);
+			(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with)));
 	}
 	return SW_TIME_NEVER;
 }

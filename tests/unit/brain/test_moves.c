@@ -10,10 +10,10 @@ static sw_ns tidy(struct sw_plan *plan)
 	bool rests = sw_view_now(view) >= RESTS_FROM && sw_view_now(view) < RESTS_UNTIL;
 	const struct sw_job *next;
 	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL && !rests; job = sw_view_next_running(view, job))
-		(void)sw_plan_migrate(plan, job);
+		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL)));
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = next) {
 		next = sw_view_next_waiting(view, job);
-		(void)sw_plan_start(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 	}
 	return SW_TIME_NEVER;
 }

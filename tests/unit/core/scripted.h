@@ -47,7 +47,7 @@ static inline void run_script(struct rig *rig, int64_t at_s, void (*what)(struct
 
 static inline void start_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 static inline void start_all(struct sw_plan *plan)
@@ -56,7 +56,7 @@ static inline void start_all(struct sw_plan *plan)
 	const struct sw_job *next;
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = next) {
 		next = sw_view_next_waiting(view, job);
-		(void)sw_plan_start(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 	}
 }
 

@@ -234,7 +234,7 @@ static void test_cancel(void **state)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: events that are heard one by one and decided on at the end come to what they would together:

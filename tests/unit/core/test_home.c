@@ -23,7 +23,7 @@ static uint32_t submit_homely(struct rig *rig, uint32_t gpus)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 static void start_last(struct sw_plan *plan)
@@ -32,7 +32,7 @@ static void start_last(struct sw_plan *plan)
 	for (const struct sw_job *job = sw_view_next_waiting(sw_plan_view(plan), NULL); job != NULL;
 	     job = sw_view_next_waiting(sw_plan_view(plan), job))
 		last = job;
-	assert_int_equal(sw_plan_start(plan, last), SW_YES);
+	assert_int_equal(sw_plan_run(plan, last, NULL), SW_YES);
 }
 
 /* Aim: a job that prefers its home starts again on exactly the GPUs it had, though the
@@ -166,7 +166,7 @@ static void test_few_homes_are_taken(void **state)
 
 static void start_with_three(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 3), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 3)), SW_YES);
 }
 
 /* Aim: a home of another size is no home, and one on a node that goes down is forgotten. */
@@ -190,15 +190,15 @@ static void test_home_must_fit(void **state)
 
 static void start_and_preempt(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 static void start_and_resize(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 3)), SW_YES);
 }
 
 /* Aim: a policy that changes its mind within a decision does not cost a job its home, and
@@ -251,13 +251,13 @@ static void test_ends_after_the_stop(void **state)
 
 static void resize_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 3)), SW_YES);
 }
 
 static void preempt_and_shrink(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 1), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1)), SW_YES);
 }
 
 /* Aim: where a move is a restart, a new size is a stop of the old run and a start of the next, in

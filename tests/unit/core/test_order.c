@@ -427,7 +427,7 @@ static sw_ns last_first(struct sw_plan *plan)
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = sw_view_next_waiting(view, job))
 		last = job;
 	if (last != NULL)
-		(void)sw_plan_start(plan, last);
+		(void)sw_plan_run(plan, last, NULL);
 	sw_plan_by_order(plan);
 	return SW_TIME_NEVER;
 }

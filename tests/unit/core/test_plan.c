@@ -14,13 +14,13 @@
 static void start_three_of_one(struct sw_plan *plan)
 {
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 4);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 1);
 	/* All or nothing: one GPU is free, two are wanted, none is taken. */
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_NO_ROOM);
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 1);
 	assert_int_equal(job_of(plan, 1)->state, SW_JOB_WAITING);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 2)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), NULL), SW_YES);
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 0);
 }
 
@@ -52,17 +52,16 @@ static void test_start(void **state)
 static void misuse_start(struct sw_plan *plan)
 {
 	const struct sw_job *running = job_of(plan, 0), *elastic = job_of(plan, 1), *gone = job_of(plan, 2);
-	assert_int_equal(sw_plan_start(plan, running), SW_MISUSE);
-	assert_int_equal(sw_plan_start(plan, gone), SW_MISUSE);
-	assert_int_equal(sw_plan_start(plan, NULL), SW_MISUSE);
-	assert_int_equal(sw_plan_start(plan, &made_up), SW_MISUSE);
-	assert_int_equal(sw_plan_start(plan, (const struct sw_job *)((const char *)elastic + 1)), SW_MISUSE);
-	assert_int_equal(sw_plan_start_with(plan, elastic, 0), SW_MISUSE);
-	assert_int_equal(sw_plan_start_with(plan, elastic, 1), SW_MISUSE);
-	assert_int_equal(sw_plan_start_with(plan, elastic, 5), SW_MISUSE);
-	assert_int_equal(sw_plan_start_with(plan, elastic, UINT32_MAX), SW_MISUSE);
-	assert_int_equal(sw_plan_start_with(plan, elastic, 4), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_with(plan, elastic, 3), SW_YES);
+	assert_int_equal(sw_plan_run(plan, running, NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, gone, NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, NULL, NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, &made_up, NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, (const struct sw_job *)((const char *)elastic + 1), NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = 1)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = 5)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = UINT32_MAX)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = 4)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = 3)), SW_YES);
 }
 
 /* Aim: starting what runs, what has ended, what nobody submitted, or with too few or too many GPUs
@@ -88,11 +87,11 @@ static void test_start_misuse(void **state)
 
 static void start_over_quota(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 	assert_int_equal(sw_view_tenant_held(sw_plan_view(plan), 3), 2);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_OVER_QUOTA);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 2)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), NULL), SW_YES);
 }
 
 /* Aim: guaranteed jobs stop at their tenant's quota; opportunistic jobs and other
@@ -126,11 +125,11 @@ static void test_quota(void **state)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_MISUSE);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_MISUSE);
-	assert_int_equal(sw_plan_preempt(plan, &made_up), SW_MISUSE);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, &made_up, SW_PREEMPT), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
 }
 
 /* Aim: a preempted job waits again, its run time is kept, and it resumes or starts anew
@@ -171,14 +170,14 @@ static void test_preempt(void **state)
 
 static void preempt_too_soon(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_TOO_SOON);
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_TOO_SOON);
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 1), SW_TOO_SOON);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_TOO_SOON);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_TOO_SOON);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1)), SW_TOO_SOON);
 }
 
 static void preempt_in_time(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: within its quantum a job is neither preempted nor moved nor resized; at
@@ -203,8 +202,8 @@ static void test_quantum(void **state)
 
 static void lift_and_put_back(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 /* Aim: a job that was lifted and put back where it was has not been touched: no command, no
@@ -226,8 +225,8 @@ static void test_lifted_and_put_back(void **state)
 
 static void start_and_preempt(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: a job that was started and stopped in one decision never ran. */

@@ -13,11 +13,11 @@
 
 static void migrate_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_YES);
 	/* It stands where the rule wants it: there is no other place. */
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_MISUSE);
-	assert_int_equal(sw_plan_migrate(plan, &made_up), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, &made_up, SW_WISH(.where = sw_by(NULL))), SW_MISUSE);
 }
 
 /* Aim: a migrated job goes where the rule would put it now, in the same run, and its
@@ -52,7 +52,7 @@ static void test_migrate(void **state)
 
 static void migrate_first_in_vain(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
 }
 
 /* Aim: a job that finds no other place is left alone: no command, and nothing about it changes. */
@@ -72,11 +72,11 @@ static void test_migrate_nowhere(void **state)
 
 static void try_every_way_to_move(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 1), 2), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 2)), SW_NO_ROOM);
 	/* Lifted and put elsewhere in one decision would be a move too. */
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_NO_ROOM);
 }
 
 /* Aim: where the engine was told that running jobs cannot be moved, no way leads to a move; a job
@@ -104,8 +104,8 @@ static void test_cannot_move(void **state)
 
 static void preempt_and_share(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_NO_ROOM);
 }
 
 /* Aim: to be lifted and to become somebody's neighbour in one decision would be a move as well. */
@@ -141,7 +141,7 @@ static enum sw_answer wanted_answer;
 
 static void resize_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), wanted_gpus), wanted_answer);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = wanted_gpus)), wanted_answer);
 }
 
 static void resize(struct rig *rig, int64_t at_s, uint32_t gpus, enum sw_answer answer)
@@ -160,8 +160,7 @@ static void test_resize(void **state)
 	struct sw_job_spec spec = elastic_spec(1, 2, 4, 100);
 	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){0});
 	rig_submit(&rig, 0, &spec);
-	resize(&rig, 0, 2, SW_MISUSE); /* it does not run yet */
-	run_script(&rig, 0, start_first);
+	resize(&rig, 0, 2, SW_YES); /* it starts */
 	resize(&rig, 1, 0, SW_MISUSE);
 	resize(&rig, 1, 5, SW_MISUSE);
 	resize(&rig, 1, 2, SW_YES);
@@ -209,7 +208,7 @@ static void test_resize_remaining(void **state)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: a job that was stopped at another size than it asked for needs the time that its work takes
@@ -230,8 +229,8 @@ static void test_stopped_at_another_size(void **state)
 
 static void resize_over_quota(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 3), SW_YES);
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 4), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 3)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 4)), SW_OVER_QUOTA);
 	assert_int_equal(job_of(plan, 0)->gpus_held, 3);
 }
 
@@ -252,8 +251,8 @@ static void test_resize_over_quota(void **state)
 
 static void resize_there_and_back(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 1), SW_YES);
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 2), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 2)), SW_YES);
 }
 
 /* Aim: a job that is where it was at the end of a decision, with the size it had, was not
@@ -275,9 +274,9 @@ static void test_resize_there_and_back(void **state)
 
 static void restart_elsewhere(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 2)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
 }
 
 /* Aim: a job that was lifted and ends up elsewhere in the same decision has

@@ -14,22 +14,21 @@ static const struct sw_node_id node_0 = {0}, node_1 = {1}, node_2 = {2};
 
 static void start_on_nodes(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, node_1), SW_YES);
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 1), 2, node_1), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 1), 2, node_0), SW_YES);
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 2), 2, node_0), SW_MISUSE); /* it asked for one */
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 2), 1, node_2), SW_MISUSE);
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, node_1), SW_MISUSE);
-	assert_int_equal(sw_plan_start_on(plan, &made_up, 1, node_0), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 2, .where = sw_on(node_1))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 2, .where = sw_on(node_0))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.gpus = 2, .where = sw_on(node_0))), SW_MISUSE); /* it asked for one */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.gpus = 1, .where = sw_on(node_2))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_1))), SW_NO_ROOM); /* it is there */
+	assert_int_equal(sw_plan_run(plan, &made_up, SW_WISH(.gpus = 1, .where = sw_on(node_0))), SW_MISUSE);
 }
 
 static void move_to_nodes(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, node_0), SW_NO_ROOM);
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, node_2), SW_MISUSE);
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 2), 1, node_1), SW_MISUSE); /* it waits */
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, node_0), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_0))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_2))), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_0))), SW_YES);
 }
 
 /* Aim: a job starts on, and moves to, the node that is named, whatever the placement rule
@@ -53,13 +52,13 @@ static void test_named_nodes(void **state)
 
 static void start_spread_out(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, node_0), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on(node_0))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
 }
 
 static void gather_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 1), 2, node_1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 2, .where = sw_on(node_1))), SW_YES);
 }
 
 /* Aim: a job that is spread over nodes is found on each of them, and can be brought together where
@@ -89,15 +88,17 @@ static void test_spread_and_gathered(void **state)
 
 static void pack_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_NO_ROOM); /* all compute is promised */
-	assert_int_equal(sw_plan_pack(plan, job_of(plan, 2), job_of(plan, 0)), SW_NO_ROOM);  /* memory */
-	assert_int_equal(sw_plan_pack(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_pack(plan, job_of(plan, 1), job_of(plan, 0)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))),
+			 SW_NO_ROOM); /* all compute is promised */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 0)))),
+			 SW_NO_ROOM); /* memory */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 0)))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 0)))), SW_MISUSE);
 }
 
 static void preempt_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: a job is packed beside one that was promised the whole GPU; it counts for nothing there but

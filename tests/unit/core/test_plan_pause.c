@@ -29,12 +29,12 @@ static void open_pausing(struct rig *rig)
 
 static void pause_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PAUSE), SW_YES);
 }
 
 static void go_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_go(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 static sw_ns left_s(const struct rig *rig, uint32_t id)
@@ -75,12 +75,12 @@ static void test_time_stands_still(void **state)
 
 static void take_the_rest(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_go(plan, job_of(plan, 0)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_go(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PAUSE), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_NO_ROOM);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PAUSE), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 /* Aim: who is paused keeps its floor of the memory and no compute; a job can start, be paused and
@@ -108,20 +108,19 @@ static void test_others_use_what_it_leaves(void **state)
 static void do_what_is_not_done(struct sw_plan *plan)
 {
 	const struct sw_job *job = job_of(plan, 0);
-	assert_int_equal(sw_plan_migrate(plan, job), SW_NO_ROOM);
-	assert_int_equal(sw_plan_move_to(plan, job, 1, (struct sw_node_id){0}), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){0}))), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, job, RIG_GIB, 500), SW_NO_ROOM);
-	assert_int_equal(sw_plan_pause(plan, job), SW_MISUSE);
-	assert_int_equal(sw_plan_go(plan, job_of(plan, 1)), SW_MISUSE);
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 1)), SW_MISUSE);
-	assert_int_equal(sw_plan_pause(plan, &made_up), SW_MISUSE);
-	assert_int_equal(sw_plan_go(plan, &made_up), SW_MISUSE);
-	assert_int_equal(sw_plan_preempt(plan, job), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job, SW_PAUSE), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PAUSE), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, &made_up, SW_PAUSE), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, &made_up, NULL), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, job, SW_PREEMPT), SW_YES);
 }
 
 static void try_to_pause(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 0)), SW_MISUSE);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PAUSE), SW_MISUSE);
 }
 
 /* Aim: who is paused is not moved or limited, but can be stopped, and then is not paused any more;
@@ -150,9 +149,9 @@ static void test_refusals(void **state)
 
 static void start_both(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_pause(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PAUSE), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
 /* Aim: under a policy that does not pause, who was paused goes on if it can, else is preempted:

@@ -31,12 +31,12 @@ static void share_all_with_first(struct sw_plan *plan)
 		[6] = SW_MISUSE,  /* does not say how much memory it needs */
 	};
 	for (uint32_t id = 1; id <= 6; id++)
-		assert_int_equal(sw_plan_share(plan, job_of(plan, id), job_of(plan, 0)), expected[id]);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), job_of(plan, 2)), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), job_of(plan, 4)), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, &made_up, job_of(plan, 0)), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), &made_up), SW_MISUSE);
+		assert_int_equal(sw_plan_run(plan, job_of(plan, id), SW_WISH(.where = sw_beside(job_of(plan, 0)))), expected[id]);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(job_of(plan, 2)))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(job_of(plan, 4)))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, &made_up, SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(&made_up))), SW_MISUSE);
 }
 
 /* Aim: jobs share a GPU up to its memory, guaranteed ones up to its compute, and only those
@@ -68,8 +68,8 @@ static void test_share(void **state)
 static void share_nine(struct sw_plan *plan)
 {
 	for (uint32_t id = 1; id < SW_GPU_RESIDENTS_MAX; id++)
-		assert_int_equal(sw_plan_share(plan, job_of(plan, id), job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, SW_GPU_RESIDENTS_MAX), job_of(plan, 0)), SW_NO_ROOM);
+		assert_int_equal(sw_plan_run(plan, job_of(plan, id), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, SW_GPU_RESIDENTS_MAX), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_NO_ROOM);
 }
 
 /* Aim: a GPU has at most so many residents, however small they are. */
@@ -89,12 +89,12 @@ static void test_share_residents(void **state)
 
 static void share_other_sizes(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 	assert_int_equal(job_of(plan, 2)->gpus_held, 2);
 	/* A whole GPU is not shared, not even by its holder's wish. */
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), SW_YES);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 4), job_of(plan, 3)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 4), SW_WISH(.where = sw_beside(job_of(plan, 3)))), SW_MISUSE);
 }
 
 /* Aim: a guest runs on as many GPUs as its host, if that is among its sizes; a job of unknown
@@ -131,7 +131,7 @@ static void change_limits(struct sw_plan *plan)
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), RIG_GIB, 0), SW_MISUSE);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), RIG_GIB, 1001), SW_MISUSE);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 1), RIG_GIB, 1), SW_MISUSE);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 	/* Now somebody else holds the rest. */
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 51 * RIG_GIB, 300), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 50 * RIG_GIB, 301), SW_NO_ROOM);
@@ -166,7 +166,7 @@ static void raise_limits(struct sw_plan *plan)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: limits belong to a run: a job that must wait again asks for what it asked for at first, so

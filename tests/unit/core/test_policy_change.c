@@ -63,10 +63,10 @@ static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	for (int m = 0; m < calls.misuses; m++)
-		assert_int_equal(sw_plan_start(plan, NULL), SW_MISUSE);
+		assert_int_equal(sw_plan_run(plan, NULL, NULL), SW_MISUSE);
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL), *next; !calls.sleeps && job != NULL; job = next) {
 		next = sw_view_next_waiting(view, job);
-		(void)sw_plan_start(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 	}
 	return calls.wake;
 }

@@ -44,10 +44,10 @@ static struct sw_beside beside(const struct rig *rig, uint32_t job, enum sw_job_
 
 static void start_two_gpu_job(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 	/* Job 1 sits on the second of its GPUs only. */
 	const struct sw_gpus second = {{0}, 2};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &second, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&second, 1))), SW_YES);
 }
 
 /* Aim: of the GPUs that a job would share, the one where it or a neighbour is worst off counts,

@@ -142,13 +142,13 @@ static void test_what_is_beside(void **state)
 
 static void preempt_both(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
 }
 
 static void start_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
 }
 
 /* Aim: a job comes back to the GPUs that it had, whatever their numbers are now; one whose GPUs are

@@ -37,17 +37,17 @@ static void set_quota(struct rig *rig, int64_t at_s, uint32_t gpus)
 
 static void start_as_opportunistic(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_OVER_QUOTA);
-	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC), SW_YES);
-	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC)), SW_MISUSE);
 	/* There is no room for two more, whatever they are. */
-	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC)), SW_NO_ROOM);
 	assert_int_equal(job_of(plan, 1)->job_class, SW_CLASS_GUARANTEED);
 }
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: a guaranteed job can run as an opportunistic one, which its quota does not count, and is
@@ -81,11 +81,11 @@ static void start_by_own_rule(struct sw_plan *plan)
 {
 	static const struct sw_placement last = {.abi = SW_POLICY_ABI, .name = "last", .about = "the last node", .place = place_on_last};
 	static const struct sw_placement empty = {.abi = SW_POLICY_ABI, .name = "empty", .about = "none"};
-	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &empty), SW_MISUSE);
-	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &last), SW_OVER_QUOTA);
-	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &last), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_by(&empty))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_by(&last))), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(&last))), SW_YES);
 	/* The other node has room, but the rule does not know it. */
-	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &last), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(&last))), SW_NO_ROOM);
 	assert_int_equal(job_of(plan, 1)->job_class, SW_CLASS_GUARANTEED);
 }
 
@@ -112,19 +112,20 @@ static void start_at_odd_places(struct sw_plan *plan)
 {
 	const struct sw_gpus first = {{0}, 1}, both[] = {{{0}, 2}, {{1}, 1}}, twice[] = {{{0}, 1}, {{0}, 2}}, beyond = {{1}, 4},
 			     nowhere = {{2}, 1};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &first, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&first, 1))), SW_YES);
 	/* Beside it: an opportunistic job may, a guaranteed one finds no compute,
 	 * and 71 GiB find no room. */
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_GUARANTEED, &first, 1), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 3), SW_CLASS_OPPORTUNISTIC, twice, 2), SW_MISUSE);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 3), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_MISUSE); /* it asked for two */
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &beyond, 1), SW_MISUSE);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &nowhere, 1), SW_MISUSE);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &first, 0), SW_MISUSE);
-	assert_int_equal(sw_plan_start_at(plan, &made_up, SW_CLASS_OPPORTUNISTIC, &first, 1), SW_MISUSE);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 3), SW_CLASS_OPPORTUNISTIC, both, 2), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&first, 1))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 1))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(twice, 2))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 1))),
+			 SW_MISUSE); /* it asked for two */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&beyond, 1))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&nowhere, 1))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 0))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, &made_up, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 1))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(both, 2))), SW_YES);
 }
 
 /* Aim: a job starts on exactly the GPUs that the policy names, if they are there and have room. */
@@ -151,7 +152,7 @@ static void ask_for_least_used(struct sw_plan *plan)
 	/* GPU 0 is used by 0.6, GPU 1 by 0.3, GPU 2 by 0.9; GPU 3 is idle. */
 	for (uint32_t id = 0; id < 3; id++) {
 		const struct sw_gpus at = {{id / 2}, UINT64_C(1) << id % 2};
-		assert_int_equal(sw_plan_start_at(plan, job_of(plan, id), SW_CLASS_GUARANTEED, &at, 1), SW_YES);
+		assert_int_equal(sw_plan_run(plan, job_of(plan, id), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&at, 1))), SW_YES);
 	}
 	assert_int_equal(sw_gpus_least_used(view, job_of(plan, 3), 800, where, 2), 1);
 	assert_true(where[0].node.v == 1 && where[0].mask == 2);
@@ -188,14 +189,14 @@ static void test_least_used(void **state)
 
 static void start_fourth_over(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 0)), SW_MISUSE); /* it runs */
-	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 3)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), NULL), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), SW_MISUSE); /* it runs */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), SW_YES);
 }
 
 static void refuse_fourth(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 3)), SW_TOO_SOON);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), SW_TOO_SOON);
 }
 
 /* Three opportunistic jobs on the two GPUs of a node: 40 GiB and, later, 30 GiB on the
@@ -211,7 +212,7 @@ static void fill_with_opportunistic(struct rig *rig, struct sw_engine_config con
 
 static void third_beside_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 2), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
 /* Aim: a guaranteed job starts where only opportunistic ones are; who has room beside it stays, the
@@ -253,13 +254,14 @@ static void test_start_over_is_too_soon(void **state)
 
 static void upgrade_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_MISUSE);
 }
 
 static void fail_to_upgrade_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)),
+			 SW_OVER_QUOTA);
 }
 
 /* Aim: a job is upgraded where it is once its quota has room: its share changes, nothing else. */
@@ -287,19 +289,19 @@ static void test_upgrade_in_place(void **state)
 static void second_beside_first(struct sw_plan *plan)
 {
 	const struct sw_gpus first = {{0}, 1};
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &first, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&first, 1))), SW_YES);
 }
 
 static void upgrade_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_YES);
 }
 
 static void no_room_for_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 2)), SW_YES);
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 1)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_NO_ROOM);
 }
 
 /* Aim: beside a guaranteed job it moves to a place of its own, or stays what and where it is. */
@@ -390,7 +392,7 @@ static sw_ns walk_fresh(struct sw_plan *plan)
 		assert_true(given < count);
 		assert_int_equal(job->id.v, expected[given++]);
 		if (job->id.v % 3 == 0)
-			(void)sw_plan_start(plan, job);
+			(void)sw_plan_run(plan, job, NULL);
 	}
 	assert_int_equal(given, count);
 	fresh_given += given;

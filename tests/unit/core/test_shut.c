@@ -62,7 +62,7 @@ static void test_holders_stay(void **state)
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_TOO_SOON);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_TOO_SOON);
 }
 
 /* Aim: a job is not preempted for a GPU that the next one could not have. */
@@ -82,10 +82,10 @@ static void test_no_preemption(void **state)
 static void start_with_room(struct sw_plan *plan)
 {
 	struct sw_gpus there = {{0}, 0x1};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &there, 1), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&there, 1))), SW_NO_ROOM);
 	assert_int_equal(sw_gpu_memory_free(sw_plan_view(plan), (struct sw_node_id){0}, 0), 0);
 	there.mask = 0x2;
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &there, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&there, 1))), SW_YES);
 }
 
 /* Aim: a policy that names GPUs does not get one that is shut. */
@@ -102,14 +102,14 @@ static void test_by_name(void **state)
 
 static void pack_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_NO_ROOM);
 	struct sw_gpus where[4];
 	assert_int_equal(sw_gpus_least_used(sw_plan_view(plan), job_of(plan, 1), 1000, where, 4), 0);
 }
 
 static void pack_second_now(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
 /* Aim: no job is put beside another on a GPU that is shut; once it is open, it is found again. */
@@ -133,7 +133,7 @@ static void test_no_neighbour(void **state)
 
 static void start_first_elsewhere(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 /* Aim: a job does not come home to a GPU that is shut; it starts elsewhere. */

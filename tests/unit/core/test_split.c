@@ -36,12 +36,12 @@ static uint64_t free_gib(const struct rig *rig, uint32_t gpu)
 
 static void split_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_YES);
 }
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: a split job holds on each GPU what its part says, takes as long as the splitter says, and
@@ -79,31 +79,33 @@ static void split_nonsense(struct sw_plan *plan)
 	const struct sw_job *job = job_of(plan, 0);
 	struct sw_split split = uneven;
 	split.count = 1;
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split.count = SW_SPLIT_PARTS_MAX + 1;
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split = uneven;
 	split.parts[1].gpu = 0; /* twice the same */
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split.parts[1].gpu = 2;
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split.parts[1] = (struct sw_split_part){{2}, 0, 1};
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split.parts[1] = (struct sw_split_part){{0}, 1, 0};
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
 	split = uneven;
 	split.alone_milli = 0;
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_MISUSE);
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 1), &uneven), SW_MISUSE); /* it asked for two GPUs */
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 2), &uneven), SW_MISUSE); /* it does not say what it needs */
-	assert_int_equal(sw_plan_start_split(plan, &made_up, &uneven), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_MISUSE);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))),
+			 SW_MISUSE); /* it asked for two GPUs */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))),
+			 SW_MISUSE); /* it does not say what it needs */
+	assert_int_equal(sw_plan_run(plan, &made_up, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_MISUSE);
 	split = uneven;
 	split.parts[1].memory_bytes = 81 * RIG_GIB;
-	assert_int_equal(sw_plan_start_split(plan, job, &split), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_NO_ROOM);
 	assert_int_equal(job->compute_milli, 1000);
-	assert_int_equal(sw_plan_start_split(plan, job, &uneven), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_YES);
 	assert_int_equal(job->compute_milli, 0);
-	assert_int_equal(sw_plan_start_split(plan, job, &uneven), SW_MISUSE); /* it runs */
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_MISUSE); /* it runs */
 }
 
 /* Aim: a split that makes no sense is misuse, one that has no room is not, and neither
@@ -123,12 +125,12 @@ static void test_nonsense(void **state)
 
 static void split_in_vain(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_NO_ROOM);
 }
 
 static void split_over_quota(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_OVER_QUOTA);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_OVER_QUOTA);
 }
 
 /* Aim: nothing is split where there is no splitter, on a closed node, or beyond the quota, which
@@ -158,19 +160,21 @@ static void push_the_first(struct sw_plan *plan)
 {
 	const struct sw_job *split = job_of(plan, 0);
 	const struct sw_gpus second = {{0}, 2};
-	assert_int_equal(sw_plan_migrate(plan, split), SW_NO_ROOM);
-	assert_int_equal(sw_plan_move_to(plan, split, 1, (struct sw_node_id){1}), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, split, SW_WISH(.where = sw_by(NULL))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, split, SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){1}))), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, split, RIG_GIB, 500), SW_NO_ROOM);
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), split), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(split))), SW_NO_ROOM);
 	struct sw_beside beside;
 	assert_true(sw_predict_beside(sw_plan_view(plan), job_of(plan, 1), SW_CLASS_GUARANTEED, split, &beside));
 	assert_false(beside.fits);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &second, 1), SW_MISUSE); /* it asked for two */
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 2), &second, 1), SW_YES);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 3), &second, 1), SW_YES);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 4), &second, 1), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))),
+			 SW_MISUSE); /* it asked for two */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 4), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))), SW_NO_ROOM);
 	assert_int_equal(job_of(plan, 4)->compute_milli, 1000);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 5), &second, 1), SW_MISUSE); /* memory unknown */
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 5), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))),
+			 SW_MISUSE); /* memory unknown */
 }
 
 /* Aim: a split job stays as it is, and whole jobs go beside it and each other without a promise
@@ -200,14 +204,14 @@ static void test_neighbours(void **state)
 static void merge_first(struct sw_plan *plan)
 {
 	const struct sw_gpus other = {{1}, 1};
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 0), &other, 1), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_at(&other, 1))), SW_YES);
 }
 
 static void lift_and_split_again(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 0), &uneven), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&uneven))), SW_YES);
 }
 
 /* Aim: a split job that is stopped and started whole in one decision has moved; one that is split

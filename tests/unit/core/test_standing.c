@@ -150,13 +150,13 @@ static void try_each_verb(struct sw_plan *plan)
 {
 	const struct sw_job *job = job_of(plan, 2), *host = job_of(plan, 1);
 	const struct sw_gpus free_one = {{0}, 1}, taken = {{0}, 2};
-	assert_int_equal(sw_plan_start(plan, job), answers);
-	assert_int_equal(sw_plan_start_on(plan, job, 1, (struct sw_node_id){0}), answers);
-	assert_int_equal(sw_plan_start_at(plan, job, SW_CLASS_GUARANTEED, &free_one, 1), answers);
-	assert_int_equal(sw_plan_pack_at(plan, job, &taken, 1), answers);
-	assert_int_equal(sw_plan_share(plan, job, host), answers);
-	assert_int_equal(sw_plan_pack(plan, job, host), answers);
-	assert_int_equal(sw_plan_start_over(plan, job), answers);
+	assert_int_equal(sw_plan_run(plan, job, NULL), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){0}))), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&free_one, 1))), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&taken, 1))), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.where = sw_beside(host))), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host))), answers);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), answers);
 }
 
 /* Aim: by no verb does a job come to a node whose host memory a suspended run holds. */
@@ -241,7 +241,7 @@ static uint32_t crowded;
 
 static void start_on_crowded(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, (struct sw_node_id){crowded}), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){crowded}))), SW_YES);
 }
 
 /* Aim: a job that fits on one node is not spread over two because the tightest node has
@@ -277,8 +277,8 @@ static bool makes_room;
 static void stop_for_newcomer(struct sw_plan *plan)
 {
 	assert_int_equal(sw_job_makes_room(sw_plan_view(plan), job_of(plan, 1), job_of(plan, 3)), makes_room);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 3)), makes_room ? SW_YES : SW_NO_ROOM);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), NULL), makes_room ? SW_YES : SW_NO_ROOM);
 }
 
 /* Aim: on a node whose jobs ask for more host memory than it has, a stop makes as much room
@@ -311,13 +311,13 @@ static const struct sw_gpus gang_gpus[] = {{{0}, 2}, {{1}, 1}};
 
 static void start_gang(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &gang_gpus[0], 1), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, gang_gpus, 2), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&gang_gpus[0], 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(gang_gpus, 2))), SW_YES);
 }
 
 static void start_over_gang(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 2)), answers);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), answers);
 }
 
 /* Aim: a gang is not stopped for a job on one of its nodes if its run would take the job's
@@ -357,20 +357,20 @@ static void start_victims(struct sw_plan *plan)
 {
 	const struct sw_gpus at[] = {{{0}, 1}, {{0}, 2}};
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(sw_plan_start_at(plan, job_of(plan, i), SW_CLASS_OPPORTUNISTIC, &at[i], 1), SW_YES);
+		assert_int_equal(sw_plan_run(plan, job_of(plan, i), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&at[i], 1))), SW_YES);
 }
 
 static void start_protected(struct sw_plan *plan)
 {
 	const struct sw_gpus at = {{1}, 1};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, &at, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&at, 1))), SW_YES);
 }
 
 static void start_over_after_newcomer(struct sw_plan *plan)
 {
 	const struct sw_gpus at = {{0}, 4};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 3), SW_CLASS_GUARANTEED, &at, 1), SW_YES);
-	assert_int_equal(sw_plan_start_over(plan, job_of(plan, 4)), SW_TOO_SOON);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 3), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&at, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 4), SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC)), SW_TOO_SOON);
 }
 
 /* Aim: a job that was lifted in vain goes back beside a newcomer that takes no host memory, also
@@ -409,15 +409,15 @@ static const struct sw_gpus on_first[] = {{{0}, 1}}, on_second[] = {{{1}, 1}};
 
 static void start_limited(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, on_first, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(on_first, 1))), SW_YES);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), GIB(6), 100), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_GUARANTEED, on_first, 1), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 2), SW_CLASS_OPPORTUNISTIC, on_second, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(on_first, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(on_second, 1))), SW_YES);
 }
 
 static void upgrade_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_NO_ROOM);
 	assert_int_equal(job_of(plan, 0)->state, SW_JOB_RUNNING);
 	assert_int_equal(job_of(plan, 2)->state, SW_JOB_RUNNING);
 }
@@ -461,17 +461,18 @@ static void start_as_guest(struct sw_plan *plan)
 	const struct sw_job *job = job_of(plan, guest_of);
 	size_t count = sw_gpus_least_used(sw_plan_view(plan), job, 1001, where, 4);
 	assert_int_equal(count, 1);
-	assert_int_equal(sw_plan_start_at(plan, job, SW_CLASS_OPPORTUNISTIC, where, count), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(where, count))), SW_YES);
 }
 
 static void start_host(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 static void pack_guest(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_pack(plan, job_of(plan, guest_of), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, guest_of), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 0)))),
+			 SW_YES);
 }
 
 /* Aim: a guest that was suspended comes back beside its host, as the run that it was. */

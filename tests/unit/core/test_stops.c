@@ -42,18 +42,18 @@ static enum sw_answer expected;
 
 static void stop_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), expected);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), expected);
 }
 
 /* Every way in which a policy can have a running job elsewhere, smaller or away. */
 static void do_all_to_first(struct sw_plan *plan)
 {
 	const struct sw_job *job = job_of(plan, 0);
-	assert_int_equal(sw_plan_preempt(plan, job), SW_KEPT);
-	assert_int_equal(sw_plan_migrate(plan, job), SW_KEPT);
-	assert_int_equal(sw_plan_migrate_by(plan, job, &sw_placement_pack), SW_KEPT);
-	assert_int_equal(sw_plan_resize(plan, job, 1), SW_KEPT);
-	assert_int_equal(sw_plan_move_to(plan, job, 1, (struct sw_node_id){0}), SW_KEPT);
+	assert_int_equal(sw_plan_stop(plan, job, SW_PREEMPT), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL))), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.where = sw_by(&sw_placement_pack))), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.gpus = 1)), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job, SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){0}))), SW_KEPT);
 	assert_true(job->state == SW_JOB_RUNNING);
 }
 
@@ -113,15 +113,15 @@ static void try_all(struct sw_plan *plan)
 {
 	for (const struct sw_job *job = sw_view_next_waiting(sw_plan_view(plan), NULL); job != NULL;
 	     job = sw_view_next_waiting(sw_plan_view(plan), job))
-		(void)sw_plan_start(plan, job);
+		(void)sw_plan_run(plan, job, NULL);
 }
 
 static void try_elsewhere(struct sw_plan *plan)
 {
 	const struct sw_gpus there = {{1}, 1};
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_GUARANTEED, &there, 1), SW_NO_ROOM);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){1}))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .where = sw_at(&there, 1))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_NO_ROOM);
 }
 
 /* Aim: one that was suspended waits for its own GPUs, though others are free, and those behind it
@@ -160,7 +160,7 @@ static void test_goes_home_only(void **state)
 
 static void start_with_both(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start_with(plan, job_of(plan, 0), 2), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 2)), SW_YES);
 }
 
 /* Aim: an elastic job that was suspended with another number of GPUs than it asked for
@@ -233,10 +233,11 @@ static void test_no_restart(void **state)
 static void lend_first(struct sw_plan *plan)
 {
 	const struct sw_gpus there = {{0}, 1};
-	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC), SW_KEPT);
-	assert_int_equal(sw_plan_start_by(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &sw_placement_pack), SW_KEPT);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &there, 1), SW_KEPT);
-	assert_int_equal(sw_plan_start_as(plan, job_of(plan, 0), SW_CLASS_GUARANTEED), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC)), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(&sw_placement_pack))),
+			 SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&there, 1))), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED)), SW_YES);
 }
 
 /* Aim: a job that may not be stopped never runs where it would have to make way, and is refused
@@ -293,7 +294,7 @@ static void test_hold_next(void **state)
 
 static void start_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
 }
 
 /* Aim: one whose memory cannot leave its GPUs goes on there, or stands there with its memory if it
@@ -421,9 +422,9 @@ static const struct sw_engine_config moving = {0};
  * first is to be stopped. */
 static void move_and_stop(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_YES);
-	assert_int_equal(sw_plan_start_on(plan, job_of(plan, 1), 1, (struct sw_node_id){0}), SW_YES);
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){1}))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){0}))), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_KEPT);
 }
 
 /* Aim: where runs can be moved, one that was put elsewhere by a decision is not suspended by the
@@ -449,7 +450,7 @@ static void test_moved_is_not_stopped(void **state)
 static void shrink_and_move(struct sw_plan *plan)
 {
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), UINT64_C(8) << 30, SW_COMPUTE_WHOLE), SW_YES);
-	assert_int_equal(sw_plan_move_to(plan, job_of(plan, 0), 1, (struct sw_node_id){1}), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){1}))), SW_NO_ROOM);
 }
 
 /* Aim: a run is not moved, with less memory for the moment, to a GPU on which it could not go on
@@ -538,7 +539,7 @@ static void test_host_memory_of_one_that_stands(void **state)
 
 static void pack_third_beside_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_pack(plan, job_of(plan, 2), job_of(plan, 1)), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 1)))), SW_NO_ROOM);
 }
 
 /* Aim: beside a run that stands, a guest needs the host memory that it asks for itself, whatever

@@ -12,7 +12,7 @@
 
 static void preempt_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
 }
 
 /* ---- costs ---- */
@@ -101,13 +101,13 @@ static void test_restart_costs(void **state)
 
 static void migrate_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_YES);
 }
 
 static void start_second_then_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_start(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
 /* Job 0 on node 1, alone after 10 s: yarn would have it on node 0 then. */
@@ -172,7 +172,7 @@ static void test_placement_slowdown(void **state)
 
 static void resize_first_to_four(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 4), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 4)), SW_YES);
 }
 
 /* Aim: an elastic job on twice its GPUs takes half its time, from the moment it has them. */
@@ -194,7 +194,7 @@ static void test_elastic(void **state)
 
 static void resize_to_half_and_back(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_resize(plan, job_of(plan, 0), 2), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.gpus = 2)), SW_YES);
 }
 
 /* Aim: the engine and the world agree about what is left after a job got smaller again. */
@@ -299,7 +299,7 @@ static void test_failures(void **state)
 
 static void migrate_and_wait(struct sw_plan *plan)
 {
-	(void)sw_plan_migrate(plan, job_of(plan, 0));
+	(void)sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL)));
 }
 
 /* Aim: a run that is doomed stays doomed when the job is moved. */

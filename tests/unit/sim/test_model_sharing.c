@@ -13,7 +13,7 @@
 
 static void share_second_with_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_share(plan, job_of(plan, 1), job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
 /* Aim: jobs on one GPU slow each other down while both are there, and go on at full speed
@@ -76,13 +76,13 @@ static void test_sharing_under_a_gate(void **state)
 static void start_both_as_opportunistic(struct sw_plan *plan)
 {
 	const struct sw_gpus gpu = {{0}, 1};
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 0), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
-	assert_int_equal(sw_plan_start_at(plan, job_of(plan, 1), SW_CLASS_OPPORTUNISTIC, &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&gpu, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(&gpu, 1))), SW_YES);
 }
 
 static void upgrade_first(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_upgrade(plan, job_of(plan, 0)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC)), SW_YES);
 }
 
 /* Aim: from the moment of its upgrade a job runs at the pace of a guaranteed one. */
@@ -138,7 +138,7 @@ static void start_three_beside(struct sw_plan *plan)
 {
 	const struct sw_gpus gpu = {{0}, 1};
 	for (uint32_t id = 0; id < 3; id++)
-		assert_int_equal(sw_plan_pack_at(plan, job_of(plan, id), &gpu, 1), SW_YES);
+		assert_int_equal(sw_plan_run(plan, job_of(plan, id), SW_WISH(.promise = SW_REST, .where = sw_at(&gpu, 1))), SW_YES);
 }
 
 static void share_by_slices(struct stage *stage, int64_t gate_milli)
@@ -186,15 +186,15 @@ static void split_second_beside_first(struct sw_plan *plan)
 {
 	const struct sw_gpus gpu = {{0}, 1};
 	const struct sw_split split = {.parts = {{{0}, 0, RIG_GIB}, {{0}, 1, RIG_GIB}}, .count = 2, .step_milli = 1, .alone_milli = 1250};
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 0), &gpu, 1), SW_YES);
-	assert_int_equal(sw_plan_start_split(plan, job_of(plan, 1), &split), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.promise = SW_REST, .where = sw_at(&gpu, 1))), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split))), SW_YES);
 }
 
 static void make_second_whole(struct sw_plan *plan)
 {
 	const struct sw_gpus gpu = {{0}, 2};
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
-	assert_int_equal(sw_plan_pack_at(plan, job_of(plan, 1), &gpu, 1), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_at(&gpu, 1))), SW_YES);
 }
 
 /* Aim: a split job is slower by the price of its cut and by its neighbours on the worst of its
@@ -222,7 +222,7 @@ static void test_split_job(void **state)
 
 static void preempt_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_preempt(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PREEMPT), SW_YES);
 }
 
 /* Aim: the same when the guest is preempted instead of ending. */
@@ -249,7 +249,7 @@ static void test_sharing_ends_by_preemption(void **state)
 
 static void migrate_second(struct sw_plan *plan)
 {
-	assert_int_equal(sw_plan_migrate(plan, job_of(plan, 1)), SW_YES);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_YES);
 }
 
 /* Aim: when one of two neighbours moves away, both run at full speed from then on. */

@@ -1,0 +1,108 @@
+/* The end of a plan: what became of each job that it touched turns into commands, and the policy
+ * hears of it. */
+#include "core/state.h"
+
+/* The job is where it was: forget that it was lifted. */
+static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	struct sw_job now = job->seen;
+	engine->paused += (uint32_t)entry->before.paused - (uint32_t)now.paused;
+	job->seen = entry->before;
+	job->seen.gpu_memory_bytes = now.gpu_memory_bytes;
+	job->seen.compute_milli = now.compute_milli;
+	job->seen.fresh = now.fresh;
+	job->seen.promotions = now.promotions;
+	if (now.state == SW_JOB_RUNNING) {
+		job->seen.job_class = now.job_class;
+		if (now.paused != entry->before.paused)
+			sw_engine_set_paused(engine, job, now.paused);
+	}
+}
+
+static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_plan_entry *entry, enum sw_reason reason)
+{
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
+						      .reason = (uint8_t)reason,
+						      .stands = job->stands != SW_NO_PART,
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = entry->before.gpus_held,
+						      .parts = SW_NO_PART});
+}
+
+static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	sw_engine_leave(engine, job, entry->parts_before);
+	job->seen.preemptions++;
+	tell_stop(engine, job, entry, SW_REASON_PREEMPTED);
+	sw_alarm_drop(engine, job->seen.id.v);
+	if (engine->policy->stopped != NULL)
+		engine->policy->stopped(&engine->view, &job->seen);
+}
+
+static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	bool ran = entry->before.state == SW_JOB_RUNNING;
+	struct sw_command command = {.kind = SW_CMD_MOVE, .job = job->seen.id.v, .gpus = job->seen.gpus_held, .parts = job->parts};
+	if (ran) {
+		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
+		job->seen.migrations++;
+	}
+	if (!ran || engine->config.terms.moves != SW_MOVES_FREELY) {
+		command.kind = SW_CMD_START;
+		command.resume = entry->before.state == SW_JOB_SUSPENDED;
+		job->epoch++;
+		/* At home it is the run that it was. */
+		if (job->home == SW_NO_PART || !sw_ledger_same_gpus(&engine->ledger, job->parts, job->home)) {
+			job->keeps = SW_KEEPS_UNKNOWN;
+			sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
+		}
+		sw_engine_forget_home(engine, job);
+		if (job->seen.first_start_at == SW_TIME_NEVER)
+			job->seen.first_start_at = engine->now;
+	}
+	command.epoch = job->epoch;
+	sw_engine_command(engine, command);
+	sw_alarm_drop(engine, job->seen.id.v);
+	if (engine->policy->started != NULL)
+		engine->policy->started(&engine->view, &job->seen);
+}
+
+void sw_plan_commit(struct sw_plan *plan)
+{
+	struct sw_engine *engine = plan->engine;
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_plan_entry *entry = &plan->entries.items[e];
+		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+		if (entry->before.state != SW_JOB_RUNNING)
+			continue;
+		if (job->seen.state != SW_JOB_RUNNING)
+			commit_stop(engine, job, entry);
+		else if (job->parts != entry->parts_before && engine->config.terms.moves != SW_MOVES_FREELY)
+			tell_stop(engine, job, entry, SW_REASON_MOVED);
+	}
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_plan_entry *entry = &plan->entries.items[e];
+		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+		bool ran = entry->before.state == SW_JOB_RUNNING, runs = job->seen.state == SW_JOB_RUNNING;
+		if (runs && !(ran && job->parts == entry->parts_before))
+			commit_run(engine, job, entry);
+		else if (ran == runs)
+			undo(engine, job, entry);
+		/* One that was lifted and put back where it was may be of another class now. */
+		bool reclassed = job->parts == entry->parts_before && job->seen.job_class != entry->before.job_class;
+		bool limited = entry->limits_changed || (ran && (reclassed || job->seen.paused != entry->before.paused ||
+								 job->seen.gpu_memory_bytes != entry->before.gpu_memory_bytes ||
+								 job->seen.compute_milli != entry->before.compute_milli));
+		if (runs && limited)
+			sw_engine_command(
+				engine,
+				(struct sw_command){.kind = SW_CMD_LIMIT, .job = job->seen.id.v, .epoch = job->epoch, .parts = job->parts});
+	}
+	sw_order_settle(engine);
+	for (size_t e = 0; e < plan->entries.count; e++) {
+		struct sw_core_job *job = &engine->jobs.items[plan->entries.items[e].before.id.v];
+		job->plan_slot = SW_NO_SLOT;
+		sw_engine_hold_if_due(engine, job);
+	}
+}

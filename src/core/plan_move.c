@@ -1,0 +1,51 @@
+/* A running job in another place, or of another size. */
+#include "core/state.h"
+
+/* Lifts the job and puts it elsewhere or with another size; back where it was if that fails. */
+static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where)
+{
+	struct sw_engine *engine = plan->engine;
+	struct sw_core_job held = *job;
+	uint32_t parts;
+	if (job->split_milli != 0)
+		return SW_NO_ROOM;
+	const struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	sw_ledger_give(&engine->ledger, job->parts, sw_share_of(&job->seen));
+	sw_engine_set_waiting(engine, job, engine->config.terms.keeps_state);
+	/* It is the same run, with the limits it has. */
+	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
+	job->seen.compute_milli = held.seen.compute_milli;
+	job->seen.job_class = held.seen.job_class;
+	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
+	bool found = allowed && sw_plan_find(plan, job, gpus, where, &parts);
+	if (found && (sw_ledger_same_parts(&engine->ledger, parts, held.parts) || !sw_plan_could_come_back(engine, job, parts))) {
+		sw_plan_let_go(plan, job, parts);
+		found = false;
+	}
+	uint32_t target = found ? parts : held.parts;
+	sw_ledger_take(&engine->ledger, target, sw_share_of(&job->seen));
+	if (!found) { /* it never left */
+		sw_engine_set_running(engine, job, held.seen.gpus_held, target);
+		job->seen = held.seen;
+		return allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
+	}
+	if (held.parts != entry->parts_before)
+		sw_plan_let_go(plan, job, held.parts);
+	/* Back where it was before this decision: then it has not moved. */
+	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
+		sw_ledger_drop_parts(&engine->ledger, parts);
+		target = entry->parts_before;
+	}
+	sw_engine_set_running(engine, job, gpus, target);
+	return SW_YES;
+}
+
+enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where)
+{
+	if (job->seen.paused)
+		return SW_NO_ROOM;
+	enum sw_answer answer = sw_plan_may_go(plan->engine, job);
+	if (answer != SW_YES)
+		return answer;
+	return sw_plan_may_move(plan->engine) ? move(plan, job, gpus, where) : SW_NO_ROOM;
+}
