@@ -178,7 +178,7 @@ static void send_sync(struct sw_agent *agent, struct sw_sync *sync)
 		sw_agent_brain_failed(agent->brain, sw_now_boot_ns(), sync->number);
 		return;
 	}
-	sw_client_post(agent->client, sync->number, text, size);
+	sw_poster_send(agent->poster, sync->number, text, size);
 }
 
 static void set_timer(struct sw_agent *agent)
@@ -213,6 +213,9 @@ static void complain(struct sw_agent *agent, const char *problem)
 {
 	char words[sizeof agent->complaint];
 	snprintf(words, sizeof words, "%.599s", problem[0] != '\0' ? problem : "no answer");
+	for (char *at = words; *at != '\0'; at++)
+		if ((unsigned char)*at < ' ')
+			*at = ' ';
 	if (strcmp(words, agent->complaint) == 0)
 		return;
 	memcpy(agent->complaint, words, sizeof words);
@@ -231,13 +234,13 @@ static void complain_of_orders(struct sw_agent *agent, const struct sw_answer_me
 	memcpy(agent->unread, words, sizeof words);
 }
 
-static void on_answer(void *context, uint64_t number, const char *text, size_t size, const char *problem)
+static void on_answer(void *context, uint64_t number, const char *text, size_t size, const struct sw_err *problem)
 {
 	struct sw_agent *agent = context;
 	SW_CLEANUP(sw_answer_freep) struct sw_answer_message *answer = NULL;
 	struct sw_err err = {0};
 	char words[1300];
-	int r = problem != NULL ? SW_EIO : sw_answer_decode(text, size, &answer, &err);
+	int r = problem != NULL ? problem->code : sw_answer_decode(text, size, &answer, &err);
 	if (r == 0) {
 		/* What was sampled has arrived. */
 		agent->gpus.is_new = false;
@@ -246,10 +249,10 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 	}
 	if (r < 0) {
 		sw_agent_brain_failed(agent->brain, sw_now_boot_ns(), number);
-		if (sw_client_later_s(agent->client) > 0)
-			sw_agent_brain_put_off(agent->brain, sw_now_boot_ns(), sw_client_later_s(agent->client) * SW_NS_PER_S);
-		sw_err_format(&err, words, sizeof words);
-		complain(agent, problem != NULL ? problem : words);
+		if (sw_poster_later_s(agent->poster) > 0)
+			sw_agent_brain_put_off(agent->brain, sw_now_boot_ns(), sw_poster_later_s(agent->poster) * SW_NS_PER_S);
+		sw_err_format(problem != NULL ? problem : &err, words, sizeof words);
+		complain(agent, words);
 	} else if (agent->complaint[0] != '\0') {
 		sw_agent_say(agent, "the controller is back");
 		agent->complaint[0] = '\0';
@@ -454,19 +457,20 @@ static int set_up(struct sw_agent *agent, struct sw_err *err)
 		r = sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
 	if (r == 0 && sw_gone_open(&agent->gone, agent->base, agent->runs) < 0)
 		r = sw_err_set(err, SW_ENOMEM, "cannot start the agent: out of memory");
-	/* Before the client: it forks. */
+	/* Before the poster: it forks. */
 	if (r == 0)
 		r = sw_agent_samples_start(agent, err);
-	struct sw_client_options client = {
+	struct sw_poster_options poster = {
 		.controller = agent->options->controller,
 		.path = "/v1/agents/sync",
 		.token = agent->options->token,
-		.ca_file = agent->options->ca_file,
+		.ca = agent->options->ca_file,
+		.answer_max = SW_ANSWER_BYTES_MAX,
 		.done = on_answer,
 		.context = agent,
 	};
 	if (r == 0)
-		r = sw_client_new(agent->base, &client, &agent->client, err);
+		r = sw_poster_new(agent->base, &poster, &agent->poster, err);
 	if (r == 0)
 		r = open_events(agent, err);
 	return r < 0 ? r : sw_agent_scan(agent, err);
@@ -489,7 +493,7 @@ static void tear_down(struct sw_agent *agent)
 	while (agent->links.count > 0)
 		sw_agent_unlink(agent, agent->links.items[agent->links.count - 1].link->id);
 	sw_vec_free(&agent->links);
-	sw_client_free(agent->client);
+	sw_poster_free(agent->poster);
 	sw_agent_samples_stop(agent);
 	sw_gone_close(&agent->gone);
 	free_event(agent->timer_event);

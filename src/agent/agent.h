@@ -21,7 +21,7 @@ struct sw_agent_options {
 	const char *state;	     /* folder; made if it is missing */
 	const char *controller;	     /* "http://host:port", "https://...", "unix:/path" */
 	const char *token;	     /* NULL: none */
-	const char *ca_file;	     /* as in trust.h; NULL: whom the system believes */
+	const char *ca_file;	     /* as in client/trust.h; NULL: whom the system believes */
 	const char *gpus;	     /* as sw_gpu_source_open() takes it; NULL: "auto" */
 	int64_t sample_ms;	     /* distance of samples; 0: 2000 */
 	enum sw_strangers strangers; /* what to do about processes outside the queue */

@@ -13,12 +13,12 @@
 #include "agent/agent_gpus.h"
 #include "agent/agent_links.h"
 #include "agent/brain/brain.h"
-#include "agent/client.h"
 #include "agent/epochs.h"
 #include "agent/gone.h"
 #include "agent/kept_logs.h"
 #include "agent/sampler.h"
 #include "base/vec.h"
+#include "client/poster.h"
 
 struct sw_agent {
 	const struct sw_agent_options *options;
@@ -34,7 +34,7 @@ struct sw_agent {
 	struct event *sampler_event, *sampler_timer;
 	int timer; /* CLOCK_BOOTTIME, as the brain counts */
 	struct sw_agent_brain *brain;
-	struct sw_client *client;
+	struct sw_poster *poster;
 	char complaint[600];		   /* what the controller's silence was put down to last; empty: it answers */
 	char noted[300];		   /* the last note of a supervisor that was said */
 	char unread[220];		   /* what was said last of orders that cannot be read; empty: all could */

@@ -15,6 +15,7 @@
 #define SW_HTTP_HEAD_MAX ((size_t)16 << 10)
 #define SW_HTTP_TARGET_MAX 4096u
 #define SW_HTTP_HEADERS_MAX 64u
+#define SW_HTTP_TOKEN_LEAST 32u /* characters */
 #define SW_HTTP_TOKEN_MAX 512u
 #define SW_HTTP_KEY_MAX 128u
 

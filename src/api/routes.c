@@ -138,6 +138,28 @@ static bool match(const char *pattern, const char *path, size_t size, uint64_t *
 	return true;
 }
 
+static const struct {
+	const char *name;
+	unsigned role;
+} roles[] = {{"user", SW_ROLE_USER}, {"operator", SW_ROLE_OPERATOR}, {"agent", SW_ROLE_AGENT}};
+#define ROLES (sizeof roles / sizeof roles[0])
+
+unsigned sw_role_find(const char *name)
+{
+	for (size_t i = 0; i < ROLES; i++)
+		if (strcmp(name, roles[i].name) == 0)
+			return roles[i].role;
+	return 0;
+}
+
+const char *sw_role_name(unsigned role)
+{
+	for (size_t i = 0; i < ROLES; i++)
+		if (role == roles[i].role)
+			return roles[i].name;
+	return "nobody";
+}
+
 int sw_route_find(enum sw_method method, const char *path, size_t size, const struct sw_route **ret_route, uint64_t *ret_job,
 		  int *ret_status, struct sw_err *err)
 {

@@ -52,6 +52,10 @@ enum sw_role {
 };
 #define SW_ROLE_NOBODY 0u /* needed: no name at all */
 
+/* The role of a name, "user"; 0: none. And the name of one role. */
+unsigned sw_role_find(const char *name);
+const char *sw_role_name(unsigned role);
+
 /* A parameter of the query, or a field of a schema. */
 struct sw_api_field {
 	const char *name; /* NULL behind the last */

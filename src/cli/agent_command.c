@@ -13,8 +13,8 @@
 #include "cli/daemon.h"
 #include "cli/places.h"
 #include "cli/share_places.h"
+#include "client/token.h"
 #include "failure/failure.h"
-#include "server/tokens.h"
 
 struct values {
 	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle, *host_memory;
@@ -33,10 +33,10 @@ static int find_token(const struct values *values, const struct sw_cli_places *p
 		return *ret_token != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	if (values->token_file != NULL)
-		return sw_tokens_first(values->token_file, SW_ROLE_AGENT, ret_token, err);
+		return sw_token_first(values->token_file, SW_ROLE_AGENT, ret_token, err);
 	/* Beside a controller on the same machine; elsewhere the controller will
 	 * say that it wants one. */
-	sw_tokens_first(places->tokens, SW_ROLE_AGENT, ret_token, &ignored);
+	sw_token_first(places->tokens, SW_ROLE_AGENT, ret_token, &ignored);
 	return 0;
 }
 

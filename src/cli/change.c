@@ -6,6 +6,7 @@
 
 #include "api/request.h"
 #include "base/text.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/message.h"
 
@@ -52,7 +53,7 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 /* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. To be cancelled
  * the latest come first, so that none is gone because what it depended on went before it; all else
  * is done in their own order, which is that in which they queue again. */
-static int choose(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
+static int choose(struct sw_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *query = NULL;
 	int r = sw_cli_query_add(&query, "state", values->states != NULL ? values->states : verb->states, err);
@@ -68,8 +69,7 @@ static int choose(struct sw_cli_client *client, const struct change *verb, const
 	return r;
 }
 
-static int find_jobs(struct sw_cli_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids,
-		     struct sw_err *err)
+static int find_jobs(struct sw_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	if (chooses(values) == (values->jobs.count > 0)) {
 		sw_err_set(err, SW_EINPUT, "'sharewell %s' needs either numbers of jobs or a choice", verb->name);
@@ -95,7 +95,7 @@ static void tell(const struct wish *wish, uint64_t id, bool changed)
 		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
 }
 
-static int change_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int change_one(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	struct wish *wish = user;
 	const struct values *values = wish->values;
@@ -105,7 +105,7 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 		 !values->force ? ""
 		 : values->deep ? "&force=true"
 				: "?force=true");
-	int r = sw_cli_client_post(client, path, NULL, &job, err);
+	int r = sw_client_post(client, path, NULL, &job, err);
 	if (r < 0)
 		return r;
 	bool changed = !json_is_false(json_object_get(job, "changed"));
@@ -124,7 +124,7 @@ static int change_one(void *user, struct sw_cli_client *client, uint64_t id, str
 #define CHANGE_PATH "/v1/jobs/change"
 
 /* As the controller shows a job that was changed alone. */
-static int print_job(struct sw_cli_client *client, uint64_t id, bool changed, struct sw_err *err)
+static int print_job(struct sw_client *client, uint64_t id, bool changed, struct sw_err *err)
 {
 	SW_JSON *job = NULL;
 	int r = sw_cli_get_job(client, id, &job, err);
@@ -136,7 +136,7 @@ static int print_job(struct sw_cli_client *client, uint64_t id, bool changed, st
 }
 
 /* Of the jobs that the controller answered about, the next. */
-static int tell_next(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int tell_next(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	struct wish *wish = user;
 	const json_t *answer = json_array_get(wish->answers, wish->answered++);
@@ -153,7 +153,7 @@ static int tell_next(void *user, struct sw_cli_client *client, uint64_t id, stru
 	return 0;
 }
 
-static int tell_all(struct sw_cli_client *client, const json_t *answers, struct wish *wish, struct sw_err *err)
+static int tell_all(struct sw_client *client, const json_t *answers, struct wish *wish, struct sw_err *err)
 {
 	sw_cli_ids ids = {0};
 	size_t i;
@@ -195,22 +195,21 @@ static bool is_too_old(int r, const struct sw_err *err)
 
 /* All of them or none. *ret_done: the controller has done it, and a failure is
  * of jobs that had ended. */
-static int change_some(struct sw_cli_client *client, const uint64_t *ids, size_t count, struct wish *wish, bool *ret_done,
-		       struct sw_err *err)
+static int change_some(struct sw_client *client, const uint64_t *ids, size_t count, struct wish *wish, bool *ret_done, struct sw_err *err)
 {
 	*ret_done = false;
 	SW_JSON *answer = NULL;
 	SW_JSON *body = make_body(wish, ids, count);
 	if (body == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_cli_client_post(client, CHANGE_PATH, body, &answer, err);
+	int r = sw_client_post(client, CHANGE_PATH, body, &answer, err);
 	*ret_done = r == 0;
 	return r < 0 ? r : tell_all(client, json_object_get(answer, "jobs"), wish, err);
 }
 
 /* As many as the controller takes at a time. As with one request for each, the first failure is the
  * result and later ones are printed. */
-static int change_many(struct sw_cli_client *client, const sw_cli_ids *ids, struct wish *wish, struct sw_err *err)
+static int change_many(struct sw_client *client, const sw_cli_ids *ids, struct wish *wish, struct sw_err *err)
 {
 	int first = 0;
 	bool done = true;
@@ -234,11 +233,11 @@ static int change_many(struct sw_cli_client *client, const sw_cli_ids *ids, stru
 static int change(const struct change *verb, const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	sw_cli_ids ids = {0};
 	struct wish wish = {.verb = verb, .values = values};
 	char jobs[SW_TEXT_SIZE];
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : find_jobs(client, verb, values, &ids, err);
 	bool found = r == 0;
 	wish.alone = ids.count == 1;

@@ -28,9 +28,9 @@ static void pause_ms(int64_t ms)
 }
 
 /* After a failure: whether to ask again, after a pause. The error is cleared then. */
-static bool try_again(struct patience *patience, struct sw_cli_client *client, struct sw_err *err)
+static bool try_again(struct patience *patience, struct sw_client *client, struct sw_err *err)
 {
-	if (sw_cli_interrupted() != 0 || !sw_cli_client_is_away(client))
+	if (sw_cli_interrupted() != 0 || !sw_client_is_away(client))
 		return false;
 	int64_t now = sw_now_monotonic_ms();
 	if (patience->since_ms == 0)
@@ -38,7 +38,7 @@ static bool try_again(struct patience *patience, struct sw_cli_client *client, s
 	if (now - patience->since_ms > PATIENCE_MS)
 		return false;
 	if (!patience->told && now - patience->since_ms > TELL_AFTER_MS) {
-		sw_cli_print_note("the controller at %s does not answer; waiting for it", sw_cli_client_place(client));
+		sw_cli_print_note("the controller at %s does not answer; waiting for it", sw_client_place(client));
 		patience->told = true;
 	}
 	pause_ms(patience->pause_ms);
@@ -93,11 +93,11 @@ static bool take_events(void *user, const char *bytes, size_t size)
 }
 
 /* One look, and if the job has not ended, a wait for something to happen to it. */
-static int look_and_watch(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
+static int look_and_watch(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	SW_JSON *cluster = NULL, *job = NULL;
 	/* The number first: nothing that happens behind it is missed. */
-	int r = sw_cli_client_get(client, "/v1/cluster", &cluster, err);
+	int r = sw_client_get(client, "/v1/cluster", &cluster, err);
 	if (r == 0)
 		r = sw_cli_get_job(client, id, &job, err);
 	if (r < 0)
@@ -109,12 +109,12 @@ static int look_and_watch(struct sw_cli_client *client, uint64_t id, json_t **re
 	char path[96];
 	snprintf(path, sizeof path, "/v1/events?job=%" PRIu64 "&after=%" PRId64, id, sw_cli_number(cluster, "seq", 0));
 	struct watch watch = {.job = id};
-	r = sw_cli_client_stream(client, path, take_events, &watch, err);
+	r = sw_client_stream(client, path, take_events, &watch, err);
 	free(watch.line);
 	return r;
 }
 
-int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
+int sw_cli_wait_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	struct patience patience = {0};
 	json_t *job = NULL;
@@ -137,7 +137,7 @@ int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job,
 
 /* ---- moves */
 
-int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
+int sw_cli_await_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	struct patience patience = {0};
 	SW_JSON *job = NULL;
@@ -155,7 +155,7 @@ int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job
 	return 0;
 }
 
-int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err)
+int sw_cli_wait_move(struct sw_client *client, uint64_t id, json_t **job, struct sw_err *err)
 {
 	while (json_is_true(json_object_get(*job, "moving"))) {
 		json_t *now = NULL;
@@ -178,7 +178,7 @@ static bool take_log(void *user, const char *bytes, size_t size)
 	return fwrite(bytes, 1, size, stdout) == size && fflush(stdout) == 0;
 }
 
-int sw_cli_copy_log(struct sw_cli_client *client, uint64_t id, const char *query, bool follow, int64_t *offset, struct sw_err *err)
+int sw_cli_copy_log(struct sw_client *client, uint64_t id, const char *query, bool follow, int64_t *offset, struct sw_err *err)
 {
 	struct patience patience = {0};
 	sw_cli_catch_interrupts();
@@ -187,7 +187,7 @@ int sw_cli_copy_log(struct sw_cli_client *client, uint64_t id, const char *query
 		int64_t before = *offset;
 		snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/logs?%soffset=%" PRId64 "%s", id, query, *offset,
 			 follow ? "&follow=true" : "");
-		int r = sw_cli_client_stream(client, path, take_log, offset, err);
+		int r = sw_client_stream(client, path, take_log, offset, err);
 		if (sw_cli_interrupted() != 0) {
 			sw_err_clear(err);
 			return sw_err_set(err, SW_ESTOPPED, "interrupted");

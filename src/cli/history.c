@@ -7,6 +7,7 @@
 #include "api/when.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "cli/connect.h"
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
@@ -67,7 +68,7 @@ static int print(const struct values *values, const json_t *jobs, struct sw_err 
 
 /* ---- as a trace */
 
-static int export(struct sw_cli_client *client, const struct values *values, const char *query, struct sw_err *err)
+static int export(struct sw_client *client, const struct values *values, const char *query, struct sw_err *err)
 {
 	SW_CLEANUP(sw_cli_past_release) struct sw_cli_past past = {0};
 	char jobs[SW_TEXT_SIZE];
@@ -128,12 +129,12 @@ static int make_query(const struct values *values, char **ret_query, struct sw_e
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_CLEANUP(sw_freep) char *query = NULL;
 	SW_JSON *jobs = json_array();
 	int r = values->export != NULL ? sw_cli_output_check("trace", values->export, (const char *const[]){NULL}, err) : 0;
 	r = r < 0 ? r : make_query(values, &query, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r == 0 && values->export != NULL)
 		return export(client, values, query, err);
 	r = r < 0 ? r : sw_cli_each_page(client, query, take_page, jobs, err);

@@ -6,6 +6,7 @@
 #include "api/job.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 
 struct values {
@@ -201,7 +202,7 @@ static void print_job(const json_t *job, const char *why)
 	put_request(request);
 }
 
-static int show(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int show(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	const bool *json = user;
 	SW_JSON *job = NULL, *why = NULL;
@@ -211,7 +212,7 @@ static int show(void *user, struct sw_cli_client *client, uint64_t id, struct sw
 	if (r < 0 || *json)
 		return r < 0 ? r : sw_cli_print_json(job, err);
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
-	if (sw_cli_client_get(client, path, &why, &ignored) < 0)
+	if (sw_client_get(client, path, &why, &ignored) < 0)
 		why = NULL;
 	SW_CLEANUP(sw_freep) char *said = sw_cli_local_sentence(sw_cli_text(why, "why", ""));
 	print_job(job, said != NULL ? said : "");
@@ -221,9 +222,9 @@ static int show(void *user, struct sw_cli_client *client, uint64_t id, struct sw
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	bool json = values->json;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	return r < 0 ? r : sw_cli_each_job(client, &values->jobs, show, &json, err);
 }
 

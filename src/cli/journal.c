@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/catalogue.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/past.h"
 #include "cli/sim.h"
@@ -111,10 +112,10 @@ static int add_settings(struct said *said, struct sw_err *err)
 
 static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *err)
 {
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	struct sw_cli_past past = {0};
-	int r = sw_cli_client_open(said->values.controller, &client, err);
-	r = r < 0 ? r : sw_cli_client_get(client, "/v1/policy", &said->policy, err);
+	int r = sw_cli_connect(said->values.controller, &client, err);
+	r = r < 0 ? r : sw_client_get(client, "/v1/policy", &said->policy, err);
 	r = r < 0 ? r : add_settings(said, err);
 	if (r == 0 && said->values.cluster == NULL)
 		r = sw_cli_past_cluster(client, false, &study->cluster, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/places.h"
 #include "cli/progress.h"
@@ -265,7 +266,7 @@ static int fail_file(const char *path, struct sw_err *err)
 }
 
 /* What the controller sends, under a name for the time being. */
-static int fetch(struct sw_cli_client *client, const char *partial, struct sw_err *err)
+static int fetch(struct sw_client *client, const char *partial, struct sw_err *err)
 {
 	int fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	struct download download = {.file = fd >= 0 ? fdopen(fd, "w") : NULL};
@@ -274,7 +275,7 @@ static int fetch(struct sw_cli_client *client, const char *partial, struct sw_er
 			close(fd);
 		return fail_file(partial, err);
 	}
-	int r = sw_cli_client_stream(client, "/v1/journal/backup", take, &download, err);
+	int r = sw_client_stream(client, "/v1/journal/backup", take, &download, err);
 	if (r == 0 && (download.failed || fflush(download.file) != 0 || fsync(fd) != 0))
 		r = fail_file(partial, err);
 	if (fclose(download.file) != 0 && r == 0)
@@ -309,7 +310,7 @@ static int check_copy(const char *partial, struct sw_journal_report *ret_report,
 
 static int back_up(const struct values *values, struct sw_journal_report *ret_report, struct sw_err *err)
 {
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_CLEANUP(sw_freep) char *partial = NULL;
 	struct sw_cli_places places;
 	struct sw_err words = {0};
@@ -325,7 +326,7 @@ static int back_up(const struct values *values, struct sw_journal_report *ret_re
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	unlink(partial);
-	int r = values->state == NULL && !values->all_users ? sw_cli_client_open(values->controller, &client, &words) : SW_ENOTFOUND;
+	int r = values->state == NULL && !values->all_users ? sw_cli_connect(values->controller, &client, &words) : SW_ENOTFOUND;
 	if (r == 0)
 		r = fetch(client, partial, &words);
 	r = r < 0 ? r : check_copy(partial, ret_report, &words);
@@ -333,7 +334,7 @@ static int back_up(const struct values *values, struct sw_journal_report *ret_re
 		r = fail_file(values->file, &words);
 	if (r < 0)
 		unlink(partial);
-	bool down = values->controller == NULL && (client == NULL || sw_cli_client_is_away(client));
+	bool down = values->controller == NULL && (client == NULL || sw_client_is_away(client));
 	if (r < 0 && down) {
 		/* No controller: the file itself. */
 		r = find_journal(values, &places, err);

@@ -5,6 +5,7 @@
 
 #include "api/job.h"
 #include "base/number.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 
 struct values {
@@ -71,13 +72,13 @@ struct wish {
 	json_t *body;
 };
 
-static int limit_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int limit_one(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	const struct wish *wish = user;
 	SW_JSON *job = NULL;
 	char path[64], text[160];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/limit", id);
-	int r = sw_cli_client_post(client, path, wish->body, &job, err);
+	int r = sw_client_post(client, path, wish->body, &job, err);
 	if (r < 0 || wish->values->json)
 		return r < 0 ? r : sw_cli_print_json(job, err);
 	printf("Job %" PRIu64 " may have %s\n", id, sw_cli_limit(job, text, sizeof text));
@@ -87,12 +88,12 @@ static int limit_one(void *user, struct sw_cli_client *client, uint64_t id, stru
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *body = NULL;
 	sw_cli_ids ids = {0};
 	int r = make_body(values, &body, err);
 	r = r < 0 ? r : sw_cli_job_ids(&values->jobs, &ids, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, limit_one, &(struct wish){values, body}, err);
 	sw_vec_free(&ids);
 	return r;

@@ -88,7 +88,7 @@ int sw_cli_job_ids(const struct sw_cli_texts *words, sw_cli_ids *ids, struct sw_
 	return r;
 }
 
-int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err)
+int sw_cli_each_job(struct sw_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err)
 {
 	sw_cli_ids ids = {0};
 	int highest = 0, r = sw_cli_job_ids(words, &ids, err);
@@ -100,10 +100,10 @@ int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *wor
 	return r < 0 ? r : highest;
 }
 
-int sw_cli_try_jobs(struct sw_cli_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err)
+int sw_cli_try_jobs(struct sw_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err)
 {
 	int first = 0;
-	for (size_t i = 0; i < ids->count && (first == 0 || !sw_cli_client_is_away(client)) && sw_cli_interrupted() == 0; i++) {
+	for (size_t i = 0; i < ids->count && (first == 0 || !sw_client_is_away(client)) && sw_cli_interrupted() == 0; i++) {
 		struct sw_err problem = {0};
 		int r = take(user, client, ids->items[i], &problem);
 		if (r < 0 && first < 0)
@@ -116,11 +116,11 @@ int sw_cli_try_jobs(struct sw_cli_client *client, const sw_cli_ids *ids, sw_cli_
 	return first;
 }
 
-int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
+int sw_cli_get_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, id);
-	return sw_cli_client_get(client, path, ret_job, err);
+	return sw_client_get(client, path, ret_job, err);
 }
 
 bool sw_cli_job_ended(const json_t *job)
@@ -139,14 +139,14 @@ int sw_cli_job_exit(const json_t *job)
 	return code > 0 && code < 256 ? (int)code : 1;
 }
 
-int sw_cli_each_page(struct sw_cli_client *client, const char *query, sw_cli_page_fn *take, void *user, struct sw_err *err)
+int sw_cli_each_page(struct sw_client *client, const char *query, sw_cli_page_fn *take, void *user, struct sw_err *err)
 {
 	for (int64_t cursor = 0; cursor >= 0;) {
 		SW_CLEANUP(sw_freep) char *path = NULL;
 		SW_JSON *page = NULL;
 		if (asprintf(&path, "/v1/jobs?%slimit=%u&cursor=%" PRId64, query, SW_LIST_MAX, cursor) < 0)
 			return sw_err_set(err, SW_ENOMEM, "out of memory");
-		int r = sw_cli_client_get(client, path, &page, err);
+		int r = sw_client_get(client, path, &page, err);
 		if (r == 0)
 			r = take(user, json_object_get(page, "jobs"), err);
 		if (r < 0)

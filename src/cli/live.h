@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "base/vec.h"
-#include "cli/client.h"
 #include "cli/command.h"
+#include "client/client.h"
 
 #define SW_CLI_JOBS_MAX 100000u
 
@@ -50,12 +50,12 @@ int sw_cli_job_ids(const struct sw_cli_texts *words, sw_cli_ids *ids, struct sw_
 int sw_cli_job_id(const char *word, uint64_t *ret_id, struct sw_err *err);
 /* Every job that the words name, in their order, until one fails: then that code, else the highest
  * of what `take` returned. */
-typedef int sw_cli_job_fn(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err);
-int sw_cli_each_job(struct sw_cli_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err);
+typedef int sw_cli_job_fn(void *user, struct sw_client *client, uint64_t id, struct sw_err *err);
+int sw_cli_each_job(struct sw_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err);
 /* Every one of them, whatever becomes of the others, while the controller answers and nobody
  * interrupts. The first failure is the result, later ones are printed. */
-int sw_cli_try_jobs(struct sw_cli_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err);
-int sw_cli_get_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
+int sw_cli_try_jobs(struct sw_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err);
+int sw_cli_get_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 bool sw_cli_job_ended(const json_t *job);
 /* What a shell would say of it: 0, its code, 128 and the signal, or 1 when it did not end well
  * without having either. */
@@ -63,7 +63,7 @@ int sw_cli_job_exit(const json_t *job);
 /* Pages through /v1/jobs with the parameters `query` ("state=PD&"), oldest first; `take`
  * gets each page's jobs. */
 typedef int sw_cli_page_fn(void *user, json_t *jobs, struct sw_err *err);
-int sw_cli_each_page(struct sw_cli_client *client, const char *query, sw_cli_page_fn *take, void *user, struct sw_err *err);
+int sw_cli_each_page(struct sw_client *client, const char *query, sw_cli_page_fn *take, void *user, struct sw_err *err);
 
 /* ---- members of answers; the fallback where they are missing or of another type */
 const char *sw_cli_text(const json_t *object, const char *key, const char *fallback);
@@ -135,14 +135,14 @@ void sw_cli_rows_release(struct sw_cli_rows *rows);
 
 /* ---- waiting */
 /* Waits until the job has ended, through restarts of the controller. */
-int sw_cli_wait_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
+int sw_cli_wait_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 /* Looks at the job, as soon as the controller answers. */
-int sw_cli_await_job(struct sw_cli_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
+int sw_cli_await_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 /* Waits until a job that is on its way to other GPUs is there, or is not; *job is what was heard of
  * it last, and is replaced. */
-int sw_cli_wait_move(struct sw_cli_client *client, uint64_t id, json_t **job, struct sw_err *err);
+int sw_cli_wait_move(struct sw_client *client, uint64_t id, json_t **job, struct sw_err *err);
 /* Copies the job's log to standard output; `follow`: until it has ended. *offset: where to
  * begin, and how far it came. */
-int sw_cli_copy_log(struct sw_cli_client *client, uint64_t id, const char *query, bool follow, int64_t *offset, struct sw_err *err);
+int sw_cli_copy_log(struct sw_client *client, uint64_t id, const char *query, bool follow, int64_t *offset, struct sw_err *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/waiting.h"
 
@@ -14,12 +15,12 @@ struct values {
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	char query[48] = "";
 	uint64_t id;
 	int64_t offset = values->tail > 0 ? -(int64_t)values->tail : 0;
 	int r = sw_cli_job_id(values->job, &id, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
 	if (values->epoch > 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/message.h"
 
@@ -60,7 +61,7 @@ static bool differ(const json_t *a, const json_t *b, const char *key)
 
 /* No answer came: whether the controller took the move is seen from the job, as soon as
  * it can be asked again. */
-static int find_out(struct sw_cli_client *client, uint64_t id, const json_t *before, json_t **ret_job, struct sw_err *err)
+static int find_out(struct sw_client *client, uint64_t id, const json_t *before, json_t **ret_job, struct sw_err *err)
 {
 	SW_JSON *job = NULL;
 	char gpus[300];
@@ -83,17 +84,17 @@ static int find_out(struct sw_cli_client *client, uint64_t id, const json_t *bef
 	return SW_EIO;
 }
 
-static int order(struct sw_cli_client *client, uint64_t id, const json_t *body, json_t **ret_job, struct sw_err *err)
+static int order(struct sw_client *client, uint64_t id, const json_t *body, json_t **ret_job, struct sw_err *err)
 {
 	SW_JSON *before = NULL;
 	char path[64];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/move", id);
 	int r = sw_cli_get_job(client, id, &before, err);
-	r = r < 0 ? r : sw_cli_client_post(client, path, body, ret_job, err);
-	return r < 0 && before != NULL && sw_cli_client_is_unsure(client) ? find_out(client, id, before, ret_job, err) : r;
+	r = r < 0 ? r : sw_client_post(client, path, body, ret_job, err);
+	return r < 0 && before != NULL && sw_client_is_unsure(client) ? find_out(client, id, before, ret_job, err) : r;
 }
 
-static int move_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int move_one(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	const struct wish *wish = user;
 	SW_JSON *job = NULL;
@@ -128,12 +129,12 @@ static int move_one(void *user, struct sw_cli_client *client, uint64_t id, struc
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *body = NULL;
 	sw_cli_ids ids = {0};
 	int r = make_body(values->gpu, &body, err);
 	r = r < 0 ? r : sw_cli_job_ids(&values->jobs, &ids, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : sw_cli_try_jobs(client, &ids, move_one, &(struct wish){values, body}, err);
 	sw_vec_free(&ids);
 	return r;

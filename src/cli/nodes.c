@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/message.h"
 
@@ -120,7 +121,7 @@ static int print(const json_t *answer, const struct values *values, struct sw_er
 }
 
 /* Closes a node, opens it, or gives it up. */
-static int change(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
+static int change(struct sw_client *client, const struct values *values, struct sw_err *err)
 {
 	bool drain = strcmp(values->action, "drain") == 0, removes = strcmp(values->action, "remove") == 0;
 	SW_JSON *answer = NULL;
@@ -128,7 +129,7 @@ static int change(struct sw_cli_client *client, const struct values *values, str
 				: json_pack("{s:s, s:b}", "name", values->node, "closed", (int)drain);
 	if (body == NULL || (values->reason != NULL && json_object_set_new(body, "reason", json_string(values->reason)) != 0))
 		return sw_err_set(err, SW_EINPUT, "the node's name or the reason is not UTF-8");
-	int r = sw_cli_client_post(client, "/v1/nodes", body, &answer, err);
+	int r = sw_client_post(client, "/v1/nodes", body, &answer, err);
 	if (r < 0)
 		return r;
 	if (values->json)
@@ -162,13 +163,13 @@ static int check(const struct values *values, struct sw_err *err)
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *answer = NULL;
 	int r = check(values, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r == 0 && values->action != NULL)
 		return change(client, values, err);
-	r = r < 0 ? r : sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	r = r < 0 ? r : sw_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
 	return values->json ? sw_cli_print_json(answer, err) : print(answer, values, err);

@@ -73,14 +73,14 @@ static int note_past(struct making *making, const json_t *jobs, struct sw_err *e
 	return 0;
 }
 
-static int fetch_past(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+static int fetch_past(struct sw_client *client, struct making *making, struct sw_err *err)
 {
 	int64_t cursor = 0;
 	for (unsigned page = 0; page < PAGES_OF_PAST && cursor >= 0; page++) {
 		SW_JSON *answer = NULL;
 		char path[128];
 		snprintf(path, sizeof path, "/v1/jobs?state=CD,TO&order=desc&limit=%u&cursor=%" PRId64, SW_LIST_MAX, cursor);
-		int r = sw_cli_client_get(client, path, &answer, err);
+		int r = sw_client_get(client, path, &answer, err);
 		r = r < 0 ? r : note_past(making, json_object_get(answer, "jobs"), err);
 		if (r < 0)
 			return r;
@@ -253,12 +253,12 @@ static int add_jobs(struct making *making, struct sw_err *err)
 	return 0;
 }
 
-static int add_quotas(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+static int add_quotas(struct sw_client *client, struct making *making, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	size_t i;
 	json_t *tenant;
-	int r = sw_cli_client_get(client, "/v1/quota", &answer, err);
+	int r = sw_client_get(client, "/v1/quota", &answer, err);
 	if (r < 0)
 		return r;
 	json_array_foreach(json_object_get(answer, "tenants"), i, tenant)
@@ -299,14 +299,14 @@ static int make_params(const struct sw_policy *policy, const json_t *settings, s
 	return r;
 }
 
-static int predict(struct sw_cli_client *client, struct making *making, uint64_t target, struct sw_err *err)
+static int predict(struct sw_client *client, struct making *making, uint64_t target, struct sw_err *err)
 {
 	SW_JSON *rules = NULL;
 	SW_CLEANUP(sw_cluster_freep) struct sw_cluster_spec *cluster = NULL;
 	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
 	SW_CLEANUP(sw_params_freep) struct sw_params *params = NULL;
 	struct sw_cli_outlook *outlook = making->outlook;
-	int r = sw_cli_client_get(client, "/v1/policy", &rules, err);
+	int r = sw_client_get(client, "/v1/policy", &rules, err);
 	if (r < 0)
 		return r;
 	const struct sw_policy *policy = sw_policy_find(sw_cli_text(rules, "policy", ""));
@@ -339,11 +339,11 @@ static int predict(struct sw_cli_client *client, struct making *making, uint64_t
 		outlook->starts, err);
 }
 
-static int count_living(struct sw_cli_client *client, struct sw_cli_outlook *outlook, int64_t *ret_count, struct sw_err *err)
+static int count_living(struct sw_client *client, struct sw_cli_outlook *outlook, int64_t *ret_count, struct sw_err *err)
 {
 	SW_JSON *cluster = NULL;
 	int64_t count = 0;
-	int r = sw_cli_client_get(client, "/v1/cluster", &cluster, err);
+	int r = sw_client_get(client, "/v1/cluster", &cluster, err);
 	if (r < 0)
 		return r;
 	for (unsigned s = 0; s < SW_STATES; s++)
@@ -366,14 +366,14 @@ static uint64_t shut_on(const json_t *node)
 
 /* What runs on a node that takes no more jobs leaves nothing behind that others could have; nor
  * do GPUs that take none. */
-static int find_doors(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+static int find_doors(struct sw_client *client, struct making *making, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	size_t i;
 	json_t *node;
 	making->closed = json_object();
 	making->places = json_object();
-	int r = making->closed != NULL && making->places != NULL ? sw_cli_client_get(client, "/v1/nodes", &answer, err) : no_memory(err);
+	int r = making->closed != NULL && making->places != NULL ? sw_client_get(client, "/v1/nodes", &answer, err) : no_memory(err);
 	json_array_foreach(json_object_get(answer, "nodes"), i, node)
 	{
 		const char *name = sw_cli_text(node, "name", "");
@@ -391,7 +391,7 @@ static int find_doors(struct sw_cli_client *client, struct making *making, struc
 	return r;
 }
 
-static int gather(struct sw_cli_client *client, struct making *making, struct sw_err *err)
+static int gather(struct sw_client *client, struct making *making, struct sw_err *err)
 {
 	making->tenants = json_object();
 	making->living = json_array();
@@ -417,7 +417,7 @@ static void release(struct making *making)
 	sw_vec_free(&making->quotas);
 }
 
-int sw_cli_outlook_make(struct sw_cli_client *client, uint64_t target, struct sw_cli_outlook *ret_outlook, struct sw_err *err)
+int sw_cli_outlook_make(struct sw_client *client, uint64_t target, struct sw_cli_outlook *ret_outlook, struct sw_err *err)
 {
 	struct sw_cli_outlook outlook = {0};
 	struct making making = {.outlook = &outlook};

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "cli/client.h"
+#include "client/client.h"
 #include "sim/forecast.h"
 
 /* A job of which nobody can tell when it starts, and why, as half a sentence. */
@@ -25,7 +25,7 @@ struct sw_cli_outlook {
 
 /* `target`: the one job that matters; 0: all of them. A cluster that cannot be forecast is no
  * error: `none` says why. */
-int sw_cli_outlook_make(struct sw_cli_client *client, uint64_t target, struct sw_cli_outlook *ret_outlook, struct sw_err *err);
+int sw_cli_outlook_make(struct sw_client *client, uint64_t target, struct sw_cli_outlook *ret_outlook, struct sw_err *err);
 void sw_cli_outlook_release(struct sw_cli_outlook *outlook);
 
 /* When the job starts, since 1970; -1: nobody can tell. */

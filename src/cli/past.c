@@ -143,7 +143,7 @@ static int take_event(struct gathering *all, const json_t *event)
 	return 0;
 }
 
-static int fetch_events(struct sw_cli_client *client, struct gathering *all, struct sw_err *err)
+static int fetch_events(struct sw_client *client, struct gathering *all, struct sw_err *err)
 {
 	for (int64_t after = 0; after >= 0;) {
 		char path[80];
@@ -152,7 +152,7 @@ static int fetch_events(struct sw_cli_client *client, struct gathering *all, str
 		json_t *event;
 		snprintf(path, sizeof path, "/v1/journal/events?limit=%u&after=%" PRId64, SW_LIST_MAX, after);
 		struct sw_err words = {0};
-		int r = sw_cli_client_get(client, path, &page, &words);
+		int r = sw_client_get(client, path, &page, &words);
 		if (r == SW_ENOTFOUND) {
 			all->since_ns = INT64_MAX; /* a controller of an earlier version keeps none */
 			return 0;
@@ -294,12 +294,12 @@ static uint64_t count_jobs(const json_t *cluster)
 	return count;
 }
 
-static int fetch(struct sw_cli_client *client, const char *query, struct gathering *all, struct sw_err *err)
+static int fetch(struct sw_client *client, const char *query, struct gathering *all, struct sw_err *err)
 {
 	SW_JSON *cluster = NULL;
 	SW_CLEANUP(sw_freep) char *longer = NULL;
 	struct sw_cli_progress bar;
-	int r = sw_cli_client_get(client, "/v1/cluster", &cluster, err);
+	int r = sw_client_get(client, "/v1/cluster", &cluster, err);
 	if (r < 0)
 		return r;
 	if (asprintf(&longer, "%sasked=true&", query) < 0)
@@ -317,7 +317,7 @@ static int fetch(struct sw_cli_client *client, const char *query, struct gatheri
 	return r;
 }
 
-int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err)
+int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err)
 {
 	struct sw_cli_past past = {0};
 	struct gathering all = {.past = &past, .with_events = with_events, .since_ns = INT64_MIN};
@@ -385,14 +385,14 @@ static void describe(FILE *out, const json_t *nodes, bool open_only)
 	}
 }
 
-int sw_cli_past_cluster(struct sw_cli_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err)
+int sw_cli_past_cluster(struct sw_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size = 0, i;
 	json_t *node;
 	bool any = false;
-	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	int r = sw_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
 	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || sw_cli_past_counts(node, open_only);

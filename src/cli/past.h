@@ -12,7 +12,7 @@
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H
 
-#include "cli/client.h"
+#include "client/client.h"
 #include "sim/cluster.h"
 #include "sim/trace/trace.h"
 
@@ -27,12 +27,12 @@ struct sw_cli_past {
 
 /* `query` as in sw_cli_each_page(): which jobs. `with_events`: with times on hold. With a progress
  * bar where there are many and somebody watches. */
-int sw_cli_past_fetch(struct sw_cli_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
+int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
 void sw_cli_past_release(struct sw_cli_past *past);
 
 /* Whether the cluster below has this node. */
 bool sw_cli_past_counts(const json_t *node, bool open_only);
 /* The cluster as it stands: the nodes that are up; `open_only`: those of them that take jobs. */
-int sw_cli_past_cluster(struct sw_cli_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err);
+int sw_cli_past_cluster(struct sw_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 
 #endif

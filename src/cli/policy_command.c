@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/live.h"
 
 struct values {
@@ -44,7 +45,7 @@ static void print(const json_t *answer)
 	}
 }
 
-static int change(struct sw_cli_client *client, const struct values *values, json_t **ret_answer, struct sw_err *err)
+static int change(struct sw_client *client, const struct values *values, json_t **ret_answer, struct sw_err *err)
 {
 	json_t *set = json_object();
 	SW_JSON *body = json_pack("{s:s, s:o}", "policy", values->name, "set", set);
@@ -60,22 +61,22 @@ static int change(struct sw_cli_client *client, const struct values *values, jso
 	}
 	if (body == NULL)
 		return sw_err_set(err, SW_EINPUT, "the name of the policy is not UTF-8");
-	return sw_cli_client_post(client, "/v1/policy", body, ret_answer, err);
+	return sw_client_post(client, "/v1/policy", body, ret_answer, err);
 }
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *answer = NULL;
 	if (values->name == NULL && values->settings.count > 0) {
 		sw_err_set(err, SW_EINPUT, "--set needs the name of a policy");
 		sw_err_hint(err, "For example: sharewell policy las --set tick=1s");
 		return SW_EINPUT;
 	}
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	if (r == 0)
-		r = values->name != NULL ? change(client, values, &answer, err) : sw_cli_client_get(client, "/v1/policy", &answer, err);
+		r = values->name != NULL ? change(client, values, &answer, err) : sw_client_get(client, "/v1/policy", &answer, err);
 	if (r < 0)
 		return r;
 	if (values->json)

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "cli/columns.h"
+#include "cli/connect.h"
 #include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/message.h"
@@ -35,13 +36,13 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 /* ---- which jobs */
 
 /* The list, of one: it knows what was asked for in short. */
-static int gather_one(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int gather_one(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	json_t *jobs = user;
 	SW_JSON *page = NULL;
 	char path[96];
 	snprintf(path, sizeof path, "/v1/jobs?limit=1&asked=true&cursor=%" PRIu64, id - 1);
-	int r = sw_cli_client_get(client, path, &page, err);
+	int r = sw_client_get(client, path, &page, err);
 	json_t *job = json_array_get(json_object_get(page, "jobs"), 0);
 	if (r == 0 && (uint64_t)sw_cli_number(job, "id", 0) != id)
 		r = sw_err_set(err, SW_ENOTFOUND, "there is no job %" PRIu64, id);
@@ -50,7 +51,7 @@ static int gather_one(void *user, struct sw_cli_client *client, uint64_t id, str
 	return r;
 }
 
-static int gather(struct sw_cli_client *client, const struct values *values, bool asked, json_t *jobs, struct sw_err *err)
+static int gather(struct sw_client *client, const struct values *values, bool asked, json_t *jobs, struct sw_err *err)
 {
 	if (values->jobs.count > 0)
 		return sw_cli_each_job(client, &values->jobs, gather_one, jobs, err);
@@ -64,7 +65,7 @@ static int gather(struct sw_cli_client *client, const struct values *values, boo
 }
 
 /* Adds when they will probably start. */
-static int look_ahead(struct sw_cli_client *client, json_t *jobs, struct sw_err *err)
+static int look_ahead(struct sw_client *client, json_t *jobs, struct sw_err *err)
 {
 	struct sw_cli_outlook outlook = {0};
 	size_t i;
@@ -93,7 +94,7 @@ static int print(const struct values *values, const struct look *look, const jso
 	return r < 0 ? sw_err_set(err, r, "out of memory") : 0;
 }
 
-static int show(struct sw_cli_client *client, const struct values *values, const struct look *look, struct sw_err *err)
+static int show(struct sw_client *client, const struct values *values, const struct look *look, struct sw_err *err)
 {
 	SW_JSON *jobs = json_array();
 	int r = gather(client, values, look->asked, jobs, err);
@@ -108,7 +109,7 @@ static int show(struct sw_cli_client *client, const struct values *values, const
 	return sw_cli_print_json(all, err);
 }
 
-static int watch(struct sw_cli_client *client, const struct values *values, const struct look *look, struct sw_err *err)
+static int watch(struct sw_client *client, const struct values *values, const struct look *look, struct sw_err *err)
 {
 	bool clear = sw_cli_terminal(stdout).is_terminal;
 	int r = 0;
@@ -142,10 +143,10 @@ static int choose(const struct values *values, struct look *look, struct sw_err 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	struct look look = {.asked = false};
 	int r = choose(values, &look, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
 	return values->watch ? watch(client, values, &look, err) : show(client, values, &look, err);

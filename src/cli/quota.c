@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 
 struct values {
@@ -32,13 +33,13 @@ static int add_tenant(struct sw_cli_rows *rows, const json_t *tenant)
 	return r;
 }
 
-static int list(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
+static int list(struct sw_client *client, const struct values *values, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	struct sw_cli_rows rows = {columns, SW_CLI_COUNT_OF(columns), {0}};
 	size_t i;
 	json_t *tenant;
-	int r = sw_cli_client_get(client, "/v1/quota", &answer, err);
+	int r = sw_client_get(client, "/v1/quota", &answer, err);
 	if (r < 0 || values->json)
 		return r < 0 ? r : sw_cli_print_json(answer, err);
 	json_array_foreach(json_object_get(answer, "tenants"), i, tenant) r = r < 0 ? r : add_tenant(&rows, tenant);
@@ -48,7 +49,7 @@ static int list(struct sw_cli_client *client, const struct values *values, struc
 	return r < 0 ? sw_err_set(err, r, "out of memory") : 0;
 }
 
-static int set(struct sw_cli_client *client, const struct values *values, struct sw_err *err)
+static int set(struct sw_client *client, const struct values *values, struct sw_err *err)
 {
 	uint64_t gpus = 0;
 	bool lift = strcmp(values->gpus, "none") == 0;
@@ -61,7 +62,7 @@ static int set(struct sw_cli_client *client, const struct values *values, struct
 		*answer = NULL;
 	if (body == NULL)
 		return sw_err_set(err, SW_EINPUT, "the tenant's name is not UTF-8");
-	int r = sw_cli_client_post(client, "/v1/quota", body, &answer, err);
+	int r = sw_client_post(client, "/v1/quota", body, &answer, err);
 	if (r < 0 || values->json)
 		return r < 0 ? r : sw_cli_print_json(answer, err);
 	if (lift)
@@ -74,13 +75,13 @@ static int set(struct sw_cli_client *client, const struct values *values, struct
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	if (values->tenant != NULL && values->gpus == NULL) {
 		sw_err_set(err, SW_EINPUT, "'sharewell quota %.60s' needs a number of GPUs", values->tenant);
 		sw_err_hint(err, "'none' lifts the quota.");
 		return SW_EINPUT;
 	}
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
 	return values->tenant != NULL ? set(client, values, err) : list(client, values, err);

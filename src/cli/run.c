@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/interrupt.h"
 #include "cli/job_options.h"
 #include "cli/live.h"
@@ -41,7 +42,7 @@ static int detached(uint64_t id, struct sw_err *err)
 	return 128 + sw_cli_interrupted();
 }
 
-static int follow(struct sw_cli_client *client, uint64_t id, bool shown, struct sw_err *err)
+static int follow(struct sw_client *client, uint64_t id, bool shown, struct sw_err *err)
 {
 	SW_JSON *job = NULL;
 	int64_t offset = 0;
@@ -62,7 +63,7 @@ static int follow(struct sw_cli_client *client, uint64_t id, bool shown, struct 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *jobs = NULL, *answer = NULL;
 	const struct sw_cli_job_source source = {&sw_cli_run, call, offsetof(struct values, job)};
 	int r = sw_cli_job_build(&source, &jobs, err);
@@ -71,8 +72,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		sw_err_hint(err, "'sharewell submit --wait' takes arrays and lists.");
 		return SW_EINPUT;
 	}
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
-	r = r < 0 ? r : sw_cli_client_submit(client, jobs, &answer, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
+	r = r < 0 ? r : sw_client_submit(client, jobs, &answer, err);
 	if (r < 0)
 		return r;
 	sw_cli_catch_interrupts();

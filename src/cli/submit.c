@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/connect.h"
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
@@ -16,12 +17,12 @@ struct values {
 };
 
 /* The most GPUs of one node, and of all. */
-static int measure_cluster(struct sw_cli_client *client, int64_t *ret_most, int64_t *ret_all, struct sw_err *err)
+static int measure_cluster(struct sw_client *client, int64_t *ret_most, int64_t *ret_all, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	size_t i;
 	json_t *node;
-	int r = sw_cli_client_get(client, "/v1/nodes", &answer, err);
+	int r = sw_client_get(client, "/v1/nodes", &answer, err);
 	*ret_most = *ret_all = 0;
 	if (r < 0)
 		return r;
@@ -35,7 +36,7 @@ static int measure_cluster(struct sw_cli_client *client, int64_t *ret_most, int6
 }
 
 /* The jobs are well formed, or this would not be reached; the cluster has the last word. */
-static int test_only(struct sw_cli_client *client, const json_t *jobs, struct sw_err *err)
+static int test_only(struct sw_client *client, const json_t *jobs, struct sw_err *err)
 {
 	int64_t most, all;
 	int r = measure_cluster(client, &most, &all, err);
@@ -88,11 +89,11 @@ static const char *rule_of(const json_t *job)
 }
 
 /* Whether the policy in charge would stop jobs for others, as far as is known here. */
-static bool policy_stops(struct sw_cli_client *client)
+static bool policy_stops(struct sw_client *client)
 {
 	SW_JSON *answer = NULL;
 	struct sw_err ignored = {0};
-	if (sw_cli_client_get(client, "/v1/policy", &answer, &ignored) < 0)
+	if (sw_client_get(client, "/v1/policy", &answer, &ignored) < 0)
 		return false;
 	const struct sw_policy *policy = sw_policy_find(sw_cli_text(answer, "policy", ""));
 	return policy != NULL && policy->order != NULL && policy->order->preemptive;
@@ -101,7 +102,7 @@ static bool policy_stops(struct sw_cli_client *client)
 /* What follows from the rule by which a job may be stopped, in one line, where the owner may have
  * expected something else: one that asks for lent GPUs and never gets them; and, for a person at a
  * terminal, one that says nothing under a policy that would stop jobs. */
-static void note_rule(struct sw_cli_client *client, const json_t *jobs)
+static void note_rule(struct sw_client *client, const json_t *jobs)
 {
 	const char *plain = NULL;
 	for (size_t i = 0; i < (json_is_array(jobs) ? json_array_size(jobs) : 1); i++) {
@@ -123,7 +124,7 @@ static void note_rule(struct sw_cli_client *client, const json_t *jobs)
 }
 
 /* The highest exit status of them all. */
-static int wait_for_all(const struct values *values, struct sw_cli_client *client, const json_t *answer, struct sw_err *err)
+static int wait_for_all(const struct values *values, struct sw_client *client, const json_t *answer, struct sw_err *err)
 {
 	int highest = 0;
 	size_t i;
@@ -153,16 +154,16 @@ static void print_warnings(const json_t *answer)
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *jobs = NULL, *answer = NULL;
 	const struct sw_cli_job_source source = {&sw_cli_submit, call, offsetof(struct values, job)};
 	int r = sw_cli_job_build(&source, &jobs, err);
-	r = r < 0 ? r : sw_cli_client_open(values->controller, &client, err);
+	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
 	if (values->test_only)
 		return test_only(client, jobs, err);
-	r = sw_cli_client_submit(client, jobs, &answer, err);
+	r = sw_client_submit(client, jobs, &answer, err);
 	if (r < 0)
 		return r;
 	if (values->json)

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "cli/connect.h"
 #include "cli/interrupt.h"
 #include "cli/live.h"
 
@@ -153,14 +154,14 @@ static void add_jobs(struct picture *picture, const json_t *jobs)
 	}
 }
 
-static int paint(struct sw_cli_client *client, struct picture *picture, struct sw_err *err)
+static int paint(struct sw_client *client, struct picture *picture, struct sw_err *err)
 {
 	SW_JSON *cluster = NULL, *nodes = NULL, *jobs = NULL;
 	char path[64], time[32];
 	snprintf(path, sizeof path, "/v1/jobs?state=active&limit=%d", SHOWN_JOBS);
-	int r = sw_cli_client_get(client, "/v1/cluster", &cluster, err);
-	r = r < 0 ? r : sw_cli_client_get(client, "/v1/nodes", &nodes, err);
-	r = r < 0 ? r : sw_cli_client_get(client, path, &jobs, err);
+	int r = sw_client_get(client, "/v1/cluster", &cluster, err);
+	r = r < 0 ? r : sw_client_get(client, "/v1/nodes", &nodes, err);
+	r = r < 0 ? r : sw_client_get(client, path, &jobs, err);
 	if (r < 0)
 		return r;
 	const json_t *counts = json_object_get(cluster, "jobs");
@@ -207,7 +208,7 @@ static size_t move_by(int key, size_t scroll, const struct picture *picture)
 	return scroll < most ? scroll : most;
 }
 
-static int live(struct sw_cli_client *client, struct sw_err *err)
+static int live(struct sw_client *client, struct sw_err *err)
 {
 	struct picture picture = {0};
 	size_t scroll = 0;
@@ -248,7 +249,7 @@ static int live(struct sw_cli_client *client, struct sw_err *err)
 	return 0;
 }
 
-static int once(struct sw_cli_client *client, struct sw_err *err)
+static int once(struct sw_client *client, struct sw_err *err)
 {
 	struct picture picture = {0};
 	int r = paint(client, &picture, err);
@@ -261,8 +262,8 @@ static int once(struct sw_cli_client *client, struct sw_err *err)
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
+	int r = sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
 	return values->once || !isatty(STDOUT_FILENO) ? once(client, err) : live(client, err);

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/now.h"
 #include "cli/catalogue.h"
+#include "cli/connect.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
 #include "cli/live.h"
@@ -134,14 +135,14 @@ static int start_controller(struct cluster *cluster, struct sw_err *err)
  * others, and so is a signal. */
 static void await_node(const struct cluster *cluster)
 {
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	int64_t until = sw_now_monotonic_ms() + NODE_MS;
 	sigset_t pending;
-	if (sw_cli_client_open(cluster->place, &client, NULL) < 0)
+	if (sw_cli_connect(cluster->place, &client, NULL) < 0)
 		return;
 	while (sw_now_monotonic_ms() < until && sigpending(&pending) == 0 && sigisemptyset(&pending)) {
 		SW_JSON *answer = NULL;
-		if (sw_cli_client_get(client, "/v1/nodes", &answer, NULL) == 0 && json_array_size(json_object_get(answer, "nodes")) > 0)
+		if (sw_client_get(client, "/v1/nodes", &answer, NULL) == 0 && json_array_size(json_object_get(answer, "nodes")) > 0)
 			return;
 		poll(NULL, 0, 10);
 	}

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/message.h"
 #include "cli/waiting.h"
@@ -12,7 +13,7 @@ struct values {
 	bool json, quiet;
 };
 
-static int wait_for(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int wait_for(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	const struct values *values = user;
 	SW_JSON *job = NULL;
@@ -32,8 +33,8 @@ static int wait_for(void *user, struct sw_cli_client *client, uint64_t id, struc
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	struct values values = *(const struct values *)call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
-	int r = sw_cli_client_open(values.controller, &client, err);
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
+	int r = sw_cli_connect(values.controller, &client, err);
 	return r < 0 ? r : sw_cli_each_job(client, &values.jobs, wait_for, &values, err);
 }
 

@@ -1,4 +1,5 @@
 #include "cli/waiting.h"
+#include "cli/connect.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -50,7 +51,7 @@ static void tell_reason(struct sw_cli_waiting *waiting, const json_t *job)
 	struct sw_err ignored = {0};
 	char path[64], key[sizeof waiting->told];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", waiting->id);
-	if (sw_cli_client_get(waiting->client, path, &answer, &ignored) < 0)
+	if (sw_client_get(waiting->client, path, &answer, &ignored) < 0)
 		return;
 	/* It may have started between the two questions: then the sentence is about that. */
 	bool still_waits = strcmp(sw_cli_text(answer, "state", ""), sw_cli_text(job, "state", "")) == 0;
@@ -82,27 +83,26 @@ static void look(void *user)
 	waiting->next_ms = sw_now_monotonic_ms() + EVERY_MS;
 }
 
-int sw_cli_waiting_tell(struct sw_cli_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting,
-			struct sw_err *err)
+int sw_cli_waiting_tell(struct sw_client *client, const char *controller, uint64_t id, struct sw_cli_waiting *waiting, struct sw_err *err)
 {
 	*waiting = (struct sw_cli_waiting){.id = id, .next_ms = sw_now_monotonic_ms() + FIRST_MS};
-	int r = sw_cli_client_open(controller, &waiting->client, err);
+	int r = sw_cli_connect(controller, &waiting->client, err);
 	if (r < 0)
 		return r;
 	waiting->busy = client;
-	sw_cli_client_meanwhile(client, look, waiting);
+	sw_client_meanwhile(client, look, waiting);
 	return 0;
 }
 
 void sw_cli_waiting_release(struct sw_cli_waiting *waiting)
 {
 	if (waiting->busy != NULL)
-		sw_cli_client_meanwhile(waiting->busy, NULL, NULL);
-	sw_cli_client_free(waiting->client);
+		sw_client_meanwhile(waiting->busy, NULL, NULL);
+	sw_client_free(waiting->client);
 	waiting->busy = waiting->client = NULL;
 }
 
-int sw_cli_waiting_wait(struct sw_cli_client *client, const char *controller, uint64_t id, json_t **ret_job, struct sw_err *err)
+int sw_cli_waiting_wait(struct sw_client *client, const char *controller, uint64_t id, json_t **ret_job, struct sw_err *err)
 {
 	struct sw_cli_waiting waiting;
 	int r = sw_cli_waiting_tell(client, controller, id, &waiting, err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/outlook.h"
 
@@ -20,7 +21,7 @@ struct asking {
 	bool made, json;
 };
 
-static int look_ahead(struct asking *asking, struct sw_cli_client *client, uint64_t id, json_t *why, struct sw_err *err)
+static int look_ahead(struct asking *asking, struct sw_client *client, uint64_t id, json_t *why, struct sw_err *err)
 {
 	int r = asking->made ? 0 : sw_cli_outlook_make(client, asking->only, &asking->outlook, err);
 	asking->made = r == 0;
@@ -36,13 +37,13 @@ static bool waits(const json_t *why)
 	return (strcmp(state, "PD") == 0 || strcmp(state, "S") == 0) && !json_is_true(json_object_get(why, "held"));
 }
 
-static int explain(void *user, struct sw_cli_client *client, uint64_t id, struct sw_err *err)
+static int explain(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)
 {
 	struct asking *asking = user;
 	SW_JSON *why = NULL;
 	char path[64], start[512];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
-	int r = sw_cli_client_get(client, path, &why, err);
+	int r = sw_client_get(client, path, &why, err);
 	if (r == 0 && waits(why))
 		r = look_ahead(asking, client, id, why, err);
 	if (r < 0 || asking->json)
@@ -58,12 +59,12 @@ static int explain(void *user, struct sw_cli_client *client, uint64_t id, struct
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	struct asking asking = {.json = values->json};
 	struct sw_err several = {0};
 	if (values->jobs.count != 1 || sw_cli_job_id(values->jobs.items[0], &asking.only, &several) < 0)
 		asking.only = 0;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : sw_cli_each_job(client, &values->jobs, explain, &asking, err);
 	sw_cli_outlook_release(&asking.outlook);
 	return r;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "cli/connect.h"
 #include "cli/live.h"
 #include "world/world.h"
 
@@ -34,7 +35,7 @@ static void print_terms(const json_t *terms)
 	}
 }
 
-static int change(struct sw_cli_client *client, const char *name, json_t **ret_answer, struct sw_err *err)
+static int change(struct sw_client *client, const char *name, json_t **ret_answer, struct sw_err *err)
 {
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	int r = sw_world_load(name, &world, err);
@@ -43,18 +44,17 @@ static int change(struct sw_cli_client *client, const char *name, json_t **ret_a
 	SW_JSON *body = json_pack("{s:s, s:s}", "name", world->name, "text", world->text);
 	if (body == NULL)
 		return sw_err_set(err, SW_EINPUT, "world '%.100s' is not UTF-8", name);
-	return sw_cli_client_post(client, "/v1/world", body, ret_answer, err);
+	return sw_client_post(client, "/v1/world", body, ret_answer, err);
 }
 
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = NULL;
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *answer = NULL;
-	int r = sw_cli_client_open(values->controller, &client, err);
+	int r = sw_cli_connect(values->controller, &client, err);
 	if (r == 0)
-		r = values->name != NULL ? change(client, values->name, &answer, err)
-					 : sw_cli_client_get(client, "/v1/world", &answer, err);
+		r = values->name != NULL ? change(client, values->name, &answer, err) : sw_client_get(client, "/v1/world", &answer, err);
 	if (r < 0)
 		return r;
 	if (values->json)

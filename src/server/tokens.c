@@ -29,20 +29,6 @@ struct sw_tokens {
 	SW_VEC(struct entry) entries;
 };
 
-static const struct {
-	const char *name;
-	unsigned role;
-} roles[] = {{"user", SW_ROLE_USER}, {"operator", SW_ROLE_OPERATOR}, {"agent", SW_ROLE_AGENT}};
-#define ROLES (sizeof roles / sizeof roles[0])
-
-unsigned sw_role_find(const char *name)
-{
-	for (size_t i = 0; i < ROLES; i++)
-		if (strcmp(name, roles[i].name) == 0)
-			return roles[i].role;
-	return 0;
-}
-
 void sw_tokens_free(struct sw_tokens *tokens)
 {
 	if (tokens == NULL)
@@ -81,7 +67,7 @@ static bool parse_secret(const char *word, unsigned char digest[SW_TOKEN_DIGEST]
 	size_t size = strlen(word);
 	if (strncmp(word, scheme, sizeof scheme - 1) != 0) {
 		sw_token_digest(word, digest);
-		return size >= SW_TOKEN_LEAST && size <= SW_HTTP_TOKEN_MAX;
+		return size >= SW_HTTP_TOKEN_LEAST && size <= SW_HTTP_TOKEN_MAX;
 	}
 	word += sizeof scheme - 1;
 	for (size_t i = 0; i < SW_TOKEN_DIGEST; i++) {
@@ -274,7 +260,5 @@ void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_toke
 	const struct entry *entry = &tokens->entries.items[index];
 	*ret_view = (struct sw_token_view){.owner = entry->owner, .role = "", .name = entry->name};
 	sw_token_id(entry->digest, ret_view->id);
-	for (size_t i = 0; i < ROLES; i++)
-		if (roles[i].role == entry->owner.role)
-			ret_view->role = roles[i].name;
+	ret_view->role = sw_role_name(entry->owner.role);
 }

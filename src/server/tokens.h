@@ -20,7 +20,6 @@
 #include "base/error.h"
 
 #define SW_TOKENS_MAX 4096u
-#define SW_TOKEN_LEAST 32u /* characters */
 #define SW_TOKEN_DIGEST 32u
 #define SW_TOKEN_NAME_MAX 63u
 #define SW_TOKEN_ID_SIZE 13u
@@ -68,9 +67,6 @@ bool sw_tokens_ended(const struct sw_tokens *tokens, int64_t from_s, int64_t to_
 size_t sw_tokens_count(const struct sw_tokens *tokens);
 void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_token_view *ret_view);
 
-/* The role of a name, "user"; 0: none. */
-unsigned sw_role_find(const char *name);
-
 /* ---- changing the file (tokens_change.c): whole or not at all, one at a time */
 /* Makes the file with a fresh operator's, agent's and user's token (of the caller) where there is none, and beside it "<path>.own", which has these tokens
  * themselves, for programs of the same user. */
@@ -80,8 +76,5 @@ int sw_tokens_add(const char *path, const struct sw_token_owner *owner, const ch
 		  struct sw_err *err);
 /* Takes away the one with this id or name; SW_ENOTFOUND, or SW_EINPUT where several have it. */
 int sw_tokens_remove(const char *path, const char *which, struct sw_err *err);
-/* The first token of this role that can be read in the file or in "<path>.own", for programs that run beside the controller; a file with one word has that. SW_ENOTFOUND
- * when there is none. The caller frees. */
-int sw_tokens_first(const char *path, unsigned role, char **ret_token, struct sw_err *err);
 
 #endif

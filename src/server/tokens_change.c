@@ -1,5 +1,4 @@
 /* Changing the file of tokens. What is written becomes the file when it is complete; who changes it holds a lock on its folder. */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/http.h"
@@ -129,11 +127,6 @@ static bool is_name(const char *name)
 	return strlen(name) <= SW_TOKEN_NAME_MAX && strcmp(name, "-") != 0;
 }
 
-static const char *role_name(unsigned role)
-{
-	return role == SW_ROLE_OPERATOR ? "operator" : role == SW_ROLE_AGENT ? "agent" : "user";
-}
-
 /* By its id or name a token is taken back: another one must not answer to it. */
 static int check_new(const struct sw_tokens *tokens, const char *name, struct sw_err *err)
 {
@@ -168,7 +161,7 @@ static int add_line(const char *path, const struct sw_token_owner *owner, const 
 	if (owner->expires_at_s != 0)
 		snprintf(expires, sizeof expires, " expires=%lld", (long long)owner->expires_at_s);
 	if (asprintf(&longer, "%.*s%s%s %s %u:%u %s%s%s%s\n", (int)size, text, size > 0 && text[size - 1] != '\n' ? "\n" : "",
-		     role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? name : "-", expires,
+		     sw_role_name(owner->role), hash_of(token, hash), owner->uid, owner->gid, name[0] != '\0' ? name : "-", expires,
 		     owner->nodes[0] != '\0' ? " nodes=" : "", owner->nodes) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return write_file(path, longer, err);
@@ -249,62 +242,4 @@ int sw_tokens_remove(const char *path, const char *which, struct sw_err *err)
 	int r = remove_line(path, which, err);
 	close(lock);
 	return r;
-}
-
-/* ------------------------------------------------------------------------------------------------ reading one */
-
-/* The first token of the role among these lines that is no hash; NULL: none. */
-static char *first_of(char *text, unsigned role)
-{
-	char *rest = text, *found = NULL;
-	for (char *line; found == NULL && (line = strsep(&rest, "\n")) != NULL;) {
-		char *words = line, *first = strsep(&words, " \t\r"), *second = words != NULL ? strsep(&words, " \t\r") : NULL;
-		bool alone = (second == NULL || *second == '\0') && strlen(first) >= SW_TOKEN_LEAST && *first != '#';
-		if (alone)
-			found = first;
-		else if (second != NULL && sw_role_find(first) == role && strlen(second) >= SW_TOKEN_LEAST &&
-			 strncmp(second, "sha256:", 7) != 0)
-			found = second;
-	}
-	return found != NULL ? strdup(found) : NULL;
-}
-
-static int check_private(const char *path, struct sw_err *err)
-{
-	struct stat info;
-	if (stat(path, &info) == 0 && (info.st_mode & 077) != 0) {
-		sw_err_set(err, SW_EDENIED, "cannot use the tokens of '%s'", path);
-		sw_err_detail(err, "others can read it");
-		sw_err_hint(err, "chmod 600 it, and make new tokens if they may have been read.");
-		return SW_EDENIED;
-	}
-	return 0;
-}
-
-static int read_first(const char *path, unsigned role, char **ret_token, struct sw_err *err)
-{
-	SW_CLEANUP(sw_freep) char *text = NULL;
-	size_t size = 0;
-	int r = check_private(path, err);
-	r = r < 0 ? r : sw_file_read(path, FILE_MAX, &text, &size, err);
-	if (r < 0)
-		return r;
-	assert(text != NULL);
-	char *token = first_of(text, role);
-	explicit_bzero(text, size);
-	if (token == NULL)
-		return sw_err_set(err, SW_ENOTFOUND, "there is no token of this role in '%s'", path);
-	*ret_token = token;
-	return 0;
-}
-
-int sw_tokens_first(const char *path, unsigned role, char **ret_token, struct sw_err *err)
-{
-	SW_CLEANUP(sw_freep) char *own = NULL;
-	struct sw_err ignored = {0};
-	if (asprintf(&own, "%s.own", path) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	if (read_first(own, role, ret_token, &ignored) == 0)
-		return 0;
-	return read_first(path, role, ret_token, err);
 }

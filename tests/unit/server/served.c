@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "api/routes.h"
+#include "client/token.h"
 #include "server/tokens.h"
 
 #define PATIENCE_MS 60000
@@ -152,7 +153,7 @@ void served_remove(struct served *served)
 char *served_token(const struct served *served, unsigned role)
 {
 	char *token = NULL;
-	assert_int_equal(sw_tokens_first(served->tokens, role, &token, NULL), 0);
+	assert_int_equal(sw_token_first(served->tokens, role, &token, NULL), 0);
 	return token;
 }
 

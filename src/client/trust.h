@@ -1,7 +1,7 @@
-/* Whom a client believes to be the controller: the system's authorities, those of a file, or one
- * key by its fingerprint. For agents and commands alike. */
-#ifndef SW_AGENT_TRUST_H
-#define SW_AGENT_TRUST_H
+/* Which controller a client believes: one that the system's authorities vouch for, or those of a
+ * file, or one key by its fingerprint. */
+#ifndef SW_CLIENT_TRUST_H
+#define SW_CLIENT_TRUST_H
 
 #include <curl/curl.h>
 #include <stdbool.h>

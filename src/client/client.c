@@ -1,20 +1,18 @@
-#include "cli/client.h"
+#include "client/client.h"
 
 #include <curl/curl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "agent/trust.h"
-#include "api/routes.h"
 #include "base/now.h"
-#include "cli/interrupt.h"
-#include "cli/message.h"
-#include "cli/places.h"
-#include "server/tokens.h"
+#include "client/access.h"
+#include "client/trust.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define CALL_SECONDS 60L
@@ -23,25 +21,24 @@
 #define AGAIN_MS 60000
 #define AGAIN_PAUSE_MS 200
 
-struct sw_cli_client {
+struct sw_client {
 	CURL *curl;
-	struct curl_slist *headers;
-	char socket[PATH_MAX]; /* empty: by URL */
-	char url[512];	       /* without a slash at the end */
-	char place[PATH_MAX + 8];
+	struct sw_access access;
+	struct sw_client_manner manner;
 	char problem[CURL_ERROR_SIZE];
-	sw_cli_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
+	sw_client_look_fn *look; /* meanwhile; NULL: there is nothing to look at */
 	void *look_user;
-	bool away, reached, refused; /* of the last call: nobody answered; somebody was there; and said no */
-	/* of the last call: it was refused for want of room, and may be tried
-	 * again after this; 0: not so */
+	/* Of the last call: nothing answered; something was there; and said no. */
+	bool away, reached, refused;
+	/* Of the last call: it was refused for want of room, and may be tried again after this;
+	 * 0: not so. */
 	int64_t later_ms;
 };
 
 /* What one transfer gathers. */
 struct transfer {
-	struct sw_cli_client *client;
-	sw_cli_client_take_fn *take; /* of a stream */
+	struct sw_client *client;
+	sw_client_take_fn *take; /* of a stream */
 	void *user;
 	const char *header; /* one more; NULL: none */
 	char *text;	    /* of an answer, or of the error that came instead of a stream */
@@ -51,121 +48,66 @@ struct transfer {
 	bool enough, too_large, out_of_memory, silent, told;
 };
 
-const char *sw_cli_client_place(const struct sw_cli_client *client)
+const char *sw_client_place(const struct sw_client *client)
 {
-	return client->place;
+	return sw_address_place(&client->access.address);
 }
 
-bool sw_cli_client_is_away(const struct sw_cli_client *client)
+bool sw_client_is_away(const struct sw_client *client)
 {
 	return client->away;
 }
 
-bool sw_cli_client_is_unsure(const struct sw_cli_client *client)
+bool sw_client_is_unsure(const struct sw_client *client)
 {
 	return client->away && client->reached && !client->refused;
 }
 
-void sw_cli_client_meanwhile(struct sw_cli_client *client, sw_cli_client_look_fn *look, void *user)
+void sw_client_meanwhile(struct sw_client *client, sw_client_look_fn *look, void *user)
 {
 	client->look = look;
 	client->look_user = user;
 }
 
-void sw_cli_client_free(struct sw_cli_client *client)
+void sw_client_free(struct sw_client *client)
 {
 	if (client == NULL)
 		return;
-	curl_slist_free_all(client->headers);
+	sw_access_release(&client->access);
 	curl_easy_cleanup(client->curl);
 	free(client);
 }
 
-/* ---- where it is */
-
-static int add_token(struct sw_cli_client *client, struct sw_err *err)
+int sw_client_open(const char *controller, const char *token, const char *ca, const struct sw_client_manner *manner,
+		   struct sw_client **ret_client, struct sw_err *err)
 {
-	const char *given = getenv("SHAREWELL_TOKEN");
-	SW_CLEANUP(sw_freep) char *own = NULL;
-	struct sw_cli_places places;
-	if (given == NULL || given[0] == '\0') {
-		struct sw_err ignored = {0};
-		if (sw_cli_places(NULL, false, &places, &ignored) == 0 && sw_tokens_first(places.tokens, SW_ROLE_USER, &own, &ignored) == 0)
-			given = own;
-	}
-	/* Without one the controller says that it wants one. */
-	if (given == NULL || given[0] == '\0')
-		return 0;
-	int r = sw_trust_check(client->url, err);
+	SW_CLEANUP(sw_client_freep) struct sw_client *client = calloc(1, sizeof *client);
+	if (client == NULL || (client->curl = curl_easy_init()) == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_access_init(&client->access, controller, token, ca, err);
 	if (r < 0)
 		return r;
-	SW_CLEANUP(sw_freep) char *line = NULL;
-	if (asprintf(&line, "Authorization: Bearer %s", given) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	struct curl_slist *headers = curl_slist_append(client->headers, line);
-	if (headers == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	client->headers = headers;
+	if (manner != NULL)
+		client->manner = *manner;
+	*ret_client = SW_TAKE(client);
 	return 0;
 }
 
-static int aim_at_socket(struct sw_cli_client *client, const char *path, struct sw_err *err)
+__attribute__((format(printf, 2, 3))) static void note(const struct sw_client *client, const char *fmt, ...)
 {
-	if (path[0] != '/' || strlen(path) > 107) {
-		sw_err_set(err, SW_EINPUT, "'unix:%.200s' is no place of a controller", path);
-		sw_err_detail(err, "it takes an absolute path of at most 107 bytes");
-		return SW_EINPUT;
-	}
-	snprintf(client->socket, sizeof client->socket, "%s", path);
-	snprintf(client->url, sizeof client->url, "http://localhost");
-	snprintf(client->place, sizeof client->place, "%s", path);
-	return 0;
+	if (client->manner.note == NULL)
+		return;
+	char text[600];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	client->manner.note(text);
 }
 
-static int aim(struct sw_cli_client *client, const char *controller, struct sw_err *err)
+static bool stops(const struct sw_client *client)
 {
-	const char *named = getenv("SHAREWELL_CONTROLLER");
-	controller = controller != NULL ? controller : named != NULL && named[0] != '\0' ? named : NULL;
-	if (controller == NULL) {
-		struct sw_cli_places places;
-		int r = sw_cli_places(NULL, false, &places, err);
-		if (r < 0)
-			return r;
-		bool machine = access(places.socket, F_OK) != 0 && access(SW_CLI_SOCKET_FOR_ALL, F_OK) == 0;
-		return aim_at_socket(client, machine ? SW_CLI_SOCKET_FOR_ALL : places.socket, err);
-	}
-	if (strncmp(controller, "unix:", 5) == 0)
-		return aim_at_socket(client, controller + 5, err);
-	bool is_url = strncmp(controller, "http://", 7) == 0 || strncmp(controller, "https://", 8) == 0;
-	size_t size = strlen(controller);
-	if (!is_url || size >= sizeof client->url) {
-		sw_err_set(err, SW_EINPUT, "'%.200s' is no place of a controller", controller);
-		sw_err_hint(err, "It takes https://HOST:PORT, http://127.0.0.1:PORT or unix:/PATH.");
-		return SW_EINPUT;
-	}
-	while (size > 8 && controller[size - 1] == '/')
-		size--;
-	snprintf(client->url, sizeof client->url, "%.*s", (int)size, controller);
-	snprintf(client->place, sizeof client->place, "%s", client->url);
-	return add_token(client, err);
-}
-
-int sw_cli_client_open(const char *controller, struct sw_cli_client **ret_client, struct sw_err *err)
-{
-	SW_CLEANUP(sw_cli_client_freep) struct sw_cli_client *client = calloc(1, sizeof *client);
-	if (client == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	client->curl = curl_easy_init();
-	client->headers = curl_slist_append(NULL, "Content-Type: application/json");
-	/* An empty one stops curl from waiting for "100 Continue". */
-	struct curl_slist *headers = curl_slist_append(client->headers, "Expect:");
-	if (client->curl == NULL || headers == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	client->headers = headers;
-	int r = aim(client, controller, err);
-	if (r == 0)
-		*ret_client = SW_TAKE(client);
-	return r;
+	return client->manner.stops != NULL && client->manner.stops();
 }
 
 /* ---- one transfer */
@@ -207,7 +149,7 @@ static void mind_silence(struct transfer *transfer)
 	long status = 0, sent = 0;
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_REQUEST_SIZE, &sent);
 	curl_easy_getinfo(transfer->client->curl, CURLINFO_RESPONSE_CODE, &status);
-	/* Who has not been asked is not silent; connecting has a time of its own. */
+	/* A place that has not been asked is not silent; connecting has a time of its own. */
 	if (sent == 0)
 		transfer->heard_ms = sw_now_monotonic_ms();
 	bool streams = transfer->take != NULL && status != 0; /* those have nothing to say for hours */
@@ -215,7 +157,8 @@ static void mind_silence(struct transfer *transfer)
 		return;
 	transfer->silent = !transfer->changes;
 	if (transfer->changes && !transfer->told)
-		sw_cli_print_note("the controller at %s does not answer; waiting for up to %ld s", transfer->client->place, CALL_SECONDS);
+		note(transfer->client, "the controller at %s does not answer; waiting for up to %ld s", sw_client_place(transfer->client),
+		     CALL_SECONDS);
 	transfer->told = true;
 }
 
@@ -227,22 +170,16 @@ static int ask_whether_to_stop(void *user, curl_off_t a, curl_off_t b, curl_off_
 	mind_silence(transfer);
 	if (transfer->client->look != NULL)
 		transfer->client->look(transfer->client->look_user);
-	return transfer->silent || sw_cli_interrupted() != 0;
+	return transfer->silent || stops(transfer->client);
 }
 
 static void prepare(struct transfer *transfer, const char *url, const char *body, struct curl_slist *headers)
 {
 	CURL *curl = transfer->client->curl;
 	curl_easy_reset(curl); /* keeps the connection */
+	sw_access_set(&transfer->client->access, curl);
 	curl_easy_setopt(curl, CURLOPT_URL, url);
-	if (transfer->client->socket[0] != '\0')
-		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, transfer->client->socket);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-	curl_easy_setopt(curl, CURLOPT_PROXY, ""); /* a controller is near; proxies of the environment are for elsewhere */
-	sw_trust_set(curl, getenv("SHAREWELL_CA"));
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, transfer->client->problem);
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "sharewell/" SW_VERSION);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, transfer->take != NULL ? 0L : CALL_SECONDS);
@@ -254,14 +191,14 @@ static void prepare(struct transfer *transfer, const char *url, const char *body
 	if (body == NULL)
 		return;
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
-	/* Over a connection that was kept, and turns out to be dead, curl would send it twice: by
-	 * then it may have been done. */
+	/* Over a connection that was kept, and turns out to be dead, curl would send it twice:
+	 * by then it may have been done. */
 	curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, 1L);
 }
 
 static int explain_silence(const struct transfer *transfer, struct sw_err *err)
 {
-	sw_err_set(err, SW_EIO, "the controller at %s does not answer", transfer->client->place);
+	sw_err_set(err, SW_EIO, "the controller at %s does not answer", sw_client_place(transfer->client));
 	if (transfer->changes)
 		sw_err_detail(err, "nothing came within %ld s, and whether it did what it was asked to is not known", CALL_SECONDS);
 	else
@@ -274,19 +211,20 @@ static int explain_silence(const struct transfer *transfer, struct sw_err *err)
 /* What went wrong below HTTP. */
 static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_err *err)
 {
-	struct sw_cli_client *client = transfer->client;
+	struct sw_client *client = transfer->client;
+	const char *socket = client->access.address.socket;
 	if (transfer->out_of_memory)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (transfer->too_large)
-		return sw_err_set(err, SW_ELIMIT, "the controller at %s sent more than %zu bytes", client->place, ANSWER_MAX);
+		return sw_err_set(err, SW_ELIMIT, "the controller at %s sent more than %zu bytes", sw_client_place(client), ANSWER_MAX);
 	if (code == CURLE_ABORTED_BY_CALLBACK && !transfer->silent)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted");
-	if (sw_trust_explain(code, client->place, client->problem, err))
+	if (sw_trust_explain(code, sw_client_place(client), client->problem, err))
 		return err->code;
 	client->away = true;
 	if (!client->reached) {
-		sw_err_set(err, SW_EIO, "no controller answers at %s", client->place);
-		if (client->socket[0] != '\0' && access(client->socket, F_OK) == 0 && access(client->socket, W_OK) != 0)
+		sw_err_set(err, SW_EIO, "no controller answers at %s", sw_client_place(client));
+		if (socket[0] != '\0' && access(socket, F_OK) == 0 && access(socket, W_OK) != 0)
 			sw_err_hint(err, "You may not use this socket; its owner can allow it with 'sharewell up --all-users'.");
 		else
 			sw_err_hint(err, "start one with 'sharewell up'");
@@ -294,68 +232,22 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct sw_e
 	}
 	if (transfer->silent || code == CURLE_OPERATION_TIMEDOUT)
 		return explain_silence(transfer, err);
-	sw_err_set(err, SW_EIO, "the controller at %s broke off", client->place);
+	sw_err_set(err, SW_EIO, "the controller at %s broke off", sw_client_place(client));
 	sw_err_detail(err, "%s", curl_easy_strerror(code));
 	if (transfer->changes)
 		sw_err_hint(err, "Whether it did what it was asked to is not known; 'sharewell ps' and 'sharewell show' tell.");
 	return SW_EIO;
 }
 
-static int code_of(long status)
-{
-	switch (status) {
-	case 401:
-	case 403:
-		return SW_EDENIED;
-	case 404:
-		return SW_ENOTFOUND;
-	case 413:
-		return SW_ELIMIT;
-	default:
-		return status >= 400 && status < 500 ? SW_EINPUT : SW_EIO;
-	}
-}
-
-/* What the controller itself says. */
-static int explain_refusal(const struct transfer *transfer, long status, struct sw_err *err)
-{
-	json_t *root = transfer->size > 0 ? json_loadb(transfer->text, transfer->size, 0, NULL) : NULL;
-	const char *fact = NULL, *detail = NULL, *hint = NULL;
-	json_unpack(root, "{s:{s?s, s?s, s?s}}", "error", "fact", &fact, "detail", &detail, "hint", &hint);
-	int code = code_of(status);
-	if (fact == NULL || fact[0] == '\0') {
-		sw_err_set(err, code, "the controller at %s refused", transfer->client->place);
-		sw_err_detail(err, "HTTP status %ld", status);
-	} else {
-		sw_err_set(err, code, "%s", fact);
-	}
-	if (detail != NULL && detail[0] != '\0')
-		sw_err_detail(err, "%s", detail);
-	if (hint != NULL && hint[0] != '\0')
-		sw_err_hint(err, "%s", hint);
-	json_decref(root);
-	return code;
-}
-
-/* Whether somebody was there; of who took nothing within the time to connect, nobody knows. */
-static bool has_reached(CURL *curl, CURLcode code)
-{
-	long sent = 0;
-	curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &sent);
-	if (code == CURLE_OPERATION_TIMEDOUT || code == CURLE_ABORTED_BY_CALLBACK)
-		return sent > 0;
-	return code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
-}
-
 static int perform(struct transfer *transfer, const char *path, const char *body, struct sw_err *err)
 {
-	struct sw_cli_client *client = transfer->client;
+	struct sw_client *client = transfer->client;
 	SW_CLEANUP(sw_freep) char *url = NULL;
-	if (asprintf(&url, "%s%s", client->url, path) < 0)
+	if (asprintf(&url, "%s%s", client->access.address.url, path) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	/* The list's own type has room for a header of this call alone. */
 	SW_CLEANUP(sw_freep) char *line = transfer->header != NULL ? strdup(transfer->header) : NULL;
-	struct curl_slist first = {.data = line, .next = client->headers};
+	struct curl_slist first = {.data = line, .next = client->access.headers};
 	if (transfer->header != NULL && line == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	client->away = client->refused = false;
@@ -363,9 +255,9 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	client->problem[0] = '\0';
 	transfer->heard_ms = sw_now_monotonic_ms();
 	transfer->changes = body != NULL;
-	prepare(transfer, url, body, line != NULL ? &first : client->headers);
+	prepare(transfer, url, body, line != NULL ? &first : client->access.headers);
 	CURLcode code = curl_easy_perform(client->curl);
-	client->reached = has_reached(client->curl, code);
+	client->reached = sw_access_reached(client->curl, code);
 	if (code != CURLE_OK && transfer->enough)
 		return 0;
 	if (code != CURLE_OK)
@@ -373,36 +265,35 @@ static int perform(struct transfer *transfer, const char *path, const char *body
 	long status = 0;
 	curl_easy_getinfo(client->curl, CURLINFO_RESPONSE_CODE, &status);
 	client->away = client->refused = status == 503;
-	curl_off_t later_s = 0;
-	if ((status == 429 || status == 503) && curl_easy_getinfo(client->curl, CURLINFO_RETRY_AFTER, &later_s) == CURLE_OK && later_s > 0)
-		client->later_ms = later_s < AGAIN_MS / 1000 ? (int64_t)later_s * 1000 : AGAIN_MS;
-	return status >= 200 && status <= 299 ? 0 : explain_refusal(transfer, status, err);
+	int64_t later_s = sw_access_later_s(client->curl, status);
+	client->later_ms = later_s < AGAIN_MS / 1000 ? later_s * 1000 : AGAIN_MS;
+	return status >= 200 && status <= 299 ? 0 : sw_access_explain(&client->access, status, transfer->text, transfer->size, err);
 }
 
 /* ---- what commands call */
 
 /* The controller said no for want of room, and when to come back: waits for that. False: it was
  * something else, or has lasted too long. */
-static bool wait_for_room(struct sw_cli_client *client, int64_t until_ms, bool *told, struct sw_err *err)
+static bool wait_for_room(struct sw_client *client, int64_t until_ms, bool *told, struct sw_err *err)
 {
 	int64_t now_ms = sw_now_monotonic_ms(), again_ms = now_ms + client->later_ms;
 	if (client->later_ms == 0 || again_ms > until_ms)
 		return false;
 	if (!*told)
-		sw_cli_print_note("%s; asking again for up to %d s", err->fact, AGAIN_MS / 1000);
+		note(client, "%s; asking again for up to %d s", err->fact, AGAIN_MS / 1000);
 	*told = true;
-	for (; now_ms < again_ms && sw_cli_interrupted() == 0; now_ms = sw_now_monotonic_ms()) {
+	for (; now_ms < again_ms && !stops(client); now_ms = sw_now_monotonic_ms()) {
 		if (client->look != NULL)
 			client->look(client->look_user);
 		poll(NULL, 0, again_ms - now_ms < AGAIN_PAUSE_MS ? (int)(again_ms - now_ms) : AGAIN_PAUSE_MS);
 	}
-	if (sw_cli_interrupted() != 0)
+	if (stops(client))
 		return false;
 	sw_err_clear(err);
 	return true;
 }
 
-static int call_once(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
+static int call_once(struct sw_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
 		     struct sw_err *err)
 {
 	struct transfer transfer = {.client = client, .header = header};
@@ -413,7 +304,7 @@ static int call_once(struct sw_cli_client *client, const char *path, const char 
 	json_error_t error;
 	json_t *answer = json_loadb(text != NULL ? text : "", transfer.size, JSON_DECODE_ANY, &error);
 	if (answer == NULL) {
-		sw_err_set(err, SW_EIO, "what answers at %s is no controller of Sharewell", client->place);
+		sw_err_set(err, SW_EIO, "what answers at %s is no controller of Sharewell", sw_client_place(client));
 		sw_err_detail(err, "%s", error.text);
 		return SW_EIO;
 	}
@@ -421,8 +312,7 @@ static int call_once(struct sw_cli_client *client, const char *path, const char 
 	return 0;
 }
 
-static int call(struct sw_cli_client *client, const char *path, const char *header, const char *body, json_t **ret_answer,
-		struct sw_err *err)
+static int call(struct sw_client *client, const char *path, const char *header, const char *body, json_t **ret_answer, struct sw_err *err)
 {
 	struct sw_err own = {0};
 	int64_t until_ms = sw_now_monotonic_ms() + AGAIN_MS;
@@ -436,12 +326,12 @@ static int call(struct sw_cli_client *client, const char *path, const char *head
 	return r;
 }
 
-int sw_cli_client_get(struct sw_cli_client *client, const char *path, json_t **ret_answer, struct sw_err *err)
+int sw_client_get(struct sw_client *client, const char *path, json_t **ret_answer, struct sw_err *err)
 {
 	return call(client, path, NULL, NULL, ret_answer, err);
 }
 
-int sw_cli_client_post(struct sw_cli_client *client, const char *path, const json_t *body, json_t **ret_answer, struct sw_err *err)
+int sw_client_post(struct sw_client *client, const char *path, const json_t *body, json_t **ret_answer, struct sw_err *err)
 {
 	if (body == NULL)
 		return call(client, path, NULL, "", ret_answer, err);
@@ -451,7 +341,7 @@ int sw_cli_client_post(struct sw_cli_client *client, const char *path, const jso
 	return call(client, path, NULL, text, ret_answer, err);
 }
 
-/* A key that nobody else takes. */
+/* A key that no other call has. */
 static int make_key(char header[64], struct sw_err *err)
 {
 	uint64_t words[2];
@@ -461,7 +351,7 @@ static int make_key(char header[64], struct sw_err *err)
 	return 0;
 }
 
-int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_t **ret_answer, struct sw_err *err)
+int sw_client_submit(struct sw_client *client, const json_t *jobs, json_t **ret_answer, struct sw_err *err)
 {
 	char header[64];
 	SW_CLEANUP(sw_freep) char *text = json_dumps(jobs, JSON_COMPACT);
@@ -476,14 +366,14 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 		r = call(client, "/v1/jobs", header, text, ret_answer, err);
 		bool first = !may_be_there;
 		may_be_there = may_be_there || (client->away && client->reached && !client->refused);
-		/* Where nobody was to begin with, or there was no room for it,
+		/* Where nothing answered to begin with, or there was no room for it,
 		 * nothing can have been lost. */
 		if (r == 0 || !client->away || !may_be_there)
 			return r;
-		if (sw_now_monotonic_ms() >= until_ms || sw_cli_interrupted() != 0)
+		if (sw_now_monotonic_ms() >= until_ms || stops(client))
 			break;
 		if (first)
-			sw_cli_print_note("%s; asking again for up to %d s, and the job is made once", err->fact, AGAIN_MS / 1000);
+			note(client, "%s; asking again for up to %d s, and the job is made once", err->fact, AGAIN_MS / 1000);
 		sw_err_clear(err);
 		poll(NULL, 0, AGAIN_PAUSE_MS);
 	}
@@ -491,7 +381,7 @@ int sw_cli_client_submit(struct sw_cli_client *client, const json_t *jobs, json_
 	return r;
 }
 
-int sw_cli_client_stream(struct sw_cli_client *client, const char *path, sw_cli_client_take_fn *take, void *user, struct sw_err *err)
+int sw_client_stream(struct sw_client *client, const char *path, sw_client_take_fn *take, void *user, struct sw_err *err)
 {
 	struct sw_err own = {0};
 	int64_t until_ms = sw_now_monotonic_ms() + AGAIN_MS;

@@ -1,4 +1,4 @@
-#include "agent/trust.h"
+#include "client/trust.h"
 
 #include <string.h>
 
@@ -30,7 +30,7 @@ void sw_trust_set(CURL *easy, const char *ca)
 		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 		return;
 	}
-	/* The key itself is known: who signed it, and for which name, adds nothing. */
+	/* The key itself is known: its signature, and the name in it, add nothing. */
 	curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, ca);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
@@ -41,13 +41,12 @@ bool sw_trust_explain(CURLcode code, const char *place, const char *detail, stru
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
 		sw_err_set(err, SW_EDENIED, "the certificate of the controller at %s is not believed", place);
-		sw_err_hint(
-			err,
-			"Set SHAREWELL_CA to the fingerprint that the controller prints at its start, or to a file with who signed it.");
+		sw_err_hint(err, "Set SHAREWELL_CA to the fingerprint that the controller prints at its start, or to a file with the "
+				 "certificate that signed it.");
 		break;
 	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
 		sw_err_set(err, SW_EDENIED, "what answers at %s is not the controller that SHAREWELL_CA names", place);
-		sw_err_hint(err, "It may have a new key, which its operator can confirm; or somebody else answers in its place.");
+		sw_err_hint(err, "It may have a new key, which its operator can confirm; or another program answers in its place.");
 		break;
 	case CURLE_SSL_CACERT_BADFILE:
 		sw_err_set(err, SW_EINPUT,
