@@ -4,7 +4,7 @@ FUZZ_SECONDS ?= 30
 JOBS ?= $(shell nproc)
 export JOBS
 
-.PHONY: all release demo test check format bench compare soak outages attacks fuzz mutants install clean help
+.PHONY: all release demo test check format bench compare pictures soak outages attacks fuzz mutants install clean help
 
 all: release ## build the program
 	@echo "built build/release/sharewell"
@@ -34,6 +34,9 @@ bench: release ## measure speed and memory; prints the table of docs
 
 compare: release ## every policy on four traces: writes docs/comparison.md and its picture
 	@bench/compare
+
+pictures: release ## draw the pictures of README.md and docs/ from what they show
+	@tools/pictures
 
 soak: release ## thousands of random clusters and faults, checked after every step; a live cluster under kill -9
 	@tools/deps build test

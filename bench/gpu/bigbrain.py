@@ -1,6 +1,6 @@
 """What more whole jobs on one GPU do to each of them: the concurrency factor of Big Brain, 1 to 6, under time slices.
 
-    bigbrain.py [--seconds 20] [--most 6] [--device cuda|cpu|python] [--svg PICTURE.svg]      prints JSON
+    bigbrain.py [--seconds 20] [--most 6] [--device cuda|cpu|python]      prints JSON
 
 A job is a fixed number of training steps of a model of linear layers, as long as `--job` seconds alone. Jobs come as a Poisson process,
 at twice the rate that could be served if they did not slow each other down, and wait in one line; as many as the concurrency factor run
@@ -183,7 +183,6 @@ def parse():
     parser.add_argument("--width", type=int, default=1024, help="of the layers")
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--seed", type=int, default=1, help="of the arrivals")
-    parser.add_argument("--svg", help="draw the figures into this file")
     options = parser.parse_args()
     if options.most < 1 or not options.seconds > 0 or not options.job > 0:
         parser.error("--most, --seconds and --job must be above 0")
@@ -211,9 +210,6 @@ def main():
               "rows": rows, "line": fit(rows, "mean_s")}
     json.dump(result, sys.stdout, indent=1)
     print()
-    if options.svg:
-        with open(options.svg, "w", encoding="utf-8") as file:
-            file.write(draw(result))
 
 
 if __name__ == "__main__":

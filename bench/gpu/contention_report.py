@@ -384,4 +384,5 @@ def main():
     print(text, end="")
 
 
-main()
+if __name__ == "__main__":
+    main()

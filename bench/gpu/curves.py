@@ -34,7 +34,7 @@ def up(slowdown):
     return round(TOP + (HEIGHT - TOP - 60) * (1 - math.log(max(slowdown, 0.97) / 0.97) / math.log(6 / 0.97)), 1)
 
 
-def main():
+def draw(path):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>', f'<text x="{LEFT}" y="22" font-size="15">What a guaranteed job loses, and what its neighbour gets</text>']
     for slowdown in (1, 1.2, 1.5, 2, 3, 5):
@@ -43,7 +43,7 @@ def main():
         out.append(f'<line x1="{across(part)}" x2="{across(part)}" y1="{TOP}" y2="{HEIGHT - 60}" stroke="#eee"/><text x="{across(part)}" y="{HEIGHT - 40}" text-anchor="middle">{part}</text>')
     out.append(f'<text x="{across(0.5)}" y="{HEIGHT - 18}" text-anchor="middle">speed of the neighbour against alone</text>')
     out.append(f'<text transform="translate(18 {HEIGHT // 2}) rotate(-90)" text-anchor="middle">step of the guaranteed job against alone</text>')
-    out += [mark(SHOWN[pair], across(part), up(slowdown), colour(way)) for pair, way, slowdown, part in rows(sys.argv[1])]
+    out += [mark(SHOWN[pair], across(part), up(slowdown), colour(way)) for pair, way, slowdown, part in rows(path)]
     y = TOP + 10
     for name, fill in COLOURS.items():
         out.append(f'<rect x="{WIDTH - 210}" y="{y - 9}" width="12" height="10" fill="{fill}"/><text x="{WIDTH - 190}" y="{y}">{name}</text>')
@@ -52,7 +52,8 @@ def main():
         first, idle, other = pair.split(":")
         y += 20
         out.append(mark(shape, WIDTH - 204, y - 4, "#555") + f'<text x="{WIDTH - 190}" y="{y}">{first}{", half idle" if idle != "0" else ""} + {other}</text>')
-    print("\n".join(out + ["</svg>"]))
+    return "\n".join(out + ["</svg>", ""])
 
 
-main()
+if __name__ == "__main__":
+    print(draw(sys.argv[1]), end="")
