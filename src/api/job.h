@@ -59,6 +59,8 @@ enum sw_job_kind {
 	SW_KIND_AUTO, /* guaranteed while the tenant's quota allows, else opportunistic */
 };
 
+extern const char *const sw_job_kind_names[]; /* in the order of the enum; NULL behind the last */
+
 enum sw_depend_kind {
 	SW_AFTER_OK = 0,
 	SW_AFTER_ANY,

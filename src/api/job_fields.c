@@ -346,7 +346,8 @@ const struct sw_field sw_job_fields[] = {
 	 .write = write_array, .type = "string", .expected = "such as \"0-9\", \"0-90:10\" or \"0-99%4\"",
 	 .about =
 		 "makes many jobs of one, 10000 at most: `0-9`, `0-90:10` (a step), `0-99%4` (four at a time, with those that are on hold)",
-	 OPTION("array", 'a', "LIST", NULL)},
+	 OPTION("array", 'a', "LIST",
+		"makes many jobs of one, 10000 at most: 0-9, 0-90:10, 0-99%4 (four at a time, with those that are on hold)")},
 	{"array_index", SW_FIELD_U32, AT(array_index), SAID(is_member), .max = SW_JOB_ARRAY_INDEX_MAX, .brief = true,
 	 .write = write_array_index, .about = "only this member of the array", .option = &sw_no_option},
 	{"class", SW_FIELD_WORD, AT(kind), .words = sw_job_kind_names, .about = "`guaranteed` (unless told), `opportunistic`, or `auto`",
@@ -388,7 +389,7 @@ const struct sw_field sw_job_fields[] = {
 	{"grace", SPAN(grace_ns), .min = 1, .max = SW_JOB_DURATION_MAX_NS, .hint = "\"signal\": \"KILL\" ends a job at once.",
 	 .expected = "a duration of more than nothing, such as \"2h\", or seconds",
 	 .about = "time between the signal that stops it and SIGKILL; 30 s unless told",
-	 OPTION("grace", '\0', "TIME", "time between that signal and SIGKILL; 30s unless told")},
+	 OPTION("grace", '\0', "TIME", "time between --signal and SIGKILL; 30s unless told")},
 	{"hold", SW_FIELD_BOOL, AT(held), .brief = true, .about = "does not run until it is released",
 	 OPTION("hold", 'H', NULL, "does not run before 'sharewell resume'")},
 	{"lease", SPAN(lease_ns), .min = SW_JOB_LEASE_MIN_NS, .max = SW_JOB_LEASE_MAX_NS, .expected = "a time from 1 s to a year",
@@ -443,7 +444,7 @@ const struct sw_field sw_job_fields[] = {
 	 OPTION("slurm-env", '\0', NULL, "gives it SLURM_* variables too, for programs that look for them")},
 	{"stderr", SW_FIELD_TEXT, AT(stderr_path), .min = 1, .max = SW_JOB_PATH_MAX, .brief = true,
 	 .about = "file for standard error, with the patterns of stdout; with the run unless told",
-	 OPTION("error", 'e', "FILE", "where standard error goes, in the same way; with standard output unless told")},
+	 OPTION("error", 'e', "FILE", "where standard error goes, with the patterns of --output; with standard output unless told")},
 	{"stdout", SW_FIELD_TEXT, AT(stdout_path), .min = 1, .max = SW_JOB_PATH_MAX, .brief = true,
 	 .about = "file for standard output, where %j is the job, %A the first job of its array, %a its index there, %x its name, %u its "
 		  "user "

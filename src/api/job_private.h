@@ -10,7 +10,6 @@ int sw_job_depends_parse(const char *text, struct sw_job_request *request);
 int sw_job_array_parse(const char *text, struct sw_job_request *request);
 
 /* in the order of the enums; NULL behind the last */
-extern const char *const sw_job_kind_names[];
 extern const char *const sw_job_preempt_names[]; /* from SW_PREEMPT_BY_REQUEUE on */
 extern const char *const sw_job_on_lost_names[]; /* from SW_ON_LOST_WAIT on */
 extern const char *const sw_job_depend_names[];

@@ -42,6 +42,7 @@ struct sw_cli_texts {
 /* The words that an option knows: for help, completion and suggestions. */
 struct sw_cli_words {
 	const char *(*at)(size_t index); /* NULL behind the last */
+	const char *const *all;		 /* where there is no `at`; NULL behind the last */
 	bool list;			 /* several of them, with commas between */
 };
 
@@ -84,6 +85,7 @@ struct sw_cli_command {
 	const struct sw_cli_example *examples;
 	size_t example_count;
 	size_t values_size;
+	bool takes_job;	   /* its values begin with struct sw_cli_job_options, whose options it has, too */
 	bool hidden;	   /* started by the program itself; people need not know it */
 	bool words_follow; /* options end at the first operand: the words from there on are somebody else's command line */
 	/* Does it; returns the exit status, or a negative code and what happened in `err`. */
@@ -116,6 +118,11 @@ extern const struct sw_cli_group sw_cli_groups[]; /* a NULL name ends */
 /* Whether the command belongs to this group; its last word. */
 bool sw_cli_in_group(const struct sw_cli_command *command, const struct sw_cli_group *group);
 const char *sw_cli_last_word(const struct sw_cli_command *command);
+/* Its options: those of a job, where it takes one, then its own; NULL behind the last. */
+const struct sw_cli_option *sw_cli_option_at(const struct sw_cli_command *command, size_t index);
+size_t sw_cli_option_count(const struct sw_cli_command *command);
+/* NULL behind the last. */
+const char *sw_cli_word_at(const struct sw_cli_words *words, size_t index);
 /* Whether an option of the command has this letter. */
 bool sw_cli_has_letter(const struct sw_cli_command *command, char letter);
 

@@ -4,6 +4,7 @@
 
 #include "base/suggest.h"
 #include "cli/command.h"
+#include "cli/job_options.h"
 
 const struct sw_cli_command *const sw_cli_commands[] = {
 	/* a live cluster, for those who use it */
@@ -80,10 +81,33 @@ const char *sw_cli_last_word(const struct sw_cli_command *command)
 
 bool sw_cli_has_letter(const struct sw_cli_command *command, char letter)
 {
-	for (size_t i = 0; i < command->option_count; i++)
-		if (command->options[i].letter == letter)
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		if (option->letter == letter)
 			return true;
 	return false;
+}
+
+const struct sw_cli_option *sw_cli_option_at(const struct sw_cli_command *command, size_t index)
+{
+	size_t count = 0;
+	const struct sw_cli_option *options = command->takes_job ? sw_cli_job_options(&count) : NULL;
+	if (index < count)
+		return &options[index];
+	return index - count < command->option_count ? &command->options[index - count] : NULL;
+}
+
+size_t sw_cli_option_count(const struct sw_cli_command *command)
+{
+	size_t count = 0;
+	if (command->takes_job)
+		(void)sw_cli_job_options(&count);
+	return count + command->option_count;
+}
+
+const char *sw_cli_word_at(const struct sw_cli_words *words, size_t index)
+{
+	return words->at != NULL ? words->at(index) : words->all[index];
 }
 
 static const struct sw_cli_group *find_group(const char *word)

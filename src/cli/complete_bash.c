@@ -5,7 +5,7 @@
 static void put_words(FILE *out, const struct sw_cli_words *words)
 {
 	const char *word;
-	for (size_t i = 0; (word = words->at(i)) != NULL; i++)
+	for (size_t i = 0; (word = sw_cli_word_at(words, i)) != NULL; i++)
 		fprintf(out, "%s%s", i > 0 ? " " : "", word);
 }
 
@@ -33,8 +33,9 @@ static void put_value(FILE *out, const struct sw_cli_command *command, const str
 static void put_command(FILE *out, const struct sw_cli_command *command)
 {
 	fprintf(out, "\t'%s')\n\t\tif [[ $cur == -* ]]; then\n\t\t\t_sharewell_words '", command->name);
-	for (size_t i = 0; i < command->option_count; i++)
-		fprintf(out, "--%s ", command->options[i].name);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		fprintf(out, "--%s ", option->name);
 	fputs("--help'\n\t\telse\n", out);
 	bool any = false;
 	for (size_t i = 0; i < command->operand_count; i++) {
@@ -92,9 +93,10 @@ void sw_cli_complete_bash(FILE *out)
 	      out);
 	put_first_words(out);
 	fputs("\tcase \"$command $prev\" in\n", out);
+	const struct sw_cli_option *option;
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
-		for (size_t o = 0; o < sw_cli_commands[i]->option_count; o++)
-			put_value(out, sw_cli_commands[i], &sw_cli_commands[i]->options[o]);
+		for (size_t o = 0; (option = sw_cli_option_at(sw_cli_commands[i], o)) != NULL; o++)
+			put_value(out, sw_cli_commands[i], option);
 	fputs("\tesac\n\tcase $command in\n", out);
 	for (size_t i = 0; sw_cli_commands[i] != NULL; i++)
 		if (!sw_cli_commands[i]->hidden)

@@ -31,7 +31,7 @@ static void put_words(FILE *out, const struct sw_cli_words *words)
 	/* fish completes lists by itself when it is given a function; here each word is offered
 	 * with what was typed before the last comma. */
 	fputs(words->list ? " -a '(__sharewell_list" : " -a '", out);
-	for (size_t i = 0; (word = words->at(i)) != NULL; i++)
+	for (size_t i = 0; (word = sw_cli_word_at(words, i)) != NULL; i++)
 		fprintf(out, "%s%s", i > 0 || words->list ? " " : "", word);
 	fputs(words->list ? ")'" : "'", out);
 }
@@ -90,8 +90,9 @@ void sw_cli_complete_fish(FILE *out)
 		const struct sw_cli_command *command = sw_cli_commands[i];
 		if (command->hidden)
 			continue;
-		for (size_t o = 0; o < command->option_count; o++)
-			put_option(out, command, &command->options[o]);
+		const struct sw_cli_option *option;
+		for (size_t o = 0; (option = sw_cli_option_at(command, o)) != NULL; o++)
+			put_option(out, command, option);
 		for (size_t o = 0; o < command->operand_count; o++) {
 			if (command->operands[o].words == NULL)
 				continue;

@@ -27,7 +27,7 @@ static void put_action(FILE *out, const struct sw_cli_option *option)
 	if (option->words != NULL) {
 		const char *word;
 		fputs(option->words->list ? "_values -s , word" : "(", out);
-		for (size_t i = 0; (word = option->words->at(i)) != NULL; i++)
+		for (size_t i = 0; (word = sw_cli_word_at(option->words, i)) != NULL; i++)
 			fprintf(out, "%s%s", i > 0 || option->words->list ? " " : "", word);
 		fputs(option->words->list ? "" : ")", out);
 	} else if (option->is_path) {
@@ -59,8 +59,9 @@ static void put_option(FILE *out, const struct sw_cli_option *option)
 static void put_command(FILE *out, const struct sw_cli_command *command)
 {
 	fprintf(out, "\t('%s')\n\t\t_arguments -s", command->name);
-	for (size_t i = 0; i < command->option_count; i++)
-		put_option(out, &command->options[i]);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		put_option(out, option);
 	fputs(sw_cli_has_letter(command, 'h') ? " \\\n\t\t\t'--help[print help]'" : " \\\n\t\t\t'(-h --help)'{-h,--help}'[print help]'",
 	      out);
 	for (size_t i = 0; i < command->operand_count; i++) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/job.h"
 #include "base/cleanup.h"
 
 enum { WIDTH_PRESET = 90, WIDTH_MIN = 50, WIDTH_MAX = 110 };
@@ -66,12 +67,30 @@ char *sw_cli_option_text(const struct sw_cli_option *option)
 		return NULL;
 	fputs(option->about, out);
 	const char *word;
-	for (size_t i = 0; option->words != NULL && (word = option->words->at(i)) != NULL; i++)
+	for (size_t i = 0; option->words != NULL && (word = sw_cli_word_at(option->words, i)) != NULL; i++)
 		fprintf(out, "%s%s", i == 0 ? ": " : ", ", word);
 	if (option->kind == SW_CLI_TEXTS)
 		fputs(" (may be given several times)", out);
 	if (option->preset != NULL)
 		fprintf(out, " [%s]", option->preset);
+	if (fclose(out) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+char *sw_cli_paragraphs(const struct sw_cli_command *command)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = command->text != NULL ? open_memstream(&text, &size) : NULL;
+	if (out == NULL)
+		return NULL;
+	fputs(command->text, out);
+	for (size_t i = 0; command->takes_job && i < sw_job_field_count; i++)
+		fprintf(out, "%s%s", i == 0 ? "\n\nThe keys of a job file are: " : ", ", sw_job_fields[i].name);
+	fputs(command->takes_job ? "." : "", out);
 	if (fclose(out) != 0) {
 		free(text);
 		return NULL;
@@ -92,9 +111,10 @@ char *sw_cli_usage(const struct sw_cli_command *command)
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return NULL;
-	for (size_t i = 0; i < command->option_count; i++)
-		if (command->options[i].required)
-			fprintf(out, " --%s %s", command->options[i].name, command->options[i].argument);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		if (option->required)
+			fprintf(out, " --%s %s", option->name, option->argument);
 	fputs(" [options]", out);
 	for (size_t i = 0; i < command->operand_count; i++)
 		put_operand(out, &command->operands[i]);
@@ -143,9 +163,10 @@ void sw_cli_print_command(FILE *out, const struct sw_cli_command *command, unsig
 	put_wrapped(out, usage != NULL ? usage + 1 : "", at < 0 ? 0 : (unsigned)at, 7, width);
 	fputc('\n', out);
 	put_sentence(out, command->about);
-	if (command->text != NULL) {
+	SW_CLEANUP(sw_freep) char *paragraphs = sw_cli_paragraphs(command);
+	if (paragraphs != NULL) {
 		fputc('\n', out);
-		put_wrapped(out, command->text, 0, 0, width);
+		put_wrapped(out, paragraphs, 0, 0, width);
 	}
 	if (command->operand_count > 0)
 		fputs("\nArguments:\n", out);
@@ -154,8 +175,9 @@ void sw_cli_print_command(FILE *out, const struct sw_cli_command *command, unsig
 		put_entry(out, command->operands[i].name, text != NULL ? text : "", 28, width);
 	}
 	fputs("\nOptions:\n", out);
-	for (size_t i = 0; i < command->option_count; i++)
-		put_option(out, &command->options[i], width);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		put_option(out, option, width);
 	put_entry(out, sw_cli_has_letter(command, 'h') ? "    --help" : "-h, --help", "print this text", 28, width);
 	if (command->example_count > 0)
 		fputs("\nExamples:\n", out);

@@ -19,6 +19,8 @@ char *sw_cli_option_text(const struct sw_cli_option *option);
 /* "--trace FILE --cluster SHAPE [options] FILE": what follows the command's name. The caller frees
  * it; NULL when out of memory. */
 char *sw_cli_usage(const struct sw_cli_command *command);
+/* Its text, with what the tables add to it; NULL: it has none. The caller frees. */
+char *sw_cli_paragraphs(const struct sw_cli_command *command);
 
 extern const char sw_cli_summary[]; /* one sentence: what the program is */
 

@@ -136,9 +136,9 @@ static void append_words(json_t *command, const struct sw_cli_texts *words, size
 }
 
 /* The command line once more, with the directives in front: what comes later wins. */
-static int parse_again(const struct sw_cli_job_source *source, const struct sw_cli_script *script, void *values, struct sw_err *err)
+static int parse_again(const struct sw_cli_command *command, const struct sw_cli_call *call, const struct sw_cli_script *script,
+		       void *values, struct sw_err *err)
 {
-	const struct sw_cli_call *call = source->call;
 	size_t count = script->word_count + (size_t)call->argc;
 	SW_CLEANUP(sw_freep) char **argv = calloc(count + 1, sizeof *argv);
 	bool help = false;
@@ -150,34 +150,35 @@ static int parse_again(const struct sw_cli_job_source *source, const struct sw_c
 		argv[used++] = script->words[i];
 	for (int i = 2; i < call->argc; i++)
 		argv[used++] = call->argv[i];
-	return sw_cli_parse(source->command, (int)used, argv, values, &help, err);
+	return sw_cli_parse(command, (int)used, argv, values, &help, err);
 }
 
-static int build_script(const struct sw_cli_job_source *source, const char *path, json_t *fields, struct sw_err *err)
+static int build_script(const struct sw_cli_command *command, const struct sw_cli_call *call, const char *path, json_t *fields,
+			struct sw_err *err)
 {
 	struct sw_cli_script script = {.warn = warn};
 	SW_CLEANUP(sw_freep) char *text = NULL;
-	SW_CLEANUP(sw_freep) void *values = calloc(1, source->command->values_size);
+	SW_CLEANUP(sw_freep) void *values = calloc(1, command->values_size);
 	size_t size;
 	if (values == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	script_name = path;
 	int r = sw_file_read(path, SCRIPT_MAX, &text, &size, err);
-	r = r < 0 ? r : sw_cli_script_parse(path, text, size, source->command, &script, err);
+	r = r < 0 ? r : sw_cli_script_parse(path, text, size, command, &script, err);
 	if (r < 0)
 		return r;
-	r = parse_again(source, &script, values, err);
+	r = parse_again(command, call, &script, values, err);
 	if (r == 0) {
-		const struct sw_cli_job_options *options = (const void *)((const char *)values + source->job_offset);
-		json_t *command = script_command(&script, path);
+		const struct sw_cli_job_options *options = values;
+		json_t *line = script_command(&script, path);
 		const char *slash = strrchr(path, '/');
-		append_words(command, &options->words, 1);
-		json_object_set_new(fields, "command", command);
+		append_words(line, &options->words, 1);
+		json_object_set_new(fields, "command", line);
 		json_object_set_new(fields, "name", json_string(slash != NULL ? slash + 1 : path));
 		r = sw_cli_job_apply(options, fields, err);
 		if (r == 0)
 			sw_cli_job_notes(options);
-		sw_cli_release(source->command, values);
+		sw_cli_release(command, values);
 	}
 	sw_cli_script_release(&script);
 	return r;
@@ -185,13 +186,11 @@ static int build_script(const struct sw_cli_job_source *source, const char *path
 
 /* ---- the choice */
 
-static int decode(const char *what, const json_t *fields, struct sw_err *err)
+/* What is wrong is said here, before anything is sent. */
+static int try_decode(const char *what, json_t *fields, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *text = json_dumps(fields, JSON_COMPACT);
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	if (text == NULL)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	int r = sw_job_request_decode(what, text, strlen(text), &request, err);
+	int r = sw_job_request_from_json(what, fields, &request, err);
 	return r < 0 ? r : sw_run_spec_check(what, request, err);
 }
 
@@ -199,12 +198,12 @@ static int decode(const char *what, const json_t *fields, struct sw_err *err)
  * much. */
 static int check(const char *what, json_t *fields, struct sw_err *err)
 {
-	int r = decode(what, fields, err);
+	int r = try_decode(what, fields, err);
 	if (r != SW_ELIMIT)
 		return r;
 	json_t *bare = json_copy(fields);
 	json_object_del(bare, "env");
-	if (decode(what, bare, NULL) == 0)
+	if (try_decode(what, bare, NULL) == 0)
 		sw_err_hint(err, "'--export NONE' leaves your environment out.");
 	json_decref(bare);
 	return r;
@@ -238,33 +237,33 @@ static int build_file(const struct sw_cli_job_options *options, json_t **ret_job
 	return r;
 }
 
-int sw_cli_job_build(const struct sw_cli_job_source *source, json_t **ret_jobs, struct sw_err *err)
+int sw_cli_job_build(const struct sw_cli_command *command, const struct sw_cli_call *call, json_t **ret_jobs, struct sw_err *err)
 {
-	const struct sw_cli_job_options *options = (const void *)((const char *)source->call->values + source->job_offset);
+	const struct sw_cli_job_options *options = call->values;
 	const char *first = options->words.count > 0 ? options->words.items[0] : NULL;
-	if ((first == NULL) == (options->wrap == NULL)) {
+	if ((first == NULL) == (sw_cli_job_text(options, "command") == NULL)) {
 		if (first == NULL)
-			sw_err_set(err, SW_EINPUT, "'sharewell %s' needs a command", source->command->name);
+			sw_err_set(err, SW_EINPUT, "'sharewell %s' needs a command", command->name);
 		else
-			sw_err_set(err, SW_EINPUT, "'sharewell %s' takes a command or --wrap, not both", source->command->name);
-		sw_err_hint(err, "For example: %s", source->command->examples[0].line);
+			sw_err_set(err, SW_EINPUT, "'sharewell %s' takes a command or --wrap, not both", command->name);
+		sw_err_hint(err, "For example: %s", command->examples[0].line);
 		return SW_EINPUT;
 	}
-	bool plain = first == NULL || behind_dashes(source->call, first);
+	bool plain = first == NULL || behind_dashes(call, first);
 	bool has_directives = !plain && !is_job_file(first) && is_script(first);
 	if (!plain && is_job_file(first))
 		return build_file(options, ret_jobs, err);
-	if (!plain && !has_directives && is_lost_script(first, options->workdir))
+	if (!plain && !has_directives && is_lost_script(first, sw_cli_job_text(options, "workdir")))
 		return refuse_lost_script(first, err);
 	json_t *fields = json_object();
 	int r;
 	if (has_directives) {
-		r = build_script(source, first, fields, err);
+		r = build_script(command, call, first, fields, err);
 	} else {
 		if (first != NULL) {
-			json_t *command = json_array();
-			append_words(command, &options->words, 0);
-			json_object_set_new(fields, "command", command);
+			json_t *line = json_array();
+			append_words(line, &options->words, 0);
+			json_object_set_new(fields, "command", line);
 		}
 		r = sw_cli_job_apply(options, fields, err);
 		if (r == 0)

@@ -17,33 +17,57 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 
-static const char *class_at(size_t index)
-{
-	static const char *const words[] = {"guaranteed", "opportunistic", "auto"};
-	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
-}
-const struct sw_cli_words sw_cli_class_words = {.at = class_at};
+/* ---- the options */
 
-static const char *preempt_at(size_t index)
-{
-	static const char *const words[] = {"never", "suspend", "requeue"};
-	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
-}
-const struct sw_cli_words sw_cli_preempt_words = {.at = preempt_at};
+#define SLURM_MAX 20u
 
-static const char *on_lost_at(size_t index)
+static enum sw_cli_kind kind_of(const struct sw_field *field)
 {
-	static const char *const words[] = {"wait", "restart"};
-	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+	if (field->option->many)
+		return SW_CLI_TEXTS;
+	return field->option->argument == NULL ? SW_CLI_FLAG : field->words != NULL ? SW_CLI_WORD : SW_CLI_TEXT;
 }
-const struct sw_cli_words sw_cli_on_lost_words = {.at = on_lost_at};
 
-static const char *gpu_runtime_at(size_t index)
+static void make_option(size_t index, struct sw_cli_words *words, struct sw_cli_option *ret_option)
 {
-	static const char *const words[] = {"on", "off"};
-	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
+	const struct sw_field *field = &sw_job_fields[index];
+	enum sw_cli_kind kind = kind_of(field);
+	size_t within = kind == SW_CLI_FLAG    ? offsetof(struct sw_cli_given, flag)
+			: kind == SW_CLI_TEXTS ? offsetof(struct sw_cli_given, texts)
+					       : offsetof(struct sw_cli_given, text);
+	*words = (struct sw_cli_words){.all = field->words};
+	*ret_option = (struct sw_cli_option){
+		.name = field->option->name,
+		.letter = field->option->letter,
+		.kind = kind,
+		.argument = field->option->argument,
+		.about = field->option->about != NULL ? field->option->about : field->about,
+		.words = field->words != NULL ? words : NULL,
+		.offset = offsetof(struct sw_cli_job_options, fields) + index * sizeof(struct sw_cli_given) + within,
+	};
 }
-const struct sw_cli_words sw_cli_gpu_runtime_words = {.at = gpu_runtime_at};
+
+const struct sw_cli_option *sw_cli_job_options(size_t *ret_count)
+{
+	static struct sw_cli_option options[SW_JOB_FIELDS_MAX + SLURM_MAX];
+	static struct sw_cli_words words[SW_JOB_FIELDS_MAX];
+	static size_t count;
+	if (count == 0) {
+		for (size_t i = 0; i < sw_job_field_count; i++)
+			if (sw_job_fields[i].option != &sw_no_option)
+				make_option(i, &words[i], &options[count++]);
+		for (size_t i = 0; i < sw_cli_slurm_option_count; i++)
+			options[count++] = sw_cli_slurm_options[i];
+	}
+	*ret_count = count;
+	return options;
+}
+
+const char *sw_cli_job_text(const struct sw_cli_job_options *options, const char *field)
+{
+	const struct sw_field *found = sw_field_find(sw_job_fields, sw_job_field_count, field);
+	return options->fields[found - sw_job_fields].text;
+}
 
 static int wrong(struct sw_err *err, const char *option, const char *text, const char *expected)
 {
@@ -138,8 +162,6 @@ int sw_cli_moment(const char *text, int64_t now_ns, bool ago, int64_t *ret_ns)
 static int set_duration(json_t *fields, const char *key, const char *option, const char *text, struct sw_err *err)
 {
 	int64_t ns;
-	if (text == NULL)
-		return 0;
 	if (sw_cli_time_limit(text, &ns) < 0)
 		return wrong(err, option, text, "a time such as 90s, 2h, 30 (minutes) or 1-12:00:00");
 	char value[48];
@@ -149,19 +171,17 @@ static int set_duration(json_t *fields, const char *key, const char *option, con
 	return json_object_set_new(fields, key, json_string(value));
 }
 
-static int set_deadline(json_t *fields, const char *text, struct sw_err *err)
+static int set_moment(json_t *fields, const struct sw_field *field, const char *text, struct sw_err *err)
 {
 	int64_t ns;
 	char buffer[SW_WHEN_SIZE];
-	if (text == NULL)
-		return 0;
 	int64_t now_ns = (int64_t)time(NULL) * SW_NS_PER_S;
 	int r = sw_cli_moment(text, now_ns, false, &ns);
 	if (r == 0 && ns <= now_ns)
-		return wrong(err, "deadline", text, "a moment that is still to come");
+		return wrong(err, field->option->name, text, "a moment that is still to come");
 	if (r < 0)
-		return wrong(err, "deadline", text, "a moment such as 2030-01-31T18:00, 18:00, or 8h (from now)");
-	return json_object_set_new(fields, "deadline", json_string(sw_when_format(ns, buffer)));
+		return wrong(err, field->option->name, text, "a moment such as 2030-01-31T18:00, 18:00, or 8h (from now)");
+	return json_object_set_new(fields, field->name, json_string(sw_when_format(ns, buffer)));
 }
 
 /* "USR1", "B:USR1@120" */
@@ -205,8 +225,8 @@ static int set_share(json_t *fields, const char *key, uint64_t whole)
 
 static int set_memory(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
 {
-	const char *text = options->mem != NULL ? options->mem : options->mem_per_gpu;
-	const char *option = options->mem != NULL ? "mem" : "mem-per-gpu";
+	const char *whole = sw_cli_job_text(options, "memory"), *text = whole != NULL ? whole : options->mem_per_gpu;
+	const char *option = whole != NULL ? "mem" : "mem-per-gpu";
 	uint64_t bytes;
 	if (text == NULL)
 		return 0;
@@ -214,15 +234,15 @@ static int set_memory(json_t *fields, const struct sw_cli_job_options *options, 
 	if (sw_parse_bytes(text, strlen(text), &bytes) < 0 || bytes > (bare ? SW_JOB_BYTES_MAX >> 20 : SW_JOB_BYTES_MAX))
 		return wrong(err, option, text, "a size such as 64G");
 	bytes = bare ? bytes << 20 : bytes;
-	return options->mem != NULL ? set_share(fields, "memory", bytes)
-				    : json_object_set_new(fields, "memory", json_integer((json_int_t)bytes));
+	return whole != NULL ? set_share(fields, "memory", bytes) : json_object_set_new(fields, "memory", json_integer((json_int_t)bytes));
 }
 
 /* Of each of several tasks where there are any: then one core each unless told. */
 static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, uint64_t tasks, struct sw_err *err)
 {
-	bool per_gpu = options->cpus == NULL && options->cpus_per_gpu != NULL;
-	const char *text = per_gpu ? options->cpus_per_gpu : options->cpus != NULL ? options->cpus : tasks > 1 ? "1" : NULL;
+	const char *whole = sw_cli_job_text(options, "cpus");
+	bool per_gpu = whole == NULL && options->cpus_per_gpu != NULL;
+	const char *text = per_gpu ? options->cpus_per_gpu : whole != NULL ? whole : tasks > 1 ? "1" : NULL;
 	uint64_t cpus;
 	if (text == NULL)
 		return 0;
@@ -303,13 +323,15 @@ static void export_variables(json_t *env, const char *what)
 /* Exported ones first, then the file's, then those of --env. */
 static int set_env(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
 {
+	const struct sw_field *field = sw_field_find(sw_job_fields, sw_job_field_count, "env");
+	const struct sw_cli_texts *variables = &options->fields[field - sw_job_fields].texts;
 	json_t *env = json_object(), *named = json_object_get(fields, "env");
 	if (options->export == NULL || strcmp(options->export, "NONE") != 0)
 		export_variables(env, options->export);
 	if (json_is_object(named))
 		json_object_update(env, named);
-	for (size_t i = 0; i < options->env.count; i++) {
-		const char *text = options->env.items[i], *equals = strchr(text, '=');
+	for (size_t i = 0; i < variables->count; i++) {
+		const char *text = variables->items[i], *equals = strchr(text, '=');
 		if (equals == NULL || equals == text) {
 			json_decref(env);
 			return wrong(err, "env", text, "NAME=VALUE");
@@ -333,35 +355,33 @@ static int set_env(json_t *fields, const struct sw_cli_job_options *options, str
 
 /* ---- all of them */
 
-static int set_texts(json_t *fields, const struct sw_cli_job_options *options, struct sw_err *err)
+static int set_text(json_t *fields, const struct sw_field *field, const char *text, struct sw_err *err)
 {
-	const struct {
-		const char *key, *option, *text;
-	} texts[] = {
-		{"name", "job-name", options->name},
-		{"gpu_memory", "gpu-memory", options->gpu_memory},
-		{"gpu_floor", "gpu-floor", options->gpu_floor},
-		{"model", "model", options->model},
-		{"class", "class", options->job_class},
-		{"weight", "weight", options->weight},
-		{"tenant", "tenant", options->tenant},
-		{"retries", "retries", options->retries},
-		{"depends", "dependency", options->depends},
-		{"preempt", "preempt", options->preempt},
-		{"on_lost", "on-lost", options->on_lost},
-		{"array", "array", options->array},
-		{"comment", "comment", options->comment},
-		{"gpu_runtime", "gpu-runtime", options->gpu_runtime},
-		{"command", "wrap", options->wrap},
-	};
-	for (size_t i = 0; i < SW_CLI_COUNT_OF(texts); i++) {
-		json_t *value = texts[i].text != NULL ? json_string(texts[i].text) : NULL;
-		if (texts[i].text != NULL && value == NULL)
-			return wrong(err, texts[i].option, texts[i].text, "text in UTF-8");
-		if (value != NULL && json_object_set_new(fields, texts[i].key, value) != 0)
-			return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	return 0;
+	json_t *value = json_string(text);
+	return value != NULL ? json_object_set_new(fields, field->name, value) : wrong(err, field->option->name, text, "text in UTF-8");
+}
+
+/* Whether the field has a way of its own from its option to its value, below. */
+static bool has_own_way(const char *name)
+{
+	static const char *const names[] = {"cpus", "env", "gpus", "memory", "signal", "stderr", "stdout", "workdir"};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static int set_field(json_t *fields, const struct sw_field *field, const struct sw_cli_given *given, struct sw_err *err)
+{
+	if (given->flag)
+		return json_object_set_new(fields, field->name, json_true());
+	if (given->text == NULL || has_own_way(field->name))
+		return 0;
+	if (field->kind == SW_FIELD_SPAN)
+		return set_duration(fields, field->name, field->option->name, given->text, err);
+	if (field->kind == SW_FIELD_MOMENT)
+		return set_moment(fields, field, given->text, err);
+	return set_text(fields, field, given->text, err);
 }
 
 /* Who %u is, only this side knows by name; all other patterns are the controller's. */
@@ -389,28 +409,20 @@ static int set_output(json_t *fields, const char *key, const char *option, const
 int sw_cli_job_apply(const struct sw_cli_job_options *options, json_t *fields, struct sw_err *err)
 {
 	uint64_t tasks = 1;
-	int r = set_texts(fields, options, err);
-	r = r < 0 ? r : set_output(fields, "stdout", "output", options->out, err);
-	r = r < 0 ? r : set_output(fields, "stderr", "error", options->errors, err);
-	r = r < 0 ? r : sw_cli_job_resources(options, fields, &tasks, err);
-	if (r == 0 && options->hold)
-		json_object_set_new(fields, "hold", json_true());
-	if (r == 0 && options->requeue && options->no_requeue)
+	/* Before the grace time, which its form may have, too. */
+	int r = set_signal(fields, sw_cli_job_text(options, "signal"), err);
+	for (size_t i = 0; r == 0 && i < sw_job_field_count; i++)
+		r = set_field(fields, &sw_job_fields[i], &options->fields[i], err);
+	if (r == 0 && options->no_requeue && json_is_true(json_object_get(fields, "requeue")))
 		return sw_err_set(err, SW_EINPUT, "--requeue and --no-requeue contradict each other");
-	if (r == 0 && (options->requeue || options->no_requeue))
-		json_object_set_new(fields, "requeue", json_boolean(options->requeue));
-	if (r == 0 && options->slurm_env)
-		json_object_set_new(fields, "slurm_env", json_true());
-	r = r < 0 ? r : set_duration(fields, "time_limit", "time", options->time, err);
-	r = r < 0 ? r : set_duration(fields, "expected", "expected", options->expected, err);
-	r = r < 0 ? r : set_duration(fields, "prerun", "prerun", options->prerun, err);
-	r = r < 0 ? r : set_deadline(fields, options->deadline, err);
-	r = r < 0 ? r : set_signal(fields, options->signal, err);
-	r = r < 0 ? r : set_duration(fields, "grace", "grace", options->grace, err);
-	r = r < 0 ? r : set_duration(fields, "lease", "lease", options->lease, err);
+	if (r == 0 && options->no_requeue)
+		json_object_set_new(fields, "requeue", json_false());
+	r = r < 0 ? r : set_output(fields, "stdout", "output", sw_cli_job_text(options, "stdout"), err);
+	r = r < 0 ? r : set_output(fields, "stderr", "error", sw_cli_job_text(options, "stderr"), err);
+	r = r < 0 ? r : sw_cli_job_resources(options, fields, &tasks, err);
 	r = r < 0 ? r : set_memory(fields, options, err);
 	r = r < 0 ? r : set_cpus(fields, options, tasks, err);
-	r = r < 0 ? r : set_workdir(fields, options->workdir, err);
+	r = r < 0 ? r : set_workdir(fields, sw_cli_job_text(options, "workdir"), err);
 	r = r < 0 ? r : set_umask(fields);
 	r = r < 0 ? r : set_env(fields, options, err);
 	/* jansson's own failures are -1: out of memory, or text that is not UTF-8. */

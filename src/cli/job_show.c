@@ -44,24 +44,28 @@ static void put_command(const json_t *request)
 	fputc('\n', stdout);
 }
 
+/* Whether the field has a line of its own, or is no news to anybody. */
+static bool has_own_line(const char *name)
+{
+	static const char *const names[] = {"command", "env", "hold", "name", "requeue", "slurm_env", "tenant", "umask", "workdir"};
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 /* What it asked for beyond the ordinary. */
 static void put_request(const json_t *request)
 {
-	static const char *const keys[] = {"gpus",     "min_gpus", "max_gpus", "gpu_memory",  "gpu_floor", "gpu_runtime", "model",
-					   "gpu_use",  "cpus",	   "memory",   "class",	      "deadline",  "weight",	  "time_limit",
-					   "expected", "prerun",   "retries",  "depends",     "signal",	   "grace",	  "preempt",
-					   "on_lost",  "lease",	   "array",    "array_index", "stdout",	   "stderr",	  "comment"};
-	const char *key;
-	json_t *value;
 	printf("  %-12s", "Asked for");
 	bool any = false;
-	for (size_t i = 0; i < SW_CLI_COUNT_OF(keys); i++) {
-		key = keys[i];
-		value = json_object_get(request, key);
-		if (value == NULL || json_is_null(value))
+	for (size_t i = 0; i < sw_job_field_count; i++) {
+		const char *name = sw_job_fields[i].name;
+		const json_t *value = json_object_get(request, name);
+		if (value == NULL || json_is_null(value) || has_own_line(name))
 			continue;
 		SW_CLEANUP(sw_freep) char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
-		printf("%s%s=%s", any ? ", " : "", key, text != NULL ? text : "");
+		printf("%s%s=%s", any ? ", " : "", name, text != NULL ? text : "");
 		any = true;
 	}
 	fputs(any ? "\n" : "nothing special\n", stdout);

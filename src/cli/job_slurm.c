@@ -14,6 +14,30 @@
 #include "cli/job_options.h"
 #include "cli/message.h"
 
+#define TEXT(option, key, value, field, text)                                                                                            \
+	{                                                                                                                                \
+		option, key, .kind = SW_CLI_TEXT, .argument = value, .about = text, .offset = offsetof(struct sw_cli_job_options, field) \
+	}
+
+const struct sw_cli_option sw_cli_slurm_options[] = {
+	TEXT("cpus-per-gpu", '\0', "N", cpus_per_gpu, "cores for each of its GPUs"),
+	TEXT("export", '\0', "WHAT", export, "which of your variables it gets: ALL (unless told), NONE, or a list"),
+	TEXT("gpus-per-node", '\0', "N", gpus_per_node, "as --gpus, for each node, of which --nodes says how many"),
+	TEXT("gpus-per-task", '\0', "N", gpus_per_task, "as --gpus, for each task, of which --ntasks says how many"),
+	TEXT("gres", '\0', "gpu:N", gres, "as --gpus-per-node, in the words of Slurm: gpu:2"),
+	TEXT("mem-per-gpu", '\0', "SIZE", mem_per_gpu, "as --mem, for each of its GPUs"),
+	{"nice", .kind = SW_CLI_TEXT, .optional = true, .argument = "[=N]",
+	 .about = "for scripts from Slurm: it is not heeded, and a note says so; see --weight",
+	 .offset = offsetof(struct sw_cli_job_options, nice)},
+	{"no-requeue", .about = "is never started a second time: after a failure or a lost node it ends, and says why",
+	 .offset = offsetof(struct sw_cli_job_options, no_requeue)},
+	TEXT("nodes", 'N', "N", nodes, "multiplies --gpus-per-node; on how many nodes a job runs follows from its GPUs"),
+	TEXT("ntasks", 'n', "N", ntasks, "multiplies --cpus and --gpus-per-task; the command starts its tasks itself"),
+	TEXT("ntasks-per-node", '\0', "N", ntasks_per_node, "as --ntasks, for each of --nodes"),
+	TEXT("partition", 'p', "NAME", partition, "for scripts from Slurm: there are no partitions, and a note says so"),
+};
+const size_t sw_cli_slurm_option_count = SW_CLI_COUNT_OF(sw_cli_slurm_options);
+
 static int wrong(struct sw_err *err, const char *option, const char *text, const char *expected)
 {
 	sw_err_set(err, SW_EINPUT, "--%s cannot be '%.60s'", option, text);
@@ -92,6 +116,7 @@ static int refuse_nodes(const char *text, struct sw_err *err)
 
 int sw_cli_job_resources(const struct sw_cli_job_options *options, json_t *fields, uint64_t *ret_tasks, struct sw_err *err)
 {
+	const char *in_all = sw_cli_job_text(options, "gpus");
 	uint64_t nodes, tasks, gpus = 0;
 	int r = read_count("nodes", options->nodes, &nodes, err);
 	r = r < 0 ? r : count_tasks(options, nodes, &tasks, err);
@@ -100,9 +125,9 @@ int sw_cli_job_resources(const struct sw_cli_job_options *options, json_t *field
 	if (r < 0)
 		return r;
 	*ret_tasks = tasks;
-	if (options->gpus != NULL) {
-		json_t *text = json_string(behind_kind(options->gpus));
-		return text != NULL ? json_object_set_new(fields, "gpus", text) : wrong(err, "gpus", options->gpus, "text in UTF-8");
+	if (in_all != NULL) {
+		json_t *text = json_string(behind_kind(in_all));
+		return text != NULL ? json_object_set_new(fields, "gpus", text) : wrong(err, "gpus", in_all, "text in UTF-8");
 	}
 	if (options->gpus_per_task != NULL) {
 		r = read_count("gpus-per-task", behind_kind(options->gpus_per_task), &gpus, err);
@@ -144,20 +169,20 @@ static void note_gres(const char *text)
 
 void sw_cli_job_notes(const struct sw_cli_job_options *options)
 {
+	const char *gpus = sw_cli_job_text(options, "gpus");
 	uint64_t nodes = 1, tasks = 1;
-	bool both = options->gpus != NULL && (options->gres != NULL || options->gpus_per_node != NULL || options->gpus_per_task != NULL);
+	bool both = gpus != NULL && (options->gres != NULL || options->gpus_per_node != NULL || options->gpus_per_task != NULL);
 	if (options->gres != NULL)
 		note_gres(options->gres);
-	note_kind("gpus", options->gpus);
+	note_kind("gpus", gpus);
 	note_kind("gpus-per-node", options->gpus_per_node);
 	note_kind("gpus-per-task", options->gpus_per_task);
 	if (both)
-		sw_cli_print_note("--gpus %.40s is for the whole job and counts; what is said for each node or task does not",
-				  options->gpus);
+		sw_cli_print_note("--gpus %.40s is for the whole job and counts; what is said for each node or task does not", gpus);
 	if (read_count("nodes", options->nodes, &nodes, NULL) == 0 && nodes > 1)
 		sw_cli_print_note("on how many nodes a job runs follows from its GPUs: --nodes %.20s %s", options->nodes,
-				  options->gpus != NULL || options->gpus_per_task != NULL ? "is not heeded"
-											  : "only multiplies the GPUs of each node");
+				  gpus != NULL || options->gpus_per_task != NULL ? "is not heeded"
+										 : "only multiplies the GPUs of each node");
 	if (count_tasks(options, nodes, &tasks, NULL) == 0 && tasks > 1)
 		sw_cli_print_note("the command is started once on each node; its %" PRIu64
 				  " tasks it must start itself, as torchrun and mpirun do",

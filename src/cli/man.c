@@ -80,12 +80,14 @@ static void put_command(FILE *out, const struct sw_cli_command *command)
 	fputc(toupper((unsigned char)command->about[0]), out);
 	put_text(out, command->about + 1);
 	fputs(".\n", out);
-	if (command->text != NULL)
-		put_paragraphs(out, command->text);
+	SW_CLEANUP(sw_freep) char *paragraphs = sw_cli_paragraphs(command);
+	if (paragraphs != NULL)
+		put_paragraphs(out, paragraphs);
 	for (size_t i = 0; i < command->operand_count; i++)
 		put_option(out, &command->operands[i], true);
-	for (size_t i = 0; i < command->option_count; i++)
-		put_option(out, &command->options[i], false);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		put_option(out, option, false);
 	put_examples(out, command);
 }
 

@@ -48,7 +48,7 @@ int sw_cli_unknown_word(const char *noun, const char *word, const struct sw_cli_
 	const char *names[SW_CLI_WORDS_MAX];
 	char all[256] = "";
 	size_t count = 0, used = 0;
-	for (const char *name; count < SW_CLI_WORDS_MAX && (name = words->at(count)) != NULL; count++) {
+	for (const char *name; count < SW_CLI_WORDS_MAX && (name = sw_cli_word_at(words, count)) != NULL; count++) {
 		names[count] = name;
 		if (used < sizeof all)
 			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", count > 0 ? ", " : "", name);
@@ -65,7 +65,7 @@ int sw_cli_unknown_word(const char *noun, const char *word, const struct sw_cli_
 static int decode_word(const struct parser *parser, const struct sw_cli_option *option, const char *text, const char **ret_word)
 {
 	const char *word;
-	for (size_t i = 0; (word = option->words->at(i)) != NULL; i++)
+	for (size_t i = 0; (word = sw_cli_word_at(option->words, i)) != NULL; i++)
 		if (strcmp(word, text) == 0) {
 			*ret_word = word;
 			return 0;
@@ -135,12 +135,19 @@ static int decode(const struct parser *parser, const struct sw_cli_option *optio
 	}
 }
 
-static int apply_presets(const struct parser *parser, const struct sw_cli_option *options, size_t count)
+static int apply_preset(const struct parser *parser, const struct sw_cli_option *option)
 {
+	return option->preset != NULL ? decode(parser, option, option->preset) : 0;
+}
+
+static int apply_presets(const struct parser *parser)
+{
+	const struct sw_cli_option *option;
 	int r = 0;
-	for (size_t i = 0; i < count && r == 0; i++)
-		if (options[i].preset != NULL)
-			r = decode(parser, &options[i], options[i].preset);
+	for (size_t i = 0; r == 0 && (option = sw_cli_option_at(parser->command, i)) != NULL; i++)
+		r = apply_preset(parser, option);
+	for (size_t i = 0; r == 0 && i < parser->command->operand_count; i++)
+		r = apply_preset(parser, &parser->command->operands[i]);
 	return r;
 }
 
@@ -152,20 +159,21 @@ static int unknown_option(const struct parser *parser, const char *word)
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
 	const char *names[SW_CLI_OPTIONS_MAX + 1], *shared[2] = {NULL, NULL};
-	size_t found = 0;
-	for (size_t i = 0; i < command->option_count; i++) {
-		names[i] = command->options[i].name;
+	const struct sw_cli_option *option;
+	size_t found = 0, count = 0;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++) {
+		names[count++] = option->name;
 		if (name[0] != '\0' && strncmp(names[i], name, strlen(name)) == 0)
 			shared[found++ % 2] = names[i];
 	}
-	names[command->option_count] = "help";
+	names[count++] = "help";
 	if (found > 1) {
 		sw_err_set(parser->err, SW_EINPUT, "option '--%s' is ambiguous", name);
 		sw_err_hint(parser->err, "Did you mean '--%s' or '--%s'?", shared[0], shared[1]);
 		return SW_EINPUT;
 	}
 	sw_err_set(parser->err, SW_EINPUT, "unknown option '--%s'", name);
-	const char *near = sw_suggest(name, names, command->option_count + 1, sizeof *names);
+	const char *near = sw_suggest(name, names, count, sizeof *names);
 	if (near != NULL)
 		sw_err_hint(parser->err, "Did you mean '--%s'?", near);
 	else
@@ -175,9 +183,10 @@ static int unknown_option(const struct parser *parser, const char *word)
 
 static const struct sw_cli_option *by_letter(const struct sw_cli_command *command, int letter)
 {
-	for (size_t i = 0; i < command->option_count; i++)
-		if (command->options[i].letter != '\0' && command->options[i].letter == letter)
-			return &command->options[i];
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		if (option->letter != '\0' && option->letter == letter)
+			return option;
 	return NULL;
 }
 
@@ -186,7 +195,8 @@ static int misunderstood(const struct parser *parser, int what, const char *word
 {
 	const struct sw_cli_command *command = parser->command;
 	if (what == ':') {
-		const struct sw_cli_option *option = optopt >= LONG ? &command->options[optopt - LONG] : by_letter(command, optopt);
+		const struct sw_cli_option *option =
+			optopt >= LONG ? sw_cli_option_at(command, (size_t)(optopt - LONG)) : by_letter(command, optopt);
 		sw_err_set(parser->err, SW_EINPUT, "option '%.60s' needs a value", word);
 		if (option != NULL)
 			sw_err_detail(parser->err, "--%s %s: %s", option->name, option->argument, option->about);
@@ -210,25 +220,25 @@ struct forms {
 
 static void build_forms(const struct sw_cli_command *command, struct forms *forms)
 {
-	size_t used = 0;
+	const struct sw_cli_option *option;
+	size_t used = 0, count = 0;
 	if (command->words_follow)
 		forms->shorts[used++] = '+';
 	forms->shorts[used++] = ':';
 	if (by_letter(command, 'h') == NULL)
 		forms->shorts[used++] = 'h';
-	for (size_t i = 0; i < command->option_count; i++) {
-		const struct sw_cli_option *option = &command->options[i];
+	for (; (option = sw_cli_option_at(command, count)) != NULL; count++) {
 		bool takes = option->kind != SW_CLI_FLAG;
 		int form = option->optional ? optional_argument : takes ? required_argument : no_argument;
-		forms->longs[i] = (struct option){option->name, form, NULL, LONG + (int)i};
+		forms->longs[count] = (struct option){option->name, form, NULL, LONG + (int)count};
 		if (option->letter != '\0') {
 			forms->shorts[used++] = option->letter;
 			if (takes)
 				forms->shorts[used++] = ':';
 		}
 	}
-	forms->longs[command->option_count] = (struct option){"help", no_argument, NULL, HELP};
-	forms->longs[command->option_count + 1] = (struct option){0};
+	forms->longs[count] = (struct option){"help", no_argument, NULL, HELP};
+	forms->longs[count + 1] = (struct option){0};
 	forms->shorts[used] = '\0';
 }
 
@@ -247,11 +257,13 @@ static int take_options(struct parser *parser, int argc, char **argv, bool *ret_
 		}
 		if (what == '?' || what == ':')
 			return misunderstood(parser, what, argv[optind - 1]);
-		const struct sw_cli_option *option = what >= LONG ? &command->options[what - LONG] : by_letter(command, what);
+		const struct sw_cli_option *option =
+			what >= LONG ? sw_cli_option_at(command, (size_t)(what - LONG)) : by_letter(command, what);
 		int r = decode(parser, option, optarg == NULL && option->optional ? "" : optarg);
 		if (r < 0)
 			return r;
-		parser->given[option - command->options] = true;
+		for (size_t i = 0; i < sw_cli_option_count(command); i++)
+			parser->given[i] = parser->given[i] || sw_cli_option_at(command, i) == option;
 	}
 	return 0;
 }
@@ -290,12 +302,13 @@ static int missing(const struct parser *parser, const struct sw_cli_option *opti
 static int require(const struct parser *parser, int operands)
 {
 	const struct sw_cli_command *command = parser->command;
-	for (size_t i = 0; i < command->option_count; i++)
-		if (command->options[i].alone && parser->given[i])
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		if (option->alone && parser->given[i])
 			return 0;
-	for (size_t i = 0; i < command->option_count; i++)
-		if (command->options[i].required && !parser->given[i])
-			return missing(parser, &command->options[i]);
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		if (option->required && !parser->given[i])
+			return missing(parser, option);
 	for (size_t i = 0; i < command->operand_count; i++)
 		if (command->operands[i].required && i >= (size_t)operands)
 			return missing(parser, &command->operands[i]);
@@ -307,9 +320,7 @@ int sw_cli_parse(const struct sw_cli_command *command, int argc, char **argv, vo
 	struct parser parser = {.command = command, .values = values, .err = err};
 	bool help = false;
 	memset(values, 0, command->values_size);
-	int r = apply_presets(&parser, command->options, command->option_count);
-	if (r == 0)
-		r = apply_presets(&parser, command->operands, command->operand_count);
+	int r = apply_presets(&parser);
 	if (r == 0)
 		r = take_options(&parser, argc, argv, &help);
 	if (r == 0 && !help)
@@ -324,19 +335,20 @@ int sw_cli_parse(const struct sw_cli_command *command, int argc, char **argv, vo
 	return 0;
 }
 
-static void release_texts(const struct sw_cli_option *options, size_t count, void *values)
+static void release_texts(const struct sw_cli_option *option, void *values)
 {
-	for (size_t i = 0; i < count; i++) {
-		if (options[i].kind != SW_CLI_TEXTS)
-			continue;
-		struct sw_cli_texts *texts = (struct sw_cli_texts *)((char *)values + options[i].offset);
-		free(texts->items);
-		*texts = (struct sw_cli_texts){0};
-	}
+	struct sw_cli_texts *texts = (struct sw_cli_texts *)((char *)values + option->offset);
+	if (option->kind != SW_CLI_TEXTS)
+		return;
+	free(texts->items);
+	*texts = (struct sw_cli_texts){0};
 }
 
 void sw_cli_release(const struct sw_cli_command *command, void *values)
 {
-	release_texts(command->options, command->option_count, values);
-	release_texts(command->operands, command->operand_count, values);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		release_texts(option, values);
+	for (size_t i = 0; i < command->operand_count; i++)
+		release_texts(&command->operands[i], values);
 }

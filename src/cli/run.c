@@ -15,6 +15,7 @@ struct values {
 	struct sw_cli_job_options job;
 	const char *controller;
 };
+_Static_assert(offsetof(struct values, job) == 0, "the options of a job are found there");
 
 static void say_how_it_ended(const json_t *job, uint64_t id)
 {
@@ -65,8 +66,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *jobs = NULL, *answer = NULL;
-	const struct sw_cli_job_source source = {&sw_cli_run, call, offsetof(struct values, job)};
-	int r = sw_cli_job_build(&source, &jobs, err);
+	int r = sw_cli_job_build(&sw_cli_run, call, &jobs, err);
 	if (r == 0 && (json_is_array(jobs) || json_object_get(jobs, "array") != NULL)) {
 		sw_err_set(err, SW_EINPUT, "'sharewell run' runs one job");
 		sw_err_hint(err, "'sharewell submit --wait' takes arrays and lists.");
@@ -87,7 +87,6 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 }
 
 static const struct sw_cli_option options[] = {
-	SW_CLI_JOB_OPTIONS(struct values),
 	SW_CLI_OPTION_CONTROLLER(struct values),
 };
 
@@ -107,6 +106,7 @@ const struct sw_cli_command sw_cli_run = {
 	.text = "The exit status is the job's; 128 and the number where a signal ended it. Why it waits, or is tried again, is said on "
 		"standard "
 		"error. Ctrl-C detaches: the job goes on.",
+	.takes_job = true,
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

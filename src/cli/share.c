@@ -38,7 +38,7 @@ static const char *class_word(size_t index)
 	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
 }
 
-static const struct sw_cli_words class_words = {class_word, false};
+static const struct sw_cli_words class_words = {.at = class_word};
 
 /* Less than the driver needs for itself would never be enough. */
 static int parse_memory(const char *text, uint64_t *ret_bytes, struct sw_err *err)

@@ -15,6 +15,7 @@ struct values {
 	const char *controller;
 	bool parsable, test_only, json, wait;
 };
+_Static_assert(offsetof(struct values, job) == 0, "the options of a job are found there");
 
 /* The most GPUs of one node, and of all. */
 static int measure_cluster(struct sw_client *client, int64_t *ret_most, int64_t *ret_all, struct sw_err *err)
@@ -156,8 +157,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct values *values = call->values;
 	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
 	SW_JSON *jobs = NULL, *answer = NULL;
-	const struct sw_cli_job_source source = {&sw_cli_submit, call, offsetof(struct values, job)};
-	int r = sw_cli_job_build(&source, &jobs, err);
+	int r = sw_cli_job_build(&sw_cli_submit, call, &jobs, err);
 	r = r < 0 ? r : sw_cli_connect(values->controller, &client, err);
 	if (r < 0)
 		return r;
@@ -178,7 +178,6 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 }
 
 static const struct sw_cli_option options[] = {
-	SW_CLI_JOB_OPTIONS(struct values),
 	{"wait", 'W',
 	 .about = "wait until it has ended, and end with its exit status; why it waits is said on standard error, unless --json is given",
 	 .offset = offsetof(struct values, wait)},
@@ -213,19 +212,12 @@ const struct sw_cli_command sw_cli_submit = {
 	.text = "The job runs where you are and with your environment. Options end at the command; '--' before it makes sure of that. In a "
 		"script, lines that begin "
 		"with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line win.\n\n"
-		"The keys of a job file are: command, name, gpus, gpu_memory, gpu_floor, gpu_runtime, cpus and memory (for each GPU), "
-		"class, "
-		"deadline, weight, "
-		"tenant, env, workdir, "
-		"time_limit, expected, prerun, retries, depends, signal, grace, preempt, requeue, on_lost, lease, array, stdout, stderr, "
-		"hold, "
-		"comment, "
-		"slurm_env.\n\n"
 		"A running job is never stopped so that it loses work, unless you allow that. Unless told, it may be suspended where the "
 		"GPU runtime can move its GPU memory to the host: it stands still and goes on where it was. Where that cannot be, it runs "
 		"to its end. --preempt suspend, the rule of opportunistic jobs: it may stand still in any case. --preempt requeue: it gets "
 		"its signal and its grace time and starts anew. --preempt never: it runs to its end. Only jobs with suspend or requeue run "
 		"on GPUs that are lent. With --no-requeue a job is never started a second time.",
+	.takes_job = true,
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

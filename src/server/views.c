@@ -222,7 +222,6 @@ void sw_write_job_details(struct sw_server *server, struct sw_json *json, const 
 /* The request in short, without its command and environment. */
 void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 {
-	static const char *const classes[] = {"guaranteed", "opportunistic", "auto"};
 	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *asked = NULL;
 	if (sw_job_request_decode(sw_job_stored, view->request, strlen(view->request), &asked, NULL) < 0)
 		json->failed = true; /* out of memory */
@@ -235,7 +234,7 @@ void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_key_u64(json, "gpu_memory_bytes", asked->gpu_memory_bytes);
 	sw_json_key_u64(json, "cpus", asked->cpus);
 	sw_json_key_u64(json, "memory_bytes", asked->memory_bytes);
-	sw_json_key_string(json, "class", classes[asked->kind]);
+	sw_json_key_string(json, "class", sw_job_kind_names[asked->kind]);
 	sw_json_key(json, "weight");
 	sw_json_decimal(json, asked->weight_milli, 1000);
 	write_span(json, "time_limit_s", asked->time_limit_ns);

@@ -61,10 +61,11 @@ static void try_line(int count, char **words)
 		return;
 	}
 	bool alone = false;
-	for (size_t i = 0; i < command->option_count; i++)
-		alone = alone || (command->options[i].alone && *(const bool *)((const char *)values + command->options[i].offset));
-	for (size_t i = 0; i < command->option_count && !help && !alone; i++)
-		check_option(&command->options[i], values);
+	const struct sw_cli_option *option;
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL; i++)
+		alone = alone || (option->alone && *(const bool *)((const char *)values + option->offset));
+	for (size_t i = 0; (option = sw_cli_option_at(command, i)) != NULL && !help && !alone; i++)
+		check_option(option, values);
 	sw_cli_release(command, values);
 }
 

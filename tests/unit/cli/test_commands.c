@@ -20,7 +20,7 @@ static bool is_lower_words(const char *text)
 
 static void check_option(const struct sw_cli_command *command, size_t index)
 {
-	const struct sw_cli_option *option = &command->options[index];
+	const struct sw_cli_option *option = sw_cli_option_at(command, index);
 	assert_true(is_lower_words(option->name));
 	assert_string_not_equal(option->name, "help");
 	/* -h is help, but where Slurm's users know it as this. */
@@ -32,9 +32,10 @@ static void check_option(const struct sw_cli_command *command, size_t index)
 	assert_true((option->kind != SW_CLI_COUNT && option->kind != SW_CLI_MILLI) || option->most > option->least);
 	assert_true(option->offset < command->values_size);
 	for (size_t other = 0; other < index; other++) {
-		assert_string_not_equal(option->name, command->options[other].name);
-		assert_true(option->letter == '\0' || option->letter != command->options[other].letter);
-		assert_true(option->offset != command->options[other].offset);
+		const struct sw_cli_option *before = sw_cli_option_at(command, other);
+		assert_string_not_equal(option->name, before->name);
+		assert_true(option->letter == '\0' || option->letter != before->letter);
+		assert_true(option->offset != before->offset);
 	}
 }
 
@@ -47,9 +48,9 @@ static void test_table(void **state)
 		const struct sw_cli_command *command = sw_cli_commands[i];
 		assert_non_null(command->about);
 		assert_non_null(command->run);
-		assert_true(command->option_count <= SW_CLI_OPTIONS_MAX);
+		assert_true(sw_cli_option_count(command) <= SW_CLI_OPTIONS_MAX);
 		assert_true(command->example_count > 0);
-		for (size_t o = 0; o < command->option_count; o++)
+		for (size_t o = 0; o < sw_cli_option_count(command); o++)
 			check_option(command, o);
 		for (size_t o = 0; o < command->operand_count; o++)
 			assert_true(command->operands[o].about != NULL && command->operands[o].name[0] >= 'A' &&

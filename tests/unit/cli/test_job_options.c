@@ -10,8 +10,11 @@
 
 #include <cmocka.h>
 
+#include "base/cleanup.h"
 #include "base/number.h"
+#include "cli/help.h"
 #include "cli/job_options.h"
+#include "cli/parse.h"
 
 static int64_t limit_of(const char *text)
 {
@@ -57,18 +60,36 @@ static void test_moment(void **state)
 	assert_int_equal(sw_cli_moment("tomorrow", now, false, &ns), SW_EINPUT);
 }
 
-static json_t *apply(struct sw_cli_job_options *options)
+/* The fields that a command line of `submit` makes; its words have no spaces within. */
+static int try_apply(const char *line, json_t *fields, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *copy = NULL;
+	SW_CLEANUP(sw_freep) void *values = calloc(1, sw_cli_submit.values_size);
+	char *words[40], *rest = NULL;
+	int count = 0;
+	bool help = false;
+	assert_true(asprintf(&copy, "submit %s%s", strstr(line, "--export") != NULL ? "" : "--export NONE ", line) > 0);
+	for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+		words[count++] = word;
+	words[count] = NULL;
+	assert_int_equal(sw_cli_parse(&sw_cli_submit, count, words, values, &help, err), 0);
+	int r = sw_cli_job_apply(values, fields, err);
+	sw_cli_release(&sw_cli_submit, values);
+	return r;
+}
+
+static json_t *apply(const char *line)
 {
 	struct sw_err err = {0};
 	json_t *fields = json_object();
-	options->export = options->export != NULL ? options->export : "NONE";
-	assert_int_equal(sw_cli_job_apply(options, fields, &err), 0);
+	if (try_apply(line, fields, &err) < 0)
+		fail_msg("%s: %s: %s", line, err.fact, err.detail);
 	return fields;
 }
 
-static int64_t gpus_of(struct sw_cli_job_options options)
+static int64_t gpus_of(const char *line)
 {
-	json_t *fields = apply(&options);
+	json_t *fields = apply(line);
 	const json_t *gpus = json_object_get(fields, "gpus");
 	int64_t count = json_is_string(gpus) ? strtoll(json_string_value(gpus), NULL, 10) : json_integer_value(gpus);
 	json_decref(fields);
@@ -80,31 +101,31 @@ static int64_t gpus_of(struct sw_cli_job_options options)
 static void test_slurm_gpus(void **state)
 {
 	(void)state;
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:2"}), 2);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu"}), 1);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:a100"}), 1);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "shard:3,gpu:a100:4"}), 4);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "shard:3"}), 0);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gres = "gpu:4", .nodes = "2"}), 8);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_node = "h100:4", .nodes = "2-3"}), 8);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_task = "1", .ntasks = "6"}), 6);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus_per_task = "1", .nodes = "2", .ntasks_per_node = "3"}), 6);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.gpus = "h100:3", .gres = "gpu:4", .nodes = "2"}), 3);
-	assert_int_equal(gpus_of((struct sw_cli_job_options){.nodes = "1"}), 0);
+	assert_int_equal(gpus_of("--gres=gpu:2"), 2);
+	assert_int_equal(gpus_of("--gres=gpu"), 1);
+	assert_int_equal(gpus_of("--gres=gpu:a100"), 1);
+	assert_int_equal(gpus_of("--gres=shard:3,gpu:a100:4"), 4);
+	assert_int_equal(gpus_of("--gres=shard:3"), 0);
+	assert_int_equal(gpus_of("--gres=gpu:4 --nodes=2"), 8);
+	assert_int_equal(gpus_of("--gpus-per-node=h100:4 --nodes=2-3"), 8);
+	assert_int_equal(gpus_of("--gpus-per-task=1 --ntasks=6"), 6);
+	assert_int_equal(gpus_of("--gpus-per-task=1 --nodes=2 --ntasks-per-node=3"), 6);
+	assert_int_equal(gpus_of("--gpus=h100:3 --gres=gpu:4 --nodes=2"), 3);
+	assert_int_equal(gpus_of("--nodes=1"), 0);
 }
 
 /* What cannot be turned into GPUs is refused, with what to say instead. */
 static void test_slurm_refused(void **state)
 {
 	(void)state;
-	const struct sw_cli_job_options wrong[] = {
-		{.nodes = "2"},		 {.nodes = "0"},	   {.nodes = "x"},	   {.ntasks = "-1"},
-		{.gres = "gpu:9999999"}, {.gpus_per_node = "two"}, {.gpus_per_task = "0"}, {.gpus_per_node = "65536", .nodes = "65536"},
+	static const char *const wrong[] = {
+		"--nodes=2",	      "--nodes=0",	     "--nodes=x",	  "--ntasks=-1",
+		"--gres=gpu:9999999", "--gpus-per-node=two", "--gpus-per-task=0", "--gpus-per-node=65536 --nodes=65536",
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		struct sw_err err = {0};
 		json_t *fields = json_object();
-		assert_int_equal(sw_cli_job_apply(&wrong[i], fields, &err), SW_EINPUT);
+		assert_int_equal(try_apply(wrong[i], fields, &err), SW_EINPUT);
 		if (i == 0)
 			assert_non_null(strstr(err.hint, "--gpus-per-node"));
 		json_decref(fields);
@@ -115,10 +136,10 @@ static void test_slurm_refused(void **state)
 static void test_tasks(void **state)
 {
 	(void)state;
-	json_t *fields = apply(&(struct sw_cli_job_options){.gpus = "2", .ntasks = "4", .cpus = "3"});
+	json_t *fields = apply("--gpus=2 --ntasks=4 --cpus=3");
 	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 6);
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.ntasks = "4"});
+	fields = apply("--ntasks=4");
 	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 4);
 	json_decref(fields);
 }
@@ -129,7 +150,7 @@ static void test_output_user(void **state)
 	(void)state;
 	const struct passwd *user = getpwuid(geteuid());
 	char expected[300];
-	json_t *fields = apply(&(struct sw_cli_job_options){.out = "/o/%u-%%u-%j%"});
+	json_t *fields = apply("--output=/o/%u-%%u-%j%");
 	snprintf(expected, sizeof expected, "/o/%s-%%%%u-%%j%%", user != NULL ? user->pw_name : "%u");
 	assert_string_equal(json_string_value(json_object_get(fields, "stdout")), expected);
 	json_decref(fields);
@@ -140,14 +161,14 @@ static void test_output_user(void **state)
 static void test_shares(void **state)
 {
 	(void)state;
-	json_t *fields = apply(&(struct sw_cli_job_options){.gpus = "4", .mem = "64G", .cpus = "10"});
+	json_t *fields = apply("--gpus=4 --mem=64G --cpus=10");
 	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(16) << 30);
 	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 3);
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.gpus = "2-8", .mem = "1024"});
+	fields = apply("--gpus=2-8 --mem=1024");
 	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(512) << 20);
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.gpus = "4", .mem_per_gpu = "64G", .cpus_per_gpu = "10"});
+	fields = apply("--gpus=4 --mem-per-gpu=64G --cpus-per-gpu=10");
 	assert_int_equal(json_integer_value(json_object_get(fields, "memory")), INT64_C(64) << 30);
 	assert_int_equal(json_integer_value(json_object_get(fields, "cpus")), 10);
 	json_decref(fields);
@@ -157,11 +178,11 @@ static void test_shares(void **state)
 static void test_signal(void **state)
 {
 	(void)state;
-	json_t *fields = apply(&(struct sw_cli_job_options){.signal = "B:USR1@120"});
+	json_t *fields = apply("--signal=B:USR1@120");
 	assert_string_equal(json_string_value(json_object_get(fields, "signal")), "USR1");
 	assert_int_equal(json_integer_value(json_object_get(fields, "grace")), 120);
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.signal = "USR1@120", .grace = "5s"});
+	fields = apply("--signal=USR1@120 --grace=5s");
 	assert_int_equal(json_integer_value(json_object_get(fields, "grace")), 5);
 	json_decref(fields);
 }
@@ -171,17 +192,16 @@ static void test_signal(void **state)
 static void test_env(void **state)
 {
 	(void)state;
-	const char *named[] = {"SW_TEST_A=other"};
 	setenv("SW_TEST_A", "one", 1);
 	setenv("SW_TEST_B", "two", 1);
 	setenv("SHAREWELL_STATE", "/s", 1);
 	setenv("SHAREWELL_EMU", "gpus=4", 1);
-	json_t *fields = apply(&(struct sw_cli_job_options){.export = "SW_TEST_A"});
+	json_t *fields = apply("--export=SW_TEST_A");
 	const json_t *env = json_object_get(fields, "env");
 	assert_int_equal(json_object_size(env), 1);
 	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_A")), "one");
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.export = "ALL", .env = {named, 1}});
+	fields = apply("--export=ALL --env=SW_TEST_A=other");
 	env = json_object_get(fields, "env");
 	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_A")), "other");
 	assert_string_equal(json_string_value(json_object_get(env, "SW_TEST_B")), "two");
@@ -189,7 +209,7 @@ static void test_env(void **state)
 	assert_null(json_object_get(env, "SHAREWELL_STATE"));
 	assert_string_equal(json_string_value(json_object_get(env, "SHAREWELL_EMU")), "gpus=4");
 	json_decref(fields);
-	fields = apply(&(struct sw_cli_job_options){.export = "NONE"});
+	fields = apply("--export=NONE");
 	assert_int_equal(json_object_size(json_object_get(fields, "env")), 0);
 	json_decref(fields);
 }
@@ -198,17 +218,71 @@ static void test_env(void **state)
 static void test_wrong(void **state)
 {
 	(void)state;
-	const char *bad_env[] = {"NOVALUE"};
-	struct sw_cli_job_options wrong[] = {
-		{.time = "soon"}, {.mem = "much"},	 {.cpus = "-1"},    {.signal = "WAVE"},	   {.signal = "USR1@x"},
-		{.grace = "x"},	  {.deadline = "never"}, {.expected = "?"}, {.env = {bad_env, 1}}, {.name = "\xff"},
+	static const char *const wrong[] = {
+		"--time=soon", "--mem=much",	   "--cpus=-1",	   "--signal=WAVE", "--signal=USR1@x",
+		"--grace=x",   "--deadline=never", "--expected=?", "--env=NOVALUE", "--job-name=\xff",
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
 		struct sw_err err = {0};
 		json_t *fields = json_object();
-		wrong[i].export = "NONE";
-		assert_int_equal(sw_cli_job_apply(&wrong[i], fields, &err), SW_EINPUT);
+		assert_int_equal(try_apply(wrong[i], fields, &err), SW_EINPUT);
 		assert_int_equal(strncmp(err.fact, "--", 2), 0);
+		json_decref(fields);
+	}
+}
+
+/* Every field of a job has an option, and stands in the help of `submit`, or is marked as none for
+ * the command line; and every field is among the keys of a job file. */
+static void test_every_field(void **state)
+{
+	(void)state;
+	char *help = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&help, &size);
+	sw_cli_print_command(out, &sw_cli_submit, 80);
+	fclose(out);
+	for (char *at = help; (at = strchr(at, '\n')) != NULL;)
+		*at = ' ';
+	const char *keys = strstr(help, "The keys of a job file are: ");
+	assert_non_null(keys);
+	SW_CLEANUP(sw_freep) char *line = strndup(keys + strlen("The keys of a job file are:"), strcspn(keys, ".") + 1);
+	for (size_t i = 0; i < sw_job_field_count; i++) {
+		const struct sw_field_option *option = sw_job_fields[i].option;
+		char key[64];
+		snprintf(key, sizeof key, " %s%c", sw_job_fields[i].name, i + 1 < sw_job_field_count ? ',' : '.');
+		if (strstr(line, key) == NULL)
+			fail_msg("'%s' is not among the keys of a job file", sw_job_fields[i].name);
+		if (option == NULL)
+			fail_msg("'%s' has neither an option nor sw_no_option", sw_job_fields[i].name);
+		if (option == &sw_no_option)
+			continue;
+		snprintf(key, sizeof key, "--%s%s", option->name, option->argument != NULL ? " " : "");
+		if (strstr(help, key) == NULL)
+			fail_msg("the help of submit does not have --%s", option->name);
+	}
+	free(help);
+}
+
+/* What the option of a field says becomes that field of the request. */
+static void test_options_become_fields(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sw_job_field_count; i++) {
+		const struct sw_field *field = &sw_job_fields[i];
+		const struct sw_field_option *option = field->option;
+		char line[100];
+		if (option == &sw_no_option)
+			continue;
+		const char *value = option->argument == NULL		 ? NULL
+				    : field->words != NULL		 ? field->words[0]
+				    : option->many			 ? "A=b"
+				    : strcmp(field->name, "signal") == 0 ? "USR1"
+				    : field->kind == SW_FIELD_MOMENT	 ? "8h"
+									 : "1";
+		snprintf(line, sizeof line, "--%s%s%s", option->name, value != NULL ? "=" : "", value != NULL ? value : "");
+		json_t *fields = apply(line);
+		if (json_object_get(fields, field->name) == NULL)
+			fail_msg("%s does not become '%s'", line, field->name);
 		json_decref(fields);
 	}
 }
@@ -219,7 +293,7 @@ int main(void)
 		cmocka_unit_test(test_time_limit),  cmocka_unit_test(test_moment),	  cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_slurm_gpus),  cmocka_unit_test(test_slurm_refused), cmocka_unit_test(test_tasks),
 		cmocka_unit_test(test_output_user), cmocka_unit_test(test_signal),	  cmocka_unit_test(test_env),
-		cmocka_unit_test(test_wrong),
+		cmocka_unit_test(test_wrong),	    cmocka_unit_test(test_every_field),	  cmocka_unit_test(test_options_become_fields),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
