@@ -30,13 +30,13 @@
 #define SW_CHUNK_BYTES ((size_t)64 << 20)
 #define SW_UNIT_BYTES ((size_t)2 << 20) /* what the driver maps at least */
 
-enum sw_place { SW_ON_GPU = 0, SW_SPILLED, SW_STORED };
+enum sw_memory_place { SW_ON_GPU = 0, SW_SPILLED, SW_STORED };
 
 struct sw_chunk {
 	CUmemHandle handle; /* 0 while it is stored */
 	void *stored;	    /* in the store */
 	uint32_t bytes;
-	uint8_t place; /* enum sw_place */
+	uint8_t place; /* enum sw_memory_place */
 };
 
 struct sw_freer;
