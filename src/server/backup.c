@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/backup.h"
+#include "server/connection.h"
 #include "server/state.h"
 
 #define PAUSE_US 1000 /* between two steps, for whoever waits */

@@ -9,6 +9,7 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/bindings.h"
 #include "server/state.h"
 
 #define LOCAL "local"

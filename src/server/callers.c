@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/callers.h"
 #include "server/state.h"
 
 #define BURST_NS (4 * SW_NS_PER_S)

@@ -1,8 +1,9 @@
 /* The controller's clock: real time at the start, then as steady as the machine's uptime.
  *
- * A wall clock that is set while the controller runs moves nothing here, so no lease ends early and no job runs backwards. After a restart the clock goes on
- * from the real time again, but never behind the last record of the journal. A real time that cannot be is not believed: the clock goes on from that record.
- */
+ * A wall clock that is set while the controller runs moves nothing here, so no lease ends early and
+ * no job runs backwards. After a restart the clock goes on from the real time again, but never
+ * behind the last record of the journal. A real time that cannot be is not believed: the clock goes
+ * on from that record. */
 #ifndef SW_SERVER_CLOCK_H
 #define SW_SERVER_CLOCK_H
 

@@ -3,7 +3,12 @@
 
 #include "base/number.h"
 #include "policy/registry.h"
+#include "server/cluster.h"
+#include "server/connection.h"
+#include "server/nodes.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/views.h"
 
 /* ------------------------------------------------------------------------------------------------ nodes */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "server/company.h"
 #include "server/state.h"
 
 /* More are not told of. */

@@ -22,7 +22,12 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/callers.h"
+#include "server/connection.h"
 #include "server/connection_state.h"
+#include "server/dispatch.h"
+#include "server/places.h"
+#include "server/state.h"
 
 #define HEAD_MS 10000
 #define BODY_MS 60000

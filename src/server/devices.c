@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "failure/failure.h"
+#include "server/devices.h"
 #include "server/state.h"
+#include "server/uses.h"
 
 static void clear_devices(struct sw_machine *machine)
 {

@@ -3,7 +3,21 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/backup.h"
+#include "server/cluster.h"
+#include "server/connection.h"
+#include "server/dispatch.h"
+#include "server/events.h"
+#include "server/jobs.h"
+#include "server/kept.h"
+#include "server/logs.h"
+#include "server/metrics.h"
+#include "server/nodes.h"
+#include "server/polls.h"
+#include "server/reload.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/world.h"
 
 static void identify(struct sw_server *server, const char *token, struct sw_peer *peer)
 {

@@ -12,7 +12,11 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/events.h"
+#include "server/past.h"
 #include "server/state.h"
+#include "server/views.h"
 
 #define EVENTS_KEPT 8192u
 #define HEARTBEAT_S 15

@@ -7,7 +7,16 @@
 #include "base/bitmap.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/company.h"
+#include "server/connection.h"
+#include "server/jobs.h"
+#include "server/models.h"
+#include "server/past.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/uses.h"
+#include "server/views.h"
+#include "server/waiting.h"
 
 /* Jobs looked at for one page: a filter that nothing passes must not hold up everybody. */
 #define LOOKED_AT_MAX 200000u

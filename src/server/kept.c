@@ -12,7 +12,10 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/kept.h"
 #include "server/state.h"
+#include "server/views.h"
 
 #define LOOKED_AT_MAX 20000u
 #define PAGE_NS (20 * SW_NS_PER_MS)

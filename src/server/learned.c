@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "server/learned.h"
 #include "server/state.h"
 
 #define SAVE_S 60

@@ -14,6 +14,8 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "base/often.h"
+#include "server/connection.h"
+#include "server/listen.h"
 #include "server/state.h"
 
 #define BACKLOG 512

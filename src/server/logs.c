@@ -11,7 +11,11 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/logs.h"
+#include "server/past.h"
 #include "server/state.h"
+#include "server/views.h"
 
 #define PIECE ((size_t)64 << 10)
 #define LOOK_MS 100

@@ -7,6 +7,7 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/loop.h"
 #include "server/state.h"
 
 #define LONG_NS (10 * SW_NS_PER_MS)

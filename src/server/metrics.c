@@ -5,7 +5,11 @@
 
 #include "api/json.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/metrics.h"
 #include "server/state.h"
+#include "server/uses.h"
+#include "server/views.h"
 
 __attribute__((format(printf, 2, 3))) static void print(struct sw_json *text, const char *fmt, ...)
 {

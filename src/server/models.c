@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "contention/store.h"
+#include "server/models.h"
 #include "server/state.h"
 
 void sw_models_release(struct sw_models *models)

@@ -7,7 +7,11 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/devices.h"
+#include "server/nodes.h"
 #include "server/state.h"
+#include "server/views.h"
 
 #define SLICE_NS (5 * SW_NS_PER_MS)
 

@@ -11,7 +11,11 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "server/loop.h"
+#include "server/past.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/views.h"
 #include "store/past.h"
 
 #define STEP_US 2000 /* between two steps that remove rows */

@@ -7,9 +7,13 @@
  *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when
  *     it is told to make room.
  */
+#include "server/places.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/callers.h"
+#include "server/connection.h"
 #include "server/connection_state.h"
+#include "server/state.h"
 
 /* Bodies below this are not counted: a connection may have as much unread. */
 #define BODY_SMALL ((uint64_t)64 << 10)

@@ -7,7 +7,12 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/bindings.h"
+#include "server/connection.h"
+#include "server/devices.h"
+#include "server/polls.h"
 #include "server/state.h"
+#include "server/turn.h"
 
 #define PARKED_MOST_NS (10 * SW_NS_PER_S)
 /* Answers at one go: a thousand agents may have to be told something at the same moment. */

@@ -13,7 +13,14 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/devices.h"
+#include "server/events.h"
+#include "server/past.h"
+#include "server/recover.h"
+#include "server/snapshots.h"
 #include "server/state.h"
+#include "server/views.h"
+#include "server/world.h"
 
 #define NUMBERS_GAP UINT64_C(100000) /* where nothing tells which were given out */
 #define BAD_MAX 100000u		     /* then something else is wrong */

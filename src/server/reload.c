@@ -9,6 +9,8 @@
 #include "api/when.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/reload.h"
 #include "server/state.h"
 
 /* So that a change counts within a second, also where the loop has much to do. */

@@ -11,7 +11,23 @@
 #include "base/number.h"
 #include "contention/profile.h"
 #include "failure/failure.h"
+#include "server/callers.h"
+#include "server/connection.h"
+#include "server/devices.h"
+#include "server/events.h"
+#include "server/jobs.h"
+#include "server/learned.h"
+#include "server/listen.h"
+#include "server/models.h"
+#include "server/nodes.h"
+#include "server/past.h"
+#include "server/polls.h"
+#include "server/recover.h"
+#include "server/reload.h"
+#include "server/snapshots.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/waiting.h"
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
 #define TICK_MOST_S 3600

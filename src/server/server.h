@@ -1,11 +1,13 @@
-/* The controller as a process: one event loop around the brain. HTTP on a UNIX socket and on TCP, the journal, timers.
+/* The controller as a process: one event loop around the brain. HTTP on a UNIX socket and on TCP,
+ * the journal, timers.
  *
- *	requests of one turn -> records -> one commit -> brain -> answers
+ * requests of one turn -> records -> one commit -> brain -> answers
  *
  * Invariants:
  *  1. nobody hears yes before the records behind it are committed;
- *  2. a commit that fails is told to those who asked (507) and undoes nothing that was said before; agents are answered all the same, so what runs goes on; cancels and reports get
- *     through while there is a reserve of disk space;
+ *  2. a commit that fails is told to those who asked (507) and undoes nothing that was said before;
+ *     agents are answered all the same, so what runs goes on; cancels and reports get through while
+ *     there is a reserve of disk space;
  *  3. the clock of the records never goes back;
  *  4. every list here has a bound: connections, bodies, events that are kept, answers that wait.
  */
@@ -31,7 +33,8 @@ struct sw_controller_place {
 	uint64_t jobs;
 };
 
-/* What one user may take at once; 0: what is usual. Root, the controller's own user and operators are not bounded by those marked (*), only by what the cluster has for all of them. */
+/* What one user may take at once; 0: what is usual. Root, the controller's own user and
+ * operators are not bounded by those marked (*), only by what the cluster has for all of them. */
 struct sw_user_bounds {
 	uint32_t connections; /* (*) 256 */
 	uint32_t heads;	      /* (*) requests whose head has begun and not ended: 32 */
@@ -92,18 +95,22 @@ struct sw_controller_options {
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
 	/* Called once, when clients can connect. NULL: nobody cares. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
-	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody cares. */
+	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody
+	 * cares. */
 	void (*on_note)(void *user, const char *line);
 	void *user;
 };
 
-/* The world of this name or file; NULL: the live one. An error where a live cluster cannot have it. The caller frees it. */
+/* The world of this name or file; NULL: the live one. An error where a live cluster cannot have
+ * it. The caller frees it. */
 int sw_controller_load_world(const char *name, struct sw_world **ret_world, struct sw_err *err);
 
-/* Whether the options can be right, before anything is made: the address, the certificate (`certificate_to_come`: it will be made), the classes of failures. */
+/* Whether the options can be right, before anything is made: the address, the certificate
+ * (`certificate_to_come`: it will be made), the classes of failures. */
 int sw_controller_check(const struct sw_controller_options *options, bool certificate_to_come, struct sw_err *err);
 
-/* Runs until SIGTERM or SIGINT (0) or until it cannot go on. SIGHUP reads the tokens and the certificate again. */
+/* Runs until SIGTERM or SIGINT (0) or until it cannot go on. SIGHUP reads the tokens and the
+ * certificate again. */
 int sw_controller_run(const struct sw_controller_options *options, struct sw_err *err);
 
 #endif

@@ -23,6 +23,9 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/events.h"
+#include "server/loop.h"
+#include "server/snapshots.h"
 #include "server/state.h"
 
 #define RECORDS_LEAST 10000u		 /* between two snapshots */

@@ -1,8 +1,9 @@
-/* TLS for clients beyond this machine: a certificate with its key, and connections that are encrypted with them. TLS 1.2 and later.
+/* TLS for clients beyond this machine: a certificate with its key, and connections that are
+ * encrypted with them. TLS 1.2 and later.
  *
- * A certificate is known to clients by those who signed it, or by the fingerprint of its key ("sha256//..." as curl writes it): whoever was given that needs
- * nobody's signature, and a new certificate of the same key needs no word to anybody.
- */
+ * A certificate is known to clients by those who signed it, or by the fingerprint of its key
+ * ("sha256//..." as curl writes it): whoever was given that needs nobody's signature, and a new
+ * certificate of the same key needs no word to anybody. */
 #ifndef SW_SERVER_TLS_H
 #define SW_SERVER_TLS_H
 
@@ -18,7 +19,8 @@ struct sw_tls;
 
 #define SW_TLS_PIN_SIZE 64u
 
-/* Refused: files that are not what they should be, a key that everybody can read or that wants a password, a certificate of another key. */
+/* Refused: files that are not what they should be, a key that everybody can read or that wants a
+ * password, a certificate of another key. */
 int sw_tls_open(const char *certificate, const char *key, struct sw_tls **ret_tls, struct sw_err *err);
 /* Connections that were made with it go on. */
 void sw_tls_free(struct sw_tls *tls);
@@ -28,7 +30,8 @@ const char *sw_tls_pin(const struct sw_tls *tls);
 /* When the certificate ends, in seconds since 1970. */
 int64_t sw_tls_ends_at_s(const struct sw_tls *tls);
 
-/* The handshake has begun when this returns; NULL: out of memory, and `fd` is still the caller's. */
+/* The handshake has begun when this returns; NULL: out of memory, and `fd` is still the
+ * caller's. */
 struct bufferevent *sw_tls_accept(const struct sw_tls *tls, struct event_base *base, int fd);
 /* Tells the other side that nothing more will come. */
 void sw_tls_end(struct bufferevent *bev);

@@ -12,7 +12,16 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/connection.h"
+#include "server/devices.h"
+#include "server/events.h"
+#include "server/logs.h"
+#include "server/past.h"
+#include "server/polls.h"
+#include "server/recover.h"
+#include "server/snapshots.h"
 #include "server/state.h"
+#include "server/turn.h"
 
 #define TURN_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)

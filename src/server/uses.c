@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/devices.h"
 #include "server/state.h"
+#include "server/uses.h"
 
 #define USES_MAX 1024u /* of one machine */
 

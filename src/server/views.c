@@ -4,7 +4,12 @@
 
 #include "api/when.h"
 #include "base/number.h"
+#include "server/company.h"
+#include "server/past.h"
 #include "server/state.h"
+#include "server/uses.h"
+#include "server/views.h"
+#include "server/waiting.h"
 
 /* Jobs that are counted at one go. */
 #define COUNTED_AT_ONCE 20000u

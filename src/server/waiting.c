@@ -10,7 +10,10 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/callers.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/waiting.h"
 
 /* Of all users together: what the controller and its disk can bear. */
 #define JOBS_MOST UINT64_C(4000000)

@@ -2,7 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/connection.h"
 #include "server/state.h"
+#include "server/turn.h"
+#include "server/world.h"
 
 static void write_terms(struct sw_json *json, const struct sw_terms *terms)
 {

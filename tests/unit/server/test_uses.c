@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "server/state.h"
+#include "server/uses.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
